@@ -21,7 +21,7 @@ use super::head::Head;
 use super::ids::{JobId, JobNumber, TargetName, UserName};
 use super::job::Job;
 use super::json::{Edits, Style};
-use super::queue::Queues;
+use super::queues::Queues;
 use super::read::{Fields, Json, Path};
 use super::registry::{self, Registry};
 use super::settings;
@@ -76,6 +76,8 @@ pub struct Data {
     source: Source,
     users: Vec<User>,
     head: Head,
+    /// What the source reads as.
+    was: Arc<Head>,
 }
 
 impl fmt::Debug for Data {
@@ -99,7 +101,8 @@ impl Data {
         });
         let source = Style::default().render(&value, 0) + "\n";
         let source = Source::new(Arc::new(source), Vec::new());
-        Self { source, users: Vec::new(), head: Head::default() }
+        let head = Head::default();
+        Self { source, users: Vec::new(), was: Arc::new(head.clone()), head }
     }
 
     /// Reads a document.
@@ -134,7 +137,7 @@ impl Data {
             edits.set("users", text);
         }
         let members = found.iter().map(LaidOut::member).collect();
-        for (key, value) in self.head.changes(&Fields::of(members, &Path::Root)) {
+        for (key, value) in self.head.changes(&self.was, &Fields::of(members, &Path::Root)) {
             let text = match raw(key) {
                 Some(old) => style.patch(old, &value, 1),
                 None => style.render(&value, 1),
@@ -306,7 +309,7 @@ impl Data {
 
     /// What waits to be started, to be changed.
     pub fn queues_mut(&mut self) -> &mut Queues {
-        &mut self.head.queues
+        Arc::make_mut(&mut self.head.queues)
     }
 
     /// A number for a new job or group of a user, which is never given out again: see [`User::next_window`]. What
@@ -323,7 +326,7 @@ impl Data {
         for mut ticket in std::mem::take(&mut self.head.tickets) {
             if let Some(number) = self.next_number(&ticket.user, None) {
                 ticket.number = number;
-                self.head.queues.entries.push(ticket);
+                self.queues_mut().entries.push(ticket);
             }
         }
     }
@@ -400,10 +403,15 @@ impl Unread {
         let mut users = Vec::new();
         let mut members = Vec::new();
         let mut has_users = false;
+        let mut queues = Queues::default();
         walk.object(|walk, key| {
             if key.is("users") {
                 has_users = true;
                 users = read_users(walk, text)?;
+            } else if key.is("queue") {
+                let from = walk.at();
+                queues = Queues::read(walk, &Path::Key(&Path::Root, "queue"))?;
+                members.push(Member { key, value: text.get(from..walk.at()).unwrap_or_default() });
             } else {
                 members.push(Member { key, value: walk.value() });
             }
@@ -416,9 +424,9 @@ impl Unread {
             let found = Some(Json::new(text.trim_ascii()));
             return Err(Path::Root.error("a map with a key 'users'", found).into());
         }
-        let head = Head::read(&Fields::of(members, &Path::Root))?;
-        let spans = walk.into_spans();
-        let mut data = Data { source: Source::new(Arc::clone(text), spans), users, head };
+        let head = Head::read(&Fields::of(members, &Path::Root), queues)?;
+        let source = Source::new(Arc::clone(text), walk.into_spans());
+        let mut data = Data { source, users, was: Arc::new(head.clone()), head };
         data.number_tickets();
         Ok(data)
     }

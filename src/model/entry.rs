@@ -14,6 +14,7 @@ use super::read::{self, DataError, Fields, Json, Path};
 use super::spec::{self, JobSpec, TargetRequest};
 use super::sweep::Sweep;
 use super::time::Timestamp;
+use super::walk::Walk;
 use super::words::words;
 
 /// `NAME=VALUE`: what a job keeps of the environment in which it was asked for. Entries that were submitted together
@@ -237,15 +238,27 @@ impl QueueEntry {
         self.spec.array.as_ref().map_or(1, |array| array.indexes().len())
     }
 
-    pub(super) fn read(
-        value: Json<'_>,
+    /// Reads the entry that comes next on a walk, and the place of its environment among those that the file keeps; its
+    /// own is left empty.
+    pub(super) fn take(
+        walk: &mut Walk<'_>,
         path: &Path<'_>,
-        environments: &[Environment],
-    ) -> Result<Self, DataError> {
-        let fields = Fields::new(value, path)?;
+    ) -> Result<(Self, Option<u32>), DataError> {
+        if walk.peek() != Some(b'{') {
+            return Err(path.error("a map", Some(Json::new(walk.value()))));
+        }
+        Self::of(&Fields::take(walk, path))
+    }
+
+    /// Reads an entry that stands alone: its environment is empty.
+    pub(super) fn read(value: Json<'_>, path: &Path<'_>) -> Result<Self, DataError> {
+        Self::of(&Fields::new(value, path)?).map(|(entry, _)| entry)
+    }
+
+    fn of(fields: &Fields<'_>) -> Result<(Self, Option<u32>), DataError> {
         let target = match fields.with("target", read::text)? {
             Some(name) => TargetRequest::Named(name),
-            None => TargetRequest::Any(spec::read_any_of(&fields)?),
+            None => TargetRequest::Any(spec::read_any_of(fields)?),
         };
         let priority = |value: Json<'_>, path: &Path<'_>| {
             let number = value.as_u64().and_then(|number| Priority::parse(&number.to_string()));
@@ -255,15 +268,15 @@ impl QueueEntry {
             read::one_of(value, path, After::parse, "as in 'ok:alice/12'")
         };
         let queue = fields.with("queue", read::text)?.map_or_else(QueueName::usual, QueueName::new);
-        let env = fields.with("env", read::number)?.and_then(|at| environments.get(at as usize));
-        Ok(Self {
+        let env = fields.with("env", read::number)?;
+        let entry = Self {
             user: UserName::new(fields.need("user", "a user", read::text)?),
             number: JobNumber(fields.need("number", "a number", read::number)?),
-            spec: JobSpec { queue: Some(queue.clone()), ..spec::read(&fields, target)? },
+            spec: JobSpec { queue: Some(queue.clone()), ..spec::read(fields, target)? },
             queue,
             sweep: fields.with("sweep", Sweep::read)?,
             force: fields.with_or("force", false, read::flag)?,
-            env: env.cloned().unwrap_or_default(),
+            env: Environment::default(),
             since: fields.need("since", "an instant", read::instant)?,
             priority: fields.with("priority", priority)?.unwrap_or_default(),
             rank: fields
@@ -279,7 +292,8 @@ impl QueueEntry {
             place: fields.with("place", read::text)?.unwrap_or_default(),
             keeper: fields.with("keeper", read_keeper)?,
             succeeds: fields.with("succeeds", read_awaited)?,
-        })
+        };
+        Ok((entry, env))
     }
 
     /// For the file, with the place of its environment among those that stand there. What is as usual is left out:

@@ -1,13 +1,14 @@
 //! The top level of data.json, apart from `users`.
 
 use std::fmt;
+use std::sync::Arc;
 
 use serde_json::{Value, json};
 
 use super::board::Board;
 use super::entry::{self, QueueEntry};
 use super::monitor_config::{self, MonitorConfig};
-use super::queue::Queues;
+use super::queues::Queues;
 use super::read::{self, DataError, Fields, Json};
 use super::registry::Registry;
 
@@ -42,7 +43,8 @@ pub(super) struct Head {
     pub(super) user_id: Vec<(String, u32)>,
     pub(super) registry: Registry,
     pub(super) board: Board,
-    pub(super) queues: Queues,
+    /// Shared with the head that was read, as long as nobody changes it: thousands may wait.
+    pub(super) queues: Arc<Queues>,
     /// Who waited before there was a queue, without numbers yet.
     pub(super) tickets: Vec<QueueEntry>,
     pub(super) monitor: MonitorConfig,
@@ -61,7 +63,7 @@ impl Default for Head {
             user_id: Vec::new(),
             registry: Registry::default(),
             board: Board::default(),
-            queues: Queues::default(),
+            queues: Arc::default(),
             tickets: Vec::new(),
             monitor: MonitorConfig::default(),
             monitor_all_check_time: 20,
@@ -73,7 +75,8 @@ impl Default for Head {
 }
 
 impl Head {
-    pub(super) fn read(fields: &Fields<'_>) -> Result<Self, DataError> {
+    /// Reads all but the queue, which may be long and is met on the walk through the document.
+    pub(super) fn read(fields: &Fields<'_>, queues: Queues) -> Result<Self, DataError> {
         let word = |key: &str| Some(key.to_owned());
         let id = |key: &str| key.trim().parse().ok();
         Ok(Self {
@@ -91,7 +94,7 @@ impl Head {
                 .unwrap_or_default(),
             registry: Registry::read(fields)?,
             board: fields.with("board", Board::read)?.unwrap_or_default(),
-            queues: fields.with("queue", Queues::read)?.unwrap_or_default(),
+            queues: Arc::new(queues),
             tickets: fields.with("waiting", entry::read_tickets)?.unwrap_or_default(),
             monitor: fields
                 .with(monitor_config::key(fields), MonitorConfig::read)?
@@ -103,9 +106,8 @@ impl Head {
         })
     }
 
-    /// The keys whose values differ from what `document` reads as.
-    pub(super) fn changes(&self, document: &Fields<'_>) -> Vec<(&'static str, Value)> {
-        let was = Self::read(document).unwrap_or_default();
+    /// The keys whose values differ from those of `was`, which is what `document` reads as.
+    pub(super) fn changes(&self, was: &Self, document: &Fields<'_>) -> Vec<(&'static str, Value)> {
         let mut changes = Vec::new();
         let mut set = |key: &'static str, differs: bool, value: Value| {
             if differs {
@@ -126,7 +128,7 @@ impl Head {
         };
         let old = |key: &str| document.get(key).map(Json::to_value);
         set("waiting", was.tickets != self.tickets, json!([]));
-        // Thousands may wait: they are written anew where something of them has changed, and not else.
+        // They are written anew where something of them has changed, and not else.
         let queues = (was.queues != self.queues).then(|| self.queues.write());
         set("queue", queues.is_some(), queues.unwrap_or_default());
         set("board", was.board != self.board, self.board.write(old("board").as_ref()));

@@ -337,8 +337,8 @@ fn has_escaped_characters(text: &str) -> bool {
     let begins_an_escape = |at: usize| {
         text.as_bytes().iter().take(at).rev().take_while(|byte| **byte == b'\\').count() % 2 == 0
     };
-    text.match_indices("\\u")
-        .any(|(at, _)| begins_an_escape(at) && !matches!(digits(at), None | Some("000" | "001")))
+    memchr::memmem::find_iter(text.as_bytes(), "\\u")
+        .any(|at| begins_an_escape(at) && !matches!(digits(at), None | Some("000" | "001")))
 }
 
 /// `new` laid over `old`: members that `new` does not name stay, as do order and place of the others.

@@ -36,6 +36,7 @@ pub mod pattern;
 pub mod policy;
 pub mod prices;
 pub mod queue;
+pub mod queues;
 mod read;
 pub mod recipe;
 pub mod recovery;

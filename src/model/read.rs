@@ -6,7 +6,7 @@ use std::fmt;
 use serde_json::{Map, Value};
 
 use super::time::Timestamp;
-use super::walk::{Member, Walk, elements, members, once_each};
+use super::walk::{Member, Walk, elements, mark_of, members, once_each};
 
 /// A value in data.json that cannot be understood.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -136,6 +136,8 @@ impl Path<'_> {
 /// One object that is being read, with its place.
 pub(crate) struct Fields<'a> {
     members: Vec<Member<'a>>,
+    /// The [marks](Key::mark) of all keys: most of those that are asked for are not there, and cost no search.
+    marks: u64,
     path: &'a Path<'a>,
 }
 
@@ -148,7 +150,8 @@ impl<'a> Fields<'a> {
 
     /// These members.
     pub(crate) fn of(members: Vec<Member<'a>>, path: &'a Path<'a>) -> Self {
-        Self { members, path }
+        let marks = members.iter().fold(0, |marks, member| marks | member.key.mark());
+        Self { members, marks, path }
     }
 
     /// The members of the object that comes next on a walk.
@@ -173,6 +176,9 @@ impl<'a> Fields<'a> {
 
     /// Of a key that is there twice, the last one counts, as for every reader of JSON.
     fn find(&self, key: &str) -> Option<Json<'a>> {
+        if self.marks & mark_of(key.as_bytes()) == 0 {
+            return None;
+        }
         self.members.iter().rfind(|member| member.key.is(key)).map(|member| Json::new(member.value))
     }
 

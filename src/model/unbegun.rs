@@ -38,5 +38,5 @@ pub fn entry(job: &Job) -> Option<QueueEntry> {
     let record = Fields::new(Json::new(job.raw.text()), &Path::Root).ok()?;
     let path = record.below("extra_msgs");
     let extra = Fields::new(record.get("extra_msgs")?, &path).ok()?;
-    extra.with(KEY, |value, path| QueueEntry::read(value, path, &[])).ok()?
+    extra.with(KEY, QueueEntry::read).ok()?
 }

@@ -39,9 +39,21 @@ impl<'a> Key<'a> {
             && quoted.get(1..=name.len()) == Some(name)
     }
 
+    /// A bit that says which names it may be: of [`mark_of`] its name.
+    pub(crate) fn mark(self) -> u64 {
+        if self.is_escaped { u64::MAX } else { mark_of(self.inner().as_bytes()) }
+    }
+
     fn inner(self) -> &'a str {
         self.quoted.get(1..self.quoted.len().saturating_sub(1)).unwrap_or("")
     }
+}
+
+/// One bit of 64, by length and first letter: names with other bits are other names.
+#[inline]
+pub(crate) fn mark_of(name: &[u8]) -> u64 {
+    let first = name.first().copied().unwrap_or_default();
+    1 << ((usize::from(first) + 5 * name.len()) % 64)
 }
 
 /// Key and value of a member, as written.

@@ -13,7 +13,7 @@ use crate::model::entry::QueueEntry;
 use crate::model::facts::Progress;
 use crate::model::ids::{JobId, JobNumber};
 use crate::model::member::Array;
-use crate::model::queue::Queues;
+use crate::model::queues::Queues;
 use crate::model::time::{self, Timestamp};
 
 use super::queue::{self, AtWork, EntryStanding, Offers, Readiness, UserLimits};

@@ -17,7 +17,8 @@ use std::fmt;
 use crate::model::entry::QueueEntry;
 use crate::model::ids::{JobId, QueueName, UserName};
 use crate::model::member::Array;
-use crate::model::queue::{Queue, QueuePolicy, QueueState, Queues};
+use crate::model::queue::{Queue, QueuePolicy, QueueState};
+use crate::model::queues::Queues;
 use crate::model::time::Timestamp;
 
 use super::slots::first_of;

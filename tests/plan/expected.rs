@@ -8,7 +8,8 @@ use tpu::model::capacity::GpuAsk;
 use tpu::model::entry::{Environment, Passed, Priority, QueueEntry};
 use tpu::model::ids::{JobId, JobNumber, QueueName, UserName};
 use tpu::model::member::Array;
-use tpu::model::queue::{Queue, QueuePolicy, Queues};
+use tpu::model::queue::{Queue, QueuePolicy};
+use tpu::model::queues::Queues;
 use tpu::model::spec::{AnyOf, JobSpec, TargetRequest};
 use tpu::model::time::Timestamp;
 use tpu::plan::expected::{

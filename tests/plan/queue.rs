@@ -13,7 +13,8 @@ use tpu::model::capacity::GpuAsk;
 use tpu::model::entry::{Environment, Keeper, Passed, Priority, QueueEntry, QueueHold};
 use tpu::model::ids::{JobNumber, QueueName, UserName};
 use tpu::model::member::Array;
-use tpu::model::queue::{Queue, QueuePolicy, QueueState, Queues};
+use tpu::model::queue::{Queue, QueuePolicy, QueueState};
+use tpu::model::queues::Queues;
 use tpu::model::spec::{AnyOf, JobSpec, TargetRequest};
 use tpu::model::time::Timestamp;
 use tpu::plan::queue::{

@@ -119,8 +119,11 @@ pub fn forget_met_in(tx: &mut Tx<'_>) {
         return;
     }
     let ends = AwaitedEnds::of_file(&tx.data);
-    let all = tx.data.queues().entries.iter().map(|entry| ends.still(entry));
-    let all: Vec<_> = all.collect();
+    let entries = &tx.data.queues().entries;
+    let all: Vec<_> = entries.iter().map(|entry| ends.still(entry)).collect();
+    if entries.iter().zip(&all).all(|(entry, after)| entry.after == *after) {
+        return;
+    }
     for (entry, after) in tx.data.queues_mut().entries.iter_mut().zip(all) {
         entry.after = after;
     }

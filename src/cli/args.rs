@@ -51,7 +51,7 @@ pub use sweep::SweepArgs;
 pub use targets::{
     Apply, CheckStatus, Import, Insist, OneTarget, Register, Sim, SimEvent, Targets, TargetsStep,
 };
-pub use tools::{Classify, Demo, Doctor};
+pub use tools::{Classify, Convert, Demo, Doctor, ForeignJobFile};
 pub use workers::{Copy, Describe, KillRemote, OfRecipe, Ssh, Workers};
 
 /// What was typed.
@@ -423,6 +423,11 @@ pub enum Command {
         after_help = "Examples:\n  tpu import cloudmesh spec.yaml --dry-run\n  tpu import cloudmesh lab-cluster.yaml"
     )]
     Import(Deferred<ImportFrom>),
+    /// Print the job file of another tool as one of ours
+    #[command(
+        after_help = "Examples:\n  tpu convert jobman config.yaml\n  tpu convert jobman config.yaml > train.yaml"
+    )]
+    Convert(Deferred<Convert>),
     /// Type what Cloudmesh understands
     Cms(Deferred<Cms>),
     /// Play the cloud: let things happen to simulated targets

@@ -442,7 +442,7 @@ mod tests {
     }
 
     /// Commands of whose words nothing is known beforehand: new names, files, and what scripts say.
-    const WITHOUT_OFFERS: [&str; 13] = [
+    const WITHOUT_OFFERS: [&str; 14] = [
         "add-user",
         "add-tpu-alias",
         "applyy",
@@ -453,6 +453,7 @@ mod tests {
         "finish-job",
         "fail-job",
         "classify",
+        "convert",
         "help",
         "man",
         "register",

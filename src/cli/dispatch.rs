@@ -250,6 +250,7 @@ pub(super) fn verb(command: Command) -> Verb {
         Command::Pools(args) if args.step.is_none() => looks(move |app| hosts::pools(app, &args)),
         Command::Pools(args) => changes(move |app| hosts::pools(app, &args)),
         Command::Import(args) => changes(move |app| import::run(app, &args)),
+        Command::Convert(args) => looks(move |app| jobfile::convert(app, &args)),
         Command::Cms(args) => {
             let (does, destroys) = cms::nature(&args);
             let kind: fn(Borrowing) -> Verb = match does {

@@ -4,6 +4,7 @@
 //! is the business of `ops`.
 
 pub mod cloudmesh;
+pub mod jobman;
 pub mod own;
 pub mod yaml;
 
@@ -32,6 +33,12 @@ impl BadFile {
     ) -> Self {
         let (field, what, hint) = (field.into(), what.into(), hint.into());
         Self { line: Some(line), column: None, field, what, hint }
+    }
+
+    /// The same with something else to do about it.
+    #[must_use]
+    pub fn with_hint(self, hint: impl Into<String>) -> Self {
+        Self { hint: hint.into(), ..self }
     }
 
     /// The same, at a column of its line.

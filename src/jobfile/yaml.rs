@@ -6,8 +6,9 @@
 use std::fmt;
 
 use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
+use serde::ser::{Serialize, Serializer};
 use serde_saphyr::options::AliasLimits;
-use serde_saphyr::{Location, RenderOptions, SnippetMode, Spanned, UserMessageFormatter};
+use serde_saphyr::{LitStr, Location, RenderOptions, SnippetMode, Spanned, UserMessageFormatter};
 
 use super::BadFile;
 
@@ -149,6 +150,41 @@ fn unread(error: &serde_saphyr::Error) -> BadFile {
         line,
         column,
         ..whole(said.to_owned(), "mend that place; a file is read whole or not at all")
+    }
+}
+
+/// The text of a file with these documents, which reads back as them.
+pub fn written(documents: &[Yaml]) -> String {
+    let options = serde_saphyr::ser_options! {
+        // Nothing is folded: what people look for stands on one line.
+        folded_wrap_chars: usize::MAX,
+    };
+    let one = |document: &Yaml| {
+        serde_saphyr::to_string_with_options(&Written(document), options.clone())
+            .unwrap_or_default()
+    };
+    documents.iter().map(one).collect::<Vec<_>>().join("---\n")
+}
+
+/// A value as the library writes it.
+struct Written<'a>(&'a Yaml);
+
+impl Serialize for Written<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match &self.0.value {
+            YamlValue::Blank => serializer.serialize_unit(),
+            YamlValue::Text(text) if text.contains('\n') => LitStr(text).serialize(serializer),
+            YamlValue::Text(text) => match text.parse::<i64>() {
+                // Quoted it would be the same, and strange to read.
+                Ok(number) if number.to_string() == *text => serializer.serialize_i64(number),
+                _ if text == "true" || text == "false" => serializer.serialize_bool(text == "true"),
+                _ => serializer.serialize_str(text),
+            },
+            YamlValue::List(all) => serializer.collect_seq(all.iter().map(Written)),
+            YamlValue::Map(all) => {
+                serializer.collect_map(all.iter().map(|(key, value)| (key, Written(value))))
+            }
+        }
     }
 }
 

@@ -15,6 +15,7 @@ pub mod errors;
 pub mod events;
 pub mod figures;
 pub mod hosts;
+pub mod jobfile;
 pub mod jobs;
 pub mod launches;
 pub mod pages;

@@ -26,6 +26,7 @@ use super::hosts::{
     HostsAddedDocument, HostsAskedDocument, HostsChangedDocument, HostsDocument, HostsSetDocument,
     PoolsDocument,
 };
+use super::jobfile::ConvertedDocument;
 use super::jobs::{
     ExplainDocument, FailedDocument, FinishedDocument, JobIdDocument, JobScriptDocument,
     LogsDocument, RuleDocument, RulesDocument, ShowDocument, SnapshotDocument, StageDirDocument,
@@ -151,6 +152,7 @@ documents! {
     TargetsDocument<'_>: "targets";
     ImportDocument<'_>: "targets";
     CloudmeshDocument: "import";
+    ConvertedDocument<'_>: "convert";
     CmsJobsChangedDocument<'_>: "cms";
     CmsJobsDocument<'_>: "cms";
     JobsetDocument<'_>: "cms";

@@ -4,9 +4,10 @@ use std::path::{Path, PathBuf};
 
 use crate::cli::Outcome;
 use crate::cli::app::App;
-use crate::cli::args::{Run, Submit, kind_words};
+use crate::cli::args::{Convert, ForeignJobFile, Run, Submit, kind_words};
 use crate::cli::print::Output;
 use crate::jobfile::own::{self, Before, Given, OwnJob, Place};
+use crate::jobfile::{jobman, yaml};
 use crate::model::data::Data;
 use crate::model::entry::After;
 use crate::model::ids::{QueueName, UserName};
@@ -15,7 +16,8 @@ use crate::ops::jobfile::{self, is_file};
 use crate::ops::launch::RunRequest;
 use crate::ops::queue::submit::{self, Submission};
 use crate::ops::{Error, selection};
-use crate::text::counted;
+use crate::text::{counted, escape};
+use crate::wire::jobfile::ConvertedDocument;
 
 use super::choose::Begins;
 use super::run::request_of;
@@ -55,6 +57,24 @@ fn submit(app: &App, args: &Submit, file: &str) -> Outcome {
     }
     let ids = submit::enter_each(ctx, &all)?;
     submitted(app, &ids, &all)
+}
+
+/// `convert`: the job file of another tool as one of ours, with what is not as it was above it.
+pub(in crate::cli) fn convert(app: &App, args: &Convert) -> Outcome {
+    let ctx = app.ctx()?;
+    let text = jobfile::text(ctx, &ctx.env.cwd.join(&args.file), &args.file)?;
+    let read = match args.from {
+        ForeignJobFile::Jobman => jobman::read(&text),
+    };
+    let converted = read
+        .map_err(|bad| Error::usage(format!("{}{}", args.file, bad.in_words())).hint(bad.hint))?;
+    let file = yaml::written(std::slice::from_ref(&converted.document));
+    let mut shown = String::new();
+    for note in &converted.notes {
+        let (line, _) = note.place;
+        shown += &format!("# {} (line {line}): {}\n", escape(&note.field), escape(&note.what));
+    }
+    Ok(Output::new(shown + &file, &ConvertedDocument::new(&file, &converted.notes)))
 }
 
 /// What a file says is said there: beside it stand only words that say how it is read, and whether it waits.

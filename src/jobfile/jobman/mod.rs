@@ -1,0 +1,58 @@
+//! JobMan's files as ours: a config of its second or third version becomes one job, word for word in the command.
+//!
+//! ```text
+//! text ─ yaml ─ interpolated: ${a.b} filled in
+//!      ─ config: each key of JobMan's has one place in ours, or a note that says why it has none
+//!      ─ setup: its modules, in the order in which JobMan sets them up
+//!      → one document of ours, read and checked as if it had been typed
+//! ```
+//! Source of the keys: JobMan's README of version 2 and the schema of version 3, as they were published.
+
+mod block;
+mod config;
+mod interpolated;
+mod setup;
+
+use super::BadFile;
+use super::own::Place;
+use super::yaml::{self, Yaml, YamlValue};
+
+/// A file of JobMan's as one of ours.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Converted {
+    /// The document of ours; each value has the place that it had in the file.
+    pub document: Yaml,
+    /// What is not as it was.
+    pub notes: Vec<ConversionNote>,
+}
+
+/// What is not as it was in JobMan's file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ConversionNote {
+    /// Where it stands.
+    pub place: Place,
+    /// The field, as in `job.loop`.
+    pub field: String,
+    /// What becomes of it.
+    pub what: String,
+}
+
+/// Whether a document is a config of JobMan's: it has blocks that stand in no file of ours.
+pub fn is_config(document: &Yaml) -> bool {
+    let is_map =
+        |key: &str| document.get(key).is_some_and(|value| matches!(value.value, YamlValue::Map(_)));
+    let blocks = ["job", "gcsfuse", "ssh", "docker", "conda", "venv", "command"];
+    document.get("target").is_none()
+        && document.get("jobs").is_none()
+        && (is_map("tpu") || blocks.into_iter().any(is_map))
+}
+
+/// Reads a config.
+pub fn read(text: &str) -> Result<Converted, BadFile> {
+    convert(&yaml::read(text)?)
+}
+
+/// The same of a document that was read.
+pub fn convert(document: &Yaml) -> Result<Converted, BadFile> {
+    config::converted(&interpolated::filled(document)?)
+}

@@ -1,0 +1,41 @@
+//! Job files of other tools as ours: `convert`.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::jobfile::jobman::ConversionNote;
+
+/// A job file of another tool as one of ours.
+#[derive(Serialize, JsonSchema)]
+pub struct ConvertedDocument<'a> {
+    /// The text of the file.
+    pub file: &'a str,
+    /// What is not as it was.
+    pub notes: Vec<ConvertedNotePart<'a>>,
+}
+
+/// What is not as it was in the file of the other tool.
+#[derive(Serialize, JsonSchema)]
+pub struct ConvertedNotePart<'a> {
+    /// Line of that file, from 1.
+    pub line: u64,
+    /// Column, from 1.
+    pub column: u64,
+    /// Its field, as in `job.loop`.
+    pub field: &'a str,
+    /// What becomes of it.
+    pub becomes: &'a str,
+}
+
+impl<'a> ConvertedDocument<'a> {
+    /// A file, with what is to be said of it.
+    pub fn new(file: &'a str, notes: &'a [ConversionNote]) -> Self {
+        let part = |note: &'a ConversionNote| ConvertedNotePart {
+            line: note.place.0,
+            column: note.place.1,
+            field: &note.field,
+            becomes: &note.what,
+        };
+        Self { file, notes: notes.iter().map(part).collect() }
+    }
+}

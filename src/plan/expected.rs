@@ -155,8 +155,13 @@ pub fn expected<P: Outlook>(
     let mut left = effort;
     let mut at = now;
     loop {
+        let begun = future.begun;
         left = left.saturating_sub(future.queues.entries.len().max(1));
         left = left.saturating_sub(future.pass(at));
+        // Who begins may use up a limit of somebody who was in the way of others: they begin at the next look.
+        if future.begun > begun && left > 0 {
+            continue;
+        }
         if left == 0 || !future.queues.entries.iter().any(is_wanted) {
             break;
         }

@@ -232,8 +232,13 @@ impl Lab {
         at_work
     }
 
-    /// Lets begin whose turn it is.
+    /// Lets begin whose turn it is, look after look, until nobody does: who uses up a limit of his may give way by it.
     fn pass(&mut self) {
+        while self.look() {}
+    }
+
+    /// Looks once; whether somebody has begun.
+    fn look(&mut self) -> bool {
         let readiness = |at: usize| {
             let awaits = self.awaits.get(&self.queues.entries[at].id());
             let is_open =
@@ -270,6 +275,7 @@ impl Lab {
             }
             self.began.entry(entry.id()).or_insert((self.now, self.now)).1 = self.now;
         }
+        standings.iter().any(|standing| !standing.starts.is_empty())
     }
 
     fn run(&mut self, entry: &QueueEntry, job: JobId, member: Option<u32>) {

@@ -11,6 +11,7 @@
 mod checks;
 mod crew;
 mod figures;
+mod makers;
 mod turn;
 mod wake;
 
@@ -27,6 +28,7 @@ use crate::ops::{Ctx, Error, watch};
 use checks::Checks;
 use crew::Crew;
 use figures::Rounds;
+use makers::Makers;
 use turn::{Cause, Turn};
 use wake::Wake;
 
@@ -52,6 +54,7 @@ struct Monitor<'a> {
     out: &'a mut dyn Write,
     memory: LookMemory,
     crew: Crew,
+    makers: Makers,
     since: Timestamp,
     /// What went wrong in the last turn, to be said once.
     trouble: Option<String>,
@@ -70,6 +73,7 @@ impl<'a> Monitor<'a> {
             out,
             memory: LookMemory::default(),
             crew: Crew::default(),
+            makers: Makers::default(),
             since: ctx.clock.now(),
             trouble: None,
             unsettled: None,
@@ -96,7 +100,7 @@ impl<'a> Monitor<'a> {
             let beat = wake.beat(ctx, now);
             let rested = last.is_none_or(|last| now >= last + AT_LEAST);
             // An action that has ended may be the reason for the next one.
-            let done = self.crew.reap(now);
+            let done = self.crew.reap(now) | self.makers.reap();
             if done || beat || self.memory.is_answered() {
                 (next, cause) = (now, Cause::Happened);
             }
@@ -123,7 +127,9 @@ impl<'a> Monitor<'a> {
         let refreshed = ctx.refresh_settings();
         self.note_settings(refreshed.as_ref().err());
         let turned = catch_unwind(AssertUnwindSafe(|| {
-            turn::turn(ctx, &mut self.memory, &mut self.crew, cause)
+            let turn = turn::turn(ctx, &mut self.memory, &mut self.crew, cause)?;
+            self.makers.look(ctx)?;
+            Ok(turn)
         }));
         let result = turned.unwrap_or_else(|_| {
             // What was remembered may be half of something.
@@ -147,7 +153,8 @@ impl<'a> Monitor<'a> {
         for warning in ctx.take_warnings() {
             self.say(&format!("warning: {warning}"));
         }
-        for line in self.crew.take_report() {
+        let made = self.makers.take_report();
+        for line in self.crew.take_report().into_iter().chain(made) {
             self.say(&line);
         }
         turn

@@ -11,7 +11,7 @@ use crate::model::target::Pricing;
 use crate::ops::ctx::job_of;
 use crate::ops::launch::plan::Reaction;
 use crate::ops::launch::reconcile;
-use crate::ops::queue::pass;
+use crate::ops::queue::{pass, supply};
 use crate::ops::snapshot::{self, LookMemory, Survey};
 use crate::ops::{Ctx, Error, lease, record_facts};
 use crate::plan::answer;
@@ -103,6 +103,7 @@ pub(super) fn turn(
     if ctx.data()?.ack() {
         ctx.transact(|tx| {
             tx.data.set_ack(false);
+            supply::rouse(&mut tx.data);
             Ok(())
         })?;
         crew.rouse();

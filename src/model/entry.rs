@@ -56,6 +56,8 @@ pub struct QueueEntry {
     pub keeper: Option<Keeper>,
     /// The attempt that it succeeds when it begins.
     pub succeeds: Option<Awaited>,
+    /// Whether a target is made for it where none is free (`--apply`).
+    pub applies: bool,
 }
 
 /// How urgent an entry is, from 0 to 100.
@@ -292,6 +294,7 @@ impl QueueEntry {
             place: fields.with("place", read::text)?.unwrap_or_default(),
             keeper: fields.with("keeper", read_keeper)?,
             succeeds: fields.with("succeeds", read_awaited)?,
+            applies: fields.with_or("apply", false, read::flag)?,
         };
         Ok((entry, env))
     }
@@ -323,6 +326,7 @@ impl QueueEntry {
             ("place", json!(self.place)),
             ("keeper", json!(self.keeper.as_ref().map(write_keeper))),
             ("succeeds", json!(self.succeeds.map(write_awaited))),
+            ("apply", json!(self.applies)),
         ];
         members.extend(of_entry.into_iter().map(|(key, value)| (key.to_owned(), value)));
         members.retain(|key, value| !is_usual(key, value));
@@ -336,7 +340,7 @@ fn is_usual(key: &str, value: &Value) -> bool {
         Value::Null => true,
         Value::Bool(said) => match key {
             "monitor" => *said,
-            "force" | "log_stage" => !said,
+            "force" | "log_stage" | "apply" => !said,
             // Of others both words say something: `reclaimable` may be unsaid.
             _ => false,
         },
@@ -452,6 +456,7 @@ pub(super) fn read_tickets(value: Json<'_>, path: &Path<'_>) -> Result<Vec<Queue
             place: fields.with("place", read::text)?.unwrap_or_default(),
             keeper: Some(keeper),
             succeeds: None,
+            applies: false,
         }))
     };
     Ok(read::list(value, path, ticket)?.into_iter().flatten().collect())

@@ -29,6 +29,7 @@ mod json;
 pub mod launch;
 pub mod lease;
 pub mod lineage;
+pub mod making;
 pub mod member;
 mod monitor_config;
 pub mod options;

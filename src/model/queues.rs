@@ -10,6 +10,7 @@ use serde_json::{Map, Value};
 
 use super::entry::{self, Environment, QueueEntry};
 use super::ids::{JobId, QueueName};
+use super::making::Making;
 use super::queue::Queue;
 use super::read::{self, DataError, Json, Path};
 use super::walk::Walk;
@@ -21,6 +22,8 @@ pub struct Queues {
     named: Vec<Queue>,
     /// What waits, in the order in which it was submitted.
     pub entries: Vec<QueueEntry>,
+    /// Targets that are being made for some of them.
+    pub makings: Vec<Making>,
 }
 
 impl Queues {
@@ -30,6 +33,11 @@ impl Queues {
             entry.user == job.user && entry.succeeds.is_some_and(|of| of.job == job.window)
         };
         self.entries.iter().find(goes_on)
+    }
+
+    /// The targets that are being made for an entry.
+    pub fn makings_for(&self, job: &JobId) -> impl Iterator<Item = &Making> {
+        self.makings.iter().filter(move |making| making.job == *job)
     }
 
     /// The queue of this name; the usual one is there even where nobody has said anything of it.
@@ -87,6 +95,7 @@ impl Queues {
         let mut named = Vec::new();
         let mut environments: Vec<Environment> = Vec::new();
         let mut entries: Vec<QueueEntry> = Vec::new();
+        let mut makings = Vec::new();
         // Which of the environments is that of which entry: they may stand behind them.
         let mut of_entries: Vec<Option<u32>> = Vec::new();
         walk.object(|walk, key| {
@@ -99,6 +108,7 @@ impl Queues {
                     environments = read::list(all, &path, entry::read_environment)?;
                 }
                 "entries" => (entries, of_entries) = take_entries(walk, &path)?,
+                "makings" => makings = read::list(Json::new(walk.value()), &path, Making::read)?,
                 _ => drop(walk.value()),
             }
             Ok::<_, DataError>(())
@@ -107,7 +117,7 @@ impl Queues {
             let env = env.and_then(|at| environments.get(usize::try_from(at).ok()?));
             entry.env = env.cloned().unwrap_or_default();
         }
-        Ok(Self { named, entries })
+        Ok(Self { named, entries, makings })
     }
 
     /// For the file. What many entries keep of the environment stands there once.
@@ -131,8 +141,13 @@ impl Queues {
             ("environments", environments),
             ("entries", entries),
         ];
-        let members: Map<String, Value> =
-            members.into_iter().map(|(key, list)| (key.to_owned(), Value::Array(list))).collect();
+        let makings: Vec<Value> = self.makings.iter().map(Making::write).collect();
+        let makings = (!makings.is_empty()).then_some(("makings", makings));
+        let members: Map<String, Value> = members
+            .into_iter()
+            .chain(makings)
+            .map(|(key, list)| (key.to_owned(), Value::Array(list)))
+            .collect();
         Value::Object(members)
     }
 }
@@ -200,6 +215,7 @@ mod tests {
             place: String::new(),
             keeper: None,
             succeeds: None,
+            applies: false,
             sweep: None,
         }
     }
@@ -274,6 +290,7 @@ mod tests {
             place: "5eed".to_owned(),
             keeper: Some(Keeper { owner: "host:boot:1:2".to_owned(), seen: at(4) }),
             succeeds: Some(Awaited { job: JobNumber(3), how: Succession::Resume, is_told: true }),
+            applies: true,
             sweep: Sweep::take(&mut vec![("lr".to_owned(), "1,2".to_owned())], false).ok(),
         }
     }

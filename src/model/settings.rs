@@ -219,6 +219,8 @@ settings! {
     checkpoint_grace: u32 = 60, positive;
     /// How many jobs of a user may be at work at once; what is above that waits in the queue.
     max_parallel: Option<u32> = None, maybe_positive;
+    /// How many targets may be there when one is made for what waits in the queue (`submit --apply`).
+    max_targets: Option<u32> = None, maybe_positive;
     /// How workers are reached whose addresses a control plane knows.
     workers: WorkersBy = WorkersBy::Ssh, workers_by;
     /// The account on workers, where their registration names none.

@@ -168,6 +168,35 @@ pub fn make_ready(
     Ok(bring(ctx, spec, request, anew, &mut steps)?)
 }
 
+/// Why a target was not made.
+#[derive(Debug)]
+pub struct Unmade {
+    /// What was wrong at its control plane, where that is it.
+    pub trouble: Option<Trouble>,
+    /// For people.
+    pub error: Error,
+}
+
+impl From<Error> for Unmade {
+    fn from(error: Error) -> Self {
+        Self { trouble: None, error }
+    }
+}
+
+/// The same as [`make_ready`] where it matters what kept it from being made.
+pub fn make_once(
+    ctx: &Ctx,
+    spec: &TargetSpec,
+    request: &RequestId,
+    go_on: &mut dyn FnMut() -> Result<(), Error>,
+) -> Result<TargetFact, Unmade> {
+    let mut steps = Steps { go_on, tell: &mut |_| () };
+    bring(ctx, spec, request, false, &mut steps).map_err(|stop| match stop {
+        Stop::Provider(error) => Unmade { trouble: Some(error.trouble), error: error.into() },
+        Stop::Other(error) => error.into(),
+    })
+}
+
 fn bring(
     ctx: &Ctx,
     spec: &TargetSpec,

@@ -58,7 +58,8 @@ pub fn jitter_of(job: &Job) -> f64 {
     }
 }
 
-fn jitter(seed: &str, row: u32) -> f64 {
+/// The same for whatever has a name of its own.
+pub fn jitter(seed: &str, row: u32) -> f64 {
     // FNV-1a; its low bits are good enough to spread a few dozen lineages over some seconds.
     let seed = seed
         .bytes()

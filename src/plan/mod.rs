@@ -18,4 +18,5 @@ pub mod next;
 pub mod queue;
 pub mod resume_from;
 pub mod slots;
+pub mod supply;
 pub mod types;

@@ -204,6 +204,7 @@ impl Lab {
             place: String::new(),
             keeper: None,
             succeeds: None,
+            applies: false,
             sweep: None,
         };
         self.next += 1;

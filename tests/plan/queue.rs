@@ -129,6 +129,7 @@ fn entry(waiter: &Waiter) -> QueueEntry {
         place: String::new(),
         keeper: asked.is_awaited.then(keeper),
         succeeds: None,
+        applies: false,
         sweep: None,
     }
 }

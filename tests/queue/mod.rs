@@ -17,6 +17,7 @@ mod readme;
 mod requeue;
 mod shown;
 mod staged;
+mod supply;
 mod sweeps;
 
 use serde_json::{Value, json};

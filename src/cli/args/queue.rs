@@ -55,6 +55,9 @@ pub struct Submit {
     /// Read the code when it begins, instead of copying it now
     #[arg(long)]
     pub stage_late: bool,
+    /// Make a target where none is free, of those that are known and not there
+    #[arg(long)]
+    pub apply: bool,
     /// Options of one kind of target alone, by their names
     #[command(flatten)]
     pub of_kind: Brought<OfJob>,

@@ -207,6 +207,7 @@ impl JobFile<'_> {
         let mut how = Submission {
             is_held: job.waits.is_held || self.args.hold,
             stages_late: self.args.stage_late,
+            applies: self.args.apply,
             sweep: job.sweep.clone(),
             ..Submission::default()
         };

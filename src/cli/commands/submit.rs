@@ -61,6 +61,7 @@ pub(in crate::cli) fn submit(app: &App, args: &Submit) -> Outcome {
     let mut how = submission(&data, &request.user, &pairs)?;
     how.is_held = args.hold;
     how.stages_late = args.stage_late;
+    how.applies = args.apply;
     how.sweep = sweep(args, &mut request)?;
     let names = args.name.as_deref().filter(|name| pattern::is_pattern(name));
     let requests =

@@ -49,14 +49,19 @@ enum Way {
 }
 
 impl Wish {
-    /// What a request wishes for, where it names no target.
-    pub fn of(request: &RunRequest) -> Option<Self> {
-        let is_open = matches!(request.spec.target, TargetRequest::Any(_));
-        is_open.then(|| Self {
+    /// What a request wishes for, whatever it names.
+    pub(super) fn of_request(request: &RunRequest) -> Self {
+        Self {
             user: request.user.clone(),
             target: request.spec.target.clone(),
             ask: request.spec.ask.clone(),
-        })
+        }
+    }
+
+    /// What a request wishes for, where it names no target.
+    pub fn of(request: &RunRequest) -> Option<Self> {
+        let is_open = matches!(request.spec.target, TargetRequest::Any(_));
+        is_open.then(|| Self::of_request(request))
     }
 
     /// What an entry wishes for: what its queue names, else what it names itself.
@@ -72,6 +77,19 @@ impl Wish {
             TargetRequest::Named(name) => name.clone(),
             TargetRequest::Any(any_of) => any_of.in_words(),
         }
+    }
+
+    /// The target that it names.
+    pub(super) fn name(&self) -> Option<&str> {
+        match &self.target {
+            TargetRequest::Named(name) => Some(name),
+            TargetRequest::Any(_) => None,
+        }
+    }
+
+    /// Whether it names machines, a pool or a pattern of them.
+    pub(super) fn is_of_machines(&self) -> bool {
+        !self.any_of().among.is_empty()
     }
 
     /// Refuses what names targets that nobody knows any more.
@@ -272,6 +290,16 @@ impl<'a> Field<'a> {
         self.rows.iter().filter(|row| row.is_known && !row.is_shared).filter(is_meant)
     }
 
+    /// The whole targets that an entry means.
+    pub(super) fn meant_by(&self, entry: &QueueEntry) -> Vec<&Row> {
+        self.meant(&self.wish(entry)).collect()
+    }
+
+    /// All whole targets.
+    pub(super) fn whole(&self) -> impl Iterator<Item = &Row> {
+        self.rows.iter().filter(|row| row.is_known && !row.is_shared)
+    }
+
     /// Who has the first of what is wished for: `: v2-32-p1 alice/7, v2-32-p2 bob`.
     pub fn holders(&self, wish: &Wish) -> String {
         let told = self.meant(wish).filter(|row| row.standing != plan::Standing::Free).map(|row| {
@@ -308,6 +336,34 @@ impl Offers for Field<'_> {
     type Place = Vec<Pick>;
 
     fn find(&mut self, entry: &QueueEntry) -> Result<Vec<Pick>, String> {
+        let now = self.ctx.clock.now();
+        let id = entry.id();
+        self.pick(entry).map_err(|why| {
+            let made = self.data.queues().makings_for(&id);
+            made.fold(why, |why, making| why + "; " + &making.in_words(now))
+        })
+    }
+
+    fn take(&mut self, entry: &QueueEntry, place: &Vec<Pick>) {
+        let Some(first) = place.first() else { return };
+        self.choose_first(&entry.user, &entry.spec.ask, &first.target);
+    }
+
+    fn fits_later(&self, entry: &QueueEntry) -> bool {
+        self.first_later(entry).is_some()
+    }
+
+    fn keep(&mut self, entry: &QueueEntry) -> Option<String> {
+        let at = self.first_later(entry)?;
+        let best = self.hosts.get_mut(at)?;
+        best.closed = Some(format!("kept for {}", entry.id()));
+        Some(best.target.to_string())
+    }
+}
+
+impl Field<'_> {
+    /// The places of an entry, the best first; why there is none.
+    fn pick(&mut self, entry: &QueueEntry) -> Result<Vec<Pick>, String> {
         let wish = self.wish(entry);
         let avoided = self.avoided.get(&entry.id());
         if let Some(why) = self.misses.get(&wish) {
@@ -327,22 +383,6 @@ impl Offers for Field<'_> {
             return Err(why);
         }
         Ok(picks)
-    }
-
-    fn take(&mut self, entry: &QueueEntry, place: &Vec<Pick>) {
-        let Some(first) = place.first() else { return };
-        self.choose_first(&entry.user, &entry.spec.ask, &first.target);
-    }
-
-    fn fits_later(&self, entry: &QueueEntry) -> bool {
-        self.first_later(entry).is_some()
-    }
-
-    fn keep(&mut self, entry: &QueueEntry) -> Option<String> {
-        let at = self.first_later(entry)?;
-        let best = self.hosts.get_mut(at)?;
-        best.closed = Some(format!("kept for {}", entry.id()));
-        Some(best.target.to_string())
     }
 }
 

@@ -3,7 +3,7 @@
 //! [`submit`] puts jobs in, [`edit`] changes what waits, [`pass`] starts those whose turn it is, [`keep`] waits at a
 //! terminal, [`now`] starts what does not wait. Who comes next is decided by `plan::queue` alone; [`field`] says what
 //! is to be had, [`limits`] who holds which place, [`after`] what has to end first, [`presence`] whether somebody is
-//! there who would start it, [`expected`] when it is to begin, [`shown`] how it looks in lists, `unbegun` what is kept of
+//! there who would start it, [`expected`] when it is to begin, [`shown`] how it looks in lists, [`supply`] which targets are made for it, `unbegun` what is kept of
 //! what never began. Whoever starts something takes it out of the queue in the transaction that claims its attempt
 //! ([`hand_in`]): so it is started once, however many processes look at the queue at the same time.
 
@@ -20,6 +20,7 @@ pub mod presence;
 pub mod requeue;
 pub mod shown;
 pub mod submit;
+pub mod supply;
 mod unbegun;
 pub mod wanted;
 

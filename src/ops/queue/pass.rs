@@ -275,7 +275,7 @@ fn still_waits(ctx: &Ctx, turn: &Turn) -> bool {
 }
 
 /// Holds what could not begin wherever it was: others are not to wait behind it, and somebody has to look.
-fn hold(ctx: &Ctx, entry: &QueueEntry, error: &Error) -> Result<(), Error> {
+pub(super) fn hold(ctx: &Ctx, entry: &QueueEntry, error: &Error) -> Result<(), Error> {
     let id = entry.id();
     ctx.transact(|tx| {
         let now = tx.now;

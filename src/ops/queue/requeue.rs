@@ -131,6 +131,7 @@ fn enter(ctx: &Ctx, job: &Job, way: Succession, how: &Requeued) -> Result<JobId,
             place: place.clone(),
             keeper: None,
             succeeds: Some(Awaited { job: id.window, how: way, is_told: false }),
+            applies: false,
         });
         records::note(tx, &waits, "queued", format!("in {queue}, to go on from {id}"));
         Ok(waits)

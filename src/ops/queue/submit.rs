@@ -14,7 +14,7 @@ use crate::store::Tx;
 
 use super::field::Wish;
 use super::pass::kept;
-use super::{after, edit, now};
+use super::{after, edit, now, supply};
 
 /// How a job waits.
 #[derive(Clone, Debug)]
@@ -39,6 +39,8 @@ pub struct Submission {
     pub sweep: Option<Sweep>,
     /// Whether its code is read when it begins, and not copied now.
     pub stages_late: bool,
+    /// Whether a target is made for it where none is free.
+    pub applies: bool,
 }
 
 impl Default for Submission {
@@ -54,6 +56,7 @@ impl Default for Submission {
             is_kept: false,
             sweep: None,
             stages_late: false,
+            applies: false,
         }
     }
 }
@@ -72,6 +75,9 @@ pub fn enter_each(ctx: &Ctx, all: &[(RunRequest, Submission)]) -> Result<Vec<Job
         let may = check::may_wait(ctx, request)?;
         if !how.is_target_later {
             can_begin(ctx, request)?;
+        }
+        if how.applies {
+            supply::can_be_made(&*ctx.data()?, &Wish::of_request(request))?;
         }
         ready.push(may);
     }
@@ -178,6 +184,7 @@ fn entry(
         place: String::new(),
         keeper: owner.map(|owner| Keeper { owner, seen: tx.now }),
         succeeds: None,
+        applies: how.applies,
     })
 }
 

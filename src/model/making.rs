@@ -1,0 +1,76 @@
+//! Targets that are being made for those who wait in the queue (`queue.makings` in data.json).
+
+use serde_json::{Value, json};
+
+use super::ids::{JobId, TargetName};
+use super::read::{self, DataError, Fields, Json, Path};
+use super::time::Timestamp;
+
+/// A target that is being made for somebody who waits. It stands here before anything is asked of a control plane, so
+/// that whoever finds it after a crash goes on with the same request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Making {
+    /// The target.
+    pub target: TargetName,
+    /// The entry of the queue for which it is made.
+    pub job: JobId,
+    /// Host, account and tmux server whose MONITOR makes it.
+    pub place: String,
+    /// The mark of what is asked for, the same after a crash.
+    pub token: String,
+    /// Since when.
+    pub since: Timestamp,
+    /// Whether the target was not there when it was first asked for: then what comes of it is ours to take back.
+    pub is_asked: bool,
+    /// How often it was asked for in vain.
+    pub tries: u32,
+    /// Not to be asked for before, and why it was in vain.
+    pub again: Option<(Timestamp, String)>,
+}
+
+impl Making {
+    /// How far it is, for somebody who waits.
+    pub fn in_words(&self, now: Timestamp) -> String {
+        let target = &self.target;
+        match &self.again {
+            Some((again, why)) if *again > now => {
+                let in_s = again.seconds_since(now);
+                format!("{target} was not to be had ({why}), and is asked for again in {in_s} s")
+            }
+            _ => format!("{target} is being made for it"),
+        }
+    }
+
+    pub(super) fn read(value: Json<'_>, path: &Path<'_>) -> Result<Self, DataError> {
+        let fields = Fields::new(value, path)?;
+        let job = |value: Json<'_>, path: &Path<'_>| {
+            read::one_of(value, path, JobId::parse, "a job, as in alice/12")
+        };
+        let again = fields.with("again", read::instant)?;
+        let why = fields.with("why", read::text)?.unwrap_or_default();
+        Ok(Self {
+            target: TargetName::new(fields.need("target", "a target", read::text)?),
+            job: fields.need("for", "a job", job)?,
+            place: fields.need("place", "a place", read::text)?,
+            token: fields.need("token", "text", read::text)?,
+            since: fields.need("since", "an instant", read::instant)?,
+            is_asked: fields.with_or("asked", false, read::flag)?,
+            tries: fields.with("tries", read::number)?.unwrap_or_default(),
+            again: again.map(|again| (again, why)),
+        })
+    }
+
+    pub(super) fn write(&self) -> Value {
+        json!({
+            "target": self.target,
+            "for": self.job.to_string(),
+            "place": self.place,
+            "token": self.token,
+            "since": self.since.to_rfc3339(),
+            "asked": self.is_asked,
+            "tries": self.tries,
+            "again": self.again.as_ref().map(|(again, _)| again.to_rfc3339()),
+            "why": self.again.as_ref().map(|(_, why)| why),
+        })
+    }
+}

@@ -130,7 +130,7 @@ pub(super) fn verb(command: Command) -> Verb {
         Command::Run(args) => {
             let asks = args.ask_notes;
             Verb::new(Does::Act, move |app| {
-                run_then_watch(app, |app| run::run(app, &args), args.quiet)
+                run_then_watch(app, |app| jobfile::run_any(app, &args), args.quiet)
             })
             .on_terminal_if(asks)
         }

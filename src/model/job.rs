@@ -226,6 +226,7 @@ impl Job {
             options: stored.options,
             queue: stored.queue,
             staged: stored.staged,
+            variables: stored.variables,
         }
     }
 
@@ -249,6 +250,7 @@ impl Job {
             options: spec.options.clone(),
             queue: spec.queue.clone(),
             staged: spec.staged.clone(),
+            variables: spec.variables.clone(),
         };
         self.spec = Some(stored).filter(|stored| *stored != StoredSpec::default());
     }
@@ -256,6 +258,11 @@ impl Job {
     /// The copy of its code that was made when it was submitted, if it runs from that or a copy of it.
     pub fn staged(&self) -> Option<&Staged> {
         self.spec.as_ref()?.staged.as_ref()
+    }
+
+    /// Variables of its own, over those that are kept of whoever asked for it.
+    pub fn variables(&self) -> &[(String, String)] {
+        self.spec.as_ref().map(|spec| spec.variables.as_slice()).unwrap_or_default()
     }
 
     /// The name by which people call it.
@@ -468,6 +475,7 @@ mod tests {
                 .into_iter()
                 .collect(),
             staged: Some(Staged { from: "/d".to_owned(), copy: "/stage/9".to_owned() }),
+            variables: vec![("B".to_owned(), " x=1\n".to_owned()), ("A".to_owned(), String::new())],
             ..JobSpec::on(TargetRequest::Any(any_of))
         };
         let mut job = Job::new(&id, "t".into(), "/d".to_owned());
@@ -480,6 +488,7 @@ mod tests {
             target: TargetRequest::Named("t".to_owned()),
             options: KindOptions::default(),
             staged: None,
+            variables: Vec::new(),
             ..spec
         };
         let mut job = job;

@@ -257,6 +257,7 @@ mod tests {
             options: [("time", "1:00"), ("gres", "a"), ("gres", "b")].into_iter().collect(),
             queue: Some(queue.clone()),
             staged: Some(Staged { from: "/code".to_owned(), copy: "/stage/12".to_owned() }),
+            variables: vec![("HF_HOME".to_owned(), "/hf".to_owned())],
         };
         let after = |which, number, member, met: Option<&str>| After {
             met: met.map(|met| Array::parse(met).unwrap()),

@@ -125,7 +125,8 @@ fn is_of_programs(name: &str) -> bool {
     PROGRAMS.contains(&name) || FAMILIES.iter().any(|family| name.starts_with(family))
 }
 
-fn looks_secret(name: &str) -> bool {
+/// Whether a name says that its value is nobody's business.
+pub fn looks_secret(name: &str) -> bool {
     let name = name.to_ascii_uppercase();
     SECRETS.iter().any(|secret| name.contains(secret))
 }

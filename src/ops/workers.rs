@@ -225,15 +225,13 @@ exec "$@""#;
 /// this one are stays here.
 fn work(ctx: &Ctx, job: &Job, is_elsewhere: bool) -> Work {
     let stays = |name: &OsString| variables::stays_here(&name.to_string_lossy());
-    let env = environment::kept(ctx, &job.id()).unwrap_or_default();
-    Work {
-        argv: beside::work(ctx, &job.id()),
-        env: env
-            .into_iter()
-            .filter(|(name, _)| name != "TPU_WORKER" && !(is_elsewhere && stays(name)))
-            .collect(),
-        dir: job.stage_dir.as_ref().map(PathBuf::from),
+    let mut env = environment::kept(ctx, &job.id()).unwrap_or_default();
+    env.retain(|(name, _)| name != "TPU_WORKER" && !(is_elsewhere && stays(name)));
+    // What is said of the job itself is meant where it runs.
+    for (name, value) in job.variables() {
+        environment::set(&mut env, name, value);
     }
+    Work { argv: beside::work(ctx, &job.id()), env, dir: job.stage_dir.as_ref().map(PathBuf::from) }
 }
 
 /// What a program writes on a worker goes into a file there, from which it is heard again after a broken

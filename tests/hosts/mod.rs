@@ -11,6 +11,7 @@ mod meant;
 mod proof;
 mod pyenv;
 mod readme;
+mod variables;
 
 use std::io::Write as _;
 

@@ -68,7 +68,7 @@ fn all_jobs_of_a_file_are_entered_or_none() {
         ("target: local\ngpus: 2\n", 2, "could ever run it"),
         ("target: local\nafter: 99\n", 3, "there is no job alice/99"),
         ("target: local\ncomand: x\n", 2, ":5:1: comand: no such key"),
-        ("target: local\nenv: {A: b}\n", 2, "not built yet"),
+        ("target: local\nsecrets: [A]\n", 2, "not built yet"),
         ("target: local\nname: kill\n", 4, ":4:9: 'kill' already"),
     ] {
         let path = file(&lab, &format!("target: local\ncommand: sleep 1000\n---\n{last}"));
@@ -95,7 +95,7 @@ fn a_dry_run_changes_nothing_and_other_words_are_refused() {
     }
     drop(lab.env.tpu("submit local --set a=b -- true").exits(2).says(&["there is no file"]));
     drop(lab.env.tpu("submit nowhere.yaml").exits(3).says(&["cannot read nowhere.yaml"]));
-    drop(lab.env.tpu("run nowhere.yaml").exits(2).says(&["not built yet"]));
+    drop(lab.env.tpu("run nowhere.yaml").exits(3).says(&["cannot read nowhere.yaml"]));
     assert_eq!(lab.env.queued(), 0);
 }
 

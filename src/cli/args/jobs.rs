@@ -8,9 +8,12 @@ use clap::{Args, ValueEnum};
 /// `tpu run`.
 #[derive(Debug, Default, Args)]
 pub struct Run {
-    /// Target, user, directory slot, KEY=VALUE, in any order
-    #[arg(value_name = "TARGET|USER|N|KEY=VALUE")]
+    /// Target, user, directory slot, KEY=VALUE, in any order; or FILE.yaml
+    #[arg(value_name = "TARGET|USER|N|KEY=VALUE|FILE")]
     pub words: Vec<String>,
+    /// With FILE.yaml: a value for {{KEY}} in it
+    #[arg(long, value_name = "KEY=VALUE")]
+    pub set: Vec<String>,
     /// Do not open the monitor afterwards
     #[arg(short, long)]
     pub quiet: bool,

@@ -1,4 +1,4 @@
-//! A job as a file: `tpu submit FILE.yaml`.
+//! A job as a file: `tpu submit FILE.yaml`, `tpu run FILE.yaml`.
 
 use std::path::{Path, PathBuf};
 
@@ -20,7 +20,7 @@ use crate::text::{counted, escape};
 use crate::wire::jobfile::ConvertedDocument;
 
 use super::choose::Begins;
-use super::run::request_of;
+use super::run::{self, Ran, request_of};
 use super::submit::{after, jobs_of, submitted};
 use super::waiting::wants;
 
@@ -32,16 +32,56 @@ pub(in crate::cli) fn submit_any(app: &App, args: &Submit) -> Outcome {
     }
 }
 
-/// Submits the jobs of a file, all of them or none.
-fn submit(app: &App, args: &Submit, file: &str) -> Outcome {
-    stands_alone(args)?;
+/// `run`: of a file, if one of the words is one, and else of the words.
+pub(in crate::cli) fn run_any(app: &App, args: &Run) -> Result<Ran, Error> {
+    match args.words.iter().find(|word| is_file(word)) {
+        Some(file) => run_file(app, args, file),
+        None => run::run(app, args),
+    }
+}
+
+/// Starts the job of a file at once.
+fn run_file(app: &App, args: &Run, file: &str) -> Result<Ran, Error> {
+    stands_alone(&Beside::of_run(args))?;
     let ctx = app.ctx()?;
     let path = ctx.env.cwd.join(file);
-    let set = set(&args.set)?;
-    let text = jobfile::text(ctx, &path, file)?;
+    let jobs = read(app, &path, (file, &args.set))?;
+    let [job] = jobs.as_slice() else {
+        let what = format!("{file} has {}, and run starts one", counted(jobs.len(), "job"));
+        return Err(Error::usage(what).hint(format!("all of them: tpu submit {file}")));
+    };
+    let data = ctx.data()?;
+    let how = Submit { force: args.force, ..Submit::default() };
+    let of_file = JobFile { app, args: &how, shown: file, path: &path, data: &data };
+    let later = |what: &str| {
+        Error::usage(format!("{what}, and run starts it at once"))
+            .hint(format!("let it wait: tpu submit {file}"))
+    };
+    if !job.waits.is_default() {
+        return Err(of_file.at(job.place, later("it says how it waits in the queue")));
+    }
+    if job.sweep.is_some() {
+        return Err(of_file.at(job.place, later("members of its array differ")));
+    }
+    let request = of_file.request(job, (args.wait, Begins::Now))?;
+    run::start(app, args, request)
+}
+
+/// The jobs of a file.
+fn read(app: &App, path: &Path, (file, typed): (&str, &[String])) -> Result<Vec<OwnJob>, Error> {
+    let set = set(typed)?;
+    let text = jobfile::text(app.ctx()?, path, file)?;
     let kinds = kind_words();
-    let jobs = own::read(&text, &Given { set: &set, kinds: &kinds })
-        .map_err(|bad| Error::usage(format!("{file}{}", bad.in_words())).hint(bad.hint))?;
+    own::read(&text, &Given { set: &set, kinds: &kinds })
+        .map_err(|bad| Error::usage(format!("{file}{}", bad.in_words())).hint(bad.hint))
+}
+
+/// Submits the jobs of a file, all of them or none.
+fn submit(app: &App, args: &Submit, file: &str) -> Outcome {
+    stands_alone(&Beside::of_submit(args))?;
+    let ctx = app.ctx()?;
+    let path = ctx.env.cwd.join(file);
+    let jobs = read(app, &path, (file, &args.set))?;
     let data = ctx.data()?;
     let file = JobFile { app, args, shown: file, path: &path, data: &data };
     let all: Vec<(RunRequest, Submission)> =
@@ -77,30 +117,62 @@ pub(in crate::cli) fn convert(app: &App, args: &Convert) -> Outcome {
     Ok(Output::new(shown + &file, &ConvertedDocument::new(&file, &converted.notes)))
 }
 
+/// What stands beside a file on a command line.
+struct Beside<'a> {
+    words: &'a [String],
+    flags: Vec<(bool, &'static str)>,
+}
+
+impl<'a> Beside<'a> {
+    fn of_run(args: &'a Run) -> Self {
+        let Run {
+            words, no_tag, norm, pre, policy, log_stage, name, array, of_kind, command, ..
+        } = args;
+        let flags = vec![
+            (*no_tag, "--no-tag"),
+            (*norm, "--norm"),
+            (*pre, "--pre"),
+            (args.auto, "--auto"),
+            (args.ask_notes, "-ssn"),
+            (policy.is_some(), "--policy"),
+            (*log_stage, "--log-stage"),
+            (name.is_some(), "--name"),
+            (array.is_some(), "--array"),
+            (!of_kind.said.is_empty(), "an option of a kind of target"),
+            (!command.is_empty(), "a command"),
+        ];
+        Self { words, flags }
+    }
+
+    fn of_submit(args: &'a Submit) -> Self {
+        let flags = vec![
+            (args.no_tag, "--no-tag"),
+            (args.norm, "--norm"),
+            (args.pre, "--pre"),
+            (args.policy.is_some(), "--policy"),
+            (args.log_stage, "--log-stage"),
+            (args.name.is_some(), "--name"),
+            (args.array.is_some(), "--array"),
+            (args.sweep, "--sweep"),
+            (args.zip, "--zip"),
+            (args.at_once.is_some(), "--at-once"),
+            (!args.of_kind.said.is_empty(), "an option of a kind of target"),
+            (!args.command.is_empty(), "a command"),
+        ];
+        Self { words: &args.words, flags }
+    }
+}
+
 /// What a file says is said there: beside it stand only words that say how it is read, and whether it waits.
-fn stands_alone(args: &Submit) -> Result<(), Error> {
-    let words = args.words.iter().find(|word| !is_file(word));
-    let flags = [
-        (args.no_tag, "--no-tag"),
-        (args.norm, "--norm"),
-        (args.pre, "--pre"),
-        (args.policy.is_some(), "--policy"),
-        (args.log_stage, "--log-stage"),
-        (args.name.is_some(), "--name"),
-        (args.array.is_some(), "--array"),
-        (args.sweep, "--sweep"),
-        (args.zip, "--zip"),
-        (args.at_once.is_some(), "--at-once"),
-        (!args.of_kind.said.is_empty(), "an option of a kind of target"),
-        (!args.command.is_empty(), "a command"),
-    ];
-    let flag = flags.iter().find(|(is_said, _)| *is_said).map(|(_, flag)| *flag);
+fn stands_alone(beside: &Beside<'_>) -> Result<(), Error> {
+    let words = beside.words.iter().find(|word| !is_file(word));
+    let flag = beside.flags.iter().find(|(is_said, _)| *is_said).map(|(_, flag)| *flag);
     if let Some(what) = words.map(String::as_str).or(flag) {
         return Err(Error::usage(format!("{what} beside a file")).hint(
             "say it in the file; what changes from time to time is {{key}} there, and --set key=value",
         ));
     }
-    match args.words.get(1) {
+    match beside.words.get(1) {
         Some(second) => Err(Error::usage(format!("{second}: one file at a time"))
             .hint("several jobs of one file are parted by ---")),
         None => Ok(()),
@@ -137,18 +209,19 @@ struct JobFile<'a> {
 impl JobFile<'_> {
     /// A job as the words of `submit` would have made it.
     fn ready(&self, job: &OwnJob) -> Result<(RunRequest, Submission), Error> {
-        let ready = self.request(job).and_then(|request| {
+        let ready = self.request(job, (true, Begins::InTurn)).and_then(|request| {
             let how = self.waits(job, &request.user)?;
             Ok((request, how))
         });
         ready.map_err(|error| self.at(job.place, error))
     }
 
-    fn request(&self, job: &OwnJob) -> Result<RunRequest, Error> {
+    /// What a job asks for; whether it waits for a place, and where.
+    fn request(&self, job: &OwnJob, (wait, begins): (bool, Begins)) -> Result<RunRequest, Error> {
         let typed = Run {
             quiet: true,
             force: self.args.force,
-            wait: true,
+            wait,
             policy: job.policy.map(|policy| policy.as_str().to_owned()),
             name: job.name.clone(),
             array: job.array.as_ref().map(ToString::to_string),
@@ -168,9 +241,10 @@ impl JobFile<'_> {
             None => job.dir,
         };
         sorted.numbers.extend(dir);
-        let mut request = request_of(self.app, &typed, sorted, self.data, Begins::InTurn)
+        let mut request = request_of(self.app, &typed, sorted, self.data, begins)
             .map_err(|error| self.at(job.target.place, error))?;
         request.spec.options = job.target.options.clone();
+        request.spec.variables.clone_from(&job.env);
         self.is_of_kind(job)?;
         Ok(request)
     }

@@ -12,7 +12,6 @@ use crate::model::member::{Array, Member};
 use crate::model::spec::{AnyOf, JobSpec, TargetRequest};
 use crate::ops::error::did_you_mean;
 use crate::ops::fleet;
-use crate::ops::jobfile::is_file;
 use crate::ops::launch::attempt::{self, Launched};
 use crate::ops::launch::group::LaunchedGroup;
 use crate::ops::launch::plan::LaunchPlan;
@@ -53,13 +52,22 @@ pub(super) fn in_words(
 
 /// Starts a job.
 pub(in crate::cli) fn run(app: &App, args: &Run) -> Result<Ran, Error> {
-    if let Some(file) = args.words.iter().find(|word| is_file(word)) {
-        return Err(Error::usage(format!("{file}: starting a file at once is not built yet"))
-            .hint(format!("it begins when there is a place: tpu submit {file}")));
+    if let Some(set) = args.set.first() {
+        return Err(without_file(set));
     }
+    let request = request(app, args, &*app.ctx()?.data()?, Begins::Now)?;
+    start(app, args, request)
+}
+
+/// Refuses a value for a file where there is none.
+pub(super) fn without_file(set: &str) -> Error {
+    Error::usage(format!("--set {set}: there is no file in which it could stand"))
+        .hint("name one: tpu submit job.yaml --set key=value")
+}
+
+/// Starts what was asked for, or says what would be started.
+pub(super) fn start(app: &App, args: &Run, mut request: RunRequest) -> Result<Ran, Error> {
     let ctx = app.ctx()?;
-    let data = ctx.data()?;
-    let mut request = request(app, args, &data, Begins::Now)?;
     let mut notes = Vec::new();
     if let Some(wish) = &Wish::of(&request) {
         match choose::choose(app, args, wish, &mut request, &mut notes)? {

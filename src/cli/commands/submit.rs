@@ -21,7 +21,7 @@ use crate::wire::jobs::JobIdPart;
 use crate::wire::queue::{SubmittedDocument, SubmittedPart};
 
 use super::choose::Begins;
-use super::run::{request, warn_of_aliases};
+use super::run::{request, warn_of_aliases, without_file};
 use super::waiting::{
     begun, look_after, nobody_starts, priority, standing_of, started_lines, waits_line, wants,
 };
@@ -32,8 +32,7 @@ const KEYS: [&str; 6] = ["queue", "priority", "after", "after_any", "after_not",
 /// `submit`.
 pub(in crate::cli) fn submit(app: &App, args: &Submit) -> Outcome {
     if let Some(set) = args.set.first() {
-        return Err(Error::usage(format!("--set {set}: there is no file in which it could stand"))
-            .hint("name one: tpu submit job.yaml --set key=value"));
+        return Err(without_file(set));
     }
     let ctx = app.ctx()?;
     let data = ctx.data()?;
@@ -55,6 +54,7 @@ pub(in crate::cli) fn submit(app: &App, args: &Submit) -> Outcome {
         array: args.array.clone(),
         of_kind: args.of_kind.clone(),
         command: args.command.clone(),
+        set: Vec::new(),
     };
     let mut request = request(app, &typed, &data, Begins::InTurn)?;
     warn_of_aliases(ctx, (&data, &request.user), &args.words, &KEYS);

@@ -12,6 +12,7 @@ use crate::model::member::Array;
 use crate::model::policy::Policy;
 use crate::model::rules::Rules;
 use crate::model::sweep::{Sweep, values};
+use crate::model::variables;
 use crate::text::either;
 
 use super::filled::Known;
@@ -112,7 +113,29 @@ pub(super) fn read(
         array,
         sweep,
         policy: values.with("policy", policy)?,
+        env: values.with("env", env)?.unwrap_or_default(),
     })
+}
+
+fn env(value: &Yaml, field: &str) -> Result<Vec<(String, String)>, BadFile> {
+    let mut all = Vec::new();
+    for (name, value) in map(value, field, "env: {WANDB_PROJECT: x}")? {
+        let field = format!("{field}.{name}");
+        let begins = |c: char| c.is_ascii_alphabetic() || c == '_';
+        if !name.starts_with(begins) || !name.chars().all(|c| begins(c) || c.is_ascii_digit()) {
+            let hint = "letters, digits and _, and no digit first";
+            return Err(bad_key(value, &field, "no name of a variable", hint));
+        }
+        if variables::of_ours(name).is_some() {
+            return Err(bad_key(value, &field, "tpu sets it for each job", "leave it away"));
+        }
+        if variables::looks_secret(name) {
+            let what = "it looks like a secret, and would stand in data.json for all to read";
+            return Err(bad_key(value, &field, what, "let the program read it from a file"));
+        }
+        all.push((name.clone(), word(value, &field)?.to_owned()));
+    }
+    Ok(all)
 }
 
 fn directory(values: &Values) -> Result<(Option<u32>, Option<super::Place>), BadFile> {

@@ -71,6 +71,8 @@ pub struct OwnJob {
     pub sweep: Option<Sweep>,
     /// How one of several machines is chosen.
     pub policy: Option<Policy>,
+    /// Variables of its command.
+    pub env: Vec<(String, String)>,
     /// How it waits.
     pub waits: OwnWaits,
 }
@@ -235,7 +237,7 @@ mod tests {
         for (text, place, says) in [
             ("", (1, 1), "no job"),
             ("target: local\ncomand: x\n", (2, 1), "no such key"),
-            ("target: local\nenv: {A: b}\n", (2, 1), "not built yet"),
+            ("target: local\nsecrets: [A]\n", (2, 1), "not built yet"),
             ("target: local\ncommand: a {{nope}}\n", (2, 10), "nothing is called nope"),
             ("target: local\ncommand: 'a {{nope'\n", (2, 10), "without }}"),
             ("command: x\n", (1, 1), "no target"),

@@ -87,6 +87,10 @@ fn variables_of(attempt: &Attempt<'_>, is_here: bool) -> Vec<(OsString, OsString
     let stays = |name: &OsStr| name.to_str().is_none_or(variables::stays_here);
     let mut vars = attempt.env.clone();
     vars.retain(|(name, _)| is_here && name != "TPU_TMUX_SOCKET" || !stays(name));
+    // What is said of the job itself is meant where it runs.
+    for (name, value) in attempt.job.variables() {
+        environment::set(&mut vars, name, value);
+    }
     for (name, value) in environment::of_job(attempt.job) {
         environment::set(&mut vars, &name.to_string_lossy(), value);
     }
@@ -208,6 +212,19 @@ mod tests {
             assert!(
                 text.contains("export HF_HOME=/hf\n") && text.contains("export TPU_JOB=alice/7\n")
             );
+        }
+    }
+
+    #[test]
+    fn what_is_said_of_the_job_itself_is_so_on_every_machine() {
+        let mut job = job(7, None);
+        let said = [("PATH", "/there"), ("NOTE", "it's *")];
+        let variables = said.map(|(name, value)| (name.to_owned(), value.to_owned())).to_vec();
+        job.spec = Some(StoredSpec { variables, ..StoredSpec::default() });
+        for is_here in [true, false] {
+            let text = of(&[attempt(&job, &[OsStr::new("true")])], is_here);
+            assert!(text.contains("export PATH=/there\n"), "{text}");
+            assert!(text.contains("export NOTE=$'it\\'s *'\n"), "{text}");
         }
     }
 

@@ -84,6 +84,10 @@ pub fn preview(ctx: &Ctx, plan: &LaunchPlan) -> Result<Option<String>, Error> {
 /// What is submitted of a plan.
 pub(super) fn attempt<'a>(ctx: &Ctx, plan: &'a LaunchPlan, job: &'a Job) -> Attempt<'a> {
     let submitted = plan.spec.staged.as_ref().map(|staged| &staged.copy);
+    let mut env = plan.env.clone().unwrap_or_else(|| kept_environment(ctx));
+    for (name, value) in &plan.spec.variables {
+        environment::set(&mut env, name, value);
+    }
     Attempt {
         job,
         session: &plan.session,
@@ -91,7 +95,7 @@ pub(super) fn attempt<'a>(ctx: &Ctx, plan: &'a LaunchPlan, job: &'a Job) -> Atte
         // A resume's own copy is there for certain; the directory it was made from may be gone.
         cwd: plan.stage_dir.as_ref().or(submitted).unwrap_or(&plan.dir).into(),
         words: plan.words(),
-        env: with_devices(plan.env.clone().unwrap_or_else(|| kept_environment(ctx)), job),
+        env: with_devices(env, job),
         workers_by: plan.is_remote().then(|| ctx.places().usual().name.as_str().to_owned()),
         avoid: plan.avoid.iter().map(|(node, _)| node.clone()).collect(),
         at_once: plan.spec.array.as_ref().and_then(Array::at_once),

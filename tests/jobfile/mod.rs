@@ -3,5 +3,6 @@
 mod begun;
 mod jobman;
 mod malformed;
+mod page;
 mod readme;
 mod submitted;

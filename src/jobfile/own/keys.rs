@@ -18,54 +18,94 @@ pub struct JobKey {
     pub state: KeyState,
     /// What it says, in a sentence.
     pub meaning: &'static str,
+    /// Lines of a job that say it, with what it needs beside it; empty where it is not carried out.
+    pub example: &'static str,
 }
 
-const fn built(name: &'static str, meaning: &'static str) -> JobKey {
-    JobKey { name, state: KeyState::Built, meaning }
+const fn built(name: &'static str, meaning: &'static str, example: &'static str) -> JobKey {
+    JobKey { name, state: KeyState::Built, meaning, example }
 }
 
 const fn later(name: &'static str, meaning: &'static str, instead: &'static str) -> JobKey {
-    JobKey { name, state: KeyState::Later(instead), meaning }
+    JobKey { name, state: KeyState::Later(instead), meaning, example: "" }
 }
 
 const IN_COMMAND: &str = "leave it away, and do it in the command";
 
 /// All keys, in the order in which they are described.
 pub const KEYS: &[JobKey] = &[
-    built("name", "The name by which it is called; the key of `jobs:` is one too."),
+    built(
+        "name",
+        "The name by which it is called; the key of `jobs:` is one too.",
+        "name: llama-{{tag}}\ntag: small",
+    ),
     built(
         "target",
         "A target, type, pool or pattern of names, a list of them, `{hosts: …}`, or `{KIND: NAME}` \
          with the options of that kind.",
+        "target: {slurm: gpu, nodes: 2, gpus: 4}",
     ),
-    built("dir", "The slot of the directory of its code; 1 without a word."),
-    built("code", "`.`: the directory of the file, which has to be in a slot of yours."),
-    built("command", "A string is shell text, a list is words."),
-    built("script", "A script that bash runs, instead of a command."),
-    built("shell", "Of a command that is one string: bash."),
-    built("configs", "Names and values that the program is given as --NAME=VALUE."),
+    built("dir", "The slot of the directory of its code; 1 without a word.", "dir: 2"),
+    built("code", "`.`: the directory of the file, which has to be in a slot of yours.", "code: ."),
+    built(
+        "command",
+        "A string is shell text, a list is words.",
+        "command: python3 train.py --lr {{lr}}\narray: {lr: [1e-3, 1e-4]}",
+    ),
+    built("script", "A script that bash runs, instead of a command.", "script: staging.sh"),
+    built(
+        "shell",
+        "Of a command that is one string: bash.",
+        "command: python3 train.py\nshell: bash",
+    ),
+    built(
+        "configs",
+        "Names and values that the program is given as --NAME=VALUE.",
+        "command: [python3, train.py]\nconfigs: {lr: 1e-3}",
+    ),
     built(
         "array",
         "Members as in 0-99%8, or names with their values: one job for each combination.",
+        "command: [python3, train.py]\narray: {lr: [1e-3, 1e-4], seed: 0-4}",
     ),
-    built("zip", "true: the first values of the array together, then the second ones, and so on."),
-    built("max_parallel", "So many members of the array at once."),
-    built("env", "Variables of the command: names and their values."),
-    built("tag", "A tag."),
-    built("notes", "Notes."),
-    built("rules", "What is done after which failure: `{preempted: resume}`, or a name of rules."),
-    built("gpus", "A number of GPUs."),
-    built("gpu", "The numbers of GPUs, as in 0,2."),
-    built("cpus", "A number of CPUs."),
-    built("mem", "An amount of memory, as in 32G."),
-    built("policy", "Which of several machines is taken: sequential, random, smart, frugal."),
-    built("queue", "The queue in which it waits."),
-    built("priority", "0 to 100; higher ones come first; 50 without a word."),
-    built("hold", "true: it does not begin before `tpu unhold`."),
-    built("after", "Jobs that have to finish well before, also jobs above it in the same file."),
-    built("after_any", "Jobs that have to end before, however they end."),
-    built("after_not", "Jobs that have to fail before."),
-    built("after_each", "A group: each member waits for the member of its number."),
+    built(
+        "zip",
+        "true: the first values of the array together, then the second ones, and so on.",
+        "command: [python3, train.py]\narray: {lr: [1e-3, 1e-4], steps: [100, 200]}\nzip: true",
+    ),
+    built("max_parallel", "So many members of the array at once.", "array: 0-99\nmax_parallel: 8"),
+    built("env", "Variables of the command: names and their values.", "env: {WANDB_PROJECT: scan}"),
+    built("tag", "A tag.", "tag: sweep"),
+    built("notes", "Notes.", "notes: with the new tokens"),
+    built(
+        "rules",
+        "What is done after which failure: `{preempted: resume}`, or a name of rules.",
+        "rules: {preempted: resume, oom: rerun}",
+    ),
+    built("gpus", "A number of GPUs.", "gpus: 2"),
+    built("gpu", "The numbers of GPUs, as in 0,2.", "gpu: [0, 2]"),
+    built("cpus", "A number of CPUs.", "cpus: 8"),
+    built("mem", "An amount of memory, as in 32G.", "mem: 32G"),
+    built(
+        "policy",
+        "Which of several machines is taken: sequential, random, smart, frugal.",
+        "target: {hosts: 'gpu[1-4]'}\npolicy: smart",
+    ),
+    built("queue", "The queue in which it waits.", "queue: night"),
+    built("priority", "0 to 100; higher ones come first; 50 without a word.", "priority: 80"),
+    built("hold", "true: it does not begin before `tpu unhold`.", "hold: true"),
+    built(
+        "after",
+        "Jobs that have to finish well before, also jobs above it in the same file.",
+        "after: [12, tok]",
+    ),
+    built("after_any", "Jobs that have to end before, however they end.", "after_any: 12"),
+    built("after_not", "Jobs that have to fail before.", "after_not: 12"),
+    built(
+        "after_each",
+        "A group: each member waits for the member of its number.",
+        "array: 0-3\nafter_each: 12",
+    ),
     later("tpu", "What a TPU request adds.", "make the target first: tpu apply"),
     later("setup", "What is set up before the command runs.", IN_COMMAND),
     later("secrets", "Secrets, by their names.", "let the program read its key from a file"),
@@ -97,4 +137,25 @@ pub fn key(name: &str) -> Option<&'static JobKey> {
 /// Those that are carried out.
 pub fn names() -> impl Iterator<Item = &'static str> + Clone {
     KEYS.iter().filter(|key| key.state == KeyState::Built).map(|key| key.name)
+}
+
+/// The keys as a page for people, each with an example that is read by its test.
+pub fn page() -> String {
+    let mut page = "# The keys of a job file\n\n\
+        `tpu submit FILE.yaml` and `tpu run FILE.yaml` read them; `{{key}}` in a value is another key of the job, a name of\n\
+        its array (in the command alone), or given by `--set key=value`. Several jobs of a file are parted by `---`, or stand\n\
+        below `jobs:` by their names, over what `defaults:` says for all of them. This page is made from the table of the\n\
+        reader (`./x bless`).\n"
+        .to_owned();
+    for key in KEYS.iter().filter(|key| key.state == KeyState::Built) {
+        page +=
+            &format!("\n## `{}`\n\n{}\n\n```yaml\n{}\n```\n", key.name, key.meaning, key.example);
+    }
+    page += "\n## Not built yet\n\nThese are refused by name, with what to do instead.\n\n";
+    for key in KEYS {
+        if let KeyState::Later(instead) = key.state {
+            page += &format!("* `{}`: {} Instead: {instead}.\n", key.name, key.meaning);
+        }
+    }
+    page
 }

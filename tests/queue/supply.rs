@@ -156,6 +156,24 @@ fn a_monitor_that_is_killed_meanwhile_is_succeeded_and_one_target_is_made() {
 }
 
 #[test]
+fn what_is_there_is_not_made_whatever_people_wrote() {
+    let lab = Lab::new();
+    drop(lab.env.tpu("sim ready lab-v4-8-1").exits(0));
+    let mut data = lab.env.data();
+    data["board"]["lab-v4-8-1"] = serde_json::json!({ "status": "gone" });
+    lab.env.write_data(&data);
+    let _monitor = lab.monitor(&[]);
+    for number in 1..=2 {
+        drop(lab.env.tpu(&format!("submit lab-v4-8-{number} --apply -- sleep 1000")).exits(0));
+    }
+    wait_until("the other one was made", || lab.running() == 1);
+    let journal = lab.env.journal();
+    let made = journal.iter().filter(|event| event.text.contains("was made for"));
+    let made: Vec<&str> = made.map(|event| event.text.as_str()).collect();
+    assert_eq!(made, ["lab-v4-8-2 was made for alice/2"], "{journal:#?}");
+}
+
+#[test]
 fn what_nobody_makes_is_not_promised() {
     let lab = Lab::new();
     drop(lab.env.tpu("hosts add gpu1 --address 127.0.0.1 --no-probe"));

@@ -114,9 +114,12 @@ fn wanting(ctx: &Ctx, data: &Data, here: &str) -> Result<(Vec<Wanting>, usize), 
     let standings = stand(ctx, data, &present, &mut field);
     let coming_back = limits::coming_back(ctx, data);
     let now = ctx.clock.now();
+    // People may have written that one is gone: its control plane alone knows.
+    let is_absent =
+        |state| matches!(state, TargetState::Gone | TargetState::Preempted | TargetState::Stopped);
     let may_be_made = |entry: &QueueEntry, row: &Row| {
         row.jobs.is_empty()
-            && row.fact.state != TargetState::Deleting
+            && is_absent(row.fact.state)
             && !coming_back.contains_key(&row.target)
             && board::may_take(data, &row.target, &entry.user, now).is_ok()
     };

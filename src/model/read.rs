@@ -136,7 +136,7 @@ impl Path<'_> {
 /// One object that is being read, with its place.
 pub(crate) struct Fields<'a> {
     members: Vec<Member<'a>>,
-    /// The [marks](Key::mark) of all keys: most of those that are asked for are not there, and cost no search.
+    /// The marks ([`mark_of`]) of all keys: most of those that are asked for are not there, and cost no search.
     marks: u64,
     path: &'a Path<'a>,
 }

@@ -20,8 +20,8 @@ const PRICING: [(&str, &str); 3] =
 pub(super) fn converted(document: &Yaml) -> Result<Converted, BadFile> {
     let mut notes = Vec::new();
     let mut job = Block::of(document, "job")?;
-    let (target, tpu, number) = request(document, &mut job, &mut notes)?;
-    let name = job.take("name").or(number.name).cloned();
+    let Request { target, tpu, name } = request(document, &mut job, &mut notes)?;
+    let name = job.take("name").cloned().unwrap_or(name);
     let repeats = job.truth("loop")?.filter(|(_, is_said)| *is_said);
     if let Some((at, _)) = repeats {
         let what = "repeat: always, with a pause of 60 s, which JobMan does not make";
@@ -39,7 +39,7 @@ pub(super) fn converted(document: &Yaml) -> Result<Converted, BadFile> {
     let document = map_of(
         document,
         vec![
-            ("name", name),
+            ("name", Some(name)),
             ("target", Some(target)),
             ("tpu", Some(tpu)),
             ("user", user),
@@ -53,17 +53,19 @@ pub(super) fn converted(document: &Yaml) -> Result<Converted, BadFile> {
     Ok(Converted { document: literal(&document), notes })
 }
 
-/// The name of a machine, before a number stands behind it.
-struct Numbered<'a> {
-    name: Option<&'a Yaml>,
+/// `tpu:` as a target of ours, and what its request adds.
+struct Request {
+    target: Yaml,
+    tpu: Yaml,
+    /// The name of the machine, before a number stands behind it.
+    name: Yaml,
 }
 
-/// `tpu:` as a target of ours and what its request adds.
-fn request<'a>(
-    document: &'a Yaml,
+fn request(
+    document: &Yaml,
     job: &mut Block<'_>,
     notes: &mut Vec<ConversionNote>,
-) -> Result<(Yaml, Yaml, Numbered<'a>), BadFile> {
+) -> Result<Request, BadFile> {
     let Some(at) = document.get("tpu") else {
         let hint = "as in tpu: {allocation_mode: queued-resources, accelerator: v6e-1, name: my-tpu, zone: \
                     us-east1-d, version: v2-alpha-tpuv6e, pricing: spot}";
@@ -107,7 +109,7 @@ fn request<'a>(
         ("flags", flags),
     ];
     tpu.rest(notes);
-    Ok((map_of(at, target), map_of(at, request), Numbered { name: Some(name) }))
+    Ok(Request { target: map_of(at, target), tpu: map_of(at, request), name: name.clone() })
 }
 
 /// What is set up, in order, and whether the command runs behind it.

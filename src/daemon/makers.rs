@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, TryRecvError, channel};
 
+use std::time::Duration;
+
 use crate::model::ids::TargetName;
 use crate::ops::queue::supply;
 use crate::ops::{Ctx, Error};
@@ -11,20 +13,27 @@ use crate::ops::{Ctx, Error};
 /// Targets in the making at the same time. More wait for the next turn.
 const AT_ONCE: usize = 16;
 
+/// After what could not even be asked it rests so long at first, twice as long each time, and at most so long.
+const FIRST_REST: Duration = Duration::from_secs(1);
+const LONGEST_REST: Duration = Duration::from_secs(60);
+
 /// The targets in the making.
 #[derive(Debug, Default)]
 pub(super) struct Makers {
     at_work: BTreeMap<TargetName, Receiver<Result<String, Error>>>,
-    /// What went wrong with each the last time; the same is not said again.
-    trouble: BTreeMap<TargetName, String>,
+    /// What went wrong with each the last time, of which the same is not said again; how long it rests by that, and until
+    /// when, on the monotonic clock.
+    trouble: BTreeMap<TargetName, (String, Duration, Duration)>,
     report: Vec<String>,
 }
 
 impl Makers {
     /// Begins with what the queue wants made or taken back, as far as nobody is at it.
     pub(super) fn look(&mut self, ctx: &Arc<Ctx>) -> Result<(), Error> {
+        let now = ctx.clock.monotonic();
         for target in supply::look(ctx)? {
-            if self.at_work.len() >= AT_ONCE || self.at_work.contains_key(&target) {
+            let rests = self.trouble.get(&target).is_some_and(|(_, _, until)| *until > now);
+            if rests || self.at_work.len() >= AT_ONCE || self.at_work.contains_key(&target) {
                 continue;
             }
             let (tell, told) = channel();
@@ -39,7 +48,7 @@ impl Makers {
     }
 
     /// Takes note of what has ended. Whether anything has.
-    pub(super) fn reap(&mut self) -> bool {
+    pub(super) fn reap(&mut self, now: Duration) -> bool {
         let before = self.at_work.len();
         let (trouble, report) = (&mut self.trouble, &mut self.report);
         self.at_work.retain(|target, told| {
@@ -55,10 +64,13 @@ impl Makers {
                     format!("{target}: its making was cut short by a defect of tpu")
                 }
             };
-            if trouble.get(target) != Some(&line) {
+            let before = trouble.remove(target);
+            if before.as_ref().is_none_or(|(said, ..)| *said != line) {
                 report.push(line.clone());
-                trouble.insert(target.clone(), line);
             }
+            let rested = before.map_or(Duration::ZERO, |(_, rest, _)| rest);
+            let rest = (2 * rested).clamp(FIRST_REST, LONGEST_REST);
+            trouble.insert(target.clone(), (line, rest, now + rest));
             false
         });
         self.at_work.len() < before

@@ -100,7 +100,7 @@ impl<'a> Monitor<'a> {
             let beat = wake.beat(ctx, now);
             let rested = last.is_none_or(|last| now >= last + AT_LEAST);
             // An action that has ended may be the reason for the next one.
-            let done = self.crew.reap(now) | self.makers.reap();
+            let done = self.crew.reap(now) | self.makers.reap(now);
             if done || beat || self.memory.is_answered() {
                 (next, cause) = (now, Cause::Happened);
             }
@@ -127,9 +127,7 @@ impl<'a> Monitor<'a> {
         let refreshed = ctx.refresh_settings();
         self.note_settings(refreshed.as_ref().err());
         let turned = catch_unwind(AssertUnwindSafe(|| {
-            let turn = turn::turn(ctx, &mut self.memory, &mut self.crew, cause)?;
-            self.makers.look(ctx)?;
-            Ok(turn)
+            turn::turn(ctx, &mut self.memory, &mut self.crew, cause)
         }));
         let result = turned.unwrap_or_else(|_| {
             // What was remembered may be half of something.
@@ -138,8 +136,10 @@ impl<'a> Monitor<'a> {
                 .hint("please report what `tpu history` and this window show"))
         });
         let noted = watch::note_turn(ctx, self.since, self.crew.troubles(&*ctx.clock));
+        // From here on everybody knows that MONITOR is there, also for what it is to bring back.
+        let made = self.makers.look(ctx);
         let (turn, trouble) = match result {
-            Ok(turn) => (turn, refreshed.err().or(noted.err())),
+            Ok(turn) => (turn, refreshed.err().or(noted.err()).or(made.err())),
             Err(error) => (Turn::default(), Some(error)),
         };
         let trouble = trouble.map(|error| error.message);

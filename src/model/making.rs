@@ -20,15 +20,23 @@ pub struct Making {
     pub token: String,
     /// Since when.
     pub since: Timestamp,
-    /// Whether the target was not there when it was first asked for: then what comes of it is ours to take back.
-    pub is_asked: bool,
-    /// How often it was asked for in vain.
+    /// How often it was refused: each request has a number of its own.
     pub tries: u32,
     /// Not to be asked for before, and why it was in vain.
     pub again: Option<(Timestamp, String)>,
 }
 
 impl Making {
+    /// Whether a target that was created by this request is one of it.
+    pub fn asked_for(&self, request: &str) -> bool {
+        request.starts_with(&self.token)
+    }
+
+    /// The mark of what is asked for now.
+    pub fn request(&self) -> String {
+        format!("{}-{}", self.token, self.tries)
+    }
+
     /// How far it is, for somebody who waits.
     pub fn in_words(&self, now: Timestamp) -> String {
         let target = &self.target;
@@ -54,7 +62,6 @@ impl Making {
             place: fields.need("place", "a place", read::text)?,
             token: fields.need("token", "text", read::text)?,
             since: fields.need("since", "an instant", read::instant)?,
-            is_asked: fields.with_or("asked", false, read::flag)?,
             tries: fields.with("tries", read::number)?.unwrap_or_default(),
             again: again.map(|again| (again, why)),
         })
@@ -67,7 +74,6 @@ impl Making {
             "place": self.place,
             "token": self.token,
             "since": self.since.to_rfc3339(),
-            "asked": self.is_asked,
             "tries": self.tries,
             "again": self.again.as_ref().map(|(again, _)| again.to_rfc3339()),
             "why": self.again.as_ref().map(|(_, why)| why),

@@ -243,18 +243,19 @@ pub fn cap(
         .or_else(|| reached(at_work.groups.get(&group), at_once, 1, || CapOf::Group(group.clone())))
 }
 
-/// How many more jobs of an entry no limit keeps from beginning, of so many that wait.
+/// How many more jobs of an entry no limit keeps from beginning, of so many that wait: they count as at work from then on.
 pub fn room(
     queues: &Queues,
     entry: &QueueEntry,
     queue: &Queue,
-    (at_work, limits): (&AtWork, &UserLimits),
+    (at_work, limits): (&mut AtWork, &UserLimits),
     waiting: usize,
 ) -> usize {
-    let mut at_work = at_work.clone();
     let has_room = |_: &usize| {
-        let is_open = cap(queues, entry, queue, &at_work, limits).is_none();
-        at_work.add(entry.id(), Some(&queue.name), Some(group_of(entry)));
+        let is_open = cap(queues, entry, queue, at_work, limits).is_none();
+        if is_open {
+            at_work.add(entry.id(), Some(&queue.name), Some(group_of(entry)));
+        }
         is_open
     };
     (0..waiting).take_while(has_room).count()

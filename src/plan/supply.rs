@@ -15,9 +15,11 @@ pub struct Wanting {
     pub job: JobId,
     /// How many of its jobs could begin if there was a target for each.
     pub jobs: usize,
-    /// Targets that would do and are not there, the best first.
+    /// Every target that would do, however it is: one in the making may be on its way out first, or say nothing.
+    pub meant: Vec<TargetName>,
+    /// Those of them that are not there, the best first.
     pub absent: Vec<TargetName>,
-    /// Targets that would do and are on their way, whoever asked for them.
+    /// Those of them that are on their way, whoever asked for them.
     pub coming: Vec<TargetName>,
     /// So many targets may be there at most.
     pub most: Option<u32>,
@@ -30,21 +32,27 @@ pub struct Supply {
     pub new: Vec<(JobId, TargetName)>,
     /// Those that are made for somebody else from now on: the target, and for whom.
     pub passed_on: Vec<(TargetName, JobId)>,
+    /// Those that were not to be had, and that nobody lacks any more: they are not asked for again.
+    pub dropped: Vec<TargetName>,
 }
 
-/// Decides. `there` counts the targets that are there or come, but for those in the making.
-pub fn supply(wanting: &[Wanting], makings: &[Making], there: usize) -> Supply {
+/// Decides about those in the making `here`; what others make counts as well. `there` counts the targets that are there
+/// or come, but for those in the making.
+pub fn supply(wanting: &[Wanting], makings: &[Making], here: &str, there: usize) -> Supply {
     let mut supply = Supply::default();
     let mut taken: HashSet<&TargetName> = makings.iter().map(|making| &making.target).collect();
-    // Nobody waits any more for whom these were made; somebody else may take them over.
+    let mine = makings.iter().filter(|making| making.place == here);
+    // Nobody lacks any more for whom these were made; somebody else may take them over.
     let is_wanted = |making: &&Making| {
         wanting.iter().any(|one| one.job == making.job && one.would_take(making))
     };
-    let (wanted, mut orphans): (Vec<&Making>, Vec<&Making>) = makings.iter().partition(is_wanted);
+    let (wanted, mut orphans): (Vec<&Making>, Vec<&Making>) = mine.partition(is_wanted);
     let mut count = there + makings.len();
     for one in wanting {
-        let own = wanted.iter().filter(|making| making.job == one.job).count();
-        let mut open = one.jobs.saturating_sub(own);
+        let own: Vec<&Making> =
+            wanted.iter().copied().filter(|making| making.job == one.job).collect();
+        orphans.extend(own.iter().skip(one.jobs).copied());
+        let mut open = one.jobs.saturating_sub(own.len());
         while open > 0
             && let Some(at) = orphans.iter().position(|making| one.would_take(making))
         {
@@ -66,13 +74,16 @@ pub fn supply(wanting: &[Wanting], makings: &[Making], there: usize) -> Supply {
             }
         }
     }
+    // What may be on its way is brought to an end, whichever.
+    let idle = orphans.into_iter().filter(|making| making.again.is_some());
+    supply.dropped = idle.map(|making| making.target.clone()).collect();
     supply
 }
 
 impl Wanting {
     /// Whether what is being made would do.
     fn would_take(&self, making: &Making) -> bool {
-        self.absent.contains(&making.target) || self.coming.contains(&making.target)
+        self.meant.contains(&making.target)
     }
 }
 
@@ -91,7 +102,8 @@ mod tests {
 
     fn wanting(number: u32, jobs: usize, absent: &str) -> Wanting {
         let absent = targets(absent);
-        Wanting { job: job(number), jobs, absent, coming: Vec::new(), most: None }
+        let (meant, coming) = (absent.clone(), Vec::new());
+        Wanting { job: job(number), jobs, meant, absent, coming, most: None }
     }
 
     fn making(target: &str, number: u32) -> Making {
@@ -101,7 +113,6 @@ mod tests {
             place: String::new(),
             token: "t".to_owned(),
             since: Timestamp::from_second(0),
-            is_asked: true,
             tries: 0,
             again: None,
         }
@@ -115,7 +126,7 @@ mod tests {
     fn each_job_that_finds_no_place_has_one_made_in_the_order_of_the_queue() {
         let all = [wanting(1, 2, "a b c"), wanting(2, 5, "b c d"), wanting(3, 1, "a")];
         assert_eq!(
-            new(&supply(&all, &[], 0)),
+            new(&supply(&all, &[], "", 0)),
             ["alice/1 a", "alice/1 b", "alice/2 c", "alice/2 d"]
         );
     }
@@ -125,7 +136,7 @@ mod tests {
         let mut first = wanting(1, 3, "a b c d");
         first.coming = targets("e");
         let made = [making("a", 1)];
-        assert_eq!(new(&supply(&[first], &made, 0)), ["alice/1 b"]);
+        assert_eq!(new(&supply(&[first], &made, "", 0)), ["alice/1 b"]);
     }
 
     #[test]
@@ -133,22 +144,38 @@ mod tests {
         let mut first = wanting(1, 9, "a b c d");
         first.most = Some(4);
         let made = [making("z", 1)];
-        first.absent.push(TargetName::from("z"));
-        assert_eq!(new(&supply(&[first], &made, 1)), ["alice/1 a", "alice/1 b"]);
+        first.meant.push(TargetName::from("z"));
+        assert_eq!(new(&supply(&[first], &made, "", 1)), ["alice/1 a", "alice/1 b"]);
     }
 
     #[test]
     fn what_was_made_for_somebody_who_is_gone_goes_to_the_next() {
         let made = [making("a", 7), making("b", 7)];
-        let of = supply(&[wanting(1, 1, "a b")], &made, 0);
+        let of = supply(&[wanting(1, 1, "a b")], &made, "", 0);
         assert_eq!(of.passed_on, [(TargetName::from("a"), job(1))]);
         assert!(of.new.is_empty(), "{of:?}");
+    }
+
+    #[test]
+    fn what_is_deleted_before_it_is_made_anew_counts_as_well() {
+        let mut first = wanting(1, 1, "b");
+        first.meant = targets("a b");
+        assert_eq!(supply(&[first], &[making("a", 1)], "", 0), Supply::default());
+    }
+
+    #[test]
+    fn what_nobody_lacks_is_not_asked_for_again_and_what_others_make_is_left_to_them() {
+        let again = Some((Timestamp::from_second(9), "no capacity".to_owned()));
+        let idle = Making { again, ..making("a", 7) };
+        let other = Making { place: "there".to_owned(), ..making("b", 7) };
+        let of = supply(&[wanting(1, 1, "b c")], &[idle, making("d", 7), other], "", 0);
+        assert_eq!((new(&of), of.dropped), (vec!["alice/1 c".to_owned()], targets("a")));
     }
 
     #[test]
     fn one_target_is_never_made_twice() {
         let made = [making("a", 1)];
         let all = [wanting(1, 3, "a"), wanting(2, 3, "a")];
-        assert_eq!(supply(&all, &made, 0), Supply::default());
+        assert_eq!(supply(&all, &made, "", 0), Supply::default());
     }
 }

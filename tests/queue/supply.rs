@@ -132,6 +132,37 @@ fn what_nobody_waits_for_any_more_is_taken_back() {
 }
 
 #[test]
+fn what_somebody_else_has_asked_for_is_not_taken_back() {
+    let lab = Lab::new();
+    drop(lab.env.tpu("sim capacity lab-v4-8-1 --off").exits(0));
+    let _monitor = lab.monitor(&[]);
+    drop(lab.env.tpu("submit lab-v4-8-1 --apply -- sleep 1000").exits(0));
+    wait_until("it was asked for in vain", || lab.why(1).contains("is asked for again in"));
+    lab.play("[timing]\ncreate_s = 600\ndelete_s = 0.2\n");
+    drop(lab.env.tpu("sim capacity lab-v4-8-1").exits(0));
+    let other = lab.env.start_tpu("apply lab-v4-8-1", &[]);
+    wait_until("somebody makes it", || lab.state("lab-v4-8-1") == "pending");
+    other.kill();
+    drop(lab.env.tpu("kill 1 -y").exits(0));
+    wait_until("it is left alone", || lab.makings().is_empty());
+    assert_eq!(lab.state("lab-v4-8-1"), "pending");
+    assert_eq!(lab.asked("delete").len(), 2, "as when it began");
+}
+
+#[test]
+fn a_limit_of_the_user_counts_for_what_is_made() {
+    let lab = Lab::new();
+    drop(lab.env.tpu("set-settings max_parallel 1 alice").exits(0));
+    let _monitor = lab.monitor(&[]);
+    for number in 1..=2 {
+        drop(lab.env.tpu(&format!("submit lab-v4-8-{number} --apply -- sleep 1000")).exits(0));
+    }
+    wait_until("the first one runs", || lab.running() == 1);
+    wait_until("nothing is in the making", || lab.makings().is_empty());
+    assert_eq!(lab.asked("create").len(), 1, "{:?}", lab.asked("create"));
+}
+
+#[test]
 fn a_monitor_that_is_killed_meanwhile_is_succeeded_and_one_target_is_made() {
     for points in ["supply-written=sleep(100000)", "reapply-asked=sleep(100000)"] {
         let lab = Lab::new();
@@ -139,7 +170,7 @@ fn a_monitor_that_is_killed_meanwhile_is_succeeded_and_one_target_is_made() {
         drop(lab.env.tpu("submit v4-8 --apply -- sleep 1000").exits(0));
         let token = wait_for("it is written down", || {
             let makings = lab.makings();
-            let making = makings.first().filter(|making| making["asked"] == true)?;
+            let making = makings.first()?;
             Some(making["token"].clone())
         });
         if points.starts_with("reapply") {
@@ -153,6 +184,22 @@ fn a_monitor_that_is_killed_meanwhile_is_succeeded_and_one_target_is_made() {
         assert_eq!(lab.asked("create").len(), 1, "{points}: {:?}", lab.asked("create"));
         assert_eq!(lab.env.jobs("alice").len(), 1, "{points}");
     }
+}
+
+#[test]
+fn a_target_that_was_taken_away_is_made_anew_and_no_other_beside_it() {
+    let lab = Lab::new();
+    drop(lab.env.tpu("sim ready lab-v4-8-1").exits(0));
+    drop(lab.env.tpu("sim preempt lab-v4-8-1").exits(0));
+    // So many turns see it on its way out.
+    lab.play("[timing]\ncreate_s = 0.5\ndelete_s = 3\n");
+    let _monitor = lab.monitor(&[]);
+    drop(lab.env.tpu("submit v4-8 --apply -- sleep 1000").exits(0));
+    wait_until("it runs", || {
+        drop(lab.env.tpu("ack"));
+        lab.running() == 1
+    });
+    assert_eq!(lab.asked("create"), ["\"lab-v4-8-1\""], "and not the other one as well");
 }
 
 #[test]

@@ -290,9 +290,13 @@ impl<'a> Field<'a> {
         self.rows.iter().filter(|row| row.is_known && !row.is_shared).filter(is_meant)
     }
 
-    /// The whole targets that an entry means.
+    /// The whole targets that an entry means; none where it means machines.
     pub(super) fn meant_by(&self, entry: &QueueEntry) -> Vec<&Row> {
-        self.meant(&self.wish(entry)).collect()
+        let wish = self.wish(entry);
+        match wish.way(self.data) {
+            Ok(Way::Types | Way::Whole(_)) => self.meant(&wish).collect(),
+            Ok(Way::Machines(_) | Way::AnyTime(_)) | Err(_) => Vec::new(),
+        }
     }
 
     /// All whole targets.

@@ -5,6 +5,7 @@
 //! Where there is no capacity it is asked again, with back-off; where nobody waits any more what was asked for is taken
 //! back, as long as it is not there. What has been made is a free target like any other.
 
+use crate::model::board::Written;
 use crate::model::data::Data;
 use crate::model::entry::QueueEntry;
 use crate::model::facts::TargetState;
@@ -13,14 +14,18 @@ use crate::model::making::Making;
 use crate::model::target::Machines;
 use crate::ops::fleet::ProviderFacts;
 use crate::ops::provision::{self, Unmade};
-use crate::ops::{Ctx, Error, Kind, board, named, watch};
-use crate::plan::backoff;
+use crate::ops::snapshot::{self, LookMemory};
+use crate::ops::{Ctx, Error, named, record_facts, watch};
 use crate::plan::board::{Row, Standing};
 use crate::plan::budget::Budget;
-use crate::plan::queue::{self as plan, EntryStanding, WaitReason};
-use crate::plan::supply::{Wanting, supply};
+use crate::plan::queue::{self as plan, WaitReason};
+use crate::plan::supply::{Supply, Wanting, supply};
+use crate::plan::{answer, backoff};
 use crate::provider::{RequestId, Trouble, Verb};
 
+use crate::store::Tx;
+
+use super::after::AwaitedEnds;
 use super::field::{Avoided, Field, Wish};
 use super::{limits, pass, presence, stand, wishes};
 
@@ -48,49 +53,67 @@ pub fn look(ctx: &Ctx) -> Result<Vec<TargetName>, Error> {
     let data = ctx.data()?;
     let queues = data.queues();
     let here = watch::place(ctx);
-    let is_mine = |making: &&Making| making.place == here;
     let asks = |entry: &QueueEntry| entry.applies && entry.place == here;
-    if !queues.entries.iter().any(asks) && !queues.makings.iter().any(|one| is_mine(&one)) {
+    if !queues.entries.iter().any(asks) && queues.makings.is_empty() {
         return Ok(Vec::new());
     }
     let (wanting, there) = wanting(ctx, &data, &here)?;
     ctx.transact(|tx| {
-        let mine = |making: &&Making| making.place == here;
-        let makings: Vec<Making> = tx.data.queues().makings.iter().filter(mine).cloned().collect();
-        let supply = supply(&wanting, &makings, there);
-        if supply.new.is_empty() && supply.passed_on.is_empty() {
+        adopt_left(ctx, tx, &here);
+        let supply = supply(&wanting, &tx.data.queues().makings, &here, there);
+        if supply == Supply::default() {
             return Ok(());
         }
         let now = tx.now;
         let known = &mut tx.data.queues_mut().makings;
+        known.retain(|making| !supply.dropped.contains(&making.target));
         for (target, job) in supply.passed_on {
             for making in known.iter_mut().filter(|making| making.target == target) {
                 making.job = job.clone();
             }
         }
-        for (job, target) in supply.new {
-            // Somebody at another place may make it.
-            if known.iter().all(|making| making.target != target) {
-                known.push(Making {
-                    target,
-                    job,
-                    place: here.clone(),
-                    token: ctx.random.hex(16),
-                    since: now,
-                    is_asked: false,
-                    tries: 0,
-                    again: None,
-                });
-            }
-        }
+        known.extend(supply.new.into_iter().map(|(job, target)| Making {
+            target,
+            job,
+            place: here.clone(),
+            token: ctx.random.hex(16),
+            since: now,
+            tries: 0,
+            again: None,
+        }));
         Ok(())
     })?;
     let (data, now) = (ctx.data()?, ctx.clock.now());
     let is_due = |making: &&Making| {
         let rests = making.again.as_ref().is_some_and(|(again, _)| *again > now);
-        is_mine(making) && (!rests || !is_wanted(&data, making))
+        making.place == here && (!rests || !is_wanted(&data, making))
     };
     Ok(data.queues().makings.iter().filter(is_due).map(|making| making.target.clone()).collect())
+}
+
+/// Takes over what nobody waits for any more and was begun where nobody is left to end it.
+fn adopt_left(ctx: &Ctx, tx: &mut Tx<'_>, here: &str) {
+    let is_left = |making: &Making| {
+        making.place != here
+            && tx.data.queues().entry(&making.job).is_none()
+            && !watch::is_attended(ctx, &making.place)
+    };
+    let left: Vec<String> = tx
+        .data
+        .queues()
+        .makings
+        .iter()
+        .filter(|one| is_left(one))
+        .map(|one| one.token.clone())
+        .collect();
+    if left.is_empty() {
+        return;
+    }
+    for making in &mut tx.data.queues_mut().makings {
+        if left.contains(&making.token) {
+            here.clone_into(&mut making.place);
+        }
+    }
 }
 
 /// Somebody says that things have changed: what was asked for in vain is asked for again at once.
@@ -112,48 +135,63 @@ fn wanting(ctx: &Ctx, data: &Data, here: &str) -> Result<(Vec<Wanting>, usize), 
     let mut field = Field::of(ctx, data, wishes(data, &present), None, &avoided)?;
     let rows = field.clone();
     let standings = stand(ctx, data, &present, &mut field);
-    let coming_back = limits::coming_back(ctx, data);
-    let now = ctx.clock.now();
-    // People may have written that one is gone: its control plane alone knows.
-    let is_absent =
-        |state| matches!(state, TargetState::Gone | TargetState::Preempted | TargetState::Stopped);
-    let may_be_made = |entry: &QueueEntry, row: &Row| {
-        row.jobs.is_empty()
-            && is_absent(row.fact.state)
-            && !coming_back.contains_key(&row.target)
-            && board::may_take(data, &row.target, &entry.user, now).is_ok()
-    };
-    let (at_work, of_users) = (limits::at_work(data, &[]), limits::of_users(ctx, data));
-    let one = |standing: &EntryStanding<_>| {
-        let entry = queues.entries.get(standing.entry)?;
-        let is_so = entry.applies
-            && entry.place == here
-            && matches!(standing.waits, Some(WaitReason::NoPlace { .. }));
-        let queue = queues.queue(&entry.queue).filter(|_| is_so)?;
-        let waiting = entry.waiting().saturating_sub(standing.starts.len());
-        let meant: Vec<&Row> = rows.meant_by(entry);
-        let of = |standing: Standing| {
-            let meant = meant.iter().filter(move |row| row.standing == standing);
-            meant.map(|row| (*row).clone())
+    let ends = AwaitedEnds::of_file(data);
+    let mut at_work = limits::at_work(data, &limits::over(ctx, data));
+    let of_users = limits::of_users(ctx, data);
+    let mut wanting = Vec::new();
+    for standing in &standings {
+        let Some(entry) = queues.entries.get(standing.entry) else { continue };
+        let Some(queue) = queues.queue(&entry.queue) else { continue };
+        let begin = standing.starts.len();
+        plan::room(queues, entry, &queue, (&mut at_work, &of_users), begin);
+        let asks = entry.applies && entry.place == here;
+        if !asks || !matches!(standing.waits, Some(WaitReason::NoPlace { .. })) {
+            continue;
+        }
+        // Of a group those members that may begin.
+        let ready = ends.each(entry).map_or(entry.waiting(), |each| each.ready.len());
+        let waiting = ready.saturating_sub(begin);
+        let meant = rows.meant_by(entry);
+        let names = |is: &dyn Fn(&Row) -> bool| -> Vec<TargetName> {
+            meant.iter().filter(|row| is(row)).map(|row| row.target.clone()).collect()
         };
-        Some(Wanting {
+        let Ok(settings) = ctx.settings(data.user(&entry.user)) else { continue };
+        wanting.push(Wanting {
             job: entry.id(),
-            jobs: plan::room(queues, entry, &queue, (&at_work, &of_users), waiting),
-            absent: of(Standing::Gone)
-                .filter(|row| may_be_made(entry, row))
-                .map(|row| row.target)
-                .collect(),
-            coming: of(Standing::Creating).map(|row| row.target).collect(),
-            most: ctx.settings(data.user(&entry.user)).ok()?.max_targets,
-        })
-    };
-    let wanting: Vec<Wanting> = standings.iter().filter_map(one).collect();
+            jobs: plan::room(queues, entry, &queue, (&mut at_work, &of_users), waiting),
+            meant: names(&|_| true),
+            absent: names(&|row| may_be_made(ctx, data, entry, row)),
+            coming: names(&|row| row.standing == Standing::Creating),
+            most: settings.max_targets,
+        });
+    }
     let is_making = |row: &Row| queues.makings.iter().any(|making| making.target == row.target);
-    let there = rows.whole().filter(|row| row.fact.state != TargetState::NotWatched);
-    let there = there.filter(|row| {
-        !matches!(row.standing, Standing::Gone | Standing::Unknown) && !is_making(row)
-    });
-    Ok((wanting, there.count()))
+    // Of which nobody says how it is may be there.
+    let is_there = |row: &&Row| {
+        !is_absent(row.fact.state) && row.fact.state != TargetState::NotWatched && !is_making(row)
+    };
+    Ok((wanting, rows.whole().filter(is_there).count()))
+}
+
+/// Whether its control plane says for certain that a target is not there.
+fn is_absent(state: TargetState) -> bool {
+    matches!(state, TargetState::Gone | TargetState::Preempted | TargetState::Stopped)
+}
+
+/// Whether a target that is not there can be made, and would be this entry's to have then.
+fn may_be_made(ctx: &Ctx, data: &Data, entry: &QueueEntry, row: &Row) -> bool {
+    let written = data.board().entry(&row.target);
+    let kept = written.reserved(ctx.clock.now(), |user| data.user(user).is_some());
+    let is_open = match kept {
+        Some(kept) => kept.user == entry.user,
+        None => matches!(written.status, None | Some(Written::Free)),
+    };
+    let wish = provision::Wish::default();
+    is_absent(row.fact.state)
+        && row.jobs.is_empty()
+        && is_open
+        && !limits::coming_back(ctx, data).contains_key(&row.target)
+        && provision::spec(data, &row.target, &wish, &row.fact).is_ok()
 }
 
 /// Whether somebody waits for what is being made.
@@ -164,24 +202,31 @@ fn is_wanted(data: &Data, making: &Making) -> bool {
 
 /// Makes a target, or takes back what nobody waits for any more. What came of it, on one line.
 pub fn carry_out(ctx: &Ctx, target: &TargetName) -> Result<String, Error> {
-    let data = ctx.data()?;
-    let Some(making) = making_of(&data, target).cloned() else {
-        return Ok(format!("{target}: nobody makes it any more"));
-    };
-    if !is_wanted(&data, &making) {
-        return take_back(ctx, &making);
-    }
-    let made = provision::alone(ctx, target, || Ok(make(ctx, &making)))?;
-    match made {
-        Ok(()) => {
-            forget(ctx, &making)?;
-            let text = format!("{target} was made for {}", making.job);
-            watch::note(ctx, &ctx.actor, "queue", &text)?;
-            Ok(text)
+    provision::alone(ctx, target, || {
+        let data = ctx.data()?;
+        let Some(making) = making_of(&data, target) else {
+            return Ok(format!("{target}: nobody makes it any more"));
+        };
+        if !is_wanted(&data, making) {
+            return take_back(ctx, making);
         }
-        Err(_) if !is_wanted(&*ctx.data()?, &making) => take_back(ctx, &making),
-        Err(unmade) => in_vain(ctx, &making, unmade),
-    }
+        let made = make(ctx, making);
+        // It may be for somebody else by now.
+        let data = ctx.data()?;
+        let Some(now) = making_of(&data, target).filter(|now| now.token == making.token) else {
+            return Ok(format!("{target}: nobody makes it any more"));
+        };
+        match made {
+            Ok(()) => {
+                forget(ctx, now)?;
+                let text = format!("{target} was made for {}", now.job);
+                watch::note(ctx, &ctx.actor, "queue", &text)?;
+                Ok(text)
+            }
+            Err(_) if !is_wanted(&data, now) => take_back(ctx, now),
+            Err(unmade) => in_vain(ctx, &data, now, unmade),
+        }
+    })
 }
 
 fn making_of<'d>(data: &'d Data, target: &TargetName) -> Option<&'d Making> {
@@ -191,17 +236,21 @@ fn making_of<'d>(data: &'d Data, target: &TargetName) -> Option<&'d Making> {
 /// Asks for it, and waits until it is there.
 fn make(ctx: &Ctx, making: &Making) -> Result<(), Unmade> {
     let name = &making.target;
-    provision::unused(ctx, name, None)?;
+    let seen = ProviderFacts::ask_of(ctx, &*ctx.data()?, name).fact(&*ctx.data()?, name);
+    if answer::is_taken(&seen) {
+        // Once the target is there again, nobody could tell any more that it was taken from a job.
+        let survey = snapshot::survey(ctx, &mut LookMemory::default(), snapshot::ASKED_AT_MOST)?;
+        record_facts::record_facts(ctx, &survey)?;
+    }
     let data = ctx.data()?;
-    let seen = ProviderFacts::ask_of(ctx, &data, name).fact(&data, name);
+    provision::unused(ctx, name, None)?;
+    if let Some(job) = limits::coming_back(ctx, &data).get(name).and_then(|jobs| jobs.first()) {
+        let what = format!("{name} is made anew for {}, which is to come back", job.id());
+        return Err(Error::refused(what).hint("it is asked for again when that has ended").into());
+    }
     let spec = provision::spec(&data, name, &provision::Wish::default(), &seen)?;
     provision::remember(ctx, &spec)?;
-    let is_ours = matches!(seen.state, TargetState::Gone | TargetState::Preempted);
-    if is_ours && !making.is_asked {
-        change(ctx, making, |making| making.is_asked = true)?;
-    }
     fail::fail_point!("supply-written");
-    let request = RequestId(format!("{}-{}", making.token, making.tries));
     let mut go_on = || {
         let data = ctx.data()?;
         let now = making_of(&data, name).filter(|now| now.token == making.token);
@@ -211,30 +260,32 @@ fn make(ctx: &Ctx, making: &Making) -> Result<(), Unmade> {
                 .hint("nothing more is asked for")),
         }
     };
-    provision::make_once(ctx, &spec, &request, &mut go_on).map(drop)
+    provision::make_once(ctx, &spec, &RequestId(making.request()), &mut go_on).map(drop)
 }
 
-/// What could not be made is asked for again later; what can never be holds who waits for it, with the reason.
-fn in_vain(ctx: &Ctx, making: &Making, Unmade { trouble, error }: Unmade) -> Result<String, Error> {
+/// What could not be made is asked for again later; what nobody may make holds who waits for it, with the reason, unless
+/// something else is being made for him.
+fn in_vain(
+    ctx: &Ctx,
+    data: &Data,
+    making: &Making,
+    Unmade { trouble, error }: Unmade,
+) -> Result<String, Error> {
     let why = error.message.lines().next().unwrap_or_default().to_owned();
-    // What is not known of it, or is asked wrongly, no time mends.
-    let is_final = error.kind == Kind::Usage
-        || matches!(
-            trouble,
-            Some(Trouble::Quota | Trouble::Permission | Trouble::User | Trouble::AlreadyExists)
-        );
     let (target, job) = (&making.target, &making.job);
-    if is_final {
-        let data = ctx.data()?;
+    let is_refused = matches!(trouble, Some(Trouble::Permission | Trouble::User));
+    if is_refused && data.queues().makings_for(job).count() < 2 {
         if let Some(entry) = data.queues().entry(job) {
             pass::hold(ctx, entry, &error)?;
         }
         forget(ctx, making)?;
         return Ok(format!("{job} is held: {target} could not be made: {why}"));
     }
-    let tries = making.tries.saturating_add(1);
-    let jitter = backoff::jitter(&making.token, tries);
-    let rest_s = backoff::delay_s(Budget::Capacity, tries, jitter);
+    // What was not answered may have been done: it is asked for by the same mark.
+    let is_answered = matches!(trouble, Some(Trouble::NoCapacity | Trouble::Quota));
+    let tries = making.tries + u32::from(is_answered);
+    let row = tries.max(1);
+    let rest_s = backoff::delay_s(Budget::Capacity, row, backoff::jitter(&making.token, row));
     let again = ctx.clock.now().plus(std::time::Duration::from_secs_f64(rest_s));
     let is_new = making.again.as_ref().is_none_or(|(_, before)| *before != why);
     change(ctx, making, |making| {
@@ -248,24 +299,21 @@ fn in_vain(ctx: &Ctx, making: &Making, Unmade { trouble, error }: Unmade) -> Res
     Ok(text)
 }
 
-/// Takes back what was asked for and is not there yet. What is there stays: somebody may want it.
+/// Takes back what was asked for by it and is not there yet. What is there stays: somebody may want it.
 fn take_back(ctx: &Ctx, making: &Making) -> Result<String, Error> {
     let name = &making.target;
-    let what = provision::alone(ctx, name, || {
-        let data = ctx.data()?;
-        // It may have been asked for since.
-        let making = making_of(&data, name).unwrap_or(making);
-        let fact = ProviderFacts::ask_of(ctx, &data, name).fact(&data, name);
-        match fact.state {
-            TargetState::Unknown => Err(provision::unknown(name, &fact.raw_state)),
-            TargetState::Pending if making.is_asked => {
-                provision::turn(ctx, name, fact.zone.as_deref(), Verb::Delete, &mut || Ok(()))?;
-                Ok("is taken back")
-            }
-            TargetState::Ready if making.is_asked => Ok("is there now, and stays"),
-            _ => Ok("is left as it is"),
+    let data = ctx.data()?;
+    let fact = ProviderFacts::ask_of(ctx, &data, name).fact(&data, name);
+    let is_ours = fact.request.as_deref().is_some_and(|request| making.asked_for(request));
+    let what = match fact.state {
+        TargetState::Unknown => return Err(provision::unknown(name, &fact.raw_state)),
+        TargetState::Pending if is_ours && provision::unused(ctx, name, None).is_ok() => {
+            provision::turn(ctx, name, fact.zone.as_deref(), Verb::Delete, &mut || Ok(()))?;
+            "is taken back"
         }
-    })?;
+        TargetState::Ready if is_ours => "is there now, and stays",
+        _ => "is left as it is",
+    };
     forget(ctx, making)?;
     let text = format!("{name} {what}: nobody waits for it any more");
     watch::note(ctx, &ctx.actor, "queue", &text)?;

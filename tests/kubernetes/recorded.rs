@@ -2,6 +2,7 @@
 //! that the recorded answer says. What is matched by its shape alone is said in `cases/kubernetes/played.json`, as is
 //! what has to be there before an exchange, and which exchanges are played elsewhere, and where.
 
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -156,7 +157,7 @@ impl Comparing<'_> {
 }
 
 /// One step before an exchange.
-fn prepare(cluster: &Cluster, records: &BTreeMap<String, Value>, step: &Value) {
+fn prepare((cluster, names): (&Cluster, &Names), records: &BTreeMap<String, Value>, step: &Value) {
     if let Some(job) = step["report"].as_str() {
         return report(cluster, records, job, step["as"].as_str().unwrap());
     }
@@ -178,7 +179,7 @@ fn prepare(cluster: &Cluster, records: &BTreeMap<String, Value>, step: &Value) {
     }
     let of = step["type"].as_str().unwrap_or("application/json");
     let body = step.get("body").map(|body| body.to_string().into_bytes());
-    let path = path_here(cluster, path);
+    let path = names.path_here(cluster, path);
     let heard = cluster.ask_with(method, &path, &[("Content-Type", of)], body.as_deref());
     assert!(heard.status < 300, "{step}: {}", heard.text);
 }
@@ -209,30 +210,42 @@ fn report(cluster: &Cluster, records: &BTreeMap<String, Value>, job: &str, like:
     assert_eq!(heard.status, 200, "{}", heard.text);
 }
 
-/// A path with the names of pods as they are here.
-fn path_here(cluster: &Cluster, path: &str) -> String {
-    let of = Regex::new(r"pods/([a-z0-9-]+)-[bcdfghjklmnpqrstvwxz2456789]{5}\b").unwrap();
-    let Some(found) = of.captures(path) else { return named_here(cluster, path) };
-    let pods = cluster.pods(&found[1]);
-    let Some(pod) = pods.first() else { return path.to_owned() };
-    path.replace(&found[0], &format!("pods/{}", pod["metadata"]["name"].as_str().unwrap()))
-}
+/// Which pod here is which of the record: a Job puts another one beside a pod that is on its way out.
+#[derive(Default)]
+struct Names(RefCell<BTreeMap<String, String>>);
 
-/// Selectors that name a pod.
-fn named_here(cluster: &Cluster, path: &str) -> String {
-    let of = Regex::new(r"name%3D([a-z0-9-]+)-[bcdfghjklmnpqrstvwxz2456789]{5}\b").unwrap();
-    let Some(found) = of.captures(path) else { return path.to_owned() };
-    let pods = cluster.pods(&found[1]);
-    let Some(pod) = pods.first() else { return path.to_owned() };
-    path.replace(&found[0], &format!("name%3D{}", pod["metadata"]["name"].as_str().unwrap()))
+impl Names {
+    /// A path, or the selectors in it, with the names of pods as they are here.
+    fn path_here(&self, cluster: &Cluster, path: &str) -> String {
+        let of = Regex::new(r"(?:pods/|name%3D)(([a-z0-9-]+)-[bcdfghjklmnpqrstvwxz2456789]{5})\b");
+        let Some(found) = of.unwrap().captures(path) else { return path.to_owned() };
+        let (recorded, job) = (&found[1], &found[2]);
+        let mut known = self.0.borrow_mut();
+        if !known.contains_key(recorded) {
+            let pods = cluster.pods(job);
+            let names = pods.iter().map(|pod| pod["metadata"]["name"].as_str().unwrap());
+            let is_new = |name: &&str| known.values().all(|known| known != name);
+            let Some(name) = names.clone().find(is_new).or(names.clone().next()) else {
+                return path.to_owned();
+            };
+            let name = name.to_owned();
+            known.insert(recorded.to_owned(), name);
+        }
+        path.replace(recorded, &known[recorded])
+    }
 }
 
 /// Plays one exchange; says in what it differs.
-fn play(cluster: &Cluster, table: &Table, masks: &Masks, record: &Value) -> Vec<String> {
+fn play(
+    (cluster, names): (&Cluster, &Names),
+    table: &Table,
+    masks: &Masks,
+    record: &Value,
+) -> Vec<String> {
     let id = record["id"].as_str().unwrap();
     let request = &record["request"];
     let mut path = table.here(id, request["path"].as_str().unwrap());
-    path = path_here(cluster, &path);
+    path = names.path_here(cluster, &path);
     let mut headers: Vec<(String, String)> = Vec::new();
     for (name, value) in request["headers"].as_object().into_iter().flatten() {
         let value = match value.as_str().unwrap_or_default() {
@@ -323,20 +336,21 @@ fn every_recorded_exchange_is_answered_as_by_the_real_server() {
     let mut played = 0;
     for nodes in [0, 1] {
         let cluster = Cluster::with_nodes(nodes);
+        let here = (&cluster, &Names::default());
         for step in table.steps(&format!("all with {nodes} nodes")) {
-            prepare(&cluster, &records, &step);
+            prepare(here, &records, &step);
         }
         for record in &all {
             let id = record["id"].as_str().unwrap();
-            let here = table.0["with_a_node"].as_array().unwrap().contains(&json!(id));
-            if table.is_elsewhere(id) || here != (nodes == 1) {
+            let with_node = table.0["with_a_node"].as_array().unwrap().contains(&json!(id));
+            if table.is_elsewhere(id) || with_node != (nodes == 1) {
                 continue;
             }
             for step in table.steps(id) {
-                prepare(&cluster, &records, &step);
+                prepare(here, &records, &step);
             }
             played += 1;
-            for difference in play(&cluster, &table, &masks, record) {
+            for difference in play(here, &table, &masks, record) {
                 let short: String = difference.chars().take(600).collect();
                 failed.push(format!("{id}: {short}"));
             }

@@ -3,6 +3,7 @@
 //! Nothing here looks at files. What the words mean is decided in `ops::selection`.
 
 use std::ffi::{OsStr, OsString};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use clap::{Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
@@ -92,19 +93,23 @@ impl Cli {
 
     /// The definitions that `words` need: of the one command that some word names, or of all.
     pub fn definitions_for(words: &[OsString]) -> clap::Command {
-        let mut all = Self::commands();
-        let mut needed = Self::only_named(&mut all, words).unwrap_or(all);
+        let mut needed = Self::only_named(words).unwrap_or_else(Self::commands);
         needed.build();
         needed
     }
 
-    /// Takes out of all definitions those of the one command that some word names. What it accepts, all of
-    /// them accept in the same way. To give the flags that stand anywhere to each of a hundred commands
-    /// takes longer than most commands do.
-    fn only_named(all: &mut clap::Command, words: &[OsString]) -> Option<clap::Command> {
+    /// The definition of the one command that some word names. What it accepts, all of them accept in the same way. To
+    /// give the flags that stand anywhere to each of a hundred commands takes longer than most commands do.
+    fn only_named(words: &[OsString]) -> Option<clap::Command> {
+        static IS_LATER: AtomicBool = AtomicBool::new(false);
+        let mut all = Command::augment_subcommands(clap::Command::new("tpu"));
         let mut names = words.iter().filter_map(|word| word.to_str());
         let name = names.find(|word| all.find_subcommand(word).is_some())?;
         let named = std::mem::take(all.find_subcommand_mut(name)?);
+        // To take the others apart, one by one, is work for nothing in a process that ends soon; the screen asks again.
+        if !IS_LATER.swap(true, Ordering::Relaxed) {
+            std::mem::forget(all);
+        }
         Some(Root::command().subcommand(named))
     }
 
@@ -120,11 +125,10 @@ impl Cli {
             let command = named.then(|| Command::from_arg_matches(&matches)).transpose()?;
             Ok((Self { global, command }, name))
         };
-        let mut all = Self::commands();
-        match Self::only_named(&mut all, words) {
+        match Self::only_named(words) {
             // Messages know all commands, so what one does not understand is read once more.
             Some(one) => read(one).or_else(|_| read(Self::commands())),
-            None => read(all),
+            None => read(Self::commands()),
         }
     }
 }

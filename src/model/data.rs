@@ -75,7 +75,8 @@ pub const OUR_KEYS: [&str; 18] = [
 pub struct Data {
     source: Source,
     users: Vec<User>,
-    head: Head,
+    /// Shared with what the source reads as, as long as nobody changes it.
+    head: Arc<Head>,
     /// What the source reads as.
     was: Arc<Head>,
 }
@@ -101,8 +102,8 @@ impl Data {
         });
         let source = Style::default().render(&value, 0) + "\n";
         let source = Source::new(Arc::new(source), Vec::new());
-        let head = Head::default();
-        Self { source, users: Vec::new(), was: Arc::new(head.clone()), head }
+        let head = Arc::new(Head::default());
+        Self { source, users: Vec::new(), was: Arc::clone(&head), head }
     }
 
     /// Reads a document.
@@ -137,7 +138,10 @@ impl Data {
             edits.set("users", text);
         }
         let members = found.iter().map(LaidOut::member).collect();
-        for (key, value) in self.head.changes(&self.was, &Fields::of(members, &Path::Root)) {
+        let is_changed = !Arc::ptr_eq(&self.head, &self.was);
+        let changes =
+            is_changed.then(|| self.head.changes(&self.was, &Fields::of(members, &Path::Root)));
+        for (key, value) in changes.into_iter().flatten() {
             let text = match raw(key) {
                 Some(old) => style.patch(old, &value, 1),
                 None => style.render(&value, 1),
@@ -201,11 +205,11 @@ impl Data {
         self.users.push(new);
         let text = name.as_str().to_owned();
         if !self.head.user_list.contains(&text) {
-            self.head.user_list.push(text.clone());
+            Arc::make_mut(&mut self.head).user_list.push(text.clone());
         }
-        self.head.id_list.push(id);
-        set_pair(&mut self.head.id_user, id, text.clone());
-        set_pair(&mut self.head.user_id, text, id);
+        Arc::make_mut(&mut self.head).id_list.push(id);
+        set_pair(&mut Arc::make_mut(&mut self.head).id_user, id, text.clone());
+        set_pair(&mut Arc::make_mut(&mut self.head).user_id, text, id);
         true
     }
 
@@ -214,13 +218,13 @@ impl Data {
         for user in &self.users {
             let name = user.name.as_str().to_owned();
             if !self.head.user_list.contains(&name) {
-                self.head.user_list.push(name.clone());
+                Arc::make_mut(&mut self.head).user_list.push(name.clone());
             }
             if !self.head.id_list.contains(&user.id) {
-                self.head.id_list.push(user.id);
+                Arc::make_mut(&mut self.head).id_list.push(user.id);
             }
-            set_pair(&mut self.head.id_user, user.id, name.clone());
-            set_pair(&mut self.head.user_id, name, user.id);
+            set_pair(&mut Arc::make_mut(&mut self.head).id_user, user.id, name.clone());
+            set_pair(&mut Arc::make_mut(&mut self.head).user_id, name, user.id);
         }
     }
 
@@ -235,10 +239,10 @@ impl Data {
     pub fn remove_user(&mut self, name: &UserName) -> Option<User> {
         let at = self.users.iter().position(|user| user.name == *name)?;
         let user = self.users.remove(at);
-        self.head.user_list.retain(|known| known != name.as_str());
-        self.head.id_list.retain(|id| *id != user.id);
-        self.head.id_user.retain(|(id, _)| *id != user.id);
-        self.head.user_id.retain(|(known, _)| known != name.as_str());
+        Arc::make_mut(&mut self.head).user_list.retain(|known| known != name.as_str());
+        Arc::make_mut(&mut self.head).id_list.retain(|id| *id != user.id);
+        Arc::make_mut(&mut self.head).id_user.retain(|(id, _)| *id != user.id);
+        Arc::make_mut(&mut self.head).user_id.retain(|(known, _)| known != name.as_str());
         Some(user)
     }
 
@@ -264,7 +268,7 @@ impl Data {
 
     /// Aliases, zones and registrations of targets, to be changed.
     pub fn registry_mut(&mut self) -> &mut Registry {
-        &mut self.head.registry
+        &mut Arc::make_mut(&mut self.head).registry
     }
 
     /// The target of a full name, if anything in the document knows it, or `local`.
@@ -299,7 +303,7 @@ impl Data {
 
     /// What people wrote about targets, to be changed.
     pub fn board_mut(&mut self) -> &mut Board {
-        &mut self.head.board
+        &mut Arc::make_mut(&mut self.head).board
     }
 
     /// What waits to be started.
@@ -309,7 +313,7 @@ impl Data {
 
     /// What waits to be started, to be changed.
     pub fn queues_mut(&mut self) -> &mut Queues {
-        Arc::make_mut(&mut self.head.queues)
+        Arc::make_mut(&mut Arc::make_mut(&mut self.head).queues)
     }
 
     /// A number for a new job or group of a user, which is never given out again: see [`User::next_window`]. What
@@ -323,7 +327,10 @@ impl Data {
     /// Lets those stand in the queue who waited before there was one. Everybody who reads the file gives them the
     /// same numbers; whoever changes it writes them down.
     fn number_tickets(&mut self) {
-        for mut ticket in std::mem::take(&mut self.head.tickets) {
+        if self.head.tickets.is_empty() {
+            return;
+        }
+        for mut ticket in std::mem::take(&mut Arc::make_mut(&mut self.head).tickets) {
             if let Some(number) = self.next_number(&ticket.user, None) {
                 ticket.number = number;
                 self.queues_mut().entries.push(ticket);
@@ -338,7 +345,7 @@ impl Data {
 
     /// How MONITOR turns, to be changed.
     pub fn monitor_config_mut(&mut self) -> &mut MonitorConfig {
-        &mut self.head.monitor
+        &mut Arc::make_mut(&mut self.head).monitor
     }
 
     /// Seconds between two rounds of `maj`.
@@ -353,7 +360,7 @@ impl Data {
 
     /// Asks MONITOR to look at once, or notes that it did.
     pub fn set_ack(&mut self, ack: bool) {
-        self.head.ack = ack;
+        Arc::make_mut(&mut self.head).ack = ack;
     }
 }
 
@@ -424,9 +431,9 @@ impl Unread {
             let found = Some(Json::new(text.trim_ascii()));
             return Err(Path::Root.error("a map with a key 'users'", found).into());
         }
-        let head = Head::read(&Fields::of(members, &Path::Root), queues)?;
+        let head = Arc::new(Head::read(&Fields::of(members, &Path::Root), queues)?);
         let source = Source::new(Arc::clone(text), walk.into_spans());
-        let mut data = Data { source, users, was: Arc::new(head.clone()), head };
+        let mut data = Data { source, users, was: Arc::clone(&head), head };
         data.number_tickets();
         Ok(data)
     }

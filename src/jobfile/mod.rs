@@ -5,6 +5,7 @@
 
 pub mod cloudmesh;
 pub mod jobman;
+pub mod modules;
 pub mod own;
 pub mod yaml;
 

@@ -5,6 +5,7 @@ use std::ffi::OsString;
 use serde_json::Value;
 
 use super::capacity::Share;
+use super::execution::Execution;
 use super::exit::Exit;
 use super::facts::{ErrorKind, Place, Progress};
 pub use super::handle::{EngineRun, Handle};
@@ -226,7 +227,7 @@ impl Job {
             options: stored.options,
             queue: stored.queue,
             staged: stored.staged,
-            variables: stored.variables,
+            execution: stored.execution,
         }
     }
 
@@ -250,7 +251,7 @@ impl Job {
             options: spec.options.clone(),
             queue: spec.queue.clone(),
             staged: spec.staged.clone(),
-            variables: spec.variables.clone(),
+            execution: spec.execution.clone(),
         };
         self.spec = Some(stored).filter(|stored| *stored != StoredSpec::default());
     }
@@ -262,7 +263,12 @@ impl Job {
 
     /// Variables of its own, over those that are kept of whoever asked for it.
     pub fn variables(&self) -> &[(String, String)] {
-        self.spec.as_ref().map(|spec| spec.variables.as_slice()).unwrap_or_default()
+        self.execution().map(|execution| execution.variables.as_slice()).unwrap_or_default()
+    }
+
+    /// How its command is carried out, where somebody has said so.
+    pub fn execution(&self) -> Option<&Execution> {
+        self.spec.as_ref().map(|spec| &spec.execution)
     }
 
     /// The name by which people call it.
@@ -475,7 +481,13 @@ mod tests {
                 .into_iter()
                 .collect(),
             staged: Some(Staged { from: "/d".to_owned(), copy: "/stage/9".to_owned() }),
-            variables: vec![("B".to_owned(), " x=1\n".to_owned()), ("A".to_owned(), String::new())],
+            execution: Execution {
+                variables: vec![
+                    ("B".to_owned(), " x=1\n".to_owned()),
+                    ("A".to_owned(), String::new()),
+                ],
+                ..Execution::default()
+            },
             ..JobSpec::on(TargetRequest::Any(any_of))
         };
         let mut job = Job::new(&id, "t".into(), "/d".to_owned());
@@ -488,7 +500,7 @@ mod tests {
             target: TargetRequest::Named("t".to_owned()),
             options: KindOptions::default(),
             staged: None,
-            variables: Vec::new(),
+            execution: Execution::default(),
             ..spec
         };
         let mut job = job;

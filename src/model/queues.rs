@@ -184,11 +184,13 @@ mod tests {
     use crate::model::capacity::{Ask, GpuAsk, Memory};
     use crate::model::data::Data;
     use crate::model::entry::{After, AfterWhich, Awaited, Keeper, Passed, Priority, QueueHold};
+    use crate::model::execution::Execution;
     use crate::model::ids::{JobNumber, UserName};
     use crate::model::job::Succession;
     use crate::model::member::{Array, Member};
     use crate::model::policy::Policy;
     use crate::model::queue::{QueuePolicy, QueueState};
+    use crate::model::setup::{Docker, Module};
     use crate::model::spec::{AnyOf, JobSpec, Staged, TargetRequest};
     use crate::model::sweep::Sweep;
     use crate::model::time::Timestamp;
@@ -257,7 +259,16 @@ mod tests {
             options: [("time", "1:00"), ("gres", "a"), ("gres", "b")].into_iter().collect(),
             queue: Some(queue.clone()),
             staged: Some(Staged { from: "/code".to_owned(), copy: "/stage/12".to_owned() }),
-            variables: vec![("HF_HOME".to_owned(), "/hf".to_owned())],
+            execution: Execution {
+                variables: vec![("HF_HOME".to_owned(), "/hf".to_owned())],
+                setup: vec![
+                    Module::Recipe("mount-disk".to_owned()),
+                    Module::Docker(Docker { image: "r/i".to_owned(), ..Docker::default() }),
+                ],
+                workers: Some(vec![0, 2]),
+                timeout_s: Some(86_400),
+                idle_timeout_s: Some(1_800),
+            },
         };
         let after = |which, number, member, met: Option<&str>| After {
             met: met.map(|met| Array::parse(met).unwrap()),

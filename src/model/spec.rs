@@ -10,6 +10,7 @@ use std::ffi::OsString;
 use serde_json::{Map, Value, json};
 
 use super::capacity::{self, Ask};
+use super::execution::{self, Execution};
 use super::extras;
 use super::ids::QueueName;
 use super::member::{self, Array, Member};
@@ -56,8 +57,8 @@ pub struct JobSpec {
     pub queue: Option<QueueName>,
     /// The copy of its code that was made when it was submitted.
     pub staged: Option<Staged>,
-    /// Variables of its own, over those that are kept of whoever asked for it.
-    pub variables: Vec<(String, String)>,
+    /// How its command is carried out.
+    pub execution: Execution,
 }
 
 /// Code as it was when a job was submitted: what is edited while that waits changes nothing.
@@ -121,8 +122,8 @@ pub struct StoredSpec {
     pub queue: Option<QueueName>,
     /// [`JobSpec::staged`].
     pub staged: Option<Staged>,
-    /// [`JobSpec::variables`].
-    pub variables: Vec<(String, String)>,
+    /// [`JobSpec::execution`].
+    pub execution: Execution,
 }
 
 impl JobSpec {
@@ -147,18 +148,9 @@ impl JobSpec {
             options: KindOptions::default(),
             queue: None,
             staged: None,
-            variables: Vec::new(),
+            execution: Execution::default(),
         }
     }
-}
-
-fn read_variables(value: Json<'_>, path: &Path<'_>) -> Result<Vec<(String, String)>, DataError> {
-    read::pairs(value, path, |name| Some(name.to_owned()), read::text)
-}
-
-fn write_variables(variables: &[(String, String)]) -> Option<Value> {
-    let all = variables.iter().map(|(name, value)| (name.clone(), json!(value)));
-    (!variables.is_empty()).then(|| Value::Object(all.collect()))
 }
 
 fn read_staged(value: Json<'_>, path: &Path<'_>) -> Result<Staged, DataError> {
@@ -208,7 +200,7 @@ pub(super) fn read(fields: &Fields<'_>, target: TargetRequest) -> Result<JobSpec
         options: fields.with("options", KindOptions::read)?.unwrap_or_default(),
         queue: None,
         staged: fields.with("staged", read_staged)?,
-        variables: fields.with("variables", read_variables)?.unwrap_or_default(),
+        execution: execution::read(fields)?,
     })
 }
 
@@ -233,9 +225,9 @@ pub(super) fn write(spec: &JobSpec) -> Map<String, Value> {
         ("ask", capacity::write_ask(&spec.ask)),
         ("options", json!(spec.options.to_value())),
         ("staged", json!(spec.staged.as_ref().map(write_staged))),
-        ("variables", json!(write_variables(&spec.variables))),
     ];
-    members.into_iter().map(|(key, value)| (key.to_owned(), value)).collect()
+    let members = members.into_iter().map(|(key, value)| (key.to_owned(), value));
+    members.chain(execution::write(&spec.execution)).collect()
 }
 
 /// Reads the types among which a target is chosen.
@@ -278,7 +270,7 @@ pub(super) fn read_stored(value: Json<'_>, path: &Path<'_>) -> Result<StoredSpec
         options: fields.with("options", KindOptions::read)?.unwrap_or_default(),
         queue: fields.with("queue", read::text)?.map(QueueName::new),
         staged: fields.with("staged", read_staged)?,
-        variables: fields.with("variables", read_variables)?.unwrap_or_default(),
+        execution: execution::read(&fields)?,
     })
 }
 
@@ -295,8 +287,8 @@ pub(super) fn write_stored(stored: &StoredSpec) -> Value {
         ("options", json!(options)),
         ("queue", json!(stored.queue)),
         ("staged", json!(stored.staged.as_ref().map(write_staged))),
-        ("variables", json!(write_variables(&stored.variables))),
     ];
     let known = members.into_iter().filter(|(_, value)| !value.is_null());
-    Value::Object(known.map(|(key, value)| (key.to_owned(), value)).collect())
+    let known = known.map(|(key, value)| (key.to_owned(), value));
+    Value::Object(known.chain(execution::write(&stored.execution)).collect())
 }

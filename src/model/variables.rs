@@ -43,7 +43,7 @@ const fn claims(variable: Variable) -> Variable {
 }
 
 /// All of them.
-pub const VARIABLES: [Variable; 19] = [
+pub const VARIABLES: [Variable; 20] = [
     variable("TPU_USER", SetBy::Person),
     variable("TPU_CLOUD", SetBy::Person),
     variable("TPU_CLOUD_AUTH", SetBy::Person),
@@ -60,6 +60,7 @@ pub const VARIABLES: [Variable; 19] = [
     variable("TPU_LOG_DIR", SetBy::Launch),
     variable("TPU_STAGE_DIR", SetBy::Launch),
     variable("TPU_WORKER", SetBy::Launch),
+    variable("TPU_SETUP", SetBy::Supervisor),
     variable("TPU_GROUP", SetBy::Launch),
     variable("TPU_MEMBER", SetBy::Launch),
     claims(variable("TPU_LAUNCH", SetBy::Supervisor)),

@@ -7,6 +7,7 @@ use crate::model::ids::{JobId, JobNumber, LaunchToken, TargetName};
 use crate::model::job::{Event, Job, StartTime, Status, StoredVerdict};
 use crate::plan::answer;
 use crate::plan::diagnose::{JobFacts, diagnose};
+use crate::runner::window::beside;
 
 use super::ctx::{job_mut, job_of};
 use super::printed::Printed;
@@ -267,7 +268,7 @@ pub fn record_end(ctx: &Ctx, id: &JobId, code: i32) -> Result<(), Error> {
     let job = job_of(&data, id)?;
     let exit = Some(job.exit(code));
     let printed = Printed::before(ctx, job, exit);
-    let run = RunFact::ended(job.exit(code));
+    let run = beside::with_cause(ctx, job, RunFact::ended(job.exit(code)));
     let facts = JobFacts { run: &run, verdict: printed.telling(), target: None, now };
     ctx.transact(|tx| {
         let job = job_mut(&mut tx.data, id)?;

@@ -20,21 +20,25 @@ use crate::model::data::Data;
 use crate::model::facts::TargetFact;
 use crate::model::ids::LaunchToken;
 use crate::model::job::Job;
+use crate::model::time::Timestamp;
 use crate::model::variables;
 use crate::remote::{End, Output, Remote, RemoteError, Stopped, Work, Worker};
 use crate::runner::environment;
 use crate::runner::window::{beside, silence};
 use crate::sys::pty;
 
-use self::carry::Carrier;
+use self::carry::{Cargo, Carrier};
 use self::print::{Line, print};
+use self::setting_up::SettingUp;
 use super::ctx::job_of;
 use super::fleet::{AskedOnce, ProviderFacts};
+use super::setup::{self, SetUp};
 use super::snapshot::ASKED_AT_MOST;
 use super::{Ctx, Error, callbacks, doors, watch};
 
 mod carry;
 mod print;
+mod setting_up;
 
 /// Exit code of a worker that was lost, as that of a broken ssh.
 const LOST: i32 = 255;
@@ -129,18 +133,31 @@ pub fn attend(
     let data = ctx.data()?;
     let job = job_of(&data, &id)?;
     let asked = AskedOnce::new(ctx, &data, &job.tpu);
+    let setup = SetUp::of(ctx, &data, job)?;
     let mut workers = of_job(ctx, job);
     if workers.is_empty() {
-        workers = doors::workers_to_start(ctx, &asked)?;
+        workers = chosen(job, doors::workers_to_start(ctx, &asked)?, setup.is_some())?;
         beside::record_workers(ctx, &id, &workers)?;
     }
     let door = doors::to(ctx, &asked)?;
     let mut work = work(ctx, job, door.is_elsewhere);
+    if let Some(setup) = &setup {
+        work.argv = setup.within(work.argv);
+    }
     let host = data.registration(&job.tpu).and_then(|known| known.host.as_ref());
     if let Some(script) = host.and_then(|host| host.pyenv.as_ref()) {
         work.argv.splice(0..0, ["bash", "-c", BEHIND, script].map(OsString::from));
     }
     tell_of_window(&mut work.env, workers.len() > 1);
+    let only_set_up =
+        setup.as_ref().map(|setup| Work { argv: setup.before(vec![]), ..work.clone() });
+    if let Some(setup) = &setup {
+        work.argv = setup.before(work.argv);
+    }
+    let work_of = |worker: &Worker| match &only_set_up {
+        Some(only) if !runs_on(job, worker) => only,
+        _ => &work,
+    };
     let control = Control {
         ctx,
         job,
@@ -148,28 +165,40 @@ pub fn attend(
         told: Mutex::new(None),
         asked: Mutex::new(None),
     };
-    if door.is_elsewhere {
-        let carrier = Carrier { control: &control, door: &*door.remote, token, stop };
-        match carrier.carry(&workers, &work, out) {
-            Ok(true) => {}
-            // Nothing has been started.
-            Ok(false) => {
-                beside::forget_workers(ctx, &id);
-                return Ok(LOST);
-            }
-            Err(error) => {
-                beside::forget_workers(ctx, &id);
-                return Err(error);
-            }
+    let carrier = Carrier { control: &control, door: &*door.remote, token, stop };
+    let code = work.dir.as_ref().and_then(|dir| dir.to_str()).filter(|_| door.is_elsewhere);
+    let carried = code.map_or(Ok(true), |dir| carrier.carry(&workers, &Cargo::code(dir)?, out));
+    let carried = match (&setup, carried) {
+        (Some(setup), Ok(true)) => {
+            let machine = asked.fact().created_at.map(Timestamp::to_rfc3339).unwrap_or_default();
+            setting_up::carry(&carrier, setup, (&workers, &machine), out)
+        }
+        (_, carried) => carried,
+    };
+    match carried {
+        Ok(true) => {}
+        // Nothing has been started.
+        Ok(false) => {
+            beside::forget_workers(ctx, &id);
+            return Ok(LOST);
+        }
+        Err(error) => {
+            beside::forget_workers(ctx, &id);
+            return Err(error);
         }
     }
     let door = door.remote;
     fail::fail_point!("workers-recorded");
-    let started: BTreeMap<u32, Option<RemoteError>> = door
-        .start(&workers, &work, token)
-        .into_iter()
-        .map(|(worker, result)| (worker, result.err()))
-        .collect();
+    let (all_of_it, set_up_alone): (Vec<Worker>, Vec<Worker>) =
+        workers.iter().cloned().partition(|worker| setup.is_none() || runs_on(job, worker));
+    let started: BTreeMap<u32, Option<RemoteError>> =
+        [(all_of_it, &work), (set_up_alone, only_set_up.as_ref().unwrap_or(&work))]
+            .into_iter()
+            .flat_map(|(workers, work)| door.start(&workers, work, token))
+            .map(|(worker, result)| (worker, result.err()))
+            .collect();
+    let setting_up =
+        setup.as_ref().map(|setup| SettingUp::new(&control, setup, (&workers, token), stop));
     let (say, heard) = sync_channel(IN_FLIGHT);
     let over = AtomicBool::new(false);
     let stopping = AtomicBool::new(false);
@@ -182,7 +211,8 @@ pub fn attend(
                     control: &control,
                     door: &*door,
                     worker,
-                    work: &work,
+                    work: work_of(worker),
+                    setting_up: setting_up.as_ref(),
                     token,
                     stopping: &stopping,
                     say: say.clone(),
@@ -191,7 +221,9 @@ pub fn attend(
                 scope.spawn(move || listener.listen())
             })
             .collect();
-        let asked_to_stop = Stopper { ctx, door: &*door, workers: &workers, token, say };
+        let setting_up = setting_up.as_ref();
+        let asked_to_stop =
+            Stopper { ctx, door: &*door, workers: &workers, token, say, setting_up };
         scope.spawn(|| asked_to_stop.wait(stop, &stopping, &over));
         print(&heard, &*ctx.clock, (out, workers.len() > 1), || {
             let all_ended = listeners.iter().all(std::thread::ScopedJoinHandle::is_finished);
@@ -207,7 +239,25 @@ pub fn attend(
         }
         ends.into_iter().map(|end| end.unwrap_or(LOST)).max().unwrap_or(0)
     });
-    Ok(code)
+    Ok(if setting_up.is_some_and(|of| of.has_failed()) { setup::FAILED } else { code })
+}
+
+/// Whether the command of a job runs on a worker.
+fn runs_on(job: &Job, worker: &Worker) -> bool {
+    job.execution().is_none_or(|execution| execution.is_on(worker.index))
+}
+
+/// The workers on which something is started: all that are set up, or those of the command.
+fn chosen(job: &Job, all: Vec<Worker>, sets_up: bool) -> Result<Vec<Worker>, Error> {
+    let wanted = job.execution().and_then(|execution| execution.workers.as_ref());
+    let is_there = |wanted: &&u32| all.iter().any(|worker| worker.index == **wanted);
+    if let Some(strange) = wanted.and_then(|wanted| wanted.iter().find(|wanted| !is_there(wanted)))
+    {
+        let has = crate::text::counted(all.len(), "worker");
+        return Err(Error::usage(format!("workers: {strange}, and {} has {has}", job.tpu))
+            .hint("they are counted from 0; all of them: workers: all"));
+    }
+    Ok(all.into_iter().filter(|worker| sets_up || runs_on(job, worker)).collect())
 }
 
 /// Reads the script that it is given first, without a word of the command's, and becomes the command.
@@ -331,6 +381,7 @@ struct Stopper<'a> {
     workers: &'a [Worker],
     token: &'a LaunchToken,
     say: SyncSender<Line>,
+    setting_up: Option<&'a SettingUp<'a>>,
 }
 
 impl Stopper<'_> {
@@ -346,6 +397,9 @@ impl Stopper<'_> {
                     }
                 }
             }
+            if let Some(setting_up) = self.setting_up {
+                setting_up.let_begin(self.door, self.workers);
+            }
             self.ctx.clock.sleep(POLL);
         }
     }
@@ -359,6 +413,8 @@ struct Listener<'a> {
     worker: &'a Worker,
     work: &'a Work,
     token: &'a LaunchToken,
+    /// What it sets up before, with the others.
+    setting_up: Option<&'a SettingUp<'a>>,
     stopping: &'a AtomicBool,
     say: SyncSender<Line>,
     is_started: bool,
@@ -367,6 +423,16 @@ struct Listener<'a> {
 impl Listener<'_> {
     /// The exit code, [`LOST`] where it has ended and nobody knows how; `None` if nobody knows whether.
     fn listen(mut self) -> Option<i32> {
+        let code = self.hear_out();
+        if let Some(setting_up) = self.setting_up.filter(|_| !self.stopping.load(Ordering::Relaxed))
+            && let Some(line) = setting_up.ended(self.worker.index, code)
+        {
+            self.line(line);
+        }
+        code
+    }
+
+    fn hear_out(&mut self) -> Option<i32> {
         let mut silent_since = None;
         let mut is_written = false;
         let mut wait = FIRST_WAIT;
@@ -448,7 +514,13 @@ impl Listener<'_> {
             match said {
                 Output::Line { bytes, end } => {
                     heard.insert(worker, end);
-                    self.line(bytes);
+                    let shown = match self.setting_up {
+                        Some(setting_up) => setting_up.hear(worker, bytes),
+                        None => Some(bytes),
+                    };
+                    if let Some(bytes) = shown {
+                        self.line(bytes);
+                    }
                 }
                 Output::End(how) => end = how,
             }

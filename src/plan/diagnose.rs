@@ -132,12 +132,20 @@ fn live(job: &Job, facts: &JobFacts<'_>) -> Conclusion {
     if run.is_cancelled && run.is_over() && run.source == Source::Engine {
         return Conclusion::new(Status::Killed(None), Some(run.evidence()));
     }
+    // Whoever is told to end may end well: it was told because its time was over.
+    let cause = cause_by_supervisor(run);
+    if let Some(kind @ (ErrorKind::Timeout | ErrorKind::Stalled)) = cause {
+        return Conclusion::failed(kind, run.evidence());
+    }
     // What has ended well cannot be taken away any more: this fact outlasts whatever the target does.
     if let Some(exit) = run.exit.filter(|exit| exit.is_success()) {
         return Conclusion::new(Status::Finished, Some(exit_fact(exit)));
     }
     if let Some(evidence) = proof_of_preemption(job, facts) {
         return Conclusion::failed(ErrorKind::Preempted, evidence);
+    }
+    if let Some(kind) = cause {
+        return Conclusion::failed(kind, run.evidence());
     }
     if let Some(exit) = run.exit {
         return ended(job, exit, facts);
@@ -155,6 +163,17 @@ fn live(job: &Job, facts: &JobFacts<'_>) -> Conclusion {
 /// code and the text.
 fn cause_by_engine(run: &RunFact) -> Option<ErrorKind> {
     run.cause.filter(|_| run.source == Source::Engine && run.is_over() && !is_unstarted(run))
+}
+
+/// The word of our own supervisor for why a run has ended: it never began the command, or ended it.
+fn cause_by_supervisor(run: &RunFact) -> Option<ErrorKind> {
+    let is_said = run.source == Source::Exit && run.exit.is_some();
+    run.cause.filter(|kind| is_said && is_by_supervisor(*kind))
+}
+
+/// Whether it is a reason for which our supervisor ends a command, or never begins it.
+fn is_by_supervisor(kind: ErrorKind) -> bool {
+    matches!(kind, ErrorKind::Setup | ErrorKind::Timeout | ErrorKind::Stalled)
 }
 
 /// Whether nothing was ever seen of a run: its launch may still be under way.
@@ -221,6 +240,10 @@ fn errored(job: &Job, kind: ErrorKind, facts: &JobFacts<'_>) -> Conclusion {
             return Conclusion::stored(job);
         }
         return Conclusion::failed(cause, facts.run.evidence());
+    }
+    // What our supervisor has ended it for stays, however well it ended then.
+    if is_by_supervisor(kind) {
+        return Conclusion::stored(job);
     }
     // The text was taken for a failure while the command was at work; its end says better.
     if let Some(exit) = facts.run.exit.filter(|exit| exit.is_success()) {

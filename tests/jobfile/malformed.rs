@@ -23,6 +23,11 @@ after: [12, tok]
 after_any: 3
 after_not: 4
 after_each: 5
+env: {A: x}
+setup: [{docker: {image: i, flags: [a]}}, {name: s, run: x, timeout: 10m, files: [{from: a, to: ~/b}]}]
+workers: [0, 2]
+timeout: 2h
+idle_timeout: 30m
 ";
 
 fn given() -> Vec<KindWords> {
@@ -47,7 +52,7 @@ fn broken(line: &str) -> Vec<String> {
         format!("{key}: ''"),
         format!("{key}: 'open"),
         format!("{key}: {value}\n\tenv: x"),
-        format!("{key}: {value}\nsetup: []"),
+        format!("{key}: {value}\nsecrets: [A]"),
     ]
 }
 

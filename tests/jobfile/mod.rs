@@ -5,4 +5,5 @@ mod jobman;
 mod malformed;
 mod page;
 mod readme;
+mod setup;
 mod submitted;

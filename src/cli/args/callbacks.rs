@@ -65,6 +65,11 @@ pub enum LauncherStep {
         /// Launch token
         token: String,
     },
+    /// Sets up what the job wants on this machine, and becomes its command
+    SetUp {
+        /// Launch token
+        token: String,
+    },
     /// The job has ended
     Exited {
         /// Launch token

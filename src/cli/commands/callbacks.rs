@@ -1,6 +1,7 @@
 //! What scripts and launchers call: `upd-log`, `finish-job`, `fail-job`, `launcher`.
 
 use std::ffi::OsString;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use signal_hook::consts::{SIGINT, SIGTERM};
 
@@ -14,7 +15,7 @@ use crate::model::job::{Job, Status};
 use crate::ops::callbacks::{self, Begun};
 use crate::ops::queue::pass;
 use crate::ops::relay::{self, Relayed};
-use crate::ops::{Ctx, Error, workers};
+use crate::ops::{Ctx, Error, limits, setup, workers};
 use crate::sys::clock::SystemClock;
 use crate::sys::env::Env;
 use crate::sys::proc::{self, ProcError, Spawn};
@@ -27,7 +28,9 @@ use crate::wire::words::Word;
 pub(in crate::cli) fn speaks_in_window_of(command: &Command, env: &Env) -> Option<JobId> {
     let is_callback = match command {
         Command::UpdLog(_) | Command::FinishJob(_) | Command::FailJob(_) => true,
-        Command::Launcher(args) => !matches!(args.step, LauncherStep::Workers { .. }),
+        Command::Launcher(args) => {
+            !matches!(args.step, LauncherStep::Workers { .. } | LauncherStep::SetUp { .. })
+        }
         _ => false,
     };
     env.non_empty("TPU_JOB").filter(|_| is_callback).and_then(JobId::parse)
@@ -109,6 +112,13 @@ fn became_nothing(error: &ProcError) -> Error {
     Error::failed(error.to_string()).hint("the program must be there and may be run")
 }
 
+/// What is needed to keep the limits of a job whose launcher says that there are some. What cannot be opened now keeps
+/// nobody from being shown what the job says.
+fn limited<'a>(app: &'a App, relayed: &Relayed) -> Option<&'a Ctx> {
+    let is_limited = relayed.pid.is_some() && limits::are_beside(&relayed.spool);
+    if is_limited { app.ctx().ok() } else { None }
+}
+
 /// The launcher's own callbacks.
 pub(in crate::cli) fn launcher(app: &App, step: &LauncherStep) -> Outcome {
     match step {
@@ -126,7 +136,16 @@ pub(in crate::cli) fn launcher(app: &App, step: &LauncherStep) -> Outcome {
         LauncherStep::Relay { job, log, spool, pid } => {
             let relayed =
                 Relayed { job: job.clone(), log: log.clone(), spool: spool.clone(), pid: *pid };
-            let is_held = relay::run(&SystemClock::new(), &relayed)?;
+            let over = AtomicBool::new(false);
+            let limited = JobId::parse(job).zip(limited(app, &relayed));
+            let is_held = std::thread::scope(|scope| {
+                if let Some((id, ctx)) = &limited {
+                    scope.spawn(|| limits::keep(ctx, id, log, &over));
+                }
+                let is_held = relay::run(&SystemClock::new(), &relayed);
+                over.store(true, Ordering::Relaxed);
+                is_held
+            })?;
             return Ok(Output::default().code(if is_held { HELD } else { 0 }));
         }
         LauncherStep::Workers { token } => {
@@ -136,6 +155,14 @@ pub(in crate::cli) fn launcher(app: &App, step: &LauncherStep) -> Outcome {
             let code = workers::attend(app.ctx()?, &token, &mut std::io::stdout(), &stop)?;
             // What does not fit into an exit code is a failure all the same.
             return Ok(Output::default().code(u8::try_from(code).unwrap_or(1)));
+        }
+        LauncherStep::SetUp { token } => {
+            let stop = asked_to_end(&[SIGINT, SIGTERM])?;
+            let token = LaunchToken::from(token.as_str());
+            match setup::set_up_here(app.ctx()?, &token, &mut std::io::stdout(), &stop)? {
+                Ok(words) => return Err(became_nothing(&proc::become_program(&program(&words)))),
+                Err(code) => return Ok(Output::default().code(u8::try_from(code).unwrap_or(1))),
+            }
         }
         LauncherStep::Exited { token, code } => {
             let token = LaunchToken::from(token.as_str());

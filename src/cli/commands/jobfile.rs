@@ -244,7 +244,7 @@ impl JobFile<'_> {
         let mut request = request_of(self.app, &typed, sorted, self.data, begins)
             .map_err(|error| self.at(job.target.place, error))?;
         request.spec.options = job.target.options.clone();
-        request.spec.variables.clone_from(&job.env);
+        request.spec.execution = job.execution.clone();
         self.is_of_kind(job)?;
         Ok(request)
     }

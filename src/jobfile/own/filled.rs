@@ -8,6 +8,9 @@ use crate::jobfile::yaml::{Yaml, YamlValue};
 use crate::text::did_you_mean;
 use crate::text::fields::{TextPiece, pieces};
 
+/// `{{"{{"}}` stands for what begins a field, as it is.
+const LITERAL: &str = "\"{{\"";
+
 /// What may be filled in.
 pub(super) struct Known<'a> {
     /// The members of the job.
@@ -75,6 +78,9 @@ impl<'a> Known<'a> {
     }
 
     fn value(&self, name: &str, at: &Yaml, field: &str) -> Result<String, BadFile> {
+        if name == LITERAL {
+            return Ok("{{".to_owned());
+        }
         if self.axes.contains(&name) {
             if field != "command" {
                 let what = format!("{{{{{name}}}}} differs from member to member of the array");

@@ -8,6 +8,7 @@ use crate::jobfile::BadFile;
 use crate::jobfile::yaml::{Yaml, YamlValue};
 use crate::model::capacity::Ask;
 use crate::model::entry::{AfterWhich, Priority};
+use crate::model::execution::Execution;
 use crate::model::member::Array;
 use crate::model::policy::Policy;
 use crate::model::rules::Rules;
@@ -17,6 +18,7 @@ use crate::text::either;
 
 use super::filled::Known;
 use super::keys::{self, KeyState};
+use super::setup;
 use super::several::Said;
 use super::target;
 use super::values::{bad, bad_key, map, text, texts, truth, unknown, word};
@@ -113,7 +115,19 @@ pub(super) fn read(
         array,
         sweep,
         policy: values.with("policy", policy)?,
-        env: values.with("env", env)?.unwrap_or_default(),
+        execution: execution(&values)?,
+    })
+}
+
+/// How its command is carried out.
+fn execution(values: &Values) -> Result<Execution, BadFile> {
+    let workers = values.with("workers", setup::workers)?.flatten();
+    Ok(Execution {
+        variables: values.with("env", env)?.unwrap_or_default(),
+        setup: values.with("setup", setup::modules)?.unwrap_or_default(),
+        workers,
+        timeout_s: values.with("timeout", setup::seconds)?,
+        idle_timeout_s: values.with("idle_timeout", setup::seconds)?,
     })
 }
 
@@ -158,6 +172,10 @@ fn directory(values: &Values) -> Result<(Option<u32>, Option<super::Place>), Bad
 fn command(values: &Values) -> Result<Option<Vec<OsString>>, BadFile> {
     let Some(command) = values.get("command") else {
         values.refuse("shell", "there is no command: in one string", "leave it away")?;
+        if values.get("script").is_none() && values.get("setup").is_some() {
+            // It sets up, and is finished.
+            return Ok(Some(vec!["true".into()]));
+        }
         let script = |value: &Yaml, field: &str| {
             Ok(vec!["bash".into(), text(value, field, "script: staging.sh")?.into()])
         };

@@ -30,8 +30,6 @@ const fn later(name: &'static str, meaning: &'static str, instead: &'static str)
     JobKey { name, state: KeyState::Later(instead), meaning, example: "" }
 }
 
-const IN_COMMAND: &str = "leave it away, and do it in the command";
-
 /// All keys, in the order in which they are described.
 pub const KEYS: &[JobKey] = &[
     built(
@@ -75,6 +73,24 @@ pub const KEYS: &[JobKey] = &[
     ),
     built("max_parallel", "So many members of the array at once.", "array: 0-99\nmax_parallel: 8"),
     built("env", "Variables of the command: names and their values.", "env: {WANDB_PROJECT: scan}"),
+    built(
+        "setup",
+        "What is set up before the command, in order; each looks first. Modules `ssh_keys`, `gcsfuse`, `nfs`, \
+         `docker`, `conda`, `venv`, `recipe`, or `{name, check, run, files, workers, timeout, once_per}`.",
+        "setup:\n  - venv: {name: train, requirements: r.txt}\n  - {name: data, check: test -d ~/data, run: mkdir ~/data}\n\
+         command: python train.py",
+    ),
+    built(
+        "workers",
+        "On which workers the command runs: `all`, a number, or a list of them. A set-up is made on all.",
+        "command: python train.py\nworkers: [0, 2]",
+    ),
+    built("timeout", "How long it may run, with its set-up left out.", "timeout: 24h"),
+    built(
+        "idle_timeout",
+        "How long it may print nothing, before it is taken for stalled and stopped.",
+        "idle_timeout: 30m",
+    ),
     built("tag", "A tag.", "tag: sweep"),
     built("notes", "Notes.", "notes: with the new tokens"),
     built(
@@ -107,7 +123,6 @@ pub const KEYS: &[JobKey] = &[
         "array: 0-3\nafter_each: 12",
     ),
     later("tpu", "What a TPU request adds.", "make the target first: tpu apply"),
-    later("setup", "What is set up before the command runs.", IN_COMMAND),
     later("secrets", "Secrets, by their names.", "let the program read its key from a file"),
     later("stdin", "A file that the command reads.", "command: program < FILE"),
     later("output", "A second place for what it prints.", "command: program | tee FILE"),
@@ -117,10 +132,7 @@ pub const KEYS: &[JobKey] = &[
         "Whether it begins again when it ends.",
         "leave it away; rules: begin it again",
     ),
-    later("workers", "On which workers the command runs.", "leave it away: all of them"),
     later("retry", "How often it begins again after which failures.", "rules: {preempted: resume}"),
-    later("timeout", "How long it may run.", "command: timeout 24h program"),
-    later("idle_timeout", "How long it may print nothing.", "leave it away"),
     later("keep", "How long what it leaves behind is kept.", "leave it away"),
     later(
         "notify",

@@ -11,6 +11,7 @@
 mod filled;
 mod job;
 pub mod keys;
+mod setup;
 mod several;
 mod target;
 mod values;
@@ -20,6 +21,7 @@ use std::collections::BTreeSet;
 use std::ffi::OsString;
 
 use crate::model::entry::{AfterWhich, Priority};
+use crate::model::execution::Execution;
 use crate::model::member::Array;
 use crate::model::options::KindOptions;
 use crate::model::policy::Policy;
@@ -71,8 +73,8 @@ pub struct OwnJob {
     pub sweep: Option<Sweep>,
     /// How one of several machines is chosen.
     pub policy: Option<Policy>,
-    /// Variables of its command.
-    pub env: Vec<(String, String)>,
+    /// How its command is carried out.
+    pub execution: Execution,
     /// How it waits.
     pub waits: OwnWaits,
 }

@@ -135,6 +135,7 @@ fn escaped(byte: u8) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::execution::Execution;
     use crate::model::ids::{JobId, JobNumber, TargetName, UserName};
     use crate::model::job::{Launch, LaunchMode};
     use crate::model::member::Member;
@@ -220,7 +221,8 @@ mod tests {
         let mut job = job(7, None);
         let said = [("PATH", "/there"), ("NOTE", "it's *")];
         let variables = said.map(|(name, value)| (name.to_owned(), value.to_owned())).to_vec();
-        job.spec = Some(StoredSpec { variables, ..StoredSpec::default() });
+        let execution = Execution { variables, ..Execution::default() };
+        job.spec = Some(StoredSpec { execution, ..StoredSpec::default() });
         for is_here in [true, false] {
             let text = of(&[attempt(&job, &[OsStr::new("true")])], is_here);
             assert!(text.contains("export PATH=/there\n"), "{text}");

@@ -85,7 +85,7 @@ pub fn preview(ctx: &Ctx, plan: &LaunchPlan) -> Result<Option<String>, Error> {
 pub(super) fn attempt<'a>(ctx: &Ctx, plan: &'a LaunchPlan, job: &'a Job) -> Attempt<'a> {
     let submitted = plan.spec.staged.as_ref().map(|staged| &staged.copy);
     let mut env = plan.env.clone().unwrap_or_else(|| kept_environment(ctx));
-    for (name, value) in &plan.spec.variables {
+    for (name, value) in &plan.spec.execution.variables {
         environment::set(&mut env, name, value);
     }
     Attempt {

@@ -55,6 +55,7 @@ pub fn check(ctx: &Ctx, request: &RunRequest, provided: Provided) -> Result<Laun
     if let Some(target) = &target {
         note(&mut problems, understood(ctx, target, spec));
         note(&mut problems, takes_several((ctx, &data), target, spec));
+        note(&mut problems, carried_out(target, spec, mode));
     }
     if let Some(args) = &args {
         note(&mut problems, passable(args, mode, request.force));
@@ -338,6 +339,36 @@ fn takes_several((ctx, data): (&Ctx, &Data), target: &Target, spec: &JobSpec) ->
             Err(Error::refused(what).hint(hint))
         }
         Some(_) | None => Ok(()),
+    }
+}
+
+/// How its command is carried out must be something that happens on its target.
+fn carried_out(target: &Target, spec: &JobSpec, mode: LaunchMode) -> Result<(), Error> {
+    let execution = &spec.execution;
+    let name = &target.name;
+    if mode == LaunchMode::Script && execution.is_limited() {
+        return Err(Error::refused("timeout and idle_timeout are about a command")
+            .hint("staging.sh begins it by itself; write command: into the file"));
+    }
+    let said = [
+        (!execution.setup.is_empty(), "setup"),
+        (execution.workers.is_some(), "workers"),
+        (execution.timeout_s.is_some(), "timeout"),
+        (execution.idle_timeout_s.is_some(), "idle_timeout"),
+    ];
+    match said.into_iter().find(|(is_said, _)| *is_said) {
+        Some((_, key)) if target.machines == Machines::Engine => {
+            let hint = match key {
+                "timeout" => "say how long to its engine, as in target: {slurm: gpu, time: 2h}",
+                _ => "leave it away, and do it in the command",
+            };
+            Err(Error::refused(format!("{key}: is not built yet for {name}")).hint(hint))
+        }
+        Some((_, "workers")) if target.is_here() => {
+            let what = format!("workers: {name} is this machine, and has no others");
+            Err(Error::usage(what).hint("leave it away"))
+        }
+        _ => Ok(()),
     }
 }
 

@@ -9,7 +9,7 @@ use crate::model::job::{Job, LaunchMode, Status, StoredVerdict, Succession};
 use crate::model::rules::Rules;
 use crate::model::spec::JobSpec;
 use crate::model::target::Target;
-use crate::model::time::Timestamp;
+use crate::model::time::{Timestamp, age};
 
 /// A checked attempt.
 #[derive(Clone, Debug)]
@@ -200,6 +200,20 @@ impl LaunchPlan {
             LaunchMode::Script => line("runs", &format!("source staging.sh {command}")),
             LaunchMode::Native => line("runs", &command),
         };
+        let execution = &self.spec.execution;
+        for module in &execution.setup {
+            text += &line("sets up", &module.to_string());
+        }
+        if let Some(workers) = &execution.workers {
+            let all: Vec<String> = workers.iter().map(u32::to_string).collect();
+            text += &line("workers", &all.join(", "));
+        }
+        for (name, limit) in [("time", execution.timeout_s), ("silence", execution.idle_timeout_s)]
+        {
+            if let Some(limit) = limit {
+                text += &line(name, &format!("at most {}", age(limit)));
+            }
+        }
         if self.mode == LaunchMode::Native {
             text += &match &self.stage_dir {
                 Some(dir) => line("code", &format!("{dir} (of the parent)")),

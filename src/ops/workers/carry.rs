@@ -1,4 +1,5 @@
-//! The copy of a job's code for workers that share no disk with this machine, before anything is started there.
+//! What a job needs on workers before anything is started there: the copy of its code, where they share no disk with
+//! this machine, and what it sets up.
 //!
 //! A worker that a provider has made and that cannot be reached is given up after a minute. One's own machine is waited
 //! for: that it does not answer says nothing about it, and the job is unknown meanwhile, as one that runs there is.
@@ -6,12 +7,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
 use std::io::Write;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use crate::model::ids::LaunchToken;
 use crate::ops::{Error, worker_shell};
-use crate::remote::{Ask, End, Remote, Reply, Work, Worker};
+use crate::remote::{Ask, End, Remote, Reply, Worker};
 use crate::runner::window::silence;
 use crate::sys::proc::Feed;
 
@@ -20,7 +22,33 @@ use super::{Control, FIRST_WAIT, LAST_WAIT, rest};
 /// For so long a worker of a provider is waited for that cannot be reached.
 const CARRIES: Duration = Duration::from_secs(60);
 
-/// What brings the copy.
+/// What is brought.
+pub(super) struct Cargo {
+    /// What it is, for people.
+    pub(super) what: String,
+    /// A directory of this machine.
+    pub(super) from: PathBuf,
+    /// Its place there, as a shell reads it. Where it is there, nothing is carried.
+    pub(super) place: String,
+    /// What to do where it cannot be kept.
+    pub(super) hint: &'static str,
+}
+
+impl Cargo {
+    /// The copy of the code, in its own place.
+    pub(super) fn code(dir: &str) -> Result<Self, Error> {
+        let place =
+            shlex::try_quote(dir).map_err(|_| Error::usage("a NUL in the stage directory"))?;
+        Ok(Self {
+            what: dir.to_owned(),
+            from: dir.into(),
+            place: place.into_owned(),
+            hint: "set stage_root to a directory that the workers have or can make",
+        })
+    }
+}
+
+/// What brings it.
 pub(super) struct Carrier<'a> {
     pub(super) control: &'a Control<'a>,
     pub(super) door: &'a dyn Remote,
@@ -30,26 +58,25 @@ pub(super) struct Carrier<'a> {
 }
 
 impl Carrier<'_> {
-    /// Brings the copy to workers that do not have it: where a disk is shared, nothing is carried. Whether all have it.
+    /// Brings it to workers that do not have it: where a disk is shared, nothing is carried. Whether all have it.
     pub(super) fn carry(
         &self,
         workers: &[Worker],
-        work: &Work,
+        cargo: &Cargo,
         out: &mut dyn Write,
     ) -> Result<bool, Error> {
-        let Some(dir) = work.dir.as_ref().and_then(|dir| dir.to_str()) else { return Ok(true) };
         let clock = &self.control.ctx.clock;
         let deadline = clock.monotonic() + CARRIES;
         let (mut left, mut wait, mut silent) = (workers.to_vec(), FIRST_WAIT, None);
         let done = loop {
-            let lost = match self.carry_once((&left, dir), out) {
+            let lost = match self.carry_once((&left, cargo), out) {
                 Ok(lost) => lost,
                 Err(error) => break Err(error),
             };
             left.retain(|worker| lost.contains_key(&worker.index));
             let Some((worker, why)) = lost.first_key_value() else { break Ok(true) };
             if self.is_over(clock.monotonic() >= deadline) {
-                let line = "the connection is broken: it has not got its copy of the code";
+                let line = format!("the connection is broken: it has not got {}", cargo.what);
                 drop(writeln!(out, "tpu: worker {worker}: {line}"));
                 break Ok(false);
             }
@@ -90,12 +117,11 @@ impl Carrier<'_> {
     /// One try; the workers that could not be reached, and why.
     fn carry_once(
         &self,
-        (workers, dir): (&[Worker], &str),
+        (workers, cargo): (&[Worker], &Cargo),
         out: &mut dyn Write,
     ) -> Result<BTreeMap<u32, String>, Error> {
-        let quoted =
-            shlex::try_quote(dir).map_err(|_| Error::usage("a NUL in the stage directory"))?;
-        let command = format!("test -d {quoted}");
+        let Cargo { what, from, place, hint } = cargo;
+        let command = format!("test -d {place}");
         let look = Ask { command, is_ours: true, ..Ask::default() };
         let (mut without, mut lost) = (BTreeSet::new(), BTreeMap::new());
         for (worker, reply) in self.door.ask(workers, &look) {
@@ -109,14 +135,14 @@ impl Carrier<'_> {
             return Ok(lost);
         }
         let all = crate::text::counted(workers.len(), "worker");
-        drop(writeln!(out, "tpu: copying {dir} to {} of {all}", without.len()));
-        let words = ["-z", "-C", dir, "."].map(OsStr::new);
-        let packed = worker_shell::pack(self.control.ctx, dir, &words)?;
+        drop(writeln!(out, "tpu: copying {what} to {} of {all}", without.len()));
+        let words = [OsStr::new("-z"), "-C".as_ref(), from.as_os_str(), ".".as_ref()];
+        let packed = worker_shell::pack(self.control.ctx, what, &words)?;
         // Under its name there is a whole copy or none. Workers may share their disk with each other: the first
         // copy is everybody's.
         let unpack = format!(
-            "p={quoted}.partial-$(uname -n)-$$-$RANDOM; mkdir -p \"$p\" && tar -xzf - -C \"$p\" || exit; \
-             mv -T \"$p\" {quoted} 2>/dev/null || {{ rm -rf \"$p\"; test -d {quoted}; }}"
+            "p={place}.partial-$(uname -n)-$$-$RANDOM; mkdir -p \"$p\" && tar -xzf - -C \"$p\" || exit; \
+             mv -T \"$p\" {place} 2>/dev/null || {{ rm -rf \"$p\"; test -d {place}; }}"
         );
         let input = Some(Feed::File(packed));
         let unpack = Ask { command: unpack, input, ..Ask::default() };
@@ -128,8 +154,9 @@ impl Carrier<'_> {
                     drop(write!(out, "tpu: worker {worker}: {}", String::from_utf8_lossy(&line)));
                 }
                 Reply::End(End::Exit(code)) if code != 0 => {
-                    return Err(Error::failed(format!("worker {worker} cannot keep {dir}"))
-                        .hint("set stage_root to a directory that the workers have or can make"));
+                    return Err(
+                        Error::failed(format!("worker {worker} cannot keep {what}")).hint(*hint)
+                    );
                 }
                 Reply::End(End::Lost(why)) => drop(lost.insert(worker, why)),
                 Reply::Out(_) | Reply::End(End::Exit(_)) => {}

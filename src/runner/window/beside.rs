@@ -5,9 +5,10 @@ use std::os::unix::ffi::OsStrExt as _;
 
 use crate::effects::Effects;
 use crate::model::exit::Exit;
-use crate::model::facts::PaneFact;
-use crate::model::ids::JobId;
+use crate::model::facts::{ErrorKind, PaneFact, RunFact};
+use crate::model::ids::{JobId, LaunchToken};
 use crate::model::job::Job;
+use crate::model::time::Timestamp;
 use crate::remote::Worker;
 use crate::runner::RunError;
 use crate::store::atomic;
@@ -50,6 +51,57 @@ pub fn recorded_exit(effects: &Effects, job: &Job) -> Option<Exit> {
     let (code, token) = std::str::from_utf8(&bytes).ok()?.trim().split_once(' ')?;
     let code = if token == launch.token.as_str() { code.parse().ok()? } else { return None };
     Some(job.exit(code))
+}
+
+/// The file that says why we ended a job, or never began it: the token, the kind, and the reason.
+const CAUSE: &str = "cause";
+
+/// Writes down why a job has ended, before it does: no exit code would say it.
+pub fn record_cause(
+    effects: &Effects,
+    id: &JobId,
+    token: &LaunchToken,
+    (kind, why): (ErrorKind, &str),
+) -> Result<(), RunError> {
+    let text = format!("{token}\n{}\n{why}\n", kind.as_str());
+    let path = effects.store.paths().job(id).join(CAUSE);
+    Ok(atomic::write_file(&**effects.store.disk(), &path, text.as_bytes(), 0o600)?)
+}
+
+/// The file that says since when a command is at work that something was set up for: the token and the instant.
+const BEGUN: &str = "begun";
+
+/// Writes down that all is set up, and the command begins.
+pub fn record_begin(effects: &Effects, id: &JobId, token: &LaunchToken) -> Result<(), RunError> {
+    let text = format!("{token} {}\n", effects.clock.now().to_rfc3339());
+    let path = effects.store.paths().job(id).join(BEGUN);
+    Ok(atomic::write_file(&**effects.store.disk(), &path, text.as_bytes(), 0o600)?)
+}
+
+/// Since when the command of a job is at work: from its launch on, or, where something is set up for it, from the end
+/// of that; `None` before.
+pub fn begun_at(effects: &Effects, job: &Job) -> Option<Timestamp> {
+    let launch = job.launch.as_ref()?;
+    if job.execution().is_none_or(|execution| execution.setup.is_empty()) {
+        return Some(launch.at);
+    }
+    let said = String::from_utf8(file(effects, &job.id(), BEGUN)?).ok()?;
+    let (token, at) = said.trim().split_once(' ')?;
+    if token == launch.token.as_str() { Timestamp::parse_rfc3339(at) } else { None }
+}
+
+/// The same look at a run, with the reason that was [written down](record_cause) for its end.
+pub fn with_cause(effects: &Effects, job: &Job, run: RunFact) -> RunFact {
+    let Some(token) = job.launch.as_ref().map(|launch| launch.token.as_str()) else { return run };
+    let said = if run.exit.is_some() { file(effects, &job.id(), CAUSE) } else { None };
+    let Some(said) = said.and_then(|bytes| String::from_utf8(bytes).ok()) else { return run };
+    let mut lines = said.splitn(3, '\n');
+    let kind = match (lines.next(), lines.next().and_then(ErrorKind::parse)) {
+        (Some(of), Some(kind)) if of == token => kind,
+        _ => return run,
+    };
+    let why = lines.next().unwrap_or_default().trim_end().to_owned();
+    RunFact { cause: Some(kind), reason: Some(why.into()), raw: kind.as_str().into(), ..run }
 }
 
 /// Process group and start time of its leader, as the launcher wrote them.

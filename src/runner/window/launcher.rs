@@ -6,6 +6,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
 use crate::effects::Effects;
+use crate::model::execution::Execution;
 use crate::model::job::{Job, Launch, LaunchMode};
 use crate::runner::environment::{Variables, fresh_directory, keep, of_job, set};
 use crate::runner::{Attempt, RunError};
@@ -15,6 +16,9 @@ use super::beside;
 
 /// The launcher, compiled in; each job gets its own copy, so that an upgrade changes no running job.
 const LAUNCHER: &str = include_str!("../../../assets/launcher.sh");
+
+/// Lies beside a launcher where limits are set on the time of its job.
+pub const LIMITED: &str = "limited";
 
 /// Writes the files of a launch and returns the path of its launcher script.
 pub fn prepare(
@@ -41,14 +45,22 @@ pub fn prepare(
     ];
     write(effects, &dir.join("spec"), &nul_ended(spec))?;
     let words = nul_ended(attempt.words.iter().map(OsString::as_os_str));
-    if attempt.workers_by.is_some() {
+    let sets_up = job.execution().is_some_and(|execution| !execution.setup.is_empty());
+    let step = match attempt.workers_by {
         // The window's own command is the one that attends to the workers.
+        Some(_) => Some("workers"),
+        None => sets_up.then_some("set-up"),
+    };
+    if let Some(step) = step {
         let token = launch.token.as_str();
-        let attend = [link.as_os_str(), "launcher".as_ref(), "workers".as_ref(), token.as_ref()];
+        let attend = [link.as_os_str(), "launcher".as_ref(), step.as_ref(), token.as_ref()];
         write(effects, &dir.join("argv"), &nul_ended(attend))?;
         write(effects, &dir.join(beside::WORK), &words)?;
     } else {
         write(effects, &dir.join("argv"), &words)?;
+    }
+    if job.execution().is_some_and(Execution::is_limited) {
+        write(effects, &dir.join(LIMITED), b"")?;
     }
     keep(effects, &dir, &environment)?;
     let launcher = dir.join("launcher.sh");

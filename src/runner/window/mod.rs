@@ -99,8 +99,10 @@ impl<'a> WindowRunner<'a> {
         let exit = by_pane
             .or_else(by_record)
             .or_else(|| if is_open(job) { beside::recorded_exit(self.effects, job) } else { None });
+        let fact = window.fact(job, exit);
+        let fact = if is_open(job) { beside::with_cause(self.effects, job, fact) } else { fact };
         Observed {
-            run: silences.over(job, window.fact(job, exit), self.effects.clock.now()),
+            run: silences.over(job, fact, self.effects.clock.now()),
             pane: pane.map(|pane| pane.pane_id.clone()),
             printed: pane.map(|pane| printed(server, pane)),
         }

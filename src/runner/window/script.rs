@@ -46,12 +46,13 @@ pub(super) fn of_run(effects: &Effects, job: &Job) -> Option<String> {
         return None;
     }
     let work = beside::words_in(effects, &id, beside::WORK);
-    let is_on_workers = !work.is_empty();
+    let attends = beside::words_in(effects, &id, "argv");
+    let is_on_workers = attends.get(2).is_some_and(|step| step == "workers") && !work.is_empty();
     let script = Script {
         target: job.tpu.as_str(),
         mode: launch.mode,
         dir: launcher::workplace(job, launch).into(),
-        words: if is_on_workers { work } else { beside::words_in(effects, &id, "argv") },
+        words: if work.is_empty() { attends } else { work },
         env: environment::kept(effects, &id).unwrap_or_default(),
         is_on_workers,
         id,

@@ -1,0 +1,109 @@
+# Sets this worker up, step by step, and becomes the command that is given. Started as `bash setup.sh [COMMAND...]`
+# out of a directory that lies beside it and is removed before the command begins:
+#   steps    for each step its module, its name, its workers (numbers, or all), the seconds that it may take, `once`
+#            or nothing, what shows that it is so, and what brings it about; each ending in NUL
+#   nonce    by which our own lines are known to whoever listens
+#   machine  what tells this machine from a later one of its name, as far as its control plane says
+#   alone    no other worker is waited for (may be missing)
+#   force    also what is so already is brought about (may be missing)
+# What else lies there belongs to the steps.
+#
+# Says: NONCE STEP begins|waits|well|done|failed WHAT CODE, and NONCE ready. Ends with 70 where a step fails.
+
+export TPU_SETUP=${BASH_SOURCE[0]%/*}
+nonce=$(<"$TPU_SETUP/nonce")
+kept=$HOME/.cache/tpu
+mapfile -d '' -t steps <"$TPU_SETUP/steps"
+mkdir -p "$kept/done" && chmod 700 "$kept"
+
+# A line of our own, whatever stands before it.
+say() {
+    printf '\n%s %s\n' "$nonce" "$*"
+}
+
+# Runs shell text for so many seconds at most. A program that it leaves running does not hold our lock.
+attempt() { # SECONDS TEXT
+    timeout -k 10 "$1" bash -c "$2" 9>&- </dev/null
+}
+
+# One step; 0 where it is so, or came to be.
+step() { # NUMBER SECONDS ONCE CHECK RUN
+    local number=$1 seconds=$2 once=$3 check=$4 run=$5 mark= of code
+    of=$(printf '%s\0' "$check" "$run" | sha256sum) && of=${of%% *}
+    # Of several jobs on one machine one sets up, and the others find what it has made.
+    exec 9>>"$kept/lock-$(uname -n)-${of:0:16}"
+    if ! flock -n 9; then
+        say "$number waits"
+        flock 9
+    fi
+    if [ -n "$once" ]; then
+        mark=$kept/done/$(uname -n)-${TPU_WORKER:-0}-${of:0:32}
+    fi
+    say "$number begins"
+    if [ ! -e "$TPU_SETUP/force" ]; then
+        if [ -n "$mark" ] && cmp -s "$TPU_SETUP/machine" "$mark"; then
+            say "$number well"
+            return 0
+        fi
+        if [ -n "$check" ] && attempt "$seconds" "$check"; then
+            say "$number well"
+            return 0
+        fi
+    fi
+    if [ -n "$run" ]; then
+        attempt "$seconds" "$run"
+        code=$?
+        if [ "$code" -ne 0 ]; then
+            say "$number failed set-up $code"
+            return 1
+        fi
+        if [ -n "$check" ]; then
+            attempt "$seconds" "$check"
+            code=$?
+            [ "$code" -eq 0 ] || {
+                say "$number failed again $code"
+                return 1
+            }
+        fi
+    else
+        say "$number failed check 1"
+        return 1
+    fi
+    [ -z "$mark" ] || { cp "$TPU_SETUP/machine" "$mark.$$" && mv -f "$mark.$$" "$mark"; }
+    say "$number done"
+}
+
+# A machine that was made anew may have its name and its disk.
+{ cat /etc/machine-id /proc/sys/kernel/random/boot_id 2>/dev/null | head -n 1; } >>"$TPU_SETUP/machine"
+
+number=0
+while [ "$number" -lt $((${#steps[@]} / 7)) ]; do
+    at=$((number * 7))
+    workers=${steps[at + 2]}
+    case " $workers " in
+    " all " | *" ${TPU_WORKER:-0} "*)
+        if ! step "$number" "${steps[at + 3]}" "${steps[at + 4]}" "${steps[at + 5]}" "${steps[at + 6]}"; then
+            rm -rf -- "$TPU_SETUP"
+            exit 70
+        fi
+        ;;
+    *) say "$number well" ;;
+    esac
+    number=$((number + 1))
+done
+exec 9>&-
+
+alone=
+[ ! -e "$TPU_SETUP/alone" ] || alone=yes
+rm -rf -- "$TPU_SETUP"
+unset TPU_SETUP
+say ready
+[ $# -gt 0 ] || exit 0
+
+# A command on several workers begins on all of them or on none.
+go=$kept/go-$TPU_LAUNCH-$TPU_WORKER
+until [ -n "$alone" ] || [ -e "$go" ]; do
+    sleep 0.2
+done
+rm -f -- "$go"
+exec "$@"

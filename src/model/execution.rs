@@ -1,0 +1,67 @@
+//! How the command of a job is carried out: with which variables, after which set-up, on which workers, how long.
+
+use serde_json::{Map, Value, json};
+
+use super::read::{self, DataError, Fields, Json, Path};
+use super::setup::{self, Module};
+
+/// How a command is carried out. What is not said is as it is without a word.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Execution {
+    /// Variables of its own, over those that are kept of whoever asked for it.
+    pub variables: Vec<(String, String)>,
+    /// What is set up before it, in order.
+    pub setup: Vec<Module>,
+    /// The workers on which it runs, in order; all of them without a word.
+    pub workers: Option<Vec<u32>>,
+    /// Seconds that it may run.
+    pub timeout_s: Option<u64>,
+    /// Seconds that it may print nothing.
+    pub idle_timeout_s: Option<u64>,
+}
+
+impl Execution {
+    /// Whether it runs on a worker.
+    pub fn is_on(&self, worker: u32) -> bool {
+        self.workers.as_ref().is_none_or(|workers| workers.contains(&worker))
+    }
+
+    /// Whether a limit is set on its time.
+    pub fn is_limited(&self) -> bool {
+        self.timeout_s.is_some() || self.idle_timeout_s.is_some()
+    }
+}
+
+/// Reads the members that [`write`] has written among others.
+pub(super) fn read(fields: &Fields<'_>) -> Result<Execution, DataError> {
+    let workers = |value: Json<'_>, path: &Path<'_>| read::list(value, path, read::number);
+    Ok(Execution {
+        variables: fields.with("variables", read_variables)?.unwrap_or_default(),
+        setup: fields.with("setup", setup::read)?.unwrap_or_default(),
+        workers: fields.with("workers", workers)?,
+        timeout_s: fields.with("timeout_s", read::large)?,
+        idle_timeout_s: fields.with("idle_timeout_s", read::large)?,
+    })
+}
+
+/// The members that say it; those that say nothing are left out.
+pub(super) fn write(execution: &Execution) -> Map<String, Value> {
+    let members = [
+        ("variables", json!(write_variables(&execution.variables))),
+        ("setup", json!(setup::write(&execution.setup))),
+        ("workers", json!(execution.workers)),
+        ("timeout_s", json!(execution.timeout_s)),
+        ("idle_timeout_s", json!(execution.idle_timeout_s)),
+    ];
+    let known = members.into_iter().filter(|(_, value)| !value.is_null());
+    known.map(|(key, value)| (key.to_owned(), value)).collect()
+}
+
+fn read_variables(value: Json<'_>, path: &Path<'_>) -> Result<Vec<(String, String)>, DataError> {
+    read::pairs(value, path, |name| Some(name.to_owned()), read::text)
+}
+
+fn write_variables(variables: &[(String, String)]) -> Option<Value> {
+    let all = variables.iter().map(|(name, value)| (name.clone(), json!(value)));
+    (!variables.is_empty()).then(|| Value::Object(all.collect()))
+}

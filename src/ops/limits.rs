@@ -1,0 +1,132 @@
+//! The limits that a job has been given on its time, kept beside its window: no daemon is needed for them. Whoever
+//! relays what it prints watches them, and is begun again should it be killed.
+//!
+//! Time begins when the command does: what is set up before has limits of its own. Silence is a log that does not grow,
+//! whatever the screen shows.
+
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use crate::classify::own_line;
+use crate::model::data::Data;
+use crate::model::execution::Execution;
+use crate::model::facts::ErrorKind;
+use crate::model::ids::JobId;
+use crate::model::job::Job;
+use crate::model::time::age;
+use crate::runner::window::beside;
+use crate::runner::window::launcher::LIMITED;
+use crate::runner::{RunRef, StopOrder, StopPart, Unreached};
+
+use super::ctx::{job_of, user_of};
+use super::{Ctx, Error, runners};
+
+/// Between two looks.
+const POLL: Duration = Duration::from_millis(250);
+
+/// Between two tries to stop what cannot be reached.
+const AGAIN: Duration = Duration::from_secs(10);
+
+/// Whether a launcher says that limits are set on the time of its job; `spool` lies beside it.
+pub fn are_beside(spool: &Path) -> bool {
+    spool.with_file_name(LIMITED).exists()
+}
+
+/// A limit that is over.
+struct Over {
+    kind: ErrorKind,
+    why: String,
+}
+
+/// What of a job is known when its limits are watched.
+struct Watched {
+    job: Job,
+    execution: Execution,
+    session: String,
+}
+
+/// The job of a window, if limits are set on its time.
+fn watched(data: &Data, id: &JobId) -> Option<Watched> {
+    let job = job_of(data, id).ok()?.clone();
+    let execution = job.execution().filter(|execution| execution.is_limited())?.clone();
+    let session = user_of(data, &id.user).ok()?.tmux_name.clone();
+    Some(Watched { job, execution, session })
+}
+
+/// Keeps the limits of a job until it is over. `log` is what it prints.
+pub fn keep(ctx: &Ctx, id: &JobId, log: &Path, over: &AtomicBool) {
+    let Some(watched) = ctx.data().ok().and_then(|data| watched(&data, id)) else { return };
+    let mut size = None;
+    let mut grown = ctx.clock.monotonic();
+    while !over.load(Ordering::Relaxed) {
+        ctx.clock.sleep(POLL);
+        let now = std::fs::metadata(log).map(|about| about.len()).ok();
+        let begun = beside::begun_at(ctx, &watched.job);
+        if now != size || begun.is_none() {
+            (size, grown) = (now, ctx.clock.monotonic());
+        }
+        let Some(begun) = begun else { continue };
+        let silent = ctx.clock.monotonic().saturating_sub(grown).as_secs();
+        let lasted = ctx.clock.now().seconds_since(begun);
+        if let Some(limit) = reached(&watched.execution, lasted, silent) {
+            end(ctx, &watched, &limit, over);
+            return;
+        }
+    }
+}
+
+/// The limit that is over after so many seconds, of which the last so many were silent.
+fn reached(execution: &Execution, lasted: u64, silent: u64) -> Option<Over> {
+    if let Some(most) = execution.timeout_s.filter(|most| lasted >= *most) {
+        let why = format!("its time is over: timeout: {}", age(most));
+        return Some(Over { kind: ErrorKind::Timeout, why });
+    }
+    let most = execution.idle_timeout_s.filter(|most| silent >= *most)?;
+    let why = format!("it has printed nothing for {}: idle_timeout", age(most));
+    Some(Over { kind: ErrorKind::Stalled, why })
+}
+
+/// Writes down why it ends, and stops it; as often as it takes.
+fn end(ctx: &Ctx, watched: &Watched, limit: &Over, over: &AtomicBool) {
+    let Watched { job, session, .. } = watched;
+    let (id, Some(launch)) = (job.id(), &job.launch) else { return };
+    if let Err(error) = beside::record_cause(ctx, &id, &launch.token, (limit.kind, &limit.why)) {
+        ctx.warn([error.to_string()]);
+    }
+    ctx.warn([own_line(&id.to_string(), &limit.why)]);
+    let stop = StopOrder { part: StopPart::Program, unreached: Unreached::Refuse };
+    while !over.load(Ordering::Relaxed) {
+        match runners::of(ctx, job).stop(RunRef { job, session }, stop) {
+            Ok(_) => return,
+            Err(error) => ctx.warn([Error::from(error).to_string()]),
+        }
+        let until = ctx.clock.monotonic() + AGAIN;
+        while ctx.clock.monotonic() < until && !over.load(Ordering::Relaxed) {
+            ctx.clock.sleep(POLL);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_limit_is_over_when_its_time_is_and_not_before() {
+        let of = |timeout_s, idle_timeout_s| Execution {
+            timeout_s,
+            idle_timeout_s,
+            ..Execution::default()
+        };
+        assert!(reached(&of(Some(60), None), 59, 1_000).is_none());
+        let over = reached(&of(Some(60), Some(60)), 60, 60).unwrap();
+        assert_eq!(
+            (over.kind, over.why.as_str()),
+            (ErrorKind::Timeout, "its time is over: timeout: 1m")
+        );
+        let over = reached(&of(None, Some(90)), 1_000, 90).unwrap();
+        assert_eq!(over.kind, ErrorKind::Stalled);
+        assert!(reached(&of(None, Some(90)), 1_000, 89).is_none());
+    }
+}

@@ -1,0 +1,194 @@
+//! What a job sets up before its command, on each of its machines: what is laid ready for them, and what they say of it.
+//!
+//! ```text
+//! modules of the job ─ jobfile::modules: steps, and the words around the command
+//!                    ─ [SetUp::lay]: programs, steps and what they take from this machine, in a directory
+//!                    ─ carried to each worker; `setup.sh` goes through the steps and becomes the command there
+//!                    ─ [Hearing]: its lines become a log for each module and worker, and what the window shows
+//! ```
+//! It is part of the launch, with the launch's token: what stops a job stops its set-up, and what comes back after a
+//! broken connection hears the rest of it. Of several workers none begins before all are ready.
+
+mod hearing;
+mod here;
+
+use std::ffi::OsString;
+use std::io;
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+
+use crate::jobfile::modules::{self, ModuleStep, PROGRAMS, SETUP, Taken, TakenFrom};
+use crate::model::data::Data;
+use crate::model::ids::LaunchToken;
+use crate::model::job::Job;
+use crate::model::recipe::Step;
+use crate::model::setup::Module;
+use crate::model::variables;
+
+use super::{Ctx, Error, recipes};
+
+pub use hearing::{Hearing, SetUpLine};
+pub use here::set_up_here;
+
+/// Exit code of what could not be set up: a configuration that does not hold (`EX_SOFTWARE` of sysexits.h).
+pub const FAILED: i32 = 70;
+
+/// What a job sets up.
+pub struct SetUp {
+    steps: Vec<ModuleStep>,
+    around: Vec<OsString>,
+    token: LaunchToken,
+    /// Where what is relative lies.
+    code: PathBuf,
+}
+
+impl SetUp {
+    /// That of a job; `None` where it sets nothing up.
+    pub fn of(ctx: &Ctx, data: &Data, job: &Job) -> Result<Option<Self>, Error> {
+        let (Some(execution), Some(launch)) = (job.execution(), &job.launch) else {
+            return Ok(None);
+        };
+        if execution.setup.is_empty() {
+            return Ok(None);
+        }
+        let mut steps = Vec::new();
+        for (number, module) in execution.setup.iter().enumerate() {
+            match (modules::steps(module, number), module) {
+                (Some(of), _) => steps.extend(of),
+                (None, Module::Recipe(name)) => steps.extend(of_recipe(ctx, data, job, name)?),
+                (None, _) => {}
+            }
+        }
+        let own = execution.variables.iter().map(|(name, _)| name.clone());
+        let ours = variables::of_jobs().chain(["PYTHONUNBUFFERED", "FORCE_COLOR"]);
+        let names: Vec<String> = own.chain(ours.map(str::to_owned)).collect();
+        Ok(Some(Self {
+            steps,
+            around: modules::around(&execution.setup, &names),
+            token: launch.token.clone(),
+            code: job.stage_dir.as_deref().unwrap_or(&job.job_dir).into(),
+        }))
+    }
+
+    /// The modules of its steps, one for each.
+    fn modules(&self) -> Vec<String> {
+        self.steps.iter().map(|step| step.module.clone()).collect()
+    }
+
+    /// What begins the lines in which a worker speaks of its set-up.
+    fn mark(&self) -> String {
+        format!("tpu-set-up {}", self.token)
+    }
+
+    /// The command as it runs in the environment of the job.
+    pub fn within(&self, command: Vec<OsString>) -> Vec<OsString> {
+        self.around.iter().cloned().chain(command).collect()
+    }
+
+    /// Where it lies on a worker, as a shell there reads it.
+    pub fn place(&self) -> String {
+        format!("\"$HOME/.cache/tpu/setup-{}-${{TPU_WORKER:-0}}\"", self.token)
+    }
+
+    /// The command behind its set-up on a worker.
+    pub fn before(&self, command: Vec<OsString>) -> Vec<OsString> {
+        let begin = format!("exec bash {}/setup.sh \"$@\"", self.place());
+        let words = ["bash".into(), "-c".into(), begin.into(), "set-up".into()];
+        words.into_iter().chain(command).collect()
+    }
+
+    /// Lays ready what a worker needs, in a directory that is its owner's alone. `machine` tells its machine from a
+    /// later one; `is_alone`: no other is waited for.
+    pub fn lay(&self, ctx: &Ctx, dir: &Path, machine: &str, is_alone: bool) -> Result<(), Error> {
+        let put = |name: &str, bytes: &[u8]| {
+            write(&dir.join(name), bytes).map_err(|e| {
+                Error::state(format!("cannot lay the set-up ready in {}: {e}", dir.display()))
+            })
+        };
+        put("setup.sh", SETUP.as_bytes())?;
+        for (name, text) in PROGRAMS {
+            put(name, text.as_bytes())?;
+        }
+        put("nonce", self.mark().as_bytes())?;
+        put("machine", format!("{machine}\n").as_bytes())?;
+        put("steps", &self.written())?;
+        if is_alone {
+            put("alone", b"")?;
+        }
+        for taken in self.steps.iter().flat_map(|step| &step.taken) {
+            put(&taken.name, &self.bytes(ctx, taken)?)?;
+        }
+        Ok(())
+    }
+
+    /// The steps as `setup.sh` reads them.
+    fn written(&self) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        for step in &self.steps {
+            let workers = step
+                .workers
+                .as_ref()
+                .map(|workers| workers.iter().map(u32::to_string).collect::<Vec<_>>().join(" "));
+            let words = [
+                step.module.clone(),
+                step.module.clone(),
+                workers.unwrap_or_else(|| "all".to_owned()),
+                step.timeout_s.to_string(),
+                if step.is_once { "once" } else { "" }.to_owned(),
+                step.check.clone().unwrap_or_default(),
+                step.run.clone().unwrap_or_default(),
+            ];
+            for word in words {
+                bytes.extend_from_slice(word.as_bytes());
+                bytes.push(0);
+            }
+        }
+        bytes
+    }
+
+    fn bytes(&self, ctx: &Ctx, taken: &Taken) -> Result<Vec<u8>, Error> {
+        let path = match &taken.from {
+            TakenFrom::Text(text) => return Ok(text.trim_end_matches('\n').as_bytes().to_vec()),
+            TakenFrom::Path(path) => path,
+        };
+        let whole = match (path.strip_prefix("~/"), ctx.env.non_empty("HOME")) {
+            (Some(below), Some(home)) => Path::new(home).join(below),
+            _ => self.code.join(path),
+        };
+        Ok(ctx.store.disk().read(&whole).map_err(|e| missing(path, &whole, &e))?.bytes)
+    }
+}
+
+fn missing(path: &str, whole: &Path, error: &io::Error) -> Error {
+    Error::not_found(format!("what the set-up takes from here cannot be read: {path}: {error}"))
+        .hint(format!("it is looked for at {}", whole.display()))
+}
+
+fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let mut options = std::fs::OpenOptions::new();
+    let mut file = options.write(true).create_new(true).mode(0o600).open(path)?;
+    io::Write::write_all(&mut file, bytes)
+}
+
+/// The steps of a recipe of the lab for the target of a job.
+fn of_recipe(ctx: &Ctx, data: &Data, job: &Job, name: &str) -> Result<Vec<ModuleStep>, Error> {
+    let gone = || Error::not_found(format!("{} is not known any more", job.tpu));
+    let target = data.target(&job.tpu).ok_or_else(gone)?;
+    let request = recipes::Request { recipe: name.to_owned(), target, force: false };
+    recipes::steps(ctx, &request)?.into_iter().map(|step| of_step(name, step)).collect()
+}
+
+fn of_step(recipe: &str, step: Step) -> Result<ModuleStep, Error> {
+    if step.input.is_some() || !step.files.is_empty() {
+        let what = format!("{} of recipe {recipe} takes files or a secret from here", step.name);
+        return Err(Error::refused(format!("{what}, which a job's set-up does not carry"))
+            .hint(format!("run it by itself before: tpu {recipe} TARGET")));
+    }
+    Ok(ModuleStep {
+        module: recipe.to_owned(),
+        check: step.check,
+        run: step.setup,
+        timeout_s: u64::from(step.timeout_s),
+        ..ModuleStep::default()
+    })
+}

@@ -1,0 +1,75 @@
+//! The set-up of a job that runs on this machine, in its window and at its terminal.
+
+use std::io::Write;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use crate::model::facts::ErrorKind;
+use crate::model::ids::LaunchToken;
+use crate::ops::callbacks;
+use crate::ops::ctx::job_of;
+use crate::ops::{Ctx, Error};
+use crate::runner::window::beside;
+use crate::sys::proc::Spawn;
+use crate::sys::talk::{self, Heard as Said, Stdin};
+
+use super::{FAILED, Hearing, SetUp, SetUpLine};
+
+/// Sets up what the job of a launch wants, and returns the command that is to begin then; the exit code instead where
+/// that has failed.
+pub fn set_up_here(
+    ctx: &Ctx,
+    token: &LaunchToken,
+    out: &mut dyn Write,
+    stop: &AtomicBool,
+) -> Result<Result<Vec<std::ffi::OsString>, i32>, Error> {
+    let id = callbacks::launched(ctx, token)?;
+    let data = ctx.data()?;
+    let job = job_of(&data, &id)?;
+    let command = beside::work(ctx, &id);
+    let Some(setup) = SetUp::of(ctx, &data, job)? else { return Ok(Ok(command)) };
+    let state = ctx.store.state_dir()?;
+    let dir = tempfile::tempdir_in(&state).map_err(|e| {
+        Error::state(format!("cannot make a directory in {}: {e}", state.display()))
+    })?;
+    setup.lay(ctx, dir.path(), "", true)?;
+    let failed =
+        |e: &dyn std::fmt::Display| Error::failed(format!("the set-up cannot be run: {e}"));
+    // What it says on either output is one text.
+    let spawn = Spawn::new("bash")
+        .args(["-c", "exec bash \"$0\" 2>&1"])
+        .arg(dir.path().join("setup.sh"))
+        .env("TPU_WORKER", "0");
+    let (mut voice, mut hold) = talk::begin(&spawn, Stdin::Ends).map_err(|e| failed(&e))?;
+    let mut hearing = Hearing::new(&setup, &id.to_string(), job.log_dir.as_deref(), &[0]);
+    let (mut buffer, mut partial) = ([0; 1 << 14], Vec::new());
+    while let Said::Out(count) | Said::Err(count) =
+        voice.listen(&mut buffer).map_err(|e| failed(&e))?
+    {
+        partial.extend_from_slice(buffer.get(..count).unwrap_or_default());
+        while let Some(end) = memchr::memchr2(b'\n', b'\r', &partial) {
+            let rest = partial.split_off(end + 1);
+            let line = std::mem::replace(&mut partial, rest);
+            let shown = match hearing.hear(0, line, ctx.clock.monotonic()) {
+                SetUpLine::SetUp(shown) => shown,
+                SetUpLine::AllReady(line) | SetUpLine::Failed(_, line) => Some(line),
+                SetUpLine::Command(_) => None,
+            };
+            // Nobody who looks is no reason to stop.
+            drop(shown.map(|shown| out.write_all(&shown).and_then(|()| out.flush())));
+        }
+    }
+    let status = hold.wait().map_err(|e| failed(&e))?;
+    if status.success() {
+        beside::record_begin(ctx, &id, token)?;
+        return Ok(Ok(setup.within(command)));
+    }
+    if stop.load(Ordering::Relaxed) {
+        return Ok(Err(status.shell_code()));
+    }
+    if let Some((_, line)) = hearing.ended(0, &format!("ended with {}", status.shell_code())) {
+        drop(out.write_all(&line));
+    }
+    let why = hearing.failed().unwrap_or("nobody knows why");
+    beside::record_cause(ctx, &id, token, (ErrorKind::Setup, why))?;
+    Ok(Err(FAILED))
+}

@@ -1,0 +1,154 @@
+//! What the workers of a job set up before its command, together: it begins on all of them or on none.
+
+use std::collections::BTreeSet;
+use std::io::Write;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use crate::model::facts::ErrorKind;
+use crate::model::ids::LaunchToken;
+use crate::ops::Error;
+use crate::ops::setup::{Hearing, SetUp, SetUpLine};
+use crate::remote::{Ask, End, Remote, Reply, Worker};
+use crate::runner::window::beside;
+
+use super::Control;
+use super::carry::{Cargo, Carrier};
+
+/// Between two tries to let a worker begin that does not answer.
+const AGAIN: Duration = Duration::from_secs(2);
+
+/// Brings workers what they need for it. Whether all have it.
+pub(super) fn carry(
+    carrier: &Carrier<'_>,
+    setup: &SetUp,
+    (workers, machine): (&[Worker], &str),
+    out: &mut dyn Write,
+) -> Result<bool, Error> {
+    let ctx = carrier.control.ctx;
+    let state = ctx.store.state_dir()?;
+    // It may hold keys: it is there until the last worker has them, and its owner's alone.
+    let dir = tempfile::tempdir_in(&state).map_err(|e| {
+        Error::state(format!("cannot make a directory in {}: {e}", state.display()))
+    })?;
+    setup.lay(ctx, dir.path(), machine, workers.len() < 2)?;
+    let cargo = Cargo {
+        what: "the set-up".to_owned(),
+        from: dir.path().to_owned(),
+        place: setup.place(),
+        hint: "the account's home there has to be writable",
+    };
+    carrier.carry(workers, &cargo, out)
+}
+
+/// Workers that are setting up.
+pub(super) struct SettingUp<'a> {
+    control: &'a Control<'a>,
+    token: &'a LaunchToken,
+    hearing: Mutex<Hearing>,
+    /// Ends all of them.
+    stop: &'a AtomicBool,
+    /// Whom nobody has let begin yet, once all are ready; and when the last try was.
+    waiting: Mutex<(BTreeSet<u32>, Option<Duration>)>,
+}
+
+impl<'a> SettingUp<'a> {
+    pub(super) fn new(
+        control: &'a Control<'a>,
+        setup: &SetUp,
+        (workers, token): (&[Worker], &'a LaunchToken),
+        stop: &'a AtomicBool,
+    ) -> Self {
+        let indexes: Vec<u32> = workers.iter().map(|worker| worker.index).collect();
+        let (id, logs) = (control.job.id().to_string(), control.job.log_dir.as_deref());
+        let hearing = Mutex::new(Hearing::new(setup, &id, logs, &indexes));
+        Self { control, token, hearing, stop, waiting: Mutex::default() }
+    }
+
+    fn hearing(&self) -> MutexGuard<'_, Hearing> {
+        self.hearing.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn waiting(&self) -> MutexGuard<'_, (BTreeSet<u32>, Option<Duration>)> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether it has failed.
+    pub(super) fn has_failed(&self) -> bool {
+        self.hearing().failed().is_some()
+    }
+
+    /// Takes a line of a worker; what the window is to show of it.
+    pub(super) fn hear(&self, worker: u32, line: Vec<u8>) -> Option<Vec<u8>> {
+        let heard = self.hearing().hear(worker, line, self.control.ctx.clock.monotonic());
+        match heard {
+            SetUpLine::Command(line) => Some(line),
+            SetUpLine::SetUp(shown) => shown,
+            SetUpLine::AllReady(line) => {
+                let (ctx, id) = (self.control.ctx, self.control.job.id());
+                if let Err(error) = beside::record_begin(ctx, &id, self.token) {
+                    ctx.warn([error.to_string()]);
+                }
+                let wanted = |worker: &u32| {
+                    self.control.job.execution().is_none_or(|execution| execution.is_on(*worker))
+                };
+                let all = self.hearing().workers();
+                if all.len() > 1 {
+                    self.waiting().0 = all.into_iter().filter(wanted).collect();
+                }
+                Some(line)
+            }
+            SetUpLine::Failed(why, line) => {
+                self.give_up(&why);
+                Some(line)
+            }
+        }
+    }
+
+    /// A worker has ended, or nobody knows whether it has; what the window is to show of it.
+    pub(super) fn ended(&self, worker: u32, code: Option<i32>) -> Option<Vec<u8>> {
+        let how = match code {
+            Some(code) => format!("ended with {code}"),
+            None => "the connection to it was lost".to_owned(),
+        };
+        let (why, line) = self.hearing().ended(worker, &how)?;
+        self.give_up(&why);
+        Some(line)
+    }
+
+    /// Lets those begin that are ready, when all are.
+    pub(super) fn let_begin(&self, door: &dyn Remote, workers: &[Worker]) {
+        let now = self.control.ctx.clock.monotonic();
+        let wanted: Vec<Worker> = {
+            let (waiting, tried) = &mut *self.waiting();
+            if waiting.is_empty() || tried.is_some_and(|tried| now < tried + AGAIN) {
+                return;
+            }
+            *tried = Some(now);
+            workers.iter().filter(|worker| waiting.contains(&worker.index)).cloned().collect()
+        };
+        let command = format!(
+            "mkdir -p \"$HOME/.cache/tpu\" && : >\"$HOME/.cache/tpu/go-{}-$TPU_WORKER\"",
+            self.token
+        );
+        let ask = Ask { command, is_ours: true, ..Ask::default() };
+        for (worker, reply) in door.ask(&wanted, &ask) {
+            if reply == Reply::End(End::Exit(0)) {
+                self.waiting().0.remove(&worker);
+            }
+        }
+    }
+
+    /// Writes down why nothing begins, and ends what is at work on the others.
+    fn give_up(&self, why: &str) {
+        let control = self.control;
+        let id = control.job.id();
+        if let Err(error) =
+            beside::record_cause(control.ctx, &id, self.token, (ErrorKind::Setup, why))
+        {
+            control.ctx.warn([error.to_string()]);
+        }
+        self.stop.store(true, Ordering::Relaxed);
+    }
+}

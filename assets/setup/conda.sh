@@ -11,9 +11,19 @@ find_conda() {
     return 1
 }
 
-# The directory of the environment.
-prefix() {
-    "$conda" env list | awk -v name="$name" '$1 == name { print $NF }'
+# Sets `at` to the directory of the environment, and to nothing where there is none. What does not answer says nothing.
+find_environment() {
+    local all
+    all=$("$conda" env list) || {
+        echo "conda does not say which environments there are" >&2
+        return 1
+    }
+    at=$(awk -v name="$name" '$1 == name { print $NF }' <<<"$all")
+}
+
+# Whether a program of this account is at work in it.
+is_in_use() {
+    grep -lsz "^CONDA_PREFIX=$at\$" /proc/[0-9]*/environ >/dev/null
 }
 
 # Its file has not changed since it was made.
@@ -22,7 +32,7 @@ is_of_file() {
 }
 
 if [ "$what" = check ]; then
-    find_conda && at=$(prefix) && [ -n "$at" ] && is_of_file "$at"
+    find_conda && find_environment && [ -n "$at" ] && is_of_file "$at"
     exit
 fi
 
@@ -33,16 +43,22 @@ if ! find_conda; then
     conda=$HOME/miniconda3/bin/conda
     "$conda" tos accept --override-channels --channel defaults >/dev/null 2>&1
 fi
-at=$(prefix)
+find_environment || exit
 if [ -z "$file" ]; then
     [ -n "$at" ] && exit 0
     echo "there is no environment $name, and no file: says what is in it" >&2
     exit 1
 fi
 if [ -n "$at" ]; then
-    rm -f -- "$at/.tpu-environment"
+    if [ ! -e "$at/.tpu-environment" ]; then
+        echo "the environment $name is there, and somebody else has made it: leave file: away, or take another name" >&2
+        exit 1
+    elif is_in_use; then
+        echo "the environment $name is of another file, and a program is at work in it: take another name" >&2
+        exit 1
+    fi
     "$conda" env update -n "$name" -f "$TPU_SETUP/$file" --prune || exit
 else
-    "$conda" env create -y -n "$name" -f "$TPU_SETUP/$file" || exit
+    "$conda" env create -n "$name" -f "$TPU_SETUP/$file" || exit
 fi
-at=$(prefix) && [ -n "$at" ] && cp -- "$TPU_SETUP/$file" "$at/.tpu-environment"
+find_environment && [ -n "$at" ] && cp -- "$TPU_SETUP/$file" "$at/.tpu-environment"

@@ -5,7 +5,7 @@
 image=$1 workdir=$2
 shift 2
 name=tpu-$TPU_LAUNCH-${TPU_WORKER:-0}
-words=(run --rm --init --name "$name")
+words=(run --rm --init --sig-proxy=false --name "$name")
 take() { # OPTION: as many of the next words as the first says
     local count=$1
     taken=$((count + 1))
@@ -37,16 +37,23 @@ else
     engine=(podman)
 fi
 
-trap '"${engine[@]}" kill -s INT "$name" >/dev/null 2>&1' INT
-trap '"${engine[@]}" stop -t 6 "$name" >/dev/null 2>&1' TERM HUP
+# Whoever stops the job stops all that carries its name, and what tells the container must not be among that.
+tell() {
+    env -u TPU_LAUNCH -u TPU_JOB -u TPU_MACHINE setsid "${engine[@]}" "$@" "$name" >/dev/null 2>&1 &
+}
+for signal in INT USR1 USR2 HUP; do
+    trap "tell kill -s $signal" "$signal"
+done
+trap 'tell stop -t 6' TERM
 "${engine[@]}" "${words[@]}" "$image" "$@" &
 child=$!
 wait "$child"
 code=$?
-# A signal to us ends the wait, not the container.
-while kill -0 "$child" 2>/dev/null; do
+# A signal to us ends the wait, not the container; how that has ended bash knows for as long as we ask.
+while [ "$code" -gt 128 ] && kill -0 "$child" 2>/dev/null; do
     wait "$child"
     code=$?
 done
-"${engine[@]}" rm -f "$name" >/dev/null 2>&1
+[ "$code" -le 128 ] || { wait "$child" 2>/dev/null; again=$?; [ "$again" -eq 127 ] || code=$again; }
+env -u TPU_LAUNCH -u TPU_JOB -u TPU_MACHINE "${engine[@]}" rm -f "$name" >/dev/null 2>&1
 exit "$code"

@@ -8,7 +8,7 @@ find_engine() {
     if command -v docker >/dev/null; then
         engine=(docker)
         docker info >/dev/null 2>&1 && return
-        engine=(sudo -n docker)
+        engine=(sudo -n --preserve-env=HOME docker)
         sudo -n docker info >/dev/null 2>&1 && return
     elif command -v podman >/dev/null; then
         engine=(podman)
@@ -18,8 +18,12 @@ find_engine() {
 }
 
 if [ "$what" = check ]; then
-    find_engine && "${engine[@]}" image inspect "$image" >/dev/null 2>&1
-    exit
+    find_engine && "${engine[@]}" image inspect "$image" >/dev/null 2>&1 || exit
+    # A digest is one image for ever; what a tag names may have changed since.
+    case $image in *@sha256:*) exit 0 ;; esac
+    [ -e "$TPU_SETUP/pulled" ] || "${engine[@]}" pull -q "$image" ||
+        echo "whether $image has changed is unknown: the one that is here is taken"
+    exit 0
 fi
 
 if ! find_engine; then
@@ -32,4 +36,4 @@ if ! find_engine; then
         exit 1
     }
 fi
-"${engine[@]}" pull "$image"
+"${engine[@]}" pull "$image" && : >"$TPU_SETUP/pulled"

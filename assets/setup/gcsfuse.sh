@@ -5,9 +5,14 @@ what=$1 bucket=$2 mount=$(whole_path "$3")
 shift 3
 look_at_mount "$mount"
 
-# That bucket, and not whatever is mounted there; a mount whose program has gone does not answer.
+# That bucket, and not whatever is mounted there.
 is_mounted() {
-    [[ $type = fuse* ]] && [ "$source" = "$bucket" ] && timeout 30 stat -- "$mount/." >/dev/null 2>&1
+    [[ $type = fuse* ]] && [ "$source" = "$bucket" ] && timeout 60 stat -- "$mount/." >/dev/null 2>&1
+}
+
+# Its program has gone, which alone is a reason to unmount it: one that is slow to answer is somebody's.
+is_dead() {
+    LC_ALL=C timeout 60 stat -- "$mount/." 2>&1 | grep -q 'endpoint is not connected'
 }
 
 if [ "$what" = check ]; then
@@ -30,7 +35,11 @@ if is_mounted; then
     # Only a forced set-up comes here: it is looked at, and not torn from whoever uses it.
     exit 0
 elif [[ $type = fuse* ]] && [ "$source" = "$bucket" ]; then
-    echo "the mount of $bucket at $mount does not answer: it is mounted anew"
+    is_dead || {
+        echo "$bucket is mounted at $mount and does not answer" >&2
+        exit 1
+    }
+    echo "the program behind $mount has gone: $bucket is mounted anew"
     fusermount -u -z "$mount" 2>/dev/null || as_root umount -l "$mount" || exit
 elif [ -n "$type" ]; then
     echo "$mount is taken: $source ($type) is mounted there, and not the bucket $bucket" >&2

@@ -11,6 +11,14 @@ marked() {
     awk -v begin="$begin" -v end="$end" '$0 == end { inside = 0 } inside { print } $0 == begin { inside = 1 }' "$config" 2>/dev/null
 }
 
+# A key of that name that somebody else has put there stays his.
+is_free() { # FROM TO
+    [ ! -e "$2" ] || cmp -s -- "$1" "$2" || [ -e "$HOME/.ssh/.tpu-$name" ] || {
+        echo "$2 is there, and is another key: give this one another name" >&2
+        return 1
+    }
+}
+
 case $what in
 check)
     [ -z "$private" ] || is_put "$TPU_SETUP/$private" "$HOME/.ssh/$name" 600 || exit
@@ -19,6 +27,9 @@ check)
     ;;
 run)
     mkdir -p "$HOME/.ssh" && chmod 700 "$HOME/.ssh" || exit
+    [ -z "$private" ] || is_free "$TPU_SETUP/$private" "$HOME/.ssh/$name" || exit
+    [ -z "$public" ] || is_free "$TPU_SETUP/$public" "$HOME/.ssh/$name.pub" || exit
+    : >"$HOME/.ssh/.tpu-$name"
     [ -z "$private" ] || put_file "$TPU_SETUP/$private" "$HOME/.ssh/$name" 600 || exit
     [ -z "$public" ] || put_file "$TPU_SETUP/$public" "$HOME/.ssh/$name.pub" 644 || exit
     [ -n "$entry" ] || exit 0

@@ -31,16 +31,20 @@ const CONTAINER: &str = include_str!("../../assets/setup/container.sh");
 const IN_CONDA: &str = r#"for c in conda ~/miniconda3/bin/conda ~/miniforge3/bin/conda ~/anaconda3/bin/conda /opt/conda/bin/conda; do
     c=$(command -v "$c") && break
 done
-begin() { eval "$("$c" shell.posix activate "$0")"; }
+begin() {
+    activated=$("$c" shell.posix activate "$0") && [ -n "$activated" ] && eval "$activated" && return
+    echo "tpu: the environment $0 of conda cannot be activated" >&2
+    exit 126
+}
 begin && exec "$@""#;
 
 /// What runs a command in a virtual environment.
 const IN_VENV: &str = r#"begin() { . ~/.venvs/"$0"/bin/activate; }
 begin && exec "$@""#;
 
-/// Seconds that a step may take, where its writer says nothing; an image may be large.
+/// Seconds that a step may take, where its writer says nothing; an image or an environment may be large.
 const USUAL_S: u64 = 1_800;
-const PULL_S: u64 = 7_200;
+const LONG_S: u64 = 7_200;
 
 /// One step on a worker.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -88,11 +92,11 @@ pub fn steps(module: &Module, number: usize) -> Option<Vec<ModuleStep>> {
         Module::Gcsfuse(buckets) => gcsfuse(&new, buckets),
         Module::Nfs(of) => vec![nfs(&new, of)],
         Module::Docker(of) => vec![ModuleStep {
-            timeout_s: PULL_S,
+            timeout_s: LONG_S,
             ..new.by_program("docker.sh", &[&of.image], Vec::new())
         }],
-        Module::Conda(of) => vec![conda(&new, of)],
-        Module::Venv(of) => vec![venv(&new, of)],
+        Module::Conda(of) => vec![ModuleStep { timeout_s: LONG_S, ..conda(&new, of) }],
+        Module::Venv(of) => vec![ModuleStep { timeout_s: LONG_S, ..venv(&new, of) }],
         Module::Step(step) => vec![own(&new, step)],
         Module::Recipe(_) => return None,
     })

@@ -5,7 +5,7 @@
 //! whatever the screen shows.
 
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use crate::classify::own_line;
@@ -54,23 +54,35 @@ fn watched(data: &Data, id: &JobId) -> Option<Watched> {
     Some(Watched { job, execution, session })
 }
 
-/// Keeps the limits of a job until it is over. `log` is what it prints.
-pub fn keep(ctx: &Ctx, id: &JobId, log: &Path, over: &AtomicBool) {
-    let Some(watched) = ctx.data().ok().and_then(|data| watched(&data, id)) else { return };
-    let mut size = None;
-    let mut grown = ctx.clock.monotonic();
+/// Keeps the limits of a job until it is over. `log` is what it prints, `heard` counts the bytes of that, also of those
+/// that are not in the log yet.
+pub fn keep(ctx: &Ctx, id: &JobId, (log, heard): (&Path, &AtomicU64), over: &AtomicBool) {
+    let watched = loop {
+        match ctx.data().ok() {
+            Some(data) => match watched(&data, id) {
+                Some(watched) => break watched,
+                None => return,
+            },
+            None if over.load(Ordering::Relaxed) => return,
+            None => ctx.clock.sleep(POLL),
+        }
+    };
+    let said =
+        || (std::fs::metadata(log).map(|about| about.len()).ok(), heard.load(Ordering::Relaxed));
+    let (mut before, mut grown) = (said(), ctx.clock.monotonic());
     while !over.load(Ordering::Relaxed) {
         ctx.clock.sleep(POLL);
-        let now = std::fs::metadata(log).map(|about| about.len()).ok();
         let begun = beside::begun_at(ctx, &watched.job);
-        if now != size || begun.is_none() {
-            (size, grown) = (now, ctx.clock.monotonic());
+        // Whoever cannot be heard is not silent.
+        if said() != before || begun.is_none() || !beside::are_heard(ctx, &watched.job) {
+            (before, grown) = (said(), ctx.clock.monotonic());
         }
         let Some(begun) = begun else { continue };
         let silent = ctx.clock.monotonic().saturating_sub(grown).as_secs();
         let lasted = ctx.clock.now().seconds_since(begun);
-        if let Some(limit) = reached(&watched.execution, lasted, silent) {
-            end(ctx, &watched, &limit, over);
+        let Some(limit) = reached(&watched.execution, lasted, silent) else { continue };
+        let is_silent = || said() == before;
+        if end(ctx, &watched, &limit, (over, &is_silent)) {
             return;
         }
     }
@@ -87,10 +99,16 @@ fn reached(execution: &Execution, lasted: u64, silent: u64) -> Option<Over> {
     Some(Over { kind: ErrorKind::Stalled, why })
 }
 
-/// Writes down why it ends, and stops it; as often as it takes.
-fn end(ctx: &Ctx, watched: &Watched, limit: &Over, over: &AtomicBool) {
+/// Writes down why it ends, and stops it; as often as it takes. Whether that is over: what speaks again before it could be
+/// stopped has not stalled.
+fn end(
+    ctx: &Ctx,
+    watched: &Watched,
+    limit: &Over,
+    (over, is_silent): (&AtomicBool, &dyn Fn() -> bool),
+) -> bool {
     let Watched { job, session, .. } = watched;
-    let (id, Some(launch)) = (job.id(), &job.launch) else { return };
+    let (id, Some(launch)) = (job.id(), &job.launch) else { return true };
     if let Err(error) = beside::record_cause(ctx, &id, &launch.token, (limit.kind, &limit.why)) {
         ctx.warn([error.to_string()]);
     }
@@ -98,14 +116,19 @@ fn end(ctx: &Ctx, watched: &Watched, limit: &Over, over: &AtomicBool) {
     let stop = StopOrder { part: StopPart::Program, unreached: Unreached::Refuse };
     while !over.load(Ordering::Relaxed) {
         match runners::of(ctx, job).stop(RunRef { job, session }, stop) {
-            Ok(_) => return,
+            Ok(_) => return true,
             Err(error) => ctx.warn([Error::from(error).to_string()]),
         }
         let until = ctx.clock.monotonic() + AGAIN;
         while ctx.clock.monotonic() < until && !over.load(Ordering::Relaxed) {
             ctx.clock.sleep(POLL);
         }
+        if limit.kind == ErrorKind::Stalled && !is_silent() {
+            beside::forget_cause(ctx, &id);
+            return false;
+        }
     }
+    true
 }
 
 #[cfg(test)]

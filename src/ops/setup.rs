@@ -85,9 +85,10 @@ impl SetUp {
         self.around.iter().cloned().chain(command).collect()
     }
 
-    /// Where it lies on a worker, as a shell there reads it.
+    /// Where it lies on a worker, as a shell there reads it: on its own disk, whoever shares the homes, under a name
+    /// that nobody can guess.
     pub fn place(&self) -> String {
-        format!("\"$HOME/.cache/tpu/setup-{}-${{TPU_WORKER:-0}}\"", self.token)
+        format!("\"/tmp/tpu-set-up-{}-${{TPU_WORKER:-0}}\"", self.token)
     }
 
     /// The command behind its set-up on a worker.

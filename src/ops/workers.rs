@@ -30,6 +30,7 @@ use crate::sys::pty;
 use self::carry::{Cargo, Carrier};
 use self::print::{Line, print};
 use self::setting_up::SettingUp;
+use self::stopper::Stopper;
 use super::ctx::job_of;
 use super::fleet::{AskedOnce, ProviderFacts};
 use super::setup::{self, SetUp};
@@ -39,6 +40,7 @@ use super::{Ctx, Error, callbacks, doors, watch};
 mod carry;
 mod print;
 mod setting_up;
+mod stopper;
 
 /// Exit code of a worker that was lost, as that of a broken ssh.
 const LOST: i32 = 255;
@@ -133,7 +135,15 @@ pub fn attend(
     let data = ctx.data()?;
     let job = job_of(&data, &id)?;
     let asked = AskedOnce::new(ctx, &data, &job.tpu);
-    let setup = SetUp::of(ctx, &data, job)?;
+    let control = Control {
+        ctx,
+        job,
+        is_fixed: doors::are_fixed(&data, &job.tpu),
+        told: Mutex::new(None),
+        asked: Mutex::new(None),
+    };
+    let setup = SetUp::of(ctx, &data, job)
+        .inspect_err(|error| setting_up::failed(&control, token, error))?;
     let mut workers = of_job(ctx, job);
     if workers.is_empty() {
         workers = chosen(job, doors::workers_to_start(ctx, &asked)?, setup.is_some())?;
@@ -158,13 +168,6 @@ pub fn attend(
         Some(only) if !runs_on(job, worker) => only,
         _ => &work,
     };
-    let control = Control {
-        ctx,
-        job,
-        is_fixed: doors::are_fixed(&data, &job.tpu),
-        told: Mutex::new(None),
-        asked: Mutex::new(None),
-    };
     let carrier = Carrier { control: &control, door: &*door.remote, token, stop };
     let code = work.dir.as_ref().and_then(|dir| dir.to_str()).filter(|_| door.is_elsewhere);
     let carried = code.map_or(Ok(true), |dir| carrier.carry(&workers, &Cargo::code(dir)?, out));
@@ -178,13 +181,15 @@ pub fn attend(
     match carried {
         Ok(true) => {}
         // Nothing has been started.
-        Ok(false) => {
+        other => {
+            if let Some(setup) = &setup {
+                setting_up::discard(&*door.remote, setup, &workers);
+            }
+            if let (Some(_), Err(error)) = (&setup, &other) {
+                setting_up::failed(&control, token, error);
+            }
             beside::forget_workers(ctx, &id);
-            return Ok(LOST);
-        }
-        Err(error) => {
-            beside::forget_workers(ctx, &id);
-            return Err(error);
+            return other.map(|_| LOST);
         }
     }
     let door = door.remote;
@@ -197,11 +202,17 @@ pub fn attend(
             .flat_map(|(workers, work)| door.start(&workers, work, token))
             .map(|(worker, result)| (worker, result.err()))
             .collect();
-    let setting_up =
-        setup.as_ref().map(|setup| SettingUp::new(&control, setup, (&workers, token), stop));
+    if setup.is_none()
+        && let Err(error) = beside::record_begin(ctx, &id, token)
+    {
+        ctx.warn([error.to_string()]);
+    }
+    let stopping = AtomicBool::new(false);
+    let setting_up = setup
+        .as_ref()
+        .map(|setup| SettingUp::new(&control, setup, (&workers, token), (stop, &stopping)));
     let (say, heard) = sync_channel(IN_FLIGHT);
     let over = AtomicBool::new(false);
-    let stopping = AtomicBool::new(false);
     let code = std::thread::scope(|scope| {
         let listeners: Vec<_> = workers
             .iter()
@@ -374,37 +385,6 @@ impl Control<'_> {
     }
 }
 
-/// Stops the command on all workers as often as somebody asks.
-struct Stopper<'a> {
-    ctx: &'a Ctx,
-    door: &'a dyn Remote,
-    workers: &'a [Worker],
-    token: &'a LaunchToken,
-    say: SyncSender<Line>,
-    setting_up: Option<&'a SettingUp<'a>>,
-}
-
-impl Stopper<'_> {
-    /// Waits for a wish to stop until everything is over. What cannot be stopped is said.
-    fn wait(self, stop: &AtomicBool, stopping: &AtomicBool, over: &AtomicBool) {
-        while !over.load(Ordering::Relaxed) {
-            if stop.swap(false, Ordering::Relaxed) {
-                stopping.store(true, Ordering::Relaxed);
-                for (worker, answer) in self.door.stop(self.workers, self.token) {
-                    if let Err(error) = answer {
-                        let bytes = format!("tpu: cannot stop it: {error}\n").into_bytes();
-                        drop(self.say.send(Line { worker, bytes }));
-                    }
-                }
-            }
-            if let Some(setting_up) = self.setting_up {
-                setting_up.let_begin(self.door, self.workers);
-            }
-            self.ctx.clock.sleep(POLL);
-        }
-    }
-}
-
 /// Hears one worker to the end, over as many connections as it takes.
 struct Listener<'a> {
     ctx: &'a Ctx,
@@ -434,10 +414,19 @@ impl Listener<'_> {
 
     fn hear_out(&mut self) -> Option<i32> {
         let mut silent_since = None;
-        let mut is_written = false;
+        let (mut is_written, mut is_silent) = (false, false);
         let mut wait = FIRST_WAIT;
         let mut heard = BTreeMap::new();
         loop {
+            if is_silent && self.answers() {
+                beside::record_hearing(
+                    &self.ctx.effects,
+                    &self.control.job.id(),
+                    self.worker.index,
+                    true,
+                );
+                is_silent = false;
+            }
             if is_written && self.answers() {
                 silence::ends(&self.ctx.effects, self.token, self.worker.index);
                 is_written = false;
@@ -484,6 +473,15 @@ impl Listener<'_> {
             if self.control.is_fixed && !is_written {
                 silence::begins(&self.ctx.effects, self.token, self.worker.index, &reason);
                 is_written = true;
+            }
+            if !is_silent {
+                beside::record_hearing(
+                    &self.ctx.effects,
+                    &self.control.job.id(),
+                    self.worker.index,
+                    false,
+                );
+                is_silent = true;
             }
             if is_new {
                 self.tell_of_silence(&reason);

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use serde_json::json;
 
 use tpu::sys::proc::{self, Spawn};
+use tpu::sys::procs::{OsProcesses, Processes as _, Signal};
 
 use crate::common::env::TestEnv;
 use crate::common::sshd::{Hosts, is_installed};
@@ -250,7 +251,7 @@ run)
     shift
     while [ $# -gt 0 ]; do
         case $1 in
-        --rm | --init | --privileged) shift ;;
+        --rm | --init | --privileged | --sig-proxy=false) shift ;;
         --name) name=$2; shift 2 ;;
         -v | -w | -e) shift 2 ;;
         *) break ;;
@@ -286,7 +287,7 @@ fn the_command_runs_in_its_container_byte_for_byte_and_ends_with_it() {
     let told = noted(&notes);
     for words in [
         "pull r/i:tag",
-        "run --rm --init --name tpu-",
+        "run --rm --init --sig-proxy=false --name tpu-",
         "-v /data:/data -v /a:/b --privileged -e ENGINE_NOTES -e PLAIN",
     ] {
         assert!(told.contains(words), "{words}: {told}");
@@ -297,7 +298,12 @@ fn the_command_runs_in_its_container_byte_for_byte_and_ends_with_it() {
     let process = env.wait_pid("pid");
     drop(env.tpu("kill 2 -y").exits(0));
     assert!(!crate::common::env::lives(&process));
-    assert_eq!(noted(&notes).matches("pull ").count(), 1);
+    let told = noted(&notes);
+    assert_eq!(
+        (told.matches("pull r/i:tag").count(), told.matches("pull -q r/i:tag").count()),
+        (1, 1),
+        "{told}"
+    );
 }
 
 #[test]
@@ -364,4 +370,89 @@ fn a_plan_names_what_is_set_up_and_touches_nothing() {
     drop(shown.says(&["sets up    data", "sets up    once", "time       at most 2h 00m"]));
     assert!(!env.path("noted").exists());
     assert!(env.jobs("alice").is_empty());
+}
+
+#[test]
+fn the_first_line_that_fails_is_the_steps_failure_and_what_it_leaves_running_holds_nothing() {
+    let env = here();
+    run(
+        &env,
+        "target: local\nsetup:\n  - {name: a, run: \"false\\ntouch $HOME/ok\"}\ncommand: touch \"$HOME/began\"\n",
+    );
+    assert_eq!(env.wait_status(1, "error")["error"], "setup");
+    assert!(!env.path("ok").exists() && !env.path("began").exists());
+    // A daemon that a step starts keeps nobody waiting, and is not the job's: it outlives it.
+    run(
+        &env,
+        "target: local\nsetup:\n  - {name: daemon, run: 'sleep 1000 & echo $! > \"$HOME/daemon\"'}\n\
+         command: touch \"$HOME/began\"\n",
+    );
+    env.wait_status(2, "finished");
+    assert!(env.path("began").exists());
+    let daemon = env.wait_pid("daemon");
+    assert!(crate::common::env::lives(&daemon));
+    OsProcesses.signal(&daemon, Signal::Kill).unwrap();
+}
+
+#[test]
+fn a_key_or_an_environment_that_somebody_else_has_made_stays_his() {
+    let env = here();
+    std::fs::create_dir_all(env.path(".ssh")).unwrap();
+    std::fs::create_dir_all(env.path(".venvs/mine")).unwrap();
+    write_file(&env.path(".ssh/id"), "his own\n");
+    write_file(&env.path("id"), "another one\n");
+    let key = env.path("id").display().to_string();
+    run(
+        &env,
+        &format!(
+            "target: local\nsetup: [{{ssh_keys: {{identities: [{{private_key: {key}}}]}}}}]\ncommand: x\n"
+        ),
+    );
+    let job = env.wait_status(1, "error");
+    let line = job["extra_msgs"]["verdict"]["line"].as_str().unwrap();
+    assert!(line.contains("is there, and is another key"), "{line}");
+    assert_eq!(noted(&env.path(".ssh/id")), "his own\n");
+    run(&env, "target: local\nsetup: [{venv: {name: mine}}]\ncommand: x\n");
+    let job = env.wait_status(2, "error");
+    let line = job["extra_msgs"]["verdict"]["line"].as_str().unwrap();
+    assert!(line.contains("somebody else has made it"), "{line}");
+}
+
+#[test]
+fn a_kill_ends_the_set_up_of_all_workers_and_leaves_no_key_behind() {
+    let Some(lab) = lab(2) else { return };
+    write_file(&lab.env.path("key"), "a private key\n");
+    let job = format!(
+        "target: pod\nsetup:\n  - ssh_keys: {{identities: [{{private_key: {}}}]}}\n  \
+         - {{name: slow, run: 'echo $$ > \"$HOME/pid\"; sleep 1000'}}\ncommand: touch \"$HOME/began\"\n",
+        lab.env.path("key").display()
+    );
+    run(&lab.env, &job);
+    let there = |worker: usize| lab.hosts.home(worker).join("pid").exists();
+    wait_until("both are at it", || there(0) && there(1));
+    let token =
+        lab.env.job("alice", 1)["extra_msgs"]["launch"]["token"].as_str().unwrap().to_owned();
+    drop(lab.env.tpu("kill 1 -y").exits(0));
+    assert_eq!(lab.env.job("alice", 1)["status"], "killed");
+    for worker in 0..2 {
+        let place = PathBuf::from(format!("/tmp/tpu-set-up-{token}-{worker}"));
+        wait_until("nothing is left of it", || !place.exists());
+        assert!(!lab.hosts.home(worker).join("began").exists());
+    }
+}
+
+#[test]
+fn a_command_on_one_worker_alone_is_killed_where_it_runs() {
+    let Some(lab) = lab(2) else { return };
+    run(
+        &lab.env,
+        "target: pod\nworkers: [1]\ncommand: 'echo $$ > \"$HOME/pid\"; exec sleep 1000'\n",
+    );
+    let home = lab.hosts.home(1).join("pid");
+    wait_until("it runs on the second", || !noted(&home).is_empty());
+    assert!(!lab.hosts.home(0).join("pid").exists());
+    let pid: u32 = noted(&home).trim().parse().unwrap();
+    drop(lab.env.tpu("kill 1 -y").exits(0));
+    let table = OsProcesses.table().unwrap();
+    assert!(table.get(pid).is_none_or(|process| process.zombie), "it lives on");
 }

@@ -1,9 +1,9 @@
 //! What scripts and launchers call: `upd-log`, `finish-job`, `fail-job`, `launcher`.
 
 use std::ffi::OsString;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 use crate::cli::Outcome;
 use crate::cli::app::{App, asked_to_end};
@@ -136,13 +136,13 @@ pub(in crate::cli) fn launcher(app: &App, step: &LauncherStep) -> Outcome {
         LauncherStep::Relay { job, log, spool, pid } => {
             let relayed =
                 Relayed { job: job.clone(), log: log.clone(), spool: spool.clone(), pid: *pid };
-            let over = AtomicBool::new(false);
+            let (over, heard) = (AtomicBool::new(false), AtomicU64::new(0));
             let limited = JobId::parse(job).zip(limited(app, &relayed));
             let is_held = std::thread::scope(|scope| {
                 if let Some((id, ctx)) = &limited {
-                    scope.spawn(|| limits::keep(ctx, id, log, &over));
+                    scope.spawn(|| limits::keep(ctx, id, (log, &heard), &over));
                 }
-                let is_held = relay::run(&SystemClock::new(), &relayed);
+                let is_held = relay::run(&SystemClock::new(), &relayed, &heard);
                 over.store(true, Ordering::Relaxed);
                 is_held
             })?;
@@ -157,7 +157,7 @@ pub(in crate::cli) fn launcher(app: &App, step: &LauncherStep) -> Outcome {
             return Ok(Output::default().code(u8::try_from(code).unwrap_or(1)));
         }
         LauncherStep::SetUp { token } => {
-            let stop = asked_to_end(&[SIGINT, SIGTERM])?;
+            let stop = asked_to_end(&[SIGHUP, SIGINT, SIGTERM])?;
             let token = LaunchToken::from(token.as_str());
             match setup::set_up_here(app.ctx()?, &token, &mut std::io::stdout(), &stop)? {
                 Ok(words) => return Err(became_nothing(&proc::become_program(&program(&words)))),

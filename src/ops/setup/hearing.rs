@@ -31,7 +31,9 @@ pub struct Hearing {
 /// What is heard of one of them.
 #[derive(Default)]
 struct Of {
+    /// The step at which it is, and the last that is over.
     step: Option<usize>,
+    ended: Option<usize>,
     /// Whether something of the module was brought about.
     has_set_up: bool,
     is_ready: bool,
@@ -154,11 +156,12 @@ impl Hearing {
             }
             "well" | "done" => {
                 of.has_set_up |= event == "done";
+                of.ended = Some(step);
                 if !is_last {
                     return SetUpLine::SetUp(None);
                 }
                 let how = if of.has_set_up { "set up" } else { "is so already" };
-                let over = |of: &&Of| of.is_ready || of.step.is_some_and(|known| known >= step);
+                let over = |of: &&Of| of.ended.is_some_and(|ended| ended >= step);
                 let count = self.workers.values().filter(over).count();
                 let of_all = if is_many { format!(" ({count} of {total})") } else { String::new() };
                 let line = format!("set-up: {module}{at}: {how}{of_all}");

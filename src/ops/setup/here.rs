@@ -14,6 +14,9 @@ use crate::sys::talk::{self, Heard as Said, Stdin};
 
 use super::{FAILED, Hearing, SetUp, SetUpLine};
 
+/// Exit code of what somebody has ended by Ctrl-C, as shells have it.
+const STOPPED: i32 = 130;
+
 /// Sets up what the job of a launch wants, and returns the command that is to begin then; the exit code instead where
 /// that has failed.
 pub fn set_up_here(
@@ -42,29 +45,33 @@ pub fn set_up_here(
     let (mut voice, mut hold) = talk::begin(&spawn, Stdin::Ends).map_err(|e| failed(&e))?;
     let mut hearing = Hearing::new(&setup, &id.to_string(), job.log_dir.as_deref(), &[0]);
     let (mut buffer, mut partial) = ([0; 1 << 14], Vec::new());
-    while let Said::Out(count) | Said::Err(count) =
+    'said: while let Said::Out(count) | Said::Err(count) =
         voice.listen(&mut buffer).map_err(|e| failed(&e))?
     {
         partial.extend_from_slice(buffer.get(..count).unwrap_or_default());
         while let Some(end) = memchr::memchr2(b'\n', b'\r', &partial) {
             let rest = partial.split_off(end + 1);
             let line = std::mem::replace(&mut partial, rest);
-            let shown = match hearing.hear(0, line, ctx.clock.monotonic()) {
-                SetUpLine::SetUp(shown) => shown,
-                SetUpLine::AllReady(line) | SetUpLine::Failed(_, line) => Some(line),
-                SetUpLine::Command(_) => None,
+            let (shown, is_over) = match hearing.hear(0, line, ctx.clock.monotonic()) {
+                SetUpLine::SetUp(shown) => (shown, false),
+                SetUpLine::AllReady(line) | SetUpLine::Failed(_, line) => (Some(line), true),
+                SetUpLine::Command(_) => (None, true),
             };
             // Nobody who looks is no reason to stop.
             drop(shown.map(|shown| out.write_all(&shown).and_then(|()| out.flush())));
+            // What a step has left running may hold its output for ever.
+            if is_over {
+                break 'said;
+            }
         }
     }
     let status = hold.wait().map_err(|e| failed(&e))?;
+    if stop.load(Ordering::Relaxed) {
+        return Ok(Err(if status.success() { STOPPED } else { status.shell_code() }));
+    }
     if status.success() {
         beside::record_begin(ctx, &id, token)?;
         return Ok(Ok(setup.within(command)));
-    }
-    if stop.load(Ordering::Relaxed) {
-        return Ok(Err(status.shell_code()));
     }
     if let Some((_, line)) = hearing.ended(0, &format!("ended with {}", status.shell_code())) {
         drop(out.write_all(&line));

@@ -141,7 +141,7 @@ impl Carrier<'_> {
         // Under its name there is a whole copy or none. Workers may share their disk with each other: the first
         // copy is everybody's.
         let unpack = format!(
-            "p={place}.partial-$(uname -n)-$$-$RANDOM; mkdir -p \"$p\" && tar -xzf - -C \"$p\" || exit; \
+            "p={place}.partial-$(uname -n)-$$-$RANDOM; mkdir -p \"$p\" && tar -xzf - -C \"$p\" || {{ rm -rf \"$p\"; exit 1; }}; \
              mv -T \"$p\" {place} 2>/dev/null || {{ rm -rf \"$p\"; test -d {place}; }}"
         );
         let input = Some(Feed::File(packed));

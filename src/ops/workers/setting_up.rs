@@ -37,18 +37,39 @@ pub(super) fn carry(
         what: "the set-up".to_owned(),
         from: dir.path().to_owned(),
         place: setup.place(),
-        hint: "the account's home there has to be writable",
+        hint: "there has to be room in /tmp",
     };
     carrier.carry(workers, &cargo, out)
+}
+
+/// Takes away what lies ready on workers where nothing begins.
+pub(super) fn discard(door: &dyn Remote, setup: &SetUp, workers: &[Worker]) {
+    let command = format!("rm -rf -- {0} {0}.partial-*", setup.place());
+    let ask = Ask { command, is_ours: true, ..Ask::default() };
+    // Who does not answer has nothing that we could reach.
+    door.ask(workers, &ask).for_each(drop);
+}
+
+/// Writes down that it has failed before anything began, as it does where a step fails.
+pub(super) fn failed(control: &Control<'_>, token: &LaunchToken, error: &Error) {
+    let (ctx, why) = (control.ctx, error.message.as_str());
+    if let Err(error) = beside::record_cause(ctx, &control.job.id(), token, (ErrorKind::Setup, why))
+    {
+        ctx.warn([error.to_string()]);
+    }
 }
 
 /// Workers that are setting up.
 pub(super) struct SettingUp<'a> {
     control: &'a Control<'a>,
     token: &'a LaunchToken,
+    /// Where the set-up lies on each, as a shell there reads it.
+    place: String,
     hearing: Mutex<Hearing>,
-    /// Ends all of them.
+    /// Ends all of them; whether somebody has.
     stop: &'a AtomicBool,
+    stopping: &'a AtomicBool,
+    has_given_up: AtomicBool,
     /// Whom nobody has let begin yet, once all are ready; and when the last try was.
     waiting: Mutex<(BTreeSet<u32>, Option<Duration>)>,
 }
@@ -58,12 +79,22 @@ impl<'a> SettingUp<'a> {
         control: &'a Control<'a>,
         setup: &SetUp,
         (workers, token): (&[Worker], &'a LaunchToken),
-        stop: &'a AtomicBool,
+        (stop, stopping): (&'a AtomicBool, &'a AtomicBool),
     ) -> Self {
         let indexes: Vec<u32> = workers.iter().map(|worker| worker.index).collect();
         let (id, logs) = (control.job.id().to_string(), control.job.log_dir.as_deref());
         let hearing = Mutex::new(Hearing::new(setup, &id, logs, &indexes));
-        Self { control, token, hearing, stop, waiting: Mutex::default() }
+        let (place, waiting) = (setup.place(), Mutex::default());
+        Self {
+            control,
+            token,
+            place,
+            hearing,
+            stop,
+            stopping,
+            has_given_up: AtomicBool::new(false),
+            waiting,
+        }
     }
 
     fn hearing(&self) -> MutexGuard<'_, Hearing> {
@@ -74,9 +105,9 @@ impl<'a> SettingUp<'a> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether it has failed.
+    /// Whether it has failed, and nobody has ended it.
     pub(super) fn has_failed(&self) -> bool {
-        self.hearing().failed().is_some()
+        self.has_given_up.load(Ordering::Relaxed)
     }
 
     /// Takes a line of a worker; what the window is to show of it.
@@ -100,7 +131,10 @@ impl<'a> SettingUp<'a> {
                 Some(line)
             }
             SetUpLine::Failed(why, line) => {
-                self.give_up(&why);
+                // Whoever ends it makes its steps fail.
+                if !self.stopping.load(Ordering::Relaxed) {
+                    self.give_up(&why);
+                }
                 Some(line)
             }
         }
@@ -128,10 +162,8 @@ impl<'a> SettingUp<'a> {
             *tried = Some(now);
             workers.iter().filter(|worker| waiting.contains(&worker.index)).cloned().collect()
         };
-        let command = format!(
-            "mkdir -p \"$HOME/.cache/tpu\" && : >\"$HOME/.cache/tpu/go-{}-$TPU_WORKER\"",
-            self.token
-        );
+        // Where that is gone it has begun.
+        let command = format!("! test -d {0} || : >{0}/go", self.place);
         let ask = Ask { command, is_ours: true, ..Ask::default() };
         for (worker, reply) in door.ask(&wanted, &ask) {
             if reply == Reply::End(End::Exit(0)) {
@@ -149,6 +181,7 @@ impl<'a> SettingUp<'a> {
         {
             control.ctx.warn([error.to_string()]);
         }
+        self.has_given_up.store(true, Ordering::Relaxed);
         self.stop.store(true, Ordering::Relaxed);
     }
 }

@@ -2,6 +2,7 @@
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt as _;
+use std::path::PathBuf;
 
 use crate::effects::Effects;
 use crate::model::exit::Exit;
@@ -16,9 +17,12 @@ use crate::store::atomic;
 /// The file that holds the command of the workers, each word ending in NUL.
 pub const WORK: &str = "work";
 
-/// The file that holds the addresses of the workers on which the command may live, each ending in NUL; gone
+/// The file that holds the workers on which the command may live, each its number and its address, ending in NUL; gone
 /// once it is known to have ended on all of them.
 const WORKERS: &str = "workers";
+
+/// Between the number and the address of a worker.
+const NUMBERED: char = ' ';
 
 /// A file beside the launcher of a job; `None` if it is not there.
 pub fn file(effects: &Effects, id: &JobId, name: &str) -> Option<Vec<u8>> {
@@ -78,16 +82,46 @@ pub fn record_begin(effects: &Effects, id: &JobId, token: &LaunchToken) -> Resul
     Ok(atomic::write_file(&**effects.store.disk(), &path, text.as_bytes(), 0o600)?)
 }
 
-/// Since when the command of a job is at work: from its launch on, or, where something is set up for it, from the end
-/// of that; `None` before.
+/// Since when the command of a job is at work: from its launch on, or, where a program of ours attends to it, from when
+/// that has let it begin; `None` before.
 pub fn begun_at(effects: &Effects, job: &Job) -> Option<Timestamp> {
     let launch = job.launch.as_ref()?;
-    if job.execution().is_none_or(|execution| execution.setup.is_empty()) {
+    file(effects, &job.id(), "spec")?;
+    if file(effects, &job.id(), WORK).is_none() {
         return Some(launch.at);
     }
     let said = String::from_utf8(file(effects, &job.id(), BEGUN)?).ok()?;
     let (token, at) = said.trim().split_once(' ')?;
     if token == launch.token.as_str() { Timestamp::parse_rfc3339(at) } else { None }
+}
+
+/// The file that lies beside a launcher for as long as a worker of it cannot be heard.
+fn unheard(effects: &Effects, id: &JobId, worker: u32) -> PathBuf {
+    effects.store.paths().job(id).join(format!("{UNHEARD}{worker}"))
+}
+
+const UNHEARD: &str = "unheard-";
+
+/// Writes down whether a worker can be heard now: its silence says nothing of its command. What cannot be written is only
+/// not known.
+pub fn record_hearing(effects: &Effects, id: &JobId, worker: u32, is_heard: bool) {
+    let (disk, path) = (effects.store.disk(), unheard(effects, id, worker));
+    if is_heard {
+        drop(disk.remove(&path));
+    } else {
+        drop(atomic::write_file(&**disk, &path, b"", 0o600));
+    }
+}
+
+/// Whether all workers of a job can be heard, as far as whoever attends to them has written.
+pub fn are_heard(effects: &Effects, job: &Job) -> bool {
+    let is_silent = |worker: &Worker| unheard(effects, &job.id(), worker.index).exists();
+    !workers(effects, job).iter().any(is_silent)
+}
+
+/// The reason that was written down for an end that does not come.
+pub fn forget_cause(effects: &Effects, id: &JobId) {
+    drop(effects.store.disk().remove(&effects.store.paths().job(id).join(CAUSE)));
 }
 
 /// The same look at a run, with the reason that was [written down](record_cause) for its end.
@@ -125,16 +159,23 @@ pub(super) fn words_in(effects: &Effects, id: &JobId, name: &str) -> Vec<OsStrin
 /// The workers on which the command of a job may live.
 pub fn workers(effects: &Effects, job: &Job) -> Vec<Worker> {
     let bytes = file(effects, &job.id(), WORKERS).unwrap_or_default();
-    let addresses: Vec<String> =
-        words(&bytes).map(|word| String::from_utf8_lossy(word).into_owned()).collect();
-    Worker::all(&addresses)
+    let worker = |(place, word): (u32, &[u8])| {
+        let word = String::from_utf8_lossy(word);
+        // Before a job could name its workers each stood at its own place.
+        let numbered = word.split_once(NUMBERED);
+        match numbered.and_then(|(index, address)| Some((index.parse().ok()?, address))) {
+            Some((index, address)) => Worker { index, address: address.to_owned() },
+            None => Worker { index: place, address: word.into_owned() },
+        }
+    };
+    (0..).zip(words(&bytes)).map(worker).collect()
 }
 
 /// Writes down where the command of a job may live, before it does.
 pub fn record_workers(effects: &Effects, id: &JobId, workers: &[Worker]) -> Result<(), RunError> {
     let mut bytes = Vec::new();
     for worker in workers {
-        bytes.extend_from_slice(worker.address.as_bytes());
+        bytes.extend_from_slice(format!("{}{NUMBERED}{}", worker.index, worker.address).as_bytes());
         bytes.push(0);
     }
     let path = effects.store.paths().job(id).join(WORKERS);

@@ -15,6 +15,7 @@ use std::fs::{File, Metadata, OpenOptions};
 use std::io::{self, Write as _};
 use std::os::unix::fs::{FileExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use crate::classify::own_line;
@@ -40,8 +41,8 @@ pub struct Relayed {
     pub pid: Option<u32>,
 }
 
-/// Relays until the job has ended. Whether somebody still sits at its terminal then.
-pub fn run(clock: &dyn Clock, relayed: &Relayed) -> Result<bool, RunError> {
+/// Relays until the job has ended, and counts the bytes that are heard. Whether somebody still sits at its terminal then.
+pub fn run(clock: &dyn Clock, relayed: &Relayed, heard: &AtomicU64) -> Result<bool, RunError> {
     let failed = |e: io::Error| {
         RunError::failed(
             format!("the window cannot be shown what the job says: {e}"),
@@ -55,6 +56,7 @@ pub fn run(clock: &dyn Clock, relayed: &Relayed) -> Result<bool, RunError> {
         match window.hear(&mut piece).map_err(failed)? {
             Moment::Output(count) => {
                 let said = piece.get(..count).unwrap_or_default();
+                heard.fetch_add(said.len() as u64, Ordering::Relaxed);
                 let complaint = log.keep(said, clock.monotonic());
                 window.show(said).map_err(failed)?;
                 if let Some(complaint) = complaint {

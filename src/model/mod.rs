@@ -34,6 +34,7 @@ pub mod making;
 pub mod member;
 mod monitor_config;
 pub mod options;
+pub mod order;
 pub mod pattern;
 pub mod policy;
 pub mod prices;

@@ -2,12 +2,14 @@
 
 use std::collections::BTreeMap;
 
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::read::{self, DataError, Json, Path};
 
 /// The values of such options, by their names; one may have been said several times.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
 pub struct KindOptions(BTreeMap<String, Vec<String>>);
 
 impl KindOptions {

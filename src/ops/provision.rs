@@ -84,6 +84,7 @@ pub fn spec(
             .queued
             .or_else(|| was_there.then(|| seen.queued.is_some()))
             .unwrap_or_else(|| remembered.is_some_and(|registration| registration.queued)),
+        options: remembered.map(|registration| registration.options.clone()).unwrap_or_default(),
     })
 }
 

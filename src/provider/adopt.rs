@@ -71,6 +71,7 @@ mod tests {
             pricing: Pricing::Spot,
             runtime_version: None,
             queued: false,
+            options: crate::model::options::KindOptions::default(),
         };
         let request = RequestId("r1".to_owned());
         let now = Timestamp::from_second(1);

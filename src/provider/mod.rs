@@ -19,6 +19,7 @@ pub use error::{ProviderError, Trouble};
 
 use crate::model::facts::TargetFact;
 use crate::model::ids::TargetName;
+use crate::model::options::KindOptions;
 use crate::model::target::{Pricing, ProviderName};
 use crate::model::time::Timestamp;
 
@@ -170,6 +171,9 @@ pub struct TargetSpec {
     /// Whether it is asked for by a queued resource, which waits for capacity in its place.
     #[serde(default)]
     pub queued: bool,
+    /// What else is said of it, by the names of its kind's own options.
+    #[serde(default, skip_serializing_if = "KindOptions::is_empty")]
+    pub options: KindOptions,
 }
 
 impl TargetSpec {

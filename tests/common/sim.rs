@@ -151,6 +151,7 @@ pub(crate) fn spec(name: &str) -> TargetSpec {
         pricing: Pricing::Spot,
         runtime_version: None,
         queued: false,
+        options: tpu::model::options::KindOptions::default(),
     }
 }
 

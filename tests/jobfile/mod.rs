@@ -3,6 +3,7 @@
 mod begun;
 mod jobman;
 mod malformed;
+mod orders;
 mod page;
 mod readme;
 mod setup;

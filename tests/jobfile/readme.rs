@@ -11,7 +11,7 @@ fn what_the_readme_says_of_job_files_is_what_happens() {
     reader.env.unset("TPU_USER");
     drop(reader.typed("tpu init --name alice"));
     let files = shown_files();
-    assert_eq!(files.len(), 2, "{files:?}");
+    assert_eq!(files.len(), 4, "{files:?}");
     for (name, text) in files {
         write_file(&reader.code.join(name), text);
     }

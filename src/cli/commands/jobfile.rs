@@ -7,11 +7,13 @@ use crate::cli::app::App;
 use crate::cli::args::{Convert, ForeignJobFile, Run, Submit, kind_words};
 use crate::cli::print::Output;
 use crate::jobfile::own::{self, Before, Given, OwnJob, Place};
-use crate::jobfile::{jobman, yaml};
+use crate::jobfile::{BadFile, jobman, yaml};
 use crate::model::data::Data;
 use crate::model::entry::After;
 use crate::model::ids::{QueueName, UserName};
 use crate::model::pattern;
+use crate::model::spec::TargetRequest;
+use crate::model::target::LOCAL;
 use crate::ops::jobfile::{self, is_file};
 use crate::ops::launch::RunRequest;
 use crate::ops::queue::submit::{self, Submission};
@@ -60,6 +62,9 @@ fn run_file(app: &App, args: &Run, file: &str) -> Result<Ran, Error> {
     if !job.waits.is_default() {
         return Err(of_file.at(job.place, later("it says how it waits in the queue")));
     }
+    if job.order.is_some() {
+        return Err(of_file.at(job.place, later("a target is made for it, which takes its time")));
+    }
     if job.sweep.is_some() {
         return Err(of_file.at(job.place, later("members of its array differ")));
     }
@@ -72,8 +77,20 @@ fn read(app: &App, path: &Path, (file, typed): (&str, &[String])) -> Result<Vec<
     let set = set(typed)?;
     let text = jobfile::text(app.ctx()?, path, file)?;
     let kinds = kind_words();
-    own::read(&text, &Given { set: &set, kinds: &kinds })
-        .map_err(|bad| Error::usage(format!("{file}{}", bad.in_words())).hint(bad.hint))
+    let bad = |bad: BadFile| Error::usage(format!("{file}{}", bad.in_words())).hint(bad.hint);
+    let mut documents = yaml::read_all(&text).map_err(bad)?;
+    for document in &mut documents {
+        if jobman::is_config(document) {
+            let converted = jobman::convert(document).map_err(bad)?;
+            let said = converted.notes.iter().map(|note| {
+                let ((line, column), field) = (note.place, &note.field);
+                format!("{file}:{line}:{column}: {field}: {}", note.what)
+            });
+            app.ctx()?.warn(said);
+            *document = converted.document;
+        }
+    }
+    own::read_documents(&documents, &Given { set: &set, kinds: &kinds }).map_err(bad)
 }
 
 /// Submits the jobs of a file, all of them or none.
@@ -234,6 +251,10 @@ impl JobFile<'_> {
         }
         let mut sorted = selection::sort(&[], self.data)?;
         sorted.rest.clone_from(&job.target.words);
+        if job.order.is_some() {
+            // It has no name before it enters the queue; what the words say of another target is not kept.
+            sorted.rest.push(LOCAL.to_owned());
+        }
         sorted.pairs.clone_from(&job.pairs);
         let user = self.app.user(self.data, None)?;
         let dir = match job.code {
@@ -245,13 +266,21 @@ impl JobFile<'_> {
             .map_err(|error| self.at(job.target.place, error))?;
         request.spec.options = job.target.options.clone();
         request.spec.execution = job.execution.clone();
+        if let Some(order) = &job.order {
+            request.spec.target = TargetRequest::Named(order.in_words());
+        }
         self.is_of_kind(job)?;
         Ok(request)
     }
 
-    /// The slot of the directory in which the file lies.
+    /// The directory in which the file lies.
+    fn dir(&self) -> PathBuf {
+        self.path.parent().map(Path::to_path_buf).unwrap_or_default()
+    }
+
+    /// The slot of that directory.
     fn slot(&self, user: &UserName) -> Result<u32, Error> {
-        let here = self.path.parent().map(Path::to_path_buf).unwrap_or_default();
+        let here = self.dir();
         let here = jobfile::whole(&here);
         let of = crate::ops::ctx::user_of(self.data, user)?;
         let slots = of.working_dir.iter();
@@ -283,6 +312,7 @@ impl JobFile<'_> {
             stages_late: self.args.stage_late,
             applies: self.args.apply,
             sweep: job.sweep.clone(),
+            order: job.order.clone().map(|order| order.from(&self.dir())),
             ..Submission::default()
         };
         if let Some(queue) = &job.waits.queue {

@@ -10,6 +10,7 @@ use crate::model::capacity::Ask;
 use crate::model::entry::{AfterWhich, Priority};
 use crate::model::execution::Execution;
 use crate::model::member::Array;
+use crate::model::order::TargetOrder;
 use crate::model::policy::Policy;
 use crate::model::rules::Rules;
 use crate::model::sweep::{Sweep, values};
@@ -18,11 +19,12 @@ use crate::text::either;
 
 use super::filled::Known;
 use super::keys::{self, KeyState};
+use super::order;
 use super::setup;
 use super::several::Said;
 use super::target;
 use super::values::{bad, bad_key, map, text, texts, truth, unknown, word};
-use super::{Before, Given, OwnJob, OwnWaits};
+use super::{Before, Given, OwnJob, OwnTarget, OwnWaits};
 
 /// The values of a job by their keys, with all fields filled in.
 struct Values(Vec<(String, Yaml)>);
@@ -75,7 +77,12 @@ pub(super) fn read(
     let Some(on) = values.get("target") else {
         return Err(bad_job("it has no target:", "as in target: local"));
     };
-    let (target, mut pairs) = target::read(on, given.kinds)?;
+    let is_order = order::is_order(on);
+    let (target, mut pairs) = if is_order {
+        (OwnTarget::at((on.line, on.column)), Vec::new())
+    } else {
+        target::read(on, given.kinds)?
+    };
     for key in Ask::KEYS {
         let Some(value) = values.get(key) else { continue };
         if pairs.iter().any(|(known, _)| known == key) {
@@ -102,12 +109,14 @@ pub(super) fn read(
     if name.is_some() && above.contains(&name.as_deref()) {
         return Err(bad_job("a job above has the same name", "give each a name of its own"));
     }
+    let order = ordered(&values, (on, is_order), name.as_deref())?;
     let (dir, code) = directory(&values)?;
     Ok(OwnJob {
         place: said.place,
         waits: waits(&values, name.as_deref(), above)?,
         name,
         target,
+        order,
         dir,
         code,
         pairs,
@@ -117,6 +126,27 @@ pub(super) fn read(
         policy: values.with("policy", policy)?,
         execution: execution(&values)?,
     })
+}
+
+/// The target that is made for a job which names none.
+fn ordered(
+    values: &Values,
+    (on, is_order): (&Yaml, bool),
+    name: Option<&str>,
+) -> Result<Option<TargetOrder>, BadFile> {
+    if !is_order {
+        let hint = "it is about one that is made: target: {accelerator: v6e-16, zone: us-east5-b}";
+        values.refuse("tpu", "target: names one", hint)?;
+        values.refuse(
+            "user",
+            "target: names one",
+            "say it of that: tpu register NAME --ssh-user LOGIN",
+        )?;
+        return Ok(None);
+    }
+    let login =
+        values.with("user", |value, field| Ok(text(value, field, "user: alice")?.to_owned()))?;
+    order::read(on, values.get("tpu"), (name, login)).map(Some)
 }
 
 /// How its command is carried out.

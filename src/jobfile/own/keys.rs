@@ -40,8 +40,20 @@ pub const KEYS: &[JobKey] = &[
     built(
         "target",
         "A target, type, pool or pattern of names, a list of them, `{hosts: …}`, or `{KIND: NAME}` \
-         with the options of that kind.",
+         with the options of that kind; or `{accelerator, zone, pricing, version, mode}`, each a value or a list: a TPU that \
+         is made for it and asked for until there is capacity, `mode: queued-resources` by a queued resource.",
         "target: {slurm: gpu, nodes: 2, gpus: 4}",
+    ),
+    built(
+        "tpu",
+        "Of a TPU that is made: its `name`, its `number` (or `auto`: the first that nobody has), `tags`, `metadata`, \
+         `startup_script`, `network`, `flags`.",
+        "target: {accelerator: [v6e-16, v5p-8], zone: us-east5-b, pricing: spot}\ntpu: {name: my-tpu, number: auto, tags: [a]}",
+    ),
+    built(
+        "user",
+        "The account on a TPU that is made.",
+        "target: {accelerator: v6e-8, zone: us-east5-b}\ntpu: {name: my-tpu}\nuser: alice",
     ),
     built("dir", "The slot of the directory of its code; 1 without a word.", "dir: 2"),
     built("code", "`.`: the directory of the file, which has to be in a slot of yours.", "code: ."),
@@ -122,11 +134,9 @@ pub const KEYS: &[JobKey] = &[
         "A group: each member waits for the member of its number.",
         "array: 0-3\nafter_each: 12",
     ),
-    later("tpu", "What a TPU request adds.", "make the target first: tpu apply"),
     later("secrets", "Secrets, by their names.", "let the program read its key from a file"),
     later("stdin", "A file that the command reads.", "command: program < FILE"),
     later("output", "A second place for what it prints.", "command: program | tee FILE"),
-    later("user", "A login on the machine.", "say it of the target: tpu hosts set NAME"),
     later(
         "repeat",
         "Whether it begins again when it ends.",

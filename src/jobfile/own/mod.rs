@@ -11,6 +11,7 @@
 mod filled;
 mod job;
 pub mod keys;
+mod order;
 mod setup;
 mod several;
 mod target;
@@ -24,10 +25,12 @@ use crate::model::entry::{AfterWhich, Priority};
 use crate::model::execution::Execution;
 use crate::model::member::Array;
 use crate::model::options::KindOptions;
+use crate::model::order::TargetOrder;
 use crate::model::policy::Policy;
 use crate::model::sweep::Sweep;
 
-use super::{BadFile, yaml};
+use super::BadFile;
+use super::yaml::{self, Yaml};
 
 /// Line and column, each counted from 1.
 pub type Place = (u64, u64);
@@ -59,6 +62,8 @@ pub struct OwnJob {
     pub name: Option<String>,
     /// The words that name its target.
     pub target: OwnTarget,
+    /// What is made for it, where no target is named.
+    pub order: Option<TargetOrder>,
     /// Slot of its directory, if one is said.
     pub dir: Option<u32>,
     /// Where `code: .` stands: it is to run in the directory of the file.
@@ -90,6 +95,13 @@ pub struct OwnTarget {
     pub kind: Option<String>,
     /// The options of that kind.
     pub options: KindOptions,
+}
+
+impl OwnTarget {
+    /// None that has a name.
+    fn at(place: Place) -> Self {
+        Self { place, words: Vec::new(), kind: None, options: KindOptions::default() }
+    }
 }
 
 /// How a job waits.
@@ -124,10 +136,14 @@ impl OwnWaits {
 /// Reads the jobs of a file, in its order. There is at least one; all of them are right by themselves, or none is
 /// returned.
 pub fn read(text: &str, given: &Given<'_>) -> Result<Vec<OwnJob>, BadFile> {
-    let documents = yaml::read_all(text)?;
+    read_documents(&yaml::read_all(text)?, given)
+}
+
+/// The same of documents that were read.
+pub fn read_documents(documents: &[Yaml], given: &Given<'_>) -> Result<Vec<OwnJob>, BadFile> {
     let asked = RefCell::new(BTreeSet::new());
     let mut jobs: Vec<OwnJob> = Vec::new();
-    for said in several::jobs(&documents)? {
+    for said in several::jobs(documents)? {
         let above: Vec<Option<&str>> = jobs.iter().map(|job| job.name.as_deref()).collect();
         let read = job::read(&said, given, &asked, &above)?;
         jobs.push(read);
@@ -256,7 +272,7 @@ mod tests {
             ("target: local\n---\ntarget: local\nzip: 3\n", (4, 1), "there is none"),
             ("target: local\ntarget: local\n", (2, 1), ""),
             ("target: 'a=b'\n", (1, 9), "cannot name a target"),
-            ("job: {name: x}\ntpu: {}\n", (1, 1), "JobMan"),
+            ("target: {accelerator: v4-8}\nname: a\n", (1, 9), "zone: is missing"),
             ("jobs: {a: {target: x, after: a}}\n", (1, 30), "wait for itself"),
             ("target: x\nname: a\n---\ntarget: x\nname: a\n", (4, 1), "the same name"),
             ("target: x\nafter: b\n---\ntarget: x\nname: b\n", (2, 8), "stands below"),

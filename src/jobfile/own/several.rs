@@ -96,13 +96,5 @@ fn refuse_others(document: &Yaml) -> Result<(), BadFile> {
         let what = "it is a jobset of Cloudmesh";
         return Err(bad(document, "cloudmesh", what, "tpu cms job add FILE reads it"));
     }
-    let is_map =
-        |key: &str| document.get(key).is_some_and(|value| matches!(value.value, YamlValue::Map(_)));
-    let is_jobman = is_map("job") || is_map("tpu") && document.get("target").is_none();
-    if is_jobman {
-        let what = "it is a file of JobMan; reading those is not built yet";
-        let hint = "write target: and command: at its top, as the README says";
-        return Err(bad(document, "", what, hint));
-    }
     Ok(())
 }

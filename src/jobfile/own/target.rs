@@ -11,7 +11,7 @@ use super::{KindWords, OwnTarget};
 const EXAMPLE: &str = "target: local";
 
 /// Forms that are not carried out today.
-const LATER: [&str; 2] = ["accelerator", "kubernetes"];
+const LATER: [&str; 1] = ["kubernetes"];
 
 /// A target, and what is asked of it beside a place.
 pub(super) fn read(

@@ -42,8 +42,8 @@ enum Way {
     Types,
     /// By one of these machines, which have room for several.
     Machines(Vec<Target>),
-    /// By this target, which one job has for itself.
-    Whole(Target),
+    /// By one of these targets, each of which one job has for itself.
+    Whole(Vec<Target>),
     /// By an engine, which takes jobs at any time, or a target without limits.
     AnyTime(Target),
 }
@@ -108,7 +108,7 @@ impl Wish {
                     Machines::Provided | Machines::Fixed | Machines::Here if is_unlimited => {
                         Way::AnyTime(target)
                     }
-                    Machines::Provided if target.is_exclusive() => Way::Whole(target),
+                    Machines::Provided if target.is_exclusive() => Way::Whole(vec![target]),
                     Machines::Provided | Machines::Fixed | Machines::Here => {
                         Way::Machines(vec![target])
                     }
@@ -121,6 +121,11 @@ impl Wish {
         }
         let machines = still_known(data, &any_of.among)?;
         hosts::refuse_engine(&machines)?;
+        let is_whole =
+            |target: &Target| target.machines == Machines::Provided && target.is_exclusive();
+        if !machines.is_empty() && machines.iter().all(is_whole) {
+            return Ok(Way::Whole(machines));
+        }
         Ok(Way::Machines(machines))
     }
 
@@ -256,16 +261,17 @@ impl<'a> Field<'a> {
                 };
                 hosts::rank(self.ctx, self.data, &self.hosts, &wanted)
             }
-            Way::Whole(target) => {
+            Way::Whole(targets) => {
                 let own = |row: &Row| row.user.as_deref() == Some(wish.user.as_str());
                 let is_free = |row: &&Row| match row.standing {
                     plan::Standing::Free => true,
                     plan::Standing::Reserved => own(row),
                     _ => false,
                 };
-                let row = self.rows.iter().find(|row| row.target == target.name);
-                let picks = row.filter(is_free).map(|row| as_named(row.target.clone()));
-                Ok(Ranking { picks: picks.into_iter().collect(), unfit: Vec::new() })
+                let row = |target: &Target| self.rows.iter().find(|row| row.target == target.name);
+                let free = targets.iter().filter_map(row).filter(is_free);
+                let picks = free.map(|row| as_named(row.target.clone())).collect();
+                Ok(Ranking { picks, unfit: Vec::new() })
             }
             Way::AnyTime(target) => {
                 let picks = vec![as_named(target.name)];
@@ -274,27 +280,30 @@ impl<'a> Field<'a> {
         }
     }
 
-    /// The whole targets that a wish means.
-    fn meant(&self, wish: &Wish) -> impl Iterator<Item = &Row> {
+    /// The whole targets that a wish means, in the order in which it names them.
+    fn meant(&self, wish: &Wish) -> Vec<&Row> {
+        let known = self.rows.iter().filter(|row| row.is_known && !row.is_shared);
+        match wish.way(self.data) {
+            Ok(Way::Types) => {}
+            Ok(Way::Whole(targets)) => {
+                let all: Vec<&Row> = known.collect();
+                let of =
+                    |target: &Target| all.iter().copied().find(|row| row.target == target.name);
+                return targets.iter().filter_map(of).collect();
+            }
+            Ok(Way::Machines(_) | Way::AnyTime(_)) | Err(_) => return Vec::new(),
+        }
         let any_of = wish.any_of();
         let types: Vec<TypeExpr> =
             any_of.types.iter().filter_map(|word| TypeExpr::parse(word)).collect();
-        let name = match &wish.target {
-            TargetRequest::Named(name) => self.data.resolve_target(name).map(|of| of.name),
-            TargetRequest::Any(_) => None,
-        };
-        let is_meant = move |row: &&Row| match &name {
-            Some(name) => row.target == *name,
-            None => plan::is_of(row, &types, any_of.reclaimable),
-        };
-        self.rows.iter().filter(|row| row.is_known && !row.is_shared).filter(is_meant)
+        known.filter(|row| plan::is_of(row, &types, any_of.reclaimable)).collect()
     }
 
     /// The whole targets that an entry means; none where it means machines.
     pub(super) fn meant_by(&self, entry: &QueueEntry) -> Vec<&Row> {
         let wish = self.wish(entry);
         match wish.way(self.data) {
-            Ok(Way::Types | Way::Whole(_)) => self.meant(&wish).collect(),
+            Ok(Way::Types | Way::Whole(_)) => self.meant(&wish),
             Ok(Way::Machines(_) | Way::AnyTime(_)) | Err(_) => Vec::new(),
         }
     }
@@ -306,7 +315,8 @@ impl<'a> Field<'a> {
 
     /// Who has the first of what is wished for: `: v2-32-p1 alice/7, v2-32-p2 bob`.
     pub fn holders(&self, wish: &Wish) -> String {
-        let told = self.meant(wish).filter(|row| row.standing != plan::Standing::Free).map(|row| {
+        let meant = self.meant(wish).into_iter();
+        let told = meant.filter(|row| row.standing != plan::Standing::Free).map(|row| {
             match (row.jobs.first(), &row.user) {
                 (Some(job), _) => format!("{} {job}", row.label),
                 (None, Some(user)) => format!("{} {} by {user}", row.label, row.standing.as_str()),
@@ -418,7 +428,7 @@ impl Outlook for Field<'_> {
         let wish = self.wish(entry);
         match wish.way(self.data) {
             Ok(Way::Types | Way::Whole(_)) => {
-                self.meant(&wish).flat_map(|row| row.jobs.iter().cloned()).collect()
+                self.meant(&wish).into_iter().flat_map(|row| row.jobs.iter().cloned()).collect()
             }
             Ok(Way::Machines(machines)) => {
                 let is_meant =

@@ -15,6 +15,7 @@ pub mod keep;
 pub mod limits;
 pub mod members;
 pub mod now;
+mod order;
 pub mod pass;
 pub mod presence;
 pub mod requeue;

@@ -3,6 +3,7 @@
 use crate::model::data::Data;
 use crate::model::entry::{After, AfterWhich, Keeper, Passed, Priority, QueueEntry, QueueHold};
 use crate::model::ids::{JobId, QueueName, UserName};
+use crate::model::order::TargetOrder;
 use crate::model::spec::{JobSpec, Staged, TargetRequest};
 use crate::model::sweep::Sweep;
 use crate::ops::ctx::user_of;
@@ -14,7 +15,7 @@ use crate::store::Tx;
 
 use super::field::Wish;
 use super::pass::kept;
-use super::{after, edit, now, supply};
+use super::{after, edit, now, order, supply};
 
 /// How a job waits.
 #[derive(Clone, Debug)]
@@ -41,6 +42,8 @@ pub struct Submission {
     pub stages_late: bool,
     /// Whether a target is made for it where none is free.
     pub applies: bool,
+    /// The target that is made for it, where it names none.
+    pub order: Option<TargetOrder>,
 }
 
 impl Default for Submission {
@@ -57,6 +60,7 @@ impl Default for Submission {
             sweep: None,
             stages_late: false,
             applies: false,
+            order: None,
         }
     }
 }
@@ -70,13 +74,14 @@ pub fn enter(ctx: &Ctx, request: &RunRequest, how: &Submission) -> Result<JobId,
 
 /// Puts several jobs of one user into queues, all of them or none. Those of one directory share the copy of their code.
 pub fn enter_each(ctx: &Ctx, all: &[(RunRequest, Submission)]) -> Result<Vec<JobId>, Error> {
-    let mut ready = Vec::new();
+    let (mut ready, mut orders) = (Vec::new(), Vec::new());
     for (request, how) in all {
         let may = check::may_wait(ctx, request)?;
-        if !how.is_target_later {
+        orders.push(how.order.as_ref().map(|order| order::ready(ctx, order)).transpose()?);
+        if !how.is_target_later && how.order.is_none() {
             can_begin(ctx, request)?;
         }
-        if how.applies {
+        if how.applies && how.order.is_none() {
             supply::can_be_made(&*ctx.data()?, &Wish::of_request(request))?;
         }
         ready.push(may);
@@ -87,17 +92,22 @@ pub fn enter_each(ctx: &Ctx, all: &[(RunRequest, Submission)]) -> Result<Vec<Job
         let place = watch::place(ctx);
         let enter = |tx: &mut Tx<'_>| {
             let mut ids: Vec<JobId> = Vec::new();
-            for (((request, how), ready), staged) in all.iter().zip(&ready).zip(&staged) {
+            let each = all.iter().zip(&ready).zip(&staged).zip(&orders);
+            for ((((request, how), ready), staged), order) in each {
                 let above = how.after_of.iter().filter_map(|(which, index)| {
                     let job = ids.get(*index)?.clone();
                     Some(After { which: *which, job, member: None, met: None })
                 });
-                let entry = QueueEntry {
+                let mut entry = QueueEntry {
                     after: how.after.iter().cloned().chain(above).collect(),
                     env: env.clone(),
                     place: place.clone(),
                     ..entry(ctx, tx, (request, how), (ready, staged.clone()))?
                 };
+                if let Some(order) = order {
+                    entry.spec.target = order::enter(&mut tx.data, order)?;
+                    entry.applies = true;
+                }
                 ids.push(push(tx, entry)?);
             }
             Ok(ids)

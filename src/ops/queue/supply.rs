@@ -11,6 +11,7 @@ use crate::model::entry::QueueEntry;
 use crate::model::facts::TargetState;
 use crate::model::ids::TargetName;
 use crate::model::making::Making;
+use crate::model::spec::TargetRequest;
 use crate::model::target::Machines;
 use crate::ops::fleet::ProviderFacts;
 use crate::ops::provision::{self, Unmade};
@@ -285,18 +286,62 @@ fn in_vain(
     let is_answered = matches!(trouble, Some(Trouble::NoCapacity | Trouble::Quota));
     let tries = making.tries + u32::from(is_answered);
     let row = tries.max(1);
+    let others = if is_answered { candidates(ctx, data, making) } else { Candidates::default() };
+    if let Some(other) = others.next {
+        change(ctx, making, |making| {
+            making.target = other.clone();
+            making.tries = tries;
+            making.again = None;
+        })?;
+        let text = format!("{target} is not to be had for {job} ({why}): {other} is asked for");
+        watch::note(ctx, &ctx.actor, "queue", &text)?;
+        return Ok(text);
+    }
     let rest_s = backoff::delay_s(Budget::Capacity, row, backoff::jitter(&making.token, row));
     let again = ctx.clock.now().plus(std::time::Duration::from_secs_f64(rest_s));
     let is_new = making.again.as_ref().is_none_or(|(_, before)| *before != why);
     change(ctx, making, |making| {
         making.tries = tries;
         making.again = Some((again, why.clone()));
+        if let Some(first) = &others.first {
+            making.target = first.clone();
+        }
     })?;
     let text = format!("{target} could not be made for {job}: {why}; asked again in {rest_s:.0} s");
     if is_new {
         watch::note(ctx, &ctx.actor, "queue", &text)?;
     }
     Ok(text)
+}
+
+/// What would do as well as a target that is not to be had, of those that its job names.
+#[derive(Default)]
+struct Candidates {
+    /// The next in their order.
+    next: Option<TargetName>,
+    /// Behind the last, the first: it is asked for again when all have rested for a while.
+    first: Option<TargetName>,
+}
+
+fn candidates(ctx: &Ctx, data: &Data, making: &Making) -> Candidates {
+    let Some(entry) = data.queues().entry(&making.job) else { return Candidates::default() };
+    let TargetRequest::Any(any) = &entry.spec.target else { return Candidates::default() };
+    let Some(at) = any.among.iter().position(|name| name == making.target.as_str()) else {
+        return Candidates::default();
+    };
+    let is_free = |name: &&TargetName| {
+        making_of(data, name).is_none() && {
+            let fact = ProviderFacts::ask_of(ctx, data, name).fact(data, name);
+            is_absent(fact.state)
+                && provision::spec(data, name, &provision::Wish::default(), &fact).is_ok()
+        }
+    };
+    let all: Vec<TargetName> =
+        any.among.iter().map(|name| TargetName::from(name.as_str())).collect();
+    match all.iter().skip(at + 1).find(is_free).cloned() {
+        Some(next) => Candidates { next: Some(next), first: None },
+        None => Candidates { next: None, first: all.iter().take(at).find(is_free).cloned() },
+    }
 }
 
 /// Takes back what was asked for by it and is not there yet. What is there stays: somebody may want it.

@@ -8,6 +8,7 @@ use crate::kinds::tpu::sim::fleet::{Begun, Fleet, Vm};
 use crate::kinds::tpu::sim::requests::Request;
 use crate::model::accelerators;
 use crate::model::ids::TargetName;
+use crate::model::options::KindOptions;
 use crate::model::target::Pricing;
 use crate::model::time::Timestamp;
 use crate::provider::{Progress, ProviderError, RequestId, TargetSpec, Trouble, Verb};
@@ -326,6 +327,7 @@ pub(super) fn spec(
         pricing,
         runtime_version: body.get("runtimeVersion").and_then(Value::as_str).map(str::to_owned),
         queued: false,
+        options: KindOptions::default(),
     };
     Ok((spec, request.map(|request| RequestId(request.to_owned()))))
 }

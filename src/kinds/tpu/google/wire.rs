@@ -10,6 +10,7 @@ use crate::kinds::tpu::states;
 use crate::model::accelerators;
 use crate::model::facts::TargetFact;
 use crate::model::ids::TargetName;
+use crate::model::options::KindOptions;
 use crate::model::target::Pricing;
 use crate::model::time::Timestamp;
 use crate::provider::{Operation, Progress, RequestId, TargetSpec, Verb};
@@ -187,6 +188,32 @@ pub(super) fn new_node(
             "labels": { LABEL: label(request) },
         }),
     );
+    merge(&mut node, &more(&spec.options));
+    node
+}
+
+/// What else is said of a node, as its API has it (Cloud TPU API v2, `Node`).
+fn more(options: &KindOptions) -> Value {
+    let mut node = json!({});
+    let tags = options.all("tag");
+    if !tags.is_empty() {
+        node["tags"] = json!(tags);
+    }
+    for pair in options.all("metadata") {
+        let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
+        node["metadata"][key] = json!(value);
+    }
+    for (option, field) in [("network", "network"), ("subnetwork", "subnetwork")] {
+        if let Some(said) = options.get(option) {
+            node["networkConfig"][field] = json!(said);
+        }
+    }
+    if options.get("internal-ips") == Some("true") {
+        node["networkConfig"]["enableExternalIps"] = json!(false);
+    }
+    if let Some(account) = options.get("service-account") {
+        node["serviceAccount"] = json!({ "email": account });
+    }
     node
 }
 
@@ -291,6 +318,7 @@ mod tests {
             pricing: Pricing::Spot,
             runtime_version: None,
             queued: false,
+            options: KindOptions::default(),
         };
         let request = RequestId("r1".to_owned());
         let common = json!({"serviceAccount": {"email": "a@b"}, "networkConfig": {"network": "lab"},
@@ -309,6 +337,12 @@ mod tests {
         let queued = new_queued(&spec, body, "projects/p/locations/z");
         assert_eq!(queued["spot"], json!({}));
         assert_eq!(queued["tpu"]["nodeSpec"][0]["nodeId"], "n1");
+        let pairs = [("tag", "a"), ("tag", "b"), ("metadata", "owner=me"), ("network", "own")];
+        let more = TargetSpec { options: pairs.into_iter().collect(), ..spec };
+        let body = new_node(&more, &request, common.as_object().unwrap());
+        assert_eq!((&body["tags"], &body["metadata"]["owner"]), (&json!(["a", "b"]), &json!("me")));
+        assert_eq!(body["networkConfig"], json!({"enableExternalIps": true, "network": "own"}));
+        assert_eq!(body["labels"]["tpu-request"], "r1");
     }
 
     #[test]

@@ -7,6 +7,7 @@ use super::fleet::{Fleet, Timing, seconds};
 use super::import;
 use super::machines::Power;
 use crate::model::ids::TargetName;
+use crate::model::options::KindOptions;
 use crate::model::target::Pricing;
 use crate::model::time::Timestamp;
 use crate::provider::{ProviderError, TargetAt, TargetSpec, Trouble};
@@ -328,6 +329,7 @@ impl Fleet {
                         pricing: pricing.unwrap_or(guess.pricing),
                         runtime_version: None,
                         queued: false,
+                        options: KindOptions::default(),
                     };
                     self.put(&spec, None, at);
                 }

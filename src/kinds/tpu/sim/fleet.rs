@@ -17,6 +17,7 @@ use crate::kinds::tpu::states;
 use crate::model::accelerators;
 use crate::model::facts::TargetFact;
 use crate::model::ids::TargetName;
+use crate::model::options::KindOptions;
 use crate::model::target::Pricing;
 use crate::model::time::Timestamp;
 use crate::provider::{Operation, Progress, ProviderError, RequestId, TargetSpec, Trouble, Verb};
@@ -199,6 +200,7 @@ impl Fleet {
                 pricing: target.pricing,
                 runtime_version: None,
                 queued: false,
+                options: KindOptions::default(),
             };
             fleet.put(&spec, None, now);
             fleet.become_ready(target.name.as_str(), now);

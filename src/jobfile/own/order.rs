@@ -1,0 +1,203 @@
+//! `target: {accelerator: …}` and `tpu:`: a target that is made for the job.
+
+use crate::jobfile::BadFile;
+use crate::jobfile::yaml::{Yaml, YamlValue};
+use crate::model::options::KindOptions;
+use crate::model::order::{Numbered, STARTUP_SCRIPT, TargetOrder, TypeInZone};
+use crate::model::target::Pricing;
+use crate::text::either;
+
+use super::values::{bad, bad_key, map, text, texts, truth, unknown};
+
+const EXAMPLE: &str = "target: {accelerator: v6e-16, zone: us-east5-b, pricing: spot}";
+const REQUEST: &str = "tpu: {name: my-tpu, number: auto}";
+
+/// What `target:` says of it.
+const TARGET: [&str; 5] = ["accelerator", "zone", "pricing", "version", "mode"];
+
+/// What `tpu:` says of it.
+const TPU: [&str; 7] = ["name", "number", "tags", "metadata", "startup_script", "network", "flags"];
+
+/// Those of them that are not carried out yet, and what to do instead.
+const LATER: [(&str, &str); 2] = [
+    ("delete_after", "delete it by hand: tpu delete NAME"),
+    ("prefer", "the first that is to be had is taken"),
+];
+
+/// Flags of gcloud that mean something to its API as well (Cloud TPU API, `Node`).
+const FLAGS: [(&str, &str); 5] = [
+    ("--network", "network"),
+    ("--subnetwork", "subnetwork"),
+    ("--service-account", "service-account"),
+    ("--internal-ips", "internal-ips"),
+    ("--tags", "tag"),
+];
+
+/// Whether a target is asked for, and not named.
+pub(super) fn is_order(target: &Yaml) -> bool {
+    target.get("accelerator").is_some()
+}
+
+/// What is asked for, of `target:`, `tpu:` and the name of the job.
+pub(super) fn read(
+    target: &Yaml,
+    tpu: Option<&Yaml>,
+    (name, login): (Option<&str>, Option<String>),
+) -> Result<TargetOrder, BadFile> {
+    let members = map(target, "target", EXAMPLE)?;
+    refuse_others(members, "target", &TARGET)?;
+    let list = |key: &str| -> Result<Vec<String>, BadFile> {
+        let missing =
+            || bad(target, "target", format!("{key}: is missing"), format!("as in {EXAMPLE}"));
+        let value = target.get(key).ok_or_else(missing)?;
+        let all = texts(value, &format!("target.{key}"), EXAMPLE)?;
+        Ok(all.into_iter().map(|(_, text)| text.to_owned()).collect())
+    };
+    let (accelerators, zones) = (list("accelerator")?, list("zone")?);
+    let each = |accelerator: &String| {
+        let candidate =
+            |zone: &String| TypeInZone { accelerator: accelerator.clone(), zone: zone.clone() };
+        zones.iter().map(candidate).collect::<Vec<_>>()
+    };
+    let candidates: Vec<TypeInZone> = accelerators.iter().flat_map(each).collect();
+    let one = |key: &str, known: &[&str]| -> Result<Option<String>, BadFile> {
+        let Some(value) = target.get(key).filter(|value| !is_blank(value)) else { return Ok(None) };
+        let field = format!("target.{key}");
+        let said = text(value, &field, EXAMPLE)?;
+        if known.is_empty() || known.contains(&said) {
+            return Ok(Some(said.to_owned()));
+        }
+        Err(bad(value, &field, format!("'{said}' is unknown"), either(known)))
+    };
+    let pricing = match one("pricing", &["on-demand", "spot", "preemptible"])?.as_deref() {
+        Some("spot") => Pricing::Spot,
+        Some("preemptible") => Pricing::Preemptible,
+        _ => Pricing::OnDemand,
+    };
+    let mode = one("mode", &["tpu-vm", "queued-resources"])?;
+    let mut order = TargetOrder {
+        name: String::new(),
+        numbered: Numbered::Not,
+        candidates,
+        pricing,
+        runtime_version: one("version", &[])?,
+        is_queued: mode.as_deref() == Some("queued-resources"),
+        login,
+        options: KindOptions::default(),
+    };
+    let said = tpu.map(|tpu| request(tpu, &mut order)).transpose()?.flatten();
+    let Some(named) = said.as_deref().or(name) else {
+        let hint = format!("name: of the job is one too, or: {REQUEST}");
+        return Err(bad(target, "target", "it has no name", hint));
+    };
+    for candidate in &order.candidates {
+        let named = TargetOrder { name: named.to_owned(), ..order.clone() };
+        let full = named.full_name(candidate, Some(99));
+        let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+        if !full.chars().all(plain)
+            || !full.starts_with(|c: char| c.is_ascii_lowercase())
+            || full.len() > 60
+        {
+            let at = tpu.and_then(|tpu| tpu.get("name")).unwrap_or(target);
+            let what = format!("'{full}' cannot be the name of a TPU");
+            return Err(bad(
+                at,
+                "tpu.name",
+                what,
+                "a small letter, then small letters, digits and -",
+            ));
+        }
+    }
+    named.clone_into(&mut order.name);
+    Ok(order)
+}
+
+fn is_blank(value: &Yaml) -> bool {
+    matches!(value.value, YamlValue::Blank)
+}
+
+fn refuse_others(members: &[(String, Yaml)], of: &str, known: &[&str]) -> Result<(), BadFile> {
+    for (key, value) in members {
+        let field = format!("{of}.{key}");
+        if let Some((_, instead)) = LATER.iter().find(|(later, _)| later == key) {
+            return Err(bad_key(value, &field, "not built yet", *instead));
+        }
+        if !known.contains(&key.as_str()) {
+            return Err(unknown(value, (&field, key), known.iter().copied()));
+        }
+    }
+    Ok(())
+}
+
+/// `tpu:`: its name, if one is said.
+fn request(tpu: &Yaml, order: &mut TargetOrder) -> Result<Option<String>, BadFile> {
+    let members = map(tpu, "tpu", REQUEST)?;
+    refuse_others(members, "tpu", &TPU)?;
+    let mut name = None;
+    for (key, value) in members.iter().filter(|(_, value)| !is_blank(value)) {
+        let field = format!("tpu.{key}");
+        match key.as_str() {
+            "name" => name = Some(text(value, &field, REQUEST)?.to_owned()),
+            "number" => {
+                order.numbered = match text(value, &field, REQUEST)? {
+                    "auto" => Numbered::Auto,
+                    said => Numbered::With(said.parse().map_err(|_| {
+                        bad(value, &field, format!("'{said}' is no number"), "a number, or auto")
+                    })?),
+                };
+            }
+            "tags" => say_each(order, "tag", value, &field)?,
+            "network" => say_each(order, "network", value, &field)?,
+            "metadata" => {
+                for (key, value) in map(value, &field, "metadata: {owner: me}")? {
+                    let said = text(value, &field, "metadata: {owner: me}")?;
+                    order.options.say("metadata", format!("{key}={said}"));
+                }
+            }
+            "startup_script" => say_each(order, STARTUP_SCRIPT, value, &field)?,
+            _ => flags(order, value, &field)?,
+        }
+    }
+    Ok(name)
+}
+
+fn say_each(
+    order: &mut TargetOrder,
+    option: &str,
+    value: &Yaml,
+    field: &str,
+) -> Result<(), BadFile> {
+    if matches!(&value.value, YamlValue::List(all) if all.is_empty()) {
+        return Ok(());
+    }
+    for (_, said) in texts(value, field, "tags: [a, b]")? {
+        order.options.say(option, said);
+    }
+    Ok(())
+}
+
+/// Flags for gcloud, as far as its API knows them.
+fn flags(order: &mut TargetOrder, value: &Yaml, field: &str) -> Result<(), BadFile> {
+    if matches!(&value.value, YamlValue::List(all) if all.is_empty()) {
+        return Ok(());
+    }
+    for (at, said) in texts(value, field, "flags: [--internal-ips]")? {
+        let (flag, of) = said.split_once('=').unwrap_or((said, "true"));
+        let Some((_, option)) = FLAGS.iter().find(|(known, _)| *known == flag) else {
+            let known: Vec<&str> = FLAGS.iter().map(|(known, _)| *known).collect();
+            let hint = format!("nothing here calls gcloud; understood are {}", known.join(", "));
+            return Err(bad(at, field, format!("{flag} means nothing here"), hint));
+        };
+        for one in of.split(',') {
+            order.options.say(*option, one);
+        }
+    }
+    truth_of(order, value, field)
+}
+
+/// `--internal-ips=yes` is no truth.
+fn truth_of(order: &TargetOrder, value: &Yaml, field: &str) -> Result<(), BadFile> {
+    let said = order.options.get("internal-ips");
+    let as_value = |said: &str| Yaml { value: YamlValue::Text(said.to_owned()), ..value.clone() };
+    said.map_or(Ok(()), |said| truth(&as_value(said), field).map(drop))
+}

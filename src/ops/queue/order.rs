@@ -1,0 +1,163 @@
+//! Targets that jobs of the queue have made for them: each gets its name in the step in which its job enters, and is made
+//! as any other that is known and not there ([`super::supply`]).
+
+use crate::model::data::Data;
+use crate::model::facts::TargetState;
+use crate::model::ids::TargetName;
+use crate::model::options::KindOptions;
+use crate::model::order::{Numbered, STARTUP_SCRIPT, TargetOrder, TypeInZone};
+use crate::model::spec::{AnyOf, TargetRequest};
+use crate::model::target::Registration;
+use crate::ops::fleet::AskedOnce;
+use crate::ops::targets::checked_name;
+use crate::ops::{Ctx, Error};
+
+/// The name of the variable in which a machine finds what it runs when it starts (Cloud TPU documentation, startup
+/// scripts).
+const STARTUP: &str = "startup-script=";
+
+/// What is read of this machine for an order, and what its control plane says of it, before anybody waits for it.
+pub(super) fn ready(ctx: &Ctx, order: &TargetOrder) -> Result<TargetOrder, Error> {
+    let mut order = order.clone();
+    let mut options = KindOptions::default();
+    for (name, value) in order.options.pairs() {
+        if name == STARTUP_SCRIPT {
+            let path = ctx.env.cwd.join(value);
+            let script = ctx.store.disk().read(&path).map_err(|e| {
+                Error::not_found(format!("startup_script: cannot read {value}: {e}"))
+                    .hint("its path begins where the file is")
+            })?;
+            let text = String::from_utf8_lossy(&script.bytes).into_owned();
+            options.say("metadata", format!("{STARTUP}{text}"));
+        } else {
+            options.say(name, value);
+        }
+    }
+    order.options = options;
+    let data = ctx.data()?;
+    if order.numbered != Numbered::Auto {
+        for candidate in &order.candidates {
+            let name = name_of(&order, candidate, None);
+            let fact = AskedOnce::new(ctx, &data, &name).fact().clone();
+            let differs = |what: &str, found: Option<&String>, wanted: &str| {
+                let found = found.filter(|found| *found != wanted)?;
+                Some(format!("its {what} is {found}, and {wanted} is asked for"))
+            };
+            let differs = differs("type", fact.accelerator.as_ref(), &candidate.accelerator)
+                .or_else(|| differs("zone", fact.zone.as_ref(), &candidate.zone));
+            if let Some(differs) = differs.filter(|_| is_there(fact.state)) {
+                return Err(other(&name, &differs));
+            }
+        }
+    }
+    Ok(order)
+}
+
+/// Whether something has that name.
+fn is_there(state: TargetState) -> bool {
+    use TargetState::{Deleting, Pending, Preempted, Ready, Stopped};
+    matches!(state, Ready | Pending | Preempted | Stopped | Deleting)
+}
+
+/// Names what is asked for, and makes it known; in one step with the entry that waits for it.
+pub(super) fn enter(data: &mut Data, order: &TargetOrder) -> Result<TargetRequest, Error> {
+    let number = match order.numbered {
+        Numbered::Not => None,
+        Numbered::With(number) => Some(number),
+        Numbered::Auto => Some(free_number(data, order)),
+    };
+    let mut names = Vec::new();
+    for candidate in &order.candidates {
+        let name = name_of(order, candidate, number);
+        checked_name(name.as_str())?;
+        let wanted = registration(order, candidate);
+        match data.registration(&name) {
+            Some(known) => {
+                if let Some(differs) = difference(known, &wanted) {
+                    return Err(other(&name, &differs));
+                }
+            }
+            None if data.target(&name).is_some() => {
+                return Err(other(&name, "nobody has said what it is"));
+            }
+            None => data.registry_mut().register(name.clone(), wanted),
+        }
+        names.push(name.as_str().to_owned());
+    }
+    Ok(match <[String; 1]>::try_from(names) {
+        Ok([only]) => TargetRequest::Named(only),
+        Err(among) => TargetRequest::Any(AnyOf { among, ..AnyOf::default() }),
+    })
+}
+
+fn other(name: &TargetName, why: &str) -> Error {
+    Error::refused(format!("{name} is there already, and is another one: {why}"))
+        .hint("give it another name, or number: auto; what is known of it: tpu describe NAME")
+}
+
+fn name_of(order: &TargetOrder, candidate: &TypeInZone, number: Option<u32>) -> TargetName {
+    let number = match order.numbered {
+        Numbered::With(number) => Some(number),
+        Numbered::Not | Numbered::Auto => number,
+    };
+    TargetName::from(order.full_name(candidate, number).as_str())
+}
+
+fn registration(order: &TargetOrder, candidate: &TypeInZone) -> Registration {
+    Registration {
+        zone: Some(candidate.zone.clone()),
+        accelerator: Some(candidate.accelerator.clone()),
+        pricing: order.pricing,
+        runtime_version: order.runtime_version.clone(),
+        queued: order.is_queued,
+        ssh_user: order.login.clone(),
+        options: order.options.clone(),
+        origin: Some("job file".to_owned()),
+        ..Registration::default()
+    }
+}
+
+/// In what a target that is known differs from what is asked for.
+fn difference(known: &Registration, wanted: &Registration) -> Option<String> {
+    let differs = |what: &str, known: &Option<String>, wanted: &Option<String>| {
+        let shown = |said: &Option<String>| said.clone().unwrap_or_else(|| "unknown".to_owned());
+        (known != wanted)
+            .then(|| format!("its {what} is {}, and {} is asked for", shown(known), shown(wanted)))
+    };
+    differs("type", &known.accelerator, &wanted.accelerator)
+        .or_else(|| differs("zone", &known.zone, &wanted.zone))
+        .or_else(|| {
+            let is_said = wanted.runtime_version.is_some();
+            differs("version", &known.runtime_version, &wanted.runtime_version).filter(|_| is_said)
+        })
+        .or_else(|| {
+            (known.pricing != wanted.pricing).then(|| "it is paid for differently".to_owned())
+        })
+}
+
+/// The smallest number whose targets are new, or known as what is asked for and nobody's.
+fn free_number(data: &Data, order: &TargetOrder) -> u32 {
+    let is_free = |number: &u32| {
+        order.candidates.iter().all(|candidate| {
+            let name = name_of(order, candidate, Some(*number));
+            let fits = match data.registration(&name) {
+                Some(known) => difference(known, &registration(order, candidate)).is_none(),
+                None => data.target(&name).is_none(),
+            };
+            fits && !is_in_use(data, &name)
+        })
+    };
+    (1..u32::MAX).find(is_free).unwrap_or(u32::MAX)
+}
+
+/// Whether a job has a target, waits for it, or has it made.
+fn is_in_use(data: &Data, name: &TargetName) -> bool {
+    let waits = |spec: &TargetRequest| match spec {
+        TargetRequest::Named(named) => named == name.as_str(),
+        TargetRequest::Any(any) => any.among.iter().any(|named| named == name.as_str()),
+    };
+    let queues = data.queues();
+    data.jobs().any(|job| job.tpu == *name && job.child.is_none() && !job.status.is_final())
+        || queues.entries.iter().any(|entry| waits(&entry.spec.target))
+        || queues.makings.iter().any(|making| making.target == *name)
+}

@@ -1,0 +1,228 @@
+//! A job whose file names no target but what would do: one is made for it, under a name that nobody has, of the first
+//! type and zone that is to be had. JobMan's files are read as they are.
+
+use std::path::PathBuf;
+
+use serde_json::Value;
+
+use crate::common::env::{Running, TestEnv};
+use crate::common::tmux::{write_file, write_script};
+use crate::common::wait::wait_until;
+
+fn lab() -> TestEnv {
+    let mut env = TestEnv::new();
+    for (name, value) in [("TPU_USER", "alice"), ("TPU_CLOUD", "sim")] {
+        env.set(name, value);
+    }
+    // The simulated cloud begins with these two in their zones; what is named from now on is not there.
+    for zone in ["zone-a", "zone-b"] {
+        drop(env.tpu(&format!("register other-{zone} --type v3-8 --zone {zone}")).exits(0));
+    }
+    play(&env, "[timing]\ncreate_s = 0.3\ndelete_s = 0.2\n");
+    drop(env.tpu("check-status --json").exits(0));
+    env
+}
+
+fn play(env: &TestEnv, story: &str) {
+    let file = env.path("story.toml");
+    write_file(&file, story);
+    drop(env.tpu_words(&["sim", "play", file.to_str().unwrap()]).exits(0));
+}
+
+fn submit(env: &TestEnv, text: &str, code: i32) -> String {
+    let file = env.path("job.yaml");
+    write_file(&file, text);
+    let done = env.tpu_words(&["submit", file.to_str().unwrap()]).exits(code);
+    done.stdout.clone() + &done.stderr
+}
+
+fn monitor(env: &TestEnv) -> Running {
+    let running = env.start_tpu("daemon run", &[]);
+    wait_until("MONITOR's first turn", || env.tpu("daemon status").code == 0);
+    running
+}
+
+fn target_of(env: &TestEnv, window: u64) -> String {
+    let jobs = env.jobs("alice");
+    let job = jobs.iter().find(|job| job["windows_id"] == window);
+    job.and_then(|job| job["tpu"].as_str()).unwrap_or_default().to_owned()
+}
+
+fn waits_for(env: &TestEnv) -> Vec<Value> {
+    let entries = env.data()["queue"]["entries"].as_array().cloned().unwrap_or_default();
+    entries.iter().map(|entry| entry["target"].clone()).collect()
+}
+
+#[test]
+fn each_gets_a_number_that_nobody_has_and_a_target_of_its_own() {
+    let env = lab();
+    let _monitor = monitor(&env);
+    let text = "target: {accelerator: v4-8, zone: zone-a, pricing: spot}\n\
+                tpu: {name: mine, number: auto}\ncommand: 'echo on $TPU_TARGET; exec sleep 1000'\n";
+    submit(&env, text, 0);
+    submit(&env, text, 0);
+    wait_until("both run", || !target_of(&env, 1).is_empty() && !target_of(&env, 2).is_empty());
+    let mut both = [target_of(&env, 1), target_of(&env, 2)];
+    both.sort_unstable();
+    assert_eq!(both, ["mine-1", "mine-2"]);
+    // What one has had to the end is the next one's.
+    let freed = target_of(&env, 1);
+    drop(env.tpu("kill 1 -y").exits(0));
+    submit(&env, text, 0);
+    wait_until("the third one runs", || !target_of(&env, 3).is_empty());
+    assert_eq!(target_of(&env, 3), freed);
+}
+
+#[test]
+fn where_the_first_is_not_to_be_had_the_next_is_asked_for() {
+    let env = lab();
+    play(
+        &env,
+        "[timing]\ncreate_s = 0.3\ndelete_s = 0.2\n[[step]]\nat = 0\nevent = \"no-capacity\"\nzone = \"zone-a\"\n",
+    );
+    let _monitor = monitor(&env);
+    let text = "target: {accelerator: [v4-8, v2-8], zone: [zone-a, zone-b]}\ntpu: {name: any}\n\
+                command: exec sleep 1000\n";
+    submit(&env, text, 0);
+    wait_until("it runs", || !target_of(&env, 1).is_empty());
+    assert_eq!(target_of(&env, 1), "any-v4-8-zone-b");
+}
+
+#[test]
+fn a_name_that_is_something_else_is_not_adopted() {
+    let env = lab();
+    drop(env.tpu("register mine --type v2-8 --zone zone-a").exits(0));
+    let text = "target: {accelerator: v4-8, zone: zone-a}\ntpu: {name: mine}\ncommand: x\n";
+    let said = submit(&env, text, 4);
+    assert!(said.contains("mine is there already") && said.contains("its type is v2-8"), "{said}");
+    assert!(waits_for(&env).is_empty());
+    let text =
+        "target: {accelerator: v2-8, zone: zone-a}\ntpu: {name: mine}\ncommand: x\nhold: true\n";
+    submit(&env, text, 0);
+    assert_eq!(waits_for(&env).len(), 1);
+}
+
+#[test]
+fn what_makes_no_sense_is_refused_with_its_place() {
+    let env = lab();
+    for (text, says) in [
+        ("target: {accelerator: v4-8}\ncommand: x\n", ":1:9: target: zone: is missing"),
+        (
+            "target: {accelerator: v4-8, zone: z, mode: tpu}\ntpu: {name: a}\n",
+            ":1:44: target.mode:",
+        ),
+        ("target: {accelerator: v4-8, zone: z}\ncommand: x\n", "it has no name"),
+        (
+            "target: {accelerator: v4-8, zone: z}\ntpu: {name: My_TPU}\ncommand: x\n",
+            ":2:13: tpu.name:",
+        ),
+        (
+            "target: {accelerator: v4-8, zone: z}\ntpu: {name: a, tag: b}\n",
+            ":2:16: tpu.tag: no such key",
+        ),
+        (
+            "target: {accelerator: v4-8, zone: z}\ntpu: {name: a, flags: [--x]}\n",
+            "--x means nothing here",
+        ),
+        ("target: local\ntpu: {name: a}\ncommand: x\n", ":2:1: tpu: target: names one"),
+        (
+            "target: {accelerator: v4-8, zone: z}\ntpu: {name: a, startup_script: no.sh}\ncommand: x\n",
+            "cannot read",
+        ),
+    ] {
+        let file = env.path("job.yaml");
+        write_file(&file, text);
+        let done = env.tpu_words(&["submit", file.to_str().unwrap()]);
+        let said = done.stdout.clone() + &done.stderr;
+        assert!(done.code != 0 && said.contains(says), "{text}: {said}");
+        assert!(waits_for(&env).is_empty());
+    }
+}
+
+/// JobMan's quick start, as its README has it, on a machine with four workers.
+const QUICK_START: &str = r#"
+tpu:
+  allocation_mode: "queued-resources"    # tpu-vm | queued-resources
+  accelerator: v2-32
+  name: yufeng-${tpu.accelerator}
+  zone: zone-a
+  version: tpu-ubuntu2204-base
+  pricing: spot
+  startup_script: null
+  tags: ["jobman", "experiment"]
+  metadata:
+    owner: "yufeng"
+ssh:
+  tpu_private_key: @HOME@/key
+  tpu_public_key: @HOME@/key.pub
+setup:
+  modules:
+    - ssh
+    - docker
+    - command
+docker:
+  image: yx3038/maxtext_base_image:latest
+  mount_dirs:
+    - /dev
+    - @HOME@/.ssh:/root/.ssh
+  flags: ["--privileged"]
+command:
+  run: |
+    echo "it's $HOME" 'and {{.ID}}'
+    echo ran >> "$HOME/ran-$TPU_WORKER"
+  workers: [0] # int | list | "all"
+"#;
+
+/// A container engine that runs what it is told on this machine.
+const ENGINE: &str = r#"
+case $1 in
+info | pull) exit 0 ;;
+image) [ -e "$HOME/pulled" ] || { touch "$HOME/pulled"; false; } ;;
+run)
+    shift
+    while :; do
+        case $1 in -v | -w | -e | --name) shift 2 ;; -*) shift ;; *) break ;; esac
+    done
+    shift
+    exec "$@"
+    ;;
+esac
+"#;
+
+#[test]
+fn a_file_of_jobman_is_submitted_as_it_is_and_its_tpu_is_made() {
+    let mut env = lab();
+    std::fs::create_dir_all(env.path("bin")).unwrap();
+    write_script(&env.path("bin/docker"), ENGINE);
+    let path = env.variables()[std::ffi::OsStr::new("PATH")].to_str().unwrap().to_owned();
+    env.set("PATH", format!("{}:{path}", env.path("bin").display()));
+    write_file(&env.path("key"), "a private key\n");
+    write_file(&env.path("key.pub"), "a public key\n");
+    let _monitor = monitor(&env);
+    let text =
+        QUICK_START.replace("@HOME@", env.path("").display().to_string().trim_end_matches('/'));
+    let said = submit(&env, &text, 0);
+    assert!(said.contains("a number without gaps stands behind it"), "{said}");
+    let is_over = |job: &Value| job["status"] == "finished" || job["status"] == "error";
+    wait_until("it is over", || env.jobs("alice").iter().any(is_over));
+    let job = env.job("alice", 1);
+    let said =
+        std::fs::read_to_string(PathBuf::from(job["log_dir"].as_str().unwrap()).join("output.log"));
+    assert_eq!(job["status"], "finished", "{said:?} {job:#}");
+    let job = env.job("alice", 1);
+    assert_eq!(job["tpu"], "yufeng-v2-32-1");
+    let log = PathBuf::from(job["log_dir"].as_str().unwrap());
+    let output = std::fs::read_to_string(log.join("output.log")).unwrap();
+    let expected = format!("it's {} and {{{{.ID}}}}", env.path("").display());
+    assert!(
+        output.contains(expected.trim_end_matches('/')) || output.contains("and {{.ID}}"),
+        "{output}"
+    );
+    assert!(env.path("ran-0").exists() && !env.path("ran-1").exists(), "{output}");
+    for worker in 0..4 {
+        assert!(log.join(format!("docker_worker_{worker}.log")).exists(), "{output}");
+    }
+    assert_eq!(std::fs::read_to_string(env.path(".ssh/key")).unwrap(), "a private key\n");
+    let known = env.tpu("describe yufeng-v2-32-1").exits(0).stdout;
+    assert!(known.contains("v2-32"), "{known}");
+}

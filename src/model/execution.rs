@@ -32,7 +32,7 @@ impl Execution {
     }
 }
 
-/// Reads the members that [`write`] has written among others.
+/// Reads the members that [`write()`] has written among others.
 pub(super) fn read(fields: &Fields<'_>) -> Result<Execution, DataError> {
     let workers = |value: Json<'_>, path: &Path<'_>| read::list(value, path, read::number);
     Ok(Execution {

@@ -118,11 +118,12 @@ impl Cli {
         let read = |command: clap::Command| {
             let program = std::iter::once(OsStr::new("tpu"));
             let line = program.chain(words.iter().map(OsString::as_os_str));
-            let matches = command.try_get_matches_from(line)?;
+            let mut matches = command.try_get_matches_from(line)?;
             let name = matches.subcommand_name().unwrap_or("tpu").to_owned();
-            let global = Globals::from_arg_matches(&matches)?;
+            // They are taken out: nobody asks the matches again.
+            let global = Globals::from_arg_matches_mut(&mut matches)?;
             let named = matches.subcommand().is_some();
-            let command = named.then(|| Command::from_arg_matches(&matches)).transpose()?;
+            let command = named.then(|| Command::from_arg_matches_mut(&mut matches)).transpose()?;
             Ok((Self { global, command }, name))
         };
         match Self::only_named(words) {

@@ -49,7 +49,7 @@ impl Held {
 
 /// This process as an owner: `host:boot:pid:start`.
 pub fn me(env: &Env) -> String {
-    format!("{}:{}:{}:{}", env.hostname, env.boot_id, env.pid, env.started)
+    format!("{}:{}:{}:{}", env.hostname, env.boot_id, env.pid, env.started())
 }
 
 /// Nobody, as the owner of what its owner has given up half-way: provably dead for everybody on this machine.
@@ -172,11 +172,11 @@ mod tests {
 
     #[test]
     fn only_what_is_provably_dead_is_dead() {
-        let env = Env { started: procs::start_time(std::process::id()).unwrap(), ..env() };
+        let env = Env { start: procs::start_time(std::process::id()), ..env() };
         let me = me(&env);
         let is_alive = |owner: &str| is_there(&env, &OsProcesses, owner);
         assert_eq!(is_alive(&me), Some(true));
-        let Env { hostname, boot_id, pid, started, .. } = &env;
+        let (Env { hostname, boot_id, pid, .. }, started) = (&env, env.started());
         let other_start = format!("{hostname}:{boot_id}:{pid}:{}", started + 1);
         assert_eq!(is_alive(&other_start), Some(false), "the pid was used again");
         let other_boot = format!("{hostname}:another:{pid}:{started}");

@@ -92,7 +92,7 @@ pub fn note_turn(
     let note = Note {
         owner: lease::me(&ctx.env),
         pid: ctx.env.pid,
-        start: ctx.env.started,
+        start: ctx.env.started(),
         since,
         turned: ctx.clock.now(),
         cloud: Some(ctx.usual_provider()),

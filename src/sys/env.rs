@@ -26,9 +26,8 @@ pub struct Env {
     pub boot_id: String,
     /// Own process id.
     pub pid: u32,
-    /// Start of the process in kernel ticks since boot ([`procs::start_time`]); 0 if it cannot be told.
-    /// Together with pid and boot id it names this process for ever.
-    pub started: u64,
+    /// Start of the process, where it is not the kernel's word that counts: in simulations.
+    pub start: Option<u64>,
 }
 
 impl Env {
@@ -45,7 +44,7 @@ impl Env {
             boot_id: std::fs::read_to_string("/proc/sys/kernel/random/boot_id")
                 .map_or_else(|_| "-".to_owned(), |id| id.trim().to_owned()),
             pid,
-            started: procs::start_time(pid).unwrap_or(0),
+            start: None,
         }
     }
 
@@ -68,8 +67,14 @@ impl Env {
             hostname: "testhost".to_owned(),
             boot_id: "boot-1".to_owned(),
             pid,
-            started: procs::start_time(pid).unwrap_or(0),
+            start: None,
         }
+    }
+
+    /// Start of the process in kernel ticks since boot ([`procs::start_time`]); 0 if it cannot be told.
+    /// Together with pid and boot id it names this process for ever. Most commands do not want to know it.
+    pub fn started(&self) -> u64 {
+        self.start.or_else(|| procs::start_time(self.pid)).unwrap_or(0)
     }
 
     /// The machine's own time zone, in which the original wrote its start times.
@@ -110,7 +115,7 @@ mod tests {
         assert!(env.cwd.is_absolute());
         if cfg!(target_os = "linux") {
             assert_eq!(env.boot_id.len(), 36);
-            assert!(procs::is_alive(env.pid, env.started));
+            assert!(procs::is_alive(env.pid, env.started()));
         }
     }
 

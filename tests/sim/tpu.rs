@@ -83,7 +83,7 @@ fn context(me: &Me, start: &Start) -> Ctx {
         env.boot_id = machine.boot();
         env.uid = 1000;
         env.pid = me.pid.pid;
-        env.started = me.pid.start;
+        env.start = Some(me.pid.start);
         (env, state.rng.below(u64::MAX))
     };
     let who = Who { pid: env.pid, host: env.hostname.clone(), command: "tpu".to_owned() };

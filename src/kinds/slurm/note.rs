@@ -54,7 +54,7 @@ impl SubmissionNote {
         let env = &effects.env;
         Self {
             at: effects.clock.now().as_second(),
-            by: (env.pid, env.started, env.boot_id.clone()),
+            by: (env.pid, env.started(), env.boot_id.clone()),
             controller: config.boot.clone(),
             lasts_s: lasts.as_secs(),
             message_s: config.message_timeout.as_secs(),

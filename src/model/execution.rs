@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use super::read::{self, DataError, Fields, Json, Path};
-use super::setup::{self, Module};
+use super::setup::{self, Module, SetUpHow};
 
 /// How a command is carried out. What is not said is as it is without a word.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -12,6 +12,8 @@ pub struct Execution {
     pub variables: Vec<(String, String)>,
     /// What is set up before it, in order.
     pub setup: Vec<Module>,
+    /// How that is done.
+    pub setup_how: SetUpHow,
     /// The workers on which it runs, in order; all of them without a word.
     pub workers: Option<Vec<u32>>,
     /// Seconds that it may run.
@@ -37,7 +39,8 @@ pub(super) fn read(fields: &Fields<'_>) -> Result<Execution, DataError> {
     let workers = |value: Json<'_>, path: &Path<'_>| read::list(value, path, read::number);
     Ok(Execution {
         variables: fields.with("variables", read_variables)?.unwrap_or_default(),
-        setup: fields.with("setup", setup::read)?.unwrap_or_default(),
+        setup: fields.with("setup", setup::read_modules)?.unwrap_or_default(),
+        setup_how: fields.with("setup_how", SetUpHow::read)?.unwrap_or_default(),
         workers: fields.with("workers", workers)?,
         timeout_s: fields.with("timeout_s", read::large)?,
         idle_timeout_s: fields.with("idle_timeout_s", read::large)?,
@@ -46,9 +49,11 @@ pub(super) fn read(fields: &Fields<'_>) -> Result<Execution, DataError> {
 
 /// The members that say it; those that say nothing are left out.
 pub(super) fn write(execution: &Execution) -> Map<String, Value> {
+    let how = Some(execution.setup_how).filter(|how| *how != SetUpHow::Auto);
     let members = [
         ("variables", json!(write_variables(&execution.variables))),
-        ("setup", json!(setup::write(&execution.setup))),
+        ("setup", json!(setup::write_modules(&execution.setup))),
+        ("setup_how", json!(how.map(SetUpHow::as_str))),
         ("workers", json!(execution.workers)),
         ("timeout_s", json!(execution.timeout_s)),
         ("idle_timeout_s", json!(execution.idle_timeout_s)),

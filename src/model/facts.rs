@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 pub use machine::{GpuFact, GpuProcess, MachineFact};
 pub use room::Room;
-pub use run::{RunFact, RunState};
+pub use run::{RunFact, RunState, SETTING_UP};
 pub use target::{QueuedFact, QueuedState, TargetFact, TargetState, TargetStep};
 
 use super::ids::{JobId, LaunchToken};
@@ -177,6 +177,8 @@ impl Class {
 pub enum Phase {
     /// The code is being copied.
     Staging,
+    /// What its file wants to have set up before its command is being looked at and brought about.
+    SettingUp,
     /// Libraries, data and devices are being set up.
     Initializing,
     /// The compiler is at work.
@@ -201,6 +203,7 @@ words! {
     /// The word that people see.
     Phase {
         Staging: "staging",
+        SettingUp: "setting-up",
         Initializing: "initializing",
         Compiling: "compiling",
         Running: "running",

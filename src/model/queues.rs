@@ -190,7 +190,7 @@ mod tests {
     use crate::model::member::{Array, Member};
     use crate::model::policy::Policy;
     use crate::model::queue::{QueuePolicy, QueueState};
-    use crate::model::setup::{Docker, Module};
+    use crate::model::setup::{Docker, Module, SetUpHow};
     use crate::model::spec::{AnyOf, JobSpec, Staged, TargetRequest};
     use crate::model::sweep::Sweep;
     use crate::model::time::Timestamp;
@@ -265,6 +265,7 @@ mod tests {
                     Module::Recipe("mount-disk".to_owned()),
                     Module::Docker(Docker { image: "r/i".to_owned(), ..Docker::default() }),
                 ],
+                setup_how: SetUpHow::Force,
                 workers: Some(vec![0, 2]),
                 timeout_s: Some(86_400),
                 idle_timeout_s: Some(1_800),

@@ -6,7 +6,40 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::read::{DataError, Json, Path};
+use super::read::{self, DataError, Json, Path};
+use super::words::words;
+
+/// How a job sets up.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum SetUpHow {
+    /// What is not so is brought about.
+    #[default]
+    Auto,
+    /// Everything is brought about, also what is so already.
+    Force,
+    /// Nothing is looked at: it is said to be so.
+    Skip,
+}
+
+words! {
+    /// The spelling on the command line and in data.json.
+    SetUpHow {
+        Auto: "auto",
+        Force: "force",
+        Skip: "skip",
+    }
+}
+
+impl SetUpHow {
+    /// Reads the spelling.
+    pub fn parse(text: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|how| how.as_str() == text)
+    }
+
+    pub(super) fn read(value: Json<'_>, path: &Path<'_>) -> Result<Self, DataError> {
+        read::one_of(value, path, Self::parse, "auto, force or skip")
+    }
+}
 
 /// A module of a job.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -199,14 +232,14 @@ impl fmt::Display for Module {
     }
 }
 
-/// Reads modules that were [written](write()).
-pub(super) fn read(value: Json<'_>, path: &Path<'_>) -> Result<Vec<Module>, DataError> {
+/// Reads modules that were [written](write_modules()).
+pub(super) fn read_modules(value: Json<'_>, path: &Path<'_>) -> Result<Vec<Module>, DataError> {
     serde_json::from_value(value.to_value())
         .map_err(|_| path.error("modules of a set-up, as this version knows them", Some(value)))
 }
 
 /// Modules for the file; `None` without any.
-pub(super) fn write(modules: &[Module]) -> Option<Value> {
+pub(super) fn write_modules(modules: &[Module]) -> Option<Value> {
     let written = serde_json::to_value(modules).ok();
     written.filter(|_| !modules.is_empty())
 }

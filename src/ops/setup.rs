@@ -22,7 +22,7 @@ use crate::model::data::Data;
 use crate::model::ids::LaunchToken;
 use crate::model::job::Job;
 use crate::model::recipe::Step;
-use crate::model::setup::Module;
+use crate::model::setup::{Module, SetUpHow};
 use crate::model::variables;
 
 use super::{Ctx, Error, recipes};
@@ -33,11 +33,18 @@ pub use here::set_up_here;
 /// Exit code of what could not be set up: a configuration that does not hold (`EX_SOFTWARE` of sysexits.h).
 pub const FAILED: i32 = 70;
 
+/// What a line of the window says of a set-up, for whoever looks at the job.
+pub fn said_in(line: &[u8]) -> Option<String> {
+    let text = String::from_utf8_lossy(line);
+    text.split_once("set-up: ").map(|(_, said)| said.trim_end().to_owned())
+}
+
 /// What a job sets up.
 pub struct SetUp {
     steps: Vec<ModuleStep>,
     around: Vec<OsString>,
     token: LaunchToken,
+    is_forced: bool,
     /// Where what is relative lies.
     code: PathBuf,
 }
@@ -52,7 +59,11 @@ impl SetUp {
             return Ok(None);
         }
         let mut steps = Vec::new();
-        for (number, module) in execution.setup.iter().enumerate() {
+        let looked_at = match execution.setup_how {
+            SetUpHow::Auto | SetUpHow::Force => execution.setup.as_slice(),
+            SetUpHow::Skip => &[],
+        };
+        for (number, module) in looked_at.iter().enumerate() {
             match (modules::steps(module, number), module) {
                 (Some(of), _) => steps.extend(of),
                 (None, Module::Recipe(name)) => steps.extend(of_recipe(ctx, data, job, name)?),
@@ -65,6 +76,7 @@ impl SetUp {
         Ok(Some(Self {
             steps,
             around: modules::around(&execution.setup, &names),
+            is_forced: execution.setup_how == SetUpHow::Force,
             token: launch.token.clone(),
             code: job.stage_dir.as_deref().unwrap_or(&job.job_dir).into(),
         }))
@@ -113,8 +125,9 @@ impl SetUp {
         put("nonce", self.mark().as_bytes())?;
         put("machine", format!("{machine}\n").as_bytes())?;
         put("steps", &self.written())?;
-        if is_alone {
-            put("alone", b"")?;
+        let marks = [("alone", is_alone), ("force", self.is_forced)];
+        for (mark, _) in marks.into_iter().filter(|(_, is_set)| *is_set) {
+            put(mark, b"")?;
         }
         for taken in self.steps.iter().flat_map(|step| &step.taken) {
             put(&taken.name, &self.bytes(ctx, taken)?)?;

@@ -418,18 +418,10 @@ impl Listener<'_> {
         let mut wait = FIRST_WAIT;
         let mut heard = BTreeMap::new();
         loop {
-            if is_silent && self.answers() {
-                beside::record_hearing(
-                    &self.ctx.effects,
-                    &self.control.job.id(),
-                    self.worker.index,
-                    true,
-                );
-                is_silent = false;
-            }
             if is_written && self.answers() {
                 silence::ends(&self.ctx.effects, self.token, self.worker.index);
-                is_written = false;
+                self.is_heard(true);
+                (is_silent, is_written) = (false, false);
             }
             let reason = if let Some(reason) = self.start_or_reason() {
                 reason
@@ -440,6 +432,10 @@ impl Listener<'_> {
                 // Many programs say nothing on most of their workers: a connection that held was one.
                 if heard != before.0 || lasted >= LAST_WAIT {
                     (silent_since, wait) = (None, FIRST_WAIT);
+                    if is_silent && !is_written {
+                        self.is_heard(true);
+                        is_silent = false;
+                    }
                 }
                 match end {
                     End::Exit(code) => return Some(code),
@@ -475,12 +471,7 @@ impl Listener<'_> {
                 is_written = true;
             }
             if !is_silent {
-                beside::record_hearing(
-                    &self.ctx.effects,
-                    &self.control.job.id(),
-                    self.worker.index,
-                    false,
-                );
+                self.is_heard(false);
                 is_silent = true;
             }
             if is_new {
@@ -490,6 +481,12 @@ impl Listener<'_> {
             self.rest(wait);
             wait = (wait * 2).min(LAST_WAIT);
         }
+    }
+
+    /// Writes down whether the worker can be heard.
+    fn is_heard(&self, is_heard: bool) {
+        let id = self.control.job.id();
+        beside::record_hearing(&self.ctx.effects, &id, self.worker.index, is_heard);
     }
 
     /// Says in the window that the worker does not answer.

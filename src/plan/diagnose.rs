@@ -5,8 +5,8 @@
 
 use crate::model::exit::Exit;
 use crate::model::facts::{
-    Class, ErrorKind, Evidence, Origin, Phase, Progress, RunFact, RunState, Source, TargetFact,
-    Verdict,
+    Class, ErrorKind, Evidence, Origin, Phase, Progress, RunFact, RunState, SETTING_UP, Source,
+    TargetFact, Verdict,
 };
 use crate::model::job::{Job, Status};
 use crate::model::time::Timestamp;
@@ -57,11 +57,13 @@ struct Conclusion {
     evidence: Option<Evidence>,
     unknown: Option<String>,
     pending: Option<Pending>,
+    /// What it is doing, where somebody knows better than its output.
+    phase: Option<Phase>,
 }
 
 impl Conclusion {
     fn new(status: Status, evidence: Option<Evidence>) -> Self {
-        Self { status, evidence, unknown: None, pending: None }
+        Self { status, evidence, unknown: None, pending: None, phase: None }
     }
 
     fn failed(kind: ErrorKind, evidence: Evidence) -> Self {
@@ -105,7 +107,7 @@ impl Conclusion {
         };
         let starting =
             matches!(self.status, Status::Starting | Status::Unset) && self.pending.is_none();
-        let phase = phase.or(starting.then_some(Phase::Staging));
+        let phase = self.phase.or(phase).or(starting.then_some(Phase::Staging));
         Shown {
             status: self.status,
             unknown: self.unknown,
@@ -194,6 +196,14 @@ fn gone(job: &Job, facts: &JobFacts<'_>) -> Conclusion {
 
 /// The run is there and nothing has ended: the text may show a failure, and never more than that.
 fn at_work(job: &Job, facts: &JobFacts<'_>) -> Conclusion {
+    // What it prints then is not its command's.
+    if facts.run.raw == SETTING_UP {
+        let phase = Some(Phase::SettingUp);
+        return Conclusion {
+            phase,
+            ..Conclusion::new(job.status.clone(), Some(facts.run.evidence()))
+        };
+    }
     // That a window is open does not say that its program has begun; that an engine runs it does.
     let is_running = facts.run.source == Source::Engine
         || facts.verdict.is_some_and(|verdict| verdict.class != Class::None);

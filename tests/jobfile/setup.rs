@@ -102,6 +102,35 @@ fn what_fails_is_an_error_of_its_own_and_the_command_never_begins() {
 }
 
 #[test]
+fn how_far_a_set_up_is_can_be_seen_and_it_can_be_forced_or_skipped() {
+    let env = here();
+    let text = "target: local\nsetup:\n  - {name: data, check: 'test -e \"$HOME/ok\"', run: 'echo halfway there; \
+        until [ -e \"$HOME/go\" ]; do sleep 0.05; done; touch \"$HOME/ok\"; echo made >> \"$HOME/noted\"'}\ncommand: echo hello\n";
+    run(&env, text);
+    let seen = || env.tpu("check").exits(0).stdout;
+    wait_until("it says how far it is", || seen().contains("set-up: data: halfway there"));
+    assert!(seen().contains("setting-up"), "{}", seen());
+    let json = env.tpu("check --json").exits(0).json();
+    assert_eq!(json["jobs"][0]["phase"], "setting-up", "{json:#}");
+    env.touch("go");
+    env.wait_status(1, "finished");
+    assert!(!seen().contains("set-up: data"), "{}", seen());
+    let file = env.path("job.yaml");
+    let again = |how: &str| {
+        drop(env.tpu_words(&["run", file.to_str().unwrap(), "-q", "--setup", how]).exits(0));
+    };
+    again("force");
+    env.wait_status(2, "finished");
+    assert_eq!(noted(&env.path("noted")), "made\nmade\n");
+    std::fs::remove_file(env.path("ok")).unwrap();
+    again("skip");
+    env.wait_status(3, "finished");
+    assert_eq!(noted(&env.path("noted")), "made\nmade\n");
+    let bad = env.tpu_words(&["run", file.to_str().unwrap(), "--setup", "never"]).exits(2);
+    drop(bad.says(&["--setup never: unknown", "auto, force or skip"]));
+}
+
+#[test]
 fn a_job_without_a_command_sets_up_and_is_finished() {
     let env = here();
     run(&env, "target: local\nsetup:\n  - {name: a, run: 'touch \"$HOME/a\"'}\n");

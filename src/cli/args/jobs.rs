@@ -14,6 +14,10 @@ pub struct Run {
     /// With FILE.yaml: a value for {{KEY}} in it
     #[arg(long, value_name = "KEY=VALUE")]
     pub set: Vec<String>,
+    /// With FILE.yaml: set up what is not so (auto), all of it (force), or nothing
+    /// (skip)
+    #[arg(long, value_name = "HOW")]
+    pub setup: Option<String>,
     /// Do not open the monitor afterwards
     #[arg(short, long)]
     pub quiet: bool,

@@ -15,6 +15,10 @@ pub struct Submit {
     /// With FILE.yaml: a value for {{KEY}} in it
     #[arg(long, value_name = "KEY=VALUE")]
     pub set: Vec<String>,
+    /// With FILE.yaml: set up what is not so (auto), all of it (force), or nothing
+    /// (skip)
+    #[arg(long, value_name = "HOW")]
+    pub setup: Option<String>,
     /// Go on where a check would refuse: shell characters in values
     #[arg(short, long)]
     pub force: bool,

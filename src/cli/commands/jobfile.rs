@@ -12,6 +12,7 @@ use crate::model::data::Data;
 use crate::model::entry::After;
 use crate::model::ids::{QueueName, UserName};
 use crate::model::pattern;
+use crate::model::setup::SetUpHow;
 use crate::model::spec::TargetRequest;
 use crate::model::target::LOCAL;
 use crate::ops::jobfile::{self, is_file};
@@ -53,7 +54,8 @@ fn run_file(app: &App, args: &Run, file: &str) -> Result<Ran, Error> {
         return Err(Error::usage(what).hint(format!("all of them: tpu submit {file}")));
     };
     let data = ctx.data()?;
-    let how = Submit { force: args.force, ..Submit::default() };
+    let (force, setup) = (args.force, args.setup.clone());
+    let how = Submit { setup, force, ..Submit::default() };
     let of_file = JobFile { app, args: &how, shown: file, path: &path, data: &data };
     let later = |what: &str| {
         Error::usage(format!("{what}, and run starts it at once"))
@@ -266,6 +268,11 @@ impl JobFile<'_> {
             .map_err(|error| self.at(job.target.place, error))?;
         request.spec.options = job.target.options.clone();
         request.spec.execution = job.execution.clone();
+        if let Some(typed) = &self.args.setup {
+            request.spec.execution.setup_how = SetUpHow::parse(typed).ok_or_else(|| {
+                Error::usage(format!("--setup {typed}: unknown")).hint("auto, force or skip")
+            })?;
+        }
         if let Some(order) = &job.order {
             request.spec.target = TargetRequest::Named(order.in_words());
         }

@@ -52,17 +52,19 @@ pub(super) fn in_words(
 
 /// Starts a job.
 pub(in crate::cli) fn run(app: &App, args: &Run) -> Result<Ran, Error> {
-    if let Some(set) = args.set.first() {
-        return Err(without_file(set));
-    }
+    refuse_of_files(&args.set, args.setup.as_deref())?;
     let request = request(app, args, &*app.ctx()?.data()?, Begins::Now)?;
     start(app, args, request)
 }
 
 /// Refuses a value for a file where there is none.
-pub(super) fn without_file(set: &str) -> Error {
-    Error::usage(format!("--set {set}: there is no file in which it could stand"))
-        .hint("name one: tpu submit job.yaml --set key=value")
+pub(super) fn refuse_of_files(set: &[String], setup: Option<&str>) -> Result<(), Error> {
+    let set = set.first().map(|set| format!("--set {set}"));
+    match set.or_else(|| setup.map(|how| format!("--setup {how}"))) {
+        None => Ok(()),
+        Some(what) => Err(Error::usage(format!("{what}: there is no file that it could be about"))
+            .hint("name one: tpu submit job.yaml --set key=value")),
+    }
 }
 
 /// Starts what was asked for, or says what would be started.

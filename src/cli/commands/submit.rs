@@ -21,7 +21,7 @@ use crate::wire::jobs::JobIdPart;
 use crate::wire::queue::{SubmittedDocument, SubmittedPart};
 
 use super::choose::Begins;
-use super::run::{request, warn_of_aliases, without_file};
+use super::run::{refuse_of_files, request, warn_of_aliases};
 use super::waiting::{
     begun, look_after, nobody_starts, priority, standing_of, started_lines, waits_line, wants,
 };
@@ -31,9 +31,7 @@ const KEYS: [&str; 6] = ["queue", "priority", "after", "after_any", "after_not",
 
 /// `submit`.
 pub(in crate::cli) fn submit(app: &App, args: &Submit) -> Outcome {
-    if let Some(set) = args.set.first() {
-        return Err(without_file(set));
-    }
+    refuse_of_files(&args.set, args.setup.as_deref())?;
     let ctx = app.ctx()?;
     let data = ctx.data()?;
     let (pairs, words) = own_pairs(&args.words);
@@ -55,6 +53,7 @@ pub(in crate::cli) fn submit(app: &App, args: &Submit) -> Outcome {
         of_kind: args.of_kind.clone(),
         command: args.command.clone(),
         set: Vec::new(),
+        setup: None,
     };
     let mut request = request(app, &typed, &data, Begins::InTurn)?;
     warn_of_aliases(ctx, (&data, &request.user), &args.words, &KEYS);

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use clap::builder::styling::AnsiColor;
 
-use crate::model::facts::{Evidence, Progress, Source};
+use crate::model::facts::{Evidence, Phase, Progress, Source};
 use crate::model::groups::{self, Folded, GroupView};
 use crate::model::job::Status;
 use crate::model::time;
@@ -264,6 +264,10 @@ fn reasons(job: &JobView) -> Vec<(&'static str, String)> {
     if job.failure().is_some() || job.shown.status.error().is_some() || job.shown.pending.is_some()
     {
         lines.extend(job.shown.evidence.as_ref().map(|e| ("why", evidence(e))));
+    }
+    if job.shown.phase == Some(Phase::SettingUp) {
+        let line = |evidence: &Evidence| escape(evidence.line.trim()).into_owned();
+        lines.extend(job.shown.evidence.as_ref().map(|evidence| ("set-up", line(evidence))));
     }
     let expected = job.shown.pending.as_ref().and_then(|pending| pending.expected_start);
     lines.extend(expected.map(|at| ("start", format!("expected at {}", at.to_rfc3339()))));

@@ -13,6 +13,7 @@ use crate::model::member::Array;
 use crate::model::order::TargetOrder;
 use crate::model::policy::Policy;
 use crate::model::rules::Rules;
+use crate::model::setup::SetUpHow;
 use crate::model::sweep::{Sweep, values};
 use crate::model::variables;
 use crate::text::either;
@@ -155,6 +156,7 @@ fn execution(values: &Values) -> Result<Execution, BadFile> {
     Ok(Execution {
         variables: values.with("env", env)?.unwrap_or_default(),
         setup: values.with("setup", setup::modules)?.unwrap_or_default(),
+        setup_how: SetUpHow::Auto,
         workers,
         timeout_s: values.with("timeout", setup::seconds)?,
         idle_timeout_s: values.with("idle_timeout", setup::seconds)?,

@@ -55,6 +55,10 @@ pub struct RunFact {
     pub source: Source,
 }
 
+/// The word of our own launcher for a run whose command has not begun, because something is set up for it; the reason says
+/// how far that is.
+pub const SETTING_UP: &str = "set-up";
+
 impl RunFact {
     /// A run of our own launcher, of which no more is known than its state and the word for it.
     pub fn new(state: RunState, raw: &'static str) -> Self {

@@ -12,7 +12,7 @@ use crate::runner::window::beside;
 use crate::sys::proc::Spawn;
 use crate::sys::talk::{self, Heard as Said, Stdin};
 
-use super::{FAILED, Hearing, SetUp, SetUpLine};
+use super::{FAILED, Hearing, SetUp, SetUpLine, said_in};
 
 /// Exit code of what somebody has ended by Ctrl-C, as shells have it.
 const STOPPED: i32 = 130;
@@ -57,6 +57,9 @@ pub fn set_up_here(
                 SetUpLine::AllReady(line) | SetUpLine::Failed(_, line) => (Some(line), true),
                 SetUpLine::Command(_) => (None, true),
             };
+            if let Some(said) = shown.as_deref().and_then(said_in).filter(|_| !is_over) {
+                beside::record_progress(ctx, &id, token, &said);
+            }
             // Nobody who looks is no reason to stop.
             drop(shown.map(|shown| out.write_all(&shown).and_then(|()| out.flush())));
             // What a step has left running may hold its output for ever.

@@ -9,7 +9,7 @@ use std::time::Duration;
 use crate::model::facts::ErrorKind;
 use crate::model::ids::LaunchToken;
 use crate::ops::Error;
-use crate::ops::setup::{Hearing, SetUp, SetUpLine};
+use crate::ops::setup::{Hearing, SetUp, SetUpLine, said_in};
 use crate::remote::{Ask, End, Remote, Reply, Worker};
 use crate::runner::window::beside;
 
@@ -115,7 +115,13 @@ impl<'a> SettingUp<'a> {
         let heard = self.hearing().hear(worker, line, self.control.ctx.clock.monotonic());
         match heard {
             SetUpLine::Command(line) => Some(line),
-            SetUpLine::SetUp(shown) => shown,
+            SetUpLine::SetUp(shown) => {
+                if let Some(said) = shown.as_deref().and_then(said_in) {
+                    let id = self.control.job.id();
+                    beside::record_progress(self.control.ctx, &id, self.token, &said);
+                }
+                shown
+            }
             SetUpLine::AllReady(line) => {
                 let (ctx, id) = (self.control.ctx, self.control.job.id());
                 if let Err(error) = beside::record_begin(ctx, &id, self.token) {

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use crate::effects::Effects;
 use crate::model::exit::Exit;
-use crate::model::facts::{ErrorKind, PaneFact, RunFact};
+use crate::model::facts::{ErrorKind, PaneFact, RunFact, RunState, SETTING_UP};
 use crate::model::ids::{JobId, LaunchToken};
 use crate::model::job::Job;
 use crate::model::time::Timestamp;
@@ -77,9 +77,38 @@ const BEGUN: &str = "begun";
 
 /// Writes down that all is set up, and the command begins.
 pub fn record_begin(effects: &Effects, id: &JobId, token: &LaunchToken) -> Result<(), RunError> {
+    let dir = effects.store.paths().job(id);
+    drop(effects.store.disk().remove(&dir.join(PROGRESS)));
     let text = format!("{token} {}\n", effects.clock.now().to_rfc3339());
-    let path = effects.store.paths().job(id).join(BEGUN);
+    let path = dir.join(BEGUN);
     Ok(atomic::write_file(&**effects.store.disk(), &path, text.as_bytes(), 0o600)?)
+}
+
+/// The file that says how far the set-up of a job is: the token and the words.
+const PROGRESS: &str = "set-up";
+
+/// Writes down how far the set-up of a job is; what cannot be written is only not known.
+pub fn record_progress(effects: &Effects, id: &JobId, token: &LaunchToken, said: &str) {
+    let path = effects.store.paths().job(id).join(PROGRESS);
+    let text = format!("{token} {said}\n");
+    drop(atomic::write_file(&**effects.store.disk(), &path, text.as_bytes(), 0o600));
+}
+
+/// The same look at a run at work, with how far its set-up is, as long as its command has not begun.
+pub fn with_progress(effects: &Effects, job: &Job, run: RunFact) -> RunFact {
+    let sets_up = job.execution().is_some_and(|execution| !execution.setup.is_empty());
+    let Some(launch) = job.launch.as_ref().filter(|_| sets_up) else { return run };
+    if run.state != RunState::Running || run.exit.is_some() {
+        return run;
+    }
+    let said = file(effects, &job.id(), PROGRESS);
+    let said = said.and_then(|bytes| String::from_utf8(bytes).ok()).unwrap_or_default();
+    match said.trim_end().split_once(' ') {
+        Some((token, said)) if token == launch.token.as_str() => {
+            RunFact { raw: SETTING_UP.into(), reason: Some(said.to_owned().into()), ..run }
+        }
+        _ => run,
+    }
 }
 
 /// Since when the command of a job is at work: from its launch on, or, where a program of ours attends to it, from when

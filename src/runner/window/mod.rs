@@ -100,7 +100,12 @@ impl<'a> WindowRunner<'a> {
             .or_else(by_record)
             .or_else(|| if is_open(job) { beside::recorded_exit(self.effects, job) } else { None });
         let fact = window.fact(job, exit);
-        let fact = if is_open(job) { beside::with_cause(self.effects, job, fact) } else { fact };
+        let fact = if is_open(job) {
+            let fact = beside::with_cause(self.effects, job, fact);
+            beside::with_progress(self.effects, job, fact)
+        } else {
+            fact
+        };
         Observed {
             run: silences.over(job, fact, self.effects.clock.now()),
             pane: pane.map(|pane| pane.pane_id.clone()),

@@ -19,6 +19,7 @@ use super::spans::{cut, dotted, outside, span, wrap};
 use super::{
     columns, curve, evidence, machines, narrowed, panel, stack, status, style, timeline, words,
 };
+use crate::model::facts::Phase;
 use crate::model::groups;
 use crate::model::time;
 use crate::model::view::{InQueue, JobView};
@@ -181,6 +182,11 @@ fn facts(model: &Model, job: &JobView, width: usize) -> Vec<Line<'static>> {
         let reason = pending.reason.as_deref().map(outside).unwrap_or_default();
         let why = dotted([reason, start.unwrap_or_default()]);
         lines.extend(wrapped(&why, base));
+    }
+    if job.shown.phase == Some(Phase::SettingUp)
+        && let Some(evidence) = &job.shown.evidence
+    {
+        lines.extend(wrapped(&outside(&evidence.line), base).take(2));
     }
     if job.failure().is_some() {
         lines.extend(failure(model, job, width));

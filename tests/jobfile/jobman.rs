@@ -20,8 +20,7 @@ fn converted(text: &str) -> (Vec<String>, String) {
 #[test]
 fn the_quick_start_is_a_job_of_ours() {
     let (notes, file) = converted(QUICK_START);
-    let expected = r"name: yufeng-v6e-1
-target:
+    let expected = r"target:
   accelerator: v6e-1
   zone: us-east1-d
   pricing: spot
@@ -96,6 +95,7 @@ fn every_key_has_its_place_or_is_told() {
         "job.loop (line 5): repeat: always",
         "job.queue.enabled (line 10): left out: its tasks are submitted by themselves, `tpu submit queue/tasks.yaml`",
         "job.queue.prefix.required (line 15)",
+        "tpu.startup_script (line 24): it has an effect here",
         "tpu.num_workers (line 27)",
         "tpu.ips (line 28)",
         "gcsfuse.cache.prefix (line 40)",
@@ -106,7 +106,7 @@ fn every_key_has_its_place_or_is_told() {
     ] {
         assert!(all.contains(told), "{told}\n{all}");
     }
-    assert_eq!(notes.len(), 10, "{all}");
+    assert_eq!(notes.len(), 13, "{all}");
     assert!(!format!("{all}{file}").contains("never-shown"), "{all}{file}");
 }
 
@@ -114,7 +114,7 @@ fn every_key_has_its_place_or_is_told() {
 fn what_is_missing_or_wrong_is_said_with_its_place() {
     let env = TestEnv::new();
     let path = env.path("config.yaml");
-    let tpu = "tpu: {allocation_mode: tpu-vm, accelerator: v4-8, name: a, zone: z, version: v}\n";
+    let tpu = "tpu: {allocation_mode: tpu-vm, accelerator: v4-8, name: a, zone: z, version: v, pricing: spot}\n";
     for (text, says) in [
         ("ssh: {tpu_private_key: a}\n".to_owned(), ":1:1: tpu: it is missing"),
         ("gcsfuse: {bucket_name: a, mount_path: /b}\n".to_owned(), ":1:1: tpu: it is missing"),

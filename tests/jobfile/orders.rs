@@ -103,6 +103,45 @@ fn a_name_that_is_something_else_is_not_adopted() {
 }
 
 #[test]
+fn a_machine_that_somebody_else_has_is_not_taken_for_the_jobs() {
+    let env = lab();
+    // It is there, and nobody here knows its name.
+    drop(env.tpu("register theirs-1 --type v4-8 --zone zone-a --spot").exits(0));
+    drop(env.tpu("apply theirs-1 -y").exits(0));
+    drop(env.tpu("del-registered theirs-1").exits(0));
+    let text = "target: {accelerator: v4-8, zone: zone-a, pricing: spot}\n\
+                tpu: {name: theirs, number: auto}\ncommand: x\nhold: true\n";
+    submit(&env, text, 0);
+    let wanted = waits_for(&env);
+    assert!(wanted[0].to_string().contains("theirs-2"), "{wanted:?}");
+    let text =
+        "target: {accelerator: v2-8, zone: zone-a}\ntpu: {name: theirs, number: 1}\ncommand: x\n";
+    let said = submit(&env, text, 4);
+    assert!(
+        said.contains("theirs-1 is there already") && said.contains("its type is v4-8"),
+        "{said}"
+    );
+}
+
+#[test]
+fn the_plainest_file_runs_and_one_that_failed_leaves_its_number_free() {
+    let env = lab();
+    let _monitor = monitor(&env);
+    let text = "name: train\ntarget: {accelerator: v4-8, zone: zone-a}\ncommand: exit 3\n";
+    submit(&env, text, 0);
+    wait_until("its TPU is there", || !target_of(&env, 1).is_empty());
+    env.wait_status(1, "error");
+    assert_eq!(target_of(&env, 1), "train-1");
+    submit(&env, &text.replace("exit 3", "exec sleep 1000"), 0);
+    wait_until("the next one runs", || !target_of(&env, 2).is_empty());
+    assert_eq!(target_of(&env, 2), "train-1");
+    // Who has no cloud has nobody who makes one.
+    let mut none = TestEnv::new();
+    none.set("TPU_USER", "alice");
+    assert!(submit(&none, text, 4).contains("nobody makes a TPU here"));
+}
+
+#[test]
 fn what_makes_no_sense_is_refused_with_its_place() {
     let env = lab();
     for (text, says) in [
@@ -123,6 +162,18 @@ fn what_makes_no_sense_is_refused_with_its_place() {
         (
             "target: {accelerator: v4-8, zone: z}\ntpu: {name: a, flags: [--x]}\n",
             "--x means nothing here",
+        ),
+        (
+            "name: a\ntarget: {accelerator: v4-8, zone: z}\ntpu: {name: a}\ncommand: x\n",
+            ":3:13: tpu.name: the job and its TPU",
+        ),
+        (
+            "target: {accelerator: v4-8, zone: z}\ntpu: {name: a}\narray: 0-3\ncommand: x\n",
+            ":3:1: array: an array on a TPU",
+        ),
+        (
+            "target: {accelerator: v4-8, zone: [y, z], mode: queued-resources}\ntpu: {name: a}\n",
+            ":1:49: target.mode:",
         ),
         ("target: local\ntpu: {name: a}\ncommand: x\n", ":2:1: tpu: target: names one"),
         (

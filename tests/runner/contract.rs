@@ -229,7 +229,9 @@ fn exactly_one_is_stopped(world: &impl World) {
     assert!(fact(world, &job).is_over());
     assert_eq!(stop(world, &job, StopPart::Whole).unwrap(), StopOutcome::default(), "again");
     assert_eq!(fact(world, &other).state, RunState::Running);
-    assert_eq!(pids(&other), of_other);
+    // Its program may have started one more meanwhile.
+    let left = pids(&other);
+    assert!(of_other.iter().all(|pid| left.contains(pid)), "{of_other:?}: {left:?}");
     assert!(world.has_bystander());
 }
 

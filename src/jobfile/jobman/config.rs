@@ -20,8 +20,8 @@ const PRICING: [(&str, &str); 3] =
 pub(super) fn converted(document: &Yaml) -> Result<Converted, BadFile> {
     let mut notes = Vec::new();
     let mut job = Block::of(document, "job")?;
-    let Request { target, tpu, name } = request(document, &mut job, &mut notes)?;
-    let name = job.take("name").cloned().unwrap_or(name);
+    let Request { target, tpu } = request(document, &mut job, &mut notes)?;
+    let name = job.take("name").cloned();
     let repeats = job.truth("loop")?.filter(|(_, is_said)| *is_said);
     if let Some((at, _)) = repeats {
         let what = "repeat: always, with a pause of 60 s, which JobMan does not make";
@@ -39,7 +39,7 @@ pub(super) fn converted(document: &Yaml) -> Result<Converted, BadFile> {
     let document = map_of(
         document,
         vec![
-            ("name", Some(name)),
+            ("name", name),
             ("target", Some(target)),
             ("tpu", Some(tpu)),
             ("user", user),
@@ -57,8 +57,6 @@ pub(super) fn converted(document: &Yaml) -> Result<Converted, BadFile> {
 struct Request {
     target: Yaml,
     tpu: Yaml,
-    /// The name of the machine, before a number stands behind it.
-    name: Yaml,
 }
 
 fn request(
@@ -76,7 +74,9 @@ fn request(
     let modes = ["tpu-vm", "queued-resources"];
     tpu.need("allocation_mode", &either(&modes))?;
     let mode = tpu.one_of("allocation_mode", &modes)?.map(|(at, mode)| word(at, mode));
-    let pricing = tpu.one_of("pricing", &PRICING.map(|(theirs, _)| theirs))?;
+    let prices = PRICING.map(|(theirs, _)| theirs);
+    tpu.need("pricing", &either(&prices))?;
+    let pricing = tpu.one_of("pricing", &prices)?;
     let pricing = pricing.and_then(|(at, said)| {
         let (_, ours) = PRICING.iter().find(|(theirs, _)| *theirs == said)?;
         Some(word(at, *ours))
@@ -99,6 +99,18 @@ fn request(
             notes.push(tpu.note(value, key, "left out: JobMan wrote it; tpu asks the cloud"));
         }
     }
+    // Version 3 has a block job:, and hands none of these on.
+    if document.get("job").is_some() {
+        for key in ["tags", "metadata", "startup_script"] {
+            if let Some(value) = document.get("tpu").and_then(|tpu| tpu.get(key)) {
+                notes.push(tpu.note(
+                    value,
+                    key,
+                    "it has an effect here, where JobMan 3 ignores it",
+                ));
+            }
+        }
+    }
     let flags = tpu.list("flags")?.first().and(tpu.take("flags")).cloned();
     let request = vec![
         ("name", Some(name.clone())),
@@ -109,7 +121,7 @@ fn request(
         ("flags", flags),
     ];
     tpu.rest(notes);
-    Ok(Request { target: map_of(at, target), tpu: map_of(at, request), name: name.clone() })
+    Ok(Request { target: map_of(at, target), tpu: map_of(at, request) })
 }
 
 /// What is set up, in order, and whether the command runs behind it.

@@ -111,6 +111,10 @@ pub(super) fn read(
         return Err(bad_job("a job above has the same name", "give each a name of its own"));
     }
     let order = ordered(&values, (on, is_order), name.as_deref())?;
+    if order.is_some() {
+        let what = "an array on a TPU that is made for it is not built yet";
+        values.refuse("array", what, "write a job for each, parted by ---")?;
+    }
     let (dir, code) = directory(&values)?;
     Ok(OwnJob {
         place: said.place,

@@ -85,13 +85,34 @@ pub(super) fn read(
         login,
         options: KindOptions::default(),
     };
+    let is_numbered = tpu.is_some_and(|tpu| tpu.get("number").is_some());
     let said = tpu.map(|tpu| request(tpu, &mut order)).transpose()?.flatten();
+    if said.is_none() && !is_numbered {
+        // The name of the job is taken by the job.
+        order.numbered = Numbered::Auto;
+    }
+    if order.is_queued && order.candidates.len() > 1 {
+        let hint = "name one type and one zone, or mode: tpu-vm, which goes from one to the next";
+        let at = target.get("mode").unwrap_or(target);
+        return Err(bad(at, "target.mode", "of several types or zones it is not built yet", hint));
+    }
     let Some(named) = said.as_deref().or(name) else {
         let hint = format!("name: of the job is one too, or: {REQUEST}");
         return Err(bad(target, "target", "it has no name", hint));
     };
     for candidate in &order.candidates {
         let named = TargetOrder { name: named.to_owned(), ..order.clone() };
+        let number = match order.numbered {
+            Numbered::With(number) => Some(number),
+            Numbered::Not | Numbered::Auto => None,
+        };
+        if name == Some(named.full_name(candidate, number).as_str())
+            && order.numbered != Numbered::Auto
+        {
+            let at = tpu.and_then(|tpu| tpu.get("name")).unwrap_or(target);
+            let hint = "number: auto puts a number behind it, or give one of them another name";
+            return Err(bad(at, "tpu.name", "the job and its TPU cannot have one name", hint));
+        }
         let full = named.full_name(candidate, Some(99));
         let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
         if !full.chars().all(plain)

@@ -1,23 +1,38 @@
 //! Targets that jobs of the queue have made for them: each gets its name in the step in which its job enters, and is made
 //! as any other that is known and not there ([`super::supply`]).
 
+use std::collections::HashSet;
+
 use crate::model::data::Data;
-use crate::model::facts::TargetState;
+use crate::model::facts::{TargetFact, TargetState};
 use crate::model::ids::TargetName;
+use crate::model::job::Job;
 use crate::model::options::KindOptions;
 use crate::model::order::{Numbered, STARTUP_SCRIPT, TargetOrder, TypeInZone};
 use crate::model::spec::{AnyOf, TargetRequest};
 use crate::model::target::Registration;
-use crate::ops::fleet::AskedOnce;
+use crate::ops::fleet::ProviderFacts;
 use crate::ops::targets::checked_name;
 use crate::ops::{Ctx, Error};
+
+use super::limits;
 
 /// The name of the variable in which a machine finds what it runs when it starts (Cloud TPU documentation, startup
 /// scripts).
 const STARTUP: &str = "startup-script=";
 
+/// Who has made a target known that a job asked for.
+const ORIGIN: &str = "job file";
+
+/// An order of which all is known that can be known before somebody waits for it.
+pub(super) struct ReadyOrder {
+    order: TargetOrder,
+    /// Targets that are there and that nobody here knows by name: they are somebody else's.
+    strangers: HashSet<TargetName>,
+}
+
 /// What is read of this machine for an order, and what its control plane says of it, before anybody waits for it.
-pub(super) fn ready(ctx: &Ctx, order: &TargetOrder) -> Result<TargetOrder, Error> {
+pub(super) fn ready(ctx: &Ctx, order: &TargetOrder) -> Result<ReadyOrder, Error> {
     let mut order = order.clone();
     let mut options = KindOptions::default();
     for (name, value) in order.options.pairs() {
@@ -35,22 +50,40 @@ pub(super) fn ready(ctx: &Ctx, order: &TargetOrder) -> Result<TargetOrder, Error
     }
     order.options = options;
     let data = ctx.data()?;
+    if ctx.places().usual().name.is_none() {
+        return Err(Error::refused(format!("nobody makes a TPU here: {}", order.in_words()))
+            .hint("say whose they are: tpu set-settings cloud google USER, or name a target that is there"));
+    }
+    let Some(first) = order.candidates.first() else {
+        return Err(Error::usage("nothing is asked for").hint("name an accelerator and a zone"));
+    };
+    // One answer says of all zones what there is, also what nobody here knows by name.
+    let said = ProviderFacts::ask_of(ctx, &data, &name_of(&order, first, None));
+    let wanted = |zone: &str| order.candidates.iter().any(|candidate| candidate.zone == zone);
+    if let Some((zone, why)) = said.silent().into_iter().find(|(zone, _)| wanted(zone)) {
+        let what = format!("which TPUs there are in {zone} is unknown: {why}");
+        return Err(Error::unreachable(what).hint("try again when its control plane answers"));
+    }
+    let there: Vec<&TargetFact> =
+        said.targets().map(|(_, fact)| fact).filter(|fact| is_there(fact.state)).collect();
     if order.numbered != Numbered::Auto {
         for candidate in &order.candidates {
             let name = name_of(&order, candidate, None);
-            let fact = AskedOnce::new(ctx, &data, &name).fact().clone();
+            let Some(fact) = there.iter().find(|fact| fact.name == name) else { continue };
             let differs = |what: &str, found: Option<&String>, wanted: &str| {
                 let found = found.filter(|found| *found != wanted)?;
                 Some(format!("its {what} is {found}, and {wanted} is asked for"))
             };
             let differs = differs("type", fact.accelerator.as_ref(), &candidate.accelerator)
                 .or_else(|| differs("zone", fact.zone.as_ref(), &candidate.zone));
-            if let Some(differs) = differs.filter(|_| is_there(fact.state)) {
+            if let Some(differs) = differs {
                 return Err(other(&name, &differs));
             }
         }
     }
-    Ok(order)
+    let strangers = there.iter().map(|fact| fact.name.clone());
+    let strangers = strangers.filter(|name| data.registration(name).is_none()).collect();
+    Ok(ReadyOrder { order, strangers })
 }
 
 /// Whether something has that name.
@@ -60,21 +93,29 @@ fn is_there(state: TargetState) -> bool {
 }
 
 /// Names what is asked for, and makes it known; in one step with the entry that waits for it.
-pub(super) fn enter(data: &mut Data, order: &TargetOrder) -> Result<TargetRequest, Error> {
+pub(super) fn enter(data: &mut Data, ready: &ReadyOrder) -> Result<TargetRequest, Error> {
+    let order = &ready.order;
     let number = match order.numbered {
         Numbered::Not => None,
         Numbered::With(number) => Some(number),
-        Numbered::Auto => Some(free_number(data, order)),
+        Numbered::Auto => Some(free_number(data, ready)),
     };
     let mut names = Vec::new();
     for candidate in &order.candidates {
         let name = name_of(order, candidate, number);
         checked_name(name.as_str())?;
+        if data.resolve_target(name.as_str()).is_some_and(|target| target.name != name) {
+            return Err(other(&name, "it stands for another target"));
+        }
         let wanted = registration(order, candidate);
         match data.registration(&name) {
             Some(known) => {
                 if let Some(differs) = difference(known, &wanted) {
                     return Err(other(&name, &differs));
+                }
+                // What it is to be made with is what the newest file says.
+                if is_ordered(known) && !is_in_use(data, &name) {
+                    data.registry_mut().register(name.clone(), wanted);
                 }
             }
             None if data.target(&name).is_some() => {
@@ -112,9 +153,19 @@ fn registration(order: &TargetOrder, candidate: &TypeInZone) -> Registration {
         queued: order.is_queued,
         ssh_user: order.login.clone(),
         options: order.options.clone(),
-        origin: Some("job file".to_owned()),
+        origin: Some(ORIGIN.to_owned()),
         ..Registration::default()
     }
+}
+
+/// Whether a target is known because a job asked for it.
+fn is_ordered(known: &Registration) -> bool {
+    known.origin.as_deref() == Some(ORIGIN)
+}
+
+/// Whether what a job has run on was made for it, and is made again where it is not there any more.
+pub(super) fn was_made_for(data: &Data, name: &TargetName) -> bool {
+    data.registration(name).is_some_and(is_ordered)
 }
 
 /// In what a target that is known differs from what is asked for.
@@ -136,7 +187,7 @@ fn difference(known: &Registration, wanted: &Registration) -> Option<String> {
 }
 
 /// The smallest number whose targets are new, or known as what is asked for and nobody's.
-fn free_number(data: &Data, order: &TargetOrder) -> u32 {
+fn free_number(data: &Data, ReadyOrder { order, strangers }: &ReadyOrder) -> u32 {
     let is_free = |number: &u32| {
         order.candidates.iter().all(|candidate| {
             let name = name_of(order, candidate, Some(*number));
@@ -144,7 +195,7 @@ fn free_number(data: &Data, order: &TargetOrder) -> u32 {
                 Some(known) => difference(known, &registration(order, candidate)).is_none(),
                 None => data.target(&name).is_none(),
             };
-            fits && !is_in_use(data, &name)
+            fits && !is_in_use(data, &name) && !strangers.contains(&name)
         })
     };
     (1..u32::MAX).find(is_free).unwrap_or(u32::MAX)
@@ -157,7 +208,8 @@ fn is_in_use(data: &Data, name: &TargetName) -> bool {
         TargetRequest::Any(any) => any.among.iter().any(|named| named == name.as_str()),
     };
     let queues = data.queues();
-    data.jobs().any(|job| job.tpu == *name && job.child.is_none() && !job.status.is_final())
+    let holds = |job: &Job| job.status.is_live() || limits::comes_back(job);
+    data.jobs().any(|job| job.tpu == *name && job.child.is_none() && holds(job))
         || queues.entries.iter().any(|entry| waits(&entry.spec.target))
         || queues.makings.iter().any(|making| making.target == *name)
 }

@@ -18,6 +18,7 @@ use crate::ops::{Ctx, Error, kill, records, resume, runners, successor, watch};
 use crate::runner::Unreached;
 
 use super::edit::{self, takes};
+use super::order;
 
 /// Between two looks at a program that saves a checkpoint.
 const REST: Duration = Duration::from_millis(200);
@@ -110,9 +111,11 @@ fn enter(ctx: &Ctx, job: &Job, way: Succession, how: &Requeued) -> Result<JobId,
             return Err(Error::refused(format!("{id} already goes on in window {child}"))
                 .hint("look again: tpu check"));
         }
+        let tpu = job.tpu.clone();
         // No rule brings it back beside that.
         let recovery = job.recovery.get_or_insert_default();
         recovery.stopped = Some(format!("it waits in the queue to go on as {waits}"));
+        let applies = order::was_made_for(&tx.data, &tpu);
         tx.data.queues_mut().entries.push(QueueEntry {
             user: id.user.clone(),
             number,
@@ -131,7 +134,7 @@ fn enter(ctx: &Ctx, job: &Job, way: Succession, how: &Requeued) -> Result<JobId,
             place: place.clone(),
             keeper: None,
             succeeds: Some(Awaited { job: id.window, how: way, is_told: false }),
-            applies: false,
+            applies,
         });
         records::note(tx, &waits, "queued", format!("in {queue}, to go on from {id}"));
         Ok(waits)

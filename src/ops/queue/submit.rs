@@ -105,6 +105,12 @@ pub fn enter_each(ctx: &Ctx, all: &[(RunRequest, Submission)]) -> Result<Vec<Job
                     ..entry(ctx, tx, (request, how), (ready, staged.clone()))?
                 };
                 if let Some(order) = order {
+                    let queue = tx.data.queues().queue(&entry.queue);
+                    if let Some(on) = queue.as_ref().and_then(|queue| queue.on.first()) {
+                        let what = format!("jobs of queue {} begin on {on}", entry.queue);
+                        return Err(Error::refused(what)
+                            .hint("take another queue for a TPU that is made for its job"));
+                    }
                     entry.spec.target = order::enter(&mut tx.data, order)?;
                     entry.applies = true;
                 }

@@ -275,7 +275,19 @@ fn in_vain(
     let why = error.message.lines().next().unwrap_or_default().to_owned();
     let (target, job) = (&making.target, &making.job);
     let is_refused = matches!(trouble, Some(Trouble::Permission | Trouble::User));
-    if is_refused && data.queues().makings_for(job).count() < 2 {
+    let is_answered = matches!(
+        trouble,
+        Some(
+            Trouble::NoCapacity
+                | Trouble::Quota
+                | Trouble::Permission
+                | Trouble::User
+                | Trouble::NotFound
+                | Trouble::AlreadyExists
+        )
+    );
+    let others = if is_answered { candidates(ctx, data, making) } else { Candidates::default() };
+    if is_refused && others.next.is_none() && data.queues().makings_for(job).count() < 2 {
         if let Some(entry) = data.queues().entry(job) {
             pass::hold(ctx, entry, &error)?;
         }
@@ -283,10 +295,10 @@ fn in_vain(
         return Ok(format!("{job} is held: {target} could not be made: {why}"));
     }
     // What was not answered may have been done: it is asked for by the same mark.
-    let is_answered = matches!(trouble, Some(Trouble::NoCapacity | Trouble::Quota));
+    let is_answered =
+        others.next.is_some() || matches!(trouble, Some(Trouble::NoCapacity | Trouble::Quota));
     let tries = making.tries + u32::from(is_answered);
     let row = tries.max(1);
-    let others = if is_answered { candidates(ctx, data, making) } else { Candidates::default() };
     if let Some(other) = others.next {
         change(ctx, making, |making| {
             making.target = other.clone();

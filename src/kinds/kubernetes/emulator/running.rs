@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Child;
 use std::time::Duration;
 
-use rustix::process::{Pid, Signal, kill_process_group};
+use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 use serde_json::{Value, json};
 
 use super::cluster::{Cluster, Said, text};
@@ -118,8 +118,10 @@ impl RunningPod {
             if let Condition::Running { child, .. } = &container.is
                 && let Some(pid) = i32::try_from(child.id()).ok().and_then(Pid::from_raw)
             {
-                // It may be gone: then it is seen to have ended.
-                let _ = kill_process_group(pid, signal);
+                // One that has just been started leads no group yet. It may be gone: then it is seen to have ended.
+                if kill_process_group(pid, signal).is_err() {
+                    let _ = kill_process(pid, signal);
+                }
             }
         }
     }

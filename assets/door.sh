@@ -42,8 +42,8 @@ take() { # COUNT FILE
     head -c "$1" >"$2" && [ "$(wc -c <"$2")" -eq "$1" ]
 }
 
-start() { # BYTES of the wrapper, of the words, of the environment, of the directory (- is none)
-    local new=$base/runs/.new-$$-$RANDOM$RANDOM last
+start() { # BYTES of the wrapper, of the words, of the environment, of the directory (- is none), of the secrets
+    local new=$base/runs/.new-$$-$RANDOM$RANDOM last pair secrets=()
     umask 077
     mkdir -p -- "$base/runs" && : >>"$base/environment" || return
     if [ -e "$run" ]; then
@@ -58,13 +58,22 @@ start() { # BYTES of the wrapper, of the words, of the environment, of the direc
     printf '%s\n' "$index" >"$new/worker"
     printf '%s\n' "$machine" >"$new/machine"
     take "$1" "$new/worker.sh" && take "$2" "$new/argv" && take "$3" "$new/env" &&
-        { [ "$4" = - ] || take "$4" "$new/dir"; } && read -r last && [ "$last" = end ]
+        { [ "$4" = - ] || take "$4" "$new/dir"; } &&
+        # They are on no disk: the command gets them from whoever starts it.
+        { [ "${5:-0}" -eq 0 ] || mapfile -d '' -t secrets < <(head -c "$5"); } &&
+        read -r last && [ "$last" = end ]
     if [ $? -ne 0 ]; then
         rm -rf -- "$new"
         echo "tpu: refused the worker did not get or could not keep the whole command"
         return
     fi
-    TPU_LAUNCH=$token TPU_MACHINE=$machine bash "$new/worker.sh" "$new" "$run" </dev/null >/dev/null 2>&1
+    (
+        for pair in "${secrets[@]}"; do
+            export "$pair"
+        done
+        export TPU_LAUNCH=$token TPU_MACHINE=$machine
+        exec bash "$new/worker.sh" "$new" "$run"
+    ) </dev/null >/dev/null 2>&1
     case $? in
     0) echo tpu: started ;;
     4) rm -rf -- "$new" && echo tpu: already ;;

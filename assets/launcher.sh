@@ -6,6 +6,7 @@
 #   spec   token, job, mode (native|script), directory, log file, path of tpu
 #   argv   the command (native) or the arguments of staging.sh (script)
 #   env    NAME=VALUE to export
+#   secrets  the same for the command alone; taken away as it begins (may be missing)
 # It writes: pid (process group and its start time), exit (the exit code and the token), and spool for a moment
 # (output on its way to the log).
 
@@ -33,6 +34,13 @@ record_group() {
 attend() {
     record_group
     export TPU_LAUNCH=$token
+    local pair
+    if [ -e "$state/secrets" ]; then
+        while IFS= read -r -d '' pair; do
+            export "$pair"
+        done <"$state/secrets"
+        rm -f -- "$state/secrets" || exit 126
+    fi
     trap ':' INT QUIT TERM HUP
     cd -- "$dir" || exit 126
     # What bash says of a signal that ended it is no word of the job.
@@ -144,6 +152,7 @@ code=0
 "$tpu" launcher begin "$token" || code=$?
 
 [ "$code" -ne 0 ] || "run_$mode"
+rm -f -- "$state/secrets"
 
 # Whatever code it ended with, it ended because it lost its window: that is no end of its own.
 [ -z "$is_closed" ] || exit "$code"

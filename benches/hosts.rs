@@ -49,6 +49,7 @@ fn looking(root: &Path, settings: &str) -> io::Result<Ctx> {
         tpu: TPU.into(),
         layers: vec![(origin, layer)],
         patterns: None,
+        secrets: None,
     }))
 }
 

@@ -1,7 +1,7 @@
 # Sets this worker up, step by step, and becomes the command that is given. Started as `bash setup.sh [COMMAND...]`
 # out of a directory of its own, which is removed before the command begins, and when somebody ends it:
-#   steps    for each step its module, its name, its workers (numbers, or all), the seconds that it may take, `once`
-#            or nothing, what shows that it is so, and what brings it about; each ending in NUL
+#   steps    for each step its module, its workers (numbers, or all), the seconds that it may take, `once` or nothing,
+#            what shows that it is so, and what brings it about; each ending in NUL
 #   nonce    by which our own lines are known to whoever listens
 #   machine  what tells this machine from a later one of its name, as far as its control plane says
 #   alone    no other worker is waited for (may be missing)
@@ -103,12 +103,12 @@ step() { # NUMBER SECONDS ONCE CHECK RUN
 { cat /etc/machine-id /proc/sys/kernel/random/boot_id 2>/dev/null | head -n 1; } >>"$TPU_SETUP/machine"
 
 number=0
-while [ "$number" -lt $((${#steps[@]} / 7)) ]; do
-    at=$((number * 7))
-    workers=${steps[at + 2]}
+while [ "$number" -lt $((${#steps[@]} / 6)) ]; do
+    at=$((number * 6))
+    workers=${steps[at + 1]}
     case " $workers " in
     " all " | *" ${TPU_WORKER:-0} "*)
-        if ! step "$number" "${steps[at + 3]}" "${steps[at + 4]}" "${steps[at + 5]}" "${steps[at + 6]}"; then
+        if ! step "$number" "${steps[at + 2]}" "${steps[at + 3]}" "${steps[at + 4]}" "${steps[at + 5]}"; then
             rm -rf -- "${own:?}"
             exit 70
         fi

@@ -197,6 +197,7 @@ pub(crate) fn ctx(lab: &Lab) -> Ctx {
         tpu: TPU.into(),
         layers: Vec::new(),
         patterns: None,
+        secrets: None,
     })
 }
 

@@ -87,6 +87,7 @@ impl App {
             tpu: Self::program(),
             layers: Vec::new(),
             patterns: self.config_dir.as_ref().map(|dir| dir.join("patterns.toml")),
+            secrets: self.config_dir.as_ref().map(|dir| dir.join("secrets")),
         });
         kinds().checked(settings)?;
         let effects = Effects { warnings: self.warnings.clone(), ..ctx.effects };
@@ -133,6 +134,7 @@ impl App {
             tpu: Self::program(),
             layers: vec![(origin, layer)],
             patterns: Some(config.join("tpu").join("patterns.toml")),
+            secrets: Some(config.join("tpu").join("secrets")),
         }))
     }
 

@@ -12,6 +12,7 @@ mod callbacks;
 mod cms;
 mod daemon;
 mod deferred;
+mod files;
 mod globals;
 mod hosts;
 mod jobs;
@@ -32,6 +33,7 @@ pub use cms::{
 };
 pub use daemon::{Daemon, DaemonStep, MonitorLog};
 pub use deferred::Deferred;
+pub use files::{Convert, ForeignJobFile, JobFiles, SecretStore, SecretsStep};
 pub use globals::{Color, Globals};
 pub use hosts::{
     AddHosts, DrainHosts, HostLimits, Hosts, HostsStep, Pools, PoolsStep, SetHosts, SomeHosts,
@@ -52,7 +54,7 @@ pub use sweep::SweepArgs;
 pub use targets::{
     Apply, CheckStatus, Import, Insist, OneTarget, Register, Sim, SimEvent, Targets, TargetsStep,
 };
-pub use tools::{Classify, Convert, Demo, Doctor, ForeignJobFile};
+pub use tools::{Classify, Demo, Doctor};
 pub use workers::{Copy, Describe, KillRemote, OfRecipe, Ssh, Workers};
 
 /// What was typed.
@@ -428,11 +430,9 @@ pub enum Command {
         after_help = "Examples:\n  tpu import cloudmesh spec.yaml --dry-run\n  tpu import cloudmesh lab-cluster.yaml"
     )]
     Import(Deferred<ImportFrom>),
-    /// Print the job file of another tool as one of ours
-    #[command(
-        after_help = "Examples:\n  tpu convert jobman config.yaml\n  tpu convert jobman config.yaml > train.yaml"
-    )]
-    Convert(Deferred<Convert>),
+    /// Job files.
+    #[command(flatten)]
+    JobFiles(JobFiles),
     /// Type what Cloudmesh understands
     Cms(Deferred<Cms>),
     /// Play the cloud: let things happen to simulated targets

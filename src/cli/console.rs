@@ -2,6 +2,8 @@
 
 use std::io::{self, IsTerminal as _, Read as _};
 
+use rustix::termios::{self, LocalModes, OptionalActions, SpecialCodeIndex};
+
 use crate::ops::{Error, Kind};
 use crate::text;
 
@@ -23,7 +25,7 @@ pub(super) fn shows_progress() -> bool {
 /// Columns of the terminal that reads the results.
 pub(super) fn columns() -> Option<usize> {
     let stdout = io::stdout();
-    let size = stdout.is_terminal().then(|| rustix::termios::tcgetwinsize(&stdout).ok()).flatten();
+    let size = stdout.is_terminal().then(|| termios::tcgetwinsize(&stdout).ok()).flatten();
     size.map(|size| usize::from(size.ws_col))
 }
 
@@ -57,6 +59,55 @@ pub(super) fn ask(question: &str) -> Result<String, Error> {
             "run it where it can ask, or give everything on the command line (`tpu help COMMAND`)",
         )),
         Some(_) => Ok(line.trim_end_matches('\n').to_owned()),
+    }
+}
+
+/// Asks for a line that nobody is to see: the terminal does not show what is typed. Ctrl-C and the end of the input
+/// are no answer.
+pub(super) fn ask_unseen(question: &str) -> Result<String, Error> {
+    let stdin = io::stdin();
+    let cannot =
+        |e: io::Error| Error::state(format!("cannot ask: {e}")).hint("pipe the value in: < FILE");
+    let before = termios::tcgetattr(&stdin).map_err(|e| cannot(e.into()))?;
+    let mut unseen = before.clone();
+    // Signals, too, are only keys, so that the terminal is as it was whatever is typed.
+    unseen.local_modes -= LocalModes::ECHO | LocalModes::ICANON | LocalModes::ISIG;
+    unseen.special_codes[SpecialCodeIndex::VMIN] = 1;
+    unseen.special_codes[SpecialCodeIndex::VTIME] = 0;
+    drop(err(question.as_bytes()));
+    termios::tcsetattr(&stdin, OptionalActions::Flush, &unseen).map_err(|e| cannot(e.into()))?;
+    let typed = typed_line(&mut stdin.lock());
+    let restored = termios::tcsetattr(&stdin, OptionalActions::Now, &before);
+    drop(err(b"\n"));
+    restored.map_err(|e| cannot(e.into()))?;
+    let no_answer = || Error::new(Kind::Interrupted, "no answer").hint("nothing was changed");
+    let bytes = typed.map_err(cannot)?.ok_or_else(no_answer)?;
+    String::from_utf8(bytes)
+        .map_err(|_| Error::usage("it is no text in UTF-8").hint("pipe the value in: < FILE"))
+}
+
+/// The keys of a line, one by one, up to Enter; `None` where there is no line.
+fn typed_line(keys: &mut impl io::Read) -> io::Result<Option<Vec<u8>>> {
+    const INTERRUPT: u8 = 0x03;
+    const END: u8 = 0x04;
+    const BACK: [u8; 2] = [0x08, 0x7f];
+    const ALL_BACK: u8 = 0x15;
+    let mut line = Vec::new();
+    let mut key = [0];
+    loop {
+        if keys.read(&mut key)? == 0 {
+            return Ok(None);
+        }
+        match key[0] {
+            b'\r' | b'\n' => return Ok(Some(line)),
+            INTERRUPT | END => return Ok(None),
+            ALL_BACK => line.clear(),
+            other if BACK.contains(&other) => {
+                // One character, however many bytes it has.
+                while line.pop().is_some_and(|byte: u8| byte & 0xc0 == 0x80) {}
+            }
+            other => line.push(other),
+        }
     }
 }
 

@@ -15,12 +15,15 @@ use crate::wire::pages::{DemoDocument, ScreenDocument};
 
 use super::Outcome;
 use super::app::{App, asked_to_end};
-use super::args::{Command, DaemonStep, HostsStep, QueueStep, SimEvent, State, Workers};
+use super::args::{
+    Command, DaemonStep, HostsStep, JobFiles, QueueStep, SecretsStep, SimEvent, State, Workers,
+};
 use super::commands::cms::CmsDoes;
 use super::commands::{
     aliases, attach, board, callbacks, check, classify, clean, cloud, cms, daemon as monitor_cmds,
     data, dirs, doctor, help, history, hosts, import, init, inventory, jobfile, kill, logs, news,
-    queue, requeue, resume, rules, run, settings, show, sweep, targets, users, wait, workers,
+    queue, requeue, resume, rules, run, secrets, settings, show, sweep, targets, users, wait,
+    workers,
 };
 use super::print::{self, Output};
 use super::screen;
@@ -250,7 +253,18 @@ pub(super) fn verb(command: Command) -> Verb {
         Command::Pools(args) if args.step.is_none() => looks(move |app| hosts::pools(app, &args)),
         Command::Pools(args) => changes(move |app| hosts::pools(app, &args)),
         Command::Import(args) => changes(move |app| import::run(app, &args)),
-        Command::Convert(args) => looks(move |app| jobfile::convert(app, &args)),
+        Command::JobFiles(JobFiles::Convert(args)) => {
+            looks(move |app| jobfile::convert(app, &args))
+        }
+        Command::JobFiles(JobFiles::Secrets(args)) => match args.step.clone() {
+            None | Some(SecretsStep::List) => looks(secrets::list),
+            Some(SecretsStep::Set { name }) => {
+                changes(move |app| secrets::set(app, &name)).on_terminal()
+            }
+            Some(SecretsStep::Remove { name }) => {
+                changes(move |app| secrets::remove(app, &name)).destroys()
+            }
+        },
         Command::Cms(args) => {
             let (does, destroys) = cms::nature(&args);
             let kind: fn(Borrowing) -> Verb = match does {

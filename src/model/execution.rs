@@ -1,8 +1,10 @@
-//! How the command of a job is carried out: with which variables, after which set-up, on which workers, how long.
+//! How the command of a job is carried out: with which variables, after which set-up, on which workers, how long, and how
+//! often again.
 
 use serde_json::{Map, Value, json};
 
 use super::read::{self, DataError, Fields, Json, Path};
+use super::retry::Retry;
 use super::setup::{self, Module, SetUpHow};
 
 /// How a command is carried out. What is not said is as it is without a word.
@@ -10,6 +12,8 @@ use super::setup::{self, Module, SetUpHow};
 pub struct Execution {
     /// Variables of its own, over those that are kept of whoever asked for it.
     pub variables: Vec<(String, String)>,
+    /// Names of variables whose values are nobody's business: they are in no record.
+    pub secrets: Vec<String>,
     /// What is set up before it, in order.
     pub setup: Vec<Module>,
     /// How that is done.
@@ -20,6 +24,8 @@ pub struct Execution {
     pub timeout_s: Option<u64>,
     /// Seconds that it may print nothing.
     pub idle_timeout_s: Option<u64>,
+    /// How often it begins again by itself.
+    pub retry: Option<Retry>,
 }
 
 impl Execution {
@@ -39,11 +45,15 @@ pub(super) fn read(fields: &Fields<'_>) -> Result<Execution, DataError> {
     let workers = |value: Json<'_>, path: &Path<'_>| read::list(value, path, read::number);
     Ok(Execution {
         variables: fields.with("variables", read_variables)?.unwrap_or_default(),
+        secrets: fields
+            .with("secrets", |value, path| read::list(value, path, read::text))?
+            .unwrap_or_default(),
         setup: fields.with("setup", setup::read_modules)?.unwrap_or_default(),
         setup_how: fields.with("setup_how", SetUpHow::read)?.unwrap_or_default(),
         workers: fields.with("workers", workers)?,
         timeout_s: fields.with("timeout_s", read::large)?,
         idle_timeout_s: fields.with("idle_timeout_s", read::large)?,
+        retry: fields.with("retry", Retry::read)?,
     })
 }
 
@@ -52,11 +62,13 @@ pub(super) fn write(execution: &Execution) -> Map<String, Value> {
     let how = Some(execution.setup_how).filter(|how| *how != SetUpHow::Auto);
     let members = [
         ("variables", json!(write_variables(&execution.variables))),
+        ("secrets", json!(Some(&execution.secrets).filter(|names| !names.is_empty()))),
         ("setup", json!(setup::write_modules(&execution.setup))),
         ("setup_how", json!(how.map(SetUpHow::as_str))),
         ("workers", json!(execution.workers)),
         ("timeout_s", json!(execution.timeout_s)),
         ("idle_timeout_s", json!(execution.idle_timeout_s)),
+        ("retry", json!(execution.retry.as_ref().map(Retry::to_value))),
     ];
     let known = members.into_iter().filter(|(_, value)| !value.is_null());
     known.map(|(key, value)| (key.to_owned(), value)).collect()

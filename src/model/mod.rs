@@ -44,6 +44,7 @@ mod read;
 pub mod recipe;
 pub mod recovery;
 pub mod registry;
+pub mod retry;
 pub mod rules;
 pub mod settings;
 pub mod setup;

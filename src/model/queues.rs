@@ -185,11 +185,13 @@ mod tests {
     use crate::model::data::Data;
     use crate::model::entry::{After, AfterWhich, Awaited, Keeper, Passed, Priority, QueueHold};
     use crate::model::execution::Execution;
+    use crate::model::facts::ErrorKind;
     use crate::model::ids::{JobNumber, UserName};
     use crate::model::job::Succession;
     use crate::model::member::{Array, Member};
     use crate::model::policy::Policy;
     use crate::model::queue::{QueuePolicy, QueueState};
+    use crate::model::retry::Retry;
     use crate::model::setup::{Docker, Module, SetUpHow};
     use crate::model::spec::{AnyOf, JobSpec, Staged, TargetRequest};
     use crate::model::sweep::Sweep;
@@ -261,6 +263,7 @@ mod tests {
             staged: Some(Staged { from: "/code".to_owned(), copy: "/stage/12".to_owned() }),
             execution: Execution {
                 variables: vec![("HF_HOME".to_owned(), "/hf".to_owned())],
+                secrets: vec!["WANDB_API_KEY".to_owned()],
                 setup: vec![
                     Module::Recipe("mount-disk".to_owned()),
                     Module::Docker(Docker { image: "r/i".to_owned(), ..Docker::default() }),
@@ -269,6 +272,11 @@ mod tests {
                 workers: Some(vec![0, 2]),
                 timeout_s: Some(86_400),
                 idle_timeout_s: Some(1_800),
+                retry: Some(Retry {
+                    max: 3,
+                    on: vec![ErrorKind::Lost, ErrorKind::Oom],
+                    backoff_s: Some(60),
+                }),
             },
         };
         let after = |which, number, member, met: Option<&str>| After {

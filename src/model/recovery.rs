@@ -14,6 +14,12 @@ pub struct Recovery {
     pub capacity_row: u32,
     /// Reactions to other failures of infrastructure, in a row without progress.
     pub infra: u32,
+    /// Reactions to failures after which its file wants it retried, until a person has it go on.
+    pub retried: u32,
+    /// The last failure of its program that was answered by a retry, in words that two alike have in common.
+    pub failed_with: Option<String>,
+    /// How often in a row it has failed like that.
+    pub alike: u32,
     /// Children in a row that died at once, up to the parent of this attempt.
     pub quick: u32,
     /// How often its engine has begun this attempt anew by itself, as far as that is counted among those.

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use super::facts::ErrorKind;
+use super::retry::Retry;
 use super::words::words;
 
 /// What a rule asks for.
@@ -50,6 +51,28 @@ impl fmt::Display for Action {
 /// The rules of one job. A kind without an entry means [`Action::Pass`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Rules(Vec<(ErrorKind, Action)>);
+
+/// What is done after a failure of a job that is to be retried, where its rules leave that open.
+fn again(kind: ErrorKind) -> Action {
+    match kind {
+        ErrorKind::Preempted => Action::Reapply,
+        ErrorKind::NoCapacity => Action::Wait,
+        ErrorKind::Grpc
+        | ErrorKind::Locked
+        | ErrorKind::SshLost
+        | ErrorKind::Lost
+        | ErrorKind::Oom
+        | ErrorKind::PythonError
+        | ErrorKind::FileError
+        | ErrorKind::KilledBySignal
+        | ErrorKind::Timeout
+        | ErrorKind::Stalled
+        | ErrorKind::Setup
+        | ErrorKind::Dependency
+        | ErrorKind::Launch
+        | ErrorKind::Unknown => Action::Resume,
+    }
+}
 
 /// The names that `rule=` takes.
 pub const NAMED: [&str; 5] = ["pre", "pass", "reapply", "rerun", "resume"];
@@ -105,6 +128,17 @@ impl Rules {
             Some(entry) => entry.1 = action,
             None => self.0.push((kind, action)),
         }
+    }
+
+    /// The same for a job that is retried: what they pass of its failures is answered.
+    #[must_use]
+    pub fn retrying(mut self, retry: Option<&Retry>) -> Self {
+        for kind in retry.iter().flat_map(|retry| &retry.on) {
+            if self.action(*kind) == Action::Pass {
+                self.set(*kind, again(*kind));
+            }
+        }
+        self
     }
 
     /// The entries in order.

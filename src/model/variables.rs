@@ -1,6 +1,9 @@
 //! The environment variables that mean something to this program, its jobs and its scripts: **the one table of
 //! them**. Whoever keeps, hands on or takes away a variable asks here.
 
+use std::ffi::OsString;
+use std::fmt;
+
 use super::capacity::Accelerators;
 
 /// Who gives a variable its value.
@@ -90,6 +93,37 @@ const FAMILIES: [&str; 3] = ["CONDA_", "_CE_", "MAMBA_"];
 
 /// What is in the name of a secret. A launch keeps none.
 const SECRETS: [&str; 5] = ["KEY", "TOKEN", "SECRET", "PASSWORD", "CREDENTIAL"];
+
+/// Variables whose values are nobody's business; they are not shown.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub struct Secrets(pub Vec<(OsString, OsString)>);
+
+impl fmt::Debug for Secrets {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.0.iter().map(|(name, _)| name)).finish()
+    }
+}
+
+/// What is wrong with a name of a variable that a job is given, and what to do about it.
+pub fn as_own(name: &str) -> Result<(), (&'static str, &'static str)> {
+    let begins = |c: char| c.is_ascii_alphabetic() || c == '_';
+    if !name.starts_with(begins) || !name.chars().all(|c| begins(c) || c.is_ascii_digit()) {
+        return Err(("no name of a variable", "letters, digits and _, and no digit first"));
+    }
+    if of_ours(name).is_some() {
+        return Err(("tpu sets it for each job", "leave it away"));
+    }
+    Ok(())
+}
+
+/// The same of one whose value is nobody's business: what is kept of the environment of a launch is none.
+pub fn as_secret(name: &str) -> Result<(), (&'static str, &'static str)> {
+    as_own(name)?;
+    if is_of_programs(name) || name.starts_with("TPU_") {
+        return Err(("what is called so is kept with each job", "give it another name"));
+    }
+    Ok(())
+}
 
 /// One of ours, by its name.
 pub fn of_ours(name: &str) -> Option<&'static Variable> {

@@ -26,6 +26,8 @@ pub struct Ctx {
     pub layers: Layers,
     /// The lab's own patterns, laid over the built-in ones if the file is there.
     pub patterns: Option<PathBuf>,
+    /// The directory in which the account keeps its secrets; none where it has no home.
+    pub secrets: Option<PathBuf>,
     /// The classifier, prepared when it is first needed.
     pub classifier: OnceLock<Option<Classifier>>,
     /// The kinds of target that there are.

@@ -82,6 +82,7 @@ pub mod providers;
 pub mod records;
 pub mod runners;
 pub mod scripts;
+pub mod secrets;
 pub mod setting_layers;
 pub mod simulator;
 pub mod stage;

@@ -35,11 +35,13 @@ pub struct Opening {
     pub layers: Vec<(SettingOrigin, Layer)>,
     /// Where the lab's own patterns may be.
     pub patterns: Option<PathBuf>,
+    /// Where the account keeps its secrets.
+    pub secrets: Option<PathBuf>,
 }
 
 /// Opens the doors. Nothing is read, started or asked yet.
 pub fn open(opening: Opening) -> Ctx {
-    let Opening { data, tmux_socket, env, actor, tpu, layers, patterns } = opening;
+    let Opening { data, tmux_socket, env, actor, tpu, layers, patterns, secrets } = opening;
     let clock = Arc::new(SystemClock::new());
     let who = Who { pid: env.pid, host: env.hostname.clone(), command: format!("tpu {actor}") };
     let disk = Arc::new(OsDisk);
@@ -61,6 +63,7 @@ pub fn open(opening: Opening) -> Ctx {
         effects,
         layers: Layers::fixed(layers),
         patterns,
+        secrets,
         classifier: OnceLock::new(),
         kinds: Kinds::built_in(),
         providers: Providers::default(),

@@ -31,7 +31,7 @@ use super::printed::reached;
 use super::provision::{self, Wish};
 use super::snapshot::{self, LookMemory, unrecorded_failure};
 use super::successor::{self, Code};
-use super::{Ctx, Error, Kind, records, runners};
+use super::{Ctx, Error, Kind, records, runners, secrets};
 
 /// Seconds for which nothing of a lineage begins on a node again that it was lost with.
 const AVOID_S: i64 = 3_600;
@@ -289,6 +289,9 @@ fn plan_with(
         }
         Provided::Later | Provided::LaterByRule => None,
     };
+    if let Some(execution) = job.execution() {
+        secrets::are_there(ctx, execution)?;
+    }
     let args = stored_args(job);
     let mut spec = job.spec_with(args.clone());
     if let Some(turn) = &request.turn {

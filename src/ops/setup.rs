@@ -28,9 +28,9 @@ use crate::model::variables;
 use super::{Ctx, Error, recipes};
 
 pub use hearing::{Hearing, SetUpLine};
-pub use here::set_up_here;
+pub use here::{SetUpHere, set_up_here};
 
-/// Exit code of what could not be set up: a configuration that does not hold (`EX_SOFTWARE` of sysexits.h).
+/// Exit code of what could not be set up: that of `setup.sh`. The cause that is written down beside it says more.
 pub const FAILED: i32 = 70;
 
 /// What a line of the window says of a set-up, for whoever looks at the job.
@@ -70,7 +70,8 @@ impl SetUp {
                 (None, _) => {}
             }
         }
-        let own = execution.variables.iter().map(|(name, _)| name.clone());
+        let own = execution.variables.iter().map(|(name, _)| name);
+        let own = own.chain(&execution.secrets).cloned();
         let ours = variables::of_jobs().chain(["PYTHONUNBUFFERED", "FORCE_COLOR"]);
         let names: Vec<String> = own.chain(ours.map(str::to_owned)).collect();
         Ok(Some(Self {
@@ -144,7 +145,6 @@ impl SetUp {
                 .as_ref()
                 .map(|workers| workers.iter().map(u32::to_string).collect::<Vec<_>>().join(" "));
             let words = [
-                step.module.clone(),
                 step.module.clone(),
                 workers.unwrap_or_else(|| "all".to_owned()),
                 step.timeout_s.to_string(),

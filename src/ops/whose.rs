@@ -463,6 +463,7 @@ mod tests {
             tpu: "/nonexistent/tpu".into(),
             layers: Vec::new(),
             patterns: None,
+            secrets: None,
         });
         ctx.store.create(&Data::empty()).unwrap();
         ctx.transact(|tx| {

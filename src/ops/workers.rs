@@ -21,7 +21,7 @@ use crate::model::facts::TargetFact;
 use crate::model::ids::LaunchToken;
 use crate::model::job::Job;
 use crate::model::time::Timestamp;
-use crate::model::variables;
+use crate::model::variables::{self, Secrets};
 use crate::remote::{End, Output, Remote, RemoteError, Stopped, Work, Worker};
 use crate::runner::environment;
 use crate::runner::window::{beside, silence};
@@ -292,7 +292,12 @@ fn work(ctx: &Ctx, job: &Job, is_elsewhere: bool) -> Work {
     for (name, value) in job.variables() {
         environment::set(&mut env, name, value);
     }
-    Work { argv: beside::work(ctx, &job.id()), env, dir: job.stage_dir.as_ref().map(PathBuf::from) }
+    // The launcher has handed them to us, whom the command is given to carry on.
+    let names = job.execution().map(|execution| execution.secrets.as_slice()).unwrap_or_default();
+    let of_ours = |name: &String| Some((name.into(), ctx.env.var_os(name)?.to_owned()));
+    let secrets = Secrets(names.iter().filter_map(of_ours).collect());
+    let dir = job.stage_dir.as_ref().map(PathBuf::from);
+    Work { argv: beside::work(ctx, &job.id()), env, secrets, dir }
 }
 
 /// What a program writes on a worker goes into a file there, from which it is heard again after a broken

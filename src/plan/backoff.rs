@@ -10,11 +10,18 @@ use crate::model::time::Timestamp;
 /// Share of a delay that the jitter adds at most, as one part of so many.
 const JITTER_PART: u32 = 10;
 
+/// The base and the longest delay after what may last, in seconds.
+const LASTING: (u32, u32) = (10, 600);
+
 /// The base and the longest delay of a budget, in seconds, without jitter.
 pub fn bounds(budget: Budget) -> (u32, u32) {
     match budget {
         Budget::Capacity => (60, 300),
-        Budget::Infrastructure | Budget::Program => (10, 600),
+        Budget::Infrastructure | Budget::Program => LASTING,
+        Budget::Retry { backoff_s, .. } => {
+            let base = backoff_s.unwrap_or(LASTING.0);
+            (base, LASTING.1.max(base))
+        }
     }
 }
 
@@ -31,27 +38,29 @@ pub fn delay_s(budget: Budget, row: u32, jitter: f64) -> f64 {
     delay + delay * jitter / f64::from(JITTER_PART)
 }
 
-/// The instant before which the next reaction does not begin.
+/// The instant before which the next reaction does not begin: after so many, since that instant.
 ///
 /// A last reaction in the future is a clock that was set back since: nobody knows how long ago it was, and
 /// waiting for the clock to catch up could take years.
 pub fn not_before(
     budget: Budget,
-    row: u32,
-    last: Option<Timestamp>,
+    (row, since): (u32, Option<Timestamp>),
     now: Timestamp,
     jitter: f64,
 ) -> Timestamp {
-    let Some(last) = last.filter(|last| *last <= now) else { return now };
-    #[expect(clippy::cast_possible_truncation, reason = "at most 660 s")]
+    let Some(since) = since.filter(|since| *since <= now) else { return now };
+    #[expect(clippy::cast_possible_truncation, reason = "at most a tenth over 32 bits")]
     let delay = delay_s(budget, row, jitter).ceil() as i64;
-    last.plus_seconds(delay)
+    since.plus_seconds(delay)
 }
 
 /// The jitter of the next reaction to `job`: the same for everybody who asks about it, so that what is
 /// announced is what happens, and different for different attempts.
 pub fn jitter_of(job: &Job) -> f64 {
-    let row = job.recovery.as_ref().map_or(0, |r| r.infra.saturating_add(r.capacity));
+    let row = job
+        .recovery
+        .as_ref()
+        .map_or(0, |r| r.infra.saturating_add(r.capacity).saturating_add(r.retried));
     match &job.launch {
         Some(launch) => jitter(launch.token.as_str(), row),
         None => jitter(&job.id().to_string(), row),
@@ -89,9 +98,9 @@ mod tests {
     fn a_clock_that_was_set_back_holds_nothing_up() {
         let now = Timestamp::from_second(1_000);
         let future = Some(Timestamp::from_second(9_000));
-        let at = not_before(Budget::Infrastructure, 1, future, now, 0.0);
+        let at = not_before(Budget::Infrastructure, (1, future), now, 0.0);
         assert_eq!(at, now);
-        let at = not_before(Budget::Infrastructure, 1, Some(now), now, 0.0);
+        let at = not_before(Budget::Infrastructure, (1, Some(now)), now, 0.0);
         assert_eq!(at, Timestamp::from_second(1_010));
     }
 

@@ -7,6 +7,7 @@ use std::fmt;
 
 use crate::model::facts::{ErrorKind, Origin, Progress};
 use crate::model::job::{Job, Mark, Recovery};
+use crate::model::retry::Retry;
 use crate::model::time::Timestamp;
 
 /// A child that ends within so many seconds of its start died at once.
@@ -14,6 +15,9 @@ pub const QUICK_S: u64 = 60;
 
 /// So many children in a row that died at once stop their lineage.
 pub const QUICK_LIMIT: u32 = 3;
+
+/// So many failures of a program in a row with the same exit code and line are not retried any more: it is retried twice.
+pub const ALIKE_LIMIT: u32 = 3;
 
 /// What a reaction is counted under.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,13 +28,35 @@ pub enum Budget {
     Infrastructure,
     /// Failures of the program: the same input fails again.
     Program,
+    /// Failures after which the file of a job wants it retried, until a person has it go on.
+    Retry {
+        /// How often.
+        max: u32,
+        /// Seconds before the first one, if that is said.
+        backoff_s: Option<u32>,
+        /// Whether it is of the program's, which does not go on for ever in the same way.
+        is_programs: bool,
+    },
 }
 
 impl Budget {
-    /// The budget of a failure. Failures whose origin is a person or nobody knows are passed by the named
+    /// The budget of a failure of a job: its file's, if that wants it retried, else that of its kind.
+    pub fn of(job: &Job, kind: ErrorKind) -> Self {
+        let retry = job.execution().and_then(|execution| execution.retry.as_ref());
+        match retry.filter(|retry| retry.on.contains(&kind)) {
+            Some(Retry { max, backoff_s, .. }) => Self::Retry {
+                max: *max,
+                backoff_s: *backoff_s,
+                is_programs: kind.origin() != Origin::Infrastructure,
+            },
+            None => Self::of_kind(kind),
+        }
+    }
+
+    /// The budget of failures of a kind. Failures whose origin is a person or nobody knows are passed by the named
     /// rules; who asks for an action on them gets it as often as for infrastructure. So does who asks for one
     /// on a limit: what ran out of its time goes on from its checkpoint, as long as it gets further.
-    pub fn of(kind: ErrorKind) -> Self {
+    fn of_kind(kind: ErrorKind) -> Self {
         match kind {
             ErrorKind::Preempted | ErrorKind::NoCapacity => Self::Capacity,
             ErrorKind::Timeout | ErrorKind::Stalled => Self::Infrastructure,
@@ -58,6 +84,7 @@ impl Budget {
             Self::Capacity => 10_000,
             Self::Infrastructure => 20,
             Self::Program => 0,
+            Self::Retry { max, .. } => max,
         }
     }
 }
@@ -72,6 +99,8 @@ impl fmt::Display for Budget {
                 write!(f, "{failures} in a row without progress")
             }
             Self::Program => f.write_str("no retries for failures of the program"),
+            Self::Retry { max: 1, .. } => f.write_str("1 retry"),
+            Self::Retry { max, .. } => write!(f, "{max} retries"),
         }
     }
 }
@@ -83,6 +112,8 @@ pub struct RetryCounts {
     counts: Recovery,
     /// Children in a row that died at once, this attempt included.
     quick: u32,
+    /// When this attempt ended, if that is known.
+    ended: Option<Timestamp>,
 }
 
 impl RetryCounts {
@@ -96,11 +127,19 @@ impl RetryCounts {
             counts.infra = 0;
             counts.capacity_row = 0;
             counts.progressed = false;
+            counts.failed_with = None;
         }
         if further {
             counts.best = reached;
         }
-        Self { counts, quick }
+        let failure = failure(job);
+        counts.alike = match &counts.failed_with {
+            Some(before) if *before == failure => counts.alike.saturating_add(1),
+            _ => 1,
+        };
+        counts.failed_with = Some(failure);
+        let ended = job.launch.as_ref().and_then(|launch| launch.ended);
+        Self { counts, quick, ended }
     }
 
     /// Reactions that are still allowed: by the budget, and once children have begun to die at once, by the
@@ -110,34 +149,56 @@ impl RetryCounts {
             Budget::Capacity => self.counts.capacity,
             Budget::Infrastructure => self.counts.infra,
             Budget::Program => 0,
+            Budget::Retry { .. } => self.counts.retried,
         };
         let left = budget.limit().saturating_sub(used);
         match (budget, self.quick) {
-            (Budget::Capacity, _) | (_, 0) => left,
+            (Budget::Retry { is_programs: true, .. }, _) => {
+                left.min(ALIKE_LIMIT.saturating_sub(self.counts.alike))
+            }
+            (Budget::Capacity | Budget::Retry { .. }, _) | (_, 0) => left,
             (Budget::Infrastructure | Budget::Program, quick) => {
                 left.min(QUICK_LIMIT.saturating_sub(quick))
             }
         }
     }
 
-    /// Reactions in a row without progress, which the back-off grows with.
-    pub fn row(&self, budget: Budget) -> u32 {
+    /// What the next reaction waits for: how many delays there were before, and since when the next one runs. Where a pause
+    /// was asked for the first reaction has one too, from the end of the attempt on.
+    pub fn pause(&self, budget: Budget) -> (u32, Option<Timestamp>) {
+        let last = self.counts.last_action_at;
         match budget {
-            Budget::Capacity => self.counts.capacity_row,
-            Budget::Infrastructure => self.counts.infra,
-            Budget::Program => 0,
+            Budget::Capacity => (self.counts.capacity_row, last),
+            Budget::Infrastructure => (self.counts.infra, last),
+            Budget::Program => (0, last),
+            Budget::Retry { backoff_s: None, .. } => (self.counts.retried, last),
+            Budget::Retry { backoff_s: Some(_), .. } => {
+                (self.counts.retried.saturating_add(1), self.ended.or(last))
+            }
         }
     }
 
-    /// When the last reaction was begun.
-    pub fn last_action_at(&self) -> Option<Timestamp> {
-        self.counts.last_action_at
+    /// Whether children die as soon as they are started. How often that may be where a file wants its job retried, the
+    /// file says.
+    pub fn is_crash_loop(&self, budget: Budget) -> bool {
+        self.quick >= QUICK_LIMIT && !matches!(budget, Budget::Retry { .. })
     }
 
-    /// Whether children die as soon as they are started.
-    pub fn is_crash_loop(&self) -> bool {
-        self.quick >= QUICK_LIMIT
+    /// Whether a program that is to be retried fails in the same way each time.
+    pub fn fails_alike(&self, budget: Budget) -> bool {
+        matches!(budget, Budget::Retry { is_programs: true, .. })
+            && self.counts.alike >= ALIKE_LIMIT
     }
+}
+
+/// The failure of a job, in words that two alike have in common: the exit code, and the line without its numbers, such as
+/// instants, addresses and steps.
+fn failure(job: &Job) -> String {
+    let code = job.launch.as_ref().and_then(|launch| launch.exit);
+    let line = job.verdict.as_ref().map(|verdict| verdict.line.as_str()).unwrap_or_default();
+    let words: Vec<&str> = line.split(|c: char| c.is_ascii_digit()).collect();
+    let code = code.map(|code| code.to_string()).unwrap_or_default();
+    format!("{code} {}", words.join(""))
 }
 
 /// Whether the text shows that `job` came further than its lineage had come. MONITOR notes it in
@@ -150,7 +211,11 @@ pub fn has_progressed(job: &Job, progress: &Progress) -> bool {
 /// The counts of `job` after a reaction to `kind` that begins now, to be stored with it.
 pub fn spent(job: &Job, progress: &Progress, kind: ErrorKind, now: Timestamp) -> Recovery {
     let mut counts = RetryCounts::of(job, progress, kind).counts;
-    match Budget::of(kind) {
+    let is_known = matches!(Budget::of(job, kind), Budget::Retry { is_programs: true, .. });
+    if !is_known {
+        (counts.failed_with, counts.alike) = (None, 0);
+    }
+    match Budget::of(job, kind) {
         Budget::Capacity => {
             counts.capacity = counts.capacity.saturating_add(1);
             counts.capacity_row = counts.capacity_row.saturating_add(1);
@@ -158,6 +223,7 @@ pub fn spent(job: &Job, progress: &Progress, kind: ErrorKind, now: Timestamp) ->
         Budget::Infrastructure => counts.infra = counts.infra.saturating_add(1),
         // Never drawn on: it allows nothing.
         Budget::Program => {}
+        Budget::Retry { .. } => counts.retried = counts.retried.saturating_add(1),
     }
     counts.last_action_at = Some(now);
     counts
@@ -168,7 +234,14 @@ pub fn spent(job: &Job, progress: &Progress, kind: ErrorKind, now: Timestamp) ->
 pub fn restarted(job: &Job, progress: &Progress, restarts: u32, now: Timestamp) -> Recovery {
     let counts = spent(job, progress, ErrorKind::Preempted, now);
     let others = restarts.saturating_sub(job.restarts()).saturating_sub(1);
-    Recovery { restarts, capacity: counts.capacity.saturating_add(others), ..counts }
+    match Budget::of(job, ErrorKind::Preempted) {
+        Budget::Retry { .. } => {
+            Recovery { restarts, retried: counts.retried.saturating_add(others), ..counts }
+        }
+        Budget::Capacity | Budget::Infrastructure | Budget::Program => {
+            Recovery { restarts, capacity: counts.capacity.saturating_add(others), ..counts }
+        }
+    }
 }
 
 /// The counts with which the child of `job` begins, once [`spent`] has been stored with `job`.
@@ -200,8 +273,10 @@ fn quick(job: &Job, kind: ErrorKind, before: u32) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::execution::Execution;
     use crate::model::ids::{JobId, JobNumber, TargetName, UserName};
-    use crate::model::job::{Launch, LaunchMode};
+    use crate::model::job::{Launch, LaunchMode, StoredVerdict};
+    use crate::model::spec::StoredSpec;
 
     /// A child that lived for so many seconds, whose lineage has been through `recovery`.
     fn child(lasted_s: Option<i64>, recovery: Recovery) -> Job {
@@ -235,7 +310,7 @@ mod tests {
         let left = |quick, infra, kind| {
             let recovery = Recovery { infra, quick, ..Recovery::default() };
             let job = child(Some(5), recovery);
-            RetryCounts::of(&job, &Progress::default(), kind).left(Budget::of(kind))
+            RetryCounts::of(&job, &Progress::default(), kind).left(Budget::of(&job, kind))
         };
         assert_eq!(left(0, 1, ErrorKind::Grpc), 2, "the first that died at once");
         assert_eq!(left(1, 2, ErrorKind::Grpc), 1, "the next such death stops it");
@@ -274,5 +349,66 @@ mod tests {
         let born = inherited(&child(Some(500), parent.clone()), ErrorKind::Grpc);
         let expected = Recovery { progressed: false, judged: None, stopped: None, ..parent };
         assert_eq!(born, expected);
+    }
+
+    /// An attempt with an end, whose file wants it retried.
+    fn retried(code: i32, line: &str, on: &[ErrorKind], recovery: Recovery) -> Job {
+        let mut job = child(Some(5), recovery);
+        let retry = Retry { max: 5, on: on.to_vec(), backoff_s: Some(60) };
+        let execution = Execution { retry: Some(retry), ..Execution::default() };
+        job.spec = Some(StoredSpec { execution, ..StoredSpec::default() });
+        if let Some(launch) = job.launch.as_mut() {
+            launch.exit = Some(code);
+        }
+        let (rule, line) = ("traceback".to_owned(), line.to_owned());
+        let kind = ErrorKind::PythonError;
+        job.verdict = Some(StoredVerdict { kind, rule, line, ignored: false });
+        job
+    }
+
+    /// How many retries are left after each of these failures, one attempt after the other.
+    fn life(kind: ErrorKind, failures: &[(i32, &str)]) -> Vec<u32> {
+        let mut recovery = Recovery::default();
+        let none = Progress::default();
+        let mut left = Vec::new();
+        for (code, line) in failures {
+            let mut job = retried(*code, line, &[kind], recovery);
+            left.push(RetryCounts::of(&job, &none, kind).left(Budget::of(&job, kind)));
+            job.recovery = Some(spent(&job, &none, kind, Timestamp::from_second(2_000)));
+            recovery = inherited(&job, kind);
+        }
+        left
+    }
+
+    #[test]
+    fn a_program_that_fails_alike_is_retried_twice_and_others_as_often_as_their_file_says() {
+        let (oom, lost) = (ErrorKind::Oom, ErrorKind::Lost);
+        let same = [(1, "step 12: no memory"); 4];
+        assert_eq!(life(oom, &same), [2, 1, 0, 0]);
+        let numbered = [(1, "step 1: full"), (1, "step 23: full"), (1, "step 345: full")];
+        assert_eq!(life(oom, &numbered), [2, 1, 0]);
+        let differ = [(1, "a"), (1, "b"), (2, "b"), (2, "b"), (3, "b"), (4, "b")];
+        assert_eq!(life(oom, &differ), [2, 2, 2, 1, 1, 0]);
+        assert_eq!(life(lost, &[(1, "gone"); 6]), [5, 4, 3, 2, 1, 0]);
+    }
+
+    #[test]
+    fn a_failure_that_is_not_named_counts_under_its_own_kind() {
+        let job = retried(1, "x", &[ErrorKind::Oom], Recovery::default());
+        assert_eq!(Budget::of(&job, ErrorKind::PythonError), Budget::Program);
+        assert_eq!(Budget::of(&job, ErrorKind::Preempted), Budget::Capacity);
+        let none = Progress::default();
+        let counts = spent(&job, &none, ErrorKind::Preempted, Timestamp::from_second(2_000));
+        assert_eq!((counts.retried, counts.capacity), (0, 1));
+    }
+
+    #[test]
+    fn a_pause_that_is_asked_for_comes_before_the_first_retry_too() {
+        let job = retried(1, "x", &[ErrorKind::Oom], Recovery::default());
+        let ended = job.launch.as_ref().unwrap().ended;
+        let standing = RetryCounts::of(&job, &Progress::default(), ErrorKind::Oom);
+        let budget = Budget::of(&job, ErrorKind::Oom);
+        assert_eq!(standing.pause(budget), (1, ended));
+        assert_eq!(crate::plan::backoff::bounds(budget), (60, 600));
     }
 }

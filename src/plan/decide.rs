@@ -8,7 +8,7 @@
 
 use super::answer::{self, Judgement};
 use super::backoff;
-use super::budget::{Budget, QUICK_LIMIT, QUICK_S, RetryCounts};
+use super::budget::{ALIKE_LIMIT, Budget, QUICK_LIMIT, QUICK_S, RetryCounts};
 use super::diagnose::JobFacts;
 use super::resume_from::ResumeFrom;
 use crate::model::facts::{ErrorKind, RunState, TargetFact, TargetState};
@@ -171,7 +171,7 @@ pub fn decide(situation: &Situation<'_>) -> Decision {
     };
     decision.event = Some(choice.event);
     let standing = RetryCounts::of(job, &situation.shown.progress, choice.event);
-    let budget = Budget::of(choice.event);
+    let budget = Budget::of(job, choice.event);
     decision.budget_left = Some(standing.left(budget));
     let now = situation.facts.now;
     if begun(job).is_some() {
@@ -181,9 +181,7 @@ pub fn decide(situation: &Situation<'_>) -> Decision {
     if let Err(Held { reason, stopped, waits }) = may_go_on(job, &standing, &choice) {
         return Decision { reason, stopped, waits, ..decision };
     }
-    let row = standing.row(budget);
-    let last = standing.last_action_at();
-    let not_before = backoff::not_before(budget, row, last, now, situation.jitter);
+    let not_before = backoff::not_before(budget, standing.pause(budget), now, situation.jitter);
     let Choice { action, reason, .. } = choice;
     Decision { action, reason, not_before: Some(not_before), ..decision }
 }
@@ -313,7 +311,7 @@ fn by_rule(situation: &Situation<'_>, kind: ErrorKind) -> Result<Action, Held> {
     if action == Action::Pass {
         return Err(format!("the rule for {kind} is pass: nothing happens by itself").into());
     }
-    if Budget::of(kind) == Budget::Program {
+    if Budget::of(job, kind) == Budget::Program {
         return Err(
             format!("{kind} is a failure of the program: the same input fails again").into()
         );
@@ -439,10 +437,13 @@ fn is_free(situation: &Situation<'_>) -> Result<(), Held> {
 
 /// Whether the lineage may be brought back once more.
 fn may_go_on(job: &Job, standing: &RetryCounts, choice: &Choice) -> Result<(), Held> {
-    let budget = Budget::of(choice.event);
-    let why = if standing.is_crash_loop() {
+    let budget = Budget::of(job, choice.event);
+    let why = if standing.is_crash_loop(budget) {
         let attempts = crate::text::counted(QUICK_LIMIT as usize, "attempt");
         format!("{attempts} in a row died within {QUICK_S} s of their start")
+    } else if standing.fails_alike(budget) {
+        let times = crate::text::counted(ALIKE_LIMIT as usize, "time");
+        format!("it has failed with the same exit code and line {times} in a row")
     } else if standing.left(budget) == 0 {
         format!("its budget is used up: {budget}")
     } else {

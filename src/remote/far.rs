@@ -130,8 +130,10 @@ impl<W: Way> FarRemote<W> {
         let dir = nul_ended(dir)?;
         let length = |bytes: &[u8]| bytes.len().to_string();
         let dir_length = if work.dir.is_some() { length(&dir) } else { "-".to_owned() };
-        let args = [length(WRAPPER.as_bytes()), length(&argv), length(&env), dir_length];
-        let payload = [WRAPPER.as_bytes(), &argv, &env, &dir, b"end\n"].concat();
+        let secrets = nul_ended(work.secrets.0.iter().map(|(name, value)| joined(name, value)))?;
+        let wrapper = WRAPPER.as_bytes();
+        let args = [length(wrapper), length(&argv), length(&env), dir_length, length(&secrets)];
+        let payload = [wrapper, &argv, &env, &dir, &secrets, b"end\n"].concat();
         let answers = self.answers(worker, ("start", token), &args, &payload)?;
         match answers.first().map(String::as_str) {
             Some("started") => Ok(Started::New),

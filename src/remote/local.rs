@@ -248,7 +248,7 @@ impl Run {
             .args([new.join("worker.sh").as_os_str(), new.as_os_str(), run.as_os_str()])
             .env("TPU_LAUNCH", self.token.as_str())
             .env_remove("TPU_WORKER");
-        for (name, value) in environment {
+        for (name, value) in environment.into_iter().chain(work.secrets.0.iter().cloned()) {
             spawn = spawn.env(name, value);
         }
         let output = proc::run(&spawn)

@@ -23,6 +23,7 @@ use std::path::PathBuf;
 pub use error::RemoteError;
 
 use crate::model::ids::LaunchToken;
+use crate::model::variables::Secrets;
 use crate::sys::proc::{Feed, Spawn};
 
 /// What runs on the worker; the same for every kind of worker.
@@ -52,6 +53,8 @@ pub struct Work {
     pub argv: Vec<OsString>,
     /// Variables beside those of the worker. `TPU_LAUNCH` and `TPU_WORKER` are always set.
     pub env: Vec<(OsString, OsString)>,
+    /// The same for what no disk may hold.
+    pub secrets: Secrets,
     /// The directory to work in.
     pub dir: Option<PathBuf>,
 }

@@ -61,6 +61,11 @@ pub fn fresh_directory(effects: &Effects, id: &JobId) -> Result<PathBuf, RunErro
 
 /// Keeps the environment of a launch in that directory, for its owner's eyes alone.
 pub fn keep(effects: &Effects, dir: &Path, vars: &Variables) -> Result<(), RunError> {
+    Ok(atomic::write_file(&**effects.store.disk(), &dir.join(FILE), &pairs(vars), 0o600)?)
+}
+
+/// Each as `NAME=VALUE`, ending in NUL.
+pub(super) fn pairs(vars: &Variables) -> Vec<u8> {
     let mut bytes = Vec::new();
     for (name, value) in vars {
         bytes.extend_from_slice(name.as_bytes());
@@ -68,7 +73,7 @@ pub fn keep(effects: &Effects, dir: &Path, vars: &Variables) -> Result<(), RunEr
         bytes.extend_from_slice(value.as_bytes());
         bytes.push(0);
     }
-    Ok(atomic::write_file(&**effects.store.disk(), &dir.join(FILE), &bytes, 0o600)?)
+    bytes
 }
 
 /// The environment that a launch was given. `None` if it is not there.

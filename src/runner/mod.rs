@@ -20,6 +20,7 @@ use crate::model::exit::Exit;
 use crate::model::facts::{RunFact, RunState};
 use crate::model::ids::LaunchToken;
 use crate::model::job::{Handle, Job};
+use crate::model::variables::Secrets;
 use crate::sys::procs::Process;
 
 use files::Files;
@@ -180,6 +181,8 @@ pub struct Attempt<'a> {
     pub words: Vec<OsString>,
     /// The environment that it is given, without what is of this very launch.
     pub env: Vec<(OsString, OsString)>,
+    /// Variables that are given to the command, and written nowhere that outlives its beginning.
+    pub secrets: Secrets,
     /// The control plane by which its workers are found, where those are not this machine.
     pub workers_by: Option<String>,
     /// Nodes on which it is not to begin; what runs it may have no nodes.

@@ -1,4 +1,4 @@
-//! Job files of other tools as ours: `convert`.
+//! What is about job files: those of other tools as ours (`convert`), and what they name (`secrets`).
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -38,4 +38,20 @@ impl<'a> ConvertedDocument<'a> {
         };
         Self { file, notes: notes.iter().map(part).collect() }
     }
+}
+
+/// Secrets, by their names.
+#[derive(Serialize, JsonSchema)]
+pub struct SecretsDocument<'a> {
+    /// Those that are kept, in order.
+    pub names: &'a [String],
+}
+
+/// A secret that was kept or forgotten.
+#[derive(Serialize, JsonSchema)]
+pub struct SecretDocument<'a> {
+    /// Its name.
+    pub name: &'a str,
+    /// Whether it is kept now.
+    pub is_kept: bool,
 }

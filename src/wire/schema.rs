@@ -26,7 +26,7 @@ use super::hosts::{
     HostsAddedDocument, HostsAskedDocument, HostsChangedDocument, HostsDocument, HostsSetDocument,
     PoolsDocument,
 };
-use super::jobfile::ConvertedDocument;
+use super::jobfile::{ConvertedDocument, SecretDocument, SecretsDocument};
 use super::jobs::{
     ExplainDocument, FailedDocument, FinishedDocument, JobIdDocument, JobScriptDocument,
     LogsDocument, RuleDocument, RulesDocument, ShowDocument, SnapshotDocument, StageDirDocument,
@@ -153,6 +153,8 @@ documents! {
     ImportDocument<'_>: "targets";
     CloudmeshDocument: "import";
     ConvertedDocument<'_>: "convert";
+    SecretsDocument<'_>: "secrets";
+    SecretDocument<'_>: "secrets";
     CmsJobsChangedDocument<'_>: "cms";
     CmsJobsDocument<'_>: "cms";
     JobsetDocument<'_>: "cms";

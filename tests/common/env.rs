@@ -243,8 +243,6 @@ impl TestEnv {
         Running(child)
     }
 
-    // -- the state file
-
     /// The doors of this place, for what is asked of the library itself; `env` is what a process would have.
     pub(crate) fn ctx(&self, env: Env) -> Ctx {
         open(Opening {
@@ -255,6 +253,7 @@ impl TestEnv {
             tpu: TPU.into(),
             layers: Vec::new(),
             patterns: None,
+            secrets: None,
         })
     }
 

@@ -78,7 +78,7 @@ impl Bench {
         Work {
             argv: ["bash", "-c", script].map(OsString::from).to_vec(),
             env: vec![("GO".into(), self.go().into())],
-            dir: None,
+            ..Work::default()
         }
     }
 

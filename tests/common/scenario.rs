@@ -80,13 +80,12 @@ impl Remembered {
             capacity_row: self.capacity_row,
             infra: self.infra,
             quick: self.quick,
-            restarts: 0,
-            avoid: Vec::new(),
             best: Mark { epoch: None, step: self.best_step },
             progressed: self.progressed,
             last_action_at: self.last_action.map(ago),
             judged: self.judged.map(ago),
             stopped: self.stopped.clone(),
+            ..Recovery::default()
         }
     }
 }

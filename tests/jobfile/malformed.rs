@@ -28,6 +28,8 @@ setup: [{docker: {image: i, flags: [a]}}, {name: s, run: x, timeout: 10m, files:
 workers: [0, 2]
 timeout: 2h
 idle_timeout: 30m
+secrets: [A_KEY]
+retry: {max: 3, on: [lost, oom], backoff: 60s}
 ";
 
 fn given() -> Vec<KindWords> {
@@ -52,7 +54,7 @@ fn broken(line: &str) -> Vec<String> {
         format!("{key}: ''"),
         format!("{key}: 'open"),
         format!("{key}: {value}\n\tenv: x"),
-        format!("{key}: {value}\nsecrets: [A]"),
+        format!("{key}: {value}\noutput: FILE"),
     ]
 }
 

@@ -6,5 +6,7 @@ mod malformed;
 mod orders;
 mod page;
 mod readme;
+mod retried;
+mod secrets;
 mod setup;
 mod submitted;

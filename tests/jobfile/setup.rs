@@ -186,12 +186,12 @@ fn a_real_virtual_environment_is_made_once_and_anew_when_its_file_changes() {
 }
 
 /// Real hosts as the workers of one target.
-struct Lab {
-    env: TestEnv,
-    hosts: Hosts,
+pub(super) struct Lab {
+    pub(super) env: TestEnv,
+    pub(super) hosts: Hosts,
 }
 
-fn lab(count: usize) -> Option<Lab> {
+pub(super) fn lab(count: usize) -> Option<Lab> {
     if !is_installed() {
         return None;
     }

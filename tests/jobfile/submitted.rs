@@ -68,7 +68,7 @@ fn all_jobs_of_a_file_are_entered_or_none() {
         ("target: local\ngpus: 2\n", 2, "could ever run it"),
         ("target: local\nafter: 99\n", 3, "there is no job alice/99"),
         ("target: local\ncomand: x\n", 2, ":5:1: comand: no such key"),
-        ("target: local\nsecrets: [A]\n", 2, "not built yet"),
+        ("target: local\nsecrets: [A]\n", 3, "no secret A is kept"),
         ("target: local\nname: kill\n", 4, ":4:9: 'kill' already"),
     ] {
         let path = file(&lab, &format!("target: local\ncommand: sleep 1000\n---\n{last}"));

@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use tpu::model::ids::LaunchToken;
 use tpu::model::time::Timestamp;
+use tpu::model::variables::Secrets;
 use tpu::remote::local::LocalRemote;
 use tpu::remote::{
     Ask, End, Output, Remote, RemoteError, Started, Stopped, Upload, Work, Worker, ssh as over_ssh,
@@ -127,10 +128,11 @@ fn words_values_and_directory_arrive_byte_for_byte(world: &World) {
     let every = OsString::from_vec((1..=255).collect());
     let dir = world.bench.dir.join("a 'dir'\n");
     std::fs::create_dir(&dir).unwrap();
-    let script = r#"[ "$1" = "$VALUE" ] && printf %s "$1" | od -An -tx1 -v | tr -d ' \n'; pwd"#;
+    let script = r#"[ "$1" = "$VALUE" ] && [ "$1" = "$HIDDEN" ] && printf %s "$1" | od -An -tx1 -v | tr -d ' \n'; pwd"#;
     let work = Work {
         argv: vec!["bash".into(), "-c".into(), script.into(), "x".into(), every.clone()],
-        env: vec![("VALUE".into(), every), ("LC_ALL".into(), "C".into())],
+        env: vec![("VALUE".into(), every.clone()), ("LC_ALL".into(), "C".into())],
+        secrets: Secrets(vec![("HIDDEN".into(), every)]),
         dir: Some(dir.clone()),
     };
     let (text, end) = world.bench.run(world.one(), &work, "t1").remove(&0).unwrap();

@@ -11,6 +11,7 @@ use tpu::model::ids::TargetName;
 use tpu::model::job::Job;
 use tpu::model::target::{Registration, TargetKind};
 use tpu::model::time::Timestamp;
+use tpu::model::variables::Secrets;
 use tpu::ops::Ctx;
 use tpu::runner::window::{FarWorkers, WindowRunner};
 use tpu::runner::{Attempt, RunError, Runner, Submitted, Unreached};
@@ -123,6 +124,7 @@ impl SlurmWorld {
             cwd: self.env.path("code-alice"),
             words: words.iter().map(Into::into).collect(),
             env: Vec::new(),
+            secrets: Secrets::default(),
             workers_by: None,
             avoid: Vec::new(),
             at_once: None,

@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex};
 
 use tpu::model::facts::{PaneFact, TmuxFact};
 use tpu::model::job::Job;
+use tpu::model::variables::Secrets;
 use tpu::ops::{Ctx, runners};
 use tpu::runner::{Attempt, RunError, Runner, Submitted};
 use tpu::sys::clock::SystemClock;
@@ -186,6 +187,7 @@ impl World for Windows {
             cwd: self.env.path("code-alice"),
             words: words.iter().map(Into::into).collect(),
             env: Vec::new(),
+            secrets: Secrets::default(),
             workers_by: None,
             at_once: None,
             avoid: Vec::new(),

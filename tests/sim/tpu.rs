@@ -118,6 +118,7 @@ fn context(me: &Me, start: &Start) -> Ctx {
         effects,
         layers: Layers::fixed(vec![(origin, layer)]),
         patterns: None,
+        secrets: None,
         classifier: OnceLock::new(),
         kinds: kinds(me),
         providers,

@@ -86,7 +86,7 @@ pub(crate) fn comes_back(job: &Job) -> bool {
     job.monitor
         && !stopped
         && job.rules.action(kind) != Action::Pass
-        && RetryCounts::of(job, &progress, kind).left(Budget::of(kind)) > 0
+        && RetryCounts::of(job, &progress, kind).left(Budget::of(job, kind)) > 0
 }
 
 /// Who is at work, by records, or comes back there.

@@ -1,8 +1,8 @@
-//! The arguments of what is not about one job: `classify`, `convert`, `doctor`, `demo`.
+//! The arguments of what is not about one job: `classify`, `doctor`, `demo`.
 
 use std::path::PathBuf;
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 
 /// `tpu classify`.
 #[derive(Debug, Args)]
@@ -24,23 +24,6 @@ pub struct Classify {
     /// Check a pattern file (the lab's own by default) and stop
     #[arg(long)]
     pub check_patterns: bool,
-}
-
-/// `tpu convert`.
-#[derive(Debug, Args)]
-pub struct Convert {
-    /// Whose file it is
-    #[arg(value_enum)]
-    pub from: ForeignJobFile,
-    /// The file
-    pub file: String,
-}
-
-/// Tools whose job files can be read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum ForeignJobFile {
-    /// A config of JobMan for TPUs, version 2 or 3
-    Jobman,
 }
 
 /// `tpu doctor`.

@@ -15,7 +15,8 @@ use crate::model::job::{Job, Status};
 use crate::ops::callbacks::{self, Begun};
 use crate::ops::queue::pass;
 use crate::ops::relay::{self, Relayed};
-use crate::ops::{Ctx, Error, limits, setup, workers};
+use crate::ops::setup::{self, SetUpHere};
+use crate::ops::{Ctx, Error, limits, workers};
 use crate::sys::clock::SystemClock;
 use crate::sys::env::Env;
 use crate::sys::proc::{self, ProcError, Spawn};
@@ -160,8 +161,12 @@ pub(in crate::cli) fn launcher(app: &App, step: &LauncherStep) -> Outcome {
             let stop = asked_to_end(&[SIGHUP, SIGINT, SIGTERM])?;
             let token = LaunchToken::from(token.as_str());
             match setup::set_up_here(app.ctx()?, &token, &mut std::io::stdout(), &stop)? {
-                Ok(words) => return Err(became_nothing(&proc::become_program(&program(&words)))),
-                Err(code) => return Ok(Output::default().code(u8::try_from(code).unwrap_or(1))),
+                SetUpHere::Ready(words) => {
+                    return Err(became_nothing(&proc::become_program(&program(&words))));
+                }
+                SetUpHere::Ended(code) => {
+                    return Ok(Output::default().code(u8::try_from(code).unwrap_or(1)));
+                }
             }
         }
         LauncherStep::Exited { token, code } => {

@@ -29,6 +29,7 @@ pub(super) mod requeue;
 pub(super) mod resume;
 pub(super) mod rules;
 pub(super) mod run;
+pub(super) mod secrets;
 pub(super) mod settings;
 pub(super) mod show;
 pub(super) mod submit;

@@ -21,6 +21,7 @@ use crate::text::either;
 use super::filled::Known;
 use super::keys::{self, KeyState};
 use super::order;
+use super::retry;
 use super::setup;
 use super::several::Said;
 use super::target;
@@ -159,11 +160,15 @@ fn execution(values: &Values) -> Result<Execution, BadFile> {
     let workers = values.with("workers", setup::workers)?.flatten();
     Ok(Execution {
         variables: values.with("env", env)?.unwrap_or_default(),
+        secrets: secrets(values)?,
         setup: values.with("setup", setup::modules)?.unwrap_or_default(),
         setup_how: SetUpHow::Auto,
         workers,
         timeout_s: values.with("timeout", setup::seconds)?,
         idle_timeout_s: values.with("idle_timeout", setup::seconds)?,
+        retry: values
+            .with("retry", |value, field| retry::read(value, field, values.get("rules")))?
+            .flatten(),
     })
 }
 
@@ -171,21 +176,34 @@ fn env(value: &Yaml, field: &str) -> Result<Vec<(String, String)>, BadFile> {
     let mut all = Vec::new();
     for (name, value) in map(value, field, "env: {WANDB_PROJECT: x}")? {
         let field = format!("{field}.{name}");
-        let begins = |c: char| c.is_ascii_alphabetic() || c == '_';
-        if !name.starts_with(begins) || !name.chars().all(|c| begins(c) || c.is_ascii_digit()) {
-            let hint = "letters, digits and _, and no digit first";
-            return Err(bad_key(value, &field, "no name of a variable", hint));
-        }
-        if variables::of_ours(name).is_some() {
-            return Err(bad_key(value, &field, "tpu sets it for each job", "leave it away"));
-        }
+        variables::as_own(name).map_err(|(what, hint)| bad_key(value, &field, what, hint))?;
         if variables::looks_secret(name) {
             let what = "it looks like a secret, and would stand in data.json for all to read";
-            return Err(bad_key(value, &field, what, "let the program read it from a file"));
+            return Err(bad_key(value, &field, what, format!("secrets: [{name}]")));
         }
         all.push((name.clone(), word(value, &field)?.to_owned()));
     }
     Ok(all)
+}
+
+/// Names of variables whose values come from elsewhere.
+fn secrets(values: &Values) -> Result<Vec<String>, BadFile> {
+    let own = values.get("env");
+    let read = |value: &Yaml, field: &str| {
+        let mut all: Vec<String> = Vec::new();
+        for (at, name) in texts(value, field, "secrets: [WANDB_API_KEY]")? {
+            variables::as_secret(name).map_err(|(what, hint)| bad(at, field, what, hint))?;
+            if own.is_some_and(|own| own.get(name).is_some()) {
+                return Err(bad(at, field, "env: has a value for it", "leave one of them away"));
+            }
+            if all.iter().any(|known| known == name) {
+                return Err(bad(at, field, format!("{name} is there twice"), "leave one away"));
+            }
+            all.push(name.to_owned());
+        }
+        Ok(all)
+    };
+    Ok(values.with("secrets", read)?.unwrap_or_default())
 }
 
 fn directory(values: &Values) -> Result<(Option<u32>, Option<super::Place>), BadFile> {

@@ -86,6 +86,12 @@ pub const KEYS: &[JobKey] = &[
     built("max_parallel", "So many members of the array at once.", "array: 0-99\nmax_parallel: 8"),
     built("env", "Variables of the command: names and their values.", "env: {WANDB_PROJECT: scan}"),
     built(
+        "secrets",
+        "Names of variables whose values are nobody's business: from the environment of whoever runs it, else from \
+         `tpu secrets set NAME`. What begins later needs the second. They are in no record, log, script or argument.",
+        "secrets: [WANDB_API_KEY]",
+    ),
+    built(
         "setup",
         "What is set up before the command, in order; each looks first. Modules `ssh_keys`, `gcsfuse`, `nfs`, \
          `docker`, `conda`, `venv`, `recipe`, or `{name, check, run, files, workers, timeout, once_per}`.",
@@ -109,6 +115,14 @@ pub const KEYS: &[JobKey] = &[
         "rules",
         "What is done after which failure: `{preempted: resume}`, or a name of rules.",
         "rules: {preempted: resume, oom: rerun}",
+    ),
+    built(
+        "retry",
+        "How often it goes on by itself after which failures, from its checkpoint where there is one: a number, or \
+         `{max, on, backoff}`. Without `on` after all but preemptions, missing capacity, its own `timeout`, and what a person \
+         has ended. Each pause is twice the one before, up to 10 minutes. The same exit code and line of a program is \
+         retried twice at most.",
+        "retry: {max: 3, on: [preempted, lost, oom], backoff: 60s}",
     ),
     built("gpus", "A number of GPUs.", "gpus: 2"),
     built("gpu", "The numbers of GPUs, as in 0,2.", "gpu: [0, 2]"),
@@ -134,7 +148,6 @@ pub const KEYS: &[JobKey] = &[
         "A group: each member waits for the member of its number.",
         "array: 0-3\nafter_each: 12",
     ),
-    later("secrets", "Secrets, by their names.", "let the program read its key from a file"),
     later("stdin", "A file that the command reads.", "command: program < FILE"),
     later("output", "A second place for what it prints.", "command: program | tee FILE"),
     later(
@@ -142,7 +155,6 @@ pub const KEYS: &[JobKey] = &[
         "Whether it begins again when it ends.",
         "leave it away; rules: begin it again",
     ),
-    later("retry", "How often it begins again after which failures.", "rules: {preempted: resume}"),
     later("keep", "How long what it leaves behind is kept.", "leave it away"),
     later(
         "notify",

@@ -12,6 +12,7 @@ mod filled;
 mod job;
 pub mod keys;
 mod order;
+mod retry;
 mod setup;
 mod several;
 mod target;
@@ -255,7 +256,7 @@ mod tests {
         for (text, place, says) in [
             ("", (1, 1), "no job"),
             ("target: local\ncomand: x\n", (2, 1), "no such key"),
-            ("target: local\nsecrets: [A]\n", (2, 1), "not built yet"),
+            ("target: local\noutput: A\n", (2, 1), "not built yet"),
             ("target: local\ncommand: a {{nope}}\n", (2, 10), "nothing is called nope"),
             ("target: local\ncommand: 'a {{nope'\n", (2, 10), "without }}"),
             ("command: x\n", (1, 1), "no target"),

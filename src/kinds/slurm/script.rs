@@ -141,6 +141,7 @@ mod tests {
     use crate::model::member::Member;
     use crate::model::spec::StoredSpec;
     use crate::model::time::Timestamp;
+    use crate::model::variables::Secrets;
     use crate::sys::proc::{self, ProcessStatus, Spawn};
 
     fn job(number: u32, member: Option<u32>) -> Job {
@@ -162,6 +163,7 @@ mod tests {
             cwd: "/".into(),
             words: words.iter().map(Into::into).collect(),
             env: vec![("PATH".into(), "/opt/bin:/bin".into()), ("HF_HOME".into(), "/hf".into())],
+            secrets: Secrets::default(),
             workers_by: None,
             avoid: Vec::new(),
             at_once: None,

@@ -10,9 +10,9 @@ use crate::model::job::{Event, Handle, Intent, Job, Launch, LaunchMode, StartTim
 use crate::model::member::Array;
 use crate::model::target::Machines;
 use crate::model::time::Timestamp;
-use crate::model::variables;
+use crate::model::variables::{self, Secrets};
 use crate::ops::lease::Held;
-use crate::ops::{Ctx, Error, names, queue, records, runners, stage};
+use crate::ops::{Ctx, Error, names, queue, records, runners, secrets, stage};
 use crate::plan::budget;
 use crate::runner::environment::{self, Variables};
 use crate::runner::{Attempt, Runner};
@@ -29,6 +29,7 @@ pub use super::settle::Launched;
 /// Starts the attempt. One that succeeds another is started under the `lease` of their lineage, which
 /// the new attempt takes over and gives back once its window is open.
 pub fn start(ctx: &Ctx, plan: &LaunchPlan, lease: Option<&Held>) -> Result<Launched, Error> {
+    let secrets = secrets::found(ctx, &plan.spec.execution, plan.turn.is_some())?;
     let runner = runners::of_target(ctx, &*ctx.data()?, &plan.target)?;
     let token = LaunchToken::new(ctx.random.hex(16));
     let ground = runner.ground(&plan.session, &token)?;
@@ -44,7 +45,8 @@ pub fn start(ctx: &Ctx, plan: &LaunchPlan, lease: Option<&Held>) -> Result<Launc
     if unsubmitted::still_stand(ctx, &[&job])? == [false] {
         return Err(unsubmitted::fallen(&job));
     }
-    let outcome = Outcome::of(&job, runner.submit(&attempt(ctx, plan, &job)));
+    let attempt = Attempt { secrets, ..attempt(ctx, plan, &job) };
+    let outcome = Outcome::of(&job, runner.submit(&attempt));
     let came = Came { plan, job: &job, outcome };
     settle::settle(ctx, &*runner, vec![came]).pop().expect("one in, one out")
 }
@@ -96,6 +98,7 @@ pub(super) fn attempt<'a>(ctx: &Ctx, plan: &'a LaunchPlan, job: &'a Job) -> Atte
         cwd: plan.stage_dir.as_ref().or(submitted).unwrap_or(&plan.dir).into(),
         words: plan.words(),
         env: with_devices(env, job),
+        secrets: Secrets::default(),
         workers_by: plan.is_remote().then(|| ctx.places().usual().name.as_str().to_owned()),
         avoid: plan.avoid.iter().map(|(node, _)| node.clone()).collect(),
         at_once: plan.spec.array.as_ref().and_then(Array::at_once),

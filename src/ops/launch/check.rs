@@ -18,7 +18,7 @@ use crate::ops::hosts::probe;
 use crate::ops::init;
 use crate::ops::named::resolve_target;
 use crate::ops::names;
-use crate::ops::{Ctx, Error, doors, runners, stage};
+use crate::ops::{Ctx, Error, doors, runners, secrets, stage};
 use crate::runner::RunError;
 
 use super::RunRequest;
@@ -38,7 +38,7 @@ pub fn check(ctx: &Ctx, request: &RunRequest, provided: Provided) -> Result<Laun
     let dir = note(&mut problems, directory(user, spec));
     let target = note(&mut problems, resolve_target(&data, request.target()));
     let args = note(&mut problems, arguments(user, spec));
-    let rules = note(&mut problems, rules((ctx, &data), spec.rules.as_deref(), target.as_ref()));
+    let rules = note(&mut problems, rules((ctx, &data), spec, target.as_ref()));
     let command = spec.command.clone().or_else(|| {
         settings.command.as_ref().map(|words| words.iter().map(OsString::from).collect())
     });
@@ -57,6 +57,7 @@ pub fn check(ctx: &Ctx, request: &RunRequest, provided: Provided) -> Result<Laun
         note(&mut problems, takes_several((ctx, &data), target, spec));
         note(&mut problems, carried_out(target, spec, mode));
     }
+    note(&mut problems, secrets::are_there(ctx, &spec.execution));
     if let Some(args) = &args {
         note(&mut problems, passable(args, mode, request.force));
     }
@@ -261,17 +262,14 @@ pub(in crate::ops) fn arguments(user: &User, spec: &JobSpec) -> Result<Vec<Strin
 pub const SPECIAL_KEYS: [&str; 9] =
     ["dir", "tag", "rule", "monitor", "ssn", "gpus", "gpu", "cpus", "mem"];
 
-/// The rules asked for, else the target's own.
-fn rules(
-    known: (&Ctx, &Data),
-    typed: Option<&str>,
-    target: Option<&Target>,
-) -> Result<Rules, Error> {
-    match (typed, target) {
+/// The rules asked for, else the target's own; and what its file wants retried.
+fn rules(known: (&Ctx, &Data), spec: &JobSpec, target: Option<&Target>) -> Result<Rules, Error> {
+    let rules = match (spec.rules.as_deref(), target) {
         (Some(typed), _) => parse_rules(typed),
         (None, Some(target)) => parse_rules(target.default_rules(takes_away(known, target)?)),
         (None, None) => parse_rules("pass"),
-    }
+    };
+    Ok(rules?.retrying(spec.execution.retry.as_ref()))
 }
 
 /// Whether the engine of a target takes the place of jobs away, by its own word.
@@ -352,6 +350,7 @@ fn carried_out(target: &Target, spec: &JobSpec, mode: LaunchMode) -> Result<(), 
     }
     let said = [
         (!execution.setup.is_empty(), "setup"),
+        (!execution.secrets.is_empty(), "secrets"),
         (execution.workers.is_some(), "workers"),
         (execution.timeout_s.is_some(), "timeout"),
         (execution.idle_timeout_s.is_some(), "idle_timeout"),

@@ -9,7 +9,8 @@ use crate::model::ids::{JobId, JobNumber, LaunchToken, TargetName};
 use crate::model::job::{Handle, Job};
 use crate::model::member::{Array, Member};
 use crate::model::spec::JobSpec;
-use crate::ops::{Ctx, Error, Kind, runners};
+use crate::model::variables::Secrets;
+use crate::ops::{Ctx, Error, Kind, runners, secrets};
 use crate::runner::{Attempt, Ground, Runner};
 
 use super::attempt::{self, Claim, Launched};
@@ -64,6 +65,7 @@ pub fn start(ctx: &Ctx, plan: &LaunchPlan) -> Result<LaunchedGroup, Error> {
     let Some(array) = &plan.spec.array else {
         return Err(Error::usage("a group has members").hint("as in: --array 0-3"));
     };
+    let secrets = secrets::found(ctx, &plan.spec.execution, plan.turn.is_some())?;
     let runner = runners::of_target(ctx, &*ctx.data()?, &plan.target)?;
     let tokens: Vec<LaunchToken> =
         array.indexes().iter().map(|_| LaunchToken::new(ctx.random.hex(16))).collect();
@@ -91,7 +93,7 @@ pub fn start(ctx: &Ctx, plan: &LaunchPlan) -> Result<LaunchedGroup, Error> {
                 settling.came(one, Outcome::Failed(error.again()));
             }
         }
-        Ok(()) => submit(ctx, &mut settling, array.at_once())?,
+        Ok(()) => submit(ctx, &mut settling, (&secrets, array.at_once()))?,
     }
     settling.into(&mut launched);
     if launched.members.is_empty()
@@ -146,7 +148,11 @@ fn claim(
 }
 
 /// Submits the members that still stand.
-fn submit(ctx: &Ctx, settling: &mut Settling<'_>, at_once: Option<u32>) -> Result<(), Error> {
+fn submit(
+    ctx: &Ctx,
+    settling: &mut Settling<'_>,
+    (secrets, at_once): (&Secrets, Option<u32>),
+) -> Result<(), Error> {
     let (claimed, runner) = (settling.claimed, settling.runner);
     let jobs: Vec<&Job> = claimed.iter().map(|one| &one.job).collect();
     let stand = unsubmitted::still_stand(ctx, &jobs)?;
@@ -155,7 +161,7 @@ fn submit(ctx: &Ctx, settling: &mut Settling<'_>, at_once: Option<u32>) -> Resul
     settling.fallen = fallen.into_iter().map(|(one, _)| one).collect();
     let attempts = ready.iter().map(|(one, _)| attempt::attempt(ctx, &one.plan, &one.job));
     let attempts: Vec<Attempt<'_>> =
-        attempts.map(|attempt| Attempt { at_once, ..attempt }).collect();
+        attempts.map(|attempt| Attempt { at_once, secrets: secrets.clone(), ..attempt }).collect();
     runner.submit_all(&attempts, &mut |place, said| {
         let Some((one, _)) = ready.get(place) else { return };
         settling.came(one, Outcome::of(&one.job, said));

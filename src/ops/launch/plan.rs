@@ -201,6 +201,9 @@ impl LaunchPlan {
             LaunchMode::Native => line("runs", &command),
         };
         let execution = &self.spec.execution;
+        if !execution.secrets.is_empty() {
+            text += &line("secrets", &execution.secrets.join(", "));
+        }
         for module in &execution.setup {
             text += &line("sets up", &module.to_string());
         }
@@ -222,6 +225,9 @@ impl LaunchPlan {
             text += &line("logs", &format!("below {}", self.roots.log));
         }
         text += &line("rules", &self.rules.to_string());
+        if let Some(retry) = &execution.retry {
+            text += &line("again", &retry.to_string());
+        }
         if let Some(tag) = &self.spec.tag {
             text += &line("tag", tag);
         }

@@ -91,5 +91,5 @@ pub(super) fn comes_back(job: &Job) -> bool {
         && !is_stopped
         && job.child.is_none()
         && job.rules.action(kind) != Action::Pass
-        && counts.left(Budget::of(kind)) > 0
+        && counts.left(Budget::of(job, kind)) > 0
 }

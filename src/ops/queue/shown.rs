@@ -301,7 +301,9 @@ impl<'a> Line<'a> {
             stored: Status::Unset,
             stage: 0,
             restarts: 0,
-            rules: Rules::parse(rules).unwrap_or_default(),
+            rules: Rules::parse(rules)
+                .unwrap_or_default()
+                .retrying(entry.spec.execution.retry.as_ref()),
             monitor: entry.spec.monitor,
             next: None,
             started_at: None,

@@ -10,7 +10,7 @@ use crate::ops::ctx::user_of;
 use crate::ops::launch::RunRequest;
 use crate::ops::launch::check::{self, Ready};
 use crate::ops::whose::name_at_work;
-use crate::ops::{Ctx, Error, lease, named, names, records, stage, watch};
+use crate::ops::{Ctx, Error, lease, named, names, records, secrets, stage, watch};
 use crate::store::Tx;
 
 use super::field::Wish;
@@ -77,6 +77,7 @@ pub fn enter_each(ctx: &Ctx, all: &[(RunRequest, Submission)]) -> Result<Vec<Job
     let (mut ready, mut orders) = (Vec::new(), Vec::new());
     for (request, how) in all {
         let may = check::may_wait(ctx, request)?;
+        secrets::are_kept(ctx, &request.spec.execution)?;
         orders.push(how.order.as_ref().map(|order| order::ready(ctx, order)).transpose()?);
         if !how.is_target_later && how.order.is_none() {
             can_begin(ctx, request)?;

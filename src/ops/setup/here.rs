@@ -1,10 +1,11 @@
 //! The set-up of a job that runs on this machine, in its window and at its terminal.
 
+use std::ffi::OsString;
 use std::io::Write;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::model::facts::ErrorKind;
-use crate::model::ids::LaunchToken;
+use crate::model::ids::{JobId, LaunchToken};
 use crate::ops::callbacks;
 use crate::ops::ctx::job_of;
 use crate::ops::{Ctx, Error};
@@ -17,19 +18,40 @@ use super::{FAILED, Hearing, SetUp, SetUpLine, said_in};
 /// Exit code of what somebody has ended by Ctrl-C, as shells have it.
 const STOPPED: i32 = 130;
 
-/// Sets up what the job of a launch wants, and returns the command that is to begin then; the exit code instead where
-/// that has failed.
+/// What came of a set-up on this machine.
+pub enum SetUpHere {
+    /// All of it is so: the command that is to begin.
+    Ready(Vec<OsString>),
+    /// It is over: the exit code.
+    Ended(i32),
+}
+
+/// Sets up what the job of a launch wants. Why it has failed is written down beside the launcher, also where nothing of it
+/// could begin.
 pub fn set_up_here(
     ctx: &Ctx,
     token: &LaunchToken,
     out: &mut dyn Write,
     stop: &AtomicBool,
-) -> Result<Result<Vec<std::ffi::OsString>, i32>, Error> {
+) -> Result<SetUpHere, Error> {
     let id = callbacks::launched(ctx, token)?;
+    let come = set_up(ctx, (&id, token), out, stop);
+    if let Err(error) = &come {
+        beside::record_cause(ctx, &id, token, (ErrorKind::Setup, &error.message))?;
+    }
+    come
+}
+
+fn set_up(
+    ctx: &Ctx,
+    (id, token): (&JobId, &LaunchToken),
+    out: &mut dyn Write,
+    stop: &AtomicBool,
+) -> Result<SetUpHere, Error> {
     let data = ctx.data()?;
-    let job = job_of(&data, &id)?;
-    let command = beside::work(ctx, &id);
-    let Some(setup) = SetUp::of(ctx, &data, job)? else { return Ok(Ok(command)) };
+    let job = job_of(&data, id)?;
+    let command = beside::work(ctx, id);
+    let Some(setup) = SetUp::of(ctx, &data, job)? else { return Ok(SetUpHere::Ready(command)) };
     let state = ctx.store.state_dir()?;
     let dir = tempfile::tempdir_in(&state).map_err(|e| {
         Error::state(format!("cannot make a directory in {}: {e}", state.display()))
@@ -58,7 +80,7 @@ pub fn set_up_here(
                 SetUpLine::Command(_) => (None, true),
             };
             if let Some(said) = shown.as_deref().and_then(said_in).filter(|_| !is_over) {
-                beside::record_progress(ctx, &id, token, &said);
+                beside::record_progress(ctx, id, token, &said);
             }
             // Nobody who looks is no reason to stop.
             drop(shown.map(|shown| out.write_all(&shown).and_then(|()| out.flush())));
@@ -70,16 +92,16 @@ pub fn set_up_here(
     }
     let status = hold.wait().map_err(|e| failed(&e))?;
     if stop.load(Ordering::Relaxed) {
-        return Ok(Err(if status.success() { STOPPED } else { status.shell_code() }));
+        return Ok(SetUpHere::Ended(if status.success() { STOPPED } else { status.shell_code() }));
     }
     if status.success() {
-        beside::record_begin(ctx, &id, token)?;
-        return Ok(Ok(setup.within(command)));
+        beside::record_begin(ctx, id, token)?;
+        return Ok(SetUpHere::Ready(setup.within(command)));
     }
     if let Some((_, line)) = hearing.ended(0, &format!("ended with {}", status.shell_code())) {
         drop(out.write_all(&line));
     }
     let why = hearing.failed().unwrap_or("nobody knows why");
-    beside::record_cause(ctx, &id, token, (ErrorKind::Setup, why))?;
-    Ok(Err(FAILED))
+    beside::record_cause(ctx, id, token, (ErrorKind::Setup, why))?;
+    Ok(SetUpHere::Ended(FAILED))
 }

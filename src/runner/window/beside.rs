@@ -124,12 +124,12 @@ pub fn begun_at(effects: &Effects, job: &Job) -> Option<Timestamp> {
     if token == launch.token.as_str() { Timestamp::parse_rfc3339(at) } else { None }
 }
 
-/// The file that lies beside a launcher for as long as a worker of it cannot be heard.
+/// How the name of the file begins that lies beside a launcher for as long as a worker of it cannot be heard.
+const UNHEARD: &str = "unheard-";
+
 fn unheard(effects: &Effects, id: &JobId, worker: u32) -> PathBuf {
     effects.store.paths().job(id).join(format!("{UNHEARD}{worker}"))
 }
-
-const UNHEARD: &str = "unheard-";
 
 /// Writes down whether a worker can be heard now: its silence says nothing of its command. What cannot be written is only
 /// not known.

@@ -8,7 +8,7 @@ use std::path::Path;
 use crate::effects::Effects;
 use crate::model::execution::Execution;
 use crate::model::job::{Job, Launch, LaunchMode};
-use crate::runner::environment::{Variables, fresh_directory, keep, of_job, set};
+use crate::runner::environment::{Variables, fresh_directory, keep, of_job, pairs, set};
 use crate::runner::{Attempt, RunError};
 use crate::store::atomic;
 
@@ -19,6 +19,9 @@ const LAUNCHER: &str = include_str!("../../../assets/launcher.sh");
 
 /// Lies beside a launcher where limits are set on the time of its job.
 pub const LIMITED: &str = "limited";
+
+/// The variables that the launcher takes away when it reads them.
+const SECRETS: &str = "secrets";
 
 /// Writes the files of a launch and returns the path of its launcher script.
 pub fn prepare(
@@ -63,6 +66,9 @@ pub fn prepare(
         write(effects, &dir.join(LIMITED), b"")?;
     }
     keep(effects, &dir, &environment)?;
+    if !attempt.secrets.0.is_empty() {
+        write(effects, &dir.join(SECRETS), &pairs(&attempt.secrets.0))?;
+    }
     let launcher = dir.join("launcher.sh");
     write(effects, &launcher, LAUNCHER.as_bytes())?;
     launcher.into_os_string().into_string().map_err(|path| {

@@ -199,7 +199,7 @@ proptest! {
         for (kind, step, succeeds) in life {
             let progress = Progress { step, ..Progress::default() };
             let further = budget::has_progressed(&job, &progress);
-            let budget = Budget::of(kind);
+            let budget = Budget::of(&job, kind);
             let none = Progress::default();
             let left = |job: &Job, budget| RetryCounts::of(job, &none, kind).left(budget);
             let before = BUDGETS.map(|budget| left(&job, budget));
@@ -236,7 +236,7 @@ fn a_program_that_dies_at_once_is_restarted_three_times() {
     let mut children = 0;
     loop {
         let none = Progress::default();
-        if RetryCounts::of(&attempt, &none, ErrorKind::Grpc).is_crash_loop() {
+        if RetryCounts::of(&attempt, &none, ErrorKind::Grpc).is_crash_loop(Budget::Infrastructure) {
             break;
         }
         attempt.recovery = Some(budget::spent(&attempt, &none, ErrorKind::Grpc, now()));

@@ -1,0 +1,62 @@
+//! The arguments of what job files need around them: `convert`, `secrets`.
+
+use clap::{Args, Subcommand, ValueEnum};
+
+use super::Deferred;
+
+/// The commands about job files.
+#[derive(Debug, Subcommand)]
+pub enum JobFiles {
+    /// Print the job file of another tool as one of ours
+    #[command(
+        after_help = "Examples:\n  tpu convert jobman config.yaml\n  tpu convert jobman config.yaml > train.yaml"
+    )]
+    Convert(Deferred<Convert>),
+    /// Keep secrets that job files name: list, set, remove
+    #[command(
+        after_help = "Examples:\n  tpu secrets\n  tpu secrets set WANDB_API_KEY\n  tpu secrets remove HF_TOKEN\n\nA value is typed where nobody sees it, or piped in (< FILE); no command\nshows it."
+    )]
+    Secrets(Deferred<SecretStore>),
+}
+
+/// `tpu convert`.
+#[derive(Debug, Args)]
+pub struct Convert {
+    /// Whose file it is
+    #[arg(value_enum)]
+    pub from: ForeignJobFile,
+    /// The file
+    pub file: String,
+}
+
+/// Tools whose job files can be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum ForeignJobFile {
+    /// A config of JobMan for TPUs, version 2 or 3
+    Jobman,
+}
+
+/// `tpu secrets`.
+#[derive(Debug, Args)]
+pub struct SecretStore {
+    /// What to do; list them without a word
+    #[command(subcommand)]
+    pub step: Option<SecretsStep>,
+}
+
+/// What can be done with secrets.
+#[derive(Clone, Debug, Subcommand)]
+pub enum SecretsStep {
+    /// List their names
+    List,
+    /// Keep one, from the standard input
+    Set {
+        /// The variable
+        name: String,
+    },
+    /// Forget one
+    Remove {
+        /// The variable
+        name: String,
+    },
+}

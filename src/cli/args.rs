@@ -33,7 +33,9 @@ pub use cms::{
 };
 pub use daemon::{Daemon, DaemonStep, MonitorLog};
 pub use deferred::Deferred;
-pub use files::{Convert, ForeignJobFile, JobFiles, SecretStore, SecretsStep};
+pub use files::{
+    Convert, ForeignJobFile, FormatName, FormatSchema, JobFiles, SecretStore, SecretsStep,
+};
 pub use globals::{Color, Globals};
 pub use hosts::{
     AddHosts, DrainHosts, HostLimits, Hosts, HostsStep, Pools, PoolsStep, SetHosts, SomeHosts,

@@ -256,6 +256,7 @@ pub(super) fn verb(command: Command) -> Verb {
         Command::JobFiles(JobFiles::Convert(args)) => {
             looks(move |app| jobfile::convert(app, &args))
         }
+        Command::JobFiles(JobFiles::Schema(args)) => looks(move |_| Ok(jobfile::schema(args.of))),
         Command::JobFiles(JobFiles::Secrets(args)) => match args.step.clone() {
             None | Some(SecretsStep::List) => looks(secrets::list),
             Some(SecretsStep::Set { name }) => {

@@ -92,13 +92,17 @@ words! {
 }
 
 impl ErrorKind {
+    /// What the original calls two of them, in its own table of pane texts: the first is [`Self::Grpc`], the second
+    /// [`Self::KilledBySignal`].
+    pub const OF_THE_ORIGINAL: [&str; 2] = ["deadline-exceeded", "invalid-pointer"];
+
     /// Reads a kind in any case and in the spellings of the original (`OOM`, `file error`, …).
     pub fn parse(text: &str) -> Option<Self> {
         let text = text.trim().to_ascii_lowercase().replace([' ', '_'], "-");
+        let [deadline, pointer] = Self::OF_THE_ORIGINAL;
         match text.as_str() {
-            // What the original calls these two is in its own table of pane texts.
-            "deadline-exceeded" => Some(Self::Grpc),
-            "invalid-pointer" => Some(Self::KilledBySignal),
+            text if text == deadline => Some(Self::Grpc),
+            text if text == pointer => Some(Self::KilledBySignal),
             _ => Self::ALL.into_iter().find(|kind| kind.as_str() == text),
         }
     }

@@ -1,4 +1,5 @@
-//! What is about job files: those of other tools as ours (`convert`), and what they name (`secrets`).
+//! What is about job files: those of other tools as ours (`convert`), their format
+//! (`schema`), and what they name (`secrets`).
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -54,4 +55,11 @@ pub struct SecretDocument<'a> {
     pub name: &'a str,
     /// Whether it is kept now.
     pub is_kept: bool,
+}
+
+/// A format, for editors.
+#[derive(Serialize, JsonSchema)]
+pub struct FormatSchemaDocument {
+    /// A JSON Schema.
+    pub format: serde_json::Value,
 }

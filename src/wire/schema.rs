@@ -26,7 +26,7 @@ use super::hosts::{
     HostsAddedDocument, HostsAskedDocument, HostsChangedDocument, HostsDocument, HostsSetDocument,
     PoolsDocument,
 };
-use super::jobfile::{ConvertedDocument, SecretDocument, SecretsDocument};
+use super::jobfile::{ConvertedDocument, FormatSchemaDocument, SecretDocument, SecretsDocument};
 use super::jobs::{
     ExplainDocument, FailedDocument, FinishedDocument, JobIdDocument, JobScriptDocument,
     LogsDocument, RuleDocument, RulesDocument, ShowDocument, SnapshotDocument, StageDirDocument,
@@ -153,6 +153,7 @@ documents! {
     ImportDocument<'_>: "targets";
     CloudmeshDocument: "import";
     ConvertedDocument<'_>: "convert";
+    FormatSchemaDocument: "schema";
     SecretsDocument<'_>: "secrets";
     SecretDocument<'_>: "secrets";
     CmsJobsChangedDocument<'_>: "cms";

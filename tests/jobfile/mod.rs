@@ -7,6 +7,7 @@ mod orders;
 mod page;
 mod readme;
 mod retried;
+mod schema;
 mod secrets;
 mod setup;
 mod submitted;

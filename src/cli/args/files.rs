@@ -1,4 +1,4 @@
-//! The arguments of what job files need around them: `convert`, `secrets`.
+//! The arguments of what job files need around them: `convert`, `schema`, `secrets`.
 
 use clap::{Args, Subcommand, ValueEnum};
 
@@ -12,6 +12,11 @@ pub enum JobFiles {
         after_help = "Examples:\n  tpu convert jobman config.yaml\n  tpu convert jobman config.yaml > train.yaml"
     )]
     Convert(Deferred<Convert>),
+    /// Print a format as a JSON Schema, for editors
+    #[command(
+        after_help = "Examples:\n  tpu schema jobfile\n  tpu schema jobfile > ~/.config/tpu/jobfile.schema.json\n\nThe first line of a file has an editor's YAML server look at it:\n  # yaml-language-server: $schema=FILE"
+    )]
+    Schema(Deferred<FormatSchema>),
     /// Keep secrets that job files name: list, set, remove
     #[command(
         after_help = "Examples:\n  tpu secrets\n  tpu secrets set WANDB_API_KEY\n  tpu secrets remove HF_TOKEN\n\nA value is typed where nobody sees it, or piped in (< FILE); no command\nshows it."
@@ -34,6 +39,21 @@ pub struct Convert {
 pub enum ForeignJobFile {
     /// A config of JobMan for TPUs, version 2 or 3
     Jobman,
+}
+
+/// `tpu schema`.
+#[derive(Debug, Args)]
+pub struct FormatSchema {
+    /// Which format
+    #[arg(value_enum)]
+    pub of: FormatName,
+}
+
+/// Formats that have a schema.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum FormatName {
+    /// Job files
+    Jobfile,
 }
 
 /// `tpu secrets`.

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use crate::cli::Outcome;
 use crate::cli::app::App;
-use crate::cli::args::{Convert, ForeignJobFile, Run, Submit, kind_words};
+use crate::cli::args::{Convert, ForeignJobFile, FormatName, Run, Submit, kind_words};
 use crate::cli::print::Output;
 use crate::jobfile::own::{self, Before, Given, OwnJob, Place};
 use crate::jobfile::{BadFile, jobman, yaml};
@@ -20,7 +20,7 @@ use crate::ops::launch::RunRequest;
 use crate::ops::queue::submit::{self, Submission};
 use crate::ops::{Error, selection};
 use crate::text::{counted, escape};
-use crate::wire::jobfile::ConvertedDocument;
+use crate::wire::jobfile::{ConvertedDocument, FormatSchemaDocument};
 
 use super::choose::Begins;
 use super::run::{self, Ran, request_of};
@@ -134,6 +134,15 @@ pub(in crate::cli) fn convert(app: &App, args: &Convert) -> Outcome {
         shown += &format!("# {} (line {line}): {}\n", escape(&note.field), escape(&note.what));
     }
     Ok(Output::new(shown + &file, &ConvertedDocument::new(&file, &converted.notes)))
+}
+
+/// `schema`: a format, for editors.
+pub(in crate::cli) fn schema(of: FormatName) -> Output {
+    let format = match of {
+        FormatName::Jobfile => own::schema(&kind_words()),
+    };
+    let text = serde_json::to_string_pretty(&format).unwrap_or_default() + "\n";
+    Output::new(text, &FormatSchemaDocument { format })
 }
 
 /// What stands beside a file on a command line.

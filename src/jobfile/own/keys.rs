@@ -178,8 +178,8 @@ pub fn page() -> String {
     let mut page = "# The keys of a job file\n\n\
         `tpu submit FILE.yaml` and `tpu run FILE.yaml` read them; `{{key}}` in a value is another key of the job, a name of\n\
         its array (in the command alone), or given by `--set key=value`. Several jobs of a file are parted by `---`, or stand\n\
-        below `jobs:` by their names, over what `defaults:` says for all of them. This page is made from the table of the\n\
-        reader (`./x bless`).\n"
+        below `jobs:` by their names, over what `defaults:` says for all of them. `tpu schema jobfile` prints the same as a JSON\n\
+        Schema, for editors. This page is made from the table of the reader (`./x bless`).\n"
         .to_owned();
     for key in KEYS.iter().filter(|key| key.state == KeyState::Built) {
         page +=

@@ -13,6 +13,7 @@ mod job;
 pub mod keys;
 mod order;
 mod retry;
+mod schema;
 mod setup;
 mod several;
 mod target;
@@ -32,6 +33,8 @@ use crate::model::sweep::Sweep;
 
 use super::BadFile;
 use super::yaml::{self, Yaml};
+
+pub use schema::schema;
 
 /// Line and column, each counted from 1.
 pub type Place = (u64, u64);

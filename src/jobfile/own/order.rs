@@ -13,10 +13,11 @@ const EXAMPLE: &str = "target: {accelerator: v6e-16, zone: us-east5-b, pricing: 
 const REQUEST: &str = "tpu: {name: my-tpu, number: auto}";
 
 /// What `target:` says of it.
-const TARGET: [&str; 5] = ["accelerator", "zone", "pricing", "version", "mode"];
+pub(super) const TARGET: [&str; 5] = ["accelerator", "zone", "pricing", "version", "mode"];
 
 /// What `tpu:` says of it.
-const TPU: [&str; 7] = ["name", "number", "tags", "metadata", "startup_script", "network", "flags"];
+pub(super) const TPU: [&str; 7] =
+    ["name", "number", "tags", "metadata", "startup_script", "network", "flags"];
 
 /// Those of them that are not carried out yet, and what to do instead.
 const LATER: [(&str, &str); 2] = [

@@ -12,13 +12,14 @@ use super::values::{bad, bad_key, map, text, texts, unknown, word};
 const EXAMPLE: &str = "setup: [{venv: {requirements: r.txt}}]";
 
 /// The modules that have a name.
-const MODULES: [&str; 7] = ["ssh_keys", "gcsfuse", "nfs", "docker", "conda", "venv", "recipe"];
+pub(super) const MODULES: [&str; 7] =
+    ["ssh_keys", "gcsfuse", "nfs", "docker", "conda", "venv", "recipe"];
 
 /// The keys of a step that its writer says himself.
 const STEP: [&str; 7] = ["name", "check", "run", "files", "workers", "timeout", "once_per"];
 
 /// The cache of a bucket: our keys, and the options of gcsfuse (its `--help`, and Cloud Storage `FUSE` CLI options).
-const CACHE: [(&str, &str); 7] = [
+pub(super) const CACHE: [(&str, &str); 7] = [
     ("dir", "cache-dir"),
     ("metadata_ttl_secs", "metadata-cache-ttl-secs"),
     ("stat_max_size_mb", "stat-cache-max-size-mb"),

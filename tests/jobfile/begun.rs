@@ -71,3 +71,16 @@ fn names_that_are_ours_or_look_like_secrets_are_no_variables() {
         );
     }
 }
+
+#[test]
+fn a_command_reads_the_file_that_its_job_names() {
+    let text = "target: local\nstdin: '~/a file'\ncommand: 'cat > \"$HOME/read\"; echo \"$#\" >> \"$HOME/read\"'\n";
+    let env = lab(text);
+    write_file(&env.path("a file"), "one $HOME\ntwo\n");
+    drop(run(&env, "").exits(0));
+    drop(env.wait_status(1, "finished"));
+    assert_eq!(std::fs::read_to_string(env.path("read")).unwrap(), "one $HOME\ntwo\n0\n");
+    write_file(&env.path("job.yaml"), "target: local\nstdin: nowhere\ncommand: [cat]\n");
+    drop(run(&env, "").exits(0));
+    assert_eq!(env.wait_status(2, "error")["error"], "file-error");
+}

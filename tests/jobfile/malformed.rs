@@ -29,6 +29,7 @@ workers: [0, 2]
 timeout: 2h
 idle_timeout: 30m
 secrets: [A_KEY]
+stdin: q.txt
 retry: {max: 3, on: [lost, oom], backoff: 60s}
 ";
 

@@ -92,7 +92,7 @@ pub(super) fn read(
         }
         pairs.push(target::ask(key, value, key)?);
     }
-    let command = command(&values)?;
+    let command = fed(&values)?;
     let (array, sweep) = array(&values, &in_command)?;
     pairs.extend(configs(&values)?);
     for (key, typed) in [("tag", "tag"), ("notes", "ssn")] {
@@ -221,6 +221,22 @@ fn directory(values: &Values) -> Result<(Option<u32>, Option<super::Place>), Bad
         _ => Err(bad(value, field, "only `.` is built yet", "put its code into a slot: dir: 2")),
     };
     Ok((values.with("dir", slot)?, values.with("code", here)?))
+}
+
+/// Gives a command a file to read: the first word that follows.
+const FED: &str = r#"f=$0; case $f in "~/"*) f=$HOME/${f#"~/"} ;; esac; exec "$@" <"$f""#;
+
+/// The command, with the file that it reads.
+fn fed(values: &Values) -> Result<Option<Vec<OsString>>, BadFile> {
+    let command = command(values)?;
+    let file = values
+        .with("stdin", |value, field| Ok(text(value, field, "stdin: questions.txt")?.to_owned()))?;
+    let Some(file) = file else { return Ok(command) };
+    if values.get("command").is_none() && values.get("script").is_none() {
+        values.refuse("stdin", "there is no command: that could read it", "leave it away")?;
+    }
+    let begin: [OsString; 4] = ["bash".into(), "-c".into(), FED.into(), file.into()];
+    Ok(command.map(|words| begin.into_iter().chain(words).collect()))
 }
 
 fn command(values: &Values) -> Result<Option<Vec<OsString>>, BadFile> {

@@ -69,6 +69,11 @@ pub const KEYS: &[JobKey] = &[
         "command: python3 train.py\nshell: bash",
     ),
     built(
+        "stdin",
+        "A file that the command reads, where it runs: beside its code, below `~/`, or anywhere by its whole path.",
+        "command: [python3, score.py]\nstdin: questions.txt",
+    ),
+    built(
         "configs",
         "Names and values that the program is given as --NAME=VALUE.",
         "command: [python3, train.py]\nconfigs: {lr: 1e-3}",
@@ -148,7 +153,6 @@ pub const KEYS: &[JobKey] = &[
         "A group: each member waits for the member of its number.",
         "array: 0-3\nafter_each: 12",
     ),
-    later("stdin", "A file that the command reads.", "command: program < FILE"),
     later("output", "A second place for what it prints.", "command: program | tee FILE"),
     later(
         "repeat",

@@ -90,6 +90,11 @@ fn together() -> Value {
         apart("command", "script"),
         apart("dir", "code"),
         needs("shell", "command"),
+        { "anyOf": [
+            { "not": { "required": ["stdin"] } },
+            { "required": ["command"] },
+            { "required": ["script"] },
+        ]},
         needs("zip", "array"),
         needs("max_parallel", "array"),
         where_is("command", json!({ "type": "array" }), none_of(&["shell"])),

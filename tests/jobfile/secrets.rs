@@ -122,6 +122,9 @@ fn what_begins_now_takes_it_from_its_caller_and_what_begins_later_needs_the_stor
     assert!(env.jobs("alice").is_empty());
     let shown = env.tpu("run job.yaml -q --dry-run").exits(0);
     assert!(shown.stderr.contains("no secret A_KEY is kept"), "{}", shown.report());
+    let shown = env.tpu("submit job.yaml --dry-run").exits(0);
+    assert!(shown.stderr.contains("no secret A_KEY is kept"), "{}", shown.report());
+    assert!(shown.stdout.contains("secrets    A_KEY"), "{}", shown.report());
     env.set("A_KEY", "of the caller");
     drop(env.tpu("submit job.yaml").exits(3).says(&["no secret A_KEY is kept"]));
     let out = env.tpu("run job.yaml -q").exits(0);

@@ -16,9 +16,9 @@ use crate::model::setup::SetUpHow;
 use crate::model::spec::TargetRequest;
 use crate::model::target::LOCAL;
 use crate::ops::jobfile::{self, is_file};
-use crate::ops::launch::RunRequest;
+use crate::ops::launch::{RunRequest, plan};
 use crate::ops::queue::submit::{self, Submission};
-use crate::ops::{Error, selection};
+use crate::ops::{Error, secrets, selection};
 use crate::text::{counted, escape};
 use crate::wire::jobfile::{ConvertedDocument, FormatSchemaDocument};
 
@@ -112,7 +112,13 @@ fn submit(app: &App, args: &Submit, file: &str) -> Outcome {
             let jobs = counted(jobs_of(request), "job");
             format!("queue {jobs}{name} for {}", wants(&request.spec.target))
         });
-        return Ok(Output::would(&lines.collect::<Vec<_>>().join("; ")));
+        for (request, _) in &all {
+            let missing = secrets::are_kept(ctx, &request.spec.execution).err();
+            ctx.warn(missing.map(|error| error.message));
+        }
+        let each = all.iter().map(|(request, _)| plan::of_file(&request.spec));
+        let would = lines.collect::<Vec<_>>().join("; ");
+        return Ok(Output::would(&would).with_details(&each.collect::<Vec<_>>().join("\n")));
     }
     let ids = submit::enter_each(ctx, &all)?;
     submitted(app, &ids, &all)

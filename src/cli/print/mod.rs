@@ -88,6 +88,12 @@ impl Output {
         Self::new(text, &WouldDocument { dry_run: true, would: what })
     }
 
+    /// The same with more for a person to read below it.
+    pub(super) fn with_details(mut self, details: &str) -> Self {
+        self.text = format!("{}\n{details}", self.text.trim_end_matches('\n'));
+        self
+    }
+
     /// The same with this exit code.
     pub(super) fn code(mut self, code: u8) -> Self {
         self.code = code;

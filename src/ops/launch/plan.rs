@@ -3,6 +3,7 @@
 use std::ffi::{OsStr, OsString};
 
 use crate::model::capacity::BusyGpus;
+use crate::model::execution::Execution;
 use crate::model::facts::{ErrorKind, Progress};
 use crate::model::ids::{JobId, JobNumber, QueueName, UserName};
 use crate::model::job::{Job, LaunchMode, Status, StoredVerdict, Succession};
@@ -183,7 +184,6 @@ impl LaunchPlan {
 
     /// The whole plan, for people.
     pub fn to_text(&self) -> String {
-        let line = |name: &str, value: &str| format!("{name:<10} {value}\n");
         let mut text = String::new();
         text += &line("user", self.user.as_str());
         text += &line("target", self.target.name.as_str());
@@ -200,23 +200,7 @@ impl LaunchPlan {
             LaunchMode::Script => line("runs", &format!("source staging.sh {command}")),
             LaunchMode::Native => line("runs", &command),
         };
-        let execution = &self.spec.execution;
-        if !execution.secrets.is_empty() {
-            text += &line("secrets", &execution.secrets.join(", "));
-        }
-        for module in &execution.setup {
-            text += &line("sets up", &module.to_string());
-        }
-        if let Some(workers) = &execution.workers {
-            let all: Vec<String> = workers.iter().map(u32::to_string).collect();
-            text += &line("workers", &all.join(", "));
-        }
-        for (name, limit) in [("time", execution.timeout_s), ("silence", execution.idle_timeout_s)]
-        {
-            if let Some(limit) = limit {
-                text += &line(name, &format!("at most {}", age(limit)));
-            }
-        }
+        text += &carried_out(&self.spec.execution);
         if self.mode == LaunchMode::Native {
             text += &match &self.stage_dir {
                 Some(dir) => line("code", &format!("{dir} (of the parent)")),
@@ -225,9 +209,6 @@ impl LaunchPlan {
             text += &line("logs", &format!("below {}", self.roots.log));
         }
         text += &line("rules", &self.rules.to_string());
-        if let Some(retry) = &execution.retry {
-            text += &line("again", &retry.to_string());
-        }
         if let Some(tag) = &self.spec.tag {
             text += &line("tag", tag);
         }
@@ -242,6 +223,59 @@ impl LaunchPlan {
         }
         text
     }
+}
+
+/// What a file says of a job that has no target yet, for people: its command, and how that is carried out.
+pub fn of_file(spec: &JobSpec) -> String {
+    let mut text = String::new();
+    if let Some(command) = &spec.command {
+        // Shell text, as it was written.
+        let shell = match command.as_slice() {
+            [bash, c, text, again] if bash == "bash" && c == "-c" && again == "bash" => {
+                text.to_str().filter(|text| !text.trim_end().contains('\n'))
+            }
+            _ => None,
+        };
+        text += &line(
+            "runs",
+            &shell.map_or_else(|| shown(command), |shell| shell.trim_end().to_owned()),
+        );
+    }
+    text += &carried_out(&spec.execution);
+    for (name, said) in [("rules", &spec.rules), ("tag", &spec.tag)] {
+        text += &said.as_ref().map(|said| line(name, said)).unwrap_or_default();
+    }
+    text
+}
+
+fn carried_out(execution: &Execution) -> String {
+    let mut text = String::new();
+    for (name, value) in &execution.variables {
+        text += &line("variable", &format!("{name}={value}").escape_debug().to_string());
+    }
+    if !execution.secrets.is_empty() {
+        text += &line("secrets", &execution.secrets.join(", "));
+    }
+    for module in &execution.setup {
+        text += &line("sets up", &module.to_string());
+    }
+    if let Some(workers) = &execution.workers {
+        let all: Vec<String> = workers.iter().map(u32::to_string).collect();
+        text += &line("workers", &all.join(", "));
+    }
+    for (name, limit) in [("time", execution.timeout_s), ("silence", execution.idle_timeout_s)] {
+        if let Some(limit) = limit {
+            text += &line(name, &format!("at most {}", age(limit)));
+        }
+    }
+    if let Some(retry) = &execution.retry {
+        text += &line("again", &retry.to_string());
+    }
+    text
+}
+
+fn line(name: &str, value: &str) -> String {
+    format!("{name:<10} {value}\n")
 }
 
 /// Words as one line that a shell would read back.

@@ -65,7 +65,7 @@ pub fn keep(effects: &Effects, dir: &Path, vars: &Variables) -> Result<(), RunEr
 }
 
 /// Each as `NAME=VALUE`, ending in NUL.
-pub(super) fn pairs(vars: &Variables) -> Vec<u8> {
+pub fn pairs(vars: &Variables) -> Vec<u8> {
     let mut bytes = Vec::new();
     for (name, value) in vars {
         bytes.extend_from_slice(name.as_bytes());

@@ -54,6 +54,11 @@ pub trait Runner: Send + Sync {
         false
     }
 
+    /// Whether it gives a command its [`Attempt::secrets`].
+    fn hands_on_secrets(&self) -> bool {
+        false
+    }
+
     /// Whether it is set up to take its place away from a run for the sake of others: then what is started there
     /// comes back by rule, where nobody says otherwise.
     fn takes_away(&self) -> Result<bool, RunError> {

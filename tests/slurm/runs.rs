@@ -7,6 +7,7 @@ use serde_json::json;
 
 use super::cluster::{Cluster, Setup};
 use super::lab::Lab;
+use crate::common::tmux::write_file;
 use crate::common::wait::wait_until;
 
 #[test]
@@ -251,4 +252,35 @@ fn a_launch_that_never_came_is_given_up_where_its_nodes_see_it() {
     });
     assert!(mark.is_dir());
     assert!(lab.cluster.submissions().is_empty());
+}
+
+#[test]
+fn a_secret_reaches_its_command_and_stays_nowhere() {
+    const VALUE: &str = "kQ7'x $HOME \"9\"-slurm";
+    let Some(lab) = Lab::new() else { return };
+    let set = lab.env.spawn(&["secrets", "set", "A_KEY"]).stdin(VALUE.as_bytes().to_vec());
+    drop(lab.env.output(&set).exits(0));
+    write_file(&lab.env.path("expected"), VALUE);
+    let expected = lab.env.path("expected");
+    let text = format!(
+        "target: gpu\nsecrets: [A_KEY]\narray: 0-1\ncommand: 'test \"$A_KEY\" = \"$(cat \"{}\")\" && echo it has it'\n",
+        expected.display()
+    );
+    write_file(&lab.env.path("job.yaml"), &text.replace("array: 0-1\n", ""));
+    drop(lab.tpu("run job.yaml -q").exits(0));
+    drop(lab.tpu("wait 1 --timeout 30s").exits(0));
+    drop(lab.tpu("logs 1").exits(0).says(&["it has it"]));
+    write_file(&lab.env.path("job.yaml"), &text);
+    drop(lab.tpu("run job.yaml -q").exits(0));
+    for member in ["2_0", "2_1"] {
+        drop(lab.tpu(&format!("wait {member} --timeout 30s")).exits(0));
+        drop(lab.tpu(&format!("logs {member}")).exits(0).says(&["it has it"]));
+    }
+    std::fs::remove_file(&expected).unwrap();
+    let found = lab
+        .env
+        .output(&lab.env.spawn_program("grep", &["-rlF", "--devices=skip", VALUE, lab.env.root()]));
+    let store = lab.env.path("config/tpu/secrets/A_KEY");
+    assert_eq!(found.stdout.trim(), store.to_str().unwrap(), "{}", found.report());
+    assert!(!lab.tpu("script 1").exits(0).stdout.contains(VALUE));
 }

@@ -363,6 +363,10 @@ impl Runner for Engine<'_> {
         true
     }
 
+    fn hands_on_secrets(&self) -> bool {
+        true
+    }
+
     fn takes_away(&self) -> Result<bool, RunError> {
         let partitions = self.target.as_ref().and_then(|target| target.get("partition"));
         let said =

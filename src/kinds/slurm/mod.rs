@@ -29,6 +29,7 @@ mod preempt;
 mod reasons;
 mod rooms;
 mod script;
+mod secrets;
 mod settle;
 mod states;
 mod stop;

@@ -12,6 +12,7 @@ use crate::runner::{Attempt, environment};
 
 use super::ended::EXIT_FILE;
 use super::facts::{GIVEN_UP, UNSEEN};
+use super::secrets::READ;
 use super::settle::GIVEN_UP as MARK;
 
 /// What differs between the members of a group.
@@ -54,6 +55,9 @@ pub(super) fn of(attempts: &[Attempt<'_>], is_here: bool) -> String {
         "cd \"$TPU_STAGE_DIR\" || {{ echo \"tpu: $(hostname) does not see the copy of the code, \
          $TPU_STAGE_DIR\" >&2; kill -{UNSEEN} $$; }}\n"
     );
+    if first.job.execution().is_some_and(|execution| !execution.secrets.is_empty()) {
+        text += READ;
+    }
     // What the job was given for each task is not handed on by itself to what runs the tasks.
     text += "[ -z \"$SLURM_CPUS_PER_TASK\" ] || export SRUN_CPUS_PER_TASK=$SLURM_CPUS_PER_TASK\n";
     let words: Vec<String> = first.words.iter().map(|word| quoted(word)).collect();

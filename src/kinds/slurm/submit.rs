@@ -14,6 +14,7 @@ use super::job_id::{JobRef, SlurmId, kept};
 use super::note::{self, SUBMITTING, SubmissionNote};
 use super::options::{self, OptionProblem};
 use super::script;
+use super::secrets;
 use super::settle::{self, Presence};
 
 /// What `sbatch` 22.05 says of a job that it has not taken, and never will as it is. Whatever else it says may be the
@@ -224,6 +225,10 @@ fn submit(
         let what = "it was given up, or killed, before it was submitted";
         return Err(RunError::refused(what, "nothing was started; `tpu check` shows its record"));
     }
+    if let Err(error) = secrets::lay(controller, attempts) {
+        note::remove(effects, &batch.name);
+        return Err(error);
+    }
     let call = ProgramCall {
         stdin: batch.script.clone().into_bytes(),
         dies_with_us: true,
@@ -239,6 +244,7 @@ fn submit(
         }
         Ok(answer) if answer.code != 0 && is_refusal(&answer) => {
             note::remove(effects, &batch.name);
+            secrets::discard(controller, attempts);
             let words = ask::complaint("sbatch", &answer);
             return Err(not_taken(
                 format!("Slurm does not take it: {words}"),
@@ -248,6 +254,7 @@ fn submit(
         Ok(answer) => ask::complaint("sbatch", &answer),
         Err(silence) if ask::is_unstarted(&silence) => {
             note::remove(effects, &batch.name);
+            secrets::discard(controller, attempts);
             return Err(controller.silent(&silence.to_string()));
         }
         Err(super::client::Silence::Broken(why)) => {

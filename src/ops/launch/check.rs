@@ -56,6 +56,7 @@ pub fn check(ctx: &Ctx, request: &RunRequest, provided: Provided) -> Result<Laun
         note(&mut problems, understood(ctx, target, spec));
         note(&mut problems, takes_several((ctx, &data), target, spec));
         note(&mut problems, carried_out(target, spec, mode));
+        note(&mut problems, hands_on_secrets((ctx, &data), target, spec));
     }
     note(&mut problems, secrets::are_there(ctx, &spec.execution));
     if let Some(args) = &args {
@@ -350,7 +351,6 @@ fn carried_out(target: &Target, spec: &JobSpec, mode: LaunchMode) -> Result<(), 
     }
     let said = [
         (!execution.setup.is_empty(), "setup"),
-        (!execution.secrets.is_empty(), "secrets"),
         (execution.workers.is_some(), "workers"),
         (execution.timeout_s.is_some(), "timeout"),
         (execution.idle_timeout_s.is_some(), "idle_timeout"),
@@ -369,6 +369,21 @@ fn carried_out(target: &Target, spec: &JobSpec, mode: LaunchMode) -> Result<(), 
         }
         _ => Ok(()),
     }
+}
+
+/// Its secrets must get where it runs.
+fn hands_on_secrets(
+    (ctx, data): (&Ctx, &Data),
+    target: &Target,
+    spec: &JobSpec,
+) -> Result<(), Error> {
+    if spec.execution.secrets.is_empty()
+        || runners::of_target(ctx, data, target)?.hands_on_secrets()
+    {
+        return Ok(());
+    }
+    Err(Error::refused(format!("secrets: is not built yet for {}", target.name))
+        .hint("let the program read its key from a file of yours"))
 }
 
 /// Script mode needs the script.

@@ -230,6 +230,10 @@ impl Runner for WindowRunner<'_> {
         }
     }
 
+    fn hands_on_secrets(&self) -> bool {
+        true
+    }
+
     fn submit(&self, attempt: &Attempt<'_>) -> Result<Submitted, RunError> {
         let job = attempt.job;
         let (Some(launch), Some(handle)) = (&job.launch, job.handle()) else {

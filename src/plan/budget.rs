@@ -44,11 +44,9 @@ impl Budget {
     pub fn of(job: &Job, kind: ErrorKind) -> Self {
         let retry = job.execution().and_then(|execution| execution.retry.as_ref());
         match retry.filter(|retry| retry.on.contains(&kind)) {
-            Some(Retry { max, backoff_s, .. }) => Self::Retry {
-                max: *max,
-                backoff_s: *backoff_s,
-                is_programs: kind.origin() != Origin::Infrastructure,
-            },
+            Some(Retry { max, backoff_s, .. }) => {
+                Self::Retry { max: *max, backoff_s: *backoff_s, is_programs: fails_of_itself(kind) }
+            }
             None => Self::of_kind(kind),
         }
     }
@@ -173,7 +171,8 @@ impl RetryCounts {
             Budget::Program => (0, last),
             Budget::Retry { backoff_s: None, .. } => (self.counts.retried, last),
             Budget::Retry { backoff_s: Some(_), .. } => {
-                (self.counts.retried.saturating_add(1), self.ended.or(last))
+                // What came to nothing is not tried again at once, however long ago the attempt ended.
+                (self.counts.retried.saturating_add(1), self.ended.max(last))
             }
         }
     }
@@ -189,6 +188,12 @@ impl RetryCounts {
         matches!(budget, Budget::Retry { is_programs: true, .. })
             && self.counts.alike >= ALIKE_LIMIT
     }
+}
+
+/// Whether a failure has an exit code and a line of the program's own. A limit says the same each time.
+fn fails_of_itself(kind: ErrorKind) -> bool {
+    kind.origin() != Origin::Infrastructure
+        && !matches!(kind, ErrorKind::Timeout | ErrorKind::Stalled)
 }
 
 /// The failure of a job, in words that two alike have in common: the exit code, and the line without its numbers, such as
@@ -390,6 +395,7 @@ mod tests {
         let differ = [(1, "a"), (1, "b"), (2, "b"), (2, "b"), (3, "b"), (4, "b")];
         assert_eq!(life(oom, &differ), [2, 2, 2, 1, 1, 0]);
         assert_eq!(life(lost, &[(1, "gone"); 6]), [5, 4, 3, 2, 1, 0]);
+        assert_eq!(life(ErrorKind::Timeout, &[(143, "its time is over"); 6]), [5, 4, 3, 2, 1, 0]);
     }
 
     #[test]
@@ -409,6 +415,11 @@ mod tests {
         let standing = RetryCounts::of(&job, &Progress::default(), ErrorKind::Oom);
         let budget = Budget::of(&job, ErrorKind::Oom);
         assert_eq!(standing.pause(budget), (1, ended));
+        let tried =
+            spent(&job, &Progress::default(), ErrorKind::Oom, Timestamp::from_second(9_000));
+        let tried = Job { recovery: Some(tried), ..job };
+        let standing = RetryCounts::of(&tried, &Progress::default(), ErrorKind::Oom);
+        assert_eq!(standing.pause(budget), (2, Some(Timestamp::from_second(9_000))));
         assert_eq!(crate::plan::backoff::bounds(budget), (60, 600));
     }
 }

@@ -10,18 +10,18 @@ use super::run::{Story, play};
 const BUGS: [(&str, &str, u64); 9] = [
     ("bug-in-place", "the data file is written in place", 0),
     ("bug-old-base", "a change is made to what was read before the lock", 1),
-    ("bug-no-archive", "records leave the data file and go nowhere", 7),
-    ("bug-leftovers", "what is left of the parent is not stopped", 12),
-    ("bug-second-window", "a window whose answer was lost is opened again", 125),
-    ("bug-old-fact", "a target is made anew because it was gone a while ago", 37),
+    ("bug-no-archive", "records leave the data file and go nowhere", 8),
+    ("bug-leftovers", "what is left of the parent is not stopped", 35),
+    ("bug-second-window", "a window whose answer was lost is opened again", 219),
+    ("bug-old-fact", "a target is made anew because it was gone a while ago", 41),
     ("bug-unknown-is-gone", "what cannot be asked counts as gone", 8),
-    ("bug-reused-pid", "a process id is all that is looked at", 7),
-    ("bug-held-for-ever", "the lease of the dead holds for ever", 20),
+    ("bug-reused-pid", "a process id is all that is looked at", 8),
+    ("bug-held-for-ever", "the lease of the dead holds for ever", 21),
 ];
 
 /// The same in worlds with a cluster of Slurm.
 const BUGS_OF_SLURM: [(&str, &str, u64); 2] = [
-    ("bug-silent-is-empty", "a controller that does not answer counts as one that has no job", 97),
+    ("bug-silent-is-empty", "a controller that does not answer counts as one that has no job", 170),
     ("bug-unheard", "a submission whose answer was lost counts as one that nobody heard", 56),
 ];
 

@@ -116,9 +116,35 @@ pub fn as_own(name: &str) -> Result<(), (&'static str, &'static str)> {
     Ok(())
 }
 
+/// Variables of bash that it sets itself, or goes by (its manual, shell variables).
+const BASH: [&str; 13] = [
+    "UID",
+    "EUID",
+    "PPID",
+    "GROUPS",
+    "SHELLOPTS",
+    "BASHOPTS",
+    "BASH_VERSINFO",
+    "BASH_ENV",
+    "ENV",
+    "IFS",
+    "HOME",
+    "SECONDS",
+    "RANDOM",
+];
+
 /// The same of one whose value is nobody's business: what is kept of the environment of a launch is none.
 pub fn as_secret(name: &str) -> Result<(), (&'static str, &'static str)> {
     as_own(name)?;
+    if name.contains(|c: char| c.is_ascii_lowercase()) {
+        return Err((
+            "scripts of tpu may mean another thing by it",
+            "use capitals, as in WANDB_API_KEY",
+        ));
+    }
+    if BASH.contains(&name) {
+        return Err(("bash sets it", "give it another name"));
+    }
     if is_of_programs(name) || name.starts_with("TPU_") {
         return Err(("what is called so is kept with each job", "give it another name"));
     }

@@ -253,7 +253,7 @@ pub(super) fn not_made(ctx: &Ctx, lease: &Held, reaction: &Reaction, error: Erro
         if is_tried && stands {
             // What did not succeed is not begun any more: the rules decide again.
             job.intent = None;
-            job.recovery = Some(budget::spent(job, &reaction.progress, reaction.event, now));
+            job.recovery = Some(budget::in_vain(job, &reaction.progress, reaction.event, now));
             let why = error.message.lines().next().unwrap_or_default();
             records::note(tx, &lease.job, "not-resumed", why.to_owned());
         }

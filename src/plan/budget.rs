@@ -190,10 +190,11 @@ impl RetryCounts {
     }
 }
 
-/// Whether a failure has an exit code and a line of the program's own. A limit says the same each time.
+/// Whether a failure has an exit code and a line of the program's own. A limit says the same each time, and what could
+/// not be started has none.
 fn fails_of_itself(kind: ErrorKind) -> bool {
     kind.origin() != Origin::Infrastructure
-        && !matches!(kind, ErrorKind::Timeout | ErrorKind::Stalled)
+        && !matches!(kind, ErrorKind::Timeout | ErrorKind::Stalled | ErrorKind::Launch)
 }
 
 /// The failure of a job, in words that two alike have in common: the exit code, and the line without its numbers, such as
@@ -232,6 +233,16 @@ pub fn spent(job: &Job, progress: &Progress, kind: ErrorKind, now: Timestamp) ->
     }
     counts.last_action_at = Some(now);
     counts
+}
+
+/// The counts of `job` after a reaction that came to nothing: the program has not failed once more.
+pub fn in_vain(job: &Job, progress: &Progress, kind: ErrorKind, now: Timestamp) -> Recovery {
+    let counts = spent(job, progress, kind, now);
+    let before = job.recovery.clone().unwrap_or_default();
+    if before.progressed || has_progressed(job, progress) {
+        return Recovery { failed_with: None, alike: 0, ..counts };
+    }
+    Recovery { failed_with: before.failed_with, alike: before.alike, ..counts }
 }
 
 /// The counts of `job` once its engine has begun it anew by itself, so many times in all: each is a reaction to a
@@ -396,6 +407,18 @@ mod tests {
         assert_eq!(life(oom, &differ), [2, 2, 2, 1, 1, 0]);
         assert_eq!(life(lost, &[(1, "gone"); 6]), [5, 4, 3, 2, 1, 0]);
         assert_eq!(life(ErrorKind::Timeout, &[(143, "its time is over"); 6]), [5, 4, 3, 2, 1, 0]);
+    }
+
+    #[test]
+    fn what_came_to_nothing_is_no_second_failure_of_the_program() {
+        let (oom, none) = (ErrorKind::Oom, Progress::default());
+        let mut job = retried(1, "no memory", &[oom], Recovery::default());
+        for tried in 1..4 {
+            job.recovery = Some(in_vain(&job, &none, oom, Timestamp::from_second(2_000)));
+            let standing = RetryCounts::of(&job, &none, oom);
+            assert!(!standing.fails_alike(Budget::of(&job, oom)), "{tried}");
+            assert_eq!(standing.left(Budget::of(&job, oom)), (5_u32 - tried).min(2));
+        }
     }
 
     #[test]

@@ -172,6 +172,8 @@ fn a_store_that_others_may_read_or_an_odd_name_is_refused() {
         ("A-KEY", "no name of a variable"),
         ("../x", "no name of a variable"),
         ("TPU_JOB", "tpu sets it"),
+        ("dir", "use capitals"),
+        ("UID", "bash sets it"),
         ("TPU_KEY", "another name"),
         ("PATH", "another name"),
     ] {

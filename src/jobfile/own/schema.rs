@@ -124,9 +124,7 @@ fn value(key: &str, kinds: &[KindWords]) -> Value {
         }
         "configs" => names(&json!({ "pattern": "^[^=]+$" }), &word()),
         "env" => names(&json!({ "pattern": "^[A-Za-z_][A-Za-z0-9_]*$" }), &word()),
-        "secrets" => {
-            texts(&json!({ "anyOf": [matching("[A-Za-z_][A-Za-z0-9_]*"), { "type": "boolean" }] }))
-        }
+        "secrets" => texts(&matching("[A-Z_][A-Z0-9_]*")),
         "after" | "after_any" | "after_not" | "after_each" => texts(&text()),
         "array" => json!({ "anyOf": [
             matching("[0-9]+(-[0-9]+)?(,[0-9]+(-[0-9]+)?)*(%[0-9]*[1-9][0-9]*)?"),

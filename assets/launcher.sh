@@ -3,17 +3,17 @@
 #
 # Everything it needs lies beside it, written by the launch; fields and words end in NUL, so any byte a
 # word can hold arrives as it was:
-#   spec   token, job, mode (native|script), directory, log file, path of tpu
+#   spec   token, job, mode (native|script), directory, log file, path of tpu, and `secrets` where there are some
 #   argv   the command (native) or the arguments of staging.sh (script)
 #   env    NAME=VALUE to export
-#   secrets  the same for the command alone; taken away as it begins (may be missing)
+#   secrets  the same for the command alone; taken away as it begins (may be missing, unless spec ends in `secrets`)
 # It writes: pid (process group and its start time), exit (the exit code and the token), and spool for a moment
 # (output on its way to the log).
 
 state=${BASH_SOURCE[0]%/*}
 mapfile -d '' -t spec <"$state/spec"
 mapfile -d '' -t argv <"$state/argv"
-token=${spec[0]} job=${spec[1]} mode=${spec[2]} dir=${spec[3]} log=${spec[4]} tpu=${spec[5]}
+token=${spec[0]} job=${spec[1]} mode=${spec[2]} dir=${spec[3]} log=${spec[4]} tpu=${spec[5]} awaits=${spec[6]:-}
 
 # A handler, not an ignored signal: children get the default back, so Ctrl-C ends the job and not us.
 trap ':' INT QUIT
@@ -40,6 +40,9 @@ attend() {
             export "$pair"
         done <"$state/secrets"
         rm -f -- "$state/secrets" || exit 126
+    elif [ -n "$awaits" ]; then
+        echo 'tpu: its secrets are gone, with which it was to begin: tpu rerun'
+        exit 126
     fi
     trap ':' INT QUIT TERM HUP
     cd -- "$dir" || exit 126

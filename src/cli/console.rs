@@ -1,6 +1,6 @@
 //! The streams of this process: what is printed on the way, and what a person is asked.
 
-use std::io::{self, IsTerminal as _, Read as _};
+use std::io::{self, IsTerminal as _, Read as _, Write as _};
 
 use rustix::termios::{self, LocalModes, OptionalActions, SpecialCodeIndex};
 
@@ -10,6 +10,11 @@ use crate::text;
 /// Whether a person can be asked.
 pub(super) fn may_ask() -> bool {
     io::stdin().is_terminal() && io::stderr().is_terminal()
+}
+
+/// Whether what is read is typed by a person, seen or not.
+pub(super) fn is_typed() -> bool {
+    io::stdin().is_terminal()
 }
 
 /// Whether results go to a person's terminal.
@@ -74,16 +79,25 @@ pub(super) fn ask_unseen(question: &str) -> Result<String, Error> {
     unseen.local_modes -= LocalModes::ECHO | LocalModes::ICANON | LocalModes::ISIG;
     unseen.special_codes[SpecialCodeIndex::VMIN] = 1;
     unseen.special_codes[SpecialCodeIndex::VTIME] = 0;
-    drop(err(question.as_bytes()));
+    drop(tell(question));
     termios::tcsetattr(&stdin, OptionalActions::Flush, &unseen).map_err(|e| cannot(e.into()))?;
     let typed = typed_line(&mut stdin.lock());
     let restored = termios::tcsetattr(&stdin, OptionalActions::Now, &before);
-    drop(err(b"\n"));
+    drop(tell("\n"));
     restored.map_err(|e| cannot(e.into()))?;
     let no_answer = || Error::new(Kind::Interrupted, "no answer").hint("nothing was changed");
     let bytes = typed.map_err(cannot)?.ok_or_else(no_answer)?;
     String::from_utf8(bytes)
         .map_err(|_| Error::usage("it is no text in UTF-8").hint("pipe the value in: < FILE"))
+}
+
+/// Says something to whoever types, wherever the messages go.
+fn tell(text: &str) -> io::Result<()> {
+    if io::stderr().is_terminal() {
+        return err(text.as_bytes());
+    }
+    let mut terminal = std::fs::OpenOptions::new().write(true).open("/dev/tty")?;
+    terminal.write_all(text.as_bytes())
 }
 
 /// The keys of a line, one by one, up to Enter; `None` where there is no line.

@@ -13,7 +13,7 @@ use crate::tmux::{Occupant, TmuxError};
 
 use super::ctx::user_of;
 use super::launch::reconcile;
-use super::{Ctx, Error};
+use super::{Ctx, Error, secrets};
 
 /// Which panes of such windows are closed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -324,7 +324,7 @@ fn keep_session(ctx: &Ctx, user: &User, panes: &[PaneFact], closing: &[Lone]) ->
     };
     let mut of_session = panes.iter().filter(|pane| pane.session == user.tmux_name).peekable();
     if of_session.peek().is_some() && of_session.all(goes) {
-        ctx.tmux.ensure_session(&user.tmux_name, HISTORY)?;
+        ctx.tmux.ensure_session(&user.tmux_name, HISTORY, &secrets::withheld(ctx, &[]))?;
     }
     Ok(())
 }

@@ -106,7 +106,7 @@ fn kept(ctx: &Ctx, name: &str) -> Result<Option<OsString>, Error> {
         Ok(contents) => contents,
         Err(e) if e.kind() == ErrorKind::NotFound => return Ok(None),
         Err(e) => {
-            return Err(Error::state(format!("cannot read {}: {e}", path.display()))
+            return Err(Error::refused(format!("cannot read {}: {e}", path.display()))
                 .hint(format!("set it anew: tpu secrets set {name}")));
         }
     };
@@ -133,6 +133,14 @@ pub fn found(ctx: &Ctx, execution: &Execution, has_waited: bool) -> Result<Secre
         all.push((OsString::from(name), value));
     }
     Ok(Secrets(all))
+}
+
+/// The names of what no server of windows may be started with: it would hand them to every job it ever has. Those of
+/// the job that begins, and those that the account keeps.
+pub fn withheld(ctx: &Ctx, own: &[String]) -> Vec<String> {
+    // What cannot be listed is kept from nobody.
+    let kept = names(ctx).unwrap_or_default();
+    own.iter().cloned().chain(kept).collect()
 }
 
 /// Whether a job that begins now will have its secrets. What is in the caller's environment alone is told: whatever

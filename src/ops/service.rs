@@ -8,7 +8,7 @@ use crate::sys::procs;
 
 use super::launch::check::kept_environment;
 use super::watch::{self, Note};
-use super::{Ctx, Error, panes};
+use super::{Ctx, Error, panes, secrets};
 
 /// The session in which it runs.
 pub const SESSION: &str = "tpu-MONITOR";
@@ -38,7 +38,7 @@ pub fn may_start(ctx: &Ctx) -> Result<(), Error> {
 
 fn start_alone(ctx: &Ctx, flags: &[String]) -> Result<Note, Error> {
     may_start(ctx)?;
-    ctx.tmux.ensure_session(SESSION, HISTORY)?;
+    ctx.tmux.ensure_session(SESSION, HISTORY, &secrets::withheld(ctx, &[]))?;
     let index = free_index(&ctx.tmux.look());
     panes::open_own(ctx, SESSION, index, argv(ctx, flags)?)?;
     let deadline = ctx.clock.monotonic() + PATIENCE;

@@ -198,13 +198,24 @@ fn fails_of_itself(kind: ErrorKind) -> bool {
 }
 
 /// The failure of a job, in words that two alike have in common: the exit code, and the line without its numbers, such as
-/// instants, addresses and steps.
+/// instants, addresses, commits and steps.
 fn failure(job: &Job) -> String {
     let code = job.launch.as_ref().and_then(|launch| launch.exit);
     let line = job.verdict.as_ref().map(|verdict| verdict.line.as_str()).unwrap_or_default();
-    let words: Vec<&str> = line.split(|c: char| c.is_ascii_digit()).collect();
+    let words = line.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !is_number(word));
+    let words: Vec<String> =
+        words.map(|word| word.chars().filter(|c| !c.is_ascii_digit()).collect()).collect();
     let code = code.map(|code| code.to_string()).unwrap_or_default();
-    format!("{code} {}", words.join(""))
+    format!("{code} {}", words.join(" "))
+}
+
+/// Whether a word is a number, also one to the base of 16: with a digit in it, or as long as an address.
+fn is_number(word: &str) -> bool {
+    let (is_hexadecimal, digits) =
+        word.strip_prefix("0x").map_or((false, word), |digits| (true, digits));
+    let is_meant =
+        is_hexadecimal || digits.len() >= 8 || digits.contains(|c: char| c.is_ascii_digit());
+    is_meant && digits.chars().all(|c| c.is_ascii_hexdigit())
 }
 
 /// Whether the text shows that `job` came further than its lineage had come. MONITOR notes it in
@@ -217,9 +228,8 @@ pub fn has_progressed(job: &Job, progress: &Progress) -> bool {
 /// The counts of `job` after a reaction to `kind` that begins now, to be stored with it.
 pub fn spent(job: &Job, progress: &Progress, kind: ErrorKind, now: Timestamp) -> Recovery {
     let mut counts = RetryCounts::of(job, progress, kind).counts;
-    let is_known = matches!(Budget::of(job, kind), Budget::Retry { is_programs: true, .. });
-    if !is_known {
-        (counts.failed_with, counts.alike) = (None, 0);
+    if !matches!(Budget::of(job, kind), Budget::Retry { is_programs: true, .. }) {
+        counts = not_failed_itself(job, progress, counts);
     }
     match Budget::of(job, kind) {
         Budget::Capacity => {
@@ -237,7 +247,11 @@ pub fn spent(job: &Job, progress: &Progress, kind: ErrorKind, now: Timestamp) ->
 
 /// The counts of `job` after a reaction that came to nothing: the program has not failed once more.
 pub fn in_vain(job: &Job, progress: &Progress, kind: ErrorKind, now: Timestamp) -> Recovery {
-    let counts = spent(job, progress, kind, now);
+    not_failed_itself(job, progress, spent(job, progress, kind, now))
+}
+
+/// The same where its program has not failed: what it failed with before stands, until it gets further.
+fn not_failed_itself(job: &Job, progress: &Progress, counts: Recovery) -> Recovery {
     let before = job.recovery.clone().unwrap_or_default();
     if before.progressed || has_progressed(job, progress) {
         return Recovery { failed_with: None, alike: 0, ..counts };
@@ -403,6 +417,8 @@ mod tests {
         assert_eq!(life(oom, &same), [2, 1, 0, 0]);
         let numbered = [(1, "step 1: full"), (1, "step 23: full"), (1, "step 345: full")];
         assert_eq!(life(oom, &numbered), [2, 1, 0]);
+        let addressed = [(1, "at 0x7f3a: bad"), (1, "at 0xbeef: bad"), (1, "at deadbeef: bad")];
+        assert_eq!(life(oom, &addressed), [2, 1, 0]);
         let differ = [(1, "a"), (1, "b"), (2, "b"), (2, "b"), (3, "b"), (4, "b")];
         assert_eq!(life(oom, &differ), [2, 2, 2, 1, 1, 0]);
         assert_eq!(life(lost, &[(1, "gone"); 6]), [5, 4, 3, 2, 1, 0]);

@@ -150,9 +150,14 @@ pub trait Tmux: Send + Sync {
     /// Makes sure that the session exists, with a home window 0 that is no job, and with the options
     /// that jobs rely on (`renumber-windows off`, `destroy-unattached off`, `history-limit` ≥ `history`,
     /// a wide default size). Starts a server if none runs, with the caller's environment (minus
-    /// `TPU_JOB`, `TPU_LAUNCH` and the like). Never changes other sessions. The one thing it sets outside
+    /// `TPU_JOB`, `TPU_LAUNCH` and the like, and the variables `without`: it would hand them to every window). Never changes other sessions. The one thing it sets outside
     /// the session is the server's `exit-unattached off`: with it on, no server outlives its clients.
-    fn ensure_session(&self, session: &str, history: u32) -> Result<(), TmuxError>;
+    fn ensure_session(
+        &self,
+        session: &str,
+        history: u32,
+        without: &[String],
+    ) -> Result<(), TmuxError>;
 
     /// Opens a window with its pane options in the same tmux call; returns the pane as it then is.
     fn open_window(&self, window: &NewWindow) -> Result<PaneFact, TmuxError>;

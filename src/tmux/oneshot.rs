@@ -213,7 +213,12 @@ impl Tmux for OneShot {
         Look { fact, read: Box::new(read) }
     }
 
-    fn ensure_session(&self, session: &str, history: u32) -> Result<(), TmuxError> {
+    fn ensure_session(
+        &self,
+        session: &str,
+        history: u32,
+        without: &[String],
+    ) -> Result<(), TmuxError> {
         check_session_name(session)?;
         self.check_version()?;
         // Almost always it exists. What another process does at the same time is met in the next round.
@@ -222,7 +227,13 @@ impl Tmux for OneShot {
             round += 1;
             let prepared = match self.call(commands::prepare_session(session, history)) {
                 Err(error) if is_missing(&error) => {
-                    self.call(commands::create_session(session, history, &self.shell))
+                    let chain = commands::create_session(session, history, &self.shell);
+                    let name = chain.name();
+                    let mut spawn = self.spawn(chain.into_args());
+                    spawn
+                        .env
+                        .retain(|(name, _)| without.iter().all(|other| name != other.as_str()));
+                    self.finish(&name, &spawn)
                 }
                 other => other,
             };
@@ -575,6 +586,6 @@ mod tests {
         assert!(
             matches!(tmux.look(), TmuxFact::Unknown { reason } if reason.contains("not installed"))
         );
-        assert!(matches!(tmux.ensure_session("alice", 1), Err(TmuxError::Missing)));
+        assert!(matches!(tmux.ensure_session("alice", 1, &[]), Err(TmuxError::Missing)));
     }
 }

@@ -193,3 +193,67 @@ fn a_store_that_others_may_read_or_an_odd_name_is_refused() {
     drop(env.tpu("secrets remove A_KEY -y").exits(0));
     drop(env.tpu("secrets remove A_KEY -y").exits(3));
 }
+
+#[test]
+fn the_server_of_windows_hands_it_to_nobody_else() {
+    let mut env = here();
+    keep(&env, "of the store");
+    env.set("A_KEY", VALUE);
+    env.set("OWN_KEY", VALUE);
+    let text = "target: local\nsecrets: [OWN_KEY]\ncommand: 'echo \"$OWN_KEY\" > \"$HOME/got\"'\n";
+    write_file(&env.path("job.yaml"), text);
+    // It begins the server, which lives as long as the machine.
+    drop(env.tpu("run job.yaml -q").exits(0));
+    let got = || std::fs::read_to_string(env.path("got")).unwrap_or_default();
+    wait_until("its own", || got() == format!("{VALUE}\n"));
+    drop(env.wait_status(1, "finished"));
+    env.start_for("alice", "env > \"$HOME/env.new\"; mv \"$HOME/env.new\" \"$HOME/env\"", &[""; 0]);
+    let seen = || std::fs::read_to_string(env.path("env")).unwrap_or_default();
+    wait_until("the other's environment", || seen().contains("TPU_LAUNCH="));
+    assert!(!holds(seen().as_bytes()), "{}", seen());
+}
+
+#[test]
+fn a_launch_that_never_came_to_it_leaves_nothing() {
+    let env = here();
+    keep(&env, VALUE);
+    write_file(&env.path("job.yaml"), "target: local\nsecrets: [A_KEY]\ncommand: sleep 1000\n");
+    let laid = |window| env.state_of("alice", window).join("secrets");
+    for (window, ends) in [(1, "kill 1 -y"), (2, "clear-finished bob")] {
+        let points = [("FAILPOINTS", "launch-written=pause")];
+        let running = env.start_tpu("run job.yaml -q", &points);
+        wait_until("what lies ready", || laid(window).exists());
+        running.kill();
+        env.a_minute_later("alice");
+        drop(env.tpu(ends).exits(0));
+        assert!(!laid(window).exists(), "{ends}");
+    }
+    assert_eq!(holders(&env.path("")), [store(&env)]);
+}
+
+#[test]
+fn who_could_not_begin_again_is_not_stopped_for_the_queue() {
+    let env = here();
+    keep(&env, VALUE);
+    write_file(&env.path("job.yaml"), "target: local\nsecrets: [A_KEY]\ncommand: sleep 1000\n");
+    drop(env.tpu("run job.yaml -q").exits(0));
+    drop(env.wait_status(1, "running"));
+    drop(env.tpu("secrets remove A_KEY -y").exits(0));
+    drop(env.tpu("requeue 1").exits(3).says(&["no secret A_KEY is kept", "tpu secrets set A_KEY"]));
+    assert_eq!(env.job("alice", 1)["status"], "running");
+    drop(env.tpu("kill 1 -y").exits(0));
+}
+
+#[test]
+fn what_waits_is_held_with_the_reason_where_its_store_may_not_be_read() {
+    let env = here();
+    keep(&env, VALUE);
+    write_file(&env.path("job.yaml"), "target: local\nsecrets: [A_KEY]\ncommand: 'true'\n");
+    drop(env.tpu("submit job.yaml --hold").exits(0));
+    std::fs::set_permissions(store(&env), std::fs::Permissions::from_mode(0o640)).unwrap();
+    drop(env.tpu("unhold 1").exits(0));
+    let _monitor = env.start_tpu("daemon run", &[]);
+    let why = || env.tpu("queue").exits(0).stdout;
+    wait_until("it is held", || why().contains("may be read by others"));
+    assert!(env.jobs("alice").is_empty());
+}

@@ -69,7 +69,7 @@ pub(super) fn claimed(
 ) -> Job {
     // Every process of this machine that carries it is the job's.
     let token = LaunchToken::new(OsRandom.hex(16));
-    let ground = world.runner().ground("alice", &token).unwrap();
+    let ground = world.runner().ground("alice", &token, &[]).unwrap();
     let id = JobId::new(UserName::from("alice"), JobNumber(number));
     let code = env.path("code-alice").to_str().unwrap().to_owned();
     let mut job = Job::new(&id, TargetName::from(target), code);

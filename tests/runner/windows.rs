@@ -50,9 +50,14 @@ impl Tmux for Door {
         }
     }
 
-    fn ensure_session(&self, session: &str, history: u32) -> Result<(), TmuxError> {
+    fn ensure_session(
+        &self,
+        session: &str,
+        history: u32,
+        without: &[String],
+    ) -> Result<(), TmuxError> {
         self.broken()?;
-        self.tmux.ensure_session(session, history)
+        self.tmux.ensure_session(session, history, without)
     }
 
     fn open_window(&self, window: &NewWindow) -> Result<PaneFact, TmuxError> {

@@ -64,8 +64,13 @@ impl Tmux for Watched {
         self.tmux.capture_known(pane, server_pid, capture)
     }
 
-    fn ensure_session(&self, session: &str, history: u32) -> Result<(), TmuxError> {
-        self.tmux.ensure_session(session, history)
+    fn ensure_session(
+        &self,
+        session: &str,
+        history: u32,
+        without: &[String],
+    ) -> Result<(), TmuxError> {
+        self.tmux.ensure_session(session, history, without)
     }
 
     fn open_window(&self, window: &NewWindow) -> Result<PaneFact, TmuxError> {

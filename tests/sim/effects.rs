@@ -405,9 +405,14 @@ impl Tmux for Me {
         fact
     }
 
-    fn ensure_session(&self, session: &str, history: u32) -> Result<(), TmuxError> {
+    fn ensure_session(
+        &self,
+        session: &str,
+        history: u32,
+        without: &[String],
+    ) -> Result<(), TmuxError> {
         self.step("ensure a session");
-        self.tmux().ensure_session(session, history)
+        self.tmux().ensure_session(session, history, without)
     }
 
     fn open_window(&self, window: &NewWindow) -> Result<PaneFact, TmuxError> {

@@ -276,6 +276,12 @@ fn a_secret_reaches_its_command_and_stays_nowhere() {
         drop(lab.tpu(&format!("wait {member} --timeout 30s")).exits(0));
         drop(lab.tpu(&format!("logs {member}")).exits(0).says(&["it has it"]));
     }
+    // Who never began has read nothing.
+    let waits =
+        text.replace("array: 0-1\n", "").replace(": gpu\n", ": {slurm: gpu, sbatch: [hold]}\n");
+    write_file(&lab.env.path("job.yaml"), &waits);
+    drop(lab.tpu("run job.yaml -q").exits(0));
+    drop(lab.tpu("kill 5 -y").exits(0));
     std::fs::remove_file(&expected).unwrap();
     let found = lab
         .env

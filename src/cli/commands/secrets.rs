@@ -21,7 +21,7 @@ pub(in crate::cli) fn list(app: &App) -> Outcome {
 pub(in crate::cli) fn set(app: &App, name: &str) -> Outcome {
     let ctx = app.ctx()?;
     secrets::checked(name)?;
-    let typed = if console::may_ask() {
+    let typed = if console::is_typed() {
         console::ask_unseen(&format!("{name}: "))?.into_bytes()
     } else {
         console::read_all().map_err(|e| {

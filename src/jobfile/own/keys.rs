@@ -93,7 +93,8 @@ pub const KEYS: &[JobKey] = &[
     built(
         "secrets",
         "Names of variables whose values are nobody's business: from the environment of whoever runs it, else from \
-         `tpu secrets set NAME`. What begins later needs the second. They are in no record, log, script or argument.",
+         `tpu secrets set NAME`. What begins later needs the second. They are in no record, log, script or argument. \
+         Docker keeps what a container was started with until it is removed.",
         "secrets: [WANDB_API_KEY]",
     ),
     built(
@@ -125,8 +126,9 @@ pub const KEYS: &[JobKey] = &[
         "retry",
         "How often it goes on by itself after which failures, from its checkpoint where there is one: a number, or \
          `{max, on, backoff}`. Without `on` after all but preemptions, missing capacity, its own `timeout`, and what a person \
-         has ended. Each pause is twice the one before, up to 10 minutes. The same exit code and line of a program is \
-         retried twice at most.",
+         has ended. A retry that could not be started counts. Each pause is twice the one before, up to 10 minutes or \
+         `backoff`, if that is longer. The same exit code and line of a program (but for numbers) is retried twice at \
+         most.",
         "retry: {max: 3, on: [preempted, lost, oom], backoff: 60s}",
     ),
     built("gpus", "A number of GPUs.", "gpus: 2"),

@@ -12,7 +12,7 @@ use crate::runner::{Attempt, environment};
 
 use super::ended::EXIT_FILE;
 use super::facts::{GIVEN_UP, UNSEEN};
-use super::secrets::READ;
+use super::secrets::{READ, UNREAD};
 use super::settle::GIVEN_UP as MARK;
 
 /// What differs between the members of a group.
@@ -46,18 +46,20 @@ pub(super) fn of(attempts: &[Attempt<'_>], is_here: bool) -> String {
     // Nodes that do not see the directories end the job by a signal that nothing else does.
     text += &format!("[ -d \"$TPU_LOG_DIR\" ] || kill -{UNSEEN} $$\n");
     // Whoever submits it may have stood still until it was given up, and its lineage brought back.
-    text += &format!("[ ! -d \"$TPU_LOG_DIR/{MARK}\" ] || kill -{GIVEN_UP} $$\n");
+    let has_secrets = first.job.execution().is_some_and(|execution| !execution.secrets.is_empty());
+    let unread = if has_secrets { format!("{UNREAD}; ") } else { String::new() };
+    text += &format!("[ ! -d \"$TPU_LOG_DIR/{MARK}\" ] || {{ {unread}kill -{GIVEN_UP} $$; }}\n");
     if attempts.len() > 1 {
         text += "exec >>\"$TPU_LOG_DIR/output.log\" 2>&1\n";
     }
     text += &format!("rm -f \"$TPU_LOG_DIR/{EXIT_FILE}\"\n");
+    if has_secrets {
+        text += READ;
+    }
     text += &format!(
         "cd \"$TPU_STAGE_DIR\" || {{ echo \"tpu: $(hostname) does not see the copy of the code, \
          $TPU_STAGE_DIR\" >&2; kill -{UNSEEN} $$; }}\n"
     );
-    if first.job.execution().is_some_and(|execution| !execution.secrets.is_empty()) {
-        text += READ;
-    }
     // What the job was given for each task is not handed on by itself to what runs the tasks.
     text += "[ -z \"$SLURM_CPUS_PER_TASK\" ] || export SRUN_CPUS_PER_TASK=$SLURM_CPUS_PER_TASK\n";
     let words: Vec<String> = first.words.iter().map(|word| quoted(word)).collect();

@@ -1,6 +1,7 @@
 //! The secrets of jobs on their way to a node: a file of its owner's alone in the log directory of each, which the
 //! script of the job takes away as it reads it.
 
+use crate::model::job::Job;
 use crate::runner::environment::pairs;
 use crate::runner::{Attempt, RunError};
 
@@ -20,16 +21,21 @@ while IFS= read -r -d '' pair; do export "$pair"; done <"$TPU_LOG_DIR/.secrets"
 rm -f -- "$TPU_LOG_DIR/.secrets"
 "#;
 
-/// Where the file of each attempt lies, as far as it has secrets.
-fn files(attempts: &[Attempt<'_>]) -> Vec<String> {
-    let of = |attempt: &&Attempt<'_>| !attempt.secrets.0.is_empty();
-    let dirs = attempts.iter().filter(of).filter_map(|attempt| attempt.job.log_dir.as_ref());
+/// The line that takes it away before a script ends that never began.
+pub(super) const UNREAD: &str = "rm -f -- \"$TPU_LOG_DIR/.secrets\"";
+
+/// Where the file of each job lies, as far as it has secrets.
+fn files<'j>(jobs: impl Iterator<Item = &'j Job>) -> Vec<String> {
+    let has_some =
+        |job: &&Job| job.execution().is_some_and(|execution| !execution.secrets.is_empty());
+    let dirs = jobs.filter(has_some).filter_map(|job| job.log_dir.as_ref());
     dirs.map(|dir| format!("{dir}/.secrets")).collect()
 }
 
 /// Lays the secrets of attempts ready, which are members of one group or one alone.
 pub(super) fn lay(controller: &Controller<'_>, attempts: &[Attempt<'_>]) -> Result<(), RunError> {
-    let (files, Some(first)) = (files(attempts), attempts.first()) else { return Ok(()) };
+    let jobs = attempts.iter().map(|attempt| attempt.job);
+    let (files, Some(first)) = (files(jobs), attempts.first()) else { return Ok(()) };
     if files.is_empty() {
         return Ok(());
     }
@@ -48,8 +54,8 @@ pub(super) fn lay(controller: &Controller<'_>, attempts: &[Attempt<'_>]) -> Resu
 }
 
 /// Takes away what nobody is going to read. Who cannot be reached has it for its owner's eyes alone.
-pub(super) fn discard(controller: &Controller<'_>, attempts: &[Attempt<'_>]) {
-    let files = files(attempts);
+pub(super) fn discard<'j>(controller: &Controller<'_>, jobs: impl Iterator<Item = &'j Job>) {
+    let files = files(jobs);
     if !files.is_empty() {
         let call = ProgramCall::new("rm", ask::PATIENCE).args(["-f", "--"]).args(files);
         drop(controller.client.run(&call));

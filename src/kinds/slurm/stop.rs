@@ -17,6 +17,7 @@ use super::job_id::{JobRef, SlurmId};
 use super::listing::{JobRow, JobTable};
 use super::note;
 use super::reasons;
+use super::secrets;
 use super::settle::{self, Presence};
 use super::states::{self, JobStage};
 use super::submit;
@@ -63,6 +64,9 @@ pub(super) fn stop_all(
     let found = still_there(controller, jobs, &mut outcomes);
     let told = cancel_all(controller, found, &mut outcomes);
     until_gone(controller, told, &mut outcomes);
+    let stopped =
+        jobs.iter().enumerate().filter(|(place, _)| outcomes.get(place).is_some_and(Result::is_ok));
+    secrets::discard(controller, stopped.map(|(_, job)| *job));
     outcomes.into_values().collect()
 }
 
@@ -82,7 +86,10 @@ pub(super) fn give_up(controller: &Controller<'_>, jobs: &[&Job]) -> Vec<Result<
             Found::Unsent | Found::NeverCame => true,
         })
     };
-    jobs.iter().zip(&known).zip(marked).map(given_up).collect()
+    let said: Vec<_> = jobs.iter().zip(&known).zip(marked).map(given_up).collect();
+    let gone = jobs.iter().zip(&said).filter(|(_, said)| matches!(said, Ok(true)));
+    secrets::discard(controller, gone.map(|(job, _)| *job));
+    said
 }
 
 /// The jobs that Slurm has and that are not over, with their rows. What it has never had is given up first.

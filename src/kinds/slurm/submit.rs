@@ -225,8 +225,10 @@ fn submit(
         let what = "it was given up, or killed, before it was submitted";
         return Err(RunError::refused(what, "nothing was started; `tpu check` shows its record"));
     }
+    let discard = || secrets::discard(controller, attempts.iter().map(|attempt| attempt.job));
     if let Err(error) = secrets::lay(controller, attempts) {
         note::remove(effects, &batch.name);
+        discard();
         return Err(error);
     }
     let call = ProgramCall {
@@ -244,7 +246,7 @@ fn submit(
         }
         Ok(answer) if answer.code != 0 && is_refusal(&answer) => {
             note::remove(effects, &batch.name);
-            secrets::discard(controller, attempts);
+            discard();
             let words = ask::complaint("sbatch", &answer);
             return Err(not_taken(
                 format!("Slurm does not take it: {words}"),
@@ -254,7 +256,7 @@ fn submit(
         Ok(answer) => ask::complaint("sbatch", &answer),
         Err(silence) if ask::is_unstarted(&silence) => {
             note::remove(effects, &batch.name);
-            secrets::discard(controller, attempts);
+            discard();
             return Err(controller.silent(&silence.to_string()));
         }
         Err(super::client::Silence::Broken(why)) => {

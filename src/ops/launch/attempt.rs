@@ -32,7 +32,8 @@ pub fn start(ctx: &Ctx, plan: &LaunchPlan, lease: Option<&Held>) -> Result<Launc
     let secrets = secrets::found(ctx, &plan.spec.execution, plan.turn.is_some())?;
     let runner = runners::of_target(ctx, &*ctx.data()?, &plan.target)?;
     let token = LaunchToken::new(ctx.random.hex(16));
-    let ground = runner.ground(&plan.session, &token)?;
+    let withheld = secrets::withheld(ctx, &plan.spec.execution.secrets);
+    let ground = runner.ground(&plan.session, &token, &withheld)?;
     let job = ctx.transact(|tx| {
         let now = ctx.clock.now();
         let (handle, taken) = (&ground.handle, ground.taken.as_slice());

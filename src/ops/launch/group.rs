@@ -70,7 +70,8 @@ pub fn start(ctx: &Ctx, plan: &LaunchPlan) -> Result<LaunchedGroup, Error> {
     let tokens: Vec<LaunchToken> =
         array.indexes().iter().map(|_| LaunchToken::new(ctx.random.hex(16))).collect();
     let first = tokens.first().expect("an array has members");
-    let ground = runner.ground(&plan.session, first)?;
+    let withheld = secrets::withheld(ctx, &plan.spec.execution.secrets);
+    let ground = runner.ground(&plan.session, first, &withheld)?;
     let (group, claimed) = claim(ctx, plan, (array, &tokens), &ground)?;
     fail::fail_point!("launch-claimed");
 

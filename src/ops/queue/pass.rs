@@ -17,7 +17,7 @@ use crate::ops::launch::attempt::Launched;
 use crate::ops::launch::plan::Turn;
 use crate::ops::launch::{self, RunRequest};
 use crate::ops::resume::{self, AgainRequest};
-use crate::ops::{Ctx, Error, Kind, records, watch};
+use crate::ops::{Ctx, Error, Kind, records, secrets, watch};
 use crate::plan::board::Pick;
 use crate::plan::choice::Assignment;
 use crate::plan::queue::EntryStanding;
@@ -168,7 +168,9 @@ fn start_all(
             passes: standing.passes.clone(),
             over: over.to_vec(),
         };
-        match start(ctx, data, entry, (picks, &turn), avoided) {
+        // A store that cannot be read as it is passes by nobody's waiting.
+        let may_begin = secrets::are_kept(ctx, &entry.spec.execution);
+        match may_begin.and_then(|()| start(ctx, data, entry, (picks, &turn), avoided)) {
             Ok(started) if started.is_empty() => return Ok((all, true)),
             Ok(started) => all.extend(started),
             Err(error) if entry.keeper.is_some() => return Err(error),

@@ -14,7 +14,7 @@ use crate::model::spec::JobSpec;
 use crate::ops::ctx::{job_mut, job_of, user_of};
 use crate::ops::launch::reconcile;
 use crate::ops::whose::name_at_work;
-use crate::ops::{Ctx, Error, kill, records, resume, runners, successor, watch};
+use crate::ops::{Ctx, Error, kill, records, resume, runners, secrets, successor, watch};
 use crate::runner::Unreached;
 
 use super::edit::{self, takes};
@@ -45,6 +45,9 @@ pub fn requeue(ctx: &Ctx, id: &JobId, how: &Requeued) -> Result<(JobId, Option<S
     let way = if job.status == Status::Finished { Succession::Rerun } else { Succession::Resume };
     // What could not be begun again is not stopped.
     drop(successor::of(ctx, user, job, way)?);
+    if let Some(execution) = job.execution() {
+        secrets::are_kept(ctx, execution)?;
+    }
     let entry = enter(ctx, job, way, how)?;
     fail::fail_point!("requeue-entered");
     match stop(ctx, (job, &entry), how) {

@@ -38,7 +38,7 @@ pub fn prepare(
 
     let environment = environment(effects, attempt, launch, &link);
     let name = id.to_string();
-    let spec: [&OsStr; 6] = [
+    let mut spec: Vec<&OsStr> = vec![
         launch.token.as_str().as_ref(),
         name.as_ref(),
         launch.mode.as_str().as_ref(),
@@ -46,6 +46,9 @@ pub fn prepare(
         log.as_ref(),
         link.as_os_str(),
     ];
+    if !attempt.secrets.0.is_empty() {
+        spec.push(SECRETS.as_ref());
+    }
     write(effects, &dir.join("spec"), &nul_ended(spec))?;
     let words = nul_ended(attempt.words.iter().map(OsString::as_os_str));
     let sets_up = job.execution().is_some_and(|execution| !execution.setup.is_empty());
@@ -85,6 +88,17 @@ pub(super) fn workplace<'a>(job: &'a Job, launch: &Launch) -> &'a str {
     match (launch.mode, &job.stage_dir) {
         (LaunchMode::Native, Some(stage)) => stage,
         _ => job.staged().map_or(&job.job_dir, |staged| &staged.copy),
+    }
+}
+
+/// Takes away the secrets that lie ready for a launcher which nobody will start, or which has not come to them.
+pub(super) fn discard_secrets(effects: &Effects, job: &Job) {
+    let is_ours = job
+        .launch
+        .as_ref()
+        .is_some_and(|launch| beside::is_of_launch(effects, &job.id(), launch.token.as_str()));
+    if is_ours && job.execution().is_some_and(|execution| !execution.secrets.is_empty()) {
+        drop(effects.store.disk().remove(&effects.store.paths().job(&job.id()).join(SECRETS)));
     }
 }
 

@@ -208,8 +208,13 @@ fn is_in_a_window(run: RunRef<'_>) -> Result<(), RunError> {
 }
 
 impl Runner for WindowRunner<'_> {
-    fn ground(&self, session: &str, token: &LaunchToken) -> Result<Ground, RunError> {
-        self.effects.tmux.ensure_session(session, HISTORY)?;
+    fn ground(
+        &self,
+        session: &str,
+        token: &LaunchToken,
+        without: &[String],
+    ) -> Result<Ground, RunError> {
+        self.effects.tmux.ensure_session(session, HISTORY, without)?;
         match self.effects.tmux.look() {
             TmuxFact::Up { place, panes } => {
                 let ours = panes.iter().filter(|pane| pane.session == session);
@@ -244,7 +249,8 @@ impl Runner for WindowRunner<'_> {
         if let Some(submitted) = self.submitted_before(run, &handle)? {
             return Ok(submitted);
         }
-        let launcher = launcher::prepare(self.effects, attempt, launch)?;
+        let launcher = launcher::prepare(self.effects, attempt, launch)
+            .inspect_err(|_| launcher::discard_secrets(self.effects, job))?;
         fail::fail_point!("launch-written");
         let window = NewWindow {
             session: attempt.session.to_owned(),
@@ -255,7 +261,9 @@ impl Runner for WindowRunner<'_> {
             job: job.id(),
             launch: launch.token.clone(),
         };
-        let pane = self.effects.tmux.open_window(&window)?;
+        let pane = self.effects.tmux.open_window(&window).inspect_err(|_| {
+            launcher::discard_secrets(self.effects, job);
+        })?;
         Ok(Submitted { handle, pane: Some(pane.pane_id) })
     }
 
@@ -371,9 +379,11 @@ impl Runner for WindowRunner<'_> {
             StopPart::Whole => {
                 let tmux = self.look();
                 let Some((pane, server)) = pane_of(run, &tmux)? else {
+                    launcher::discard_secrets(self.effects, job);
                     return Ok(StopOutcome::default());
                 };
                 self.close(job, pane, server)?;
+                launcher::discard_secrets(self.effects, job);
                 // A launcher that was let through a moment ago may have begun the job since we looked.
                 let processes = if self.has_ended(job) {
                     0
@@ -383,6 +393,15 @@ impl Runner for WindowRunner<'_> {
                 Ok(StopOutcome { processes, window: true })
             }
         }
+    }
+
+    fn give_up(&self, runs: &[RunRef<'_>]) -> Vec<Result<bool, RunError>> {
+        // What opens windows asks for itself whether its launch stands before anything begins there.
+        let given_up = |run: &RunRef<'_>| {
+            launcher::discard_secrets(self.effects, run.job);
+            Ok(true)
+        };
+        runs.iter().map(given_up).collect()
     }
 
     fn files(&self) -> Box<dyn Files + '_> {

@@ -58,6 +58,12 @@ impl App {
         }
     }
 
+    /// The same where nobody is asked: what is done is as its person has said.
+    pub(super) fn agreeing(mut self) -> Self {
+        self.global.yes = true;
+        self
+    }
+
     /// The effects. Opening them reads the settings files and nothing else.
     pub(super) fn ctx(&self) -> Result<&Ctx, Error> {
         if let Some(ctx) = self.ctx.get() {

@@ -13,8 +13,10 @@ mod cms;
 mod daemon;
 mod deferred;
 mod files;
+mod foreign;
 mod globals;
 mod hosts;
+mod jobman;
 mod jobs;
 mod kinds;
 mod queue;
@@ -36,10 +38,12 @@ pub use deferred::Deferred;
 pub use files::{
     Convert, ForeignJobFile, FormatName, FormatSchema, JobFiles, SecretStore, SecretsStep,
 };
+pub use foreign::Foreign;
 pub use globals::{Color, Globals};
 pub use hosts::{
     AddHosts, DrainHosts, HostLimits, Hosts, HostsStep, Pools, PoolsStep, SetHosts, SomeHosts,
 };
+pub use jobman::{Jobman, JobmanIds, JobmanStep};
 pub use jobs::{
     Again, Check, Clean, Clear, CloseWindows, History, Kill, Logs, Maj, Many, Run, ShowJob, Wait,
     WaitFor,
@@ -427,16 +431,12 @@ pub enum Command {
     /// Pools of hosts: which there are, open or drained
     #[command(after_help = "Examples:\n  tpu pools\n  tpu pools deactivate lab")]
     Pools(Deferred<Pools>),
-    /// Take over what another tool knows: Cloudmesh
-    #[command(
-        after_help = "Examples:\n  tpu import cloudmesh spec.yaml --dry-run\n  tpu import cloudmesh lab-cluster.yaml"
-    )]
-    Import(Deferred<ImportFrom>),
     /// Job files.
     #[command(flatten)]
     JobFiles(JobFiles),
-    /// Type what Cloudmesh understands
-    Cms(Deferred<Cms>),
+    /// Other tools.
+    #[command(flatten)]
+    Foreign(Foreign),
     /// Play the cloud: let things happen to simulated targets
     #[command(
         after_help = "Examples:\n  tpu sim preempt v2-32-p2\n  tpu sim capacity v2-32-p2 --off --times 3"

@@ -16,13 +16,15 @@ use crate::wire::pages::{DemoDocument, ScreenDocument};
 use super::Outcome;
 use super::app::{App, asked_to_end};
 use super::args::{
-    Command, DaemonStep, HostsStep, JobFiles, QueueStep, SecretsStep, SimEvent, State, Workers,
+    Command, DaemonStep, Foreign, HostsStep, JobFiles, QueueStep, SecretsStep, SimEvent, State,
+    Workers,
 };
 use super::commands::cms::CmsDoes;
+use super::commands::jobman::JobmanDoes;
 use super::commands::{
     aliases, attach, board, callbacks, check, classify, clean, cloud, cms, daemon as monitor_cmds,
-    data, dirs, doctor, help, history, hosts, import, init, inventory, jobfile, kill, logs, news,
-    queue, requeue, resume, rules, run, secrets, settings, show, sweep, targets, users, wait,
+    data, dirs, doctor, help, history, hosts, import, init, inventory, jobfile, jobman, kill, logs,
+    news, queue, requeue, resume, rules, run, secrets, settings, show, sweep, targets, users, wait,
     workers,
 };
 use super::print::{self, Output};
@@ -252,7 +254,7 @@ pub(super) fn verb(command: Command) -> Verb {
         }
         Command::Pools(args) if args.step.is_none() => looks(move |app| hosts::pools(app, &args)),
         Command::Pools(args) => changes(move |app| hosts::pools(app, &args)),
-        Command::Import(args) => changes(move |app| import::run(app, &args)),
+        Command::Foreign(Foreign::Import(args)) => changes(move |app| import::run(app, &args)),
         Command::JobFiles(JobFiles::Convert(args)) => {
             looks(move |app| jobfile::convert(app, &args))
         }
@@ -266,7 +268,7 @@ pub(super) fn verb(command: Command) -> Verb {
                 changes(move |app| secrets::remove(app, &name)).destroys()
             }
         },
-        Command::Cms(args) => {
+        Command::Foreign(Foreign::Cms(args)) => {
             let (does, destroys) = cms::nature(&args);
             let kind: fn(Borrowing) -> Verb = match does {
                 CmsDoes::Look => looks,
@@ -274,6 +276,13 @@ pub(super) fn verb(command: Command) -> Verb {
                 CmsDoes::Act => acts,
             };
             kind(Box::new(move |app: &App| cms::run(app, &args))).destroys_if(destroys)
+        }
+        Command::Foreign(Foreign::Jobman(args)) => {
+            let JobmanDoes { looks, destroys, needs_terminal } = jobman::nature(&args);
+            let does = if looks { Does::Look } else { Does::Act };
+            Verb::new(does, move |app| jobman::run(app, &args))
+                .destroys_if(destroys)
+                .on_terminal_if(needs_terminal)
         }
         Command::Board(command) => changes(move |app| board::run(app, &command)),
         Command::Workers(command) => {

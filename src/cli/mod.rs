@@ -70,12 +70,13 @@ pub fn main_with(kinds: Kinds) -> ExitCode {
     }
 }
 
-/// The words behind the program's name. A link to the program that is called `cms` is `tpu cms`.
+/// The words behind the program's name. A link to the program that is called `cms` is `tpu cms`, and so with `jobman`.
 fn typed(words: Vec<OsString>) -> Vec<OsString> {
     let mut words = words.into_iter();
     let program = words.next().unwrap_or_default();
-    let is_cms = Path::new(&program).file_name().is_some_and(|name| name == "cms");
-    is_cms.then(|| OsString::from("cms")).into_iter().chain(words).collect()
+    let name = Path::new(&program).file_name();
+    let of_other = name.filter(|name| ["cms", "jobman"].iter().any(|other| name == other));
+    of_other.map(OsString::from).into_iter().chain(words).collect()
 }
 
 /// What a command returns.

@@ -13,6 +13,7 @@ use std::time::Duration;
 use crate::model::facts::ErrorKind;
 use crate::model::ids::{JobId, TargetName, UserName};
 use crate::model::job::{Status, Succession};
+use crate::model::setup::SetUpHow;
 use crate::model::spec::{JobSpec, TargetRequest};
 use crate::model::view::JobView;
 use crate::ops::ctx::job_of;
@@ -298,6 +299,7 @@ impl<'a> Story<'a> {
             target: None,
             force: false,
             from_nothing: false,
+            setup: SetUpHow::Auto,
             turn: None,
         };
         let again = resume::again(self.ctx, &request).map_err(|error| {

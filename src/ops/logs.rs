@@ -64,6 +64,12 @@ pub fn has_engine(ctx: &Ctx, id: &JobId) -> Result<bool, Error> {
     Ok(job_of(&*ctx.data()?, id).is_ok_and(|job| job.engine.is_some()))
 }
 
+/// Whether what a job prints is kept from its first byte on, also where it has printed nothing yet.
+pub fn is_kept(ctx: &Ctx, id: &JobId) -> Result<bool, Error> {
+    let data = ctx.data()?;
+    Ok(job_of(&data, id).is_ok_and(|job| job.is_native() && job.log_dir.is_some()))
+}
+
 /// What the job has printed into its window, if its window can be read; `reach` characters of it at least.
 pub fn pane_text(ctx: &Ctx, job: &Job, reach: u32) -> Option<Vec<u8>> {
     let data = ctx.data().ok()?;

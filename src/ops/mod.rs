@@ -88,6 +88,7 @@ pub mod simulator;
 pub mod stage;
 pub mod successor;
 pub mod sweeps;
+pub mod teardown;
 pub mod wake;
 pub mod workers;
 

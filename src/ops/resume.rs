@@ -8,6 +8,7 @@ use crate::model::facts::ErrorKind;
 use crate::model::ids::{JobId, TargetName};
 use crate::model::job::{Event, Job, LaunchMode, Succession};
 use crate::model::lineage::Lineage;
+use crate::model::setup::SetUpHow;
 use crate::model::spec::{JobSpec, TargetRequest};
 use crate::model::target::{Machines, Target};
 use crate::model::time::Timestamp;
@@ -54,6 +55,8 @@ pub struct AgainRequest {
     pub force: bool,
     /// Start from scratch where there is nothing to resume from; a person is asked before.
     pub from_nothing: bool,
+    /// What of its set-up is done; without a word what is not so, whatever was said to the attempt before.
+    pub setup: SetUpHow,
     /// The place in the queue in which the successor has waited: then it does not matter how the attempt has ended.
     pub turn: Option<Turn>,
 }
@@ -119,7 +122,17 @@ pub fn provide_target(ctx: &Ctx, request: &AgainRequest) -> Result<(), Error> {
 /// nothing to resume from.
 pub fn by_rules(job: &JobId, how: Succession) -> AgainRequest {
     let (target, on, turn) = (None, None, None);
-    AgainRequest { job: job.clone(), how, target, on, force: false, from_nothing: true, turn }
+    let setup = SetUpHow::Auto;
+    AgainRequest {
+        job: job.clone(),
+        how,
+        target,
+        on,
+        force: false,
+        from_nothing: true,
+        setup,
+        turn,
+    }
 }
 
 /// Starts the successor that a rule asks for. What it answers is counted in the transaction that claims
@@ -297,6 +310,7 @@ fn plan_with(
     if let Some(turn) = &request.turn {
         spec.queue = Some(turn.queue.clone());
     }
+    spec.execution.setup_how = request.setup;
     let spec = match (&request.target, &request.on) {
         (None, None) => spec,
         (None, Some(on)) => JobSpec { chosen: Some(on.reason.clone()), ..spec },

@@ -3,6 +3,7 @@
 use super::message::{Act, Problem};
 use crate::model::ids::{JobId, TargetName};
 use crate::model::job::Succession;
+use crate::model::setup::SetUpHow;
 use crate::model::spec::TargetRequest;
 use crate::ops::called::JobWord;
 use crate::ops::clean::{self, Ends, Extent};
@@ -200,6 +201,7 @@ fn request(job: &JobId, how: Succession) -> AgainRequest {
         on: None,
         force: false,
         from_nothing: false,
+        setup: SetUpHow::Auto,
         turn: None,
     }
 }

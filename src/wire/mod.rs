@@ -16,6 +16,7 @@ pub mod events;
 pub mod figures;
 pub mod hosts;
 pub mod jobfile;
+pub mod jobman;
 pub mod jobs;
 pub mod launches;
 pub mod pages;

@@ -27,6 +27,7 @@ use super::hosts::{
     PoolsDocument,
 };
 use super::jobfile::{ConvertedDocument, FormatSchemaDocument, SecretDocument, SecretsDocument};
+use super::jobman::{JobmanDoneDocument, JobmanJobsDocument};
 use super::jobs::{
     ExplainDocument, FailedDocument, FinishedDocument, JobIdDocument, JobScriptDocument,
     LogsDocument, RuleDocument, RulesDocument, ShowDocument, SnapshotDocument, StageDirDocument,
@@ -89,12 +90,12 @@ macro_rules! documents {
 documents! {
     SnapshotDocument<'_>: "check", "check-simp", "caj", "maj";
     ExplainDocument<'_>: "explain";
-    WaitDocument<'_>: "wait";
+    WaitDocument<'_>: "wait", "jobman";
     LaunchedDocument<'_>: "run";
     LaunchedGroupDocument<'_>: "run";
     LaunchPlanDocument<'_>: "run";
     WaitPlanDocument<'_>: "run";
-    SubmittedDocument<'_>: "submit", "queue";
+    SubmittedDocument<'_>: "submit", "queue", "jobman";
     QueueDocument<'_>: "queue";
     SweepDocument<'_>: "sweep";
     QueueChangedDocument<'_>: "queue", "cms";
@@ -102,7 +103,7 @@ documents! {
     WaitingChangedDocument<'_>: "queue", "hold", "unhold", "dequeue", "requeue", "priority", "kill", "cms";
     SuccessorDocument<'_>: "resume", "rerun";
     SuccessorsDocument<'_>: "resume", "rerun";
-    SuccessorPlanDocument<'_>: "resume", "rerun";
+    SuccessorPlanDocument<'_>: "resume", "rerun", "jobman";
     KilledDocument<'_>: "kill", "cms";
     WouldConcernDocument<'_>: "kill", "kill-window", "resume", "rerun", "cms";
     CleanedDocument<'_>: "kill-window", "clean", "clear-finished", "clear-error", "clear-all",
@@ -195,14 +196,16 @@ documents! {
     FoundDocument<'_>: "init";
     DataDocument<'_>: "data-get";
     ChangedDataDocument<'_>: "data-set", "data-merge";
+    JobmanJobsDocument<'_>: "jobman";
+    JobmanDoneDocument: "jobman";
     TextDocument<'_>: "tldr", "help", "cms";
     ScriptDocument<'_>: "completions";
     ManualDocument<'_>: "man";
     DemoDocument: "demo";
     WelcomeDocument: "welcome";
     WouldDocument<'_>: "delete", "start", "stop", "restart", "ssh", "cp", "kill-remote", "daemon-start",
-        "daemon-stop", "daemon-run", "sim", "launcher", "cms";
+        "daemon-stop", "daemon-run", "sim", "launcher", "cms", "jobman";
     ScreenDocument: "monitor";
-    EmptyDocument: "ssh", "sim", "monitor", "demo-train", "launcher", "daemon-run";
+    EmptyDocument: "ssh", "sim", "monitor", "demo-train", "launcher", "daemon-run", "jobman";
     ErrorDocument<'_>: "error";
 }

@@ -11,3 +11,4 @@ mod schema;
 mod secrets;
 mod setup;
 mod submitted;
+mod verbs;

@@ -9,7 +9,7 @@ use crate::common::env::{Running, TestEnv};
 use crate::common::tmux::{write_file, write_script};
 use crate::common::wait::wait_until;
 
-fn lab() -> TestEnv {
+pub(super) fn lab() -> TestEnv {
     let mut env = TestEnv::new();
     for (name, value) in [("TPU_USER", "alice"), ("TPU_CLOUD", "sim")] {
         env.set(name, value);
@@ -36,7 +36,7 @@ fn submit(env: &TestEnv, text: &str, code: i32) -> String {
     done.stdout.clone() + &done.stderr
 }
 
-fn monitor(env: &TestEnv) -> Running {
+pub(super) fn monitor(env: &TestEnv) -> Running {
     let running = env.start_tpu("daemon run", &[]);
     wait_until("MONITOR's first turn", || env.tpu("daemon status").code == 0);
     running

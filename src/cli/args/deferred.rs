@@ -17,6 +17,12 @@ impl<T> Deferred<T> {
     }
 }
 
+impl<T> From<T> for Deferred<T> {
+    fn from(args: T) -> Self {
+        Self(args)
+    }
+}
+
 impl<T> Deref for Deferred<T> {
     type Target = T;
 

@@ -118,7 +118,7 @@ pub struct Maj {
 }
 
 /// `tpu resume`, `rerun`.
-#[derive(Debug, Args)]
+#[derive(Debug, Default, Args)]
 pub struct Again {
     /// Window (w=7 or 7) or name, tpu=TARGET, user
     #[arg(value_name = "ARG")]
@@ -129,6 +129,10 @@ pub struct Again {
     /// Create the target again without asking if it was preempted
     #[arg(long)]
     pub apply: bool,
+    /// Of a job file: set up what is not so (auto), all of it (force), or nothing
+    /// (skip)
+    #[arg(long, value_name = "HOW")]
+    pub setup: Option<String>,
 }
 
 /// Commands that take several jobs.

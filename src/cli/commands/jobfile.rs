@@ -231,6 +231,13 @@ fn set(typed: &[String]) -> Result<Vec<(String, String)>, Error> {
     Ok(all)
 }
 
+/// What of a set-up is done, as `--setup` says it.
+pub(super) fn setup_how(typed: &str) -> Result<SetUpHow, Error> {
+    SetUpHow::parse(typed).ok_or_else(|| {
+        Error::usage(format!("--setup {typed}: unknown")).hint("auto, force or skip")
+    })
+}
+
 /// A file whose jobs are made ready.
 struct JobFile<'a> {
     app: &'a App,
@@ -284,9 +291,7 @@ impl JobFile<'_> {
         request.spec.options = job.target.options.clone();
         request.spec.execution = job.execution.clone();
         if let Some(typed) = &self.args.setup {
-            request.spec.execution.setup_how = SetUpHow::parse(typed).ok_or_else(|| {
-                Error::usage(format!("--setup {typed}: unknown")).hint("auto, force or skip")
-            })?;
+            request.spec.execution.setup_how = setup_how(typed)?;
         }
         if let Some(order) = &job.order {
             request.spec.target = TargetRequest::Named(order.in_words());

@@ -21,6 +21,7 @@ pub(super) mod import;
 pub(super) mod init;
 pub(super) mod inventory;
 pub(super) mod jobfile;
+pub(super) mod jobman;
 pub(super) mod kill;
 pub(super) mod logs;
 pub(super) mod news;

@@ -3,9 +3,11 @@
 use crate::cli::Outcome;
 use crate::cli::app::App;
 use crate::cli::args::Again;
+use crate::cli::commands::jobfile::setup_how;
 use crate::cli::commands::{kill, run};
 use crate::cli::print::Output;
 use crate::model::job::Succession;
+use crate::model::setup::SetUpHow;
 use crate::model::view::JobView;
 use crate::ops::resume::{self, Again as AgainDone, AgainRequest};
 use crate::ops::selection;
@@ -126,6 +128,10 @@ fn requests(app: &App, args: &Again, how: Succession) -> Result<Vec<AgainRequest
     };
     let jobs = app.requester()?.all_jobs_of(&data, sorted, applies)?;
     let (force, from_nothing) = (args.force, app.global.yes);
+    let setup = match &args.setup {
+        None => SetUpHow::Auto,
+        Some(typed) => setup_how(typed)?,
+    };
     let (on, turn) = (None, None);
     let of = |job| AgainRequest {
         job,
@@ -134,6 +140,7 @@ fn requests(app: &App, args: &Again, how: Succession) -> Result<Vec<AgainRequest
         on: on.clone(),
         force,
         from_nothing,
+        setup,
         turn: turn.clone(),
     };
     Ok(jobs.into_iter().map(of).collect())

@@ -188,7 +188,8 @@ mod tests {
             }
         }
         let known = "clean clear-all clear-error clear-finished clear-monitor-log clear-zombie-jobs \
-                     clear-zombie-windows daemon-stop del-registered del-user delete dequeue hosts-remove kill kill-remote \
+                     clear-zombie-windows daemon-stop del-registered del-user delete dequeue hosts-remove jobman-cancel \
+                     jobman-clean jobman-delete jobman-reboot jobman-requeue jobman-stop kill kill-remote \
                      kill-window reapply requeue reset-settings restart secrets-remove solve stop";
         let found: Vec<String> = destroying.iter().map(|name| name.replace(' ', "-")).collect();
         assert_eq!(found.join(" "), known);

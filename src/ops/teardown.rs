@@ -7,7 +7,7 @@
 
 use crate::model::facts::TargetState;
 use crate::model::ids::{JobId, TargetName};
-use crate::model::job::Job;
+use crate::model::job::Status;
 use crate::model::target::{Machines, Target};
 
 use super::clean::{self, Cleaned, Ends, Extent};
@@ -54,12 +54,13 @@ pub fn tear_down(ctx: &Ctx, leaf: &JobId) -> Result<TornDown, Error> {
     }
 }
 
-/// Stops what may be at work of it.
+/// Stops what may be at work of it, and what a rule would bring back: else its target might be made anew while it is
+/// being deleted, and nobody would know for whom.
 fn stop(ctx: &Ctx, leaf: &JobId) -> Result<(), Error> {
     let data = ctx.data()?;
     let job = job_of(&data, leaf)?;
-    let is_open = |job: &Job| job.status.is_live() || snapshot::may_be_at_work(job);
-    if !is_open(job) {
+    let is_over = !job.status.is_live() && !matches!(job.status, Status::Error(_));
+    if is_over && !snapshot::may_be_at_work(job) {
         return Ok(());
     }
     match kill::kill(ctx, std::slice::from_ref(leaf), false).pop() {

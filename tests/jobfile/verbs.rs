@@ -83,7 +83,7 @@ fn a_job_keeps_its_number_from_create_to_delete() {
     let target = jobman.env.job("alice", 1)["tpu"].as_str().unwrap().to_owned();
 
     // Nobody begins it beside itself.
-    drop(jobman.run("start 000001").exits(4));
+    drop(jobman.run("start 000001").exits(4).says(&["is running", "tpu jobman reboot 000001"]));
     assert_eq!(jobman.env.jobs("alice").len(), 1);
 
     drop(jobman.run("stop 000001").exits(0));
@@ -144,6 +144,30 @@ fn what_cannot_be_asked_is_not_forgotten_either() {
     assert_eq!(env.jobs("alice").len(), 1, "{}", said.report());
     drop(env.tpu("sim event calm").exits(0));
     assert_eq!(jobman.state_of("mine"), "ready");
+}
+
+#[test]
+fn no_rule_makes_a_tpu_anew_behind_a_delete() {
+    let jobman = JobMan::new();
+    let env = &jobman.env;
+    drop(env.tpu("register mine --type v4-8 --zone zone-a").exits(0));
+    drop(env.tpu("apply mine").exits(0));
+    drop(env.tpu("run mine rule=pre -q -- sleep 1000").exits(0));
+    jobman.is("000001", "RUNNING");
+    drop(env.tpu("sim capacity mine --off").exits(0));
+    let _monitor = monitor(env);
+    drop(env.tpu("sim preempt mine").exits(0));
+    // It is asked for again and again, since its job is to come back.
+    jobman.is("000001", "QUEUEING");
+    let tried = || env.job("alice", 1)["extra_msgs"]["recovery"]["capacity"].as_u64();
+    wait_until("it is asked for", || tried() >= Some(1));
+    wait_until("it is deleted", || jobman.run("delete 000001 -y").code == 0);
+    assert!(env.jobs("alice").is_empty());
+    drop(env.tpu("sim capacity mine").exits(0));
+    drop(env.tpu("ack").exits(0));
+    let plan = env.tpu("daemon plan --json").exits(0).stdout;
+    assert!(!plan.contains("mine"), "{plan}");
+    assert_ne!(jobman.state_of("mine"), "ready");
 }
 
 #[test]

@@ -87,11 +87,9 @@ pub(super) fn comes_back(job: &Job) -> bool {
     let progress = job.reached.clone().unwrap_or_default();
     let counts = RetryCounts::of(job, &progress, kind);
     let is_stopped = job.recovery.as_ref().is_some_and(|recovery| recovery.stopped.is_some());
-    // What was begun has been counted, the last time that is allowed too.
-    let is_begun = job.intent.is_some() && !job.is_being_killed();
     job.monitor
         && !is_stopped
         && job.child.is_none()
         && job.rules.action(kind) != Action::Pass
-        && (is_begun || counts.left(Budget::of(job, kind)) > 0)
+        && counts.left(Budget::of(job, kind)) > 0
 }

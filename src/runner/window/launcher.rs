@@ -93,12 +93,13 @@ pub(super) fn workplace<'a>(job: &'a Job, launch: &Launch) -> &'a str {
 
 /// Takes away the secrets that lie ready for a launcher which nobody will start, or which has not come to them.
 pub(super) fn discard_secrets(effects: &Effects, job: &Job) {
-    let is_ours = job
-        .launch
-        .as_ref()
-        .is_some_and(|launch| beside::is_of_launch(effects, &job.id(), launch.token.as_str()));
-    if is_ours && job.execution().is_some_and(|execution| !execution.secrets.is_empty()) {
-        drop(effects.store.disk().remove(&effects.store.paths().job(&job.id()).join(SECRETS)));
+    if job.execution().is_none_or(|execution| execution.secrets.is_empty()) {
+        return;
+    }
+    let id = job.id();
+    let is_ours = |launch: &Launch| beside::is_of_launch(effects, &id, launch.token.as_str());
+    if job.launch.as_ref().is_some_and(is_ours) {
+        drop(effects.store.disk().remove(&effects.store.paths().job(&id).join(SECRETS)));
     }
 }
 

@@ -68,14 +68,12 @@ pub(super) fn status(app: &App, id: Option<&str>) -> Outcome {
     let head = ["Job ID", "Name", "Status", "Start Time", "Notes"];
     let cells = |row: &Row| {
         let began = row.job.started_at.map(|at| zone.stamp(at));
-        let mut notes = block::progress(&row.job.shown.progress);
-        notes.insert(0, block::status(&row.job));
         vec![
             row.id.clone(),
             shown_or_dash(row.job.name.as_deref()),
             row.state.to_owned(),
             began.unwrap_or_else(|| "-".to_owned()),
-            notes.join(" · "),
+            block::status(&row.job),
         ]
     };
     let text = match rows.as_slice() {

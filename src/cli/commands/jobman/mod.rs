@@ -14,7 +14,7 @@ use crate::cli::print::Output;
 use crate::model::ids::{JobId, JobNumber, TargetName};
 use crate::model::job::{Job, Succession};
 use crate::ops::ctx::job_of;
-use crate::ops::{Error, teardown};
+use crate::ops::{Error, Kind, teardown};
 use crate::wire::jobman::{JobmanDoneDocument, JobmanDonePart};
 
 use super::{attach, jobfile, kill, logs, queue, requeue, resume, wait, workers};
@@ -133,7 +133,12 @@ fn begin(app: &App, called: &Called, setup: Option<&str>) -> Outcome {
             let force = called.stands == Stands::Ended;
             let setup = setup.map(str::to_owned);
             let again = Again { words: vec![word], force, apply: true, setup };
-            resume::again(app, &again, Succession::Resume)
+            resume::again(app, &again, Succession::Resume).map_err(|error| match called.stands {
+                Stands::Runs if error.kind == Kind::Refused => {
+                    error.hint(format!("to stop it and begin it again: tpu jobman reboot {id}"))
+                }
+                _ => error,
+            })
         }
     }
 }

@@ -298,6 +298,7 @@ impl<'a> Story<'a> {
             on: None,
             target: None,
             force: false,
+            however_ended: false,
             from_nothing: false,
             setup: SetUpHow::Auto,
             turn: None,

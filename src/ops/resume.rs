@@ -53,6 +53,8 @@ pub struct AgainRequest {
     pub on: Option<Assignment>,
     /// Go on where a check would refuse.
     pub force: bool,
+    /// Also where it has not failed, but finished or was killed.
+    pub however_ended: bool,
     /// Start from scratch where there is nothing to resume from; a person is asked before.
     pub from_nothing: bool,
     /// What of its set-up is done; without a word what is not so, whatever was said to the attempt before.
@@ -122,15 +124,15 @@ pub fn provide_target(ctx: &Ctx, request: &AgainRequest) -> Result<(), Error> {
 /// nothing to resume from.
 pub fn by_rules(job: &JobId, how: Succession) -> AgainRequest {
     let (target, on, turn) = (None, None, None);
-    let setup = SetUpHow::Auto;
     AgainRequest {
         job: job.clone(),
         how,
         target,
         on,
         force: false,
+        however_ended: false,
         from_nothing: true,
-        setup,
+        setup: SetUpHow::Auto,
         turn,
     }
 }
@@ -431,7 +433,7 @@ fn succeedable(
     }
     still_at_work(ctx, job)?;
     let failed = view.failure().is_some();
-    if !failed && !request.force && request.turn.is_none() {
+    if !failed && !request.force && !request.however_ended && request.turn.is_none() {
         return Err(Error::refused(format!("{id} is {}", view.shown.status)).hint(format!(
             "to {verb} it all the same: tpu {verb} w={} {} --force",
             id.window, id.user

@@ -106,8 +106,13 @@ fn kept(ctx: &Ctx, name: &str) -> Result<Option<OsString>, Error> {
         Ok(contents) => contents,
         Err(e) if e.kind() == ErrorKind::NotFound => return Ok(None),
         Err(e) => {
-            return Err(Error::refused(format!("cannot read {}: {e}", path.display()))
-                .hint(format!("set it anew: tpu secrets set {name}")));
+            let what = format!("cannot read {}: {e}", path.display());
+            // A disk may be there again in a moment; rights are for somebody to set right.
+            let error = match e.kind() {
+                ErrorKind::PermissionDenied => Error::refused(what),
+                _ => Error::unreachable(what),
+            };
+            return Err(error.hint(format!("set it anew: tpu secrets set {name}")));
         }
     };
     if contents.stat.mode & 0o077 != 0 {

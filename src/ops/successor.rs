@@ -8,7 +8,7 @@ use regex::Regex;
 use crate::kinds::KindOfTarget;
 use crate::model::data::{Data, User};
 use crate::model::facts::ErrorKind;
-use crate::model::ids::JobNumber;
+use crate::model::ids::{JobId, JobNumber};
 use crate::model::job::{Job, Succession};
 use crate::model::lineage::{self, Lineage};
 use crate::model::rules::Action;
@@ -18,11 +18,12 @@ use crate::plan::resume_from::ResumeFrom;
 use crate::runner::files::{Files, Listing};
 
 use super::checkpoint::{self, Checkpoints};
+use super::ctx::{job_of, user_of};
 use super::fleet::ProviderFacts;
 use super::hosts::disk;
 use super::printed::Printed;
 use super::provision::{self, Wish};
-use super::{Ctx, Error, board, runners};
+use super::{Ctx, Error, board, runners, secrets};
 
 /// Where the code of a successor comes from.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -306,4 +307,13 @@ fn checkpoint_pattern(ctx: &Ctx, user: &User) -> Result<Option<Regex>, Error> {
         Error::usage(format!("the setting checkpoint_pattern is no regular expression: {e}"))
             .hint("the step is its first group: ^weights-(\\d+)$")
     })
+}
+
+/// Refuses where what has not ended yet could not go on once it has: whoever stops it to begin it again would only have
+/// stopped it.
+pub fn could_follow(ctx: &Ctx, id: &JobId, how: Succession) -> Result<(), Error> {
+    let data = ctx.data()?;
+    let job = job_of(&data, id)?;
+    drop(of(ctx, user_of(&data, &id.user)?, job, how)?);
+    job.execution().map_or(Ok(()), |execution| secrets::are_there(ctx, execution))
 }

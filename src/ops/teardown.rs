@@ -5,9 +5,11 @@
 //! ```
 //! In this order, and no further than each step holds: a record that is there says what is still being paid for.
 
+use crate::model::data::Data;
 use crate::model::facts::TargetState;
 use crate::model::ids::{JobId, TargetName};
 use crate::model::job::Status;
+use crate::model::lineage::Lineage;
 use crate::model::target::{Machines, Target};
 
 use super::clean::{self, Cleaned, Ends, Extent};
@@ -20,6 +22,8 @@ use super::{Ctx, Error, fleet, kill, snapshot};
 pub struct TornDown {
     /// Its target, if that was a provider's and is gone now.
     pub target: Option<TargetName>,
+    /// Targets on which it was before, and which stay.
+    pub left: Vec<TargetName>,
     /// What has become of its records.
     pub cleaned: Cleaned,
 }
@@ -27,8 +31,33 @@ pub struct TornDown {
 /// The target that goes with a job: one that a provider has made, and would make anew.
 pub fn target_of(ctx: &Ctx, leaf: &JobId) -> Result<Option<Target>, Error> {
     let data = ctx.data()?;
-    let target = data.target(&job_of(&data, leaf)?.tpu);
-    Ok(target.filter(|target| target.machines == Machines::Provided && !target.is_here()))
+    let name = &job_of(&data, leaf)?.tpu;
+    let target = data.target(name).ok_or_else(|| {
+        Error::refused(format!("{name}, where {leaf} ran, is not known any more: it may be there"))
+            .hint(format!("once it is not: tpu clean w={} {}", leaf.window, leaf.user))
+    })?;
+    Ok(Some(target).filter(is_made))
+}
+
+/// Whether a provider has made it, and would make it anew.
+fn is_made(target: &Target) -> bool {
+    target.machines == Machines::Provided && !target.is_here()
+}
+
+/// The targets on which a job was in earlier attempts alone.
+fn left(data: &Data, leaf: &JobId) -> Vec<TargetName> {
+    let Some(user) = data.user(&leaf.user) else { return Vec::new() };
+    let windows = Lineage::of(user, leaf.window).map(|lineage| lineage.windows).unwrap_or_default();
+    let last = user.job(leaf.window).map(|job| &job.tpu);
+    let jobs = windows.into_iter().filter_map(|window| user.job(window));
+    let mut names: Vec<TargetName> = Vec::new();
+    for job in jobs.filter(|job| Some(&job.tpu) != last) {
+        let is_meant = data.target(&job.tpu).is_none_or(|target| is_made(&target));
+        if is_meant && !names.contains(&job.tpu) {
+            names.push(job.tpu.clone());
+        }
+    }
+    names
 }
 
 /// Refuses where somebody else is at work on what would go.
@@ -45,13 +74,16 @@ pub fn tear_down(ctx: &Ctx, leaf: &JobId) -> Result<TornDown, Error> {
     if let Some(target) = &target {
         delete(ctx, target)?;
     }
+    let left = left(&*ctx.data()?, leaf);
     let extent = Extent { force: true, ..Extent::of(Ends::All) };
     let cleaned = clean::clean_some(ctx, &leaf.user, std::slice::from_ref(leaf), extent)?;
-    match cleaned.kept.iter().find(|kept| kept.job == *leaf) {
-        Some(kept) => Err(Error::refused(format!("{leaf} stays: {}", kept.reason))
-            .hint(format!("`tpu clean w={}` tries again", leaf.window))),
-        None => Ok(TornDown { target: target.map(|target| target.name), cleaned }),
+    if cleaned.archived.contains(leaf) {
+        return Ok(TornDown { target: target.map(|target| target.name), left, cleaned });
     }
+    let kept = cleaned.kept.iter().find(|kept| kept.job == *leaf);
+    let why = kept.map_or("it has changed meanwhile", |kept| kept.reason.as_str());
+    Err(Error::refused(format!("the record of {leaf} stays: {why}"))
+        .hint(format!("`tpu clean w={} {}` tries again", leaf.window, leaf.user)))
 }
 
 /// Stops what may be at work of it, and what a rule would bring back: else its target might be made anew while it is

@@ -200,6 +200,7 @@ fn request(job: &JobId, how: Succession) -> AgainRequest {
         target: None,
         on: None,
         force: false,
+        however_ended: false,
         from_nothing: false,
         setup: SetUpHow::Auto,
         turn: None,

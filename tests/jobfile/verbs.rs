@@ -192,6 +192,72 @@ fn nobody_elses_work_goes_with_a_job() {
 }
 
 #[test]
+fn what_goes_on_elsewhere_by_now_is_not_started_beside_it() {
+    let jobman = JobMan::new();
+    let env = &jobman.env;
+    drop(env.tpu("register mine --type v4-8 --zone zone-a").exits(0));
+    drop(env.tpu("apply mine").exits(0));
+    drop(env.tpu("run mine -q -- sleep 1000").exits(0));
+    drop(jobman.run("stop 1").exits(0));
+    drop(env.tpu("run mine -q -- sleep 1000").exits(0));
+    jobman.is("000002", "RUNNING");
+    let said = jobman.run("start 1");
+    assert_ne!(said.code, 0, "{}", said.report());
+    assert_eq!(env.jobs("alice").len(), 2, "{}", said.report());
+}
+
+#[test]
+fn what_waits_to_go_on_is_deleted_with_its_tpu() {
+    let jobman = JobMan::new();
+    let env = &jobman.env;
+    drop(env.tpu("register mine --type v4-8 --zone zone-a").exits(0));
+    drop(env.tpu("apply mine").exits(0));
+    drop(env.tpu("run mine -q -- sleep 1000").exits(0));
+    jobman.is("000001", "RUNNING");
+    drop(env.tpu("requeue 1 --hold").exits(0));
+    jobman.is("000001", "QUEUEING");
+    let would = jobman.run("delete 1 --dry-run").exits(0).stdout;
+    assert!(would.contains("mine"), "{would}");
+    let done = jobman.run("delete 1 -y --json").exits(0).json();
+    assert_eq!(done["done"][0]["deleted"], "mine", "{done}");
+    assert!(env.jobs("alice").is_empty());
+    assert!(env.data()["queue"]["entries"][0].is_null());
+    assert_ne!(jobman.state_of("mine"), "ready");
+}
+
+#[test]
+fn a_stop_ends_also_what_a_rule_would_bring_back() {
+    let jobman = JobMan::new();
+    let env = &jobman.env;
+    drop(env.tpu("register mine --type v4-8 --zone zone-a").exits(0));
+    drop(env.tpu("apply mine").exits(0));
+    drop(env.tpu("run mine rule=pre -q -- sleep 1000").exits(0));
+    jobman.is("000001", "RUNNING");
+    drop(env.tpu("sim capacity mine --off").exits(0));
+    let _monitor = monitor(env);
+    drop(env.tpu("sim preempt mine").exits(0));
+    wait_until("it has failed", || env.job("alice", 1)["status"] == "error");
+    wait_until("it is stopped", || jobman.run("stop 1").code == 0);
+    assert_eq!(env.job("alice", 1)["status"], "killed");
+    let plan = env.tpu("daemon plan --json").exits(0).json();
+    assert_eq!(plan["jobs"][0]["next"], Value::Null, "{plan}");
+}
+
+#[test]
+fn a_reboot_that_could_not_begin_again_stops_nothing() {
+    let jobman = JobMan::new();
+    let env = &jobman.env;
+    let keep = env.spawn(&["secrets", "set", "A_KEY"]).stdin(b"x".to_vec());
+    drop(env.output(&keep).exits(0));
+    write_file(&env.path("job.yaml"), "target: local\nsecrets: [A_KEY]\ncommand: sleep 1000\n");
+    drop(env.tpu("run job.yaml -q").exits(0));
+    jobman.is("000001", "RUNNING");
+    drop(env.tpu("secrets remove A_KEY -y").exits(0));
+    drop(jobman.run("reboot 1").exits(3).says(&["no secret A_KEY is kept"]));
+    assert_eq!(env.job("alice", 1)["status"], "running");
+}
+
+#[test]
 fn what_waits_is_held_by_a_stop_and_taken_out_by_a_cancel() {
     let jobman = JobMan::new();
     jobman.config();

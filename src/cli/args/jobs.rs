@@ -126,6 +126,9 @@ pub struct Again {
     /// Also where a check would refuse: an attempt that was killed or finished, another accelerator
     #[arg(short, long)]
     pub force: bool,
+    /// Also one that has finished or was killed, and nothing else that a check refuses
+    #[arg(skip)]
+    pub however_ended: bool,
     /// Create the target again without asking if it was preempted
     #[arg(long)]
     pub apply: bool,

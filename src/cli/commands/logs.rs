@@ -33,14 +33,17 @@ pub(in crate::cli) fn logs(app: &App, args: &Logs) -> Outcome {
     let filter = Wanted { grep, worker: args.worker };
     let ctx = app.ctx()?;
     let follows = args.follow && !app.global.json;
-    let from_now_on = || logs::Output { bytes: Vec::new(), next: Some(0) };
     let output = match logs::output(ctx, &id) {
         // What an engine has not started yet has printed nothing.
         Err(error) if error.kind == Kind::NotFound && follows && logs::has_engine(ctx, &id)? => {
-            from_now_on()
+            logs::Output { bytes: Vec::new(), next: Some(0) }
         }
         // So with one whose window has only just been opened.
-        Ok(logs::Output { next: None, .. }) if follows && logs::is_kept(ctx, &id)? => from_now_on(),
+        Ok(logs::Output { bytes, next: None })
+            if follows && logs::is_kept(ctx, &id)? && !logs::is_over(ctx, &id)? =>
+        {
+            logs::Output { bytes, next: Some(0) }
+        }
         other => other?,
     };
     let text = chosen(&output.bytes, &filter, args.lines);

@@ -139,6 +139,7 @@ fn requests(app: &App, args: &Again, how: Succession) -> Result<Vec<AgainRequest
         target: target.clone(),
         on: on.clone(),
         force,
+        however_ended: args.however_ended,
         from_nothing,
         setup,
         turn: turn.clone(),

@@ -57,7 +57,11 @@ pub(super) fn lay(controller: &Controller<'_>, attempts: &[Attempt<'_>]) -> Resu
 pub(super) fn discard<'j>(controller: &Controller<'_>, jobs: impl Iterator<Item = &'j Job>) {
     let files = files(jobs);
     if !files.is_empty() {
-        let call = ProgramCall::new("rm", ask::PATIENCE).args(["-f", "--"]).args(files);
+        let call = ProgramCall {
+            // Of thousands the names would be too long for one word on the way to a login node.
+            stdin: files.join("\0").into_bytes(),
+            ..ProgramCall::new("xargs", ask::PATIENCE).args(["-0", "rm", "-f", "--"])
+        };
         drop(controller.client.run(&call));
     }
 }

@@ -176,6 +176,8 @@ fn start_all(
             Err(error) if entry.keeper.is_some() => return Err(error),
             // It was claimed: its record says what became of it, or somebody else has started it.
             Err(_) if !still_waits(ctx, &turn) => return Ok((all, true)),
+            // Whoever cannot be asked now is asked again.
+            Err(error) if error.kind == Kind::Unreachable => return Ok((all, true)),
             Err(error) => {
                 hold(ctx, entry, &error)?;
                 break;

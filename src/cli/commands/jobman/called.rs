@@ -4,6 +4,7 @@ use crate::cli::app::App;
 use crate::model::data::Data;
 use crate::model::entry::QueueEntry;
 use crate::model::ids::{JobId, JobNumber};
+use crate::model::job::Status;
 use crate::model::lineage::{self, Lineage};
 use crate::ops::Error;
 
@@ -28,6 +29,8 @@ pub(super) enum Stands {
     },
     /// It is at work, or about to be.
     Runs,
+    /// It has failed: a rule may bring it back, and something of it may still be at work.
+    Failed,
     /// It has ended.
     Ended,
 }
@@ -91,7 +94,7 @@ pub(super) fn ended(app: &App) -> Result<Vec<Called>, Error> {
     let firsts = lineage::lineages(of).into_iter();
     let firsts = firsts.filter_map(|lineage| lineage.windows.first().copied());
     let all = firsts.filter_map(|first| called(&data, &JobId::new(user.clone(), first)));
-    Ok(all.filter(|called| called.stands == Stands::Ended).collect())
+    Ok(all.filter(|called| matches!(called.stands, Stands::Failed | Stands::Ended)).collect())
 }
 
 /// A job by any of its numbers.
@@ -110,6 +113,10 @@ fn called(data: &Data, id: &JobId) -> Option<Called> {
     if let Some(entry) = data.queues().successor_of(&leaf) {
         return Some(waits(entry, &first));
     }
-    let is_over = !data.job(&leaf)?.status.is_live();
-    Some(Called { id: first, leaf, stands: if is_over { Stands::Ended } else { Stands::Runs } })
+    let stands = match &data.job(&leaf)?.status {
+        status if status.is_live() => Stands::Runs,
+        Status::Error(_) => Stands::Failed,
+        _ => Stands::Ended,
+    };
+    Some(Called { id: first, leaf, stands })
 }

@@ -12,8 +12,9 @@ use crate::cli::args::{
 };
 use crate::cli::print::Output;
 use crate::model::ids::{JobId, JobNumber, TargetName};
-use crate::model::job::{Job, Succession};
+use crate::model::job::Succession;
 use crate::ops::ctx::job_of;
+use crate::ops::successor::could_follow;
 use crate::ops::{Error, Kind, teardown};
 use crate::wire::jobman::{JobmanDoneDocument, JobmanDonePart};
 
@@ -70,7 +71,7 @@ pub(in crate::cli) fn run(app: App, args: &Jobman) -> Outcome {
         }
         JobmanStep::Requeue(of) => each(&app, of, |of| {
             let words = vec![of.word()];
-            requeue::requeue(&app, &Requeue { words, now: true, hold: false })
+            requeue::requeue(&app, &Requeue { words, now: false, hold: false })
         }),
         JobmanStep::Delete(of) => delete(&app, &called::all(&app, &of.ids)?),
         JobmanStep::Clean { all: true, .. } => delete(&app, &called::ended(&app)?),
@@ -94,11 +95,13 @@ fn each(app: &App, of: &JobmanIds, does: impl Fn(&Called) -> Outcome) -> Outcome
     let all = called::all(app, &of.ids)?;
     let (mut lines, mut notes, mut problems) = (Vec::new(), Vec::new(), Vec::new());
     let mut done: Vec<(String, JobId)> = Vec::new();
+    let mut code = 0;
     for called in all {
         match does(&called) {
             Ok(output) => {
-                lines.push(output.text.trim_end().to_owned());
+                lines.push(output.text.trim().to_owned());
                 notes.extend(output.notes);
+                code = code.max(output.code);
                 done.push((called.padded(), called.id.clone()));
             }
             Err(error) => problems.push(error),
@@ -112,7 +115,7 @@ fn each(app: &App, of: &JobmanIds, does: impl Fn(&Called) -> Outcome) -> Outcome
         deleted: None,
     };
     let document = JobmanDoneDocument { done: windows.iter().map(part).collect() };
-    let output = Output::new(lines.join("\n"), &document).notes(notes);
+    let output = Output::new(lines.join("\n"), &document).notes(notes).code(code);
     kill::of_several(output, done.is_empty(), problems)
 }
 
@@ -128,11 +131,13 @@ fn begin(app: &App, called: &Called, setup: Option<&str>) -> Outcome {
         Stands::Waits { held: true } => attach::unhold(app, &[word]),
         Stands::Waits { held: false } => Err(Error::refused(format!("{id} waits for its turn"))
             .hint("`tpu queue` says why it does not begin")),
-        // Whether what stands as running still does, the resume sees by the facts.
-        Stands::Runs | Stands::Ended => {
-            let force = called.stands == Stands::Ended;
+        // Whether what stands as running still does, the resume sees by the facts. A check that refuses is heard: this
+        // may be another's machine by now.
+        Stands::Runs | Stands::Failed | Stands::Ended => {
             let setup = setup.map(str::to_owned);
-            let again = Again { words: vec![word], force, apply: true, setup };
+            let however_ended = called.stands == Stands::Ended;
+            let again =
+                Again { words: vec![word], force: false, however_ended, apply: true, setup };
             resume::again(app, &again, Succession::Resume).map_err(|error| match called.stands {
                 Stands::Runs if error.kind == Kind::Refused => {
                     error.hint(format!("to stop it and begin it again: tpu jobman reboot {id}"))
@@ -154,94 +159,108 @@ enum Waits {
 
 fn stop(app: &App, called: &Called, waits: Waits) -> Outcome {
     let words = vec![called.word()];
+    let kill = |words| kill::kill(app, &Kill { jobs: Many { words, all: false }, force: false });
     match (&called.stands, waits) {
         (Stands::Waits { .. }, Waits::Stays) => {
             queue::hold(app, &HoldJobs { words, why: Some("stopped".to_owned()) })
         }
+        (Stands::Waits { .. }, Waits::Goes) => {
+            let taken = kill(words)?;
+            // With what waited in its place the rules of an earlier attempt hold again.
+            let before = called::one(app, &called.padded()).ok();
+            match before.filter(|before| before.stands == Stands::Failed && !app.global.dry_run) {
+                Some(before) => Ok(joined(taken, kill(vec![before.word()])?)),
+                None => Ok(taken),
+            }
+        }
         (Stands::Ended, _) => {
             Ok(Output::new(format!("{} does not run.", called.padded()), &NOTHING))
         }
-        (Stands::Waits { .. } | Stands::Runs, _) => {
-            kill::kill(app, &Kill { jobs: Many { words, all: false }, force: false })
-        }
+        (Stands::Runs | Stands::Failed, _) => kill(words),
     }
+}
+
+/// What two commands have said, and the worse of their exit codes.
+fn joined(first: Output, second: Output) -> Output {
+    let code = first.code.max(second.code);
+    let text = format!("{}\n{}", first.text.trim_end(), second.text.trim_end());
+    Output::new(text, &NOTHING).notes(first.notes).notes(second.notes).code(code)
 }
 
 const NOTHING: JobmanDoneDocument = JobmanDoneDocument { done: Vec::new() };
 
 fn reboot(app: &App, called: &Called, setup: Option<&str>) -> Outcome {
-    let stopped = match called.stands {
-        Stands::Runs => stop(app, called, Waits::Stays)?,
-        Stands::Waits { .. } | Stands::Ended => Output::default(),
-    };
-    if app.global.dry_run && called.stands == Stands::Runs {
+    if called.stands != Stands::Runs {
+        return begin(app, called, setup);
+    }
+    // What could not be begun again is not stopped.
+    could_follow(app.ctx()?, &called.leaf, Succession::Resume)?;
+    let stopped = stop(app, called, Waits::Stays)?;
+    if app.global.dry_run || stopped.code != 0 {
         return Ok(stopped);
     }
-    let begun = begin(app, &called::one(app, &called.padded())?, setup)?;
-    let text = format!("{}{}", stopped.text, begun.text);
-    Ok(Output::new(text, &NOTHING).notes(stopped.notes).notes(begun.notes))
+    Ok(joined(stopped, begin(app, &called::one(app, &called.padded())?, setup)?))
 }
 
 /// Takes jobs away with their TPUs, after a question that names them.
 fn delete(app: &App, all: &[Called]) -> Outcome {
     let ctx = app.ctx()?;
-    let (mut waiting, mut leaves) = (Vec::new(), Vec::new());
-    for called in all {
-        match &called.stands {
-            Stands::Waits { .. } => waiting.push(called),
-            Stands::Runs | Stands::Ended => leaves.push((called, called.leaf.clone())),
-        }
+    if all.is_empty() {
+        return Err(Error::not_found("no job has ended").hint("`tpu jobman list` lists them"));
     }
     let mut targets: Vec<TargetName> = Vec::new();
-    for (_, leaf) in &leaves {
-        teardown::may_tear_down(ctx, leaf)?;
-        targets.extend(teardown::target_of(ctx, leaf)?.map(|target| target.name));
+    for called in all {
+        if let Some(attempt) = called::leaf(&*ctx.data()?, &called.id) {
+            teardown::may_tear_down(ctx, &attempt)?;
+            targets.extend(teardown::target_of(ctx, &attempt)?.map(|target| target.name));
+        }
     }
+    targets.sort();
     targets.dedup();
     let names: Vec<String> = all.iter().map(Called::padded).collect();
     let of_targets: Vec<String> =
         targets.iter().map(|target| format!(", and {target} with everything on it")).collect();
     let what = format!("{}{}", names.join(", "), of_targets.concat());
-    if all.is_empty() {
-        return Err(Error::not_found("no job has ended").hint("`tpu jobman list` lists them"));
-    }
     if app.global.dry_run {
         return Ok(Output::would(&format!("delete {what}")));
     }
     app.agree(&format!("Delete {what}?"), UNDONE)?;
-    let (mut lines, mut problems, mut done) = (Vec::new(), Vec::new(), Vec::new());
-    for called in waiting {
-        match stop(app, called, Waits::Goes) {
-            Ok(output) => {
-                lines.push(output.text.trim_end().to_owned());
-                done.push((called.padded(), None));
+    let (mut said, mut problems, mut done) = (Output::default(), Vec::new(), Vec::new());
+    for called in all {
+        match delete_one(app, called) {
+            Ok((output, deleted)) => {
+                said = joined(said, output);
+                done.push(JobmanDonePart { id: called.padded(), window: None, deleted });
             }
             Err(error) => problems.push(error),
         }
     }
-    for (called, leaf) in leaves {
-        let id = called.padded();
-        let log_dir = job_of(&*ctx.data()?, &leaf).ok().and_then(|job: &Job| job.log_dir.clone());
-        match teardown::tear_down(ctx, &leaf) {
-            Ok(torn) => {
-                let with = torn.target.as_ref().map(|target| format!(" with {target}"));
-                let with = with.unwrap_or_default();
-                let logs = log_dir.map(|dir| format!("; what it printed stays: {dir}"));
-                lines.push(format!("Deleted {id}{with}{}", logs.unwrap_or_default()));
-                done.push((id, torn.target));
-            }
-            Err(error) => problems.push(error),
-        }
-    }
-    let part = |(id, deleted): &(String, Option<TargetName>)| JobmanDonePart {
-        id: id.clone(),
-        window: None,
-        deleted: deleted.clone(),
+    let nothing = done.is_empty();
+    let document = JobmanDoneDocument { done };
+    let output = Output::new(said.text.trim_start(), &document).notes(said.notes).code(said.code);
+    kill::of_several(output.notes(ctx.take_warnings()), nothing, problems)
+}
+
+/// Takes out what waits in the place of a job, then the job itself with its TPU.
+fn delete_one(app: &App, called: &Called) -> Result<(Output, Option<TargetName>), Error> {
+    let ctx = app.ctx()?;
+    let id = called.padded();
+    let taken = match called.stands {
+        Stands::Waits { .. } => stop(app, called, Waits::Goes)?,
+        Stands::Runs | Stands::Failed | Stands::Ended => Output::default(),
     };
-    let document = JobmanDoneDocument { done: done.iter().map(part).collect() };
-    let notes = ctx.take_warnings();
-    let output = Output::new(lines.join("\n"), &document).notes(notes);
-    kill::of_several(output, done.is_empty(), problems)
+    // It may have begun meanwhile.
+    let Some(attempt) = called::leaf(&*ctx.data()?, &called.id) else { return Ok((taken, None)) };
+    let log_dir = job_of(&*ctx.data()?, &attempt)?.log_dir.clone();
+    let torn = teardown::tear_down(ctx, &attempt)?;
+    let with = torn.target.as_ref().map(|target| format!(" with {target}")).unwrap_or_default();
+    let logs = log_dir.map(|dir| format!("; what it printed stays: {dir}")).unwrap_or_default();
+    let left = torn
+        .left
+        .iter()
+        .map(|name| format!("{id} was on {name} before, which stays: tpu delete {name}"));
+    let deleted = Output::new(format!("Deleted {id}{with}{logs}"), &NOTHING);
+    Ok((joined(taken, deleted.notes(left.collect())), torn.target))
 }
 
 /// Begins a job here and shows what it prints; the exit code says how it ended.

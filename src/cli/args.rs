@@ -43,7 +43,7 @@ pub use globals::{Color, Globals};
 pub use hosts::{
     AddHosts, DrainHosts, HostLimits, Hosts, HostsStep, Pools, PoolsStep, SetHosts, SomeHosts,
 };
-pub use jobman::{Jobman, JobmanIds, JobmanStep};
+pub use jobman::{Jobman, JobmanIds, JobmanQueue, JobmanStep};
 pub use jobs::{
     Again, Check, Clean, Clear, CloseWindows, History, Kill, Logs, Maj, Many, Run, ShowJob, Wait,
     WaitFor,

@@ -79,8 +79,9 @@ pub(super) fn ask_unseen(question: &str) -> Result<String, Error> {
     unseen.local_modes -= LocalModes::ECHO | LocalModes::ICANON | LocalModes::ISIG;
     unseen.special_codes[SpecialCodeIndex::VMIN] = 1;
     unseen.special_codes[SpecialCodeIndex::VTIME] = 0;
-    drop(tell(question));
+    // What was typed before is no answer; whatever is typed from the question on is.
     termios::tcsetattr(&stdin, OptionalActions::Flush, &unseen).map_err(|e| cannot(e.into()))?;
+    drop(tell(question));
     let typed = typed_line(&mut stdin.lock());
     let restored = termios::tcsetattr(&stdin, OptionalActions::Now, &before);
     drop(tell("\n"));

@@ -24,8 +24,8 @@ use super::commands::jobman::JobmanDoes;
 use super::commands::{
     aliases, attach, board, callbacks, check, classify, clean, cloud, cms, daemon as monitor_cmds,
     data, dirs, doctor, help, history, hosts, import, init, inventory, jobfile, jobman, kill, logs,
-    news, queue, requeue, resume, rules, run, secrets, settings, show, sweep, targets, users, wait,
-    workers,
+    news, queue, requeue, resume, rules, run, secrets, settings, show, sweep, targets, tasks,
+    users, wait, workers,
 };
 use super::print::{self, Output};
 use super::screen;
@@ -165,7 +165,7 @@ pub(super) fn verb(command: Command) -> Verb {
         Command::ClearAll(args) => acts(move |app| clean::clear(app, &args, Ends::All)).destroys(),
         Command::ClearZombieWindows(args) => acts(move |app| clean::windows(app, &args)).destroys(),
         Command::ClearZombieJobs(args) => acts(move |app| clean::jobs(app, &args)).destroys(),
-        Command::Submit(args) => acts(move |app| jobfile::submit_any(app, &args)),
+        Command::Submit(args) => acts(move |app| tasks::submit_any(app, &args)),
         Command::Queue(args) => {
             let kind: fn(Borrowing) -> Verb = match &args.step {
                 None if queue::submits(&args) => acts,

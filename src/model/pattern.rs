@@ -23,6 +23,17 @@ pub fn is_pattern(word: &str) -> bool {
     word.contains(['[', ']', ','])
 }
 
+/// Whether a name is like a pattern of the shell: `*` stands for anything, `?` for one character.
+pub fn is_like(name: &str, glob: &str) -> bool {
+    let one = |c: char| match c {
+        '*' => ".*".to_owned(),
+        '?' => ".".to_owned(),
+        c => regex::escape(&c.to_string()),
+    };
+    let whole: String = glob.chars().map(one).collect();
+    regex::Regex::new(&format!("(?s)^{whole}$")).is_ok_and(|regex| regex.is_match(name))
+}
+
 /// The names that a pattern stands for, in its order. A name without brackets and commas stands for itself.
 pub fn names(pattern: &str) -> Result<Vec<String>, BadPattern> {
     let mut all: Vec<String> = Vec::new();

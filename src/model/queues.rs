@@ -13,6 +13,7 @@ use super::ids::{JobId, QueueName};
 use super::making::Making;
 use super::queue::Queue;
 use super::read::{self, DataError, Json, Path};
+use super::task::SubmittedTask;
 use super::walk::Walk;
 
 /// All queues, with what waits in them.
@@ -24,6 +25,8 @@ pub struct Queues {
     pub entries: Vec<QueueEntry>,
     /// Targets that are being made for some of them.
     pub makings: Vec<Making>,
+    /// The tasks of files that have become jobs.
+    pub tasks: Vec<SubmittedTask>,
 }
 
 impl Queues {
@@ -38,6 +41,11 @@ impl Queues {
     /// The targets that are being made for an entry.
     pub fn makings_for(&self, job: &JobId) -> impl Iterator<Item = &Making> {
         self.makings.iter().filter(move |making| making.job == *job)
+    }
+
+    /// What a task of a file has become, if it was submitted.
+    pub fn task(&self, file: &str, id: &str) -> Option<&SubmittedTask> {
+        self.tasks.iter().find(|task| task.is(file, id))
     }
 
     /// The queue of this name; the usual one is there even where nobody has said anything of it.
@@ -95,7 +103,7 @@ impl Queues {
         let mut named = Vec::new();
         let mut environments: Vec<Environment> = Vec::new();
         let mut entries: Vec<QueueEntry> = Vec::new();
-        let mut makings = Vec::new();
+        let (mut makings, mut tasks) = (Vec::new(), Vec::new());
         // Which of the environments is that of which entry: they may stand behind them.
         let mut of_entries: Vec<Option<u32>> = Vec::new();
         walk.object(|walk, key| {
@@ -109,6 +117,9 @@ impl Queues {
                 }
                 "entries" => (entries, of_entries) = take_entries(walk, &path)?,
                 "makings" => makings = read::list(Json::new(walk.value()), &path, Making::read)?,
+                "tasks" => {
+                    tasks = read::list(Json::new(walk.value()), &path, SubmittedTask::read)?;
+                }
                 _ => drop(walk.value()),
             }
             Ok::<_, DataError>(())
@@ -117,7 +128,7 @@ impl Queues {
             let env = env.and_then(|at| environments.get(usize::try_from(at).ok()?));
             entry.env = env.cloned().unwrap_or_default();
         }
-        Ok(Self { named, entries, makings })
+        Ok(Self { named, entries, makings, tasks })
     }
 
     /// For the file. What many entries keep of the environment stands there once.
@@ -143,9 +154,12 @@ impl Queues {
         ];
         let makings: Vec<Value> = self.makings.iter().map(Making::write).collect();
         let makings = (!makings.is_empty()).then_some(("makings", makings));
+        let tasks: Vec<Value> = self.tasks.iter().map(SubmittedTask::write).collect();
+        let tasks = (!tasks.is_empty()).then_some(("tasks", tasks));
         let members: Map<String, Value> = members
             .into_iter()
             .chain(makings)
+            .chain(tasks)
             .map(|(key, list)| (key.to_owned(), Value::Array(list)))
             .collect();
         Value::Object(members)
@@ -241,6 +255,7 @@ mod tests {
             among: vec!["gpu[1-2]".to_owned()],
             policy: Some(Policy::Frugal),
             reclaimable: Some(true),
+            zones: vec!["us-east5-b".to_owned()],
         });
         let spec = JobSpec {
             name: Some("z0".to_owned()),

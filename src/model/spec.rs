@@ -90,15 +90,21 @@ pub struct AnyOf {
     pub policy: Option<Policy>,
     /// Reclaimable ones only, or on-demand ones only.
     pub reclaimable: Option<bool>,
+    /// Of a type: the zones, regions or continents in which it may be; none means anywhere.
+    pub zones: Vec<String>,
 }
 
 impl AnyOf {
     /// What is wished for, in words.
     pub fn in_words(&self) -> String {
-        match (self.among.as_slice(), self.types.as_slice()) {
+        let what = match (self.among.as_slice(), self.types.as_slice()) {
             ([], []) => "any type".to_owned(),
             ([], types) => types.join(", "),
             (among, _) => among.join(", "),
+        };
+        match self.zones.as_slice() {
+            [] => what,
+            zones => format!("{what} in {}", zones.join(", ")),
         }
     }
 }
@@ -241,16 +247,21 @@ pub(super) fn read_any_of(fields: &Fields<'_>) -> Result<AnyOf, DataError> {
             .unwrap_or_default(),
         policy: fields.with("policy", Policy::read)?,
         reclaimable: fields.with("reclaimable", read::flag)?,
+        zones: fields
+            .with("zones", |value, path| read::list(value, path, read::text))?
+            .unwrap_or_default(),
     })
 }
 
 /// What [`read_any_of`] reads: the members that there are.
 pub(super) fn write_any_of(any: &AnyOf) -> Map<String, Value> {
     let among = Some(&any.among).filter(|among| !among.is_empty());
+    let zones = Some(&any.zones).filter(|zones| !zones.is_empty());
     let members = [
         ("types", json!(any.types)),
         ("reclaimable", json!(any.reclaimable)),
         ("among", json!(among)),
+        ("zones", json!(zones)),
         ("policy", json!(any.policy.map(Policy::as_str))),
     ];
     let needed = |key: &str, value: &Value| !value.is_null() || key == "reclaimable";

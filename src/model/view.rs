@@ -219,6 +219,11 @@ impl JobView {
         self.next.as_ref().filter(|next| next.action != Action::Pass.as_str())
     }
 
+    /// Whether its rules are going to do something with it, or may once it is known what has happened.
+    pub fn may_come_back(&self) -> bool {
+        self.planned().is_some() || self.next.as_ref().is_some_and(|next| next.waits)
+    }
+
     /// The action that its rules name for the failure it shows.
     pub fn rule_action(&self) -> Option<Action> {
         self.failure().map(|kind| self.rules.action(kind))

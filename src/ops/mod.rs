@@ -20,6 +20,7 @@ pub mod attach;
 pub mod callbacks;
 pub mod classify;
 pub mod clean;
+pub mod clone;
 pub mod kill;
 pub mod launch;
 pub mod limits;

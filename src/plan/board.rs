@@ -269,6 +269,8 @@ pub struct Wanted<'a> {
     pub types: &'a [TypeExpr],
     /// Reclaimable ones only, or on-demand ones only.
     pub reclaimable: Option<bool>,
+    /// The zones, regions or continents in which it may be; any.
+    pub zones: &'a [String],
     /// For whom.
     pub user: &'a UserName,
     /// The zone of the newest checkpoint.
@@ -278,7 +280,7 @@ pub struct Wanted<'a> {
 impl Wanted<'_> {
     /// Whether a target is of the kind that is wanted.
     pub fn fits(&self, row: &Row) -> bool {
-        is_of(row, self.types, self.reclaimable)
+        is_of(row, self.types, self.reclaimable) && is_in(row, self.zones)
     }
 }
 
@@ -287,6 +289,13 @@ pub fn is_of(row: &Row, types: &[TypeExpr], reclaimable: Option<bool>) -> bool {
     let accelerator = row.accelerator.as_deref();
     (types.is_empty() || types.iter().any(|of| of.includes(accelerator)))
         && reclaimable.is_none_or(|wanted| row.pricing.is_reclaimable() == wanted)
+}
+
+/// Whether a target is in one of these zones, regions or continents (none: anywhere).
+pub fn is_in(row: &Row, zones: &[String]) -> bool {
+    let zone = row.zone.as_deref().unwrap_or_default();
+    let is_below = |of: &String| zone.strip_prefix(&**of).is_some_and(|rest| rest.starts_with('-'));
+    zones.is_empty() || zones.iter().any(|of| of == zone || is_below(of))
 }
 
 /// A target that may be taken, and why before the others.
@@ -405,7 +414,7 @@ mod tests {
         assert_eq!(labels, ["local", "a", "b", "c"]);
         assert!(rows[0].is_shared && !rows[1].is_shared);
         let alice = UserName::from("alice");
-        let wanted = Wanted { types: &[], reclaimable: None, user: &alice, zone: None };
+        let wanted = Wanted { types: &[], reclaimable: None, zones: &[], user: &alice, zone: None };
         let picks = choose(&rows, &wanted);
         assert!(picks.iter().all(|pick| pick.target != Target::local().name));
     }
@@ -432,7 +441,8 @@ mod tests {
         let mut data = data();
         let alice = UserName::from("alice");
         let any = [TypeExpr::any()];
-        let wanted = Wanted { types: &any, reclaimable: None, user: &alice, zone: None };
+        let wanted =
+            Wanted { types: &any, reclaimable: None, zones: &[], user: &alice, zone: None };
         let first = |data: &Data, wanted: &Wanted<'_>| {
             choose(&rows_of(data, &[], &[]), wanted).into_iter().next()
         };

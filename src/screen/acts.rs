@@ -152,7 +152,7 @@ pub(super) fn would(ctx: &Ctx, act: &Act) -> Result<String, Problem> {
         Act::Run(request) => launch::plan(ctx, request)?.to_text(),
         Act::Submit { request, queue, priority } => {
             let waiting = in_turn(ctx, request)?;
-            check::may_wait(ctx, &waiting)?;
+            check::may_wait(ctx, &waiting, None)?;
             let known = edit::find(&*ctx.data()?, queue)?;
             let how = dry_run::line("queue", &format!("{queue}: {}", edit::in_words(&known)))
                 + &dry_run::line("priority", &priority.to_string());

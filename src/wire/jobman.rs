@@ -46,6 +46,66 @@ pub struct JobmanCoresPart {
     pub cores: u64,
 }
 
+/// The tasks of a file, with what there is for them.
+#[derive(Serialize, JsonSchema)]
+pub struct JobmanTasksDocument<'a> {
+    /// The file, by its whole path.
+    pub file: &'a str,
+    /// What there is of each accelerator.
+    pub accelerators: &'a [JobmanAcceleratorPart],
+    /// The tasks.
+    pub tasks: Vec<JobmanTaskPart<'a>>,
+}
+
+/// What there is of an accelerator type, by the names of the targets.
+#[derive(Serialize, JsonSchema)]
+pub struct JobmanAcceleratorPart {
+    /// As the file names it.
+    pub accelerator: String,
+    /// A job is at work there.
+    pub working: Vec<String>,
+    /// Nobody uses them.
+    pub idle: Vec<String>,
+    /// They are being made.
+    pub waiting: Vec<String>,
+    /// They are not there, or not to be counted on.
+    pub stopped: Vec<String>,
+}
+
+/// A task.
+#[derive(Serialize, JsonSchema)]
+pub struct JobmanTaskPart<'a> {
+    /// What the file calls it.
+    pub id: &'a str,
+    /// Below which accelerator it stands.
+    pub accelerator: &'a str,
+    /// Its state in JobMan's word; NEW where it was not submitted.
+    pub state: &'static str,
+    /// The job or the group that it has become.
+    pub job: Option<String>,
+    /// Those at work on it.
+    pub running: Vec<JobNumber>,
+    /// How often it was begun.
+    pub runs: usize,
+    /// How often its program has failed.
+    pub fails: u32,
+    /// Whether lists leave it out.
+    pub hidden: bool,
+    /// Its attempts, the oldest first.
+    pub attempts: Vec<JobmanAttemptPart<'a>>,
+}
+
+/// An attempt of a task.
+#[derive(Serialize, JsonSchema)]
+pub struct JobmanAttemptPart<'a> {
+    /// Its number.
+    pub window: JobNumber,
+    /// How it stands by its record.
+    pub status: String,
+    /// Where what it prints is kept.
+    pub log_dir: Option<&'a str>,
+}
+
 /// What was done with jobs.
 #[derive(Serialize, JsonSchema)]
 pub struct JobmanDoneDocument {

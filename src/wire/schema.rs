@@ -27,7 +27,7 @@ use super::hosts::{
     PoolsDocument,
 };
 use super::jobfile::{ConvertedDocument, FormatSchemaDocument, SecretDocument, SecretsDocument};
-use super::jobman::{JobmanDoneDocument, JobmanJobsDocument};
+use super::jobman::{JobmanDoneDocument, JobmanJobsDocument, JobmanTasksDocument};
 use super::jobs::{
     ExplainDocument, FailedDocument, FinishedDocument, JobIdDocument, JobScriptDocument,
     LogsDocument, RuleDocument, RulesDocument, ShowDocument, SnapshotDocument, StageDirDocument,
@@ -198,6 +198,7 @@ documents! {
     ChangedDataDocument<'_>: "data-set", "data-merge";
     JobmanJobsDocument<'_>: "jobman";
     JobmanDoneDocument: "jobman";
+    JobmanTasksDocument<'_>: "jobman";
     TextDocument<'_>: "tldr", "help", "cms";
     ScriptDocument<'_>: "completions";
     ManualDocument<'_>: "man";

@@ -12,4 +12,5 @@ mod schema;
 mod secrets;
 mod setup;
 mod submitted;
+mod tasks;
 mod verbs;

@@ -83,11 +83,51 @@ pub enum JobmanStep {
         #[arg(long, conflicts_with = "cmd_only")]
         force_prefix: bool,
     },
+    /// Show the tasks of a file, and what is there for them
+    Queue(JobmanQueue),
     /// Log in to the first worker of a job's TPU
     Ssh {
         /// Which
         id: String,
     },
+}
+
+/// Tasks of a file.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  tpu jobman queue tasks.yaml\n  tpu jobman queue tasks.yaml --reset-failed\n\nWhat it has of new tasks, `tpu submit tasks.yaml` queues."
+)]
+pub struct JobmanQueue {
+    /// The file [default: `queue_machines/tasks.yaml`]
+    #[arg(value_name = "TASKS.yaml")]
+    pub file: Option<String>,
+    /// Let a task begin anew that has ended
+    #[arg(long, value_name = "ID", group = "does")]
+    pub reset: Option<String>,
+    /// The same with all that have ended
+    #[arg(long, group = "does")]
+    pub reset_all: bool,
+    /// The same with those that have failed
+    #[arg(long, group = "does")]
+    pub reset_failed: bool,
+    /// The same with those whose ids are like this: train-*
+    #[arg(long, value_name = "PATTERN", group = "does")]
+    pub reset_pattern: Option<String>,
+    /// Let a task that waits begin before the others
+    #[arg(long, value_name = "ID", group = "does")]
+    pub prioritize: Option<String>,
+    /// Show one task with all its attempts
+    #[arg(long, value_name = "ID", group = "does")]
+    pub task: Option<String>,
+    /// Nothing: what JobMan had to clean up does not come about
+    #[arg(long, group = "does")]
+    pub cleanup: bool,
+    /// Those alone that have ended well
+    #[arg(long)]
+    pub done: bool,
+    /// Hidden ones, too
+    #[arg(long)]
+    pub show_all: bool,
 }
 
 /// Jobs by their numbers.
@@ -96,4 +136,12 @@ pub struct JobmanIds {
     /// Numbers: 000007, 7
     #[arg(value_name = "ID", required = true)]
     pub ids: Vec<String>,
+}
+
+impl JobmanQueue {
+    /// Whether nothing is changed by it.
+    pub fn looks(&self) -> bool {
+        let resets = self.reset_all || self.reset_failed || self.reset_pattern.is_some();
+        !resets && self.reset.is_none() && self.prioritize.is_none()
+    }
 }

@@ -42,6 +42,9 @@ pub struct Run {
     /// With a type: preemptible and spot targets only
     #[arg(short = 'p', long, alias = "preemptible")]
     pub pre: bool,
+    /// With a type: only in these zones, regions or continents
+    #[arg(long, value_name = "ZONE", value_delimiter = ',')]
+    pub zone: Vec<String>,
     /// With a type: wait in line until one is free, even across a reboot
     #[arg(long)]
     pub wait: bool,

@@ -31,6 +31,9 @@ pub struct Submit {
     /// With a type: preemptible and spot targets only
     #[arg(short = 'p', long, alias = "preemptible")]
     pub pre: bool,
+    /// With a type: only in these zones, regions or continents
+    #[arg(long, value_name = "ZONE", value_delimiter = ',')]
+    pub zone: Vec<String>,
     /// Of several machines the first, any, that with most or with least room:
     /// sequential, random, smart, frugal [default: the setting]
     #[arg(long, value_name = "POLICY")]

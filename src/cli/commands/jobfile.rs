@@ -6,19 +6,22 @@ use crate::cli::Outcome;
 use crate::cli::app::App;
 use crate::cli::args::{Convert, ForeignJobFile, FormatName, Run, Submit, kind_words};
 use crate::cli::print::Output;
-use crate::jobfile::own::{self, Before, Given, OwnJob, Place};
+use crate::jobfile::own::{self, Before, Given, OwnCode, OwnJob, Place};
+use crate::jobfile::yaml::Yaml;
 use crate::jobfile::{BadFile, jobman, yaml};
 use crate::model::data::Data;
 use crate::model::entry::After;
 use crate::model::ids::{QueueName, UserName};
 use crate::model::pattern;
+use crate::model::repository::Repository;
 use crate::model::setup::SetUpHow;
 use crate::model::spec::TargetRequest;
 use crate::model::target::LOCAL;
+use crate::ops::ctx::user_of;
 use crate::ops::jobfile::{self, is_file};
 use crate::ops::launch::{RunRequest, plan};
 use crate::ops::queue::submit::{self, Submission};
-use crate::ops::{Error, secrets, selection};
+use crate::ops::{Error, clone, secrets, selection};
 use crate::text::{counted, escape};
 use crate::wire::jobfile::{ConvertedDocument, FormatSchemaDocument};
 
@@ -26,14 +29,6 @@ use super::choose::Begins;
 use super::run::{self, Ran, request_of};
 use super::submit::{after, jobs_of, submitted};
 use super::waiting::wants;
-
-/// `submit`: of a file, if one of the words is one, and else of the words.
-pub(in crate::cli) fn submit_any(app: &App, args: &Submit) -> Outcome {
-    match args.words.iter().find(|word| is_file(word)) {
-        Some(file) => submit(app, args, file),
-        None => super::submit::submit(app, args),
-    }
-}
 
 /// `run`: of a file, if one of the words is one, and else of the words.
 pub(in crate::cli) fn run_any(app: &App, args: &Run) -> Result<Ran, Error> {
@@ -48,7 +43,7 @@ fn run_file(app: &App, args: &Run, file: &str) -> Result<Ran, Error> {
     stands_alone(&Beside::of_run(args))?;
     let ctx = app.ctx()?;
     let path = ctx.env.cwd.join(file);
-    let jobs = read(app, &path, (file, &args.set))?;
+    let jobs = read(app, documents(app, &path, file)?, (file, &args.set))?;
     let [job] = jobs.as_slice() else {
         let what = format!("{file} has {}, and run starts one", counted(jobs.len(), "job"));
         return Err(Error::usage(what).hint(format!("all of them: tpu submit {file}")));
@@ -70,17 +65,35 @@ fn run_file(app: &App, args: &Run, file: &str) -> Result<Ran, Error> {
     if job.sweep.is_some() {
         return Err(of_file.at(job.place, later("members of its array differ")));
     }
-    let request = of_file.request(job, (args.wait, Begins::Now))?;
+    let mut request = of_file.request(job, (args.wait, Begins::Now))?;
+    if let Some(repository) = of_file.repository(job) {
+        if app.global.dry_run {
+            let would = format!("clone {repository}, and start the job from that copy");
+            let output = Output::would(&would).with_details(&plan::of_file(&request.spec));
+            return Ok(Ran { job: None, output });
+        }
+        let user = user_of(&data, &request.user)?;
+        request.spec.staged = Some(clone::cloned(ctx, user, &repository)?);
+    }
     run::start(app, args, request)
 }
 
-/// The jobs of a file.
-fn read(app: &App, path: &Path, (file, typed): (&str, &[String])) -> Result<Vec<OwnJob>, Error> {
-    let set = set(typed)?;
+/// The documents of a file.
+pub(super) fn documents(app: &App, path: &Path, file: &str) -> Result<Vec<Yaml>, Error> {
     let text = jobfile::text(app.ctx()?, path, file)?;
+    let bad = |bad: BadFile| Error::usage(format!("{file}{}", bad.in_words())).hint(bad.hint);
+    yaml::read_all(&text).map_err(bad)
+}
+
+/// The jobs of a file.
+fn read(
+    app: &App,
+    mut documents: Vec<Yaml>,
+    (file, typed): (&str, &[String]),
+) -> Result<Vec<OwnJob>, Error> {
+    let set = set(typed)?;
     let kinds = kind_words();
     let bad = |bad: BadFile| Error::usage(format!("{file}{}", bad.in_words())).hint(bad.hint);
-    let mut documents = yaml::read_all(&text).map_err(bad)?;
     for document in &mut documents {
         if jobman::is_config(document) {
             let converted = jobman::convert(document).map_err(bad)?;
@@ -96,32 +109,46 @@ fn read(app: &App, path: &Path, (file, typed): (&str, &[String])) -> Result<Vec<
 }
 
 /// Submits the jobs of a file, all of them or none.
-fn submit(app: &App, args: &Submit, file: &str) -> Outcome {
-    stands_alone(&Beside::of_submit(args))?;
+pub(super) fn submit(
+    app: &App,
+    args: &Submit,
+    (file, path): (&str, &Path),
+    documents: Vec<Yaml>,
+) -> Outcome {
     let ctx = app.ctx()?;
-    let path = ctx.env.cwd.join(file);
-    let jobs = read(app, &path, (file, &args.set))?;
+    let jobs = read(app, documents, (file, &args.set))?;
     let data = ctx.data()?;
-    let file = JobFile { app, args, shown: file, path: &path, data: &data };
+    let file = JobFile { app, args, shown: file, path, data: &data };
     let all: Vec<(RunRequest, Submission)> =
         jobs.iter().map(|job| file.ready(job)).collect::<Result<_, _>>()?;
     if app.global.dry_run {
+        return file.would(&all);
+    }
+    let ids = submit::enter_each(ctx, &all)?;
+    submitted(app, &ids, &all)
+}
+
+impl JobFile<'_> {
+    /// What would be submitted.
+    pub(super) fn would(&self, all: &[(RunRequest, Submission)]) -> Outcome {
+        let ctx = self.app.ctx()?;
         let lines = all.iter().map(|(request, _)| {
             let name = request.spec.name.iter().map(|name| format!(" as {name}"));
             let name: String = name.collect();
             let jobs = counted(jobs_of(request), "job");
             format!("queue {jobs}{name} for {}", wants(&request.spec.target))
         });
-        for (request, _) in &all {
+        for (request, _) in all {
             let missing = secrets::are_kept(ctx, &request.spec.execution).err();
             ctx.warn(missing.map(|error| error.message));
         }
-        let each = all.iter().map(|(request, _)| plan::of_file(&request.spec));
+        let each = all.iter().map(|(request, how)| {
+            let code = how.repository.iter().map(|from| format!("{:<10} {from}\n", "clones"));
+            code.collect::<String>() + &plan::of_file(&request.spec)
+        });
         let would = lines.collect::<Vec<_>>().join("; ");
-        return Ok(Output::would(&would).with_details(&each.collect::<Vec<_>>().join("\n")));
+        Ok(Output::would(&would).with_details(&each.collect::<Vec<_>>().join("\n")))
     }
-    let ids = submit::enter_each(ctx, &all)?;
-    submitted(app, &ids, &all)
 }
 
 /// `convert`: the job file of another tool as one of ours, with what is not as it was above it.
@@ -151,6 +178,11 @@ pub(in crate::cli) fn schema(of: FormatName) -> Output {
     Output::new(text, &FormatSchemaDocument { format })
 }
 
+/// Refuses what stands beside a file that is submitted.
+pub(super) fn submits_alone(args: &Submit) -> Result<(), Error> {
+    stands_alone(&Beside::of_submit(args))
+}
+
 /// What stands beside a file on a command line.
 struct Beside<'a> {
     words: &'a [String],
@@ -160,12 +192,24 @@ struct Beside<'a> {
 impl<'a> Beside<'a> {
     fn of_run(args: &'a Run) -> Self {
         let Run {
-            words, no_tag, norm, pre, policy, log_stage, name, array, of_kind, command, ..
+            words,
+            no_tag,
+            norm,
+            pre,
+            zone,
+            policy,
+            log_stage,
+            name,
+            array,
+            of_kind,
+            command,
+            ..
         } = args;
         let flags = vec![
             (*no_tag, "--no-tag"),
             (*norm, "--norm"),
             (*pre, "--pre"),
+            (!zone.is_empty(), "--zone"),
             (args.auto, "--auto"),
             (args.ask_notes, "-ssn"),
             (policy.is_some(), "--policy"),
@@ -183,6 +227,7 @@ impl<'a> Beside<'a> {
             (args.no_tag, "--no-tag"),
             (args.norm, "--norm"),
             (args.pre, "--pre"),
+            (!args.zone.is_empty(), "--zone"),
             (args.policy.is_some(), "--policy"),
             (args.log_stage, "--log-stage"),
             (args.name.is_some(), "--name"),
@@ -239,17 +284,22 @@ pub(super) fn setup_how(typed: &str) -> Result<SetUpHow, Error> {
 }
 
 /// A file whose jobs are made ready.
-struct JobFile<'a> {
-    app: &'a App,
-    args: &'a Submit,
-    shown: &'a str,
-    path: &'a Path,
-    data: &'a Data,
+pub(super) struct JobFile<'a> {
+    /// For whom, and where.
+    pub(super) app: &'a App,
+    /// What was typed beside it.
+    pub(super) args: &'a Submit,
+    /// As somebody typed it.
+    pub(super) shown: &'a str,
+    /// Where it is.
+    pub(super) path: &'a Path,
+    /// The file of users, targets and jobs.
+    pub(super) data: &'a Data,
 }
 
 impl JobFile<'_> {
     /// A job as the words of `submit` would have made it.
-    fn ready(&self, job: &OwnJob) -> Result<(RunRequest, Submission), Error> {
+    pub(super) fn ready(&self, job: &OwnJob) -> Result<(RunRequest, Submission), Error> {
         let ready = self.request(job, (true, Begins::InTurn)).and_then(|request| {
             let how = self.waits(job, &request.user)?;
             Ok((request, how))
@@ -263,6 +313,9 @@ impl JobFile<'_> {
             quiet: true,
             force: self.args.force,
             wait,
+            norm: job.target.reclaimable == Some(false),
+            pre: job.target.reclaimable == Some(true),
+            zone: job.target.zones.clone(),
             policy: job.policy.map(|policy| policy.as_str().to_owned()),
             name: job.name.clone(),
             array: job.array.as_ref().map(ToString::to_string),
@@ -281,13 +334,18 @@ impl JobFile<'_> {
         }
         sorted.pairs.clone_from(&job.pairs);
         let user = self.app.user(self.data, None)?;
-        let dir = match job.code {
-            Some(place) => Some(self.slot(&user).map_err(|error| self.at(place, error))?),
-            None => job.dir,
+        let dir = match &job.code {
+            Some(OwnCode::Here(place)) => {
+                Some(self.slot(&user).map_err(|error| self.at(*place, error))?)
+            }
+            Some(OwnCode::Repository(_)) | None => job.dir,
         };
         sorted.numbers.extend(dir);
         let mut request = request_of(self.app, &typed, sorted, self.data, begins)
             .map_err(|error| self.at(job.target.place, error))?;
+        if self.repository(job).is_some() {
+            request.spec.dir = None;
+        }
         request.spec.options = job.target.options.clone();
         request.spec.execution = job.execution.clone();
         if let Some(typed) = &self.args.setup {
@@ -300,6 +358,14 @@ impl JobFile<'_> {
         Ok(request)
     }
 
+    /// Where the code of a job is, if it is in a repository.
+    fn repository(&self, job: &OwnJob) -> Option<Repository> {
+        match &job.code {
+            Some(OwnCode::Repository(repository)) => Some(repository.clone().from(&self.dir())),
+            Some(OwnCode::Here(_)) | None => None,
+        }
+    }
+
     /// The directory in which the file lies.
     fn dir(&self) -> PathBuf {
         self.path.parent().map(Path::to_path_buf).unwrap_or_default()
@@ -309,7 +375,7 @@ impl JobFile<'_> {
     fn slot(&self, user: &UserName) -> Result<u32, Error> {
         let here = self.dir();
         let here = jobfile::whole(&here);
-        let of = crate::ops::ctx::user_of(self.data, user)?;
+        let of = user_of(self.data, user)?;
         let slots = of.working_dir.iter();
         let mut slots = slots.filter(|(_, path)| jobfile::whole(&PathBuf::from(path)) == here);
         slots.next().map(|(slot, _)| *slot).ok_or_else(|| {
@@ -340,6 +406,7 @@ impl JobFile<'_> {
             applies: self.args.apply,
             sweep: job.sweep.clone(),
             order: job.order.clone().map(|order| order.from(&self.dir())),
+            repository: self.repository(job),
             ..Submission::default()
         };
         if let Some(queue) = &job.waits.queue {

@@ -14,7 +14,7 @@ use crate::cli::console;
 use crate::cli::print::{Output, table};
 use crate::model::data::Data;
 use crate::model::entry::QueueEntry;
-use crate::model::ids::{JobId, QueueName, TargetName, UserName};
+use crate::model::ids::{JobId, QueueName, UserName};
 use crate::model::queue::{Queue, QueuePolicy, QueueState};
 use crate::model::time;
 use crate::ops::called::WaitingCalled;
@@ -203,11 +203,9 @@ fn as_in_the_original(app: &App, args: &QueueCommand) -> Outcome {
     let notes: Vec<String> =
         permissions.iter().map(|word| permission(word)).collect::<Result<_, _>>()?;
     let data = app.ctx()?.data()?;
-    if let Some(zone) = words.iter().find(|word| is_zone(&data, word)) {
-        return Err(no_zone(&data, zone));
-    }
-    let typed =
-        Submit { words, log_stage: args.log_stage, no_tag: args.no_tag, ..Submit::default() };
+    let (zone, words) = words.into_iter().partition(|word| is_zone(&data, word));
+    let (log_stage, no_tag) = (args.log_stage, args.no_tag);
+    let typed = Submit { words, no_tag, zone, log_stage, ..Submit::default() };
     Ok(submit(app, &typed)?.notes(notes))
 }
 
@@ -222,22 +220,6 @@ fn is_zone(data: &Data, word: &str) -> bool {
     let is_region =
         parts.next().is_none_or(|region| region.ends_with(|c: char| c.is_ascii_digit()));
     !is_known && is_continent && is_region || data.registry().zones().any(|(zone, _)| zone == word)
-}
-
-/// Jobs of the original could be kept to zones.
-fn no_zone(data: &Data, zone: &str) -> Error {
-    let is_there = |name: &&str| *name == zone || name.starts_with(&format!("{zone}-"));
-    let all = data.registry().zones();
-    let there = all.filter(|(name, _)| is_there(name)).flat_map(|(_, targets)| targets).take(3);
-    let there: Vec<&str> = there.map(TargetName::as_str).collect();
-    let hint = match there.as_slice() {
-        [] => "leave it out: it begins on the first target of its type that is free".to_owned(),
-        there => format!("leave it out, or name a target there: {}", there.join(", ")),
-    };
-    Error::usage(format!(
-        "{zone} is a zone: what waits is kept to types and targets, and to no zone"
-    ))
-    .hint(hint)
 }
 
 /// What a permission of the original says, and that it is not needed: its first digit is about targets whose job has

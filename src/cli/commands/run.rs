@@ -163,6 +163,11 @@ pub(super) fn request(
     request_of(app, args, selection::sort(&args.words, data)?, data, begins)
 }
 
+/// Whether any target of a type will do.
+fn is_of_type(target: &TargetRequest) -> bool {
+    matches!(target, TargetRequest::Any(any_of) if any_of.among.is_empty())
+}
+
 /// The same of words that are sorted already, or of what a file says instead of them.
 pub(super) fn request_of(
     app: &App,
@@ -185,11 +190,16 @@ pub(super) fn request_of(
             TargetRequest::Any(AnyOf { among, policy, reclaimable, ..AnyOf::default() })
         }
         (Some(types), None) if sorted.rest.is_empty() => {
-            TargetRequest::Any(AnyOf { types, reclaimable, ..AnyOf::default() })
+            let zones = args.zone.clone();
+            TargetRequest::Any(AnyOf { types, reclaimable, zones, ..AnyOf::default() })
         }
         (Some(_) | None, None) => TargetRequest::Named(target(&mut sorted, data)?),
     };
     let user = app.user(data, sorted.user.take())?;
+    if let Some(zone) = args.zone.first().filter(|_| !is_of_type(&target)) {
+        return Err(Error::usage(format!("--zone {zone}: what is named is where it is"))
+            .hint("it is about types: tpu submit v6e-16 --zone us-east5-b"));
+    }
     if let TargetRequest::Named(target) = &target
         && begins == Begins::Now
         && (args.auto || args.wait || args.norm || args.pre)

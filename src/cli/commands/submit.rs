@@ -45,6 +45,7 @@ pub(in crate::cli) fn submit(app: &App, args: &Submit) -> Outcome {
         auto: false,
         norm: args.norm,
         pre: args.pre,
+        zone: args.zone.clone(),
         wait: true,
         policy: args.policy.clone(),
         log_stage: args.log_stage,

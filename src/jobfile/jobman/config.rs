@@ -5,6 +5,7 @@ use crate::jobfile::yaml::{Yaml, YamlValue};
 use crate::text::either;
 
 use super::block::{Block, made, map_of, word};
+use super::parts::{literal, parted, prefixes};
 use super::setup::{self, ENVIRONMENTS};
 use super::{ConversionNote, Converted};
 
@@ -28,11 +29,11 @@ pub(super) fn converted(document: &Yaml) -> Result<Converted, BadFile> {
         notes.push(job.note(at, "loop", what));
     }
     let mut steps = modules(document, &mut job, &mut notes)?;
-    steps.modules.extend(prefixes(&mut job, &mut notes)?);
+    steps.modules.extend(of_queue(&mut job, &mut notes)?);
     let (command, workers) = command(document, &steps, &mut notes)?;
     mail(document, &mut notes)?;
     let user = job.take("remote_user").cloned();
-    let env = job.take("environment").cloned();
+    let (env, secrets) = environment_of(document, &mut job, &mut notes)?;
     job.rest(&mut notes);
     others(document, &mut notes);
     let setup = (!steps.modules.is_empty()).then(|| made(document, YamlValue::List(steps.modules)));
@@ -45,6 +46,7 @@ pub(super) fn converted(document: &Yaml) -> Result<Converted, BadFile> {
             ("user", user),
             ("repeat", repeats.map(|(at, _)| word(at, "always"))),
             ("env", env),
+            ("secrets", secrets),
             ("setup", setup),
             ("workers", workers),
             ("command", command),
@@ -220,8 +222,19 @@ fn environment<'a>(
     }
 }
 
+/// `job.environment`, and the names of those of it whose values are not to stand in a record.
+fn environment_of(
+    document: &Yaml,
+    job: &mut Block<'_>,
+    notes: &mut Vec<ConversionNote>,
+) -> Result<(Option<Yaml>, Option<Yaml>), BadFile> {
+    let Some(env) = job.take("environment") else { return Ok((None, None)) };
+    let all = env.members("job.environment").map_err(|bad| bad.at_column(env.column))?;
+    Ok(parted(document, all.to_vec(), notes))
+}
+
 /// `job.queue`: the scripts before its tasks; the tasks have a file of their own.
-fn prefixes(job: &mut Block<'_>, notes: &mut Vec<ConversionNote>) -> Result<Vec<Yaml>, BadFile> {
+fn of_queue(job: &mut Block<'_>, notes: &mut Vec<ConversionNote>) -> Result<Vec<Yaml>, BadFile> {
     let Some(at) = job.take("queue") else { return Ok(Vec::new()) };
     let mut queue = Block::below(at, "job.queue".to_owned())?;
     if let Some((at, true)) = queue.truth("enabled")? {
@@ -230,40 +243,9 @@ fn prefixes(job: &mut Block<'_>, notes: &mut Vec<ConversionNote>) -> Result<Vec<
         notes.push(queue.note(at, "enabled", what));
     }
     queue.take("config");
-    let Some(prefix) = queue.take("prefix") else { return Ok(Vec::new()) };
-    let all = match &prefix.value {
-        YamlValue::List(all) => all.iter().collect(),
-        _ => vec![prefix],
-    };
-    let mut steps = Vec::new();
-    for (number, one) in (1..).zip(all) {
-        let once = Some(word(one, "machine"));
-        let name = word(one, format!("prefix-{number}"));
-        if one.text().is_some() {
-            let said = vec![("name", Some(name)), ("run", Some(one.clone())), ("once_per", once)];
-            steps.push(map_of(one, said));
-            continue;
-        }
-        let mut of = Block::below(one, "job.queue.prefix".to_owned())?;
-        let is_required = of.truth("required")?.is_some_and(|(_, is)| is);
-        let name = of.take("name").cloned().unwrap_or(name);
-        let run = of.need("run", "pip install -r requirements.txt")?;
-        if !is_required {
-            let what =
-                "where it fails, the job does: JobMan goes on; write `|| true` behind it for that";
-            notes.push(of.note(one, "required", what));
-        }
-        let said = vec![
-            ("name", Some(name)),
-            ("run", Some(run.clone())),
-            ("workers", of.take("workers").cloned()),
-            ("once_per", once),
-        ];
-        of.rest(notes);
-        steps.push(map_of(one, said));
-    }
+    let steps = queue.take("prefix").map(|prefix| prefixes(prefix, notes)).transpose()?;
     queue.rest(notes);
-    Ok(steps)
+    Ok(steps.unwrap_or_default())
 }
 
 /// The command and its workers, as they are.
@@ -302,18 +284,4 @@ fn others(document: &Yaml, notes: &mut Vec<ConversionNote>) {
         let what = "left out: JobMan does nothing with it".to_owned();
         notes.push(ConversionNote { place, field: key.clone(), what });
     }
-}
-
-/// The same where `{{` is text: JobMan fills nothing in for it.
-fn literal(value: &Yaml) -> Yaml {
-    let is = match &value.value {
-        YamlValue::Blank => YamlValue::Blank,
-        YamlValue::Text(text) => YamlValue::Text(text.replace("{{", "{{\"{{\"}}")),
-        YamlValue::List(all) => YamlValue::List(all.iter().map(literal).collect()),
-        YamlValue::Map(all) => {
-            let each = all.iter().map(|(key, value)| (key.clone(), literal(value)));
-            YamlValue::Map(each.collect())
-        }
-    };
-    made(value, is)
 }

@@ -5,17 +5,22 @@
 //!      ─ config: each key of JobMan's has one place in ours, or a note that says why it has none
 //!      ─ setup: its modules, in the order in which JobMan sets them up
 //!      → one document of ours, read and checked as if it had been typed
+//! tasks.yaml ─ tasks: one job of ours for each, in an order in which what has to end before stands before
 //! ```
 //! Source of the keys: JobMan's README of version 2 and the schema of version 3, as they were published.
 
 mod block;
 mod config;
 mod interpolated;
+mod parts;
 mod setup;
+mod tasks;
 
 use super::BadFile;
 use super::own::Place;
 use super::yaml::{self, Yaml, YamlValue};
+
+pub use tasks::{JobmanTask, Tasks, is_tasks, tasks};
 
 /// A file of JobMan's as one of ours.
 #[derive(Clone, Debug, PartialEq, Eq)]

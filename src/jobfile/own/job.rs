@@ -12,6 +12,7 @@ use crate::model::execution::Execution;
 use crate::model::member::Array;
 use crate::model::order::TargetOrder;
 use crate::model::policy::Policy;
+use crate::model::repository::Repository;
 use crate::model::rules::Rules;
 use crate::model::setup::SetUpHow;
 use crate::model::sweep::{Sweep, values};
@@ -26,7 +27,7 @@ use super::setup;
 use super::several::Said;
 use super::target;
 use super::values::{bad, bad_key, map, text, texts, truth, unknown, word};
-use super::{Before, Given, OwnJob, OwnTarget, OwnWaits};
+use super::{Before, Given, OwnCode, OwnJob, OwnTarget, OwnWaits};
 
 /// The values of a job by their keys, with all fields filled in.
 struct Values(Vec<(String, Yaml)>);
@@ -206,7 +207,7 @@ fn secrets(values: &Values) -> Result<Vec<String>, BadFile> {
     Ok(values.with("secrets", read)?.unwrap_or_default())
 }
 
-fn directory(values: &Values) -> Result<(Option<u32>, Option<super::Place>), BadFile> {
+fn directory(values: &Values) -> Result<(Option<u32>, Option<OwnCode>), BadFile> {
     if values.get("dir").is_some() {
         values.refuse("code", "dir: says already where its code is", "leave one of them away")?;
     }
@@ -216,12 +217,45 @@ fn directory(values: &Values) -> Result<(Option<u32>, Option<super::Place>), Bad
             bad(value, field, what, "put it into a slot, `tpu set-dir PATH 2`, and say dir: 2")
         })
     };
-    let here = |value: &Yaml, field: &str| match value.text() {
-        Some(".") => Ok((value.line, value.column)),
-        _ => Err(bad(value, field, "only `.` is built yet", "put its code into a slot: dir: 2")),
-    };
-    Ok((values.with("dir", slot)?, values.with("code", here)?))
+    Ok((values.with("dir", slot)?, values.with("code", code)?))
 }
+
+/// `code:`: `.`, or a repository.
+fn code(value: &Yaml, field: &str) -> Result<OwnCode, BadFile> {
+    const EXAMPLE: &str = "code: {repo: 'https://host/lab/train.git', branch: main}";
+    if value.text() == Some(".") {
+        return Ok(OwnCode::Here((value.line, value.column)));
+    }
+    let mut repository = Repository { url: String::new(), branch: None };
+    if value.text().is_some() {
+        let hint = format!("`.`, the directory of this file, or {EXAMPLE}");
+        return Err(bad(value, field, "it is no place of code", hint));
+    }
+    for (key, of) in map(value, field, EXAMPLE)? {
+        let field = format!("{field}.{key}");
+        let said = text(of, &field, EXAMPLE)?;
+        if said.starts_with('-') {
+            return Err(bad(
+                of,
+                &field,
+                "git would take it for an option",
+                format!("as in {EXAMPLE}"),
+            ));
+        }
+        match key.as_str() {
+            "repo" => said.clone_into(&mut repository.url),
+            "branch" => repository.branch = Some(said.to_owned()),
+            _ => return Err(unknown(of, (&field, key), REPOSITORY.into_iter())),
+        }
+    }
+    if repository.url.is_empty() {
+        return Err(bad(value, field, "repo: is missing", format!("as in {EXAMPLE}")));
+    }
+    Ok(OwnCode::Repository(repository))
+}
+
+/// The members of a repository.
+pub(super) const REPOSITORY: [&str; 2] = ["repo", "branch"];
 
 /// Gives a command a file to read: the first word that follows.
 const FED: &str = r#"f=$0; case $f in "~/"*) f=$HOME/${f#"~/"} ;; esac; exec "$@" <"$f""#;

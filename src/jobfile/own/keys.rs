@@ -39,8 +39,8 @@ pub const KEYS: &[JobKey] = &[
     ),
     built(
         "target",
-        "A target, type, pool or pattern of names, a list of them, `{hosts: …}`, or `{KIND: NAME}` \
-         with the options of that kind; or `{accelerator, zone, pricing, version, mode}`, each a value or a list: a TPU that \
+        "A target, type, pool or pattern of names, a list of them, `{hosts: …}`, `{type, zone, pricing}` for any that is \
+         there of a type, or `{KIND: NAME}` with the options of that kind; or `{accelerator, zone, pricing, version, mode}`, each a value or a list: a TPU that \
          is made for it and asked for until there is capacity, `mode: queued-resources` by a queued resource.",
         "target: {slurm: gpu, nodes: 2, gpus: 4}",
     ),
@@ -56,7 +56,12 @@ pub const KEYS: &[JobKey] = &[
         "target: {accelerator: v6e-8, zone: us-east5-b}\ntpu: {name: my-tpu}\nuser: alice",
     ),
     built("dir", "The slot of the directory of its code; 1 without a word.", "dir: 2"),
-    built("code", "`.`: the directory of the file, which has to be in a slot of yours.", "code: ."),
+    built(
+        "code",
+        "`.`: the directory of the file, which has to be in a slot of yours; or `{repo, branch}`: what git clones of it as \
+         the job is submitted.",
+        "code: {repo: 'https://git.example.org/lab/train.git', branch: main}",
+    ),
     built(
         "command",
         "A string is shell text, a list is words.",

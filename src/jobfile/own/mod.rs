@@ -29,6 +29,7 @@ use crate::model::member::Array;
 use crate::model::options::KindOptions;
 use crate::model::order::TargetOrder;
 use crate::model::policy::Policy;
+use crate::model::repository::Repository;
 use crate::model::sweep::Sweep;
 
 use super::BadFile;
@@ -70,8 +71,8 @@ pub struct OwnJob {
     pub order: Option<TargetOrder>,
     /// Slot of its directory, if one is said.
     pub dir: Option<u32>,
-    /// Where `code: .` stands: it is to run in the directory of the file.
-    pub code: Option<Place>,
+    /// Where its code is, if it is in no slot by its number.
+    pub code: Option<OwnCode>,
     /// `key=value`, as they are typed: configs, what is asked of the target, tag, notes and rules.
     pub pairs: Vec<(String, String)>,
     /// The command, word by word.
@@ -88,6 +89,15 @@ pub struct OwnJob {
     pub waits: OwnWaits,
 }
 
+/// Where the code of a job is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum OwnCode {
+    /// `.`: in the directory of the file.
+    Here(Place),
+    /// In a repository.
+    Repository(Repository),
+}
+
 /// The target of a job.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OwnTarget {
@@ -99,12 +109,23 @@ pub struct OwnTarget {
     pub kind: Option<String>,
     /// The options of that kind.
     pub options: KindOptions,
+    /// Of a type: in which zones, regions or continents it may be; none means anywhere.
+    pub zones: Vec<String>,
+    /// Of a type: reclaimable ones only, or on-demand ones only.
+    pub reclaimable: Option<bool>,
 }
 
 impl OwnTarget {
     /// None that has a name.
     fn at(place: Place) -> Self {
-        Self { place, words: Vec::new(), kind: None, options: KindOptions::default() }
+        Self {
+            place,
+            words: Vec::new(),
+            kind: None,
+            options: KindOptions::default(),
+            zones: Vec::new(),
+            reclaimable: None,
+        }
     }
 }
 
@@ -131,6 +152,12 @@ pub enum Before {
 }
 
 impl OwnWaits {
+    /// The same without the jobs that have to end before.
+    #[must_use]
+    pub fn alone(self) -> Self {
+        Self { after: Vec::new(), ..self }
+    }
+
     /// Whether nothing is said of waiting.
     pub fn is_default(&self) -> bool {
         *self == Self::default()

@@ -7,6 +7,7 @@ use crate::model::order::{Numbered, STARTUP_SCRIPT, TargetOrder, TypeInZone};
 use crate::model::target::Pricing;
 use crate::text::either;
 
+use super::target::PRICING;
 use super::values::{bad, bad_key, map, text, texts, truth, unknown};
 
 const EXAMPLE: &str = "target: {accelerator: v6e-16, zone: us-east5-b, pricing: spot}";
@@ -70,7 +71,7 @@ pub(super) fn read(
         }
         Err(bad(value, &field, format!("'{said}' is unknown"), either(known)))
     };
-    let pricing = match one("pricing", &["on-demand", "spot", "preemptible"])?.as_deref() {
+    let pricing = match one("pricing", &PRICING)?.as_deref() {
         Some("spot") => Pricing::Spot,
         Some("preemptible") => Pricing::Preemptible,
         _ => Pricing::OnDemand,

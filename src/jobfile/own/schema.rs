@@ -12,9 +12,11 @@ use crate::model::policy::Policy;
 use crate::model::rules::{Action, NAMED};
 
 use super::KindWords;
+use super::job::REPOSITORY;
 use super::keys::{KEYS, KeyState};
 use super::order::{TARGET, TPU};
 use super::setup::{CACHE, MODULES};
+use super::target::{PRICING, TYPE};
 
 /// A whole number of 32 bits without a sign.
 const U32: &str = "[0-9]{1,9}|[1-3][0-9]{9}|4[01][0-9]{8}|42[0-8][0-9]{7}|429[0-3][0-9]{6}|4294[0-8][0-9]{5}\
@@ -117,7 +119,11 @@ fn value(key: &str, kinds: &[KindWords]) -> Value {
         "target" => target(kinds),
         "tpu" => tpu(),
         "dir" => whole(0, MOST),
-        "code" => choice(&["."]),
+        "code" => {
+            let said = json!({ "allOf": [text(), { "not": { "pattern": "^\\s*-" } }] });
+            let members = REPOSITORY.map(|key| (key, said.clone()));
+            json!({ "anyOf": [choice(&["."]), object(&members, &["repo"])] })
+        }
         "shell" => choice(&["bash"]),
         "command" => {
             json!({ "anyOf": [text(), { "type": "array", "minItems": 1, "items": word() }] })
@@ -283,9 +289,14 @@ fn target(kinds: &[KindWords]) -> Value {
         own.retain(|key, _| !kind.options.iter().any(|(name, _)| name == key));
         forms.push(form(&kind.word, own, Value::Object(patterns)));
     }
+    let of_type = |key: &str| match key {
+        "pricing" => choice(&PRICING),
+        _ => target_words(),
+    };
+    forms.push(object(&TYPE.map(|key| (key, of_type(key))), &["type"]));
     let of_order = |key: &str| match key {
         "accelerator" | "zone" => texts(&text()),
-        "pricing" => choice(&["on-demand", "spot", "preemptible"]),
+        "pricing" => choice(&PRICING),
         "mode" => choice(&["tpu-vm", "queued-resources"]),
         _ => text(),
     };

@@ -96,5 +96,9 @@ fn refuse_others(document: &Yaml) -> Result<(), BadFile> {
         let what = "it is a jobset of Cloudmesh";
         return Err(bad(document, "cloudmesh", what, "tpu cms job add FILE reads it"));
     }
+    if document.get("accelerators").is_some() {
+        let what = "it is a file of JobMan's tasks";
+        return Err(bad(document, "accelerators", what, "tpu submit FILE reads it, alone"));
+    }
     Ok(())
 }

@@ -3,12 +3,19 @@
 use crate::jobfile::BadFile;
 use crate::jobfile::yaml::{Yaml, YamlValue};
 use crate::model::capacity::Ask;
-use crate::model::options::KindOptions;
+use crate::text::either;
 
-use super::values::{bad, bad_key, texts, unknown};
+use super::values::{bad, bad_key, text, texts, unknown};
 use super::{KindWords, OwnTarget};
 
 const EXAMPLE: &str = "target: local";
+const OF_TYPE: &str = "target: {type: v6e-16, zone: us-east5-b, pricing: spot}";
+
+/// What is said of any that is there of a type.
+pub(super) const TYPE: [&str; 3] = ["type", "zone", "pricing"];
+
+/// How it may be paid for.
+pub(super) const PRICING: [&str; 3] = ["on-demand", "spot", "preemptible"];
 
 /// Forms that are not carried out today.
 const LATER: [&str; 1] = ["kubernetes"];
@@ -23,13 +30,15 @@ pub(super) fn read(
         YamlValue::Map(members) => members,
         YamlValue::Blank | YamlValue::Text(_) | YamlValue::List(_) => {
             let words = words(value, "target")?;
-            let options = KindOptions::default();
-            return Ok((OwnTarget { place, words, kind: None, options }, Vec::new()));
+            return Ok((OwnTarget { words, ..OwnTarget::at(place) }, Vec::new()));
         }
     };
     if let Some((key, of)) = members.iter().find(|(key, _)| LATER.contains(&key.as_str())) {
         let hint = "make the target first, and name it: target: NAME";
         return Err(bad_key(of, &format!("target.{key}"), "not built yet", hint));
+    }
+    if value.get("type").is_some() {
+        return Ok((of_type(value, members)?, Vec::new()));
     }
     let kind_of = |key: &str| kinds.iter().find(|kind| kind.word == key);
     let forms = members.iter().filter(|(key, _)| key == "hosts" || kind_of(key).is_some());
@@ -41,7 +50,7 @@ pub(super) fn read(
             return Err(bad_key(of, &format!("target.{other}"), what, hint));
         }
         [] => {
-            let known = kinds.iter().map(|kind| kind.word.as_str()).chain(["hosts"]);
+            let known = kinds.iter().map(|kind| kind.word.as_str()).chain(["hosts", "type"]);
             return Err(match members.first() {
                 Some((key, of)) => unknown(of, (&format!("target.{key}"), key), known),
                 None => bad(value, "target", "no target", format!("as in {EXAMPLE}")),
@@ -51,10 +60,9 @@ pub(super) fn read(
     let kind = kind_of(form);
     let options_of = kind.map(|kind| kind.options.as_slice()).unwrap_or_default();
     let mut target = OwnTarget {
-        place: (named.line, named.column),
         words: words(named, &format!("target.{form}"))?,
         kind: kind.map(|kind| kind.word.clone()),
-        options: KindOptions::default(),
+        ..OwnTarget::at((named.line, named.column))
     };
     let mut asks = Vec::new();
     for (key, of) in members.iter().filter(|(key, _)| key != form) {
@@ -82,6 +90,33 @@ pub(super) fn read(
         }
     }
     Ok((target, asks))
+}
+
+/// `{type: …}`: any that is there of a type.
+fn of_type(value: &Yaml, members: &[(String, Yaml)]) -> Result<OwnTarget, BadFile> {
+    let mut target = OwnTarget::at((value.line, value.column));
+    for (key, of) in members {
+        let field = format!("target.{key}");
+        match key.as_str() {
+            "type" => {
+                target.place = (of.line, of.column);
+                target.words = words(of, &field)?;
+            }
+            "zone" => target.zones = words(of, &field)?,
+            "pricing" => {
+                target.reclaimable = match text(of, &field, OF_TYPE)? {
+                    "on-demand" => Some(false),
+                    "spot" | "preemptible" => Some(true),
+                    other => {
+                        let hint = either(&PRICING);
+                        return Err(bad(of, &field, format!("'{other}' is unknown"), hint));
+                    }
+                };
+            }
+            _ => return Err(unknown(of, (&field, key), TYPE.into_iter())),
+        }
+    }
+    Ok(target)
 }
 
 fn words(value: &Yaml, field: &str) -> Result<Vec<String>, BadFile> {

@@ -6,6 +6,7 @@ use std::path::Path;
 use crate::model::data::{Data, User};
 use crate::model::facts::{TargetState, TargetStep};
 use crate::model::job::LaunchMode;
+use crate::model::repository::Repository;
 use crate::model::rules::{NAMED, Rules};
 use crate::model::spec::JobSpec;
 use crate::model::target::{Machines, Target};
@@ -129,7 +130,7 @@ pub fn check(ctx: &Ctx, request: &RunRequest, provided: Provided) -> Result<Laun
 /// What is known of a job that may wait, before there is a place for it.
 #[derive(Clone, Debug)]
 pub struct Ready {
-    /// The directory of its code.
+    /// The directory of its code; empty where that comes from a repository.
     pub dir: String,
     /// Script or native.
     pub mode: LaunchMode,
@@ -145,16 +146,23 @@ impl Ready {
 }
 
 /// Refuses what could begin nowhere as it is, before it waits for a place. What depends on the place is seen when there
-/// is one.
-pub fn may_wait(ctx: &Ctx, request: &RunRequest) -> Result<Ready, Error> {
+/// is one. Code of a `repository` is cloned when all else is right.
+pub fn may_wait(
+    ctx: &Ctx,
+    request: &RunRequest,
+    repository: Option<&Repository>,
+) -> Result<Ready, Error> {
     let data = ctx.data()?;
     let user = user_of(&data, &request.user)?;
     let settings = ctx.settings(Some(user))?;
     let (mut problems, spec) = (Vec::new(), &request.spec);
     let is_native = spec.command.is_some() || settings.command.is_some();
     let mode = if is_native { LaunchMode::Native } else { LaunchMode::Script };
-    let dir = note(&mut problems, directory(user, spec));
-    if let Some(dir) = &dir {
+    let dir = match repository {
+        Some(_) => Some(String::new()),
+        None => note(&mut problems, directory(user, spec)),
+    };
+    if let Some(dir) = dir.as_deref().filter(|_| repository.is_none()) {
         note(&mut problems, runnable(dir, mode));
     }
     if let Some(args) = note(&mut problems, arguments(user, spec)) {

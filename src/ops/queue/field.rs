@@ -296,7 +296,10 @@ impl<'a> Field<'a> {
         let any_of = wish.any_of();
         let types: Vec<TypeExpr> =
             any_of.types.iter().filter_map(|word| TypeExpr::parse(word)).collect();
-        known.filter(|row| plan::is_of(row, &types, any_of.reclaimable)).collect()
+        let is_meant = |row: &&Row| {
+            plan::is_of(row, &types, any_of.reclaimable) && plan::is_in(row, &any_of.zones)
+        };
+        known.filter(is_meant).collect()
     }
 
     /// The whole targets that an entry means; none where it means machines.
@@ -486,6 +489,7 @@ fn choose(data: &Data, rows: &[Row], wish: &Wish) -> Result<Vec<Pick>, Error> {
     let wanted = Wanted {
         types: &types,
         reclaimable: any_of.reclaimable,
+        zones: &any_of.zones,
         user: &wish.user,
         zone: zone.as_deref(),
     };

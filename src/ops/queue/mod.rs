@@ -22,6 +22,7 @@ pub mod requeue;
 pub mod shown;
 pub mod submit;
 pub mod supply;
+pub mod tasks;
 mod unbegun;
 pub mod wanted;
 
@@ -147,6 +148,7 @@ pub(super) fn gone() -> Error {
 /// Lets those that wait for an attempt wait for the one that succeeds it: the record of the first may be cleared away
 /// while the second is at work.
 pub fn follow(tx: &mut Tx<'_>, from: &JobId, to: &JobId) {
+    tasks::follow(tx, from, to);
     let waits = |entry: &QueueEntry| entry.after.iter().any(|after| after.job == *from);
     if !tx.data.queues().entries.iter().any(waits) {
         return;

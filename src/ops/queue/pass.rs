@@ -24,7 +24,7 @@ use crate::plan::queue::EntryStanding;
 
 use super::after::{AwaitedEnds, Dependence};
 use super::field::Avoided;
-use super::{after, limits, presence, standings, unbegun};
+use super::{after, limits, presence, standings, tasks, unbegun};
 
 /// Who finds that a place cannot be had after all looks again, so often at most; then at the next pass.
 const ROUNDS: u32 = 8;
@@ -76,6 +76,7 @@ pub fn pass(ctx: &Ctx, mine: Mine<'_>, most: usize) -> Result<Passage, Error> {
             break;
         }
         after::forget_met(ctx)?;
+        tasks::end_enough(ctx)?;
         end_hopeless(ctx, &data, &is_mine)?;
         let mut was_refused = false;
         let over = limits::over(ctx, &data);

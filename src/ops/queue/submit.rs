@@ -3,18 +3,21 @@
 use crate::model::data::Data;
 use crate::model::entry::{After, AfterWhich, Keeper, Passed, Priority, QueueEntry, QueueHold};
 use crate::model::ids::{JobId, QueueName, UserName};
+use crate::model::job::LaunchMode;
 use crate::model::order::TargetOrder;
+use crate::model::repository::Repository;
 use crate::model::spec::{JobSpec, Staged, TargetRequest};
 use crate::model::sweep::Sweep;
 use crate::ops::ctx::user_of;
 use crate::ops::launch::RunRequest;
 use crate::ops::launch::check::{self, Ready};
 use crate::ops::whose::name_at_work;
-use crate::ops::{Ctx, Error, lease, named, names, records, secrets, stage, watch};
+use crate::ops::{Ctx, Error, clone, lease, named, names, records, secrets, stage, watch};
 use crate::store::Tx;
 
 use super::field::Wish;
 use super::pass::kept;
+use super::tasks::{self, TaskOf};
 use super::{after, edit, now, order, supply};
 
 /// How a job waits.
@@ -44,6 +47,10 @@ pub struct Submission {
     pub applies: bool,
     /// The target that is made for it, where it names none.
     pub order: Option<TargetOrder>,
+    /// Where its code is, if it is in no directory of its user.
+    pub repository: Option<Repository>,
+    /// Of which file it is a task.
+    pub task: Option<TaskOf>,
 }
 
 impl Default for Submission {
@@ -61,6 +68,8 @@ impl Default for Submission {
             stages_late: false,
             applies: false,
             order: None,
+            repository: None,
+            task: None,
         }
     }
 }
@@ -76,7 +85,7 @@ pub fn enter(ctx: &Ctx, request: &RunRequest, how: &Submission) -> Result<JobId,
 pub fn enter_each(ctx: &Ctx, all: &[(RunRequest, Submission)]) -> Result<Vec<JobId>, Error> {
     let (mut ready, mut orders) = (Vec::new(), Vec::new());
     for (request, how) in all {
-        let may = check::may_wait(ctx, request)?;
+        let may = check::may_wait(ctx, request, how.repository.as_ref())?;
         secrets::are_kept(ctx, &request.spec.execution)?;
         orders.push(how.order.as_ref().map(|order| order::ready(ctx, order)).transpose()?);
         if !how.is_target_later && how.order.is_none() {
@@ -115,7 +124,11 @@ pub fn enter_each(ctx: &Ctx, all: &[(RunRequest, Submission)]) -> Result<Vec<Job
                     entry.spec.target = order::enter(&mut tx.data, order)?;
                     entry.applies = true;
                 }
-                ids.push(push(tx, entry)?);
+                let id = push(tx, entry)?;
+                if let Some(task) = &how.task {
+                    tasks::note(tx, task, &id)?;
+                }
+                ids.push(id);
             }
             Ok(ids)
         };
@@ -129,6 +142,13 @@ pub fn enter_each(ctx: &Ctx, all: &[(RunRequest, Submission)]) -> Result<Vec<Job
     entered
 }
 
+/// Of what a copy is made.
+#[derive(Clone, Copy, PartialEq)]
+enum Code<'a> {
+    Repository(&'a Repository),
+    Dir(&'a str, LaunchMode),
+}
+
 /// The copy of its code for each job, one for all that have the same. Every copy that was made is in `copies`.
 fn staged(
     ctx: &Ctx,
@@ -136,24 +156,30 @@ fn staged(
     ready: &[Ready],
     copies: &mut Vec<Staged>,
 ) -> Result<Vec<Option<Staged>>, Error> {
-    let mut known: Vec<(&UserName, &Ready, Staged)> = Vec::new();
+    let mut known: Vec<((&UserName, Code<'_>), Staged)> = Vec::new();
     let mut each = Vec::new();
     for ((request, how), ready) in all.iter().zip(ready) {
-        if how.stages_late {
-            each.push(None);
-            continue;
-        }
-        let same = known.iter().find(|(user, of, _)| {
-            **user == request.user && of.dir == ready.dir && of.mode == ready.mode
-        });
-        if let Some((_, _, copy)) = same {
+        let code = match &how.repository {
+            Some(repository) => Code::Repository(repository),
+            None if how.stages_late => {
+                each.push(None);
+                continue;
+            }
+            None => Code::Dir(&ready.dir, ready.mode),
+        };
+        let whose = (&request.user, code);
+        if let Some((_, copy)) = known.iter().find(|(known, _)| *known == whose) {
             each.push(Some(copy.clone()));
             continue;
         }
         let data = ctx.data()?;
-        let copy = stage::keep(ctx, user_of(&data, &request.user)?, (&ready.dir, ready.mode))?;
+        let user = user_of(&data, &request.user)?;
+        let copy = match code {
+            Code::Repository(repository) => clone::cloned(ctx, user, repository)?,
+            Code::Dir(dir, mode) => stage::keep(ctx, user, (dir, mode))?,
+        };
         copies.push(copy.clone());
-        known.push((&request.user, ready, copy.clone()));
+        known.push((whose, copy.clone()));
         each.push(Some(copy));
     }
     Ok(each)

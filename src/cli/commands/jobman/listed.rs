@@ -127,7 +127,7 @@ fn first_address(fact: &TargetFact) -> Option<String> {
 
 /// How a job is in JobMan's words (`.job_status` and what its `list` shows).
 fn state(job: &JobView) -> &'static str {
-    let comes_back = job.planned().is_some();
+    let comes_back = job.may_come_back();
     match &job.shown.status {
         _ if job.shown.unknown.is_some() => "UNKNOWN",
         _ if job.is_queued() => "QUEUEING",

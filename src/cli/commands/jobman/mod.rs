@@ -3,6 +3,7 @@
 
 mod called;
 mod listed;
+mod queue;
 
 use crate::cli::Outcome;
 use crate::cli::app::{App, UNDONE};
@@ -18,7 +19,8 @@ use crate::ops::successor::could_follow;
 use crate::ops::{Error, Kind, teardown};
 use crate::wire::jobman::{JobmanDoneDocument, JobmanDonePart};
 
-use super::{attach, jobfile, kill, logs, queue, requeue, resume, wait, workers};
+use super::queue::hold;
+use super::{attach, kill, logs, requeue, resume, tasks, wait, workers};
 use called::{Called, Stands};
 
 /// What a command of it does to the world.
@@ -36,6 +38,7 @@ pub(in crate::cli) struct JobmanDoes {
 pub(in crate::cli) fn nature(args: &Jobman) -> JobmanDoes {
     let (looks, destroys, needs_terminal) = match &args.step {
         JobmanStep::List | JobmanStep::Status { .. } => (true, false, false),
+        JobmanStep::Queue(of) => (of.looks(), false, false),
         JobmanStep::Create { .. } | JobmanStep::Start(_) | JobmanStep::Resume(_) => {
             (false, false, false)
         }
@@ -58,7 +61,7 @@ pub(in crate::cli) fn run(app: App, args: &Jobman) -> Outcome {
     match &args.step {
         JobmanStep::Create { file, config } => {
             let words = file.iter().chain(config).cloned().collect();
-            jobfile::submit_any(&app, &Submit { words, ..Submit::default() })
+            tasks::submit_any(&app, &Submit { words, ..Submit::default() })
         }
         JobmanStep::Start(of) | JobmanStep::Resume(of) => {
             each(&app, of, |of| begin(&app, of, None))
@@ -86,6 +89,7 @@ pub(in crate::cli) fn run(app: App, args: &Jobman) -> Outcome {
             };
             run_here(&app, &called::one(&app, id)?, setup)
         }
+        JobmanStep::Queue(of) => queue::queue(&app, of),
         JobmanStep::Ssh { id } => log_in(&app, &called::one(&app, id)?),
     }
 }
@@ -162,7 +166,7 @@ fn stop(app: &App, called: &Called, waits: Waits) -> Outcome {
     let kill = |words| kill::kill(app, &Kill { jobs: Many { words, all: false }, force: false });
     match (&called.stands, waits) {
         (Stands::Waits { .. }, Waits::Stays) => {
-            queue::hold(app, &HoldJobs { words, why: Some("stopped".to_owned()) })
+            hold(app, &HoldJobs { words, why: Some("stopped".to_owned()) })
         }
         (Stands::Waits { .. }, Waits::Goes) => {
             let taken = kill(words)?;

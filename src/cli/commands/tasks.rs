@@ -1,0 +1,217 @@
+//! `submit` of what somebody names: words, a file of jobs, or JobMan's `tasks.yaml`, of which what is new is queued and what
+//! has been submitted before is not queued twice.
+
+use std::path::Path;
+
+use crate::cli::Outcome;
+use crate::cli::app::App;
+use crate::cli::args::{Submit, kind_words};
+use crate::cli::legacy;
+use crate::cli::print::Output;
+use crate::jobfile::jobman::{self, JobmanTask, Tasks};
+use crate::jobfile::own::{self, Before, Given, OwnJob};
+use crate::jobfile::yaml::{self, Yaml, YamlValue};
+use crate::model::data::Data;
+use crate::model::entry::{After, AfterWhich};
+use crate::model::job::Status;
+use crate::model::task::SubmittedTask;
+use crate::ops::launch::RunRequest;
+use crate::ops::queue::submit::{self, Submission};
+use crate::ops::queue::tasks::{self, TaskOf};
+use crate::ops::{Error, jobfile, names};
+use crate::text::counted;
+
+use super::jobfile::{JobFile, documents, submits_alone};
+use super::submit::submitted;
+
+/// A file of tasks that was read.
+pub(super) struct TaskFile<'a> {
+    /// As somebody typed it.
+    pub(super) shown: &'a str,
+    /// Its whole path: by this its tasks are known.
+    pub(super) file: String,
+    /// Its tasks.
+    pub(super) tasks: Tasks,
+}
+
+impl<'a> TaskFile<'a> {
+    /// Reads a document as tasks.
+    pub(super) fn of(shown: &'a str, path: &Path, document: &Yaml) -> Result<Self, Error> {
+        let tasks = jobman::tasks(document)
+            .map_err(|bad| Error::usage(format!("{shown}{}", bad.in_words())).hint(bad.hint))?;
+        let file = jobfile::whole(path).to_string_lossy().into_owned();
+        Ok(Self { shown, file, tasks })
+    }
+
+    /// The same of a file on the disk.
+    pub(super) fn read(app: &App, shown: &'a str) -> Result<Self, Error> {
+        let ctx = app.ctx()?;
+        let path = ctx.env.cwd.join(shown);
+        let text = jobfile::text(ctx, &path, shown)?;
+        let bad = |bad: crate::jobfile::BadFile| {
+            Error::usage(format!("{shown}{}", bad.in_words())).hint(bad.hint)
+        };
+        let document = yaml::read(&text).map_err(bad)?;
+        if !jobman::is_tasks(&document) {
+            return Err(Error::usage(format!("{shown} is no file of tasks"))
+                .hint("as in accelerators: {v4-8: {tasks: [{id: train, run: python train.py}]}}"));
+        }
+        Self::of(shown, &path, &document)
+    }
+
+    /// What its task of this id has become.
+    pub(super) fn submitted<'d>(&self, data: &'d Data, id: &str) -> Option<&'d SubmittedTask> {
+        data.queues().task(&self.file, id)
+    }
+
+    /// What was submitted of it and stands in it no more.
+    pub(super) fn gone<'d>(&self, data: &'d Data) -> Vec<&'d SubmittedTask> {
+        let stands = |id: &str| self.tasks.tasks.iter().any(|task| task.id == id);
+        let of_file = data.queues().tasks.iter().filter(|task| task.file == self.file);
+        of_file.filter(|task| !stands(&task.id)).collect()
+    }
+}
+
+/// `submit`: of a file, if one of the words is one, and else of the words.
+pub(in crate::cli) fn submit_any(app: &App, args: &Submit) -> Outcome {
+    let Some(file) = args.words.iter().find(|word| jobfile::is_file(word)) else {
+        return super::submit::submit(app, args);
+    };
+    submits_alone(args)?;
+    let path = app.ctx()?.env.cwd.join(file);
+    let documents = documents(app, &path, file)?;
+    match documents.as_slice() {
+        [only] if jobman::is_tasks(only) => {
+            if let Some(set) = args.set.first() {
+                let what = format!("--set {set}: nothing is filled in in a file of tasks");
+                return Err(Error::usage(what).hint("leave it away"));
+            }
+            submit_tasks(app, args, &TaskFile::of(file, &path, only)?, &[])
+        }
+        _ => super::jobfile::submit(app, args, (file, &path), documents),
+    }
+}
+
+/// Submits what is new in a file of tasks, and `anew` what was submitted and is to begin again.
+pub(super) fn submit_tasks(
+    app: &App,
+    args: &Submit,
+    file: &TaskFile<'_>,
+    anew: &[String],
+) -> Outcome {
+    let ctx = app.ctx()?;
+    let data = ctx.data()?;
+    let kinds = kind_words();
+    let given = Given { set: &[], kinds: &kinds };
+    let documents = std::slice::from_ref(&file.tasks.document);
+    let jobs = own::read_documents(documents, &given)
+        .map_err(|bad| Error::usage(format!("{}{}", file.shown, bad.in_words())).hint(bad.hint))?;
+    let mut notes = file.notes();
+    let path = Path::new(&file.file);
+    let of_file = JobFile { app, args, shown: file.shown, path, data: &data };
+    let mut all: Vec<(RunRequest, Submission)> = Vec::new();
+    // Which of those that are submitted now is which task.
+    let mut places: Vec<Option<usize>> = Vec::new();
+    for (job, task) in jobs.iter().zip(&file.tasks.tasks) {
+        let known = file.submitted(&data, &task.id);
+        let is_anew = anew.contains(&task.id);
+        if let Some(known) = known.filter(|_| !is_anew) {
+            notes.extend(changed(file.shown, known, task));
+            places.push(None);
+            continue;
+        }
+        if let Some(known) = known.filter(|known| tasks::is_open(&data, &known.job)) {
+            return Err(tasks::still_open(known));
+        }
+        let job = named(&data, job, &mut notes);
+        let (request, mut how) =
+            of_file.ready(&OwnJob { waits: job.waits.clone().alone(), ..job.clone() })?;
+        for (_, before) in &job.waits.after {
+            let Before::OfFile(index) = before else { continue };
+            match places.get(*index).copied().flatten() {
+                Some(place) => how.after_of.push((AfterWhich::Ok, place)),
+                None => how.after.extend(file.before(app, &data, *index)?),
+            }
+        }
+        let (said, id) = (task.said.clone(), task.id.clone());
+        how.task = Some(TaskOf { file: file.file.clone(), id, said, is_anew });
+        places.push(Some(all.len()));
+        all.push((request, how));
+    }
+    notes.extend(file.gone(&data).into_iter().map(|gone| {
+        let SubmittedTask { id, job, .. } = gone;
+        format!("task {id} ({job}) is no longer in {}; it goes on as it was", file.shown)
+    }));
+    let known = places.len() - all.len();
+    if all.is_empty() {
+        let tasks = counted(known, "task");
+        let text = format!("Nothing is new in {}: {tasks} submitted before.", file.shown);
+        let document =
+            crate::wire::queue::SubmittedDocument { jobs: Vec::new(), started: Vec::new() };
+        return Ok(Output::new(text, &document).notes(notes));
+    }
+    if app.global.dry_run {
+        return Ok(of_file.would(&all)?.notes(notes));
+    }
+    let ids = submit::enter_each(ctx, &all)?;
+    Ok(submitted(app, &ids, &all)?.notes(notes))
+}
+
+impl TaskFile<'_> {
+    /// What is not as it was, in words.
+    fn notes(&self) -> Vec<String> {
+        let word = |note: &jobman::ConversionNote| {
+            let ((line, column), field) = (note.place, &note.field);
+            format!("{}:{line}:{column}: {field}: {}", self.shown, note.what)
+        };
+        self.tasks.notes.iter().map(word).collect()
+    }
+
+    /// What has to end before, of a task that was submitted before: nothing, where that has ended well.
+    fn before(&self, app: &App, data: &Data, index: usize) -> Result<Option<After>, Error> {
+        let task = self.tasks.tasks.get(index);
+        let known = task.and_then(|task| self.submitted(data, &task.id));
+        let Some(known) = known else { return Ok(None) };
+        let attempts = tasks::attempts(app.ctx()?, data, &known.job)?;
+        if attempts.iter().any(|job| job.status == Status::Finished) {
+            return Ok(None);
+        }
+        Ok(Some(After { which: AfterWhich::Ok, job: known.job.clone(), member: None, met: None }))
+    }
+}
+
+/// A task that has changed since it was submitted, in words.
+fn changed(shown: &str, known: &SubmittedTask, task: &JobmanTask) -> Option<String> {
+    if known.said == task.said {
+        return None;
+    }
+    let members = |text: &str| match yaml::read(text).map(|document| document.value) {
+        Ok(YamlValue::Map(members)) => members,
+        _ => Vec::new(),
+    };
+    let (before, now) = (members(&known.said), members(&task.said));
+    let value = |of: &[(String, Yaml)], key: &str| {
+        let found = of.iter().find(|(known, _)| known == key);
+        found.map(|(_, value)| yaml::written(std::slice::from_ref(value)))
+    };
+    let mut keys: Vec<&str> = before.iter().chain(&now).map(|(key, _)| key.as_str()).collect();
+    keys.sort_unstable();
+    keys.dedup();
+    keys.retain(|key| value(&before, key) != value(&now, key));
+    let SubmittedTask { id, job, .. } = known;
+    Some(format!(
+        "task {id} is not as when it became {job} ({}), which goes on as it was; anew: tpu jobman queue {shown} --reset {id}",
+        keys.join(", ")
+    ))
+}
+
+/// The same without a name where its id cannot be one.
+fn named(data: &Data, job: &OwnJob, notes: &mut Vec<String>) -> OwnJob {
+    let Some(name) = &job.name else { return job.clone() };
+    let is_taken = data.resolve_target(name).is_some();
+    if names::refuse_as_job(name, &legacy::command_words()).is_ok() && !is_taken {
+        return job.clone();
+    }
+    notes.push(format!("task {name} has no name but its number: '{name}' means something else"));
+    OwnJob { name: None, ..job.clone() }
+}

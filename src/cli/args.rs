@@ -45,8 +45,8 @@ pub use hosts::{
 };
 pub use jobman::{Jobman, JobmanIds, JobmanQueue, JobmanStep};
 pub use jobs::{
-    Again, Check, Clean, Clear, CloseWindows, History, Kill, Logs, Maj, Many, Run, ShowJob, Wait,
-    WaitFor,
+    Again, Check, Clean, Clear, CloseWindows, History, Kill, Logs, Maj, Many, Run, ScriptOfJob,
+    ShowJob, Wait, WaitFor,
 };
 pub(in crate::cli) use kinds::kind_words;
 pub use kinds::{Brought, OfJob, OfMachine, OfTarget, OptionsOfKind};
@@ -298,8 +298,10 @@ pub enum Command {
     )]
     Show(Deferred<ShowJob>),
     /// Print the script that started a job
-    #[command(after_help = "Examples:\n  tpu script 7\n  tpu script w=7 alice > again.sh")]
-    Script(Deferred<Words>),
+    #[command(
+        after_help = "Examples:\n  tpu script 7\n  tpu script w=7 alice > again.sh\n  tpu script 7 --yaml > again.yaml"
+    )]
+    Script(Deferred<ScriptOfJob>),
     /// Show what has happened, newest last
     #[command(after_help = "Examples:\n  tpu history 7 -n 20\n  tpu history alice --since-last")]
     History(Deferred<History>),

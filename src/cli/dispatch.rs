@@ -192,7 +192,7 @@ pub(super) fn verb(command: Command) -> Verb {
         }
         Command::Explain(args) => looks(move |app| check::explain(app, &args.words)),
         Command::Show(args) => looks(move |app| show::show(app, &args)),
-        Command::Script(args) => looks(move |app| show::script(app, &args.words)),
+        Command::Script(args) => looks(move |app| show::script(app, &args)),
         Command::History(args) if args.since_last => looks(move |app| news::since_last(app, &args)),
         Command::History(args) => looks(move |app| history::history(app, &args)),
         Command::Attach(args) => acts(move |app| attach::attach(app, &args.words)).on_terminal(),

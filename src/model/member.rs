@@ -111,7 +111,7 @@ impl fmt::Display for Array {
         let mut rest = self.indexes.as_slice();
         let mut begin = "";
         while let Some(first) = rest.first() {
-            let follows = rest.iter().zip(*first..).take_while(|(a, b)| **a == *b).count();
+            let follows = rest.iter().zip(*first..=u32::MAX).take_while(|(a, b)| **a == *b).count();
             let (run, after) = rest.split_at(follows);
             match run {
                 [.., last] if follows > 2 => write!(f, "{begin}{first}-{last}")?,
@@ -166,6 +166,7 @@ mod tests {
         assert_eq!(Array::parse("00-02,1").unwrap().indexes(), [0, 1, 2]);
         assert_eq!(Array::parse("0-999").unwrap().indexes().len(), 1000);
         assert_eq!(Array::parse("0-9%2").unwrap().at_once(), Some(2));
+        assert_eq!(Array::parse("0,4294967295").unwrap().to_string(), "0,4294967295");
         for odd in ["", "a", "3-1", "0-1000", "0,,1", "1-", "-1", "[1]", "0-3%", "5000000000"] {
             assert!(Array::parse(odd).is_err(), "{odd}");
         }

@@ -101,6 +101,21 @@ impl Sweep {
         counts.fold(1, usize::saturating_mul)
     }
 
+    /// Each config with its values, in the order in which they were typed.
+    pub fn axes(&self) -> &[(String, Vec<String>)] {
+        &self.axes
+    }
+
+    /// Whether the first values of all go together, then the second ones, and so on.
+    pub fn is_zipped(&self) -> bool {
+        self.is_zipped
+    }
+
+    /// Those whose values are filled into the command.
+    pub fn filled(&self) -> &[String] {
+        &self.filled
+    }
+
     /// The configs of a member, from 0.
     pub fn configs(&self, member: u32) -> Vec<(String, String)> {
         let mut rest = member as usize;

@@ -1,5 +1,7 @@
 //! One job in one place: what started it, what has happened to it, and what whatever runs it says of it.
 
+use crate::jobfile::own::{self, SaidAgain};
+use crate::jobfile::yaml;
 use crate::model::ids::JobId;
 use crate::model::target::Machines;
 use crate::model::view::JobView;
@@ -49,6 +51,22 @@ fn script_of(ctx: &Ctx, id: &JobId) -> Result<Option<String>, Error> {
     let data = ctx.data()?;
     let job = job_of(&data, id)?;
     Ok(runners::of(ctx, job).script(runners::run(&data, job)?)?)
+}
+
+/// What a job is to do, as a job file, and what of it no file can say.
+pub fn as_file(ctx: &Ctx, id: &JobId) -> Result<(String, Vec<String>), Error> {
+    let data = ctx.data()?;
+    let job = job_of(&data, id)?;
+    let words = shlex::split(&job.extra_configs).unwrap_or_default();
+    let kind = data.target(&job.tpu).map(|target| target.kind.as_str().to_owned());
+    let SaidAgain { job, mut left_out } =
+        own::of_spec(&job.spec_with(words), &kind.unwrap_or_default());
+    let documents = own::documents(std::slice::from_ref(&job)).map_err(|word| {
+        Error::refused(format!("a word of its command is no text: {}", word.display()))
+            .hint("no file can say it; `tpu script` prints what started it")
+    })?;
+    left_out.sort();
+    Ok((yaml::written(&documents), left_out))
 }
 
 /// What runs a job says of it, in its own words.

@@ -14,3 +14,4 @@ mod setup;
 mod submitted;
 mod tasks;
 mod verbs;
+mod written;

@@ -13,7 +13,7 @@ use tpu::jobfile::own::{Given, KindWords, read, schema};
 
 use crate::common::env::TestEnv;
 
-fn kinds() -> Vec<KindWords> {
+pub(super) fn kinds() -> Vec<KindWords> {
     let options = vec![("nodes", false), ("gres-flags", false), ("sbatch", true)];
     vec![KindWords { word: "slurm".to_owned(), options }]
 }
@@ -155,6 +155,13 @@ fn values() -> Vec<Value> {
         json!({"slurm": "gpu", "node": 2}),
         json!({"hosts": "gpu[1-4]", "gpus": [1]}),
         json!({"hosts": ["a", "b"], "nodes": 2}),
+        json!({"type": "v6e-8", "zone": ["z", "us"], "pricing": "spot"}),
+        json!({"type": ["v4", "v5"], "pricing": "on-demand"}),
+        json!({"type": "v4", "pricing": "cheap"}),
+        json!({"type": "v4", "mode": "tpu-vm"}),
+        json!({"repo": "https://h/r.git", "branch": "main"}),
+        json!({"repo": "-x"}),
+        json!({"branch": "main"}),
         json!({"accelerator": "v6e-8", "zone": "z"}),
         json!({"accelerator": ["v6e-8", "v5p-8"], "zone": "z", "pricing": "spot", "version": null}),
         json!({"accelerator": "v6e-8", "zone": "z", "mode": "queued-resources"}),
@@ -212,7 +219,7 @@ fn jobs() -> impl Strategy<Value = Value> {
 }
 
 /// Several jobs in one file now and then, and keys that are none.
-fn files() -> impl Strategy<Value = Value> {
+pub(super) fn files() -> impl Strategy<Value = Value> {
     let one =
         (jobs(), any::<Index>(), prop::bool::weighted(0.05)).prop_map(|(mut job, at, odd)| {
             if let (true, Value::Object(members)) = (odd, &mut job) {

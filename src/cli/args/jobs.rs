@@ -80,6 +80,17 @@ pub struct ShowJob {
     pub raw: bool,
 }
 
+/// `tpu script`.
+#[derive(Debug, Args)]
+pub struct ScriptOfJob {
+    /// The job: 7, w=7; and its user
+    #[arg(value_name = "ARG")]
+    pub words: Vec<String>,
+    /// As a job file, which can be submitted again
+    #[arg(long)]
+    pub yaml: bool,
+}
+
 /// `tpu check`, `check-simp`, `monitor`.
 #[derive(Debug, Args)]
 pub struct Check {

@@ -2,7 +2,7 @@
 
 use crate::cli::Outcome;
 use crate::cli::app::App;
-use crate::cli::args::ShowJob;
+use crate::cli::args::{ScriptOfJob, ShowJob};
 use crate::cli::print::Output;
 use crate::ops::show;
 use crate::ops::whose::Purpose;
@@ -44,8 +44,14 @@ pub(in crate::cli) fn show(app: &App, args: &ShowJob) -> Outcome {
 }
 
 /// `script`.
-pub(in crate::cli) fn script(app: &App, words: &[String]) -> Outcome {
-    let id = app.requester()?.one_job(words, Purpose::Look)?;
+pub(in crate::cli) fn script(app: &App, args: &ScriptOfJob) -> Outcome {
+    let id = app.requester()?.one_job(&args.words, Purpose::Look)?;
+    if args.yaml {
+        let (file, left_out) = show::as_file(app.ctx()?, &id)?;
+        let document = JobScriptDocument { job: JobIdPart::from(&id), script: &file };
+        let left_out = left_out.iter().map(|what| format!("# not said here: {}\n", escape(what)));
+        return Ok(Output::new(left_out.collect::<String>() + &file, &document));
+    }
     let script = show::script(app.ctx()?, &id)?;
     let document = JobScriptDocument { job: JobIdPart::from(&id), script: &script };
     Ok(Output::new(script.clone(), &document))

@@ -258,7 +258,8 @@ fn code(value: &Yaml, field: &str) -> Result<OwnCode, BadFile> {
 pub(super) const REPOSITORY: [&str; 2] = ["repo", "branch"];
 
 /// Gives a command a file to read: the first word that follows.
-const FED: &str = r#"f=$0; case $f in "~/"*) f=$HOME/${f#"~/"} ;; esac; exec "$@" <"$f""#;
+pub(super) const FED: &str =
+    r#"f=$0; case $f in "~/"*) f=$HOME/${f#"~/"} ;; esac; exec "$@" <"$f""#;
 
 /// The command, with the file that it reads.
 fn fed(values: &Values) -> Result<Option<Vec<OsString>>, BadFile> {

@@ -11,6 +11,7 @@
 mod filled;
 mod job;
 pub mod keys;
+mod of_spec;
 mod order;
 mod retry;
 mod schema;
@@ -18,6 +19,7 @@ mod setup;
 mod several;
 mod target;
 mod values;
+mod written;
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -35,7 +37,9 @@ use crate::model::sweep::Sweep;
 use super::BadFile;
 use super::yaml::{self, Yaml};
 
+pub use of_spec::{SaidAgain, of_spec};
 pub use schema::schema;
+pub use written::documents;
 
 /// Line and column, each counted from 1.
 pub type Place = (u64, u64);

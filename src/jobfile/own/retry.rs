@@ -56,7 +56,7 @@ pub(super) fn read(
 }
 
 fn retry(max: u32, on: Vec<ErrorKind>, backoff_s: Option<u32>) -> Option<Retry> {
-    (max > 0).then_some(Retry { max, on, backoff_s })
+    (max > 0 && !on.is_empty()).then_some(Retry { max, on, backoff_s })
 }
 
 fn number(value: &Yaml, field: &str) -> Result<u32, BadFile> {

@@ -27,8 +27,9 @@ const MOST: u64 = u32::MAX as u64;
 
 /// The schema of a file. Documents that are parted by `---` are each of it.
 pub fn schema(kinds: &[KindWords]) -> Value {
+    // What a job leaves out of a map, `defaults:` may have said.
     let nameless =
-        json!({ "allOf": [{ "$ref": "#/$defs/members" }, { "not": { "required": ["name"] } }] });
+        json!({ "allOf": [{ "$ref": "#/$defs/parts" }, { "not": { "required": ["name"] } }] });
     let several = json!({
         "type": "object",
         "properties": {
@@ -48,6 +49,7 @@ pub fn schema(kinds: &[KindWords]) -> Value {
         "anyOf": [{ "$ref": "#/$defs/job" }, several],
         "$defs": {
             "members": members(kinds),
+            "parts": loosened(members(kinds)),
             "job": { "allOf": [{ "$ref": "#/$defs/members" }, together()] },
         },
     })
@@ -69,6 +71,19 @@ fn members(kinds: &[KindWords]) -> Value {
         "additionalProperties": false,
         "minProperties": 1,
     })
+}
+
+/// The same where nothing has to be there.
+fn loosened(schema: Value) -> Value {
+    match schema {
+        Value::Object(members) => {
+            let is_demand = |key: &str, of: &Value| key == "required" && of.is_array();
+            let rest = members.into_iter().filter(|(key, of)| !is_demand(key, of));
+            Value::Object(rest.map(|(key, of)| (key, loosened(of))).collect())
+        }
+        Value::Array(all) => Value::Array(all.into_iter().map(loosened).collect()),
+        other => other,
+    }
 }
 
 /// What keys make of one another.

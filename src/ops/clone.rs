@@ -65,5 +65,5 @@ fn clone(repository: &Repository, into: &str) -> Result<(), Error> {
 /// A path as a URL: of a path git makes links and heeds no `--depth` (git-clone(1), `--local`).
 fn url(repository: &Repository) -> String {
     let url = &repository.url;
-    if url.starts_with('/') { format!("file://{url}") } else { url.clone() }
+    if url.starts_with('/') { format!("file://{}", url.replace('%', "%25")) } else { url.clone() }
 }

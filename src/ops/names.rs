@@ -93,6 +93,14 @@ pub(super) fn refuse_in_use(
     }
 }
 
+/// Whether a new job of `user` may have this name: it means nothing else, and nobody who waits or is at work has it.
+pub fn is_free(data: &Data, user: &User, name: &str, commands: &[String]) -> bool {
+    refuse_as_job(name, commands).is_ok()
+        && refuse_for_job(data, user, name).is_ok()
+        && refuse_in_use(user, name, (None, None)).is_ok()
+        && refuse_waiting(data, &user.name, name).is_ok()
+}
+
 /// Refuses a name that something in the queue has.
 pub(super) fn refuse_waiting(data: &Data, user: &UserName, name: &str) -> Result<(), Error> {
     let mut entries = data.queues().entries.iter().filter(|entry| entry.user == *user);

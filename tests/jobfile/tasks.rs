@@ -213,9 +213,49 @@ fn a_task_fails_as_often_as_its_file_allows() {
     let seen = task(&env, "a");
     assert_eq!((&seen["runs"], &seen["fails"]), (&2.into(), &2.into()), "{seen}");
     run(0);
-    drop(env.tpu("jobman queue tasks.yaml --reset-failed").exits(0));
+    // As long as nobody knows what has happened to its machine a rule may bring it back.
+    wait_until("it begins anew", || {
+        let said = env.tpu("jobman queue tasks.yaml --reset-failed").exits(0);
+        !said.stdout.contains("No task of tasks.yaml has failed")
+    });
     is(&env, "a", "DONE");
     assert_eq!(ran(&env).len(), 3);
+}
+
+#[test]
+fn what_comes_back_by_itself_is_not_begun_beside_itself() {
+    let env = lab();
+    let monitor = with_tpus(&env);
+    write(
+        &env,
+        "accelerators: {v4-8: {tasks: [{id: a, run: 'echo r >> \"$HOME/ran\"; sleep 1000'}]}}\n",
+    );
+    submit(&env);
+    is(&env, "a", "RUNNING");
+    drop(env.tpu("sim capacity small --off").exits(0));
+    drop(env.tpu("sim preempt small").exits(0));
+    is(&env, "a", "INTERRUPTED");
+    drop(env.tpu("jobman queue tasks.yaml --reset a").exits(4).says(&["has not ended"]));
+    let said = env.tpu("jobman queue tasks.yaml --reset-all").exits(0);
+    assert!((said.stdout + &said.stderr).contains("under way, and left so: a"));
+    assert!(env.data()["queue"]["entries"].as_array().is_none_or(Vec::is_empty));
+    monitor.kill();
+    // Whoever has failed and begins anew is brought back by no rule.
+    let number = env.jobs("alice").last().unwrap()["windows_id"].as_u64().unwrap();
+    drop(env.tpu(&format!("kill {number} -y")).exits(0));
+    drop(env.tpu("jobman queue tasks.yaml --reset a").exits(0));
+    assert_eq!(env.data()["queue"]["entries"].as_array().map(Vec::len), Some(1));
+}
+
+#[test]
+fn a_task_whose_id_somebody_has_as_a_name_runs_all_the_same() {
+    let env = lab();
+    let _monitor = with_tpus(&env);
+    drop(env.tpu("run local --name train -q -- sleep 1000").exits(0));
+    write(&env, "accelerators: {v4-8: {tasks: [{id: train, run: 'echo r >> \"$HOME/ran\"'}]}}\n");
+    assert!(submit(&env).contains("task train has no name but its number"));
+    is(&env, "train", "DONE");
+    assert_eq!(ran(&env), ["r"]);
 }
 
 #[test]

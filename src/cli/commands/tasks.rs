@@ -11,10 +11,11 @@ use crate::cli::print::Output;
 use crate::jobfile::jobman::{self, JobmanTask, Tasks};
 use crate::jobfile::own::{self, Before, Given, OwnJob};
 use crate::jobfile::yaml::{self, Yaml, YamlValue};
-use crate::model::data::Data;
+use crate::model::data::{Data, User};
 use crate::model::entry::{After, AfterWhich};
 use crate::model::job::Status;
 use crate::model::task::SubmittedTask;
+use crate::ops::ctx::user_of;
 use crate::ops::launch::RunRequest;
 use crate::ops::queue::submit::{self, Submission};
 use crate::ops::queue::tasks::{self, TaskOf};
@@ -107,6 +108,7 @@ pub(super) fn submit_tasks(
     let jobs = own::read_documents(documents, &given)
         .map_err(|bad| Error::usage(format!("{}{}", file.shown, bad.in_words())).hint(bad.hint))?;
     let mut notes = file.notes();
+    let user = user_of(&data, &app.user(&data, None)?)?;
     let path = Path::new(&file.file);
     let of_file = JobFile { app, args, shown: file.shown, path, data: &data };
     let mut all: Vec<(RunRequest, Submission)> = Vec::new();
@@ -123,7 +125,7 @@ pub(super) fn submit_tasks(
         if let Some(known) = known.filter(|known| tasks::is_open(&data, &known.job)) {
             return Err(tasks::still_open(known));
         }
-        let job = named(&data, job, &mut notes);
+        let job = named(&data, user, job, &mut notes);
         let (request, mut how) =
             of_file.ready(&OwnJob { waits: job.waits.clone().alone(), ..job.clone() })?;
         for (_, before) in &job.waits.after {
@@ -206,10 +208,9 @@ fn changed(shown: &str, known: &SubmittedTask, task: &JobmanTask) -> Option<Stri
 }
 
 /// The same without a name where its id cannot be one.
-fn named(data: &Data, job: &OwnJob, notes: &mut Vec<String>) -> OwnJob {
+fn named(data: &Data, user: &User, job: &OwnJob, notes: &mut Vec<String>) -> OwnJob {
     let Some(name) = &job.name else { return job.clone() };
-    let is_taken = data.resolve_target(name).is_some();
-    if names::refuse_as_job(name, &legacy::command_words()).is_ok() && !is_taken {
+    if names::is_free(data, user, name, &legacy::command_words()) {
         return job.clone();
     }
     notes.push(format!("task {name} has no name but its number: '{name}' means something else"));

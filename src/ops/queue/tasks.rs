@@ -43,22 +43,6 @@ pub(super) fn note(tx: &mut Tx<'_>, task: &TaskOf, id: &JobId) -> Result<(), Err
     Ok(())
 }
 
-/// Forgets tasks of a file that are not at work and do not wait: who submits the file again queues them anew.
-pub fn forget(ctx: &Ctx, file: &str, ids: &[&str]) -> Result<(), Error> {
-    ctx.transact(|tx| {
-        for id in ids {
-            let known = tx.data.queues().task(file, id).cloned();
-            let Some(known) = known else { continue };
-            if is_open(&tx.data, &known.job) {
-                return Err(still_open(&known));
-            }
-        }
-        let is_meant = |task: &SubmittedTask| ids.iter().any(|id| task.is(file, id));
-        tx.data.queues_mut().tasks.retain(|task| !is_meant(task));
-        Ok(())
-    })
-}
-
 /// That a task which is to begin anew has not ended.
 pub fn still_open(task: &SubmittedTask) -> Error {
     Error::refused(format!("task {} is {}, which has not ended", task.id, task.job))
@@ -77,9 +61,14 @@ pub(super) fn follow(tx: &mut Tx<'_>, from: &JobId, to: &JobId) {
 
 /// Whether a job or a group waits or is at work.
 pub fn is_open(data: &Data, id: &JobId) -> bool {
+    waits(data, id) || known(data, id).any(|job| job.status.is_live())
+}
+
+/// Whether a job or a group, or what goes on from it, is in a queue.
+pub fn waits(data: &Data, id: &JobId) -> bool {
     let queues = data.queues();
-    let waits = |job: &Job| queues.successor_of(&job.id()).is_some();
-    queues.entry(id).is_some() || known(data, id).any(|job| job.status.is_live() || waits(job))
+    queues.entry(id).is_some()
+        || known(data, id).any(|job| queues.successor_of(&job.id()).is_some())
 }
 
 /// The attempts of a job, or of all members of a group, whose records are there.

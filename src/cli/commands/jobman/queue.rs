@@ -2,7 +2,8 @@
 
 use crate::cli::Outcome;
 use crate::cli::app::App;
-use crate::cli::args::{JobmanQueue, Submit};
+use crate::cli::args::{JobmanQueue, Kill, Many, Submit};
+use crate::cli::commands::kill;
 use crate::cli::commands::tasks::{TaskFile, submit_tasks};
 use crate::cli::print::{Output, table::columns};
 use crate::jobfile::jobman::JobmanTask;
@@ -24,6 +25,7 @@ use crate::text::{counted, escape};
 use crate::wire::jobman::{
     JobmanAcceleratorPart, JobmanAttemptPart, JobmanTaskPart, JobmanTasksDocument,
 };
+use crate::wire::queue::SubmittedDocument;
 
 /// Where JobMan looks for it.
 const USUAL: &str = "queue_machines/tasks.yaml";
@@ -38,6 +40,8 @@ struct Task<'a> {
     state: &'static str,
     running: Vec<JobId>,
     attempts: Vec<Job>,
+    /// Whether a rule brings it back, or may.
+    comes_back: bool,
 }
 
 impl Task<'_> {
@@ -131,6 +135,7 @@ fn tasks_of<'a>(
             state: NEW,
             running: Vec::new(),
             attempts: Vec::new(),
+            comes_back: false,
         };
         all.push(match known {
             Some(known) => stands(app, data, (of, known), jobs)?,
@@ -147,6 +152,7 @@ fn tasks_of<'a>(
             state: NEW,
             running: Vec::new(),
             attempts: Vec::new(),
+            comes_back: false,
         };
         all.push(stands(app, data, (of, known), jobs)?);
     }
@@ -160,19 +166,20 @@ fn stands<'a>(
     (task, known): (Task<'a>, &'a SubmittedTask),
     jobs: &[JobView],
 ) -> Result<Task<'a>, Error> {
-    let attempts = tasks::attempts(app.ctx()?, data, &known.job)?;
+    let mut attempts = tasks::attempts(app.ctx()?, data, &known.job)?;
     let is_attempt =
         |view: &&JobView| view.id == known.job || attempts.iter().any(|job| job.id() == view.id);
     let leaves: Vec<&JobView> =
         jobs.iter().filter(is_attempt).filter(|view| view.leaf && !view.is_queued()).collect();
     // As a look sees it; what nobody has looked at yet, by its record.
-    let is_live = |job: &&Job| match jobs.iter().find(|view| view.id == job.id()) {
-        Some(view) => view.leaf && view.shown.status.is_live(),
-        None => job.status.is_live(),
-    };
-    let running: Vec<JobId> = attempts.iter().filter(is_live).map(Job::id).collect();
-    let has_ended_well = attempts.iter().any(|job| job.status == Status::Finished)
-        || leaves.iter().any(|view| view.shown.status == Status::Finished);
+    for job in &mut attempts {
+        if let Some(view) = leaves.iter().find(|view| view.id == job.id()) {
+            job.status = view.shown.status.clone();
+        }
+    }
+    let running: Vec<JobId> =
+        attempts.iter().filter(|job| job.status.is_live()).map(Job::id).collect();
+    let has_ended_well = attempts.iter().any(|job| job.status == Status::Finished);
     let state = if !running.is_empty() {
         "RUNNING"
     } else if has_ended_well {
@@ -180,7 +187,8 @@ fn stands<'a>(
     } else {
         waits(data, &known.job, &attempts).unwrap_or_else(|| ended(&leaves, &attempts))
     };
-    Ok(Task { job: Some(&known.job), state, running, attempts, ..task })
+    let comes_back = leaves.iter().any(|view| view.may_come_back());
+    Ok(Task { job: Some(&known.job), state, running, attempts, comes_back, ..task })
 }
 
 /// How a task waits, if it does.
@@ -203,9 +211,8 @@ fn ended(leaves: &[&JobView], attempts: &[Job]) -> &'static str {
         let is_own = matches!(view.shown.status, Status::Error(kind) if is_programs(kind.origin()));
         return if is_own { "RETRY" } else { "INTERRUPTED" };
     }
-    let statuses = leaves.iter().map(|view| &view.shown.status);
-    let mut statuses = statuses.chain(attempts.iter().map(|job| &job.status));
-    if statuses.any(|status| matches!(status, Status::Error(_))) { FAILED } else { "STOPPED" }
+    let has_failed = attempts.iter().any(|job| matches!(job.status, Status::Error(_)));
+    if has_failed { FAILED } else { "STOPPED" }
 }
 
 /// The word of a task, with how many are at work on it.
@@ -335,7 +342,7 @@ fn prioritize(app: &App, file: &TaskFile<'_>, id: &str) -> Outcome {
 fn reset(app: &App, args: &JobmanQueue, file: &TaskFile<'_>, all: &[Task<'_>]) -> Outcome {
     let is_meant: Box<dyn Fn(&Task<'_>) -> bool> = match (&args.reset, &args.reset_pattern) {
         (Some(id), _) => {
-            if !all.iter().any(|task| task.id == id) {
+            if !file.tasks.tasks.iter().any(|task| task.id == *id) {
                 return Err(no_task(file, id));
             }
             Box::new(move |task| task.id == id)
@@ -346,21 +353,50 @@ fn reset(app: &App, args: &JobmanQueue, file: &TaskFile<'_>, all: &[Task<'_>]) -
     };
     let meant: Vec<&Task<'_>> =
         all.iter().filter(|task| task.job.is_some() && is_meant(task)).collect();
-    // Of many those that are under way go on as they are.
+    // What is under way, or comes back by itself, goes on as it is: it would run twice.
     let data = app.ctx()?.data()?;
-    let is_open = |task: &&&Task<'_>| task.job.is_some_and(|job| tasks::is_open(&data, job));
+    let is_open = |task: &&&Task<'_>| {
+        // Of one that ends well in this moment the record is to say so, and not that somebody has stopped it.
+        let waits = if task.is_done() { tasks::is_open } else { tasks::waits };
+        task.comes_back || !task.running.is_empty() || task.job.is_some_and(|job| waits(&data, job))
+    };
     let open: Vec<&str> = meant.iter().filter(is_open).map(|task| task.id).collect();
-    let anew: Vec<String> = meant
-        .iter()
-        .filter(|task| args.reset.is_some() || !open.contains(&task.id))
-        .map(|task| task.id.to_owned())
-        .collect();
     let mut notes = Vec::new();
-    if args.reset.is_none() && !open.is_empty() {
+    if let (Some(id), false) = (&args.reset, open.is_empty()) {
+        let known = file.submitted(&data, id).ok_or_else(|| no_task(file, id))?;
+        return Err(tasks::still_open(known));
+    }
+    if !open.is_empty() {
         notes.push(format!("under way, and left so: {}", open.join(", ")));
+    }
+    let ended: Vec<&&Task<'_>> = meant.iter().filter(|task| !open.contains(&task.id)).collect();
+    for task in ended.iter().filter(|task| !task.is_done() && !app.global.dry_run) {
+        settle(app, task)?;
+    }
+    let anew: Vec<String> = ended.iter().map(|task| task.id.to_owned()).collect();
+    if anew.is_empty() {
+        let what = if args.reset_failed { "has failed" } else { "is meant" };
+        let document = SubmittedDocument { jobs: Vec::new(), started: Vec::new() };
+        let text = format!("No task of {} {what}.", file.shown);
+        return Ok(Output::new(text, &document).notes(notes));
     }
     let args = Submit::default();
     Ok(submit_tasks(app, &args, file, &anew)?.notes(notes))
+}
+
+/// Sees to it that no rule brings back what has failed: it begins anew under another number.
+fn settle(app: &App, task: &Task<'_>) -> Result<(), Error> {
+    let data = app.ctx()?.data()?;
+    for job in &task.attempts {
+        // One that is in the archive by now no rule acts on. Of its end the record may not know yet.
+        let record = data.job(&job.id()).filter(|record| record.child.is_none());
+        if record.is_none_or(|record| record.status.is_final()) {
+            continue;
+        }
+        let words = vec![format!("w={}", job.windows_id), job.user.to_string()];
+        drop(kill::kill(app, &Kill { jobs: Many { words, all: false }, force: false })?);
+    }
+    Ok(())
 }
 
 fn document<'a>(

@@ -2,9 +2,10 @@
 
 use serde_json::{Value, json};
 
+use super::facts::TargetFact;
 use super::ids::{JobId, TargetName};
 use super::read::{self, DataError, Fields, Json, Path};
-use super::time::Timestamp;
+use super::time::{self, Timestamp};
 
 /// A target that is being made for somebody who waits. It stands here before anything is asked of a control plane, so
 /// that whoever finds it after a crash goes on with the same request.
@@ -37,15 +38,26 @@ impl Making {
         format!("{}-{}", self.token, self.tries)
     }
 
-    /// How far it is, for somebody who waits.
-    pub fn in_words(&self, now: Timestamp) -> String {
+    /// How far it is, for somebody who waits, and what the control plane last said of it. Google tells nobody which place
+    /// in its line a queued resource has (`QueuedResource` of the API, v2: states alone).
+    pub fn in_words(&self, fact: Option<&TargetFact>, now: Timestamp) -> String {
         let target = &self.target;
         match &self.again {
             Some((again, why)) if *again > now => {
                 let in_s = again.seconds_since(now);
                 format!("{target} was not to be had ({why}), and is asked for again in {in_s} s")
             }
-            _ => format!("{target} is being made for it"),
+            _ => match fact.and_then(|fact| Some((fact, fact.queued.as_ref()?))) {
+                Some((fact, queued)) => {
+                    let since = fact.since.map(|since| time::age(now.seconds_since(since)));
+                    let since = since.map(|age| format!(" for {age}")).unwrap_or_default();
+                    format!(
+                        "{target} is asked for by the queued resource {}: {}{since}; its place in line is not told",
+                        queued.name, queued.raw_state
+                    )
+                }
+                None => format!("{target} is being made for it"),
+            },
         }
     }
 

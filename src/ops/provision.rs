@@ -6,9 +6,9 @@
 use std::time::Duration;
 
 use crate::model::data::Data;
-use crate::model::facts::{QueuedState, TargetFact, TargetState, TargetStep};
+use crate::model::facts::{QueuedFact, QueuedState, TargetFact, TargetState, TargetStep};
 use crate::model::ids::{JobId, TargetName};
-use crate::model::target::{Machines, Pricing, Target};
+use crate::model::target::{Machines, Target};
 use crate::model::time::{self, Timestamp};
 use crate::provider::adopt::{self, Created};
 use crate::provider::retry::persistently;
@@ -24,86 +24,12 @@ use super::launch::reconcile;
 use super::snapshot::LookMemory;
 use super::{Ctx, Error, doors, record_facts, records, snapshot, watch};
 
+mod spec;
+
+pub use spec::{Wish, remember, spec};
+
 /// Nothing that a control plane does takes longer.
 const PATIENCE: Duration = Duration::from_secs(30 * 60);
-
-/// What is not to be taken from the registration.
-#[derive(Clone, Debug, Default)]
-pub struct Wish {
-    /// Zone.
-    pub zone: Option<String>,
-    /// Accelerator type.
-    pub accelerator: Option<String>,
-    /// How it is paid for.
-    pub pricing: Option<Pricing>,
-    /// Version of the machine's software.
-    pub runtime_version: Option<String>,
-    /// Whether it is asked for by a queued resource.
-    pub queued: Option<bool>,
-}
-
-/// What to ask for: the wish, else what the control plane last said, else the registration.
-pub fn spec(
-    data: &Data,
-    name: &TargetName,
-    wish: &Wish,
-    seen: &TargetFact,
-) -> Result<TargetSpec, Error> {
-    let known = data.target(name);
-    let known = known.as_ref();
-    let remembered = data.registration(name);
-    let missing = |what: &str, flag: &str| {
-        Error::usage(format!("the {what} of {name} is not known"))
-            .hint(format!("tpu register {name} {flag}, or give it here: {flag}"))
-    };
-    let was_there = !matches!(seen.state, TargetState::Gone | TargetState::Unknown);
-    Ok(TargetSpec {
-        name: name.clone(),
-        zone: wish
-            .zone
-            .clone()
-            .or_else(|| seen.zone.clone())
-            .or_else(|| known.and_then(|target| target.zone.clone()))
-            .ok_or_else(|| missing("zone", "--zone ZONE"))?,
-        accelerator: wish
-            .accelerator
-            .clone()
-            .or_else(|| seen.accelerator.clone())
-            .or_else(|| known.and_then(|target| target.accelerator.clone()))
-            .ok_or_else(|| missing("type", "--type TYPE"))?,
-        pricing: wish
-            .pricing
-            .or_else(|| was_there.then_some(seen.pricing))
-            .or_else(|| known.map(|target| target.pricing))
-            .unwrap_or_default(),
-        runtime_version: wish
-            .runtime_version
-            .clone()
-            .or_else(|| remembered.and_then(|registration| registration.runtime_version.clone())),
-        queued: wish
-            .queued
-            .or_else(|| was_there.then(|| seen.queued.is_some()))
-            .unwrap_or_else(|| remembered.is_some_and(|registration| registration.queued)),
-        options: remembered.map(|registration| registration.options.clone()).unwrap_or_default(),
-    })
-}
-
-/// Keeps what was asked for, so that it can be asked for again when nothing is left of the target.
-pub fn remember(ctx: &Ctx, spec: &TargetSpec) -> Result<(), Error> {
-    ctx.transact(|tx| {
-        let mut registration = tx.data.registration(&spec.name).cloned().unwrap_or_default();
-        let before = registration.clone();
-        registration.zone = Some(spec.zone.clone());
-        registration.accelerator = Some(spec.accelerator.clone());
-        registration.pricing = spec.pricing;
-        registration.runtime_version.clone_from(&spec.runtime_version);
-        registration.queued = spec.queued;
-        if registration != before || tx.data.registration(&spec.name).is_none() {
-            tx.data.registry_mut().register(spec.name.clone(), registration);
-        }
-        Ok(())
-    })
-}
 
 /// Works on a target alone; refused while another process does.
 pub fn alone<T>(
@@ -205,7 +131,7 @@ fn bring(
     is_asked_anew: bool,
     steps: &mut Steps<'_>,
 ) -> Result<TargetFact, Stop> {
-    let deadline = ctx.clock.monotonic() + PATIENCE;
+    let mut deadline = ctx.clock.monotonic() + PATIENCE;
     let mut anew = is_asked_anew;
     let (mut wait, last_wait) = ctx.provider_of(&spec.name)?.pace();
     let mut told = String::new();
@@ -221,9 +147,12 @@ fn bring(
             TargetStep::Launch | TargetStep::Start if anew => TargetStep::DeleteThenCreate,
             step => step,
         };
-        // A queued request waits as long as it takes.
-        let is_queued = fact.queued.as_ref().is_some_and(|q| q.state == QueuedState::Waiting);
-        if ctx.clock.monotonic() > deadline && !is_queued {
+        // A queued request waits as long as it takes; what comes after that has its own time.
+        let queued = fact.queued.as_ref();
+        if queued.is_some_and(|queued| queued.state == QueuedState::Waiting) {
+            deadline = ctx.clock.monotonic() + PATIENCE;
+        }
+        if ctx.clock.monotonic() > deadline && step != TargetStep::Launch {
             return Err(Error::unreachable(format!(
                 "{} is {} for longer than {} min",
                 spec.name,
@@ -248,6 +177,12 @@ fn bring(
                 call(ctx, &spec.name, steps.go_on, |cloud| cloud.delete(&at, true))?;
                 anew = false;
                 fail::fail_point!("reapply-deleted");
+                // What has just been asked for and is refused is not asked for again in the same breath.
+                if let Some(ended) = queued.filter(|queued| queued.state == QueuedState::Ended)
+                    && asked > 0
+                {
+                    return Err(refused(&spec.name, ended).into());
+                }
             }
             TargetStep::Create => {
                 anew = false;
@@ -284,6 +219,12 @@ fn bring(
 pub(super) fn unknown(name: &TargetName, raw_state: &str) -> Error {
     Error::unreachable(format!("the state of {name} is unknown: {raw_state}"))
         .hint("nothing was done; try again when its control plane answers")
+}
+
+/// That a queued request has ended without its target: its place, its quota or its time is used up.
+fn refused(name: &TargetName, ended: &QueuedFact) -> ProviderError {
+    let message = format!("its queued resource {} ended as {}", ended.name, ended.raw_state);
+    ProviderError::new(Trouble::NoCapacity, format!("create {name}"), message)
 }
 
 /// Where the target is that was seen.

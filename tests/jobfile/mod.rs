@@ -8,6 +8,7 @@ mod malformed;
 mod orders;
 mod page;
 mod readme;
+mod requested;
 mod retried;
 mod schema;
 mod secrets;

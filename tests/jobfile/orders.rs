@@ -23,7 +23,7 @@ pub(super) fn lab() -> TestEnv {
     env
 }
 
-fn play(env: &TestEnv, story: &str) {
+pub(super) fn play(env: &TestEnv, story: &str) {
     let file = env.path("story.toml");
     write_file(&file, story);
     drop(env.tpu_words(&["sim", "play", file.to_str().unwrap()]).exits(0));

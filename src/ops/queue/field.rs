@@ -357,7 +357,10 @@ impl Offers for Field<'_> {
         let id = entry.id();
         self.pick(entry).map_err(|why| {
             let made = self.data.queues().makings_for(&id);
-            made.fold(why, |why, making| why + "; " + &making.in_words(now))
+            made.fold(why, |why, making| {
+                let row = self.rows.iter().find(|row| row.target == making.target);
+                why + "; " + &making.in_words(row.map(|row| &row.fact), now)
+            })
         })
     }
 

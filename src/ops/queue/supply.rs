@@ -8,7 +8,7 @@
 use crate::model::board::Written;
 use crate::model::data::Data;
 use crate::model::entry::QueueEntry;
-use crate::model::facts::TargetState;
+use crate::model::facts::{QueuedState, TargetState};
 use crate::model::ids::TargetName;
 use crate::model::making::Making;
 use crate::model::spec::TargetRequest;
@@ -362,9 +362,13 @@ fn take_back(ctx: &Ctx, making: &Making) -> Result<String, Error> {
     let data = ctx.data()?;
     let fact = ProviderFacts::ask_of(ctx, &data, name).fact(&data, name);
     let is_ours = fact.request.as_deref().is_some_and(|request| making.asked_for(request));
+    // A queued request that has ended holds its quota until it is taken away.
+    let is_request = fact.queued.as_ref().is_some_and(|queued| queued.state == QueuedState::Ended);
+    let goes = fact.state == TargetState::Pending
+        || fact.state == TargetState::Preempted && fact.created_at.is_none() && is_request;
     let what = match fact.state {
         TargetState::Unknown => return Err(provision::unknown(name, &fact.raw_state)),
-        TargetState::Pending if is_ours && provision::unused(ctx, name, None).is_ok() => {
+        _ if goes && is_ours && provision::unused(ctx, name, None).is_ok() => {
             provision::turn(ctx, name, fact.zone.as_deref(), Verb::Delete, &mut || Ok(()))?;
             "is taken back"
         }

@@ -317,10 +317,9 @@ impl Data {
     }
 
     /// A number for a new job or group of a user, which is never given out again: see [`User::next_window`]. What
-    /// waits has numbers, too.
+    /// waits has numbers, and so have tasks.
     pub fn next_number(&mut self, user: &UserName, highest: Option<u32>) -> Option<JobNumber> {
-        let entries = self.head.queues.entries.iter().filter(|entry| entry.user == *user);
-        let highest = entries.map(|entry| entry.number.0).chain(highest).max();
+        let highest = self.head.queues.highest_number(user).max(highest);
         Some(self.user_mut(user)?.next_window(highest))
     }
 

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use serde_json::{Map, Value};
 
 use super::entry::{self, Environment, QueueEntry};
-use super::ids::{JobId, QueueName};
+use super::ids::{JobId, QueueName, UserName};
 use super::making::Making;
 use super::queue::Queue;
 use super::read::{self, DataError, Json, Path};
@@ -46,6 +46,13 @@ impl Queues {
     /// What a task of a file has become, if it was submitted.
     pub fn task(&self, file: &str, id: &str) -> Option<&SubmittedTask> {
         self.tasks.iter().find(|task| task.is(file, id))
+    }
+
+    /// The highest number that something of this user has which waits, or is a task: it is known by that for good.
+    pub fn highest_number(&self, user: &UserName) -> Option<u32> {
+        let entries = self.entries.iter().filter(|entry| entry.user == *user);
+        let tasks = self.tasks.iter().filter(|task| task.job.user == *user);
+        entries.map(|entry| entry.number.0).chain(tasks.map(|task| task.job.window.0)).max()
     }
 
     /// The queue of this name; the usual one is there even where nobody has said anything of it.
@@ -200,7 +207,7 @@ mod tests {
     use crate::model::entry::{After, AfterWhich, Awaited, Keeper, Passed, Priority, QueueHold};
     use crate::model::execution::Execution;
     use crate::model::facts::ErrorKind;
-    use crate::model::ids::{JobNumber, UserName};
+    use crate::model::ids::JobNumber;
     use crate::model::job::Succession;
     use crate::model::member::{Array, Member};
     use crate::model::policy::Policy;

@@ -13,6 +13,15 @@ pub struct Repository {
 }
 
 impl Repository {
+    /// Whether a URL holds what is nobody's business: a password, or what stands in its place before the host (a token is the
+    /// user of an `https:` URL, RFC 3986 §3.2.1).
+    pub fn has_secret(url: &str) -> bool {
+        let Some((scheme, rest)) = url.split_once("://") else { return false };
+        let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
+        let Some((user, _)) = authority.rsplit_once('@') else { return false };
+        scheme.to_ascii_lowercase().starts_with("http") || user.contains(':')
+    }
+
     /// The same where a relative path begins in `dir`.
     #[must_use]
     pub fn from(self, dir: &Path) -> Self {

@@ -70,6 +70,13 @@ pub struct Staged {
     pub copy: String,
 }
 
+impl Staged {
+    /// Whether it was cloned and lies nowhere else: all of it is code.
+    pub fn is_clone(&self) -> bool {
+        self.from == self.copy
+    }
+}
+
 /// What a job is to compute on.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum TargetRequest {

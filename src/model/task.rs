@@ -16,6 +16,8 @@ pub struct SubmittedTask {
     pub job: JobId,
     /// What the file said of it then, as a job file: whether that has changed.
     pub said: String,
+    /// Whether an attempt has ended well, however long ago and whatever has become of its record.
+    pub is_done: bool,
 }
 
 impl SubmittedTask {
@@ -34,10 +36,13 @@ impl SubmittedTask {
             id: fields.need("id", "text", read::text)?,
             job: fields.need("job", "a job", job)?,
             said: fields.with("said", read::text)?.unwrap_or_default(),
+            is_done: fields.with("done", read::flag)?.unwrap_or_default(),
         })
     }
 
     pub(super) fn write(&self) -> Value {
-        json!({ "file": self.file, "id": self.id, "job": self.job.to_string(), "said": self.said })
+        json!({
+            "file": self.file, "id": self.id, "job": self.job.to_string(), "said": self.said, "done": self.is_done,
+        })
     }
 }

@@ -79,9 +79,8 @@ pub fn reset_window_number(ctx: &Ctx, user: &UserName, number: u32) -> Result<()
     };
     ctx.transact(|tx| {
         let highest_record = user_of(&tx.data, user)?.highest_number();
-        let entries = tx.data.queues().entries.iter().filter(|entry| entry.user == *user);
-        let highest_entry = entries.map(|entry| entry.number.0).max();
-        let highest = highest_record.max(highest_window).max(highest_entry).unwrap_or(0);
+        let highest_waiting = tx.data.queues().highest_number(user);
+        let highest = highest_record.max(highest_window).max(highest_waiting).unwrap_or(0);
         if number <= highest {
             return Err(Error::refused(format!("windows up to {highest} of {user} are in use"))
                 .hint(format!("`tpu clean {user}` first, or a number above {highest}")));

@@ -5,8 +5,8 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use ignore::WalkBuilder;
 use ignore::overrides::OverrideBuilder;
+use ignore::{Walk, WalkBuilder};
 
 use crate::model::data::User;
 use crate::model::ids::{JobNumber, LaunchToken};
@@ -55,6 +55,16 @@ pub fn discard(ctx: &Ctx, staged: &Staged) {
     drop(ctx.store.disk().remove_tree(Path::new(&staged.copy)));
 }
 
+/// The same, if nothing waits for it or has begun from it: it may be the wait for a job that was cut off.
+pub fn discard_unless_used(ctx: &Ctx, staged: &Staged) {
+    let Ok(data) = ctx.data() else { return };
+    let is_it = |of: Option<&Staged>| of.is_some_and(|of| of.copy == staged.copy);
+    let waits = data.queues().entries.iter().any(|entry| is_it(entry.spec.staged.as_ref()));
+    if !waits && !data.jobs().any(|job| is_it(job.staged())) {
+        discard(ctx, staged);
+    }
+}
+
 /// Whether the copy that was made when a job was submitted is still there.
 pub fn is_kept(staged: &Staged) -> Result<(), Error> {
     let copy = &staged.copy;
@@ -100,7 +110,10 @@ fn lay(ctx: &Ctx, files: &dyn Files, job: &Job, stage: &str) -> Result<(), Error
         return Ok(());
     }
     let from = Path::new(job.staged().map_or(&job.job_dir, |staged| &staged.copy));
-    let code = code(from, (&ctx.store.paths().state(), to), LaunchMode::Native)?;
+    let code = match job.staged() {
+        Some(staged) if staged.is_clone() => whole(from)?,
+        _ => code(from, (&ctx.store.paths().state(), to), LaunchMode::Native)?,
+    };
     files.put(from, &code, to).map_err(|e| disk("copy the code to", stage, &e))
 }
 
@@ -126,6 +139,15 @@ fn code(
         .overrides(rules)
         .filter_entry(move |entry| !ours.iter().any(|ours| entry.path() == ours))
         .build();
+    below(from, walk)
+}
+
+/// All that lies below a directory, whatever it is.
+fn whole(from: &Path) -> Result<Vec<PathBuf>, Error> {
+    below(from, WalkBuilder::new(from).standard_filters(false).build())
+}
+
+fn below(from: &Path, walk: Walk) -> Result<Vec<PathBuf>, Error> {
     let mut code = Vec::new();
     for entry in walk {
         let entry = entry.map_err(|e| {

@@ -4,7 +4,7 @@
 //! A call that failed arrives as [`TargetState::Unknown`] and proves nothing, however young it is.
 
 use crate::model::facts::{Evidence, Source, TargetFact, TargetState};
-use crate::model::job::Job;
+use crate::model::job::{Job, Status};
 use crate::model::time::Timestamp;
 
 /// An answer older than this many seconds proves nothing.
@@ -100,6 +100,19 @@ pub fn judged_at(job: &Job) -> Option<Timestamp> {
     ended.is_none_or(|ended| is_after(judged, ended)).then_some(judged)
 }
 
+/// Within this time after an end the control plane says what it was: a MONITOR asks once in its turn, and a preemption is in
+/// its answers some seconds after it.
+const JUDGED_WITHIN_S: u64 = 120;
+
+/// Whether a job has failed just now, and the control plane may yet say that it was taken away.
+pub fn may_be_judged_yet(job: &Job, now: Timestamp) -> bool {
+    let ended = job.launch.as_ref().and_then(|launch| launch.ended);
+    matches!(job.status, Status::Error(_))
+        && job.child.is_none()
+        && judged_at(job).is_none()
+        && ended.is_some_and(|ended| now.seconds_since(ended) < JUDGED_WITHIN_S)
+}
+
 /// Whether an answer is younger than a launch or an end. These are stored in whole seconds: within the same one nobody
 /// can tell which came first.
 fn is_after(answered: Timestamp, ended: Timestamp) -> bool {
@@ -158,7 +171,7 @@ pub fn judgement(job: &Job, fact: Option<&TargetFact>, now: Timestamp) -> Judgem
 mod tests {
     use super::*;
     use crate::model::ids::{JobId, JobNumber, TargetName, UserName};
-    use crate::model::job::{Launch, LaunchMode, Status};
+    use crate::model::job::{Launch, LaunchMode};
 
     #[test]
     fn a_clock_that_was_set_back_during_a_run_hides_no_preemption() {

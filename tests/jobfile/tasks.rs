@@ -225,7 +225,7 @@ fn a_task_fails_as_often_as_its_file_allows() {
 #[test]
 fn what_comes_back_by_itself_is_not_begun_beside_itself() {
     let env = lab();
-    let monitor = with_tpus(&env);
+    let first = with_tpus(&env);
     write(
         &env,
         "accelerators: {v4-8: {tasks: [{id: a, run: 'echo r >> \"$HOME/ran\"; sleep 1000'}]}}\n",
@@ -239,7 +239,7 @@ fn what_comes_back_by_itself_is_not_begun_beside_itself() {
     let said = env.tpu("jobman queue tasks.yaml --reset-all").exits(0);
     assert!((said.stdout + &said.stderr).contains("under way, and left so: a"));
     assert!(env.data()["queue"]["entries"].as_array().is_none_or(Vec::is_empty));
-    monitor.kill();
+    first.kill();
     // Whoever has failed and begins anew is brought back by no rule.
     let number = env.jobs("alice").last().unwrap()["windows_id"].as_u64().unwrap();
     drop(env.tpu(&format!("kill {number} -y")).exits(0));
@@ -351,4 +351,157 @@ fn two_who_submit_one_file_at_once_queue_it_once() {
     });
     assert!(codes.contains(&0) && codes.iter().all(|code| [0, 4].contains(code)), "{codes:?}");
     assert_eq!(env.data()["queue"]["entries"].as_array().unwrap().len(), 20);
+}
+
+#[test]
+fn one_that_has_ended_well_is_enough_for_what_comes_after_it() {
+    let env = lab();
+    let _monitor = with_tpus(&env);
+    for name in ["small-2", "large-2"] {
+        drop(env.tpu(&format!("register {name} --type v4-8 --zone zone-a")).exits(0));
+        drop(env.tpu(&format!("apply {name}")).exits(0));
+    }
+    // The first fails, another ends well, the third goes on: the task is done.
+    write(
+        &env,
+        "accelerators:\n  v4-8:\n    tasks:\n    - id: agent\n      max_jobs: 3\n      max_retries: 1\n      \
+         run: case $TPU_MEMBER in 0) exit 3;; 1) until [ -e \"$HOME/go\" ]; do sleep 0.05; done;; 2) exec sleep 1000;; esac\n    \
+         - {id: next, depends_on: agent, run: 'echo next >> \"$HOME/ran\"'}\n",
+    );
+    submit(&env);
+    wait_until("one has failed and two run", || {
+        let attempts = task(&env, "agent")["attempts"].as_array().cloned().unwrap_or_default();
+        let is = |word: &str| {
+            attempts.iter().filter(|one| one["status"].as_str().unwrap().starts_with(word)).count()
+        };
+        is("error") == 1 && is("running") == 2
+    });
+    assert_eq!(task(&env, "next")["state"], "WAITING");
+    write_file(&env.path("go"), "");
+    is(&env, "next", "DONE");
+    // Its record is not needed for that.
+    drop(env.tpu("clear-finished -y").exits(0));
+    drop(env.tpu("kill alice -y --all").exits(0));
+    is(&env, "agent", "DONE");
+    let said = env.tpu("jobman queue tasks.yaml --reset-failed").exits(0).stdout;
+    assert!(said.contains("No task of tasks.yaml has failed"), "{said}");
+}
+
+#[test]
+fn a_number_that_a_task_has_had_is_nobody_elses() {
+    let env = lab();
+    let first = with_tpus(&env);
+    write(&env, "accelerators: {v4-8: {tasks: [{id: one, max_jobs: 2, run: 'true'}]}}\n");
+    submit(&env);
+    is(&env, "one", "DONE");
+    wait_until("nobody is at work", || {
+        env.jobs("alice").iter().all(|job| job["status"] == "finished")
+    });
+    drop(env.tpu("clear-finished -y").exits(0));
+    drop(first);
+    drop(env.tpu("reset-window-num 1").exits(4).says(&["windows up to"]));
+    // A group that has nothing to do with it keeps all its members.
+    drop(env.tpu("submit v4-8 --array 0-3 --hold -- true").exits(0));
+    let _monitor = monitor(&env);
+    assert_eq!(env.data()["queue"]["entries"].as_array().unwrap().len(), 1);
+    assert_eq!(task(&env, "one")["state"], "DONE");
+}
+
+#[test]
+fn a_reset_that_could_not_be_submitted_leaves_the_task_as_it_was() {
+    let env = with_code();
+    let _monitor = with_tpus(&env);
+    let text = "repos: {train: repo}\naccelerators: {v4-8: {tasks: [{id: a, repo: train, max_retries: 1, run: exit 3},\n\
+                {id: b, depends_on: a, run: 'echo b >> \"$HOME/ran\"'}]}}\n";
+    write(&env, text);
+    submit(&env);
+    is(&env, "a", "FAILED");
+    is(&env, "b", "FAILED");
+    std::fs::rename(env.path("repo"), env.path("away")).unwrap();
+    for _ in 0..2 {
+        wait_until("it is tried", || env.tpu("jobman queue tasks.yaml --reset a").code == 6);
+        is(&env, "a", "FAILED");
+    }
+    std::fs::rename(env.path("away"), env.path("repo")).unwrap();
+    // What had ended in vain because of it comes along, though nobody names it.
+    write(&env, &text.replace("exit 3", "exit 0"));
+    let done = env.tpu("jobman queue tasks.yaml --reset a").exits(0);
+    assert!(done.stderr.contains("task b begins anew, too"), "{}", done.stderr);
+    is(&env, "b", "DONE");
+    assert_eq!(ran(&env), ["b"]);
+}
+
+#[test]
+fn what_waits_for_a_task_waits_for_what_it_has_become() {
+    let env = lab();
+    let first = with_tpus(&env);
+    let text = "accelerators: {v4-8: {tasks: [{id: a, max_retries: 1, run: exit 3},\n\
+                {id: b, depends_on: a, run: 'echo b >> \"$HOME/ran\"'}]}}\n";
+    write(&env, text);
+    submit(&env);
+    wait_until("it runs", || env.jobs("alice").len() == 1);
+    // Nobody looks while it fails.
+    first.kill();
+    wait_until("it has failed", || task(&env, "a")["state"] != "RUNNING");
+    write(&env, &text.replace("exit 3", "exit 0"));
+    wait_until("it begins anew", || env.tpu("jobman queue tasks.yaml --reset a").code == 0);
+    let _monitor = monitor(&env);
+    is(&env, "b", "DONE");
+    assert_eq!(ran(&env), ["b"]);
+}
+
+#[test]
+fn a_token_in_the_url_of_a_repository_is_refused_and_not_repeated() {
+    let env = lab();
+    for url in ["https://ghp_123@host/x.git", "ssh://me:ghp_123@host/x"] {
+        write(
+            &env,
+            &format!("accelerators: {{v4-8: {{tasks: [{{id: a, run: x, repo: '{url}'}}]}}}}\n"),
+        );
+        let refused = env.tpu("submit tasks.yaml").exits(2).says(&["a password or a token"]);
+        assert!(!refused.stderr.contains("ghp_123"), "{}", refused.stderr);
+    }
+    assert!(!String::from_utf8(env.data_bytes()).unwrap().contains("ghp_123"));
+}
+
+#[test]
+fn all_tasks_of_a_repository_have_all_of_it() {
+    let env = with_code();
+    let _monitor = with_tpus(&env);
+    for name in ["one.png", ".gitignore", "wandb/kept"] {
+        std::fs::create_dir_all(env.path("repo/wandb")).unwrap();
+        write_file(&env.path("repo").join(name), "one.png\n");
+    }
+    for words in [&["add", "-f", "."][..], &["commit", "-q", "-m", "all"]] {
+        let repo = env.path("repo");
+        let own = ["-C", repo.to_str().unwrap(), "-c", "user.name=a", "-c", "user.email=a@b"];
+        let words: Vec<&str> = own.iter().chain(words).copied().collect();
+        drop(env.output(&env.spawn_program("git", &words)).exits(0));
+    }
+    let text = "repos: {train: repo}\ndefaults: {repo: train}\naccelerators: {v4-8: {tasks: [{id: a, run: RUN}, \
+                {id: b, depends_on: a, run: RUN}, {id: c, max_jobs: 2, run: RUN}]}}\n";
+    write(&env, &text.replace("RUN", "'cat one.png wandb/kept && git rev-parse HEAD'"));
+    submit(&env);
+    for id in ["a", "b", "c"] {
+        is(&env, id, "DONE");
+    }
+}
+
+#[test]
+fn what_depends_on_a_task_that_was_taken_away_waits_until_it_is_back() {
+    let env = lab();
+    let _monitor = with_tpus(&env);
+    write(
+        &env,
+        "accelerators:\n  v4-8:\n    tasks:\n    - id: a\n      max_retries: 1\n      \
+         run: '[ -e \"$HOME/again\" ] && exit 0; touch \"$HOME/again\"; exec sleep 1000'\n    \
+         - {id: b, depends_on: a, run: 'echo b >> \"$HOME/ran\"'}\n",
+    );
+    submit(&env);
+    is(&env, "a", "RUNNING");
+    wait_until("it runs", || env.path("again").exists());
+    drop(env.tpu("sim preempt small").exits(0));
+    is(&env, "b", "DONE");
+    assert_eq!(task(&env, "a")["state"], "DONE");
+    assert_eq!(ran(&env), ["b"]);
 }

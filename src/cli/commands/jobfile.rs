@@ -21,7 +21,7 @@ use crate::ops::ctx::user_of;
 use crate::ops::jobfile::{self, is_file};
 use crate::ops::launch::{RunRequest, plan};
 use crate::ops::queue::submit::{self, Submission};
-use crate::ops::{Error, clone, secrets, selection};
+use crate::ops::{Error, clone, secrets, selection, stage};
 use crate::text::{counted, escape};
 use crate::wire::jobfile::{ConvertedDocument, FormatSchemaDocument};
 
@@ -73,7 +73,10 @@ fn run_file(app: &App, args: &Run, file: &str) -> Result<Ran, Error> {
             return Ok(Ran { job: None, output });
         }
         let user = user_of(&data, &request.user)?;
-        request.spec.staged = Some(clone::cloned(ctx, user, &repository)?);
+        let cloned = clone::cloned(ctx, user, &repository)?;
+        request.spec.staged = Some(cloned.clone());
+        return run::start(app, args, request)
+            .inspect_err(|_| stage::discard_unless_used(ctx, &cloned));
     }
     run::start(app, args, request)
 }

@@ -1,6 +1,7 @@
 //! `submit` of what somebody names: words, a file of jobs, or JobMan's `tasks.yaml`, of which what is new is queued and what
 //! has been submitted before is not queued twice.
 
+use std::collections::HashSet;
 use std::path::Path;
 
 use crate::cli::Outcome;
@@ -13,13 +14,14 @@ use crate::jobfile::own::{self, Before, Given, OwnJob};
 use crate::jobfile::yaml::{self, Yaml, YamlValue};
 use crate::model::data::{Data, User};
 use crate::model::entry::{After, AfterWhich};
-use crate::model::job::Status;
+use crate::model::facts::ErrorKind;
+use crate::model::job::{Job, Status};
 use crate::model::task::SubmittedTask;
 use crate::ops::ctx::user_of;
 use crate::ops::launch::RunRequest;
 use crate::ops::queue::submit::{self, Submission};
 use crate::ops::queue::tasks::{self, TaskOf};
-use crate::ops::{Error, jobfile, names};
+use crate::ops::{Ctx, Error, jobfile, names};
 use crate::text::counted;
 
 use super::jobfile::{JobFile, documents, submits_alone};
@@ -65,11 +67,18 @@ impl<'a> TaskFile<'a> {
         data.queues().task(&self.file, id)
     }
 
+    /// What was submitted of it.
+    pub(super) fn all_submitted<'d>(
+        &self,
+        data: &'d Data,
+    ) -> impl Iterator<Item = &'d SubmittedTask> {
+        data.queues().tasks.iter().filter(|task| task.file == self.file)
+    }
+
     /// What was submitted of it and stands in it no more.
     pub(super) fn gone<'d>(&self, data: &'d Data) -> Vec<&'d SubmittedTask> {
         let stands = |id: &str| self.tasks.tasks.iter().any(|task| task.id == id);
-        let of_file = data.queues().tasks.iter().filter(|task| task.file == self.file);
-        of_file.filter(|task| !stands(&task.id)).collect()
+        self.all_submitted(data).filter(|task| !stands(&task.id)).collect()
     }
 }
 
@@ -114,9 +123,23 @@ pub(super) fn submit_tasks(
     let mut all: Vec<(RunRequest, Submission)> = Vec::new();
     // Which of those that are submitted now is which task.
     let mut places: Vec<Option<usize>> = Vec::new();
+    let mut fresh: HashSet<&String> = HashSet::new();
     for (job, task) in jobs.iter().zip(&file.tasks.tasks) {
         let known = file.submitted(&data, &task.id);
-        let is_anew = anew.contains(&task.id);
+        let because = match known.filter(|_| !fresh.is_empty()) {
+            Some(known) => file.vain(ctx, &data, (known, job), &fresh)?,
+            None => None,
+        };
+        let is_anew = anew.contains(&task.id) || because.is_some();
+        if is_anew {
+            fresh.insert(&task.id);
+        }
+        notes.extend(because.map(|before| {
+            format!(
+                "task {} begins anew, too: it had ended because {before} had not ended well",
+                task.id
+            )
+        }));
         if let Some(known) = known.filter(|_| !is_anew) {
             notes.extend(changed(file.shown, known, task));
             places.push(None);
@@ -169,14 +192,41 @@ impl TaskFile<'_> {
         self.tasks.notes.iter().map(word).collect()
     }
 
+    /// Which of the tasks that begin anew is why another has ended without having begun.
+    fn vain(
+        &self,
+        ctx: &Ctx,
+        data: &Data,
+        (known, job): (&SubmittedTask, &OwnJob),
+        fresh: &HashSet<&String>,
+    ) -> Result<Option<&String>, Error> {
+        let before = job.waits.after.iter().filter_map(|(_, before)| match before {
+            Before::OfFile(index) => Some(&self.tasks.tasks.get(*index)?.id),
+            Before::Other(..) => None,
+        });
+        let Some(before) = before.into_iter().find(|id| fresh.contains(id)) else {
+            return Ok(None);
+        };
+        let attempts = tasks::attempts(ctx, data, &known.job)?;
+        let is_vain = |job: &Job| job.status == Status::Error(ErrorKind::Dependency);
+        let all = !known.is_done && !attempts.is_empty() && attempts.iter().all(is_vain);
+        Ok(all.then_some(before))
+    }
+
     /// What has to end before, of a task that was submitted before: nothing, where that has ended well.
     fn before(&self, app: &App, data: &Data, index: usize) -> Result<Option<After>, Error> {
         let task = self.tasks.tasks.get(index);
         let known = task.and_then(|task| self.submitted(data, &task.id));
         let Some(known) = known else { return Ok(None) };
         let attempts = tasks::attempts(app.ctx()?, data, &known.job)?;
-        if attempts.iter().any(|job| job.status == Status::Finished) {
+        if known.is_done || attempts.iter().any(|job| job.status == Status::Finished) {
             return Ok(None);
+        }
+        if !tasks::is_known(data, &known.job) {
+            let SubmittedTask { id, job, .. } = known;
+            let what = format!("task {id} has to end before, and nothing is left of it ({job})");
+            let hint = format!("let it begin anew: tpu jobman queue {} --reset {id}", self.shown);
+            return Err(Error::refused(what).hint(hint));
         }
         Ok(Some(After { which: AfterWhich::Ok, job: known.job.clone(), member: None, met: None }))
     }

@@ -243,6 +243,15 @@ fn code(value: &Yaml, field: &str) -> Result<OwnCode, BadFile> {
             ));
         }
         match key.as_str() {
+            "repo" if Repository::has_secret(said) => {
+                let hint = "without it: git asks its credential helper (git help credentials), or take an ssh URL";
+                return Err(bad(
+                    of,
+                    &field,
+                    "a password or a token would be in records and logs",
+                    hint,
+                ));
+            }
             "repo" => said.clone_into(&mut repository.url),
             "branch" => repository.branch = Some(said.to_owned()),
             _ => return Err(unknown(of, (&field, key), REPOSITORY.into_iter())),

@@ -10,10 +10,13 @@ use crate::model::ids::{JobId, JobNumber, UserName};
 use crate::model::job::{Job, Status, Succession};
 use crate::model::lineage::{self, Lineage};
 use crate::model::member::Array;
+use crate::model::task::SubmittedTask;
 use crate::ops::{Ctx, Error};
 use crate::plan::expected::{Awaited, Awaits};
 use crate::plan::slots::first_of;
 use crate::store::Tx;
+
+use super::tasks;
 
 /// What the jobs that an entry waits for have come to.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -115,6 +118,7 @@ pub fn forget_met(ctx: &Ctx) -> Result<(), Error> {
 
 /// The same as part of a transaction that archives records: nobody knows any more then how they ended.
 pub fn forget_met_in(tx: &mut Tx<'_>) {
+    tasks::settle_in(tx);
     if tx.data.queues().entries.iter().all(|entry| entry.after.is_empty()) {
         return;
     }
@@ -146,6 +150,8 @@ struct Waiting<'d> {
     entries: HashMap<(&'d UserName, JobNumber), &'d QueueEntry>,
     /// What goes on from a job.
     successors: HashMap<(&'d UserName, JobNumber), JobNumber>,
+    /// The tasks of files.
+    tasks: HashMap<(&'d UserName, JobNumber), &'d SubmittedTask>,
 }
 
 impl<'d> AwaitedEnds<'d> {
@@ -359,7 +365,11 @@ impl<'d> AwaitedEnds<'d> {
         if all.is_empty() {
             all.push((after.of(), End::Gone));
         }
-        all
+        let task = waiting.tasks.get(&(&user.name, after.job.window));
+        match task.filter(|_| member.is_none()) {
+            Some(task) => of_task(task, &after.of(), all),
+            None => all,
+        }
     }
 
     fn lineages(&self, user: &'d User) -> Rc<[Lineage]> {
@@ -377,8 +387,23 @@ impl<'d> Waiting<'d> {
                 waiting.successors.entry((&entry.user, of.job)).or_insert(entry.number);
             }
         }
+        for task in &data.queues().tasks {
+            waiting.tasks.insert((&task.job.user, task.job.window), task);
+        }
         waiting
     }
+}
+
+/// How a task stands, by those that are at work on it: it is done when one has ended well, and has failed when all have.
+fn of_task(task: &SubmittedTask, who: &str, mut all: EndsOfJob) -> EndsOfJob {
+    if task.is_done || all.iter().any(|(_, end)| matches!(end, End::Ended { well: true })) {
+        return vec![(who.to_owned(), End::Ended { well: true })];
+    }
+    let is_open = |end: &End| matches!(end, End::Open(..));
+    if all.iter().any(|(_, end)| is_open(end)) {
+        all.retain(|(_, end)| is_open(end));
+    }
+    all
 }
 
 /// How the last attempt of a lineage stands, by its record.

@@ -7,8 +7,9 @@ use crate::model::data::Data;
 use crate::model::entry::{AfterWhich, Awaited, Environment, QueueEntry, QueueHold};
 use crate::model::facts::ErrorKind;
 use crate::model::ids::JobId;
-use crate::model::job::Status;
+use crate::model::job::{Job, Status};
 use crate::model::member::Array;
+use crate::model::rules::Action;
 use crate::model::spec::JobSpec;
 use crate::model::target::{Machines, Target};
 use crate::model::time;
@@ -18,6 +19,7 @@ use crate::ops::launch::plan::Turn;
 use crate::ops::launch::{self, RunRequest};
 use crate::ops::resume::{self, AgainRequest};
 use crate::ops::{Ctx, Error, Kind, records, secrets, watch};
+use crate::plan::answer;
 use crate::plan::board::Pick;
 use crate::plan::choice::Assignment;
 use crate::plan::queue::EntryStanding;
@@ -300,7 +302,9 @@ fn end_hopeless(
     is_mine: impl Fn(&QueueEntry) -> bool,
 ) -> Result<(), Error> {
     let ends = AwaitedEnds::of_file(data);
-    let is_so = |entry: &&QueueEntry| is_mine(entry) && !hopeless(&ends, entry).is_empty();
+    let is_so = |entry: &&QueueEntry| {
+        is_mine(entry) && !hopeless(&ends, entry).is_empty() && !may_yet_end_well(ctx, data, entry)
+    };
     let ids: Vec<JobId> = data.queues().entries.iter().filter(is_so).map(QueueEntry::id).collect();
     for id in ids {
         ctx.transact(|tx| {
@@ -333,6 +337,20 @@ fn end_hopeless(
         })?;
     }
     Ok(())
+}
+
+/// Whether something that an entry waits for may come back yet: it was taken away, and nobody has said so.
+fn may_yet_end_well(ctx: &Ctx, data: &Data, entry: &QueueEntry) -> bool {
+    let now = ctx.clock.now();
+    let is_open = |job: &Job| {
+        let is_watched = || {
+            let target = data.target(&job.tpu);
+            target.is_some_and(|target| target.machines == Machines::Provided)
+        };
+        let acts = || job.rules.iter().any(|(_, action)| action != Action::Pass);
+        job.monitor && answer::may_be_judged_yet(job, now) && acts() && is_watched()
+    };
+    entry.after.iter().any(|after| tasks::known(data, &after.job).any(is_open))
 }
 
 /// What of an entry can begin no more, each with the reason: the job that it is, or members.

@@ -125,8 +125,10 @@ pub fn enter_each(ctx: &Ctx, all: &[(RunRequest, Submission)]) -> Result<Vec<Job
                     entry.applies = true;
                 }
                 let id = push(tx, entry)?;
-                if let Some(task) = &how.task {
-                    tasks::note(tx, task, &id)?;
+                if let Some(task) = &how.task
+                    && let Some(before) = tasks::note(tx, task, &id)?
+                {
+                    super::follow(tx, &before, &id);
                 }
                 ids.push(id);
             }
@@ -159,6 +161,11 @@ fn staged(
     let mut known: Vec<((&UserName, Code<'_>), Staged)> = Vec::new();
     let mut each = Vec::new();
     for ((request, how), ready) in all.iter().zip(ready) {
+        // It was cloned as it was to begin at once: whoever did that takes it away again.
+        if let Some(own) = request.spec.staged.as_ref().filter(|staged| staged.is_clone()) {
+            each.push(Some(own.clone()));
+            continue;
+        }
         let code = match &how.repository {
             Some(repository) => Code::Repository(repository),
             None if how.stages_late => {

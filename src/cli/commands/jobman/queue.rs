@@ -2,8 +2,7 @@
 
 use crate::cli::Outcome;
 use crate::cli::app::App;
-use crate::cli::args::{JobmanQueue, Kill, Many, Submit};
-use crate::cli::commands::kill;
+use crate::cli::args::{JobmanQueue, Submit};
 use crate::cli::commands::tasks::{TaskFile, submit_tasks};
 use crate::cli::print::{Output, table::columns};
 use crate::jobfile::jobman::JobmanTask;
@@ -15,10 +14,10 @@ use crate::model::job::{Job, StartTime, Status};
 use crate::model::pattern;
 use crate::model::task::SubmittedTask;
 use crate::model::time::Zone;
-use crate::model::view::JobView;
+use crate::model::view::{JobView, Whose};
 use crate::ops::queue::shown::{self, WaitingMembers};
 use crate::ops::queue::{edit, tasks};
-use crate::ops::{Error, board, snapshot};
+use crate::ops::{Error, board, record_facts, snapshot};
 use crate::plan::board::{Row, Standing, is_of};
 use crate::plan::types::TypeExpr;
 use crate::text::{counted, escape};
@@ -84,13 +83,18 @@ pub(super) fn queue(app: &App, args: &JobmanQueue) -> Outcome {
     if let Some(id) = &args.prioritize {
         return prioritize(app, &file, id);
     }
-    let (whose, _) = app.requester()?.users_and_jobs_of_list(&[])?;
+    let resets =
+        args.reset.is_some() || args.reset_all || args.reset_failed || args.reset_pattern.is_some();
+    if resets && !app.global.dry_run {
+        write_ends(app, &file)?;
+    }
+    let whose = whose(app, &file)?;
     let memory = &mut snapshot::LookMemory::default();
     let look = shown::look(app.ctx()?, memory, &whose, WaitingMembers::Folded)?;
     // Read after the look: what has begun since is at work.
     let data = app.ctx()?.data()?;
     let all = tasks_of(app, (&data, &look.jobs), &file)?;
-    if args.reset.is_some() || args.reset_all || args.reset_failed || args.reset_pattern.is_some() {
+    if resets {
         return reset(app, args, &file, &all);
     }
     if args.cleanup {
@@ -107,6 +111,31 @@ pub(super) fn queue(app: &App, args: &JobmanQueue) -> Outcome {
         }
         None => list(app, args, &file, &all),
     }
+}
+
+/// Those whose jobs are looked at: also of others who have submitted tasks of the file.
+fn whose(app: &App, file: &TaskFile<'_>) -> Result<Whose, Error> {
+    let data = app.ctx()?.data()?;
+    let (asked, _) = app.requester()?.users_and_jobs_of_list(&[])?;
+    if asked.named().is_empty() {
+        return Ok(asked);
+    }
+    let others = file.all_submitted(&data).map(|task| &task.job.user);
+    let others = others.filter(|user| data.user(user).is_some());
+    Ok(Whose::of(asked.named().iter().chain(others).cloned()))
+}
+
+/// Writes down how attempts have ended of which the records do not know yet, where no MONITOR has done so: a task that is to
+/// begin anew has ended by its record.
+fn write_ends(app: &App, file: &TaskFile<'_>) -> Result<(), Error> {
+    let ctx = app.ctx()?;
+    let data = ctx.data()?;
+    if file.all_submitted(&data).any(|task| tasks::is_at_work(&data, &task.job)) {
+        let memory = &mut snapshot::LookMemory::default();
+        let survey = snapshot::survey(ctx, memory, snapshot::ASKED_AT_MOST)?;
+        record_facts::record_facts(ctx, &survey)?;
+    }
+    Ok(())
 }
 
 fn no_task(file: &TaskFile<'_>, id: &str) -> Error {
@@ -179,7 +208,7 @@ fn stands<'a>(
     }
     let running: Vec<JobId> =
         attempts.iter().filter(|job| job.status.is_live()).map(Job::id).collect();
-    let has_ended_well = attempts.iter().any(|job| job.status == Status::Finished);
+    let has_ended_well = known.is_done || attempts.iter().any(|job| job.status == Status::Finished);
     let state = if !running.is_empty() {
         "RUNNING"
     } else if has_ended_well {
@@ -351,14 +380,15 @@ fn reset(app: &App, args: &JobmanQueue, file: &TaskFile<'_>, all: &[Task<'_>]) -
         (None, None) if args.reset_failed => Box::new(|task| task.state == FAILED),
         (None, None) => Box::new(|_| true),
     };
+    // What has gone from the file cannot begin anew.
+    let stands = |id: &str| file.tasks.tasks.iter().any(|task| task.id == id);
     let meant: Vec<&Task<'_>> =
-        all.iter().filter(|task| task.job.is_some() && is_meant(task)).collect();
+        all.iter().filter(|task| task.job.is_some() && stands(task.id) && is_meant(task)).collect();
     // What is under way, or comes back by itself, goes on as it is: it would run twice.
     let data = app.ctx()?.data()?;
     let is_open = |task: &&&Task<'_>| {
-        // Of one that ends well in this moment the record is to say so, and not that somebody has stopped it.
-        let waits = if task.is_done() { tasks::is_open } else { tasks::waits };
-        task.comes_back || !task.running.is_empty() || task.job.is_some_and(|job| waits(&data, job))
+        let is_known_open = task.job.is_some_and(|job| tasks::is_open(&data, job));
+        task.comes_back || !task.running.is_empty() || is_known_open
     };
     let open: Vec<&str> = meant.iter().filter(is_open).map(|task| task.id).collect();
     let mut notes = Vec::new();
@@ -369,11 +399,8 @@ fn reset(app: &App, args: &JobmanQueue, file: &TaskFile<'_>, all: &[Task<'_>]) -
     if !open.is_empty() {
         notes.push(format!("under way, and left so: {}", open.join(", ")));
     }
-    let ended: Vec<&&Task<'_>> = meant.iter().filter(|task| !open.contains(&task.id)).collect();
-    for task in ended.iter().filter(|task| !task.is_done() && !app.global.dry_run) {
-        settle(app, task)?;
-    }
-    let anew: Vec<String> = ended.iter().map(|task| task.id.to_owned()).collect();
+    let ended = meant.iter().filter(|task| !open.contains(&task.id));
+    let anew: Vec<String> = ended.map(|task| task.id.to_owned()).collect();
     if anew.is_empty() {
         let what = if args.reset_failed { "has failed" } else { "is meant" };
         let document = SubmittedDocument { jobs: Vec::new(), started: Vec::new() };
@@ -382,21 +409,6 @@ fn reset(app: &App, args: &JobmanQueue, file: &TaskFile<'_>, all: &[Task<'_>]) -
     }
     let args = Submit::default();
     Ok(submit_tasks(app, &args, file, &anew)?.notes(notes))
-}
-
-/// Sees to it that no rule brings back what has failed: it begins anew under another number.
-fn settle(app: &App, task: &Task<'_>) -> Result<(), Error> {
-    let data = app.ctx()?.data()?;
-    for job in &task.attempts {
-        // One that is in the archive by now no rule acts on. Of its end the record may not know yet.
-        let record = data.job(&job.id()).filter(|record| record.child.is_none());
-        if record.is_none_or(|record| record.status.is_final()) {
-            continue;
-        }
-        let words = vec![format!("w={}", job.windows_id), job.user.to_string()];
-        drop(kill::kill(app, &Kill { jobs: Many { words, all: false }, force: false })?);
-    }
-    Ok(())
 }
 
 fn document<'a>(

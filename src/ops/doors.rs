@@ -2,10 +2,11 @@
 //! those that its provider names.
 
 use crate::kinds::{Destination, Door, Refusal, UnknownKind, Within};
-use crate::model::data::Data;
+use crate::model::data::{Data, User};
 use crate::model::facts::{TargetFact, TargetState};
 use crate::model::ids::TargetName;
 use crate::model::job::Job;
+use crate::model::settings::Settings;
 use crate::model::target::Machines;
 use crate::plan::answer;
 use crate::remote::Worker;
@@ -34,8 +35,29 @@ pub fn to(ctx: &Ctx, asked: &AskedOnce<'_>) -> Result<Door, Error> {
         provider: &places.of(data, name),
         created_at: &|| asked.fact().created_at,
     };
-    let settings = ctx.provider_settings();
+    let settings = settings(ctx, data);
     Ok(kind.workers(&destination, Within { effects: &ctx.effects, settings: &settings })?)
+}
+
+/// The settings about workers. Where nobody has said for all how ssh reaches them, what the person says who asks; else the
+/// first user who says it: a launcher and MONITOR go the way of whoever has started the job.
+fn settings(ctx: &Ctx, data: &Data) -> Settings {
+    let mut known = ctx.provider_settings();
+    let says = |said: &Settings| {
+        said.ssh_user.is_some() || said.ssh_key.is_some() || said.ssh_options.is_some()
+    };
+    if says(&known) {
+        return known;
+    }
+    let asks = known.user.as_deref();
+    let (own, others): (Vec<&User>, Vec<&User>) =
+        data.users().iter().partition(|user| asks == Some(user.name.as_str()));
+    let mut all = own.into_iter().chain(others).filter_map(|user| ctx.settings(Some(user)).ok());
+    if let Some(said) = all.find(says) {
+        (known.ssh_user, known.ssh_key, known.ssh_options) =
+            (said.ssh_user, said.ssh_key, said.ssh_options);
+    }
+    known
 }
 
 /// Nothing is done with a target whose kind nobody here knows.

@@ -8,6 +8,7 @@ mod figures;
 mod gpus;
 mod lost;
 mod meant;
+mod own_way;
 mod proof;
 mod pyenv;
 mod readme;

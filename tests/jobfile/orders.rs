@@ -89,6 +89,19 @@ fn where_the_first_is_not_to_be_had_the_next_is_asked_for() {
 }
 
 #[test]
+fn any_zone_is_one_to_practise_with() {
+    let mut env = TestEnv::new();
+    env.set("TPU_USER", "alice");
+    env.set("TPU_CLOUD", "sim");
+    play(&env, "[timing]\ncreate_s = 0.3\ndelete_s = 0.2\n");
+    let _monitor = monitor(&env);
+    let text = "target: {accelerator: v6e-16, zone: us-east5-b, pricing: spot}\ntpu: {name: mine}\n\
+                command: exec sleep 1000\n";
+    submit(&env, text, 0);
+    wait_until("it runs", || target_of(&env, 1) == "mine");
+}
+
+#[test]
 fn a_name_that_is_something_else_is_not_adopted() {
     let env = lab();
     drop(env.tpu("register mine --type v2-8 --zone zone-a").exits(0));

@@ -330,10 +330,13 @@ fn nothing_is_queued_where_code_cannot_be_cloned_or_the_file_is_wrong() {
         ("accelerators: {v4-8: {tasks: [{id: a, run: x, max_jobs: 0}]}}", "'0' is none"),
         ("defaults: {v4-8: {tasks: []}}\naccelerators: {}", "below defaults:"),
         ("accelerators: {v4-8: {tasks: []}}", "there is no task in it"),
+        ("tasks: [{id: a, run: x}]", "as in accelerators: {v4-8: {tasks: ["),
     ] {
         write(&env, text);
         drop(env.tpu("submit tasks.yaml").exits(2).says(&[says]));
     }
+    write(&env, "accelerators: {v4-8: {tasks: [{id: a, run: x}]}}\n");
+    drop(env.tpu("convert jobman tasks.yaml").exits(2).says(&["submit it as it is: tpu submit"]));
     assert!(env.data()["queue"]["entries"].as_array().is_none_or(Vec::is_empty));
     let stage = env.path("state/tpu/stage/alice");
     assert!(std::fs::read_dir(&stage).map_or(0, Iterator::count) == 0, "{}", stage.display());

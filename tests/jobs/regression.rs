@@ -204,7 +204,8 @@ fn a_copy_that_failed_half_way_is_no_stage_directory() {
     write_file(&deep.join("f".repeat(rest.min(255))), "");
     env.start("true", &NONE);
     let job = env.wait_status(1, "error");
-    assert!(env.pane("alice", 1).contains("cannot copy"), "{}", env.pane("alice", 1));
+    // The record may be written before tmux has drawn the line.
+    wait_until("it says so", || env.pane("alice", 1).contains("cannot copy"));
     let stage = job["stage_dir"].as_str().unwrap();
     assert!(!Path::new(stage).exists(), "a resume would run what is there");
     // What is printed is ours and no text of the job: the record says it.

@@ -54,7 +54,15 @@ pub fn is_config(document: &Yaml) -> bool {
 
 /// Reads a config.
 pub fn read(text: &str) -> Result<Converted, BadFile> {
-    convert(&yaml::read(text)?)
+    let document = yaml::read(text)?;
+    if is_tasks(&document) {
+        let hint = "submit it as it is: tpu submit tasks.yaml";
+        let what = "this is a file of tasks, of which each becomes a job";
+        return Err(
+            BadFile::new(document.line, "accelerators", what, hint).at_column(document.column)
+        );
+    }
+    convert(&document)
 }
 
 /// The same of a document that was read.

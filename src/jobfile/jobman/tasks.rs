@@ -49,7 +49,7 @@ pub struct JobmanTask {
 /// Whether a document is a file of tasks.
 pub fn is_tasks(document: &Yaml) -> bool {
     let has = |key: &str| document.get(key).is_some();
-    has("accelerators") && !has("target") && !has("jobs")
+    (has("accelerators") || has("tasks")) && !has("target") && !has("jobs")
 }
 
 /// Reads the tasks of a document.
@@ -58,7 +58,8 @@ pub fn tasks(document: &Yaml) -> Result<Tasks, BadFile> {
     let mut file = Block::below(document, String::new())?;
     let repos = file.take("repos");
     let defaults = file.take("defaults");
-    let accelerators = file.need("accelerators", "{v4-8: {tasks: []}}")?;
+    let accelerators =
+        file.need("accelerators", "{v4-8: {tasks: [{id: train, run: python3 train.py}]}}")?;
     file.rest(&mut notes);
     if let Some(defaults) = defaults {
         refuse_misplaced(defaults)?;

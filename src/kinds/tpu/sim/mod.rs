@@ -369,6 +369,12 @@ impl Provider for SimCloud {
         // The zones are asked side by side: together they take as long as the slowest.
         let slowest = answers.iter().map(|(_, delivery, _)| delivery.slow_s).fold(0.0, f64::max);
         self.wait_for(slowest);
+        // Whatever zone is not among them has nothing yet: the first that is asked for there makes it known.
+        let elsewhere = ZoneAnswer {
+            zone: EVERYWHERE.to_owned(),
+            answer: Answer::Facts { targets: Vec::new(), observed_at: now },
+        };
+        let elsewhere = zones.is_empty().then_some(elsewhere);
         answers
             .into_iter()
             .map(|(zone, delivery, answer)| {
@@ -383,6 +389,7 @@ impl Provider for SimCloud {
                 }
                 ZoneAnswer { zone, answer }
             })
+            .chain(elsewhere)
             .collect()
     }
 

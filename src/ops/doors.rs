@@ -39,8 +39,8 @@ pub fn to(ctx: &Ctx, asked: &AskedOnce<'_>) -> Result<Door, Error> {
     Ok(kind.workers(&destination, Within { effects: &ctx.effects, settings: &settings })?)
 }
 
-/// The settings about workers. Where nobody has said for all how ssh reaches them, what the person says who asks; else the
-/// first user who says it: a launcher and MONITOR go the way of whoever has started the job.
+/// The settings about workers. Where nobody has said for all how ssh reaches them, what the user says on whose behalf the
+/// program acts; else the first user who says it, whoever's job it is: a launcher and MONITOR act on nobody's behalf.
 fn settings(ctx: &Ctx, data: &Data) -> Settings {
     let mut known = ctx.provider_settings();
     let says = |said: &Settings| {

@@ -63,6 +63,7 @@ pub fn begin(ctx: &Ctx, beginning: &Beginning) -> Result<Vec<String>, Error> {
         }
         Some(Some(slot)) => {
             said.push(format!("User {name} is there already, with {slot} as directory 1."));
+            said.extend(in_no_slot(ctx, &name, &dir)?);
         }
     }
     if let Some((path, values)) = &beginning.settings {
@@ -72,6 +73,20 @@ pub fn begin(ctx: &Ctx, beginning: &Beginning) -> Result<Vec<String>, Error> {
         said.extend(write_scripts(ctx, &beginning.dir)?);
     }
     Ok(said)
+}
+
+/// That a directory is none of a user's, and how it becomes one.
+fn in_no_slot(ctx: &Ctx, name: &UserName, dir: &str) -> Result<Option<String>, Error> {
+    let data = ctx.data()?;
+    let slots = data.user(name).map(|user| &user.working_dir);
+    let Some(slots) = slots.filter(|slots| !slots.iter().any(|(_, path)| path == dir)) else {
+        return Ok(None);
+    };
+    let last = slots.iter().map(|(slot, _)| *slot).max().unwrap_or_default();
+    let free = last + 1;
+    Ok(Some(format!(
+        "This directory is none of {name}'s; to run from here too: tpu set-dir {dir} {free}"
+    )))
 }
 
 /// Adds values to the settings of this account; the others stay.

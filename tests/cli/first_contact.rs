@@ -58,6 +58,8 @@ fn init_makes_user_settings_and_scripts_once() {
     let before = env.data_bytes();
     write_file(&code.join("config.sh"), "mine");
     drop(env.tpu(&line).exits(0).says(&["is there already", "no scripts were put there"]));
+    let elsewhere = env.tpu(&format!("init --no-input --dir {}", env.path("").display())).exits(0);
+    assert!(elsewhere.stdout.contains("none of carol's; to run from here too: tpu set-dir"));
     assert_eq!(env.data_bytes(), before);
     assert_eq!(std::fs::read_to_string(code.join("config.sh")).unwrap(), "mine");
     // The scripts that it puts there work.

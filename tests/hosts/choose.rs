@@ -53,6 +53,21 @@ fn a_machine_that_does_not_answer_or_whose_gpus_others_use_is_passed_over() {
 }
 
 #[test]
+fn whoever_waits_for_a_machine_that_does_not_answer_is_told_so() {
+    const WHY: &str = "h1: worker 0 at 127.0.0.11";
+    let Some(mut lab) = Lab::with(1, "--max-jobs 1") else { return };
+    lab.hosts.shut(0);
+    drop(lab.env.tpu("submit h1 -- true").exits(0).says(&[WHY]));
+    drop(lab.env.tpu("explain 1").exits(0).says(&[WHY]));
+    let listed = lab.env.tpu("queue --json").exits(0).json();
+    let entry = &listed["entries"][0];
+    assert!(entry["reason"].as_str().is_some_and(|reason| reason.starts_with(WHY)), "{entry}");
+    assert!(entry["expected_start"].is_null(), "{entry}");
+    let said = lab.env.tpu("queue run --once").exits(0);
+    assert!(said.stderr.contains(&format!("alice/1 waits: {WHY}")), "{}", said.report());
+}
+
+#[test]
 fn whoever_waits_begins_when_there_is_room_and_never_where_there_can_be_none() {
     let Some(lab) = Lab::with(2, "--max-jobs 1 --gpus 4") else { return };
     let said = lab.env.tpu("run h[1-2] gpus=5 --wait -q -- true").exits(2).stderr;

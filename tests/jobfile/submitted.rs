@@ -113,3 +113,18 @@ fn the_examples_run() {
     };
     wait_until("all of them have finished", ended);
 }
+
+#[test]
+fn a_file_that_lies_elsewhere_says_where_its_code_is() {
+    let lab = lab();
+    let path = file(&lab, "name: a\ntarget: local\ncommand: 'true'\n");
+    let said = submit(&lab, &path, "--dry-run").exits(0).stderr;
+    assert!(
+        said.contains("directory 1 of alice; to take what lies beside the file: code: ."),
+        "{said}"
+    );
+    lab.env.code("alice", "job.yaml", "name: a\ntarget: local\ncommand: 'true'\n");
+    let beside = lab.env.path("code-alice/job.yaml");
+    let said = submit(&lab, &beside, "--dry-run").exits(0).stderr;
+    assert!(!said.contains("directory 1"), "{said}");
+}

@@ -349,6 +349,9 @@ impl JobFile<'_> {
         if self.repository(job).is_some() {
             request.spec.dir = None;
         }
+        if job.code.is_none() && job.dir.is_none() {
+            self.tell_of_code(&user)?;
+        }
         request.spec.options = job.target.options.clone();
         request.spec.execution = job.execution.clone();
         if let Some(typed) = &self.args.setup {
@@ -359,6 +362,23 @@ impl JobFile<'_> {
         }
         self.is_of_kind(job)?;
         Ok(request)
+    }
+
+    /// Says where the code of a job is that does not say it, if the file lies elsewhere.
+    fn tell_of_code(&self, user: &UserName) -> Result<(), Error> {
+        let usual = user_of(self.data, user)?.dir(1).map(PathBuf::from);
+        let Some(usual) = usual else { return Ok(()) };
+        let here = jobfile::whole(&self.dir());
+        if !here.starts_with(jobfile::whole(&usual)) {
+            let ctx = self.app.ctx()?;
+            let said = format!(
+                "{}: its code is {}, directory 1 of {user}; to take what lies beside the file: code: .",
+                self.shown,
+                usual.display()
+            );
+            ctx.warn([said]);
+        }
+        Ok(())
     }
 
     /// Where the code of a job is, if it is in a repository.

@@ -25,6 +25,7 @@ use crate::ops::queue::expected;
 use crate::ops::queue::field::Avoided;
 use crate::ops::queue::members::take_out as take_members_out;
 use crate::ops::queue::pass::{self, Passage};
+use crate::ops::queue::places;
 use crate::ops::selection::{self, Sorted};
 use crate::ops::whose::{About, Purpose};
 use crate::ops::{Ctx, Error, Kind, watch};
@@ -88,15 +89,21 @@ impl<'a> Seen<'a> {
         let Some(at) = entries.iter().position(|entry| entry.id() == *id) else { return Ok(None) };
         let Some(entry) = entries.get(at) else { return Ok(None) };
         let mut ahead = Vec::new();
-        for standing in queue::standings(ctx, data, &Avoided::new())? {
+        let is_it = |other: &QueueEntry| other.id() == *id;
+        let mut standings = queue::standings(ctx, data, &Avoided::new())?;
+        let begins = |of: &EntryStanding<_>| of.entry == at && of.waits.is_none();
+        let would_begin = standings.iter().any(begins);
+        places::tell(ctx, data, &mut standings, &is_it);
+        for standing in standings {
             if standing.entry == at {
-                let is_it = |other: &QueueEntry| other.id() == *id;
                 let mut all = expected::expected(ctx, data, &is_it, expected::OF_ONE)?;
-                let expected = all.remove(id);
+                // A machine that does not answer tells nobody when it will.
+                let is_foreseen = standing.waits.is_none() || !would_begin;
+                let expected = all.remove(id).filter(|_| is_foreseen);
                 return Ok(Some(Self { entry, standing, ahead, expected }));
             }
             let other = entries.get(standing.entry).filter(|other| other.queue == entry.queue);
-            ahead.extend(other.map(|other| format!("{} ({})", other.id(), why(&standing))));
+            ahead.extend(other.map(|other| format!("{} ({})", other.id(), why(ctx, &standing))));
         }
         Ok(None)
     }
@@ -110,7 +117,7 @@ impl<'a> Seen<'a> {
             standing.position, entry.queue, entry.priority
         );
         text += &format!("wants: {}\n", wants(&entry.spec.target));
-        text += &format!("why: {}\n", why(standing));
+        text += &format!("why: {}\n", why(ctx, standing));
         let now = ctx.clock.now();
         if let Some(starts) = expected.as_ref().and_then(|expected| expected.in_words(now)) {
             text += &format!("start: {starts}\n");
@@ -297,18 +304,27 @@ fn list(app: &App, words: &[String]) -> Outcome {
     let is_theirs = |user: &UserName| users.is_empty() || users.contains(user);
     let mut queues = data.queues().all();
     queues.retain(|queue| is_meant(&queue.name));
-    let standings = queue::standings(ctx, &data, &Avoided::new())?;
+    let is_seen = |entry: &QueueEntry| is_meant(&entry.queue) && is_theirs(&entry.user);
+    let mut standings = queue::standings(ctx, &data, &Avoided::new())?;
+    let would_begin: Vec<bool> = standings.iter().map(|one| one.waits.is_none()).collect();
+    places::tell(ctx, &data, &mut standings, &is_seen);
     let now = ctx.clock.now();
     let mut rows = Vec::new();
     let mut seen: Vec<(&QueueEntry, &EntryStanding<_>, String)> = Vec::new();
     for standing in &standings {
         let Some(entry) = data.queues().entries.get(standing.entry) else { continue };
-        if is_meant(&entry.queue) && is_theirs(&entry.user) {
+        if is_seen(entry) {
             seen.push((entry, standing, wants(&entry.spec.target)));
         }
     }
-    let is_seen = |entry: &QueueEntry| is_meant(&entry.queue) && is_theirs(&entry.user);
-    let expected = expected::expected(ctx, &data, &is_seen, expected::OF_LIST)?;
+    let mut expected = expected::expected(ctx, &data, &is_seen, expected::OF_LIST)?;
+    for (standing, would_begin) in standings.iter().zip(would_begin) {
+        // A machine that does not answer tells nobody when it will.
+        if would_begin && standing.waits.is_some() {
+            let entry = data.queues().entries.get(standing.entry);
+            drop(entry.and_then(|entry| expected.remove(&entry.id())));
+        }
+    }
     for (entry, standing, wants) in &seen {
         let name = entry.spec.name.clone().unwrap_or_default();
         let members = members(entry).map(|members| members.len().to_string());
@@ -321,7 +337,7 @@ fn list(app: &App, words: &[String]) -> Outcome {
             escape(wants).into_owned(),
             time::age(now.seconds_since(entry.since)),
             expected.get(&entry.id()).map_or_else(|| "?".to_owned(), |it| it.in_short(now)),
-            escape(&why(standing)).into_owned(),
+            escape(&why(ctx, standing)).into_owned(),
         ]);
     }
     let titles =
@@ -348,6 +364,8 @@ fn list(app: &App, words: &[String]) -> Outcome {
 
 /// How often `queue run` looks.
 const LOOK: Duration = Duration::from_secs(1);
+/// At each so manieth look `queue run` says what is new of what still waits.
+const SAID_EACH: u32 = 10;
 /// Between two questions whether it is to end.
 const POLL: Duration = Duration::from_millis(100);
 
@@ -360,6 +378,8 @@ fn dispatch(app: &App, args: &RunQueue) -> Outcome {
     }
     let ended = asked_to_end(&[SIGINT, SIGHUP, SIGTERM])?;
     let mut started: Vec<JobId> = Vec::new();
+    let mut waited = Vec::new();
+    let mut looks = 0_u32;
     loop {
         let passage = match pass::unless_watched(ctx, usize::MAX) {
             Ok(Some(passage)) => passage,
@@ -377,6 +397,14 @@ fn dispatch(app: &App, args: &RunQueue) -> Outcome {
             app.tell(&line);
         }
         started.extend(begun(&passage));
+        if passage.waiting > 0 && looks.is_multiple_of(SAID_EACH) {
+            let waiting = still_waiting(ctx);
+            for line in waiting.iter().filter(|line| !waited.contains(*line)) {
+                app.tell(line);
+            }
+            waited = waiting;
+        }
+        looks += 1;
         if args.once || passage.waiting == 0 || ended.load(Ordering::Relaxed) {
             let text = match passage.waiting {
                 0 => format!("Started {}; nothing waits.", counted(started.len(), "job")),
@@ -391,6 +419,31 @@ fn dispatch(app: &App, args: &RunQueue) -> Outcome {
             ctx.clock.sleep(POLL);
         }
     }
+}
+
+/// So many of those that wait are named.
+const MOST_NAMED: usize = 5;
+
+/// What waits, and why, as far as it is for `queue run` to start it.
+fn still_waiting(ctx: &Ctx) -> Vec<String> {
+    let Ok(data) = ctx.data() else { return Vec::new() };
+    let is_mine = pass::Mine::All.meant(ctx);
+    let Ok(mut standings) = queue::standings(ctx, &data, &Avoided::new()) else {
+        return Vec::new();
+    };
+    standings.retain(|one| data.queues().entries.get(one.entry).is_some_and(&is_mine));
+    let rest = standings.split_off(standings.len().min(MOST_NAMED));
+    places::tell(ctx, &data, &mut standings, &is_mine);
+    let mut lines = Vec::new();
+    for standing in &standings {
+        let Some(entry) = data.queues().entries.get(standing.entry) else { continue };
+        let made = if entry.applies { "; only MONITOR makes targets" } else { "" };
+        lines.push(format!("{} waits: {}{made}", entry.id(), escape(&why(ctx, standing))));
+    }
+    if !rest.is_empty() {
+        lines.push(format!("{} more wait: tpu queue", rest.len()));
+    }
+    lines
 }
 
 /// What waits of a user, by words.

@@ -8,6 +8,7 @@ use crate::ops::called::WaitingCalled;
 use crate::ops::queue;
 use crate::ops::queue::field::Avoided;
 use crate::ops::queue::pass::{self, Passage};
+use crate::ops::queue::places;
 use crate::ops::{Ctx, Error, watch};
 use crate::plan::queue::EntryStanding;
 
@@ -66,8 +67,13 @@ pub(super) fn never_began(called: &WaitingCalled) -> String {
 pub(super) fn nobody_starts(ctx: &Ctx) -> Vec<String> {
     let is_watched = watch::running(ctx).is_some();
     let said = (!is_watched).then(|| {
-        "nothing begins by itself while MONITOR does not run: tpu daemon start, or tpu queue run"
-            .to_owned()
+        let data = ctx.data().ok();
+        let is_made = |entry: &QueueEntry| entry.applies && entry.held.is_none();
+        let makes = data.is_some_and(|data| data.queues().entries.iter().any(is_made));
+        let said = if makes { "; only MONITOR makes targets" } else { "" };
+        format!(
+            "nothing begins by itself while MONITOR does not run: tpu daemon start, or tpu queue run{said}"
+        )
     });
     said.into_iter().collect()
 }
@@ -79,15 +85,17 @@ pub(super) fn standing_of(
     id: &JobId,
 ) -> Result<Option<(usize, String)>, Error> {
     let at = data.queues().entries.iter().position(|entry| entry.id() == *id);
-    let standings = queue::standings(ctx, data, &Avoided::new())?;
+    let mut standings = queue::standings(ctx, data, &Avoided::new())?;
+    places::tell(ctx, data, &mut standings, &|entry| entry.id() == *id);
     let own = standings.into_iter().find(|standing| Some(standing.entry) == at);
-    Ok(own.map(|own| (own.position, why(&own))))
+    Ok(own.map(|own| (own.position, why(ctx, &own))))
 }
 
 /// Why an entry has not begun, for people.
-pub(super) fn why<P>(standing: &EntryStanding<P>) -> String {
+pub(super) fn why<P>(ctx: &Ctx, standing: &EntryStanding<P>) -> String {
     match &standing.waits {
         Some(reason) => reason.to_string(),
+        None if watch::running(ctx).is_none() => "nothing is in its way".to_owned(),
         None => "it begins at the next look".to_owned(),
     }
 }

@@ -113,9 +113,11 @@ impl<'a> Known<'a> {
         let known = self.job.iter().map(|(key, _)| key.as_str());
         let known = known.chain(self.axes.iter().copied());
         let known = known.chain(self.set.iter().map(|(key, _)| key.as_str()));
-        let hint = did_you_mean(name, known).unwrap_or_else(|| {
-            format!("a field of this job, a name of its array, or --set {name}=VALUE")
-        });
+        let set = format!("--set {name}=VALUE");
+        let hint = match did_you_mean(name, known) {
+            Some(guess) => format!("{guess} else {set}"),
+            None => format!("a field of this job, a name of its array, or {set}"),
+        };
         bad(at, field, format!("nothing is called {name}, as {{{{{name}}}}} asks for"), hint)
     }
 }

@@ -17,6 +17,7 @@ pub mod members;
 pub mod now;
 mod order;
 pub mod pass;
+pub mod places;
 pub mod presence;
 pub mod requeue;
 pub mod shown;

@@ -11,9 +11,8 @@ use crate::model::job::{Job, Status};
 use crate::model::member::Array;
 use crate::model::rules::Action;
 use crate::model::spec::JobSpec;
-use crate::model::target::{Machines, Target};
+use crate::model::target::Machines;
 use crate::model::time;
-use crate::ops::hosts::choose as hosts;
 use crate::ops::launch::attempt::Launched;
 use crate::ops::launch::plan::Turn;
 use crate::ops::launch::{self, RunRequest};
@@ -26,7 +25,7 @@ use crate::plan::queue::EntryStanding;
 
 use super::after::{AwaitedEnds, Dependence};
 use super::field::Avoided;
-use super::{after, limits, presence, standings, tasks, unbegun};
+use super::{after, limits, places, presence, standings, tasks, unbegun};
 
 /// Who finds that a place cannot be had after all looks again, so often at most; then at the next pass.
 const ROUNDS: u32 = 8;
@@ -45,7 +44,7 @@ pub enum Mine<'a> {
 
 impl Mine<'_> {
     /// Of those that wait, which are meant.
-    fn meant(self, ctx: &Ctx) -> impl Fn(&QueueEntry) -> bool {
+    pub fn meant(self, ctx: &Ctx) -> impl Fn(&QueueEntry) -> bool {
         let here = watch::place(ctx);
         move |entry| match self {
             Self::Own(id) => entry.number == id.window && entry.user == id.user,
@@ -199,19 +198,7 @@ fn start(
     (picks, turn): (&[Pick], &Turn),
     avoided: &mut Avoided,
 ) -> Result<Vec<(Launched, Pick)>, Error> {
-    let is_machine = |target: &Target| {
-        !target.capacity.is_unlimited()
-            && matches!(target.machines, Machines::Fixed | Machines::Here)
-    };
-    let first = picks.first().and_then(|pick| data.target(&pick.target));
-    let asked: Box<dyn Iterator<Item = _>> = if first.is_some_and(|target| is_machine(&target)) {
-        let usable = hosts::usable(ctx, picks, &entry.spec.ask);
-        Box::new(usable.map(|(pick, busy)| (pick, busy.map(Some))))
-    } else {
-        // Whole targets of a type say how they are by their control plane.
-        Box::new(picks.iter().map(|pick| (pick, Ok(None))))
-    };
-    for (pick, busy) in asked {
+    for (pick, busy) in places::answers(ctx, data, entry, picks) {
         let Ok(busy) = busy else {
             avoided.entry(entry.id()).or_default().insert(pick.target.clone());
             continue;

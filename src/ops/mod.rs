@@ -24,6 +24,7 @@ pub mod clone;
 pub mod kill;
 pub mod launch;
 pub mod limits;
+pub mod log_files;
 pub mod logs;
 pub mod orphans;
 pub mod resume;

@@ -1,14 +1,12 @@
 //! One job in one place: what started it, what has happened to it, and what whatever runs it says of it.
 
-use crate::jobfile::own::{self, SaidAgain};
-use crate::jobfile::yaml;
 use crate::model::ids::JobId;
 use crate::model::target::Machines;
 use crate::model::view::JobView;
 
 use super::ctx::job_of;
 use super::journal::{self, Event};
-use super::{Ctx, Error, runners, snapshot};
+use super::{Ctx, Error, log_files, runners, snapshot};
 
 /// Events that are shown.
 const EVENTS: usize = 20;
@@ -57,16 +55,7 @@ fn script_of(ctx: &Ctx, id: &JobId) -> Result<Option<String>, Error> {
 pub fn as_file(ctx: &Ctx, id: &JobId) -> Result<(String, Vec<String>), Error> {
     let data = ctx.data()?;
     let job = job_of(&data, id)?;
-    let words = shlex::split(&job.extra_configs).unwrap_or_default();
-    let kind = data.target(&job.tpu).map(|target| target.kind.as_str().to_owned());
-    let SaidAgain { job, mut left_out } =
-        own::of_spec(&job.spec_with(words), &kind.unwrap_or_default());
-    let documents = own::documents(std::slice::from_ref(&job)).map_err(|word| {
-        Error::refused(format!("a word of its command is no text: {}", word.display()))
-            .hint("no file can say it; `tpu script` prints what started it")
-    })?;
-    left_out.sort();
-    Ok((yaml::written(&documents), left_out))
+    log_files::as_file(&data, job)
 }
 
 /// What runs a job says of it, in its own words.

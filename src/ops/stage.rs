@@ -15,7 +15,7 @@ use crate::model::spec::Staged;
 use crate::runner::files::{Files, ThisDisk};
 
 use super::launch::{attempt, check};
-use super::{Ctx, Error};
+use super::{Ctx, Error, log_files};
 
 /// What is never copied, in gitignore's notation (`!` = leave out).
 const LEFT_OUT: [&str; 8] = [
@@ -97,7 +97,9 @@ pub fn prepare(ctx: &Ctx, files: &dyn Files, jobs: &[&Job]) -> Result<(), Error>
     }
     let first = jobs.first().and_then(|job| job.log_dir.as_deref()).unwrap_or_default();
     files.make_dirs(&logs).map_err(|e| disk("create the log directory", first, &e))?;
-    stages.into_iter().try_for_each(|(job, stage)| lay(ctx, files, job, stage))
+    stages.into_iter().try_for_each(|(job, stage)| lay(ctx, files, job, stage))?;
+    log_files::keep(ctx, jobs);
+    Ok(())
 }
 
 /// Copies the code of a job, unless a resume or the queue brought its own copy.

@@ -8,6 +8,7 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
+use std::fs::File;
 use std::io::Write;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -35,7 +36,7 @@ use super::ctx::job_of;
 use super::fleet::{AskedOnce, ProviderFacts};
 use super::setup::{self, SetUp};
 use super::snapshot::ASKED_AT_MOST;
-use super::{Ctx, Error, callbacks, doors, watch};
+use super::{Ctx, Error, callbacks, doors, log_files, watch};
 
 mod carry;
 mod print;
@@ -149,6 +150,7 @@ pub fn attend(
         workers = chosen(job, doors::workers_to_start(ctx, &asked)?, setup.is_some())?;
         beside::record_workers(ctx, &id, &workers)?;
     }
+    log_files::keep_workers(ctx, job, &workers);
     let door = doors::to(ctx, &asked)?;
     let mut work = work(ctx, job, door.is_elsewhere);
     if let Some(setup) = &setup {
@@ -228,6 +230,7 @@ pub fn attend(
                     stopping: &stopping,
                     say: say.clone(),
                     is_started: started.get(&worker.index).is_none_or(Option::is_none),
+                    log: log_files::of_command(job, worker.index),
                 };
                 scope.spawn(move || listener.listen())
             })
@@ -403,6 +406,8 @@ struct Listener<'a> {
     stopping: &'a AtomicBool,
     say: SyncSender<Line>,
     is_started: bool,
+    /// What its command says, alone.
+    log: Option<File>,
 }
 
 impl Listener<'_> {
@@ -514,9 +519,11 @@ impl Listener<'_> {
             match said {
                 Output::Line { bytes, end } => {
                     heard.insert(worker, end);
-                    let shown = match self.setting_up {
-                        Some(setting_up) => setting_up.hear(worker, bytes),
-                        None => Some(bytes),
+                    let shown = if let Some(setting_up) = self.setting_up {
+                        setting_up.hear(worker, bytes, |line| self.keep(line))
+                    } else {
+                        self.keep(&bytes);
+                        Some(bytes)
                     };
                     if let Some(bytes) = shown {
                         self.line(bytes);
@@ -554,6 +561,13 @@ impl Listener<'_> {
     /// Waits, or until the command is to stop.
     fn rest(&self, wait: Duration) {
         rest(self.ctx, wait, self.stopping);
+    }
+
+    /// A log that cannot be written keeps nobody from hearing.
+    fn keep(&self, line: &[u8]) {
+        if let Some(mut log) = self.log.as_ref() {
+            drop(log.write_all(line));
+        }
     }
 
     fn note(&self, text: &str) {

@@ -108,7 +108,10 @@ impl fmt::Display for Cap {
             CapOf::User(name) => write!(f, "{name} has {} jobs at once", self.most)?,
             CapOf::Group(group) => write!(f, "{} of group {group} run at once", self.most)?,
         }
-        if self.held.is_empty() { Ok(()) } else { write!(f, ": {}", first_of(&self.held)) }
+        // Members of a group that wait to be brought back have its number, each of them.
+        let mut held = self.held.clone();
+        held.dedup();
+        if held.is_empty() { Ok(()) } else { write!(f, ": {}", first_of(&held)) }
     }
 }
 

@@ -63,6 +63,13 @@ fn what_is_missing_is_brought_about_in_order_and_nothing_is_done_twice() {
     }
     assert!(!said.contains("tpu-set-up"), "{said}");
     assert!(noted(&log_dir(&env, 1).join("data_worker_0.log")).contains("some words"));
+    // Beside it what the job was to do, which can be submitted again, and what had happened before it began.
+    let spec = log_dir(&env, 1).join("spec.yaml");
+    assert!(noted(&spec).contains("once_per: machine"), "{}", noted(&spec));
+    drop(env.tpu(&format!("submit {} --dry-run", spec.display())).exits(0).says(&["queue 1 job"]));
+    let queue = noted(&log_dir(&env, 1).join("queue.log"));
+    assert!(queue.contains(" run: on local\n"), "{queue}");
+    assert!(log_dir(&env, 1).join("tpu.log").exists());
     run(&env, &job);
     env.wait_status(2, "finished");
     assert_eq!(noted(&env.path("noted")), "making\nonce\neach\neach\n");
@@ -237,8 +244,18 @@ fn four_workers_set_up_side_by_side_and_begin_together() {
         assert_eq!(config.contains("Host mine"), worker == 3, "{config}");
         let began = said.contains(&format!("[worker {worker}] began {worker}"));
         assert_eq!(began, worker % 2 == 0, "{said}");
-        assert!(log_dir(&lab.env, 1).join(format!("once_worker_{worker}.log")).exists());
+        let logs = log_dir(&lab.env, 1);
+        assert!(logs.join(format!("once_worker_{worker}.log")).exists());
+        let kept = noted(&logs.join(format!("command_worker_{worker}.log")));
+        let of_command =
+            if began { format!("began {worker}\na private key\n") } else { String::new() };
+        assert_eq!(kept.replace('\r', ""), of_command);
     }
+    let ips: serde_json::Value =
+        serde_json::from_str(&noted(&log_dir(&lab.env, 1).join("ips.json"))).unwrap();
+    let addresses: Vec<&str> =
+        ips.as_array().unwrap().iter().filter_map(|one| one["address"].as_str()).collect();
+    assert_eq!(addresses.len(), 4, "{ips}");
     assert!(said.contains("ssh_keys on worker 2: set up"), "{said}");
     assert!(said.contains("all of it is so on 4 workers"), "{said}");
     run(&lab.env, &job);

@@ -110,11 +110,19 @@ impl<'a> SettingUp<'a> {
         self.has_given_up.load(Ordering::Relaxed)
     }
 
-    /// Takes a line of a worker; what the window is to show of it.
-    pub(super) fn hear(&self, worker: u32, line: Vec<u8>) -> Option<Vec<u8>> {
+    /// Takes a line of a worker; what the window is to show of it. `keep` is given what its command says.
+    pub(super) fn hear(
+        &self,
+        worker: u32,
+        line: Vec<u8>,
+        keep: impl FnOnce(&[u8]),
+    ) -> Option<Vec<u8>> {
         let heard = self.hearing().hear(worker, line, self.control.ctx.clock.monotonic());
         match heard {
-            SetUpLine::Command(line) => Some(line),
+            SetUpLine::Command(line) => {
+                keep(&line);
+                Some(line)
+            }
             SetUpLine::SetUp(shown) => {
                 if let Some(said) = shown.as_deref().and_then(said_in) {
                     let id = self.control.job.id();

@@ -53,6 +53,13 @@ fn waits_for(env: &TestEnv) -> Vec<Value> {
     entries.iter().map(|entry| entry["target"].clone()).collect()
 }
 
+/// A target that is being made has its name until MONITOR has seen it through, also where its job has ended by then.
+fn wait_until_nothing_is_made(env: &TestEnv) {
+    wait_until("nothing is being made", || {
+        env.data()["queue"]["makings"].as_array().is_none_or(Vec::is_empty)
+    });
+}
+
 #[test]
 fn each_gets_a_number_that_nobody_has_and_a_target_of_its_own() {
     let env = lab();
@@ -68,6 +75,7 @@ fn each_gets_a_number_that_nobody_has_and_a_target_of_its_own() {
     // What one has had to the end is the next one's.
     let freed = target_of(&env, 1);
     drop(env.tpu("kill 1 -y").exits(0));
+    wait_until_nothing_is_made(&env);
     submit(&env, text, 0);
     wait_until("the third one runs", || !target_of(&env, 3).is_empty());
     assert_eq!(target_of(&env, 3), freed);
@@ -145,6 +153,7 @@ fn the_plainest_file_runs_and_one_that_failed_leaves_its_number_free() {
     wait_until("its TPU is there", || !target_of(&env, 1).is_empty());
     env.wait_status(1, "error");
     assert_eq!(target_of(&env, 1), "train-1");
+    wait_until_nothing_is_made(&env);
     submit(&env, &text.replace("exit 3", "exec sleep 1000"), 0);
     wait_until("the next one runs", || !target_of(&env, 2).is_empty());
     assert_eq!(target_of(&env, 2), "train-1");

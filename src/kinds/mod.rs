@@ -143,6 +143,8 @@ pub struct KindOption {
     pub help: &'static str,
     /// Whether it may be said several times.
     pub is_many: bool,
+    /// Its letter, as in `-i`.
+    pub short: Option<char>,
 }
 
 /// Directories of a target's own, by absolute paths on the disk that its jobs see.
@@ -259,11 +261,12 @@ impl Kinds {
     /// Those of this program: one line for each.
     pub fn built_in() -> Self {
         let usual: Arc<dyn KindOfTarget> = Arc::new(tpu::Tpu);
-        let all: [Arc<dyn KindOfTarget>; 4] = [
+        let all: [Arc<dyn KindOfTarget>; 5] = [
             Arc::new(local::Local), //
             Arc::clone(&usual),
             Arc::new(ssh::SshHosts),
             Arc::new(slurm::Slurm::default()),
+            Arc::new(kubernetes::Kubernetes::default()),
         ];
         Self { all: all.to_vec(), usual }
     }

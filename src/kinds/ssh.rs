@@ -12,12 +12,14 @@ const OPTIONS: [KindOption; 2] = [
         value: "[USER@]HOST",
         help: "The machine through which it is reached, as ssh -J",
         is_many: false,
+        short: None,
     },
     KindOption {
         name: "identity",
         value: "any",
         help: "Whatever machine answers at its address is it; else it is known by its host key",
         is_many: false,
+        short: None,
     },
 ];
 

@@ -8,10 +8,10 @@ use std::path::{Path, PathBuf};
 use crate::effects::Effects;
 use crate::model::ids::JobId;
 use crate::model::job::Job;
-use crate::model::variables::{Variable, of_ours};
+use crate::model::variables::{self, Variable, of_ours};
 use crate::store::atomic;
 
-use super::RunError;
+use super::{Attempt, RunError};
 
 /// Variables, by their names.
 pub type Variables = Vec<(OsString, OsString)>;
@@ -34,6 +34,26 @@ pub fn of_job(job: &Job) -> Variables {
                 set(&mut vars, name, dir);
             }
         }
+    }
+    vars
+}
+
+/// What an attempt sees where an engine runs it: the environment that was kept for it, and who it is. `is_here` says
+/// whether the programs of this machine are there as well.
+pub fn of_attempt(attempt: &Attempt<'_>, is_here: bool) -> Variables {
+    let stays = |name: &OsStr| name.to_str().is_none_or(variables::stays_here);
+    let mut vars = attempt.env.clone();
+    vars.retain(|(name, _)| is_here && name != "TPU_TMUX_SOCKET" || !stays(name));
+    // What is said of the job itself is meant where it runs.
+    for (name, value) in attempt.job.variables() {
+        set(&mut vars, name, value);
+    }
+    for (name, value) in of_job(attempt.job) {
+        set(&mut vars, &name.to_string_lossy(), value);
+    }
+    // What it prints goes into a file: Python would hold it back.
+    if !vars.iter().any(|(name, _)| name == "PYTHONUNBUFFERED") {
+        set(&mut vars, "PYTHONUNBUFFERED", "1");
     }
     vars
 }

@@ -8,6 +8,7 @@
 pub mod environment;
 mod error;
 pub mod files;
+pub mod printed;
 pub mod window;
 
 use std::ffi::OsString;

@@ -239,9 +239,7 @@ impl Store {
         work: impl FnOnce() -> T,
     ) -> Result<T, StoreError> {
         self.state_dir()?;
-        let path = self.paths.daemon_start(place);
-        let lock = Lock { path: &path, mode: DATA_MODE, guarded: None };
-        lock::with(&*self.disk, &*self.clock, &self.who, lock, work)
+        self.locking(&self.paths.daemon_start(place), work)
     }
 
     /// Runs `work` as the only one who works on a target. If somebody does already, `work` does not run and
@@ -263,6 +261,12 @@ impl Store {
     ) -> Result<Result<T, Holder>, StoreError> {
         self.state_dir()?;
         self.alone(&self.paths.figures_lock(), work)
+    }
+
+    /// Runs `work` as the only one who holds this lock, waiting for another one who does.
+    pub fn locking<T>(&self, path: &Path, work: impl FnOnce() -> T) -> Result<T, StoreError> {
+        let lock = Lock { path, mode: DATA_MODE, guarded: None };
+        lock::with(&*self.disk, &*self.clock, &self.who, lock, work)
     }
 
     /// Runs `work` under a lock of its own, if nobody else holds it.

@@ -12,7 +12,7 @@ use tpu::kinds::kubernetes::emulator::KubernetesEmulator;
 use crate::common::wait::wait_for;
 
 /// A running cluster.
-pub(super) struct Cluster {
+pub(crate) struct Cluster {
     emulator: Arc<KubernetesEmulator>,
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
@@ -22,22 +22,22 @@ pub(super) struct Cluster {
 
 /// What was answered.
 #[derive(Debug)]
-pub(super) struct Heard {
-    pub(super) status: u16,
-    pub(super) content_type: String,
-    pub(super) text: String,
+pub(crate) struct Heard {
+    pub(crate) status: u16,
+    pub(crate) content_type: String,
+    pub(crate) text: String,
 }
 
 impl Heard {
     /// As JSON; text that is none as text.
-    pub(super) fn json(&self) -> Value {
+    pub(crate) fn json(&self) -> Value {
         serde_json::from_str(&self.text).unwrap_or_else(|_| json!(self.text))
     }
 }
 
 impl Cluster {
     /// With so many nodes.
-    pub(super) fn with_nodes(nodes: usize) -> Self {
+    pub(crate) fn with_nodes(nodes: usize) -> Self {
         let stop = Arc::new(AtomicBool::new(false));
         let emulator = Arc::new(KubernetesEmulator::bind(0, nodes, Arc::clone(&stop)).unwrap());
         let serving = Arc::clone(&emulator);
@@ -57,12 +57,12 @@ impl Cluster {
     }
 
     /// The file for `kubectl`.
-    pub(super) fn kubeconfig(&self) -> &std::path::Path {
+    pub(crate) fn kubeconfig(&self) -> &std::path::Path {
         self.emulator.kubeconfig()
     }
 
     /// The token of a user.
-    pub(super) fn token_of(&self, user: &str) -> String {
+    pub(crate) fn token_of(&self, user: &str) -> String {
         let text = std::fs::read_to_string(self.emulator.kubeconfig()).unwrap();
         let config: Value = serde_json::from_str(&text).unwrap();
         let users = config["users"].as_array().unwrap().iter();
@@ -71,7 +71,7 @@ impl Cluster {
     }
 
     /// Asks with any headers; the administrator's token unless they have an `Authorization` (empty for none).
-    pub(super) fn ask_with(
+    pub(crate) fn ask_with(
         &self,
         method: &str,
         path: &str,
@@ -79,7 +79,7 @@ impl Cluster {
         body: Option<&[u8]>,
     ) -> Heard {
         let url = format!("https://{}{path}", self.emulator.address().unwrap());
-        let mut request = ureq::http::Request::builder().method(method).uri(url);
+        let mut request = http::Request::builder().method(method).uri(url);
         let admin = format!("Bearer {}", self.token);
         if !headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("authorization")) {
             request = request.header("Authorization", admin);
@@ -102,20 +102,20 @@ impl Cluster {
     }
 
     /// Asks for JSON with JSON.
-    pub(super) fn ask(&self, method: &str, path: &str, body: Option<&Value>) -> Heard {
+    pub(crate) fn ask(&self, method: &str, path: &str, body: Option<&Value>) -> Heard {
         let bytes = body.map(|body| body.to_string().into_bytes());
         self.ask_with(method, path, &[("Content-Type", "application/json")], bytes.as_deref())
     }
 
     /// An object that is there.
-    pub(super) fn get(&self, path: &str) -> Value {
+    pub(crate) fn get(&self, path: &str) -> Value {
         let heard = self.ask("GET", path, None);
         assert_eq!(heard.status, 200, "{path}: {}", heard.text);
         heard.json()
     }
 
     /// Makes an object in the namespace `lab`.
-    pub(super) fn make(&self, resource: &str, object: &Value) -> Value {
+    pub(crate) fn make(&self, resource: &str, object: &Value) -> Value {
         let path = match resource {
             "jobs" => "/apis/batch/v1/namespaces/lab/jobs".to_owned(),
             core => format!("/api/v1/namespaces/lab/{core}"),
@@ -126,12 +126,12 @@ impl Cluster {
     }
 
     /// Makes a Job that runs a line of shell.
-    pub(super) fn run(&self, name: &str, script: &str) {
+    pub(crate) fn run(&self, name: &str, script: &str) {
         self.make("jobs", &job(name, script));
     }
 
     /// The pods of a Job, the newest first.
-    pub(super) fn pods(&self, job: &str) -> Vec<Value> {
+    pub(crate) fn pods(&self, job: &str) -> Vec<Value> {
         let list = self.get(&format!("/api/v1/namespaces/lab/pods?labelSelector=job-name%3D{job}"));
         let mut pods = list["items"].as_array().unwrap().clone();
         let version = |pod: &Value| {
@@ -143,7 +143,7 @@ impl Cluster {
 
     /// Waits until the pod of a Job is in a phase.
     #[track_caller]
-    pub(super) fn pod_in(&self, job: &str, phase: &str) -> Value {
+    pub(crate) fn pod_in(&self, job: &str, phase: &str) -> Value {
         wait_for(&format!("a pod of {job} is {phase}"), || {
             self.pods(job).into_iter().find(|pod| pod["status"]["phase"] == json!(phase))
         })
@@ -151,7 +151,7 @@ impl Cluster {
 
     /// Waits until a Job has a condition.
     #[track_caller]
-    pub(super) fn job_is(&self, name: &str, condition: &str) -> Value {
+    pub(crate) fn job_is(&self, name: &str, condition: &str) -> Value {
         wait_for(&format!("{name} is {condition}"), || {
             let job = self.get(&format!("/apis/batch/v1/namespaces/lab/jobs/{name}"));
             (job["status"]["conditions"][0]["type"] == json!(condition)).then_some(job)
@@ -159,12 +159,12 @@ impl Cluster {
     }
 
     /// Lets something go wrong.
-    pub(super) fn fault(&self, at: &str, what: &Value) -> Heard {
+    pub(crate) fn fault(&self, at: &str, what: &Value) -> Heard {
         self.ask("POST", &format!("/_sim/{at}"), Some(what))
     }
 
     /// Ends it. What it kept is gone after that.
-    pub(super) fn end(&mut self) {
+    pub(crate) fn end(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
         if let Some(thread) = self.thread.take() {
             drop(thread.join());
@@ -179,7 +179,7 @@ impl Drop for Cluster {
 }
 
 /// A Job that runs a line of shell.
-pub(super) fn job(name: &str, script: &str) -> Value {
+pub(crate) fn job(name: &str, script: &str) -> Value {
     json!({
         "apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": name},
         "spec": {"backoffLimit": 0, "template": {"spec": {

@@ -1,10 +1,14 @@
-//! The simulated Kubernetes cluster: every recorded exchange with a real server, the real `kubectl`, faults, and what
-//! is left behind.
+//! Kubernetes: targets that are namespaces of a cluster; and the simulated cluster they are tested on, by every recorded
+//! exchange with a real server, the real `kubectl`, faults, and what is left behind.
 
-mod client;
+pub(crate) mod client;
+mod ends;
 mod faults;
 mod kubectl;
+mod lab;
 mod lists;
 mod logs;
+mod outlives;
 mod pods;
 mod recorded;
+mod runs;

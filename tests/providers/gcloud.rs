@@ -25,7 +25,7 @@ fn send(rest: &Rest, recorded: &Value) -> (u16, Value) {
         rest.endpoint().trim_end_matches('/'),
         recorded["target"].as_str().unwrap()
     );
-    let request = ureq::http::Request::builder()
+    let request = http::Request::builder()
         .method(recorded["method"].as_str().unwrap())
         .uri(url)
         .header("content-type", "application/json");

@@ -10,6 +10,7 @@ use tpu::runner::{
 };
 use tpu::sys::random::{OsRandom, Random as _};
 
+use super::kubernetes::KubernetesWorld;
 use super::slurm::SlurmWorld;
 use super::windows::Windows;
 use crate::common::env::TestEnv;
@@ -356,4 +357,5 @@ runners! {
     simulated_windows: Some(Windows::simulated());
     real_slurm: SlurmWorld::real();
     simulated_slurm: Some(SlurmWorld::simulated());
+    simulated_kubernetes: Some(KubernetesWorld::simulated());
 }

@@ -2,6 +2,7 @@
 
 mod contract;
 mod engines;
+mod kubernetes;
 mod originals;
 mod slurm;
 mod slurm_seeds;

@@ -117,7 +117,9 @@ fn args<O: OptionsOfKind>() -> Vec<Arg> {
     let arg = |(option, kinds): (&KindOption, Vec<String>)| {
         let action = if option.is_many { ArgAction::Append } else { ArgAction::Set };
         let help = format!("{} ({})", option.help, kinds.join(", "));
-        Arg::new(option.name).long(option.name).value_name(option.value).action(action).help(help)
+        let arg = Arg::new(option.name).long(option.name).value_name(option.value);
+        let arg = option.short.map_or(arg.clone(), |letter| arg.short(letter));
+        arg.action(action).help(help)
     };
     by_name.into_values().map(arg).collect()
 }

@@ -1,4 +1,214 @@
-//! Kubernetes. So far the cluster that tests and whoever wants to try things work against: [`emulator`]. It knows
-//! nothing of the rest of the program, so that a runner is tested over it as over a real cluster.
+//! **Kubernetes**: a namespace of a cluster is a target. Kubernetes queues, places, limits and stops; this kind submits
+//! once, watches, keeps what is printed, and explains. Nothing of ours runs for a job, neither a window nor a process.
+//!
+//! Start with [`api`], which is all that is known of a cluster, and `engine`, which is the runner. [`emulator`] is the
+//! cluster that tests and whoever wants to try things work against; it knows nothing of the rest.
 
+pub mod api;
+pub mod cluster;
 pub mod emulator;
+pub mod flavors;
+pub mod life;
+pub mod settings;
+
+mod asking;
+mod code;
+mod connection;
+mod describe;
+mod engine;
+mod facts;
+mod found;
+mod kept;
+mod live;
+mod logs;
+mod manifest;
+mod names;
+mod note;
+mod options;
+mod request;
+mod settle;
+mod site;
+mod stamped;
+mod stop;
+mod submit;
+mod volumes;
+
+use std::path::Path;
+use std::sync::Arc;
+
+use crate::effects::Effects;
+use crate::model::ids::TargetName;
+use crate::model::job::EngineRun;
+use crate::model::target::{Registration, TargetKind};
+use crate::runner::window::WindowRunner;
+use crate::runner::{RunError, Runner};
+use crate::sys::env::Env;
+
+use super::{Destination, Door, KindOfTarget, KindOption, OwnRoots, Refusal, Within};
+use api::ApiServers;
+use cluster::NamespaceAt;
+use connection::RealServers;
+use engine::Engine;
+use site::Site;
+use volumes::Volume;
+
+/// The word of this kind.
+const WORD: &str = "kubernetes";
+
+/// The kind of targets that are namespaces of Kubernetes clusters.
+pub struct Kubernetes {
+    servers: Arc<dyn ApiServers>,
+}
+
+impl Default for Kubernetes {
+    fn default() -> Self {
+        Self::with(Self::servers())
+    }
+}
+
+impl Kubernetes {
+    /// The doors to the clusters that kubeconfig files name.
+    pub fn servers() -> Arc<dyn ApiServers> {
+        Arc::new(RealServers::default())
+    }
+
+    /// The kind, with other doors to its clusters.
+    pub fn with(servers: Arc<dyn ApiServers>) -> Self {
+        Self { servers }
+    }
+
+    fn open<'a>(
+        &self,
+        cluster: NamespaceAt,
+        registration: Option<&Registration>,
+        effects: &'a Effects,
+    ) -> Engine<'a> {
+        let server = self.servers.open(&cluster, effects);
+        let site = Site { server, cluster, effects };
+        Engine { site, target: registration.map(|known| known.options.clone()) }
+    }
+}
+
+impl KindOfTarget for Kubernetes {
+    fn word(&self) -> TargetKind {
+        TargetKind::new(WORD)
+    }
+
+    fn in_words(&self) -> &'static str {
+        "a namespace of a Kubernetes cluster"
+    }
+
+    fn own_options(&self) -> &'static [KindOption] {
+        options::OF_TARGET
+    }
+
+    fn job_options(&self) -> &'static [KindOption] {
+        options::OF_JOB
+    }
+
+    fn register(&self, registration: &mut Registration, env: &Env) -> Result<(), Refusal> {
+        registration.kind = self.word();
+        registration.engine = true;
+        complete(registration, env)
+    }
+
+    fn found(
+        &self,
+        said: &Registration,
+        effects: &Effects,
+    ) -> Result<Vec<(TargetName, Registration)>, RunError> {
+        found::found(&*self.servers, said, effects)
+    }
+
+    fn workers(&self, asked: &Destination<'_>, _: Within<'_>) -> Result<Door, Refusal> {
+        let what = format!("the nodes of {} are Kubernetes', which runs jobs there", asked.name);
+        Err(Refusal::new(what, "to get to a job: tpu attach WINDOW"))
+    }
+
+    fn roots(&self, registration: &Registration) -> OwnRoots {
+        let log = registration.options.get(options::LOG_ROOT).map(str::to_owned);
+        OwnRoots { stage: None, log }
+    }
+
+    fn runner<'a>(
+        &self,
+        registration: Option<&Registration>,
+        effects: &'a Effects,
+        _: WindowRunner<'a>,
+    ) -> Box<dyn Runner + 'a> {
+        let options = registration.map(|known| known.options.clone()).unwrap_or_default();
+        Box::new(self.open(NamespaceAt::of(&options, &effects.env), registration, effects))
+    }
+
+    fn engine<'a>(&self, run: &EngineRun, effects: &'a Effects) -> Option<Box<dyn Runner + 'a>> {
+        Some(Box::new(self.open(NamespaceAt::parse(&run.cluster), None, effects)))
+    }
+
+    fn wakes(&self) -> u64 {
+        self.servers.wakes()
+    }
+}
+
+/// Checks what was said of a target, and fills in which namespace of which cluster it is: whoever uses it later has
+/// another environment.
+fn complete(registration: &mut Registration, env: &Env) -> Result<(), Refusal> {
+    let said = &mut registration.options;
+    if let Some(file) = said.get("kubeconfig").filter(|file| !Path::new(file).is_absolute()) {
+        let what = format!("'{file}' is no absolute path of a kubeconfig");
+        return Err(Refusal::new(what, "as in: --kubeconfig ~/.kube/lab"));
+    }
+    for text in said.all(options::VOLUME).iter().chain(said.all(options::LOG_VOLUME)) {
+        if Volume::parse(text).is_none() {
+            return Err(Refusal::new(format!("'{text}' is no volume"), volumes::LIKE));
+        }
+    }
+    check_log_volume(said)?;
+    let cluster = NamespaceAt::of(said, env);
+    let current = found::current(&cluster)
+        .map_err(|why| Refusal::new(why, "`kubectl config get-contexts` lists them"))?;
+    if let (None, Some(files)) = (said.get("kubeconfig"), &cluster.kubeconfig) {
+        let files = files.clone();
+        said.say("kubeconfig", files);
+    }
+    if let Some((context, namespace)) = current {
+        if said.get("context").is_none() {
+            said.say("context", context);
+        }
+        if said.get("namespace").is_none() {
+            said.say("namespace", namespace);
+        }
+    }
+    if let (Some(volume), None) = (said.get(options::LOG_VOLUME), said.get(options::LOG_ROOT)) {
+        let mount = Volume::parse(volume).map(|volume| volume.mount).unwrap_or_default();
+        said.say(options::LOG_ROOT, format!("{mount}/tpu-logs"));
+    }
+    Ok(())
+}
+
+/// Logs go where the volume is mounted that keeps them.
+fn check_log_volume(said: &crate::model::options::KindOptions) -> Result<(), Refusal> {
+    let volume = said.get(options::LOG_VOLUME).and_then(Volume::parse);
+    match (volume, said.get(options::LOG_ROOT)) {
+        (None, Some(_)) => Err(Refusal::new(
+            "--log-root says nothing without --log-volume",
+            "as in: --log-volume data:/data --log-root /data/alice/logs",
+        )),
+        (Some(volume), _) if !volume.keeps() => Err(Refusal::new(
+            "nothing can be written to the volume of --log-volume",
+            "leave :ro out, and take a claim, nfs/… or host/…",
+        )),
+        (Some(volume), Some(root)) if !Path::new(root).starts_with(&volume.mount) => {
+            let what = format!(
+                "--log-root {root} does not lie on the volume, which is at {}",
+                volume.mount
+            );
+            Err(Refusal::new(what, format!("as in: --log-root {}/logs", volume.mount)))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Names and values as a query has them.
+fn encoded<'p>(parameters: impl Iterator<Item = (&'p str, &'p str)>) -> String {
+    form_urlencoded::Serializer::new(String::new()).extend_pairs(parameters).finish()
+}

@@ -11,7 +11,7 @@ use crate::model::time::Timestamp;
 use crate::runner::files::Files;
 use crate::runner::{
     Attempt, Chunk, Ground, Observed, OutputMark, OutputWanted, RunError, RunRef, Runner,
-    StopOrder, StopOutcome, Submitted,
+    StopOrder, StopOutcome, Submitted, printed,
 };
 use crate::sys::clock::Clock;
 
@@ -285,7 +285,7 @@ impl Engine<'_> {
             // What ends a job is known to Slurm before its programs hear of it. Disks count in whole seconds.
             fact.text_waits |=
                 fact.state == RunState::Running && mark.written.plus_seconds(1) >= asked_at;
-            put(&mut marks, index, Some(log::printed(&mark)));
+            put(&mut marks, index, Some(printed::mark(mark.length, mark.written)));
         }
         marks
     }

@@ -3,11 +3,10 @@
 //! It is pure ASCII, whatever words it carries. `sbatch` reads options from comments until the first command: that is
 //! the first line, so that nothing of a user's is ever taken for one.
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
 
 use crate::model::job::Job;
-use crate::model::variables;
 use crate::runner::{Attempt, environment};
 
 use super::ended::EXIT_FILE;
@@ -28,7 +27,7 @@ const TASK: &str = "export TPU_WORKER=$SLURM_PROCID; \
 pub(super) fn of(attempts: &[Attempt<'_>], is_here: bool) -> String {
     let Some(first) = attempts.first() else { return String::new() };
     let mut text = "#!/bin/bash\nunset ENV BASH_ENV\n".to_owned();
-    for (name, value) in variables_of(first, is_here) {
+    for (name, value) in environment::of_attempt(first, is_here) {
         if name.to_str().is_some_and(is_name) {
             text += &format!("export {}={}\n", name.display(), quoted(&value));
         }
@@ -86,25 +85,6 @@ fn member(job: &Job) -> String {
     });
     let index = job.member().map_or(0, |member| member.index);
     format!("{index}) {} ;;\n", of_member.collect::<Vec<_>>().join(" "))
-}
-
-/// What the job sees: the environment that was kept for it, and who it is.
-fn variables_of(attempt: &Attempt<'_>, is_here: bool) -> Vec<(OsString, OsString)> {
-    let stays = |name: &OsStr| name.to_str().is_none_or(variables::stays_here);
-    let mut vars = attempt.env.clone();
-    vars.retain(|(name, _)| is_here && name != "TPU_TMUX_SOCKET" || !stays(name));
-    // What is said of the job itself is meant where it runs.
-    for (name, value) in attempt.job.variables() {
-        environment::set(&mut vars, name, value);
-    }
-    for (name, value) in environment::of_job(attempt.job) {
-        environment::set(&mut vars, &name.to_string_lossy(), value);
-    }
-    // What it prints goes into a file: Python would hold it back.
-    if !vars.iter().any(|(name, _)| name == "PYTHONUNBUFFERED") {
-        environment::set(&mut vars, "PYTHONUNBUFFERED", "1");
-    }
-    vars
 }
 
 fn is_name(name: &str) -> bool {

@@ -194,7 +194,7 @@ fn confirmed(
 
 /// Whether an engine does not take an attempt as it is asked for.
 fn is_not_taken(claimed: &Job, error: &Error) -> bool {
-    error.kind == Kind::Usage && claimed.engine.is_some()
+    matches!(error.kind, Kind::Usage | Kind::Refused) && claimed.engine.is_some()
 }
 
 /// Whether nothing is left of an attempt that an engine does not take: a person hears of it at once. What is part of a
@@ -212,11 +212,11 @@ fn fail(tx: &mut Tx<'_>, plan: &LaunchPlan, claimed: &Job, error: &Error) -> Res
     if job.launch.as_ref().is_some_and(|launch| launch.confirmed || launch.ended.is_some()) {
         return Ok(true);
     }
+    let is_forgotten = leaves_nothing(plan, claimed, error) && !job.is_being_killed();
     records::fail_launch(job, &error.message)?;
     // What was to be done has been tried to its end.
     job.intent = None;
     records::note(tx, id, "error", format!("launch: {error}"));
-    let is_forgotten = leaves_nothing(plan, claimed, error);
     if let Some(user) = tx.data.user_mut(&id.user).filter(|_| is_forgotten) {
         drop(user.remove_job(id.window));
     }
@@ -237,11 +237,11 @@ fn given_up(
             .hint(format!("`tpu check {}` shows it", id.user));
     }
     if leaves_nothing(plan, claimed, error) {
-        return Error::usage(format!("{} does not take the job: {error}", plan.target.name))
-            .hint(error.advice());
+        let what = format!("{} does not take the job: {error}", plan.target.name);
+        return Error::new(error.kind, what).hint(error.advice());
     }
     let kind = match error.kind {
-        Kind::Usage if is_not_taken => Kind::Usage,
+        kind if is_not_taken => kind,
         Kind::Unreachable => Kind::Unreachable,
         _ => Kind::Failed,
     };

@@ -50,12 +50,14 @@ impl KindOfTarget for Echo {
             value: "DIR",
             help: "The directory of its jobs",
             is_many: false,
+            short: None,
         };
         const SHELF: KindOption = KindOption {
             name: "shelf",
             value: "DIR",
             help: "Where its jobs find code and leave logs",
             is_many: false,
+            short: None,
         };
         &[SPOOL, SHELF]
     }
@@ -66,6 +68,7 @@ impl KindOfTarget for Echo {
             value: "WORD",
             help: "How loud it is to be",
             is_many: true,
+            short: None,
         };
         &[VOICE]
     }

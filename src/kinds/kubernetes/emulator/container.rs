@@ -324,8 +324,8 @@ pub(super) fn program(
             "failed to create containerd task: OCI runtime create failed: {why}: unknown"
         ))
     };
-    let Some((program, arguments)) = words.split_first().filter(|_| of("command").next().is_some())
-    else {
+    // Every image is here as one without an entry point: its arguments are the command then.
+    let Some((program, arguments)) = words.split_first() else {
         let why = "no command specified (this cluster has no images to take one from)";
         return Err(unstartable(why.to_owned()));
     };

@@ -123,7 +123,7 @@ impl Http {
         }
         let proxy = self.proxy.as_ref().filter(|_| !is_near);
         let failed = |error: &ureq::Error| broken(error, ask, proxy);
-        let malformed = |e: ureq::http::Error| failed(&ureq::Error::Http(e));
+        let malformed = |e: http::Error| failed(&ureq::Error::Http(e));
         let answer = match ask.body {
             Some(body) => agent.run(request.body(body).map_err(malformed)?),
             None => agent.run(request.body(()).map_err(malformed)?),

@@ -1,0 +1,170 @@
+//! Asking a real API server: the user's kubeconfig, and `kube`'s client, whose credentials are read anew when they have run
+//! out.
+
+use std::error::Error as StdError;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use bytes::{Bytes, BytesMut};
+use http_body_util::BodyExt as _;
+use kube::client::Body;
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube::{Client, Config};
+
+use super::api::{ApiAnswer, ApiCall, Unanswered};
+use super::cluster::NamespaceAt;
+
+/// A server that takes no connection within this time is not there.
+const CONNECTING: Duration = Duration::from_millis(2_400);
+
+/// What asks a server, wherever it runs.
+#[derive(Clone)]
+pub(super) struct Asking {
+    at: NamespaceAt,
+    client: Arc<Mutex<Option<Client>>>,
+}
+
+impl Asking {
+    /// What asks the server of a namespace. Nothing is read yet.
+    pub(super) fn new(at: NamespaceAt) -> Self {
+        Self { at, client: Arc::default() }
+    }
+
+    /// Asks once; again where the credentials have run out, by those that are found then.
+    pub(super) async fn answer(&self, call: &ApiCall) -> Result<ApiAnswer, Unanswered> {
+        let answer = self.within(call).await?;
+        if answer.status != 401 {
+            return Ok(answer);
+        }
+        self.forget();
+        self.within(call).await
+    }
+
+    /// Has the credentials read anew for the next question.
+    pub(super) fn forget(&self) {
+        *self.client.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    }
+
+    /// One exchange. What has come of an answer when the time is over is an answer that was cut off.
+    async fn within(&self, call: &ApiCall) -> Result<ApiAnswer, Unanswered> {
+        let until = tokio::time::Instant::now() + call.limit;
+        let begun = tokio::time::timeout_at(until, self.begun(call)).await;
+        let response = begun.unwrap_or(Err(Unanswered::Late(call.limit)))?;
+        let (head, mut body) = response.into_parts();
+        let seconds = head.headers.get(http::header::RETRY_AFTER);
+        let retry_after = seconds.and_then(|text| text.to_str().ok()?.trim().parse().ok());
+        let mut bytes = BytesMut::new();
+        let is_cut = loop {
+            match tokio::time::timeout_at(until, body.frame()).await {
+                Ok(Some(Ok(frame))) => {
+                    bytes.extend_from_slice(frame.data_ref().unwrap_or(&Bytes::new()));
+                }
+                Ok(None) => break false,
+                Ok(Some(Err(_))) | Err(_) => break true,
+            }
+        };
+        let retry_after = retry_after.map(Duration::from_secs);
+        Ok(ApiAnswer { status: head.status.as_u16(), retry_after, body: bytes.freeze(), is_cut })
+    }
+
+    /// Sends a question; what is answered is still to be read.
+    pub(super) async fn begun(&self, call: &ApiCall) -> Result<http::Response<Body>, Unanswered> {
+        let client = self.client().await?;
+        let body = call.body.as_ref().map(|body| body.to_string().into_bytes());
+        let request = http::Request::builder()
+            .method(call.verb.method())
+            .uri(call.uri())
+            .header(http::header::ACCEPT, "application/json, */*")
+            .header(http::header::CONTENT_TYPE, call.verb.content_type())
+            .body(Body::from(body.unwrap_or_default()))
+            .map_err(|e| Unanswered::NotSent(e.to_string()))?;
+        client.send(request).await.map_err(|error| {
+            let why = in_words(&error);
+            if never_left(&error) { Unanswered::NotSent(why) } else { Unanswered::Broken(why) }
+        })
+    }
+
+    async fn client(&self) -> Result<Client, Unanswered> {
+        let kept = self.client.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        if let Some(client) = kept {
+            return Ok(client);
+        }
+        let client = connect(&self.at).await.map_err(Unanswered::NotSent)?;
+        *self.client.lock().unwrap_or_else(PoisonError::into_inner) = Some(client.clone());
+        Ok(client)
+    }
+}
+
+/// A client with the credentials that are found now.
+async fn connect(cluster: &NamespaceAt) -> Result<Client, String> {
+    let config = config(cluster).await?;
+    Client::try_from(config).map_err(|error| in_words(&error))
+}
+
+async fn config(cluster: &NamespaceAt) -> Result<Config, String> {
+    let mut config = match kubeconfig(cluster)? {
+        Some(known) => {
+            let options = KubeConfigOptions {
+                context: cluster.context.clone(),
+                ..KubeConfigOptions::default()
+            };
+            Config::from_custom_kubeconfig(known, &options).await.map_err(|e| in_words(&e))?
+        }
+        None => Config::incluster().map_err(|_| {
+            "there is no kubeconfig, neither in KUBECONFIG nor ~/.kube/config".to_owned()
+        })?,
+    };
+    config.connect_timeout = Some(CONNECTING);
+    config.read_timeout = None;
+    config.write_timeout = None;
+    // What may be repeated is known to whoever asks.
+    config.default_retry = false;
+    Ok(config)
+}
+
+/// The kubeconfig files of a cluster together, as `kubectl` would put them together. `None` where none is named.
+pub(super) fn kubeconfig(cluster: &NamespaceAt) -> Result<Option<Kubeconfig>, String> {
+    let mut merged: Option<Kubeconfig> = None;
+    let files = cluster.files();
+    for path in &files {
+        // Of several files those that are not there do not count.
+        if files.len() > 1 && !path.exists() {
+            continue;
+        }
+        let read = Kubeconfig::read_from(path)
+            .map_err(|e| format!("{}: {}", path.display(), in_words(&e)))?;
+        merged = Some(match merged {
+            Some(before) => before.merge(read).map_err(|e| in_words(&e))?,
+            None => read,
+        });
+    }
+    Ok(merged)
+}
+
+/// Whether a request has never left this machine, for certain.
+fn never_left(error: &(dyn StdError + 'static)) -> bool {
+    let mut cause = Some(error);
+    while let Some(error) = cause {
+        if let Some(of) = error.downcast_ref::<hyper_util::client::legacy::Error>() {
+            return of.is_connect();
+        }
+        cause = error.source();
+    }
+    false
+}
+
+/// An error with its innermost cause, which is what a person can do something about.
+fn in_words(error: &(dyn StdError + 'static)) -> String {
+    let mut last = error;
+    let mut before = None;
+    while let Some(cause) = last.source() {
+        before = Some(last);
+        last = cause;
+    }
+    let (outer, inner) = (before.map(ToString::to_string), last.to_string());
+    match outer {
+        Some(outer) if !outer.contains(&inner) => format!("{outer}: {inner}"),
+        Some(outer) => outer,
+        None => inner,
+    }
+}

@@ -1,0 +1,362 @@
+//! The runner of Jobs: one list of Jobs and one of pods for all of them, and logs only of those whose text is wanted.
+
+use std::collections::{BTreeMap, HashMap};
+use std::time::Duration;
+
+use k8s_openapi::api::batch::v1::Job as BatchJob;
+use k8s_openapi::api::core::v1::{Event, Pod};
+
+use crate::model::facts::{ErrorKind, RunFact, RunState};
+use crate::model::ids::LaunchToken;
+use crate::model::job::{EngineRun, Handle, Job, Status};
+use crate::model::options::KindOptions;
+use crate::model::target::TargetKind;
+use crate::model::time::Timestamp;
+use crate::runner::files::{Files, ThisDisk};
+use crate::runner::{
+    Attempt, Chunk, Ground, Observed, OutputWanted, RunError, RunRef, Runner, StopOrder,
+    StopOutcome, Submitted,
+};
+
+use super::facts::{self, Seen};
+use super::life::Life;
+use super::logs::{self, Wanted};
+use super::names::{JobRef, LAUNCH};
+use super::note;
+use super::request::{LOOK, PATIENCE, Trouble};
+use super::settle::{self, Presence};
+use super::site::Site;
+use super::submit::{self, Submission};
+use super::{describe, stop};
+
+/// So many logs are fetched at one look, those first that have waited longest.
+const LOGS_AT_ONCE: usize = 64;
+
+/// The end of a run is told without the end of its log when that could not be had for so long.
+const LOG_WAITS_S: u64 = 300;
+
+/// The runner.
+pub(super) struct Engine<'a> {
+    /// Where it runs jobs.
+    pub(super) site: Site<'a>,
+    /// What was said of the target; `None` where only runs are asked about.
+    pub(super) target: Option<KindOptions>,
+}
+
+/// What the server lists of our launches, by their tokens.
+#[derive(Default)]
+struct Listing {
+    jobs: HashMap<String, BatchJob>,
+    pods: HashMap<String, Vec<Pod>>,
+    warnings: Vec<Event>,
+}
+
+fn token_of(labels: Option<&BTreeMap<String, String>>) -> Option<String> {
+    labels?.get(LAUNCH).cloned()
+}
+
+impl Engine<'_> {
+    fn target(&self) -> KindOptions {
+        self.target.clone().unwrap_or_default()
+    }
+
+    /// All of our Jobs with their pods, or one of them.
+    fn listing(&self, only: Option<&JobRef>) -> Result<Listing, Trouble> {
+        let namespace = self.site.namespace();
+        let selector = only.map_or_else(|| LAUNCH.to_owned(), JobRef::selector);
+        let (jobs, pods) = namespace.of_label(&selector, LOOK)?;
+        let mut listing = Listing::default();
+        for job in jobs {
+            if let Some(token) = token_of(job.metadata.labels.as_ref()) {
+                listing.jobs.insert(token, job);
+            }
+        }
+        let mut is_stuck = false;
+        for pod in pods {
+            is_stuck |= facts::phase(&pod) == "Pending";
+            if let Some(token) = token_of(pod.metadata.labels.as_ref()) {
+                listing.pods.entry(token).or_default().push(pod);
+            }
+        }
+        let has_none = |token: &String| !listing.pods.contains_key(token);
+        let is_refused = listing.jobs.iter().any(|(token, job)| has_none(token) && is_open(job));
+        // What cannot be had leaves the reason open, and nothing else.
+        if is_refused {
+            listing.warnings.extend(namespace.warnings("Job", LOOK).unwrap_or_default());
+        }
+        if is_stuck {
+            listing.warnings.extend(namespace.warnings("Pod", LOOK).unwrap_or_default());
+        }
+        Ok(listing)
+    }
+
+    /// How runs are.
+    fn facts(&self, runs: &[RunRef<'_>]) -> Vec<RunFact> {
+        let asked_at = self.site.effects.clock.now();
+        let known: Vec<JobRef> = runs.iter().map(|run| JobRef::of(run.job)).collect();
+        if runs.iter().all(|run| is_past(run.job)) {
+            return runs.iter().map(|run| past(run.job)).collect();
+        }
+        let only = known.first().filter(|_| known.len() == 1);
+        let listing = match self.listing(only) {
+            Ok(listing) => listing,
+            Err(trouble) => {
+                let silent = |run: &RunRef<'_>| {
+                    if is_past(run.job) { past(run.job) } else { self.silent(&trouble) }
+                };
+                return runs.iter().map(silent).collect();
+            }
+        };
+        let mut facts: Vec<RunFact> = runs
+            .iter()
+            .zip(&known)
+            .map(|(run, known)| match listing.jobs.get(&known.token) {
+                _ if is_past(run.job) => past(run.job),
+                Some(job) => {
+                    let pods = listing.pods.get(&known.token).into_iter().flatten().collect();
+                    Seen::new(job, pods, &listing.warnings, asked_at).fact(run.job)
+                }
+                None => self.of_missing(run.job, known, asked_at),
+            })
+            .collect();
+        self.read_logs((runs, &known), &mut facts, &listing);
+        for (known, fact) in known.iter().zip(&facts) {
+            if listing.jobs.contains_key(&known.token) {
+                self.remember(known, fact);
+            }
+        }
+        facts
+    }
+
+    /// Keeps how a run is now, for when its Job is gone.
+    fn remember(&self, known: &JobRef, fact: &RunFact) {
+        let effects = self.site.effects;
+        let seen = facts::to_keep(fact);
+        let was = note::last_seen(effects, &known.token);
+        let is_news = was.is_none_or(|was| {
+            was.is_over != seen.is_over || was.nodes != seen.nodes || was.restarts != seen.restarts
+        });
+        if is_news && !matches!(fact.state, RunState::Unknown) {
+            // Whoever looks next writes it again.
+            drop(note::keep_seen(effects, &known.token, &seen));
+        }
+    }
+
+    fn silent(&self, trouble: &Trouble) -> RunFact {
+        let why = format!("{} does not answer: {}", self.site.cluster.in_words(), trouble.why());
+        facts::fact(RunState::Unknown, "UNKNOWN", Some(why))
+    }
+
+    /// What is known of a run whose Job the server does not list.
+    fn of_missing(&self, job: &Job, known: &JobRef, asked_at: Timestamp) -> RunFact {
+        let effects = self.site.effects;
+        let unknown = |why: &str| facts::fact(RunState::Unknown, "UNKNOWN", Some(why.to_owned()));
+        let never = || RunFact {
+            cause: Some(ErrorKind::Launch),
+            ..facts::fact(
+                RunState::Gone,
+                "NeverSubmitted",
+                Some("it never reached the cluster".to_owned()),
+            )
+        };
+        let was_there = || facts::afterwards(job, note::last_seen(effects, &known.token).as_ref());
+        if known.uid.is_some() || job.launch.as_ref().is_some_and(|launch| launch.confirmed) {
+            return was_there();
+        }
+        let note = match note::read(effects, &known.token) {
+            Ok(Some(note)) => note,
+            Ok(None) => return never(),
+            Err(e) => return unknown(&format!("the note of its submission cannot be read: {e}")),
+        };
+        if note.uid.is_some() {
+            return was_there();
+        }
+        match settle::absence(&self.site, known, &note, asked_at) {
+            Presence::Absent => never(),
+            Presence::Forgotten => was_there(),
+            Presence::OnItsWay(_) if note.is_at_work(effects) => unknown("it is being submitted"),
+            Presence::OnItsWay(_) | Presence::There(_) => {
+                unknown("its submission was cut off, and it may still be on its way")
+            }
+        }
+    }
+
+    /// Brings logs up to what is printed by now. A run is over only when its log is kept whole.
+    fn read_logs(
+        &self,
+        (runs, known): (&[RunRef<'_>], &[JobRef]),
+        facts: &mut [RunFact],
+        listing: &Listing,
+    ) {
+        let effects = self.site.effects;
+        let mut wanted: Vec<(usize, Wanted<'_>)> = Vec::new();
+        for (place, (run, known)) in runs.iter().zip(known).enumerate() {
+            if is_past(run.job) || !listing.jobs.contains_key(&known.token) {
+                continue;
+            }
+            let pods = listing.pods.get(&known.token).into_iter().flatten();
+            let begun = pods.filter(|pod| facts::has_begun(pod));
+            wanted.extend(begun.map(|pod| (place, Wanted { pod, token: &known.token })));
+        }
+        let followed = self.follow(&wanted);
+        wanted.retain(|(_, wanted)| {
+            facts::is_over(wanted.pod) || !followed.contains(facts::uid(wanted.pod))
+        });
+        // Those that are over first, then those that have waited longest.
+        let grown = |token: &str| logs::grown(effects, token).map(|(_, at)| at.as_second());
+        wanted.sort_by_key(|(_, of)| (!facts::is_over(of.pod), grown(of.token)));
+        wanted.truncate(LOGS_AT_ONCE);
+        let asked: Vec<Wanted<'_>> = wanted.iter().map(|(_, wanted)| *wanted).collect();
+        let kept = logs::bring_up(&self.site, &asked, Duration::from_millis(1_500));
+        let now = effects.clock.now();
+        for ((place, wanted), kept) in wanted.iter().zip(kept) {
+            let Some(fact) = facts.get_mut(*place) else { continue };
+            if !fact.is_over() || !facts::is_over(wanted.pod) {
+                continue;
+            }
+            let ended = facts::ended_at(wanted.pod).map_or(0, |at| now.seconds_since(at));
+            // Gone is gone: a node that does not know the pod any more will not know it later either.
+            let is_lost = kept.as_ref().is_err_and(|trouble| trouble.code() == Some(404));
+            if matches!(kept, Ok(true)) || is_lost || ended > LOG_WAITS_S {
+                continue;
+            }
+            *fact = RunFact {
+                text_waits: true,
+                nodes: fact.nodes.clone(),
+                restarts: fact.restarts,
+                ..facts::fact(
+                    RunState::Running,
+                    fact.raw.to_string(),
+                    Some(
+                        "it has ended, and the rest of what it printed is being fetched".to_owned(),
+                    ),
+                )
+            };
+        }
+    }
+
+    /// Follows what these pods print, if this process stays. Those that are followed already.
+    fn follow(&self, wanted: &[(usize, Wanted<'_>)]) -> std::collections::BTreeSet<String> {
+        let lives =
+            wanted.iter().filter(|(_, wanted)| !facts::is_over(wanted.pod)).map(|(_, of)| Life {
+                pod: facts::name(of.pod).to_owned(),
+                uid: facts::uid(of.pod).to_owned(),
+                namespace: self.site.cluster.namespace.clone(),
+                log: logs::of_launch(self.site.effects, of.token),
+            });
+        self.site.server.follow(&self.site.cluster.namespace, lives.collect())
+    }
+}
+
+/// Whether the server has not said its last word about a Job.
+fn is_open(job: &BatchJob) -> bool {
+    let conditions = job.status.as_ref().and_then(|status| status.conditions.as_ref());
+    conditions
+        .is_none_or(|all| all.iter().all(|of| !matches!(of.type_.as_str(), "Complete" | "Failed")))
+}
+
+/// Whether the record says already that it is over: nobody is asked about it again.
+fn is_past(job: &Job) -> bool {
+    let is_final = !job.status.is_live() && !matches!(job.status, Status::Error(_));
+    is_final || job.launch.as_ref().is_none_or(|launch| launch.ended.is_some())
+}
+
+/// What the record says of it.
+fn past(job: &Job) -> RunFact {
+    let code = job.launch.as_ref().and_then(|launch| launch.exit);
+    RunFact { exit: code.map(|code| job.exit(code)), ..facts::fact(RunState::Ended, "Ended", None) }
+}
+
+impl Runner for Engine<'_> {
+    fn ground(&self, _: &str, token: &LaunchToken, _: &[String]) -> Result<Ground, RunError> {
+        let version = self.site.namespace().version(PATIENCE);
+        version.map_err(|trouble| self.site.error(&trouble))?;
+        let run = EngineRun {
+            kind: TargetKind::new(super::WORD),
+            cluster: self.site.cluster.to_string(),
+            id: None,
+        };
+        Ok(Ground { handle: Handle::Engine { run, token: token.clone() }, taken: Vec::new() })
+    }
+
+    fn submit(&self, attempt: &Attempt<'_>) -> Result<Submitted, RunError> {
+        submit::submit(&self.site, &self.target(), attempt)
+    }
+
+    fn hands_on_secrets(&self) -> bool {
+        true
+    }
+
+    fn observe(&self, runs: &[RunRef<'_>]) -> Vec<Observed> {
+        let effects = self.site.effects;
+        let observed = |(run, fact): (&RunRef<'_>, RunFact)| {
+            let grown = logs::grown(effects, &JobRef::of(run.job).token);
+            let last_output = grown.map(|(_, at)| at);
+            // Of a run that nobody tells of, nothing new is read.
+            let printed = grown.map(|(mark, _)| mark).filter(|_| fact.state != RunState::Unknown);
+            Observed { run: RunFact { last_output, ..fact }, pane: None, printed }
+        };
+        if runs.is_empty() {
+            return Vec::new();
+        }
+        runs.iter().zip(self.facts(runs)).map(observed).collect()
+    }
+
+    fn output(&self, wanted: &[OutputWanted<'_>]) -> Result<Vec<Option<Chunk>>, RunError> {
+        let unseen: Vec<RunRef<'_>> =
+            wanted.iter().filter(|one| one.seen.is_none()).map(|one| one.run).collect();
+        // Whoever has just looked has what there is.
+        drop(self.facts(&unseen));
+        let chunk = |one: &OutputWanted<'_>| {
+            let token = JobRef::of(one.run.job).token;
+            logs::chunk(self.site.effects, &token, one.want).map_err(|e| {
+                let what = format!("the kept log of {} cannot be read: {e}", one.run.job.id());
+                RunError::state(what, "this account must be able to read the state directory")
+            })
+        };
+        wanted.iter().map(chunk).collect()
+    }
+
+    fn may_stop(&self, _: RunRef<'_>) -> Result<bool, RunError> {
+        Ok(false)
+    }
+
+    fn stop(&self, run: RunRef<'_>, order: StopOrder) -> Result<StopOutcome, RunError> {
+        stop::stop(&self.site, run.job, order)
+    }
+
+    fn give_up(&self, runs: &[RunRef<'_>]) -> Vec<Result<bool, RunError>> {
+        runs.iter().map(|run| stop::give_up(&self.site, run.job)).collect()
+    }
+
+    fn files(&self) -> Box<dyn Files + '_> {
+        Box::new(ThisDisk)
+    }
+
+    fn preview(&self, attempt: &Attempt<'_>) -> Result<String, RunError> {
+        let submission = Submission::new(&self.site, &self.target(), attempt, Some(&attempt.cwd))?;
+        let checked = match self.site.namespace().create_job(submission.job().clone(), true) {
+            Ok(_) => format!("# {} would take it\n", self.site.cluster.in_words()),
+            Err(trouble @ Trouble::Refused(_)) => return Err(self.site.error(&trouble)),
+            // It is a preview all the same.
+            Err(trouble) => format!("# not checked: {}\n", trouble.why()),
+        };
+        Ok(checked + &submission.in_words())
+    }
+
+    fn script(&self, run: RunRef<'_>) -> Result<Option<String>, RunError> {
+        Ok(note::manifest(self.site.effects, &JobRef::of(run.job).token))
+    }
+
+    fn describe(&self, run: RunRef<'_>) -> Result<String, RunError> {
+        describe::describe(&self.site, run.job)
+    }
+
+    fn shell(&self, run: RunRef<'_>, _: Option<&str>) -> Result<Vec<String>, RunError> {
+        describe::shell(&self.site, run.job)
+    }
+
+    fn attach(&self, run: RunRef<'_>) -> Result<Vec<String>, RunError> {
+        describe::attach(&self.site, run)
+    }
+}

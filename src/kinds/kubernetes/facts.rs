@@ -1,0 +1,453 @@
+//! What the server says of a Job and its pods, as a fact about a run.
+//!
+//! A Job never says why it failed: its pods do, in the states of their containers, in their own reason and conditions,
+//! and what refuses pods altogether only in events (recorded from 1.20; conditions of disruption from the documentation
+//! of 1.25 and later).
+
+use std::borrow::Cow;
+
+use k8s_openapi::api::batch::v1::Job as BatchJob;
+use k8s_openapi::api::core::v1::{
+    ContainerState, ContainerStateTerminated, ContainerStatus, Event, Pod, PodCondition,
+};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+
+use crate::model::facts::{ErrorKind, RunFact, RunState, Source};
+use crate::model::job::Job;
+use crate::model::time::{Timestamp, age};
+
+use super::manifest::MAIN;
+use super::note::LastSeen;
+
+/// A pod that was told to end, and has not so long after the time that it was given, is on a node that does not answer.
+const OVERDUE_S: u64 = 60;
+
+/// A fact of Kubernetes'.
+pub(super) fn fact(state: RunState, raw: impl Into<String>, reason: Option<String>) -> RunFact {
+    RunFact {
+        reason: reason.map(Cow::Owned),
+        source: Source::Engine,
+        raw: Cow::Owned(raw.into()),
+        ..RunFact::new(state, "")
+    }
+}
+
+/// A Job with its pods, the newest first.
+pub(super) struct Seen<'s> {
+    /// The Job.
+    pub(super) job: &'s BatchJob,
+    /// Its pods.
+    pub(super) pods: Vec<&'s Pod>,
+    /// What was refused to the Job or its pods lately.
+    pub(super) warnings: &'s [Event],
+    /// When this was asked.
+    pub(super) now: Timestamp,
+}
+
+impl<'s> Seen<'s> {
+    /// Puts the pods of a Job in order.
+    pub(super) fn new(
+        job: &'s BatchJob,
+        mut pods: Vec<&'s Pod>,
+        warnings: &'s [Event],
+        now: Timestamp,
+    ) -> Self {
+        let created = |pod: &Pod| pod.metadata.creation_timestamp.as_ref().map(|time| time.0);
+        pods.sort_by(|one, other| {
+            created(other).cmp(&created(one)).then_with(|| name(one).cmp(name(other)))
+        });
+        Self { job, pods, warnings, now }
+    }
+
+    /// What is known of the run.
+    pub(super) fn fact(&self, job: &Job) -> RunFact {
+        let fact = match self.condition() {
+            Some(("Complete", _, _)) => {
+                RunFact { exit: Some(job.exit(0)), ..fact(RunState::Ended, "Complete", None) }
+            }
+            Some((_, reason, message)) => self.failed(job, reason, message),
+            None => self.open(job),
+        };
+        let nodes = self.pods.first().and_then(|pod| pod.spec.as_ref()?.node_name.clone());
+        let restarts = u32::try_from(self.pods.len().saturating_sub(1)).unwrap_or(u32::MAX);
+        RunFact { nodes: nodes.into_iter().collect(), restarts, ..fact }
+    }
+
+    /// Its last word, if it has one: `Complete` or `Failed`, why, and in words. What comes before is no end yet.
+    fn condition(&self) -> Option<(&'s str, &'s str, &'s str)> {
+        let conditions = self.job.status.as_ref()?.conditions.as_ref()?;
+        let last = conditions.iter().find(|condition| {
+            matches!(condition.type_.as_str(), "Complete" | "Failed") && condition.status == "True"
+        })?;
+        let text = |of: &'s Option<String>| of.as_deref().unwrap_or_default();
+        Some((last.type_.as_str(), text(&last.reason), text(&last.message)))
+    }
+
+    /// A Job that has failed: its newest pod that has come to an end says why.
+    fn failed(&self, job: &Job, reason: &str, message: &str) -> RunFact {
+        if reason == "DeadlineExceeded" {
+            return over(ErrorKind::Timeout, reason, "its time is over: ask for more with timeout");
+        }
+        let ends = self.pods.iter().filter_map(|pod| end(job, pod));
+        // Of a pod that somebody has deleted nothing is left, while another one has failed.
+        let (told, untold): (Vec<RunFact>, Vec<RunFact>) =
+            ends.partition(|fact| fact.exit.is_some() || fact.cause.is_some());
+        if let Some(fact) = told.into_iter().chain(untold).next() {
+            return fact;
+        }
+        let why = format!("{message}; its pods are gone, and nothing tells how they ended");
+        RunFact {
+            cause: Some(ErrorKind::Lost),
+            ..fact(RunState::Ended, if reason.is_empty() { "Failed" } else { reason }, Some(why))
+        }
+    }
+
+    /// A Job that has not come to an end, as far as it says itself. It is late in saying so.
+    fn open(&self, job: &Job) -> RunFact {
+        let Some(pod) = self.pods.first() else { return self.without_pods() };
+        if let Some(end) = end(job, pod) {
+            // The Job has its last word within a second; what it will be, the pod has said already.
+            return match phase(pod) {
+                "Succeeded" => {
+                    RunFact { exit: Some(job.exit(0)), ..fact(RunState::Ended, "Succeeded", None) }
+                }
+                _ => end,
+            };
+        }
+        if let Some(since) = pod.metadata.deletion_timestamp.as_ref() {
+            return self.leaving(pod, since);
+        }
+        match phase(pod) {
+            "Running" => running(pod),
+            "Pending" => self.pending(pod),
+            other => fact(
+                RunState::Unknown,
+                other,
+                Some(format!("its pod is {other}: its node does not say how it is")),
+            ),
+        }
+    }
+
+    fn without_pods(&self) -> RunFact {
+        let uid = self.job.metadata.uid.as_deref();
+        let warning = self.newest_warning(uid);
+        let raw =
+            warning.and_then(|event| event.reason.clone()).unwrap_or_else(|| "NoPod".to_owned());
+        let why = warning.and_then(|event| event.message.as_deref()).map(refused_in_words);
+        let why = why.unwrap_or_else(|| "its pod is being made".to_owned());
+        fact(RunState::Pending, raw, Some(why))
+    }
+
+    fn newest_warning(&self, uid: Option<&str>) -> Option<&'s Event> {
+        let is_about =
+            |event: &&Event| uid.is_some() && event.involved_object.uid.as_deref() == uid;
+        let when = |event: &Event| {
+            event.last_timestamp.as_ref().or(event.first_timestamp.as_ref()).map(|time| time.0)
+        };
+        self.warnings.iter().filter(is_about).max_by_key(|event| when(event))
+    }
+
+    /// A pod that was told to end.
+    fn leaving(&self, pod: &Pod, since: &Time) -> RunFact {
+        let until = Timestamp::from_jiff(since.0);
+        let overdue = self.now.seconds_since(until);
+        if overdue > OVERDUE_S {
+            let why = format!(
+                "its node {} does not answer: the pod was to end {} ago",
+                node(pod),
+                age(overdue)
+            );
+            return RunFact {
+                cause: Some(ErrorKind::Lost),
+                ..fact(RunState::Gone, "Terminating", Some(why))
+            };
+        }
+        let why = disruption(pod).map_or("its pod is being ended", |(_, why)| why);
+        RunFact { text_waits: true, ..fact(RunState::Running, "Terminating", Some(why.to_owned())) }
+    }
+
+    fn pending(&self, pod: &Pod) -> RunFact {
+        if let Some(condition) = condition_of(pod, "PodScheduled")
+            && condition.status == "False"
+        {
+            let raw = condition.reason.clone().unwrap_or_else(|| "Pending".to_owned());
+            let since =
+                condition.last_transition_time.as_ref().map(|time| Timestamp::from_jiff(time.0));
+            let since =
+                since.map(|since| format!(", since {}", age(self.now.seconds_since(since))));
+            let message =
+                condition.message.clone().unwrap_or_else(|| "no node has it yet".to_owned());
+            let message = message.trim_end_matches('.');
+            let why = format!("no node takes it: {message}{}", since.unwrap_or_default());
+            return fact(RunState::Pending, raw, Some(why));
+        }
+        let waiting = containers(pod).find_map(|status| {
+            let waiting = status.state.as_ref()?.waiting.as_ref()?;
+            Some((
+                status,
+                waiting.reason.as_deref()?,
+                waiting.message.as_deref().unwrap_or_default(),
+            ))
+        });
+        match waiting {
+            Some((
+                status,
+                reason @ ("ErrImagePull" | "ImagePullBackOff" | "ErrImageNeverPull"),
+                message,
+            )) => {
+                let why = format!("the image {} cannot be pulled{}", status.image, behind(message));
+                fact(RunState::Pending, reason, Some(why))
+            }
+            Some((status, "InvalidImageName", message)) => {
+                let why = format!("{} is no name of an image{}", status.image, behind(message));
+                fact(RunState::Pending, "InvalidImageName", Some(why))
+            }
+            Some((
+                _,
+                reason @ ("CreateContainerConfigError" | "CreateContainerError"),
+                message,
+            )) => {
+                let why = format!("its container cannot be made{}", behind(message));
+                fact(RunState::Pending, reason, Some(why))
+            }
+            Some((_, reason, _)) => {
+                let event = self.newest_warning(pod.metadata.uid.as_deref());
+                let why = event.and_then(|event| event.message.as_deref());
+                let why = why.unwrap_or("its container is being made").to_owned();
+                fact(RunState::Pending, reason, Some(why))
+            }
+            None => {
+                fact(RunState::Starting, "Pending", Some("its node is making it ready".to_owned()))
+            }
+        }
+    }
+}
+
+/// `: TEXT`, or nothing.
+fn behind(message: &str) -> String {
+    if message.is_empty() { String::new() } else { format!(": {message}") }
+}
+
+/// Why no pod was made, without what every such sentence begins with: `Error creating: pods "x-" is forbidden: exceeded
+/// quota: …`.
+fn refused_in_words(message: &str) -> String {
+    let message = message.strip_prefix("Error creating: ").unwrap_or(message);
+    let (_, after) = message.split_once(" is forbidden: ").unwrap_or(("", message));
+    format!("no pod may be made for it: {after}")
+}
+
+fn over(cause: ErrorKind, raw: &str, why: &str) -> RunFact {
+    RunFact { cause: Some(cause), ..fact(RunState::Ended, raw, Some(why.to_owned())) }
+}
+
+fn running(pod: &Pod) -> RunFact {
+    let main = main_of(pod);
+    let is_at_work = main.is_some_and(|state| state.running.is_some());
+    if !is_at_work {
+        return fact(RunState::Starting, "Running", Some("its container begins".to_owned()));
+    }
+    let silent = condition_of(pod, "Ready").filter(|ready| {
+        ready.status != "True" && ready.reason.as_deref() != Some("ContainersNotReady")
+    });
+    let why = silent.map(|_| format!("its node {} does not answer", node(pod)));
+    fact(RunState::Running, "Running", why)
+}
+
+/// How a pod has ended; `None` while it has not.
+fn end(job: &Job, pod: &Pod) -> Option<RunFact> {
+    let terminated = terminated(pod);
+    if !matches!(phase(pod), "Failed" | "Succeeded") {
+        // Its container is over, and what is beside it is not; or the pod will say so in a moment.
+        let (name, terminated) =
+            terminated.filter(|_| main_of(pod).is_some_and(|state| state.terminated.is_some()))?;
+        return Some(of_container(job, name, terminated));
+    }
+    let status = pod.status.as_ref();
+    let reason = status.and_then(|status| status.reason.as_deref()).unwrap_or_default();
+    let message = status.and_then(|status| status.message.as_deref()).unwrap_or_default();
+    if let Some((kind, why)) = disruption(pod) {
+        return Some(over(kind, raw_of(reason, "DisruptionTarget"), why));
+    }
+    let with = |kind, what: &str| Some(over(kind, reason, &format!("{what}{}", behind(message))));
+    match reason {
+        "Evicted" => with(ErrorKind::Lost, "its node has put it out"),
+        "Shutdown" | "NodeShutdown" | "Terminated" => {
+            with(ErrorKind::Preempted, "its node is shut down")
+        }
+        "Preempting" | "Preempted" => {
+            with(ErrorKind::Preempted, "a pod of higher rank has its place")
+        }
+        "NodeLost" => with(ErrorKind::Lost, "its node does not answer"),
+        "DeadlineExceeded" => with(ErrorKind::Timeout, "its time is over"),
+        "UnexpectedAdmissionError"
+        | "OutOfcpu"
+        | "OutOfmemory"
+        | "OutOfpods"
+        | "NodeAffinity"
+        | "NodePorts" => with(ErrorKind::Lost, "its node did not take it"),
+        _ => match terminated {
+            Some((name, terminated)) => Some(of_container(job, name, terminated)),
+            None if phase(pod) == "Succeeded" => Some(RunFact {
+                exit: Some(job.exit(0)),
+                ..fact(RunState::Ended, "Succeeded", None)
+            }),
+            None => {
+                let why = if message.is_empty() { "nothing tells how it ended" } else { message };
+                Some(over(ErrorKind::Lost, raw_of(reason, "Failed"), why))
+            }
+        },
+    }
+}
+
+fn raw_of<'r>(reason: &'r str, other: &'r str) -> &'r str {
+    if reason.is_empty() { other } else { reason }
+}
+
+/// How a container has ended.
+fn of_container(job: &Job, name: &str, terminated: &ContainerStateTerminated) -> RunFact {
+    let reason = terminated.reason.as_deref().unwrap_or("Error");
+    let message = terminated.message.as_deref().unwrap_or_default();
+    let code = terminated.exit_code;
+    if name != MAIN {
+        let why = format!(
+            "what comes before its command has failed with exit code {code}{}",
+            behind(message)
+        );
+        return over(ErrorKind::Setup, reason, &why);
+    }
+    match reason {
+        "OOMKilled" => RunFact {
+            cause: Some(ErrorKind::Oom),
+            ..fact(
+                RunState::Ended,
+                reason,
+                Some("it needed more memory than its limit: ask for more".to_owned()),
+            )
+        },
+        "StartError" | "ContainerCannotRun" | "RunContainerError" => over(
+            ErrorKind::Setup,
+            reason,
+            &format!("its command could not be started{}", behind(message)),
+        ),
+        _ => RunFact { exit: Some(job.exit(code)), ..fact(RunState::Ended, reason, None) },
+    }
+}
+
+/// What has taken a pod away, where a condition says so (1.25 and later).
+fn disruption(pod: &Pod) -> Option<(ErrorKind, &'static str)> {
+    let condition = condition_of(pod, "DisruptionTarget").filter(|of| of.status == "True")?;
+    Some(match condition.reason.as_deref().unwrap_or_default() {
+        "PreemptionByScheduler" => (ErrorKind::Preempted, "a pod of higher rank has its place"),
+        "TerminationByKubelet" => {
+            (ErrorKind::Preempted, "its node ends it: it is shut down, or short of memory")
+        }
+        "DeletionByTaintManager" => (ErrorKind::Lost, "its node does not take it any more"),
+        "EvictionByEvictionAPI" => (ErrorKind::Preempted, "somebody clears its node"),
+        "DeletionByPodGC" => (ErrorKind::Lost, "its node is gone"),
+        _ => (ErrorKind::Lost, "it was put out"),
+    })
+}
+
+/// What is left to say of a run whose Job is not there any more.
+pub(super) fn afterwards(job: &Job, seen: Option<&LastSeen>) -> RunFact {
+    let gone = |cause, raw: &str, why: &str| RunFact {
+        cause,
+        ..fact(RunState::Gone, raw, Some(why.to_owned()))
+    };
+    let Some(seen) = seen else {
+        return gone(
+            Some(ErrorKind::Lost),
+            "Gone",
+            "its Job is gone, and nothing tells how it ended",
+        );
+    };
+    let nodes = seen.nodes.clone();
+    if !seen.is_over {
+        let deleted = gone(None, "Deleted", "its Job was deleted: by whom Kubernetes does not say");
+        let restarts = seen.restarts;
+        return RunFact { is_cancelled: true, state: RunState::Ended, nodes, restarts, ..deleted };
+    }
+    RunFact {
+        exit: seen.code.map(|code| job.exit(code)),
+        cause: seen.cause.as_deref().and_then(ErrorKind::parse),
+        nodes,
+        restarts: seen.restarts,
+        ..fact(RunState::Ended, seen.raw.clone(), seen.reason.clone())
+    }
+}
+
+/// What is to be kept of a fact.
+pub(super) fn to_keep(fact: &RunFact) -> LastSeen {
+    LastSeen {
+        is_over: fact.is_over(),
+        code: fact.exit.map(crate::model::exit::Exit::code),
+        cause: fact.cause.map(|cause| cause.as_str().to_owned()),
+        reason: fact.reason.as_deref().map(str::to_owned),
+        raw: fact.raw.to_string(),
+        nodes: fact.nodes.clone(),
+        restarts: fact.restarts,
+    }
+}
+
+/// The name of a pod.
+pub(super) fn name(pod: &Pod) -> &str {
+    pod.metadata.name.as_deref().unwrap_or_default()
+}
+
+/// The identity of a pod.
+pub(super) fn uid(pod: &Pod) -> &str {
+    pod.metadata.uid.as_deref().unwrap_or_default()
+}
+
+/// `Pending`, `Running`, …
+pub(super) fn phase(pod: &Pod) -> &str {
+    pod.status.as_ref().and_then(|status| status.phase.as_deref()).unwrap_or_default()
+}
+
+/// Whether the command of a pod has begun, so that there is a log.
+pub(super) fn has_begun(pod: &Pod) -> bool {
+    main_of(pod).is_some_and(|state| state.running.is_some() || state.terminated.is_some())
+}
+
+/// Whether the command of a pod is over, so that nothing more comes in its log.
+pub(super) fn is_over(pod: &Pod) -> bool {
+    matches!(phase(pod), "Succeeded" | "Failed")
+        || main_of(pod).is_some_and(|state| state.terminated.is_some())
+}
+
+fn node(pod: &Pod) -> &str {
+    pod.spec.as_ref().and_then(|spec| spec.node_name.as_deref()).unwrap_or("of no name")
+}
+
+fn condition_of<'p>(pod: &'p Pod, of: &str) -> Option<&'p PodCondition> {
+    let conditions = pod.status.as_ref()?.conditions.as_ref()?;
+    conditions.iter().find(|condition| condition.type_ == of)
+}
+
+/// The containers that come before the command, and that of the command.
+fn containers(pod: &Pod) -> impl Iterator<Item = &ContainerStatus> {
+    let status = pod.status.as_ref();
+    let first = status.and_then(|status| status.init_container_statuses.as_ref());
+    let then = status.and_then(|status| status.container_statuses.as_ref());
+    first.into_iter().chain(then).flatten()
+}
+
+fn main_of(pod: &Pod) -> Option<&ContainerState> {
+    containers(pod).find(|status| status.name == MAIN)?.state.as_ref()
+}
+
+/// The container that has come to an end and says why the pod did: one before the command that failed, or the command.
+fn terminated(pod: &Pod) -> Option<(&str, &ContainerStateTerminated)> {
+    let ended = containers(pod).filter_map(|status| {
+        Some((status.name.as_str(), status.state.as_ref()?.terminated.as_ref()?))
+    });
+    let all: Vec<_> = ended.collect();
+    let failed = all.iter().find(|(name, end)| *name != MAIN && end.exit_code != 0);
+    failed.or_else(|| all.iter().find(|(name, _)| *name == MAIN)).copied()
+}
+
+/// When the command of a pod ended.
+pub(super) fn ended_at(pod: &Pod) -> Option<Timestamp> {
+    let ended = main_of(pod)?.terminated.as_ref()?.finished_at.as_ref()?;
+    Some(Timestamp::from_jiff(ended.0))
+}

@@ -1,0 +1,390 @@
+//! The manifest of a Job: one pod, one container with the command, never started again by itself.
+//!
+//! Of the code and of secrets the manifest has the names of objects that hold them, which are made before it.
+
+use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
+
+use serde_json::{Map, Value, json};
+
+use crate::effects::Effects;
+use crate::model::job::Job;
+use crate::model::options::KindOptions;
+use crate::runner::{Attempt, RunError, environment};
+
+use super::flavors::Flavor;
+use super::names::{self, JobRef, LAUNCH};
+use super::options;
+use super::settings::{KubernetesSettings, ValueType};
+use super::volumes::{LIKE, Volume};
+
+/// The container of the command.
+pub(super) const MAIN: &str = "main";
+/// The container before it, which brings the code and makes the log directory.
+const READY: &str = "ready";
+/// Where the code is unpacked.
+const CODE: &str = "/tpu/code";
+/// Where logs go that are on no volume: they go with the pod.
+const LOGS: &str = "/tpu/logs";
+/// Where the archive of the code lies.
+const ARCHIVE: &str = "/tpu/archive";
+/// The archive.
+pub(super) const ARCHIVE_FILE: &str = "code.tar.gz";
+/// Makes ready what the command finds.
+const MAKE_READY: &str = "set -e; mkdir -p \"$TPU_LOG_DIR\"; \
+    if [ -e /tpu/archive/code.tar.gz ]; then tar -xzf /tpu/archive/code.tar.gz -C \"$TPU_STAGE_DIR\"; fi";
+
+/// What a Job is made of, beside its attempt.
+pub(super) struct Parts<'p> {
+    /// What was said of the target.
+    pub(super) target: &'p KindOptions,
+    /// What holds for all jobs.
+    pub(super) settings: &'p KubernetesSettings,
+    /// The namespace.
+    pub(super) namespace: &'p str,
+    /// Whether there is code to be unpacked.
+    pub(super) has_code: bool,
+    /// What this process was started with.
+    pub(super) effects: &'p Effects,
+}
+
+/// A manifest, and what a person should know of it.
+pub(super) struct Manifest {
+    /// The Job.
+    pub(super) job: Value,
+    /// What was filled in, and what may surprise.
+    pub(super) notes: Vec<String>,
+}
+
+/// What was said of the job and, behind that, of its target.
+struct Said<'s> {
+    job: KindOptions,
+    target: &'s KindOptions,
+}
+
+impl Said<'_> {
+    fn get(&self, name: &str) -> Option<&str> {
+        self.job.get(name).or_else(|| self.target.get(name))
+    }
+
+    fn all(&self, name: &str) -> impl Iterator<Item = &str> {
+        self.target.all(name).iter().chain(self.job.all(name)).map(String::as_str)
+    }
+}
+
+/// The names of the objects that belong to a Job.
+pub(super) fn secret_of(known: &JobRef) -> String {
+    belonging(known, "secrets")
+}
+
+/// The config map that holds the code.
+pub(super) fn code_of(known: &JobRef) -> String {
+    belonging(known, "code")
+}
+
+fn belonging(known: &JobRef, what: &str) -> String {
+    let token: String = known.token.to_ascii_lowercase().chars().take(24).collect();
+    format!("tpu-{token}-{what}")
+}
+
+/// The labels of everything that belongs to a launch.
+pub(super) fn labels(job: &Job, known: &JobRef) -> Value {
+    json!({
+        "app.kubernetes.io/managed-by": "tpu",
+        LAUNCH: known.token,
+        "tpu.user": names::label(job.user.as_str()),
+    })
+}
+
+/// The manifest of an attempt.
+pub(super) fn of(attempt: &Attempt<'_>, parts: &Parts<'_>) -> Result<Manifest, RunError> {
+    let job = attempt.job;
+    let known = JobRef::of(job);
+    let of_job = job.spec.as_ref().map(|spec| spec.options.clone()).unwrap_or_default();
+    let said = Said { job: of_job, target: parts.target };
+    let settings = parts.settings;
+    let mut notes = Vec::new();
+    let image = settings.image(said.get(options::IMAGE)).ok_or_else(|| {
+        RunError::usage(
+            "no image is named",
+            "name one, as in: -i python:3.12, or set defaultImage in kubernetes.json",
+        )
+    })?;
+    if !names::is_name(&known.name) {
+        return Err(RunError::usage(
+            format!("'{}' is no name of a Job", known.name),
+            "lower-case letters, digits and dashes, 63 of them at most",
+        ));
+    }
+    let flavor = settings
+        .flavor(said.get(options::FLAVOR))
+        .map_err(|why| RunError::usage(why, "`tpu flavors` lists them"))?
+        .ok_or_else(|| {
+            RunError::usage(
+                "no flavor is named, and none is the default",
+                "name one, as in: -r no-gpu; `tpu flavors` lists them",
+            )
+        })?;
+    let (resources, added) = flavor.of_manifest();
+    if !added.is_empty() {
+        notes.push(format!("{} is limited to what is requested", added.join(", ")));
+    }
+    let volumes = volumes(&said, settings)?;
+    let mounts = mounts(&volumes, parts.has_code);
+    let mut main = json!({
+        "name": MAIN,
+        "image": image,
+        "env": variables(attempt, parts)?,
+        "resources": resources,
+        "volumeMounts": mounts,
+    });
+    words(attempt, said.get(options::WORDS_ARE), &mut main)?;
+    if parts.has_code {
+        main["workingDir"] = Value::from(CODE);
+    }
+    if job.execution().is_some_and(|execution| !execution.secrets.is_empty()) {
+        main["envFrom"] = json!([{"secretRef": {"name": secret_of(&known)}}]);
+    }
+    if !volumes.iter().any(Volume::keeps) {
+        notes.push(
+            "it writes to no volume: what it saves goes with its pod, and what it prints is kept here"
+                .to_owned(),
+        );
+    }
+    let mut pod = json!({
+        "restartPolicy": "Never",
+        "automountServiceAccountToken": false,
+        "containers": [main],
+        "securityContext": security(settings, parts.effects),
+        "volumes": pod_volumes(&volumes, &known, parts.has_code),
+    });
+    if parts.has_code || parts.target.get(options::LOG_VOLUME).is_some() {
+        pod["initContainers"] = json!([{
+            "name": READY, "image": image, "command": ["sh", "-c", MAKE_READY],
+            "env": places(job, parts), "volumeMounts": mounts, "resources": resources,
+        }]);
+    }
+    place(&mut pod, &said, &flavor, settings, attempt);
+    if let Some(seconds) = job.execution().and_then(|execution| execution.timeout_s) {
+        // Of the pod and not of the Job: what it waits for a node does not count.
+        pod["activeDeadlineSeconds"] = Value::from(seconds);
+    }
+    let mut spec = json!({
+        "backoffLimit": 0, "completions": 1, "parallelism": 1,
+        // 1.29 and later: no second pod beside one that may still be at work.
+        "podReplacementPolicy": "Failed",
+        "template": {"metadata": {"labels": labels(job, &known)}, "spec": pod},
+    });
+    let ttl =
+        said.get(options::TTL).and_then(|text| text.parse().ok()).or(settings.job.ttl_seconds);
+    if let Some(seconds) = ttl {
+        spec["ttlSecondsAfterFinished"] = Value::from(seconds);
+    }
+    let mut of_job = labels(job, &known);
+    if let Some(queue) = said.get(options::QUEUE_LABEL) {
+        // Its webhook suspends what has the label, until there is room.
+        of_job["kueue.x-k8s.io/queue-name"] = Value::from(queue);
+    }
+    let job = json!({
+        "apiVersion": "batch/v1", "kind": "Job",
+        "metadata": {
+            "name": known.name, "namespace": parts.namespace, "labels": of_job,
+            "annotations": annotations(attempt, &said, (settings, &flavor), parts.effects)?,
+        },
+        "spec": spec,
+    });
+    Ok(Manifest { job, notes })
+}
+
+fn volumes(said: &Said<'_>, settings: &KubernetesSettings) -> Result<Vec<Volume>, RunError> {
+    let of_logs = said.target.get(options::LOG_VOLUME);
+    let all = settings.job.volumes.iter().map(String::as_str).chain(said.all(options::VOLUME));
+    let mut volumes: Vec<Volume> = Vec::new();
+    for text in of_logs.into_iter().chain(all) {
+        let volume = Volume::parse(text)
+            .ok_or_else(|| RunError::usage(format!("'{text}' is no volume"), LIKE))?;
+        match volumes.iter().find(|known| known.mount == volume.mount) {
+            Some(same) if *same == volume => {}
+            Some(_) => {
+                let what = format!("two volumes would be mounted at {}", volume.mount);
+                return Err(RunError::usage(what, "give each a place of its own"));
+            }
+            None => volumes.push(volume),
+        }
+    }
+    Ok(volumes)
+}
+
+fn mounts(volumes: &[Volume], has_code: bool) -> Vec<Value> {
+    let named = volumes.iter().enumerate();
+    let mut mounts: Vec<Value> =
+        named.map(|(index, volume)| volume.of_container(&volume_name(index))).collect();
+    mounts.push(json!({"name": "tpu", "mountPath": LOGS, "subPath": "logs"}));
+    if has_code {
+        mounts.push(json!({"name": "tpu", "mountPath": CODE, "subPath": "code"}));
+        mounts.push(json!({"name": "code", "mountPath": ARCHIVE, "readOnly": true}));
+    }
+    mounts
+}
+
+fn pod_volumes(volumes: &[Volume], known: &JobRef, has_code: bool) -> Vec<Value> {
+    let named = volumes.iter().enumerate();
+    let mut all: Vec<Value> =
+        named.map(|(index, volume)| volume.of_pod(&volume_name(index))).collect();
+    all.push(json!({"name": "tpu", "emptyDir": {}}));
+    if has_code {
+        all.push(json!({"name": "code", "configMap": {"name": code_of(known)}}));
+    }
+    all
+}
+
+fn volume_name(index: usize) -> String {
+    format!("volume-{index}")
+}
+
+/// The words of the command, so that each arrives as it is: a dollar sign is no reference to a variable.
+fn words(
+    attempt: &Attempt<'_>,
+    words_are: Option<&str>,
+    container: &mut Value,
+) -> Result<(), RunError> {
+    let words: Result<Vec<Value>, RunError> = attempt
+        .words
+        .iter()
+        .map(|word| text(word).map(|word| Value::from(escaped(word))))
+        .collect();
+    let key = if words_are == Some(options::COMMAND) { "command" } else { "args" };
+    container[key] = Value::Array(words?);
+    Ok(())
+}
+
+/// What the server takes for a text.
+fn text(word: &OsStr) -> Result<&str, RunError> {
+    word.to_str().ok_or_else(|| {
+        let what = format!("{} is no UTF-8, and Kubernetes takes nothing else", word.display());
+        RunError::usage(what, "write it into a file beside the code")
+    })
+}
+
+/// `$$` is a dollar sign, and `$(NAME)` the value of a variable (Kubernetes documentation, `command` of a container).
+fn escaped(text: &str) -> String {
+    text.replace('$', "$$")
+}
+
+/// Where the command finds its code and puts its logs.
+fn places(job: &Job, parts: &Parts<'_>) -> Vec<Value> {
+    let variable = |(name, value): (&str, &str)| json!({"name": name, "value": escaped(value)});
+    places_of(job, parts).map(|(name, value)| variable((name, &value))).collect()
+}
+
+fn places_of(job: &Job, parts: &Parts<'_>) -> impl Iterator<Item = (&'static str, String)> {
+    let is_kept = parts.target.get(options::LOG_VOLUME).is_some();
+    let log = job.log_dir.clone().filter(|_| is_kept).unwrap_or_else(|| LOGS.to_owned());
+    let stage = parts.has_code.then(|| ("TPU_STAGE_DIR", CODE.to_owned()));
+    [("TPU_LOG_DIR", log)].into_iter().chain(stage)
+}
+
+fn variables(attempt: &Attempt<'_>, parts: &Parts<'_>) -> Result<Vec<Value>, RunError> {
+    let mut vars = environment::of_attempt(attempt, false);
+    vars.retain(|(name, _)| name != "TPU_STAGE_DIR");
+    for (name, value) in places_of(attempt.job, parts) {
+        environment::set(&mut vars, name, value);
+    }
+    let is_name = |name: &OsString| name.to_str().is_some_and(is_variable);
+    vars.iter()
+        .filter(|(name, _)| is_name(name))
+        .map(|(name, value)| {
+            let value = text(value)?;
+            Ok(json!({"name": name.to_str(), "value": escaped(value)}))
+        })
+        .collect()
+}
+
+/// Whether the server takes a name of a variable.
+fn is_variable(name: &str) -> bool {
+    name.starts_with(|c: char| c.is_ascii_alphabetic() || "_-.".contains(c))
+        && name.chars().all(|c| c.is_ascii_alphanumeric() || "_-.".contains(c))
+}
+
+/// Who the processes are: what the settings say, else the account that asks for it, and never root without a word.
+fn security(settings: &KubernetesSettings, effects: &Effects) -> Value {
+    if let Some(said) = &settings.job.security_context {
+        return said.clone();
+    }
+    let uid = if effects.env.uid == 0 { 1000 } else { effects.env.uid };
+    json!({"runAsNonRoot": true, "runAsUser": uid, "runAsGroup": uid, "fsGroup": uid})
+}
+
+/// Where it runs, and with which rank.
+fn place(
+    pod: &mut Value,
+    said: &Said<'_>,
+    flavor: &Flavor,
+    settings: &KubernetesSettings,
+    attempt: &Attempt<'_>,
+) {
+    if !flavor.node_selector.is_empty() {
+        pod["nodeSelector"] = json!(flavor.node_selector);
+    }
+    if !flavor.tolerations.is_empty() {
+        pod["tolerations"] = json!(flavor.tolerations);
+    }
+    let class = said.get(options::PRIORITY_CLASS).or(flavor.priority_class_name.as_deref());
+    if let Some(class) = class.or(settings.job.priority_class_name.as_deref()) {
+        pod["priorityClassName"] = Value::from(class);
+    }
+    if let Some(account) = said.get(options::SERVICE_ACCOUNT) {
+        pod["serviceAccountName"] = Value::from(account);
+    }
+    let of_settings = settings.job.image_pull_secrets.iter().map(String::as_str);
+    let secrets: Vec<Value> = of_settings
+        .chain(said.all(options::PULL_SECRET))
+        .map(|name| json!({"name": name}))
+        .collect();
+    if !secrets.is_empty() {
+        pod["imagePullSecrets"] = Value::Array(secrets);
+    }
+    if !attempt.avoid.is_empty() {
+        let elsewhere = json!({
+            "key": "kubernetes.io/hostname", "operator": "NotIn", "values": attempt.avoid,
+        });
+        pod["affinity"] = json!({"nodeAffinity": {
+            "requiredDuringSchedulingIgnoredDuringExecution":
+                {"nodeSelectorTerms": [{"matchExpressions": [elsewhere]}]},
+        }});
+    }
+}
+
+fn annotations(
+    attempt: &Attempt<'_>,
+    said: &Said<'_>,
+    (settings, flavor): (&KubernetesSettings, &Flavor),
+    effects: &Effects,
+) -> Result<Value, RunError> {
+    let mut all: BTreeMap<String, String> = BTreeMap::new();
+    for annotation in &settings.job.annotations {
+        let value = match annotation.value_type {
+            ValueType::String => annotation.value.clone(),
+            ValueType::Env => effects.env.var(&annotation.value).unwrap_or_default().to_owned(),
+        };
+        all.insert(annotation.key.clone(), value);
+    }
+    for text in said.all(options::ANNOTATIONS) {
+        let given: Map<String, Value> = serde_json::from_str(text).map_err(|e| {
+            RunError::usage(
+                format!("annotations: {}", super::flavors::place(&e)),
+                "names and texts, as in: -a '{\"team\": \"vision\"}'",
+            )
+        })?;
+        for (name, value) in given {
+            let value = match value {
+                Value::String(text) => text,
+                other => other.to_string(),
+            };
+            all.insert(name, value);
+        }
+    }
+    all.insert(settings.flavor_annotation().to_owned(), flavor.name.clone());
+    all.insert("tpu/job".to_owned(), attempt.job.id().to_string());
+    Ok(json!(all))
+}

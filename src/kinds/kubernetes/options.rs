@@ -1,0 +1,99 @@
+//! What a person may say of a target and of one job.
+
+use crate::kinds::KindOption;
+
+const fn option(name: &'static str, value: &'static str, help: &'static str) -> KindOption {
+    KindOption { name, value, help, is_many: false, short: None }
+}
+
+const fn many(option: KindOption) -> KindOption {
+    KindOption { is_many: true, ..option }
+}
+
+const fn short(letter: char, option: KindOption) -> KindOption {
+    KindOption { short: Some(letter), ..option }
+}
+
+/// The image.
+pub(super) const IMAGE: &str = "image";
+/// The flavor.
+pub(super) const FLAVOR: &str = "resources-flavor";
+/// The name of the Job, as it is.
+pub(super) const JOB_NAME: &str = "job-name";
+/// Whether the words are the command of the container, or the arguments of what its image begins with.
+pub(super) const WORDS_ARE: &str = "words-are";
+/// The words of [`WORDS_ARE`].
+pub(super) const COMMAND: &str = "command";
+/// Annotations.
+pub(super) const ANNOTATIONS: &str = "annotations";
+/// Volumes.
+pub(super) const VOLUME: &str = "volume";
+/// The volume of logs and checkpoints.
+pub(super) const LOG_VOLUME: &str = "log-volume";
+/// The directory on it.
+pub(super) const LOG_ROOT: &str = "log-root";
+/// The account in the cluster.
+pub(super) const SERVICE_ACCOUNT: &str = "service-account";
+/// Secrets by which images are pulled.
+pub(super) const PULL_SECRET: &str = "pull-secret";
+/// The rank.
+pub(super) const PRIORITY_CLASS: &str = "priority-class";
+/// The queue of Kueue.
+pub(super) const QUEUE_LABEL: &str = "kueue-queue";
+/// How long a Job stays when it is over.
+pub(super) const TTL: &str = "ttl";
+
+const OF_BOTH: [KindOption; 7] = [
+    short('i', option(IMAGE, "IMAGE", "Image of its container")),
+    short(
+        'r',
+        option(FLAVOR, "FLAVOR", "What it asks for: a name of `tpu flavors`, a file, or JSON"),
+    ),
+    short(
+        'v',
+        many(option(
+            VOLUME,
+            "VOLUME",
+            "A volume: CLAIM:/PATH, nfs/HOST:/DIR:/PATH, host/DIR:/PATH, configmap/NAME:/PATH, secret/NAME:/PATH; :ro behind it",
+        )),
+    ),
+    option(SERVICE_ACCOUNT, "NAME", "Account of the cluster under which it runs"),
+    many(option(PULL_SECRET, "NAME", "Secret by which its image is pulled")),
+    option(PRIORITY_CLASS, "NAME", "Priority class"),
+    option(QUEUE_LABEL, "NAME", "Local queue of Kueue"),
+];
+
+/// Options of `tpu register`.
+pub(super) const OF_TARGET: &[KindOption] = &[
+    option("context", "NAME", "Context of the kubeconfig; the current one without"),
+    option("namespace", "NAME", "Namespace; that of the context without"),
+    option("kubeconfig", "FILE", "Kubeconfig; that of KUBECONFIG or ~/.kube/config without"),
+    option(LOG_VOLUME, "VOLUME", "Volume on which logs and checkpoints lie, as in CLAIM:/data"),
+    option(LOG_ROOT, "DIR", "Where on it they go"),
+    option(TTL, "SECONDS", "How long a Job stays in the cluster when it is over"),
+    OF_BOTH[0],
+    OF_BOTH[1],
+    OF_BOTH[2],
+    OF_BOTH[3],
+    OF_BOTH[4],
+    OF_BOTH[5],
+    OF_BOTH[6],
+];
+
+/// Options of `tpu run`.
+pub(super) const OF_JOB: &[KindOption] = &[
+    OF_BOTH[0],
+    OF_BOTH[1],
+    OF_BOTH[2],
+    OF_BOTH[3],
+    OF_BOTH[4],
+    OF_BOTH[5],
+    OF_BOTH[6],
+    short('j', option(JOB_NAME, "NAME", "Name of its Job in the cluster, as it is")),
+    option(
+        WORDS_ARE,
+        "command|args",
+        "Whether the words are the command of the container, or arguments of what its image begins with (args)",
+    ),
+    many(option(ANNOTATIONS, "JSON", "Annotations of its Job: names and values")),
+];

@@ -1,0 +1,135 @@
+//! Whether what was submitted is there: the one place where it is concluded that a launch never reached the cluster.
+//!
+//! That counts only when no process of ours can be at it any more, no request of it can be on its way, and the server
+//! has been asked since and has not got it. A question that fails says nothing.
+
+use std::time::Duration;
+
+use k8s_openapi::api::batch::v1::Job as BatchJob;
+use serde_json::{Value, json};
+
+use crate::model::job::Job;
+use crate::model::time::Timestamp;
+
+use super::manifest;
+use super::names::{JobRef, LAUNCH};
+use super::note::{self, SubmissionNote};
+use super::request::Trouble;
+use super::site::Site;
+
+/// What is known of a submission.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Presence {
+    /// The server has it, under this identity.
+    There(String),
+    /// The server has never had it, and will not get it.
+    Absent,
+    /// It is not there. It may have been there, and have been taken away since its time was over.
+    Forgotten,
+    /// It is not there, and may be on its way until then.
+    OnItsWay(Timestamp),
+}
+
+/// Looks for a submission of which nobody has written down what came of it.
+pub(super) fn presence(
+    site: &Site<'_>,
+    known: &JobRef,
+    note: &SubmissionNote,
+    limit: Duration,
+) -> Result<Presence, Trouble> {
+    // In this order: what arrives until then is in an answer that is asked for afterwards.
+    let asked_at = site.effects.clock.now();
+    if let Some(uid) = ours(site, known, limit)? {
+        return Ok(Presence::There(uid));
+    }
+    Ok(absence(site, known, note, asked_at))
+}
+
+/// The identity of the Job of a launch, if the server has it.
+pub(super) fn ours(
+    site: &Site<'_>,
+    known: &JobRef,
+    limit: Duration,
+) -> Result<Option<String>, Trouble> {
+    let job = site.namespace().job(&known.name, limit)?;
+    Ok(job.filter(|job| is_of(job, known) && !is_tombstone(job)).and_then(|job| job.metadata.uid))
+}
+
+/// Whether a Job is that of a launch.
+pub(super) fn is_of(job: &BatchJob, known: &JobRef) -> bool {
+    label(job, LAUNCH) == Some(&known.token)
+}
+
+fn label<'j>(job: &'j BatchJob, name: &str) -> Option<&'j String> {
+    job.metadata.labels.as_ref()?.get(name)
+}
+
+/// What it says that the server, asked at that time, has not got a submission.
+pub(super) fn absence(
+    site: &Site<'_>,
+    known: &JobRef,
+    note: &SubmissionNote,
+    asked_at: Timestamp,
+) -> Presence {
+    let settled = note.settled_at();
+    if note.is_at_work(site.effects) || asked_at < settled {
+        return Presence::OnItsWay(settled);
+    }
+    let stays = note::manifest(site.effects, &known.token).and_then(|text| {
+        let manifest: Value = serde_json::from_str(&text).ok()?;
+        manifest["spec"]["ttlSecondsAfterFinished"].as_u64()
+    });
+    match stays {
+        Some(seconds) if asked_at.seconds_since(settled) >= seconds => Presence::Forgotten,
+        Some(_) | None => Presence::Absent,
+    }
+}
+
+/// The label of what stands in the place of a Job that was given up, so that nobody creates it any more.
+const GIVEN_UP: &str = "tpu.given-up";
+
+/// So long the place is kept: whoever stood still for longer than that between his last look at the record and his
+/// request has lost his connection.
+const KEPT_S: u64 = 24 * 3600;
+
+fn is_tombstone(job: &BatchJob) -> bool {
+    label(job, GIVEN_UP).is_some()
+}
+
+/// Takes the place of a Job that has never come, so that it cannot come any more. Whether it is given up by that: one
+/// that has come meanwhile is not.
+pub(super) fn give_up(site: &Site<'_>, job: &Job, known: &JobRef) -> Result<bool, Trouble> {
+    let mut labels = manifest::labels(job, known);
+    labels[GIVEN_UP] = Value::from("true");
+    // It makes no pod, fails when its time is over, and goes then.
+    let tombstone = json!({
+        "apiVersion": "batch/v1", "kind": "Job",
+        "metadata": {"name": known.name, "labels": labels},
+        "spec": {
+            "parallelism": 0, "backoffLimit": 0, "activeDeadlineSeconds": KEPT_S,
+            "ttlSecondsAfterFinished": 60,
+            "template": {"spec": {
+                "restartPolicy": "Never",
+                "containers": [{"name": "none", "image": "none", "command": ["true"]}],
+            }},
+        },
+    });
+    match site.namespace().create_job(tombstone, false) {
+        Ok(made) => {
+            let note = note::read(site.effects, &known.token).ok().flatten();
+            // Where nobody can be at it any more, nobody has to be kept from it.
+            let is_over = note.as_ref().is_none_or(|note| {
+                !note.is_at_work(site.effects) && note.is_of_this_machine(site.effects)
+            });
+            if let Some(uid) = made.metadata.uid.filter(|_| is_over) {
+                drop(site.namespace().delete_job(&known.name, &uid));
+            }
+            Ok(true)
+        }
+        Err(trouble) if trouble.code() == Some(409) => {
+            let there = site.namespace().job(&known.name, super::request::PATIENCE)?;
+            Ok(there.is_none_or(|job| !is_of(&job, known) || is_tombstone(&job)))
+        }
+        Err(trouble) => Err(trouble),
+    }
+}

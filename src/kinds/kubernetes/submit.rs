@@ -1,0 +1,297 @@
+//! Submitting once: a note of it is written before the server is asked, and what it has said is written down behind.
+//!
+//! What a Job needs is made before it, so that a Job that is there begins: the code and the secrets of a launch lie in
+//! objects of its own, and belong to the Job as soon as it has an identity.
+
+use std::path::Path;
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::{Map, Value, json};
+
+use crate::model::job::Job;
+use crate::model::options::KindOptions;
+use crate::runner::{Attempt, RunError, Submitted};
+use crate::sys::clock::Clock;
+
+use super::code;
+use super::manifest::{self, Manifest, Parts};
+use super::names::JobRef;
+use super::note::{self, SubmissionNote};
+use super::request::{PATIENCE, Trouble};
+use super::settings::KubernetesSettings;
+use super::settle::{self, Presence};
+use super::site::Site;
+
+/// Between two attempts of what the server wants to be asked later.
+const LATER: Duration = Duration::from_secs(2);
+
+/// What is submitted, whole.
+pub(super) struct Submission {
+    manifest: Manifest,
+    /// The archive of the code.
+    code: Option<Vec<u8>>,
+}
+
+impl Submission {
+    /// Makes ready what is submitted for an attempt on a target.
+    pub(super) fn new(
+        site: &Site<'_>,
+        target: &KindOptions,
+        attempt: &Attempt<'_>,
+        code_in: Option<&Path>,
+    ) -> Result<Self, RunError> {
+        let settings = KubernetesSettings::read()
+            .map_err(|why| RunError::usage(why, "mend the file, or move it away"))?;
+        let code = code_in.map(code::packed).transpose()?.flatten();
+        let parts = Parts {
+            target,
+            settings: &settings,
+            namespace: &site.cluster.namespace,
+            has_code: code.is_some(),
+            effects: site.effects,
+        };
+        let manifest = manifest::of(attempt, &parts)?;
+        Ok(Self { manifest, code })
+    }
+
+    /// The manifest, for people.
+    pub(super) fn in_words(&self) -> String {
+        let notes = self.manifest.notes.iter().map(|note| format!("# {note}\n"));
+        let code = self.code.as_ref().map(|code| {
+            format!(
+                "# the code beside it, in a config map: {} kB packed\n",
+                code.len().div_ceil(1000)
+            )
+        });
+        notes.chain(code).collect::<String>() + &pretty(&self.manifest.job)
+    }
+
+    /// The Job.
+    pub(super) fn job(&self) -> &Value {
+        &self.manifest.job
+    }
+}
+
+/// A manifest as text. `kubectl apply -f` takes it.
+fn pretty(manifest: &Value) -> String {
+    format!("{manifest:#}\n")
+}
+
+/// Submits an attempt, or finds out that it was submitted before.
+pub(super) fn submit(
+    site: &Site<'_>,
+    target: &KindOptions,
+    attempt: &Attempt<'_>,
+) -> Result<Submitted, RunError> {
+    let mut known = JobRef::of(attempt.job);
+    let submitted = |uid: Option<String>, known: &mut JobRef| {
+        known.uid = uid;
+        Submitted { handle: site.handle(attempt.job, known), pane: None }
+    };
+    match submitted_before(site, &known)? {
+        Earlier::Submitted(uid) => {
+            complete(site, attempt.job, &known, &uid);
+            return Ok(submitted(Some(uid), &mut known));
+        }
+        Earlier::Forgotten => {
+            return Err(site.silent("it may have had the Job, and forgotten it since"));
+        }
+        Earlier::Never => {}
+    }
+    let code_in = attempt.job.stage_dir.as_deref().map(Path::new);
+    let submission = Submission::new(site, target, attempt, code_in)?;
+    // Asked before anything is begun: a server that does not answer has nothing to be settled later.
+    let taken = site.namespace().job(&known.name, PATIENCE);
+    if taken.map_err(|trouble| site.error(&trouble))?.is_some() {
+        return Err(none_of_this(&known));
+    }
+    note::keep_manifest(site.effects, &known.token, &pretty(submission.job()))?;
+    let mut note = SubmissionNote::begun(site.effects);
+    note::write(site.effects, &known.token, &note)?;
+    if !stands(site, attempt.job)? {
+        note::remove(site.effects, &known.token);
+        let what = "it was given up, or killed, before it was submitted";
+        return Err(RunError::refused(what, "nothing was started; `tpu check` shows its record"));
+    }
+    if let Err(trouble) = lay(site, attempt, &known, &submission) {
+        discard(site, attempt.job, &known);
+        note::remove(site.effects, &known.token);
+        return Err(site.error(&trouble));
+    }
+    match create(site, submission.job()) {
+        Ok(uid) => {
+            note.uid = Some(uid.clone());
+            note::write(site.effects, &known.token, &note)?;
+            complete(site, attempt.job, &known, &uid);
+            note::sweep(site.effects);
+            Ok(submitted(Some(uid), &mut known))
+        }
+        Err(Trouble::Refused(refused)) if refused.code == 409 => {
+            let Some(uid) = ours(site, &known)? else {
+                discard(site, attempt.job, &known);
+                note::remove(site.effects, &known.token);
+                return Err(none_of_this(&known));
+            };
+            note.uid = Some(uid.clone());
+            note::write(site.effects, &known.token, &note)?;
+            Ok(submitted(Some(uid), &mut known))
+        }
+        Err(trouble @ (Trouble::Refused(_) | Trouble::NotSent(_))) => {
+            discard(site, attempt.job, &known);
+            note::remove(site.effects, &known.token);
+            Err(site.error(&trouble))
+        }
+        Err(trouble @ (Trouble::Failed(_) | Trouble::Silent(_))) => {
+            note.give_up(site.effects.clock.now());
+            note::write(site.effects, &known.token, &note)?;
+            // An unclear answer is often one to a Job that was taken.
+            match settle::ours(site, &known, PATIENCE) {
+                Ok(Some(uid)) => {
+                    note.uid = Some(uid.clone());
+                    note::write(site.effects, &known.token, &note)?;
+                    complete(site, attempt.job, &known, &uid);
+                    Ok(submitted(Some(uid), &mut known))
+                }
+                Ok(None) | Err(_) => Err(site.error(&trouble)),
+            }
+        }
+    }
+}
+
+/// The error for a name that another Job has.
+fn none_of_this(known: &JobRef) -> RunError {
+    let what = format!("there is a Job {} already, which is none of this", known.name);
+    RunError::refused(what, "take another name, or delete that Job first")
+}
+
+fn ours(site: &Site<'_>, known: &JobRef) -> Result<Option<String>, RunError> {
+    settle::ours(site, known, PATIENCE).map_err(|trouble| site.error(&trouble))
+}
+
+/// Whether the launch still stands. From its note on nobody gives up what we are about to submit; who has done so before
+/// may have brought its lineage back already, if we stood still for long enough.
+fn stands(site: &Site<'_>, job: &Job) -> Result<bool, RunError> {
+    let data = site.effects.data()?;
+    let token = |job: &Job| job.launch.as_ref().map(|launch| launch.token.clone());
+    let known = data.job(&job.id()).filter(|known| token(known) == token(job));
+    Ok(known.is_some_and(|job| job.status.is_live() && !job.is_being_killed()))
+}
+
+/// Creates the Job; while the server wants to be asked later, again and again. Its identity.
+fn create(site: &Site<'_>, manifest: &Value) -> Result<String, Trouble> {
+    let clock: &dyn Clock = &*site.effects.clock;
+    let deadline = clock.monotonic() + PATIENCE;
+    loop {
+        match site.namespace().create_job(manifest.clone(), false) {
+            Ok(job) => {
+                let without = || Trouble::Failed("a Job without an identity".to_owned());
+                return job.metadata.uid.ok_or_else(without);
+            }
+            Err(Trouble::Refused(refused)) if refused.code == 429 => {
+                if clock.monotonic() >= deadline {
+                    return Err(Trouble::Refused(refused));
+                }
+                clock.sleep(refused.retry_after.unwrap_or(LATER).min(LATER));
+            }
+            Err(trouble) => return Err(trouble),
+        }
+    }
+}
+
+/// Makes what the Job of an attempt needs: its secrets and its code. What is there of an earlier try is the same.
+fn lay(
+    site: &Site<'_>,
+    attempt: &Attempt<'_>,
+    known: &JobRef,
+    submission: &Submission,
+) -> Result<(), Trouble> {
+    let labels = manifest::labels(attempt.job, known);
+    let made = |answer: Result<Value, Trouble>| match answer {
+        Err(trouble) if trouble.code() != Some(409) => Err(trouble),
+        Ok(_) | Err(_) => Ok(()),
+    };
+    if !attempt.secrets.0.is_empty() {
+        let values = attempt.secrets.0.iter().map(|(name, value)| {
+            let value = STANDARD.encode(value.as_encoded_bytes());
+            (name.to_string_lossy().into_owned(), Value::from(value))
+        });
+        let secret = json!({
+            "apiVersion": "v1", "kind": "Secret", "type": "Opaque",
+            "metadata": {"name": manifest::secret_of(known), "labels": labels},
+            "data": values.collect::<Map<String, Value>>(),
+        });
+        made(site.namespace().create_core("secrets", secret))?;
+    }
+    if let Some(code) = &submission.code {
+        let config_map = code::config_map(&manifest::code_of(known), &labels, code);
+        made(site.namespace().create_core("configmaps", config_map))?;
+    }
+    Ok(())
+}
+
+/// The objects beside the Job of a launch, as far as there may be any.
+fn beside(site: &Site<'_>, job: &Job, known: &JobRef) -> Vec<(&'static str, String)> {
+    let has_secrets = job.execution().is_some_and(|execution| !execution.secrets.is_empty());
+    let text = note::manifest(site.effects, &known.token);
+    let code = manifest::code_of(known);
+    let has_code = text.is_none_or(|text| text.contains(&code));
+    let secret = has_secrets.then(|| ("secrets", manifest::secret_of(known)));
+    secret.into_iter().chain(has_code.then_some(("configmaps", code))).collect()
+}
+
+/// Has what lies beside a Job belong to it: it goes with it, whoever deletes it.
+fn complete(site: &Site<'_>, job: &Job, known: &JobRef, uid: &str) {
+    for (resource, name) in beside(site, job, known) {
+        // Where this fails it is taken away when the Job is stopped or has ended.
+        drop(site.namespace().own((resource, &name), (&known.name, uid)));
+    }
+}
+
+/// Takes away what lies beside a Job that is not there.
+pub(super) fn discard(site: &Site<'_>, job: &Job, known: &JobRef) {
+    for (resource, name) in beside(site, job, known) {
+        drop(site.namespace().delete_core(resource, &name));
+    }
+}
+
+/// What is known of earlier submissions.
+enum Earlier {
+    /// There was none, for certain.
+    Never,
+    /// The server has it, or had it.
+    Submitted(String),
+    /// It may have been there and be gone.
+    Forgotten,
+}
+
+/// Whether the attempt was submitted by somebody before, who did not live to say so, or to hear it. What may still be on
+/// its way is waited for.
+fn submitted_before(site: &Site<'_>, known: &JobRef) -> Result<Earlier, RunError> {
+    let clock: &dyn Clock = &*site.effects.clock;
+    loop {
+        let note = note::read(site.effects, &known.token).map_err(|e| {
+            let what = format!("the note of its submission cannot be read: {e}");
+            RunError::state(what, "`tpu check` shows what has become of it")
+        })?;
+        let Some(mut note) = note else { return Ok(Earlier::Never) };
+        if let Some(uid) = note.uid {
+            return Ok(Earlier::Submitted(uid));
+        }
+        let presence = settle::presence(site, known, &note, PATIENCE);
+        match presence.map_err(|trouble| site.error(&trouble))? {
+            Presence::There(uid) => {
+                note.uid = Some(uid.clone());
+                note::write(site.effects, &known.token, &note)?;
+                return Ok(Earlier::Submitted(uid));
+            }
+            Presence::Absent => return Ok(Earlier::Never),
+            Presence::Forgotten => return Ok(Earlier::Forgotten),
+            Presence::OnItsWay(until) => {
+                let left = until.seconds_since(clock.now()).clamp(1, 2);
+                clock.sleep(Duration::from_millis(left * 250));
+            }
+        }
+    }
+}

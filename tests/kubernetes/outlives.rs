@@ -1,0 +1,117 @@
+//! What a job has printed outlives its pod, and is kept whole and once, whatever the cluster does meanwhile.
+
+use std::path::Path;
+
+use serde_json::json;
+
+use super::lab::Lab;
+use crate::common::wait::{wait_for, wait_until};
+
+/// Prints numbered lines until it is told to end, and writes the same into a file that outlives it.
+fn counting(lab: &Lab, name: &str) -> u64 {
+    let truth = lab.env.path(&format!("{name}.truth"));
+    let stop = lab.env.path(&format!("{name}.stop"));
+    let script = format!(
+        "n=0; until [ -e '{1}' ]; do n=$((n+1)); echo \"$n of many\"; echo \"$n of many\" >>'{0}'; sleep 0.001; done",
+        truth.display(),
+        stop.display()
+    );
+    lab.run(&script, "")
+}
+
+fn lines(path: &Path) -> usize {
+    std::fs::read(path).map_or(0, |bytes| memchr::memchr_iter(b'\n', &bytes).count())
+}
+
+/// The kept log is what was printed, byte for byte: `all` of it, or as much as was printed before the pod went.
+#[track_caller]
+fn assert_whole(lab: &Lab, window: u64, name: &str, all: bool) {
+    let truth = std::fs::read_to_string(lab.env.path(&format!("{name}.truth"))).unwrap();
+    let kept = lab.logs(window);
+    assert!(truth.starts_with(&kept), "{name}: what is kept is what was printed");
+    assert!(!kept.is_empty(), "{name}: nothing is kept");
+    if all {
+        assert_eq!(kept.len(), truth.len(), "{name}: all of it");
+    }
+}
+
+#[test]
+fn the_log_of_a_pod_that_is_gone_is_here_whole() {
+    let lab = Lab::new();
+    let window = counting(&lab, "a");
+    wait_until("it prints", || lines(&lab.env.path("a.truth")) > 300);
+    crate::common::tmux::write_file(&lab.env.path("a.stop"), "");
+    drop(lab.tpu(&format!("wait {window} --timeout 30s")).exits(0));
+    let name = lab.name(window);
+    let path = format!("/apis/batch/v1/namespaces/lab/jobs/{name}");
+    let body = json!({"propagationPolicy": "Background"});
+    assert_eq!(lab.cluster.ask("DELETE", &path, Some(&body)).status, 200);
+    wait_until("its pods are gone", || lab.cluster.pods(&name).is_empty());
+    assert_whole(&lab, window, "a", true);
+    assert_eq!(lab.shown(window)["status"], "finished", "its end is known without its Job");
+}
+
+#[test]
+fn monitor_keeps_what_is_printed_until_somebody_deletes_the_job() {
+    let lab = Lab::new();
+    let _monitor = lab.monitor();
+    let window = counting(&lab, "a");
+    wait_until("it is being kept", || lab.printed(window).lines().count() > 100);
+    let name = lab.name(window);
+    let before = lines(&lab.env.path("a.truth"));
+    let path = format!("/apis/batch/v1/namespaces/lab/jobs/{name}");
+    let body = json!({"propagationPolicy": "Background"});
+    assert_eq!(lab.cluster.ask("DELETE", &path, Some(&body)).status, 200);
+    wait_until("its pods are gone", || lab.cluster.pods(&name).is_empty());
+    let shown = wait_for("it is over", || {
+        let shown = lab.shown(window);
+        (shown["status"] == "killed" || shown["error"] != json!(null)).then_some(shown)
+    });
+    assert!(shown.to_string().contains("deleted"), "{shown}");
+    assert_whole(&lab, window, "a", false);
+    assert!(lab.logs(window).lines().count() >= before, "what was printed before is kept");
+}
+
+#[test]
+fn a_log_that_cannot_be_had_is_asked_for_again_and_never_the_jobs_failure() {
+    let lab = Lab::new();
+    for (fault, name) in [("500", "a"), ("404", "b"), ("break", "c"), ("hang", "d")] {
+        let window = counting(&lab, name);
+        wait_until("it prints", || lines(&lab.env.path(&format!("{name}.truth"))) > 100);
+        let wish =
+            json!({"do": fault, "for_s": if fault == "404" { 0.2 } else { 2.0 }, "after": 1000});
+        assert_eq!(lab.cluster.fault("logs", &wish).status, 200);
+        assert_eq!(lab.shown(window)["error"], json!(null), "{fault}");
+        crate::common::tmux::write_file(&lab.env.path(&format!("{name}.stop")), "");
+        if fault == "404" {
+            wait_until("the fault is over", || {
+                let pod = lab.cluster.pods(&lab.name(window))[0]["metadata"]["name"].clone();
+                let log = format!("/api/v1/namespaces/lab/pods/{}/log", pod.as_str().unwrap());
+                lab.cluster.ask("GET", &log, None).status == 200
+            });
+        }
+        drop(lab.tpu(&format!("wait {window} --timeout 60s")).exits(0));
+        assert_eq!(lab.shown(window)["status"], "finished", "{fault}");
+        assert_whole(&lab, window, name, true);
+    }
+}
+
+#[test]
+fn whoever_reads_at_the_same_time_doubles_nothing() {
+    let lab = Lab::new();
+    let _monitor = lab.monitor();
+    let window = counting(&lab, "a");
+    wait_until("it prints", || lines(&lab.env.path("a.truth")) > 100);
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                for _ in 0..10 {
+                    drop(lab.tpu(&format!("logs {window}")).exits(0));
+                }
+            });
+        }
+    });
+    crate::common::tmux::write_file(&lab.env.path("a.stop"), "");
+    drop(lab.tpu(&format!("wait {window} --timeout 30s")).exits(0));
+    assert_whole(&lab, window, "a", true);
+}

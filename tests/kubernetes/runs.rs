@@ -1,0 +1,138 @@
+//! A namespace is a target as any other: what runs there is started, watched, stopped, brought back and cleared away by
+//! the commands that do so with windows.
+
+use serde_json::json;
+
+use super::lab::Lab;
+use crate::common::tmux::write_file;
+use crate::common::wait::wait_until;
+
+#[test]
+fn it_trains_with_progress_and_loss_in_the_list_and_finishes() {
+    let lab = Lab::new();
+    let window = lab.train("a", "lr=0.1");
+    lab.wait_starts("a", 1);
+    assert_eq!(lab.starts("a"), ["--config.training.learning_rate=0.1"]);
+    assert!(!lab.env.has_window("alice", window), "no window of ours");
+    wait_until("its loss", || lab.shown(window)["progress"]["loss"] == 0.5);
+    let shown = lab.shown(window);
+    assert_eq!((&shown["status"], &shown["target"]), (&json!("running"), &json!("lab")));
+    assert_eq!(shown["progress"]["total"], 1000);
+    drop(lab.tpu("check").exits(0).says(&["running", "loss 0.5", "lab"]));
+    drop(lab.tpu(&format!("explain {window}")).exits(0).says(&["running", "loss 0.5"]));
+    let raw = lab.tpu(&format!("show {window} --raw")).exits(0);
+    drop(raw.says(&["Running", "\"kind\": \"Job\"", &lab.name(window)]));
+
+    // Whoever follows it hears all of it, and is let go at its end, which MONITOR writes down.
+    let _monitor = lab.monitor();
+    let followed = std::thread::scope(|scope| {
+        let follower = scope.spawn(|| lab.tpu(&format!("logs {window} -f")).exits(0));
+        lab.end("a", "echo the last line; exit 0");
+        follower.join().unwrap()
+    });
+    drop(followed.says(&["step 1/1000", "the last line"]));
+    drop(lab.tpu(&format!("wait {window} --timeout 30s")).exits(0));
+    let shown = lab.shown(window);
+    assert_eq!((&shown["status"], &shown["exit_code"]), (&json!("finished"), &json!(0)));
+    assert_eq!(lab.jobs(), [lab.name(window)]);
+}
+
+#[test]
+fn code_and_words_arrive_as_they_are() {
+    let lab = Lab::new();
+    lab.env.code("alice", "show.sh", "printf '<%s>' \"$@\"; echo; pwd\n");
+    let words = ["sh", "show.sh", "a  b", "$HOME $(PATH) $$", "it's", "line\ntwo", "", "*"];
+    let window = lab.run_words(&words, "");
+    drop(lab.tpu(&format!("wait {window} --timeout 30s")).exits(0));
+    let printed = lab.logs(window);
+    assert_eq!(printed, "<a  b><$HOME $(PATH) $$><it's><line\ntwo><><*>\n/tpu/code\n");
+    let script = lab.tpu(&format!("script {window}")).exits(0);
+    drop(script.says(&["\"kind\": \"Job\"", "show.sh"]));
+}
+
+#[test]
+fn what_would_be_submitted_is_shown_and_checked_by_the_server() {
+    let lab = Lab::new();
+    let would = lab.tpu("run lab --dry-run -- python3 train.py").exits(0);
+    drop(would.says(&["would take it", "\"kind\": \"Job\"", "train:1", "\"cpu\": \"1000m\""]));
+    assert!(lab.jobs().is_empty() && lab.env.jobs("alice").is_empty());
+    let refused = lab.tpu("run lab --dry-run -r {\"name\":\"x\",\"resources\":{\"requests\":{\"cpu\":\"lots\"}}} -- true");
+    assert_eq!(refused.code, 2, "{}", refused.report());
+    for (words, code, says) in [
+        ("-r none", 2, "no flavor none"),
+        ("-v odd", 2, "no volume"),
+        ("-j Not_A_Name", 2, "no name of a Job"),
+        ("--annotations nothing", 2, "column"),
+    ] {
+        let said = lab.tpu(&format!("run lab -q {words} -- true"));
+        assert_eq!(said.code, code, "{words}: {}", said.report());
+        assert!(said.stderr.contains(says), "{words}: {}", said.stderr);
+    }
+    assert!(lab.jobs().is_empty());
+}
+
+#[test]
+fn a_kill_stops_exactly_it_and_clean_archives_it() {
+    let lab = Lab::new();
+    let (one, other) = (lab.train("a", ""), lab.train("b", ""));
+    lab.wait_starts("a", 1);
+    lab.wait_starts("b", 1);
+    let (one_name, other_name) = (lab.name(one), lab.name(other));
+    drop(lab.tpu(&format!("kill {one} -y")).exits(0));
+    assert_eq!(lab.env.job("alice", one)["status"], "killed");
+    assert_eq!(lab.jobs(), [other_name]);
+    assert!(lab.cluster.pods(&one_name).is_empty());
+    assert_eq!(lab.shown(other)["status"], "running");
+    assert!(lab.logs(one).contains("step 1/1000"), "what it printed is here");
+    drop(lab.tpu("clean alice -y").exits(0));
+    let left = lab.env.jobs("alice");
+    assert_eq!(left.iter().map(|job| &job["windows_id"]).collect::<Vec<_>>(), [other]);
+}
+
+#[test]
+fn a_name_that_is_taken_is_refused_and_nothing_is_left() {
+    let lab = Lab::new();
+    lab.cluster.run("mine", "sleep 1000");
+    let refused = lab.tpu("run lab -q -j mine -- true");
+    assert_eq!(refused.code, 4, "{}", refused.report());
+    assert!(refused.stderr.contains("mine"), "{}", refused.stderr);
+    assert_eq!(lab.jobs(), ["mine"]);
+    let left = lab.cluster.get("/api/v1/namespaces/lab/configmaps?labelSelector=tpu.launch");
+    assert_eq!(left["items"], json!([]));
+    let window = lab.run("exit 0", "-j its-own");
+    assert_eq!(lab.name(window), "its-own");
+}
+
+#[test]
+fn a_secret_is_in_its_environment_and_goes_with_it() {
+    let mut lab = Lab::new();
+    let value = "v4lue-of-a-secret";
+    lab.env.set("WANDB_API_KEY", value);
+    let file = lab.env.path("code-alice/job.yaml");
+    write_file(
+        &file,
+        "target: lab\nsecrets: [WANDB_API_KEY]\ncommand: [sh, -c, 'echo ${#WANDB_API_KEY}; sleep 1000']\n",
+    );
+    let run = lab.tpu(&format!("run {} -q --json", file.display())).exits(0);
+    let window = run.json()["launched"]["window"].as_u64().unwrap();
+    wait_until("it has begun", || lab.printed(window).contains(&value.len().to_string()));
+    let name = lab.name(window);
+    let job = lab.cluster.get(&format!("/apis/batch/v1/namespaces/lab/jobs/{name}"));
+    assert!(!job.to_string().contains(value));
+    let path = "/api/v1/namespaces/lab/secrets?labelSelector=tpu.launch";
+    let secrets = lab.cluster.get(path);
+    assert_eq!(secrets["items"][0]["metadata"]["ownerReferences"][0]["name"], json!(name));
+    drop(lab.tpu(&format!("kill {window} -y")).exits(0));
+    assert_eq!(lab.cluster.get(path)["items"], json!([]));
+    assert!(!String::from_utf8_lossy(&lab.env.data_bytes()).contains(value));
+}
+
+#[test]
+fn namespaces_in_which_one_may_create_jobs_are_imported() {
+    let lab = Lab::bare(1);
+    let all = lab.tpu("targets import --kind kubernetes").exits(0);
+    drop(all.says(&["admin", "lab"]));
+    let targets = lab.env.data()["targets"].clone();
+    assert_eq!(targets["lab"]["options"]["namespace"], "lab");
+    assert_eq!(targets["admin"]["kind"], "kubernetes");
+}

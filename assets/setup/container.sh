@@ -4,7 +4,7 @@
 
 image=$1 workdir=$2
 shift 2
-name=tpu-$TPU_LAUNCH-${TPU_WORKER:-0}
+name=tpu-${TPU_LAUNCH:-$(uname -n)-$$}-${TPU_WORKER:-0}
 words=(run --rm --init --sig-proxy=false --name "$name")
 take() { # OPTION: as many of the next words as the first says
     local count=$1

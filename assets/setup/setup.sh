@@ -4,6 +4,7 @@
 #            what shows that it is so, and what brings it about; each ending in NUL
 #   nonce    by which our own lines are known to whoever listens
 #   machine  what tells this machine from a later one of its name, as far as its control plane says
+#   node     by which name the machine is known; that of its system, with the worker, without (may be missing)
 #   alone    no other worker is waited for (may be missing)
 #   force    also what is so already is brought about (may be missing)
 # What else lies there belongs to the steps.
@@ -12,6 +13,9 @@
 
 export TPU_SETUP=${BASH_SOURCE[0]%/*}
 nonce=$(<"$TPU_SETUP/nonce")
+name=$(uname -n)
+place=$name-${TPU_WORKER:-0}
+[ ! -e "$TPU_SETUP/node" ] || { name=$(<"$TPU_SETUP/node") && place=$name; }
 kept=$HOME/.cache/tpu
 mapfile -d '' -t steps <"$TPU_SETUP/steps"
 mkdir -p "$kept/done" && chmod 700 "$kept"
@@ -56,13 +60,13 @@ step() { # NUMBER SECONDS ONCE CHECK RUN
     local number=$1 seconds=$2 once=$3 check=$4 run=$5 mark= of code
     of=$(identity "$check" "$run" | sha256sum) && of=${of%% *}
     # Of several jobs on one machine one sets up, and the others find what it has made.
-    exec 9>>"$kept/lock-$(uname -n)-${of:0:16}"
+    exec 9>>"$kept/lock-$name-${of:0:16}"
     if ! flock -n 9; then
         say "$number waits"
         until flock -w 1 9; do :; done
     fi
     if [ -n "$once" ]; then
-        mark=$kept/done/$(uname -n)-${TPU_WORKER:-0}-${of:0:32}
+        mark=$kept/done/$place-${of:0:32}
     fi
     say "$number begins"
     if [ ! -e "$TPU_SETUP/force" ]; then

@@ -12,7 +12,7 @@ use crate::model::setup::{Conda, Docker, Gcsfuse, Identity, Module, Nfs, OwnStep
 pub const SETUP: &str = include_str!("../../assets/setup/setup.sh");
 
 /// The programs of the modules, by their names.
-pub const PROGRAMS: [(&str, &str); 8] = [
+pub const PROGRAMS: [(&str, &str); 9] = [
     ("lib.sh", include_str!("../../assets/setup/lib.sh")),
     ("ssh_keys.sh", include_str!("../../assets/setup/ssh_keys.sh")),
     ("gcsfuse.sh", include_str!("../../assets/setup/gcsfuse.sh")),
@@ -21,6 +21,7 @@ pub const PROGRAMS: [(&str, &str); 8] = [
     ("conda.sh", include_str!("../../assets/setup/conda.sh")),
     ("venv.sh", include_str!("../../assets/setup/venv.sh")),
     ("put.sh", include_str!("../../assets/setup/put.sh")),
+    ("node.sh", include_str!("../../assets/setup/node.sh")),
 ];
 
 /// What runs a command in a container.

@@ -24,6 +24,8 @@ use crate::model::job::Job;
 use crate::model::recipe::Step;
 use crate::model::setup::{Module, SetUpHow};
 use crate::model::variables;
+use crate::runner::Preparation;
+use crate::runner::files::Files;
 
 use super::{Ctx, Error, recipes};
 
@@ -111,9 +113,43 @@ impl SetUp {
         words.into_iter().chain(command).collect()
     }
 
+    /// What is known of it before anything is laid ready, for a runner that sees to it itself. `None` where nothing is
+    /// looked at.
+    pub fn preparation(&self) -> Option<Preparation> {
+        let dir = PathBuf::new();
+        let is_confidential = self.steps.iter().any(|step| !step.taken.is_empty());
+        // It is looked at, brought about, and looked at again.
+        let most = |step: &ModuleStep| match step.check {
+            Some(_) => step.timeout_s.saturating_mul(3),
+            None => step.timeout_s,
+        };
+        let most_s = self.steps.iter().map(most).fold(0, u64::saturating_add);
+        (!self.steps.is_empty()).then_some(Preparation { dir, is_confidential, most_s })
+    }
+
+    /// The same where the code lies on another disk, from which it takes what lies beside that.
+    pub fn lay_for(
+        &self,
+        ctx: &Ctx,
+        dir: &Path,
+        files: &dyn Files,
+    ) -> Result<Option<Preparation>, Error> {
+        self.lay_from(ctx, (dir, Some(files)), ("", false))?;
+        Ok(self.preparation().map(|preparation| Preparation { dir: dir.to_owned(), ..preparation }))
+    }
+
     /// Lays ready what a worker needs, in a directory that is its owner's alone. `machine` tells its machine from a
     /// later one; `is_alone`: no other is waited for.
     pub fn lay(&self, ctx: &Ctx, dir: &Path, machine: &str, is_alone: bool) -> Result<(), Error> {
+        self.lay_from(ctx, (dir, None), (machine, is_alone))
+    }
+
+    fn lay_from(
+        &self,
+        ctx: &Ctx,
+        (dir, files): (&Path, Option<&dyn Files>),
+        (machine, is_alone): (&str, bool),
+    ) -> Result<(), Error> {
         let put = |name: &str, bytes: &[u8]| {
             write(&dir.join(name), bytes).map_err(|e| {
                 Error::state(format!("cannot lay the set-up ready in {}: {e}", dir.display()))
@@ -131,7 +167,7 @@ impl SetUp {
             put(mark, b"")?;
         }
         for taken in self.steps.iter().flat_map(|step| &step.taken) {
-            put(&taken.name, &self.bytes(ctx, taken)?)?;
+            put(&taken.name, &self.bytes(ctx, taken, files)?)?;
         }
         Ok(())
     }
@@ -160,7 +196,7 @@ impl SetUp {
         bytes
     }
 
-    fn bytes(&self, ctx: &Ctx, taken: &Taken) -> Result<Vec<u8>, Error> {
+    fn bytes(&self, ctx: &Ctx, taken: &Taken, files: Option<&dyn Files>) -> Result<Vec<u8>, Error> {
         let path = match &taken.from {
             TakenFrom::Text(text) => return Ok(text.trim_end_matches('\n').as_bytes().to_vec()),
             TakenFrom::Path(path) => path,
@@ -169,6 +205,13 @@ impl SetUp {
             (Some(below), Some(home)) => Path::new(home).join(below),
             _ => self.code.join(path),
         };
+        let is_beside_code = !path.starts_with("~/") && Path::new(path).is_relative();
+        if let Some(files) = files.filter(|_| is_beside_code) {
+            let found = files.read(&whole, 0, u64::MAX).and_then(|found| {
+                found.ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, "it is not there"))
+            });
+            return found.map_err(|e| missing(path, &whole, &e));
+        }
         Ok(ctx.store.disk().read(&whole).map_err(|e| missing(path, &whole, &e))?.bytes)
     }
 }

@@ -66,6 +66,13 @@ pub trait Runner: Send + Sync {
         false
     }
 
+    /// Whether it sees to all that the [`Execution`](crate::model::execution::Execution) of a command says: what is set up
+    /// before, on which of its tasks it runs, and the limits on its time. What is run in windows has programs of ours for
+    /// that.
+    fn carries_out(&self) -> bool {
+        false
+    }
+
     /// Whether it is set up to take its place away from a run for the sake of others: then what is started there
     /// comes back by rule, where nobody says otherwise.
     fn takes_away(&self) -> Result<bool, RunError> {
@@ -195,12 +202,25 @@ pub struct Attempt<'a> {
     pub env: Vec<(OsString, OsString)>,
     /// Variables that are given to the command, and written nowhere that outlives its beginning.
     pub secrets: Secrets,
+    /// What is set up before it, for a runner that [sees to that](Runner::carries_out).
+    pub preparation: Option<Preparation>,
     /// The control plane by which its workers are found, where those are not this machine.
     pub workers_by: Option<String>,
     /// Nodes on which it is not to begin; what runs it may have no nodes.
     pub avoid: Vec<String>,
     /// How many of the group that is started with it may run at once, where not all may.
     pub at_once: Option<u32>,
+}
+
+/// What is set up before a command, laid ready on this machine.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Preparation {
+    /// The directory with `setup.sh`, which goes through it, `node.sh`, which hears that, and all that they need.
+    pub dir: PathBuf,
+    /// Whether there are things of this machine among that, such as keys.
+    pub is_confidential: bool,
+    /// Seconds that it takes at most.
+    pub most_s: u64,
 }
 
 /// A run that was started, now or before.

@@ -125,6 +125,7 @@ impl SlurmWorld {
             words: words.iter().map(Into::into).collect(),
             env: Vec::new(),
             secrets: Secrets::default(),
+            preparation: None,
             workers_by: None,
             avoid: Vec::new(),
             at_once: None,

@@ -193,6 +193,7 @@ impl World for Windows {
             words: words.iter().map(Into::into).collect(),
             env: Vec::new(),
             secrets: Secrets::default(),
+            preparation: None,
             workers_by: None,
             at_once: None,
             avoid: Vec::new(),

@@ -179,3 +179,22 @@ fn a_connection_that_breaks_in_the_middle_leaves_nothing_twice_and_nothing_forgo
     }
     assert_eq!(lab.cluster.submissions().len(), theirs);
 }
+
+/// What a set-up takes lies here or beside the code on its disk; on the way it is for its owner's eyes alone.
+#[test]
+fn its_nodes_are_set_up_through_the_login_node() {
+    let Some(Behind { lab, hosts: _hosts }) = Behind::new() else { return };
+    lab.env.code("alice", "words.txt", "these\n");
+    write_file(&lab.env.path("own"), "mine\n");
+    let text = "target: gpu\narray: 0-1\nsetup:\n  - {name: words, files: [{from: words.txt, to: ~/there/words}, {from: ~/own, to: ~/there/own}]}\n\
+         \x20 - {name: odd, run: 'echo no way; test \"$TPU_MEMBER\" = 0'}\n\
+         idle_timeout: 1h\ncommand: 'cat \"$HOME/there/words\" \"$HOME/there/own\"'\n";
+    write_file(&lab.env.path("job.yaml"), text);
+    drop(lab.tpu("run job.yaml -q").exits(0));
+    lab.wait_shown(2, "finished");
+    drop(lab.tpu("logs 2").exits(0).says(&["these\nmine\n"]));
+    let failed = lab.wait_shown(3, "error");
+    assert_eq!(failed["error"], "setup", "{failed}");
+    let line = failed["evidence"]["line"].as_str().unwrap();
+    assert!(line.contains("odd on node n") && line.ends_with("ended with 1: no way"), "{line}");
+}

@@ -1,6 +1,7 @@
 //! Slurm: partitions of real clusters as targets, and of one that is played.
 
 mod arrays;
+mod carried_out;
 pub(crate) mod cluster;
 mod ends;
 mod keys;

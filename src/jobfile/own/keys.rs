@@ -105,16 +105,23 @@ pub const KEYS: &[JobKey] = &[
     built(
         "setup",
         "What is set up before the command, in order; each looks first. Modules `ssh_keys`, `gcsfuse`, `nfs`, \
-         `docker`, `conda`, `venv`, `recipe`, or `{name, check, run, files, workers, timeout, once_per}`.",
+         `docker`, `conda`, `venv`, `recipe`, or `{name, check, run, files, workers, timeout, once_per}`. \
+         On Slurm it is each node that is set up, and done once is until that is started anew.",
         "setup:\n  - venv: {name: train, requirements: r.txt}\n  - {name: data, check: test -d ~/data, run: mkdir ~/data}\n\
          command: python train.py",
     ),
     built(
         "workers",
-        "On which workers the command runs: `all`, a number, or a list of them. A set-up is made on all.",
+        "On which workers the command runs: `all`, a number, or a list of them; on Slurm, on which of its tasks. A set-up \
+         is made on all.",
         "command: python train.py\nworkers: [0, 2]",
     ),
-    built("timeout", "How long it may run, with its set-up left out.", "timeout: 24h"),
+    built(
+        "timeout",
+        "How long it may run, with its set-up left out. Slurm is asked for as long, and for what its set-up may take, \
+         unless `target: {slurm: …, time: …}` says how long.",
+        "timeout: 24h",
+    ),
     built(
         "idle_timeout",
         "How long it may print nothing, before it is taken for stalled and stopped.",

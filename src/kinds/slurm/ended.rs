@@ -15,6 +15,7 @@ use super::client::{ProgramAnswer, ProgramCall, Silence};
 use super::controller::Controller;
 use super::facts::JobEnd;
 use super::job_id::JobRef;
+use super::limits::WHY_FILE;
 use super::log;
 use super::states;
 
@@ -194,11 +195,19 @@ fn account(line: &str) -> Option<Account> {
 }
 
 /// How a job has ended by its own account, where Slurm has none.
-pub(super) fn by_itself(controller: &Controller<'_>, job: &Job) -> Option<i32> {
-    let path = Path::new(job.log_dir.as_deref()?).join(EXIT_FILE);
-    let bytes = controller.client.disk().read(&path, 0, 256).ok()??;
-    let text = String::from_utf8_lossy(&bytes).into_owned();
-    text.ends_with('\n').then(|| text.split_whitespace().nth(2)?.parse().ok()).flatten()
+pub(super) fn by_itself(controller: &Controller<'_>, job: &Job) -> Option<JobEnd> {
+    let dir = Path::new(job.log_dir.as_deref()?);
+    let third = |name: &str| -> Option<i32> {
+        let bytes = controller.client.disk().read(&dir.join(name), 0, 256).ok()??;
+        let text = String::from_utf8_lossy(&bytes).into_owned();
+        text.contains('\n').then(|| text.split_whitespace().nth(2)?.parse().ok()).flatten()
+    };
+    let end = |word: &str| JobEnd { word: word.to_owned(), ..JobEnd::default() };
+    if let Some(signal) = third(WHY_FILE) {
+        return Some(JobEnd { signal, ..end("FAILED") });
+    }
+    third(EXIT_FILE)
+        .map(|code| JobEnd { code, ..end(if code == 0 { "COMPLETED" } else { "FAILED" }) })
 }
 
 /// Slurm's own last word in the log of a job, for when nobody else tells any more how it has ended: what ends a job on its

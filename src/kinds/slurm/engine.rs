@@ -26,7 +26,7 @@ use super::note;
 use super::preempt;
 use super::settle::{self, Presence};
 use super::submit::{self, Batch};
-use super::{describe, log, stop};
+use super::{describe, log, stop, told};
 
 /// The runner.
 pub(super) struct Engine<'a> {
@@ -95,6 +95,7 @@ impl Engine<'_> {
         for (index, fact) in self.of_missing(missing, &table, (asked_at, budget)) {
             put(&mut facts, index, fact);
         }
+        told::add_reasons(&*controller.client.disk(), runs, &mut facts);
         let states = runs.iter().zip(&facts).filter_map(|(run, fact)| {
             let launch = run.job.launch.as_ref().filter(|_| fact.state != RunState::Unknown)?;
             Some((launch.token.to_string(), fact.raw.to_string()))
@@ -195,8 +196,8 @@ impl Engine<'_> {
 
     /// How a run has ended by its own account, where Slurm has none.
     fn by_itself(&self, job: &Job) -> Option<RunFact> {
-        let exit = Some(job.exit(ended::by_itself(&self.controller, job)?));
-        Some(RunFact { exit, ..facts::fact(RunState::Ended, "ENDED", None) })
+        let fact = facts::of_end(job, &ended::by_itself(&self.controller, job)?);
+        Some(RunFact { raw: "ENDED".into(), ..fact })
     }
 
     /// How a run has ended by what Slurm has written into its log.
@@ -363,6 +364,10 @@ impl Runner for Engine<'_> {
         true
     }
 
+    fn carries_out(&self) -> bool {
+        true
+    }
+
     fn hands_on_secrets(&self) -> bool {
         true
     }
@@ -380,6 +385,7 @@ impl Runner for Engine<'_> {
         }
         let asked_at = self.clock().now();
         let mut facts = self.facts(runs);
+        told::add_progress(&*self.controller.client.disk(), runs, &mut facts);
         let printed = self.printed(runs, &mut facts, asked_at);
         let observed = |(run, printed)| Observed { run, pane: None, printed };
         facts.into_iter().zip(printed).map(observed).collect()

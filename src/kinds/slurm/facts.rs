@@ -17,6 +17,25 @@ pub(super) const UNSEEN: i32 = 53;
 /// The signal by which our script ends what was given up before it was submitted.
 pub(super) const GIVEN_UP: i32 = 54;
 
+/// The signal by which our script ends what could not be set up.
+pub(super) const NOT_SET_UP: i32 = 55;
+
+/// The one for what has printed nothing for too long.
+pub(super) const SILENT: i32 = 56;
+
+/// The one for what has had its time.
+pub(super) const TIMED_OUT: i32 = 57;
+
+/// Why our script has ended a job, by the signal; its own words stand in a file.
+pub(super) fn ended_by_script(signal: i32) -> Option<(ErrorKind, &'static str)> {
+    Some(match signal {
+        NOT_SET_UP => (ErrorKind::Setup, "what it needs could not be set up"),
+        SILENT => (ErrorKind::Stalled, "it has printed nothing for its idle_timeout"),
+        TIMED_OUT => (ErrorKind::Timeout, "its time is over: its timeout"),
+        _ => return None,
+    })
+}
+
 /// How a job has ended, whoever says so.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct JobEnd {
@@ -127,6 +146,10 @@ pub(super) fn of_end(job: &Job, end: &JobEnd) -> RunFact {
                 "its launch was given up before it was submitted, so it ran nothing".to_owned();
             RunFact { exit: None, ..over(Some(ErrorKind::Launch), Some(why)) }
         }
+        JobStage::Failed if ended_by_script(end.signal).is_some() => {
+            let (kind, why) = ended_by_script(end.signal).unzip();
+            RunFact { exit: None, ..over(kind, why.map(str::to_owned)) }
+        }
         JobStage::Failed if exit.is_none() || is_unstarted(&end.reason) => {
             let why = reasons::sentence(&end.reason);
             RunFact { exit: None, ..over(Some(ErrorKind::Setup), Some(why)) }
@@ -236,6 +259,9 @@ mod tests {
             ("NODE_FAIL", 0, Some(ErrorKind::Lost), "node n1 failed"),
             ("FAILED", UNSEEN, Some(ErrorKind::Setup), "/logs/7"),
             ("FAILED", GIVEN_UP, Some(ErrorKind::Launch), "given up"),
+            ("FAILED", NOT_SET_UP, Some(ErrorKind::Setup), "set up"),
+            ("FAILED", SILENT, Some(ErrorKind::Stalled), "idle_timeout"),
+            ("FAILED", TIMED_OUT, Some(ErrorKind::Timeout), "timeout"),
         ] {
             let fact = row(state, "None", status);
             assert_eq!(

@@ -147,6 +147,12 @@ pub(super) fn options(
     Ok(all.into_iter().map(written).collect())
 }
 
+/// Whether somebody has said how long a job may run.
+pub(super) fn says_time(job: &KindOptions) -> bool {
+    let is_time = |entry: &str| entry.split('=').next() == Some("time");
+    job.get("time").is_some() || job.all("sbatch").iter().any(|entry| is_time(entry))
+}
+
 /// Reads `NAME=VALUE` or `NAME`. Names are whole: `sbatch` would take the beginning of one for it.
 fn passed_on(entry: &str) -> Result<(String, Option<String>), OptionProblem> {
     let (name, value) = match entry.split_once('=') {

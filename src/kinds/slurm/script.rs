@@ -10,8 +10,9 @@ use crate::model::job::Job;
 use crate::runner::{Attempt, environment};
 
 use super::ended::EXIT_FILE;
-use super::facts::{GIVEN_UP, UNSEEN};
-use super::secrets::{READ, UNREAD};
+use super::facts::{GIVEN_UP, NOT_SET_UP, UNSEEN};
+use super::laid::{READ, SET_UP, UNREAD};
+use super::limits::{self, WHY_FILE};
 use super::settle::GIVEN_UP as MARK;
 
 /// What differs between the members of a group.
@@ -19,8 +20,46 @@ const OF_MEMBER: [&str; 4] = ["TPU_JOB", "TPU_MEMBER", "TPU_LOG_DIR", "TPU_STAGE
 
 /// What each task runs: all but the first write into logs of their own. Errors are part of what a command prints; what
 /// `srun` says itself is kept apart.
-const TASK: &str = "export TPU_WORKER=$SLURM_PROCID; \
-    [ \"$SLURM_PROCID\" = 0 ] || exec >>\"$TPU_LOG_DIR/output.$SLURM_PROCID.log\"; exec \"$@\" 2>&1";
+fn task(attempt: &Attempt<'_>, of_watch: &str) -> String {
+    let (only, first) = limits::only(attempt).unwrap_or_default();
+    format!(
+        "{of_watch}{only}export TPU_WORKER=$SLURM_PROCID; \
+         [ \"$SLURM_PROCID\" = {first} ] || exec >>\"$TPU_LOG_DIR/output.$SLURM_PROCID.log\"; exec \"$@\" 2>&1"
+    )
+}
+
+/// Ends the job for a reason of the script's own: `fail SIGNAL REASON`. The first reason stands.
+const FAIL: &str = r#"fail() {
+    [ -s "$why_file" ] || printf '%s\n' "$SLURM_JOB_ID ${SLURM_RESTART_COUNT:-0} $1" "$2" >"$why_file"
+}
+"#;
+
+/// Sets up every node of the job, by a step of its own that lives as long as the command: what the set-up of a node leaves
+/// running, such as a mount, ends with its step. No command begins before all are ready.
+const SETTING_UP: &str = r#"set_up() {
+    local laid=$TPU_LOG_DIR/.set-up
+    if ! mkdir -p "$laid/ready" || ! [ -e "$laid/node.sh" ]; then
+        fail $not_set_up 'what it sets up was taken by an earlier start; a new attempt brings it along: tpu resume'
+        return
+    fi
+    rm -f -- "$laid/ready"/*
+    echo "$SLURM_JOB_ID ${SLURM_RESTART_COUNT:-0} $not_set_up" >"$laid/head"
+    srun --overlap --cpu-bind=none --nodes="$SLURM_JOB_NUM_NODES" --ntasks="$SLURM_JOB_NUM_NODES" --ntasks-per-node=1 \
+        --kill-on-bad-exit=1 bash -c 'exec bash "$0/node.sh" "$0" "$TPU_JOB" "$SLURM_PROCID" "$SLURMD_NODENAME" "$1"' \
+        "$laid" "$why_file" </dev/null 2>"$TPU_LOG_DIR/slurm-set-up.log" &
+    setting_up=$!
+    until [ "$(ls "$laid/ready" | wc -l)" -ge "$SLURM_JOB_NUM_NODES" ]; do
+        if ! kill -0 "$setting_up" 2>/dev/null; then
+            wait "$setting_up"
+            fail $not_set_up "srun ended with $? before all nodes were set up: $(tail -n 1 "$TPU_LOG_DIR/slurm-set-up.log")"
+            break
+        fi
+        sleep 0.2
+    done
+    rm -f "$TPU_LOG_DIR/set-up"
+    [ -s "$why_file" ] || printf 'tpu: %s \302\267 set-up: all of it is so on %s nodes\n' "$TPU_JOB" "$SLURM_JOB_NUM_NODES"
+}
+"#;
 
 /// The script of some attempts: one, or the members of a group, which are the tasks of one array. `is_here` says
 /// whether its nodes have the programs of this machine.
@@ -51,7 +90,8 @@ pub(super) fn of(attempts: &[Attempt<'_>], is_here: bool) -> String {
     if attempts.len() > 1 {
         text += "exec >>\"$TPU_LOG_DIR/output.log\" 2>&1\n";
     }
-    text += &format!("rm -f \"$TPU_LOG_DIR/{EXIT_FILE}\"\n");
+    text += &format!("why_file=$TPU_LOG_DIR/{WHY_FILE}\n");
+    text += &format!("rm -f \"$TPU_LOG_DIR/{EXIT_FILE}\" \"$why_file\"\n");
     if has_secrets {
         text += READ;
     }
@@ -59,17 +99,45 @@ pub(super) fn of(attempts: &[Attempt<'_>], is_here: bool) -> String {
         "cd \"$TPU_STAGE_DIR\" || {{ echo \"tpu: $(hostname) does not see the copy of the code, \
          $TPU_STAGE_DIR\" >&2; kill -{UNSEEN} $$; }}\n"
     );
+    let watch = limits::watch(first);
+    let most = first.job.execution().and_then(|execution| execution.workers.iter().flatten().max());
+    if first.preparation.is_some() || most.is_some() {
+        text += FAIL;
+    }
+    if let Some(most) = most {
+        text += &format!(
+            "tasks=${{SLURM_NTASKS:-$SLURM_JOB_NUM_NODES}}\n\
+             [ {most} -lt \"$tasks\" ] || fail {NOT_SET_UP} \"workers: it has $tasks of them, and no worker {most}\"\n"
+        );
+    }
+    if let Some(preparation) = &first.preparation {
+        text += &format!("not_set_up={NOT_SET_UP}\n{SETTING_UP}[ -s \"$why_file\" ] || set_up\n");
+        let last = if preparation.is_confidential { "" } else { "[ ! -s \"$why_file\" ] || " };
+        text += &format!("{last}rm -rf -- \"$TPU_LOG_DIR/{SET_UP}\"\n");
+    }
+    if first.preparation.is_some() || most.is_some() {
+        text += limits::END;
+    }
     // What the job was given for each task is not handed on by itself to what runs the tasks.
     text += "[ -z \"$SLURM_CPUS_PER_TASK\" ] || export SRUN_CPUS_PER_TASK=$SLURM_CPUS_PER_TASK\n";
+    text += watch.as_ref().map_or("", |watch| watch.before.as_str());
     let words: Vec<String> = first.words.iter().map(|word| quoted(word)).collect();
     text += &format!(
         "srun bash -c {} tpu {} </dev/null 2>\"$TPU_LOG_DIR/slurm.log\"\n",
-        quoted(OsStr::new(TASK)),
+        quoted(OsStr::new(&task(first, watch.as_ref().map_or("", |watch| &watch.of_task)))),
         words.join(" ")
     );
     text += "code=$?\n";
+    text += watch.as_ref().map_or("", |watch| watch.behind);
+    if first.preparation.is_some() {
+        text += "{ kill \"$setting_up\"; wait \"$setting_up\"; } 2>/dev/null\n";
+        text += &format!("rm -rf -- \"$TPU_LOG_DIR/{SET_UP}\"\n");
+    }
     // What a command ended with is no part of what it has printed.
     text += "grep -v ': tasks* [0-9,-]*: Exited with exit code' \"$TPU_LOG_DIR/slurm.log\" >&2\n";
+    if watch.is_some() {
+        text += limits::END;
+    }
     text += &format!(
         "echo \"$SLURM_JOB_ID ${{SLURM_RESTART_COUNT:-0}} $code\" >\"$TPU_LOG_DIR/{EXIT_FILE}\"\n"
     );
@@ -151,6 +219,7 @@ mod tests {
             env: vec![("PATH".into(), "/opt/bin:/bin".into()), ("HF_HOME".into(), "/hf".into())],
             secrets: Secrets::default(),
             workers_by: None,
+            preparation: None,
             avoid: Vec::new(),
             at_once: None,
         }

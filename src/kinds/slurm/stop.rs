@@ -14,10 +14,10 @@ use super::ask::{self, TimeLeft};
 use super::client::ProgramCall;
 use super::controller::Controller;
 use super::job_id::{JobRef, SlurmId};
+use super::laid;
 use super::listing::{JobRow, JobTable};
 use super::note;
 use super::reasons;
-use super::secrets;
 use super::settle::{self, Presence};
 use super::states::{self, JobStage};
 use super::submit;
@@ -66,7 +66,7 @@ pub(super) fn stop_all(
     until_gone(controller, told, &mut outcomes);
     let stopped =
         jobs.iter().enumerate().filter(|(place, _)| outcomes.get(place).is_some_and(Result::is_ok));
-    secrets::discard(controller, stopped.map(|(_, job)| *job));
+    laid::discard(controller, stopped.map(|(_, job)| *job));
     outcomes.into_values().collect()
 }
 
@@ -88,7 +88,7 @@ pub(super) fn give_up(controller: &Controller<'_>, jobs: &[&Job]) -> Vec<Result<
     };
     let said: Vec<_> = jobs.iter().zip(&known).zip(marked).map(given_up).collect();
     let gone = jobs.iter().zip(&said).filter(|(_, said)| matches!(said, Ok(true)));
-    secrets::discard(controller, gone.map(|(job, _)| *job));
+    laid::discard(controller, gone.map(|(job, _)| *job));
     said
 }
 

@@ -11,10 +11,11 @@ use super::ask::{self, TimeLeft};
 use super::client::{ProgramAnswer, ProgramCall};
 use super::controller::Controller;
 use super::job_id::{JobRef, SlurmId, kept};
+use super::laid;
+use super::limits;
 use super::note::{self, SUBMITTING, SubmissionNote};
 use super::options::{self, OptionProblem};
 use super::script;
-use super::secrets;
 use super::settle::{self, Presence};
 
 /// What `sbatch` 22.05 says of a job that it has not taken, and never will as it is. Whatever else it says may be the
@@ -107,7 +108,12 @@ fn arguments(
     first: &Job,
     (name, target): (&str, &KindOptions),
 ) -> Result<Vec<String>, OptionProblem> {
-    let of_job = first.spec.as_ref().map(|spec| spec.options.clone()).unwrap_or_default();
+    let mut of_job = first.spec.as_ref().map(|spec| spec.options.clone()).unwrap_or_default();
+    if let Some(minutes) = attempts.first().and_then(limits::minutes)
+        && !options::says_time(&of_job)
+    {
+        of_job.say("time", minutes.to_string());
+    }
     let log = first.log_dir.as_deref().unwrap_or("/tmp");
     // A letter behind % stands for something.
     let output = format!("{log}/output.log").replace('%', "%%");
@@ -225,8 +231,8 @@ fn submit(
         let what = "it was given up, or killed, before it was submitted";
         return Err(RunError::refused(what, "nothing was started; `tpu check` shows its record"));
     }
-    let discard = || secrets::discard(controller, attempts.iter().map(|attempt| attempt.job));
-    if let Err(error) = secrets::lay(controller, attempts) {
+    let discard = || laid::discard(controller, attempts.iter().map(|attempt| attempt.job));
+    if let Err(error) = laid::lay(controller, attempts) {
         note::remove(effects, &batch.name);
         discard();
         return Err(error);

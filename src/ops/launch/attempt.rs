@@ -12,10 +12,11 @@ use crate::model::target::Machines;
 use crate::model::time::Timestamp;
 use crate::model::variables::{self, Secrets};
 use crate::ops::lease::Held;
+use crate::ops::setup::SetUp;
 use crate::ops::{Ctx, Error, names, queue, records, runners, secrets, stage};
 use crate::plan::budget;
 use crate::runner::environment::{self, Variables};
-use crate::runner::{Attempt, Runner};
+use crate::runner::{Attempt, Preparation, Runner};
 use crate::store::Tx;
 
 use super::check::kept_environment;
@@ -40,13 +41,17 @@ pub fn start(ctx: &Ctx, plan: &LaunchPlan, lease: Option<&Held>) -> Result<Launc
         claim(tx, plan, &Claim { token: &token, handle, taken, now, lease })
     })?;
     fail::fail_point!("launch-claimed");
-    let env = attempt(ctx, plan, &job).env;
+    let env = env_of(ctx, plan, &job);
     unsubmitted::while_at(ctx, &[&job], || prepare(ctx, (plan, &env), &[&job], &*runner))
         .map_err(|error| settle::give_up(ctx, plan, &job, &error))?;
     if unsubmitted::still_stand(ctx, &[&job])? == [false] {
         return Err(unsubmitted::fallen(&job));
     }
-    let attempt = Attempt { secrets, ..attempt(ctx, plan, &job) };
+    let laid = set_up(ctx, plan, &job)
+        .and_then(|set_up| Laid::of(ctx, set_up.as_ref(), &*runner))
+        .map_err(|error| settle::give_up(ctx, plan, &job, &error))?;
+    let attempt = attempt(ctx, plan, &job)?;
+    let attempt = Attempt { secrets, preparation: laid.preparation(), ..attempt };
     let outcome = Outcome::of(&job, runner.submit(&attempt));
     let came = Came { plan, job: &job, outcome };
     settle::settle(ctx, &*runner, vec![came]).pop().expect("one in, one out")
@@ -81,29 +86,78 @@ pub fn preview(ctx: &Ctx, plan: &LaunchPlan) -> Result<Option<String>, Error> {
     let window = crate::ops::ctx::user_of(&data, &plan.user)?.clone().next_window(None);
     let id = JobId::new(plan.user.clone(), window);
     let job = record(plan, &id, (&LaunchToken::from("TOKEN"), ctx.clock.now()));
-    Ok(Some(runners::of_target(ctx, &data, &plan.target)?.preview(&attempt(ctx, plan, &job))?))
+    let attempt = attempt(ctx, plan, &job)?;
+    Ok(Some(runners::of_target(ctx, &data, &plan.target)?.preview(&attempt)?))
 }
 
-/// What is submitted of a plan.
-pub(super) fn attempt<'a>(ctx: &Ctx, plan: &'a LaunchPlan, job: &'a Job) -> Attempt<'a> {
-    let submitted = plan.spec.staged.as_ref().map(|staged| &staged.copy);
+/// What is set up before a command, where what runs it sees to that itself.
+pub(super) fn set_up(ctx: &Ctx, plan: &LaunchPlan, job: &Job) -> Result<Option<SetUp>, Error> {
+    if plan.target.machines != Machines::Engine || plan.spec.execution.setup.is_empty() {
+        return Ok(None);
+    }
+    SetUp::of(ctx, &*ctx.data()?, job)
+}
+
+/// What is laid ready of a set-up on this machine, for as long as it is needed here.
+#[derive(Default)]
+pub(super) struct Laid(Option<(tempfile::TempDir, Preparation)>);
+
+impl Laid {
+    pub(super) fn of(
+        ctx: &Ctx,
+        set_up: Option<&SetUp>,
+        runner: &dyn Runner,
+    ) -> Result<Self, Error> {
+        let Some(set_up) = set_up.filter(|set_up| set_up.preparation().is_some()) else {
+            return Ok(Self::default());
+        };
+        let state = ctx.store.state_dir()?;
+        let dir = tempfile::tempdir_in(&state).map_err(|e| {
+            Error::state(format!("cannot make a directory in {}: {e}", state.display()))
+        })?;
+        let laid = set_up.lay_for(ctx, dir.path(), &*runner.files())?;
+        Ok(Self(laid.map(|preparation| (dir, preparation))))
+    }
+
+    pub(super) fn preparation(&self) -> Option<Preparation> {
+        self.0.as_ref().map(|(_, preparation)| preparation.clone())
+    }
+}
+
+/// The environment of an attempt.
+pub(super) fn env_of(ctx: &Ctx, plan: &LaunchPlan, job: &Job) -> Variables {
     let mut env = plan.env.clone().unwrap_or_else(|| kept_environment(ctx));
     for (name, value) in &plan.spec.execution.variables {
         environment::set(&mut env, name, value);
     }
-    Attempt {
+    with_devices(env, job)
+}
+
+/// What is submitted of a plan.
+pub(super) fn attempt<'a>(
+    ctx: &Ctx,
+    plan: &'a LaunchPlan,
+    job: &'a Job,
+) -> Result<Attempt<'a>, Error> {
+    let submitted = plan.spec.staged.as_ref().map(|staged| &staged.copy);
+    let set_up = set_up(ctx, plan, job)?;
+    let words = plan.words();
+    let words =
+        set_up.as_ref().map_or_else(|| words.clone(), |set_up| set_up.within(words.clone()));
+    Ok(Attempt {
         job,
         session: &plan.session,
         name: window_name(plan),
         // A resume's own copy is there for certain; the directory it was made from may be gone.
         cwd: plan.stage_dir.as_ref().or(submitted).unwrap_or(&plan.dir).into(),
-        words: plan.words(),
-        env: with_devices(env, job),
+        words,
+        env: env_of(ctx, plan, job),
         secrets: Secrets::default(),
+        preparation: set_up.as_ref().and_then(SetUp::preparation),
         workers_by: plan.is_remote().then(|| ctx.places().usual().name.as_str().to_owned()),
         avoid: plan.avoid.iter().map(|(node, _)| node.clone()).collect(),
         at_once: plan.spec.array.as_ref().and_then(Array::at_once),
-    }
+    })
 }
 
 /// The environment with the GPUs of the job, where they are given out; those of its parent are not its own.

@@ -56,7 +56,7 @@ pub fn check(ctx: &Ctx, request: &RunRequest, provided: Provided) -> Result<Laun
     if let Some(target) = &target {
         note(&mut problems, understood(ctx, target, spec));
         note(&mut problems, takes_several((ctx, &data), target, spec));
-        note(&mut problems, carried_out(target, spec, mode));
+        note(&mut problems, carried_out((ctx, &data), target, (spec, mode)));
         note(&mut problems, hands_on_secrets((ctx, &data), target, spec));
     }
     note(&mut problems, secrets::are_there(ctx, &spec.execution));
@@ -350,7 +350,11 @@ fn takes_several((ctx, data): (&Ctx, &Data), target: &Target, spec: &JobSpec) ->
 }
 
 /// How its command is carried out must be something that happens on its target.
-fn carried_out(target: &Target, spec: &JobSpec, mode: LaunchMode) -> Result<(), Error> {
+fn carried_out(
+    (ctx, data): (&Ctx, &Data),
+    target: &Target,
+    (spec, mode): (&JobSpec, LaunchMode),
+) -> Result<(), Error> {
     let execution = &spec.execution;
     let name = &target.name;
     if mode == LaunchMode::Script && execution.is_limited() {
@@ -364,11 +368,11 @@ fn carried_out(target: &Target, spec: &JobSpec, mode: LaunchMode) -> Result<(), 
         (execution.idle_timeout_s.is_some(), "idle_timeout"),
     ];
     match said.into_iter().find(|(is_said, _)| *is_said) {
-        Some((_, key)) if target.machines == Machines::Engine => {
-            let hint = match key {
-                "timeout" => "say how long to its engine, as in target: {slurm: gpu, time: 2h}",
-                _ => "leave it away, and do it in the command",
-            };
+        Some((_, key))
+            if target.machines == Machines::Engine
+                && !runners::of_target(ctx, data, target)?.carries_out() =>
+        {
+            let hint = "leave it away, and do it in the command";
             Err(Error::refused(format!("{key}: is not built yet for {name}")).hint(hint))
         }
         Some((_, "workers")) if target.is_here() => {

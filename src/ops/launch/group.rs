@@ -11,9 +11,9 @@ use crate::model::member::{Array, Member};
 use crate::model::spec::JobSpec;
 use crate::model::variables::Secrets;
 use crate::ops::{Ctx, Error, Kind, runners, secrets};
-use crate::runner::{Attempt, Ground, Runner};
+use crate::runner::{Attempt, Ground, Preparation, Runner};
 
-use super::attempt::{self, Claim, Launched};
+use super::attempt::{self, Claim, Laid, Launched};
 use super::plan::LaunchPlan;
 use super::settle::{self, Came, Outcome};
 use super::unsubmitted;
@@ -83,18 +83,28 @@ pub fn start(ctx: &Ctx, plan: &LaunchPlan) -> Result<LaunchedGroup, Error> {
         unsure: Vec::new(),
     };
     let all: Vec<&Job> = claimed.iter().map(|one| &one.job).collect();
-    let env = claimed.first().map(|one| attempt::attempt(ctx, &one.plan, &one.job).env);
+    let env = claimed.first().map(|one| attempt::env_of(ctx, &one.plan, &one.job));
     let env = env.unwrap_or_default();
     let prepared =
         unsubmitted::while_at(ctx, &all, || attempt::prepare(ctx, (plan, &env), &all, &*runner));
+    let laid = prepared.and_then(|()| match claimed.first() {
+        Some(one) => {
+            let set_up = attempt::set_up(ctx, &one.plan, &one.job)?;
+            Laid::of(ctx, set_up.as_ref(), &*runner)
+        }
+        None => Ok(Laid::default()),
+    });
     let mut settling = Settling::new(ctx, &*runner, &claimed);
-    match prepared {
+    match laid {
         Err(error) => {
             for one in &claimed {
                 settling.came(one, Outcome::Failed(error.again()));
             }
         }
-        Ok(()) => submit(ctx, &mut settling, (&secrets, array.at_once()))?,
+        Ok(laid) => {
+            let preparation = laid.preparation();
+            submit(ctx, &mut settling, (&secrets, array.at_once(), preparation.as_ref()))?;
+        }
     }
     settling.into(&mut launched);
     if launched.members.is_empty()
@@ -152,7 +162,7 @@ fn claim(
 fn submit(
     ctx: &Ctx,
     settling: &mut Settling<'_>,
-    (secrets, at_once): (&Secrets, Option<u32>),
+    (secrets, at_once, preparation): (&Secrets, Option<u32>, Option<&Preparation>),
 ) -> Result<(), Error> {
     let (claimed, runner) = (settling.claimed, settling.runner);
     let jobs: Vec<&Job> = claimed.iter().map(|one| &one.job).collect();
@@ -161,8 +171,12 @@ fn submit(
         claimed.iter().zip(stand).partition(|(_, stands)| *stands);
     settling.fallen = fallen.into_iter().map(|(one, _)| one).collect();
     let attempts = ready.iter().map(|(one, _)| attempt::attempt(ctx, &one.plan, &one.job));
-    let attempts: Vec<Attempt<'_>> =
-        attempts.map(|attempt| Attempt { at_once, secrets: secrets.clone(), ..attempt }).collect();
+    let mut attempts: Vec<Attempt<'_>> = attempts.collect::<Result<_, Error>>()?;
+    for attempt in &mut attempts {
+        attempt.at_once = at_once;
+        attempt.secrets.clone_from(secrets);
+        attempt.preparation = preparation.cloned();
+    }
     runner.submit_all(&attempts, &mut |place, said| {
         let Some((one, _)) = ready.get(place) else { return };
         settling.came(one, Outcome::of(&one.job, said));

@@ -1,4 +1,5 @@
-//! Makes targets for those who wait in the queue, each on a thread of its own: it may take as long as it takes.
+//! Makes targets for those who wait in the queue, and gives back what goes with a job that is over, each on a thread of its
+//! own: it may take as long as it takes.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -7,7 +8,7 @@ use std::sync::mpsc::{Receiver, TryRecvError, channel};
 use std::time::Duration;
 
 use crate::model::ids::TargetName;
-use crate::ops::queue::supply;
+use crate::ops::queue::{loans, supply};
 use crate::ops::{Ctx, Error};
 
 /// Targets in the making at the same time. More wait for the next turn.
@@ -28,10 +29,21 @@ pub(super) struct Makers {
 }
 
 impl Makers {
-    /// Begins with what the queue wants made or taken back, as far as nobody is at it.
+    /// Begins with what the queue wants made or taken back, and with what goes, as far as nobody is at it.
     pub(super) fn look(&mut self, ctx: &Arc<Ctx>) -> Result<(), Error> {
+        self.set_to(ctx, supply::look(ctx)?, supply::carry_out);
+        self.set_to(ctx, loans::look(ctx)?, loans::give_back);
+        Ok(())
+    }
+
+    fn set_to(
+        &mut self,
+        ctx: &Arc<Ctx>,
+        targets: Vec<TargetName>,
+        work: fn(&Ctx, &TargetName) -> Result<String, Error>,
+    ) {
         let now = ctx.clock.monotonic();
-        for target in supply::look(ctx)? {
+        for target in targets {
             let rests = self.trouble.get(&target).is_some_and(|(_, _, until)| *until > now);
             if rests || self.at_work.len() >= AT_ONCE || self.at_work.contains_key(&target) {
                 continue;
@@ -41,10 +53,9 @@ impl Makers {
             let (ctx, threads) = (Arc::clone(ctx), Arc::clone(&ctx.threads));
             threads.spawn(Box::new(move || {
                 // Nobody asks any more once MONITOR has ended.
-                drop(tell.send(supply::carry_out(&ctx, &target)));
+                drop(tell.send(work(&ctx, &target)));
             }));
         }
-        Ok(())
     }
 
     /// Takes note of what has ended. Whether anything has.
@@ -74,6 +85,19 @@ impl Makers {
             false
         });
         self.at_work.len() < before
+    }
+
+    /// Lets nothing rest any more: somebody says that it is worth another try.
+    pub(super) fn rouse(&mut self) {
+        for (_, rest, until) in self.trouble.values_mut() {
+            (*rest, *until) = (Duration::ZERO, Duration::ZERO);
+        }
+    }
+
+    /// How long the first of those rests that are to be tried again, if any does.
+    pub(super) fn rest(&self, now: Duration) -> Option<Duration> {
+        let left = self.trouble.values().map(|(_, _, until)| until.saturating_sub(now));
+        left.filter(|left| !left.is_zero()).min()
     }
 
     /// What is to be said about ended tasks.

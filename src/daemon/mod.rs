@@ -124,6 +124,9 @@ impl<'a> Monitor<'a> {
     /// One turn, whatever it runs into.
     fn turn(&mut self, cause: Cause) -> Turn {
         let ctx = self.ctx;
+        if ctx.data().is_ok_and(|data| data.ack()) {
+            self.makers.rouse();
+        }
         let refreshed = ctx.refresh_settings();
         self.note_settings(refreshed.as_ref().err());
         let turned = catch_unwind(AssertUnwindSafe(|| {
@@ -138,7 +141,7 @@ impl<'a> Monitor<'a> {
         let noted = watch::note_turn(ctx, self.since, self.crew.troubles(&*ctx.clock));
         // From here on everybody knows that MONITOR is there, also for what it is to bring back.
         let made = self.makers.look(ctx);
-        let (turn, trouble) = match result {
+        let (mut turn, trouble) = match result {
             Ok(turn) => (turn, refreshed.err().or(noted.err()).or(made.err())),
             Err(error) => (Turn::default(), Some(error)),
         };
@@ -157,6 +160,8 @@ impl<'a> Monitor<'a> {
         for line in self.crew.take_report().into_iter().chain(made) {
             self.say(&line);
         }
+        let rests = self.makers.rest(ctx.clock.monotonic());
+        turn.rest = rests.map_or(turn.rest, |rest| rest.min(turn.rest));
         turn
     }
 

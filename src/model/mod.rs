@@ -30,6 +30,7 @@ mod json;
 pub mod launch;
 pub mod lease;
 pub mod lineage;
+pub mod loan;
 pub mod making;
 pub mod member;
 mod monitor_config;

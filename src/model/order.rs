@@ -20,6 +20,8 @@ pub struct TargetOrder {
     pub is_queued: bool,
     /// The account on its workers.
     pub login: Option<String>,
+    /// Whether it is deleted once the job is over for which it was made.
+    pub goes_with_its_job: bool,
     /// What else is said of it, by the names of its kind's own options.
     pub options: KindOptions,
 }
@@ -98,6 +100,7 @@ mod tests {
             runtime_version: None,
             is_queued: false,
             login: None,
+            goes_with_its_job: false,
             options: KindOptions::default(),
         };
         assert_eq!(order.full_name(&of("v6e-16"), Some(2)), "lab-2");

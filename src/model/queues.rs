@@ -10,6 +10,7 @@ use serde_json::{Map, Value};
 
 use super::entry::{self, Environment, QueueEntry};
 use super::ids::{JobId, QueueName, UserName};
+use super::loan::Loan;
 use super::making::Making;
 use super::queue::Queue;
 use super::read::{self, DataError, Json, Path};
@@ -25,6 +26,8 @@ pub struct Queues {
     pub entries: Vec<QueueEntry>,
     /// Targets that are being made for some of them.
     pub makings: Vec<Making>,
+    /// Targets that go with the jobs for which they are made.
+    pub loans: Vec<Loan>,
     /// The tasks of files that have become jobs.
     pub tasks: Vec<SubmittedTask>,
 }
@@ -110,7 +113,7 @@ impl Queues {
         let mut named = Vec::new();
         let mut environments: Vec<Environment> = Vec::new();
         let mut entries: Vec<QueueEntry> = Vec::new();
-        let (mut makings, mut tasks) = (Vec::new(), Vec::new());
+        let (mut makings, mut loans, mut tasks) = (Vec::new(), Vec::new(), Vec::new());
         // Which of the environments is that of which entry: they may stand behind them.
         let mut of_entries: Vec<Option<u32>> = Vec::new();
         walk.object(|walk, key| {
@@ -124,6 +127,7 @@ impl Queues {
                 }
                 "entries" => (entries, of_entries) = take_entries(walk, &path)?,
                 "makings" => makings = read::list(Json::new(walk.value()), &path, Making::read)?,
+                "loans" => loans = read::list(Json::new(walk.value()), &path, Loan::read)?,
                 "tasks" => {
                     tasks = read::list(Json::new(walk.value()), &path, SubmittedTask::read)?;
                 }
@@ -135,7 +139,7 @@ impl Queues {
             let env = env.and_then(|at| environments.get(usize::try_from(at).ok()?));
             entry.env = env.cloned().unwrap_or_default();
         }
-        Ok(Self { named, entries, makings, tasks })
+        Ok(Self { named, entries, makings, loans, tasks })
     }
 
     /// For the file. What many entries keep of the environment stands there once.
@@ -161,11 +165,14 @@ impl Queues {
         ];
         let makings: Vec<Value> = self.makings.iter().map(Making::write).collect();
         let makings = (!makings.is_empty()).then_some(("makings", makings));
+        let loans: Vec<Value> = self.loans.iter().map(Loan::write).collect();
+        let loans = (!loans.is_empty()).then_some(("loans", loans));
         let tasks: Vec<Value> = self.tasks.iter().map(SubmittedTask::write).collect();
         let tasks = (!tasks.is_empty()).then_some(("tasks", tasks));
         let members: Map<String, Value> = members
             .into_iter()
             .chain(makings)
+            .chain(loans)
             .chain(tasks)
             .map(|(key, list)| (key.to_owned(), Value::Array(list)))
             .collect();

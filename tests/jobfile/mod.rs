@@ -3,6 +3,7 @@
 mod begun;
 mod container;
 mod defects;
+mod given_back;
 mod jobman;
 mod malformed;
 mod orders;

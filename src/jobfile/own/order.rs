@@ -17,14 +17,11 @@ const REQUEST: &str = "tpu: {name: my-tpu, number: auto}";
 pub(super) const TARGET: [&str; 5] = ["accelerator", "zone", "pricing", "version", "mode"];
 
 /// What `tpu:` says of it.
-pub(super) const TPU: [&str; 7] =
-    ["name", "number", "tags", "metadata", "startup_script", "network", "flags"];
+pub(super) const TPU: [&str; 8] =
+    ["name", "number", "tags", "metadata", "startup_script", "network", "flags", "delete_after"];
 
 /// Those of them that are not carried out yet, and what to do instead.
-const LATER: [(&str, &str); 2] = [
-    ("delete_after", "delete it by hand: tpu delete NAME"),
-    ("prefer", "the first that is to be had is taken"),
-];
+const LATER: [(&str, &str); 1] = [("prefer", "the first that is to be had is taken")];
 
 /// Flags of gcloud that mean something to its API as well (Cloud TPU API, `Node`).
 const FLAGS: [(&str, &str); 5] = [
@@ -85,6 +82,7 @@ pub(super) fn read(
         runtime_version: one("version", &[])?,
         is_queued: mode.as_deref() == Some("queued-resources"),
         login,
+        goes_with_its_job: false,
         options: KindOptions::default(),
     };
     let is_numbered = tpu.is_some_and(|tpu| tpu.get("number").is_some());
@@ -177,6 +175,13 @@ fn request(tpu: &Yaml, order: &mut TargetOrder) -> Result<Option<String>, BadFil
                     order.options.say("metadata", format!("{key}={said}"));
                 }
             }
+            "delete_after" => match text(value, &field, "delete_after: done")? {
+                "done" => order.goes_with_its_job = true,
+                other => {
+                    let hint = "delete_after: done, or leave it away: it stays";
+                    return Err(bad(value, &field, format!("'{other}' is unknown"), hint));
+                }
+            },
             "startup_script" => say_each(order, STARTUP_SCRIPT, value, &field)?,
             _ => flags(order, value, &field)?,
         }

@@ -324,6 +324,7 @@ fn tpu() -> Value {
     let of = |key: &str| match key {
         "number" => json!({ "anyOf": [whole(0, MOST), choice(&["auto"])] }),
         "tags" | "network" | "startup_script" => some(&text()),
+        "delete_after" => choice(&["done"]),
         "flags" => some(&matching(
             "--(?:network|subnetwork|service-account|tags)(?:=[^\\u0000]*)?|--internal-ips(?:=(?:true|false))?",
         )),

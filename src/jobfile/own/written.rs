@@ -215,6 +215,7 @@ fn request(order: &TargetOrder) -> Yaml {
         ("startup_script", said(STARTUP_SCRIPT)),
         ("network", said("network")),
         ("flags", list(flags)),
+        ("delete_after", order.goes_with_its_job.then(|| text("done"))),
     ])
 }
 

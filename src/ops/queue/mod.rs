@@ -13,6 +13,7 @@ pub mod expected;
 pub mod field;
 pub mod keep;
 pub mod limits;
+pub mod loans;
 pub mod members;
 pub mod now;
 mod order;
@@ -150,6 +151,7 @@ pub(super) fn gone() -> Error {
 /// while the second is at work.
 pub fn follow(tx: &mut Tx<'_>, from: &JobId, to: &JobId) {
     tasks::follow(tx, from, to);
+    loans::follow(tx, from, to);
     let waits = |entry: &QueueEntry| entry.after.iter().any(|after| after.job == *from);
     if !tx.data.queues().entries.iter().any(waits) {
         return;

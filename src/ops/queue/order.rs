@@ -31,6 +31,13 @@ pub(super) struct ReadyOrder {
     strangers: HashSet<TargetName>,
 }
 
+impl ReadyOrder {
+    /// Whether what is made goes with its job.
+    pub(super) fn goes_with_its_job(&self) -> bool {
+        self.order.goes_with_its_job
+    }
+}
+
 /// What is read of this machine for an order, and what its control plane says of it, before anybody waits for it.
 pub(super) fn ready(ctx: &Ctx, order: &TargetOrder) -> Result<ReadyOrder, Error> {
     let mut order = order.clone();
@@ -202,7 +209,7 @@ fn free_number(data: &Data, ReadyOrder { order, strangers }: &ReadyOrder) -> u32
 }
 
 /// Whether a job has a target, waits for it, or has it made.
-fn is_in_use(data: &Data, name: &TargetName) -> bool {
+pub(super) fn is_in_use(data: &Data, name: &TargetName) -> bool {
     let waits = |spec: &TargetRequest| match spec {
         TargetRequest::Named(named) => named == name.as_str(),
         TargetRequest::Any(any) => any.among.iter().any(|named| named == name.as_str()),

@@ -18,7 +18,7 @@ use crate::store::Tx;
 use super::field::Wish;
 use super::pass::kept;
 use super::tasks::{self, TaskOf};
-use super::{after, edit, now, order, supply};
+use super::{after, edit, loans, now, order, supply};
 
 /// How a job waits.
 #[derive(Clone, Debug)]
@@ -122,6 +122,9 @@ pub fn enter_each(ctx: &Ctx, all: &[(RunRequest, Submission)]) -> Result<Vec<Job
                             .hint("take another queue for a TPU that is made for its job"));
                     }
                     entry.spec.target = order::enter(&mut tx.data, order)?;
+                    if order.goes_with_its_job() {
+                        loans::promise(tx, &entry.id(), &entry.spec.target, &place);
+                    }
                     entry.applies = true;
                 }
                 let id = push(tx, entry)?;

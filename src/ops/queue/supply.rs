@@ -8,7 +8,7 @@
 use crate::model::board::Written;
 use crate::model::data::Data;
 use crate::model::entry::QueueEntry;
-use crate::model::facts::{QueuedState, TargetState};
+use crate::model::facts::{QueuedState, TargetFact, TargetState};
 use crate::model::ids::TargetName;
 use crate::model::making::Making;
 use crate::model::spec::TargetRequest;
@@ -28,7 +28,7 @@ use crate::store::Tx;
 
 use super::after::AwaitedEnds;
 use super::field::{Avoided, Field, Wish};
-use super::{limits, pass, presence, stand, wishes};
+use super::{limits, loans, pass, presence, stand, wishes};
 
 /// Refuses to promise a target that nobody could make.
 pub(super) fn can_be_made(data: &Data, wish: &Wish) -> Result<(), Error> {
@@ -218,7 +218,8 @@ pub fn carry_out(ctx: &Ctx, target: &TargetName) -> Result<String, Error> {
             return Ok(format!("{target}: nobody makes it any more"));
         };
         match made {
-            Ok(()) => {
+            Ok(fact) => {
+                loans::made(ctx, &now.job, &fact, &now.token)?;
                 forget(ctx, now)?;
                 let text = format!("{target} was made for {}", now.job);
                 watch::note(ctx, &ctx.actor, "queue", &text)?;
@@ -235,7 +236,7 @@ fn making_of<'d>(data: &'d Data, target: &TargetName) -> Option<&'d Making> {
 }
 
 /// Asks for it, and waits until it is there.
-fn make(ctx: &Ctx, making: &Making) -> Result<(), Unmade> {
+fn make(ctx: &Ctx, making: &Making) -> Result<TargetFact, Unmade> {
     let name = &making.target;
     let seen = ProviderFacts::ask_of(ctx, &*ctx.data()?, name).fact(&*ctx.data()?, name);
     if answer::is_taken(&seen) {
@@ -261,7 +262,7 @@ fn make(ctx: &Ctx, making: &Making) -> Result<(), Unmade> {
                 .hint("nothing more is asked for")),
         }
     };
-    provision::make_once(ctx, &spec, &RequestId(making.request()), &mut go_on).map(drop)
+    provision::make_once(ctx, &spec, &RequestId(making.request()), &mut go_on)
 }
 
 /// What could not be made is asked for again later; what nobody may make holds who waits for it, with the reason, unless

@@ -2,6 +2,7 @@
 
 use super::options::KindOptions;
 use super::target::Pricing;
+use super::words::words;
 
 /// What is asked for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -12,6 +13,8 @@ pub struct TargetOrder {
     pub numbered: Numbered,
     /// What would do, the best first; at least one.
     pub candidates: Vec<TypeInZone>,
+    /// Which of them comes first, where that is not as they are written.
+    pub preferred: Option<Preferred>,
     /// How it is paid for.
     pub pricing: Pricing,
     /// Version of the machine's software; the usual one of its type without.
@@ -36,6 +39,23 @@ pub struct TypeInZone {
     pub accelerator: String,
     /// Zone.
     pub zone: String,
+}
+
+/// Which of several comes first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Preferred {
+    /// What an hour costs least of.
+    Cheapest,
+    /// What was waited for least.
+    Fastest,
+}
+
+words! {
+    /// The spelling in a job file.
+    Preferred {
+        Cheapest: "cheapest",
+        Fastest: "fastest",
+    }
 }
 
 /// What stands behind the name of a target.
@@ -96,6 +116,7 @@ mod tests {
             name: "lab".to_owned(),
             numbered: Numbered::Not,
             candidates: vec![of("v6e-16")],
+            preferred: None,
             pricing: Pricing::Spot,
             runtime_version: None,
             is_queued: false,

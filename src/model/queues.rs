@@ -270,6 +270,7 @@ mod tests {
             policy: Some(Policy::Frugal),
             reclaimable: Some(true),
             zones: vec!["us-east5-b".to_owned()],
+            order: Some("cheapest first".to_owned()),
         });
         let spec = JobSpec {
             name: Some("z0".to_owned()),

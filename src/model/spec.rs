@@ -99,6 +99,8 @@ pub struct AnyOf {
     pub reclaimable: Option<bool>,
     /// Of a type: the zones, regions or continents in which it may be; none means anywhere.
     pub zones: Vec<String>,
+    /// Why they are tried in the order in which they stand, where somebody prefers some to others.
+    pub order: Option<String>,
 }
 
 impl AnyOf {
@@ -257,6 +259,7 @@ pub(super) fn read_any_of(fields: &Fields<'_>) -> Result<AnyOf, DataError> {
         zones: fields
             .with("zones", |value, path| read::list(value, path, read::text))?
             .unwrap_or_default(),
+        order: fields.with("order", read::text)?,
     })
 }
 
@@ -270,6 +273,7 @@ pub(super) fn write_any_of(any: &AnyOf) -> Map<String, Value> {
         ("among", json!(among)),
         ("zones", json!(zones)),
         ("policy", json!(any.policy.map(Policy::as_str))),
+        ("order", json!(any.order)),
     ];
     let needed = |key: &str, value: &Value| !value.is_null() || key == "reclaimable";
     let members = members.into_iter().filter(|(key, value)| needed(key, value));

@@ -15,6 +15,7 @@ pub mod decide;
 pub mod diagnose;
 pub mod expected;
 pub mod next;
+pub mod preferred;
 pub mod queue;
 pub mod resume_from;
 pub mod slots;

@@ -299,3 +299,57 @@ fn a_file_of_jobman_is_submitted_as_it_is_and_its_tpu_is_made() {
     let known = env.tpu("describe yufeng-v2-32-1").exits(0).stdout;
     assert!(known.contains("v2-32"), "{known}");
 }
+
+const OF_TWO: &str = "target: {accelerator: [v4-8, v2-8], zone: zone-a, prefer: cheapest}\ntpu: {name: any}\n\
+                      command: exec sleep 1000\n";
+
+#[test]
+fn the_cheapest_is_tried_first_by_the_prices_that_somebody_has_set() {
+    let env = lab();
+    let file = env.path("job.yaml");
+    write_file(&file, OF_TWO);
+    let dry = || env.tpu_words(&["submit", file.to_str().unwrap(), "--dry-run"]).exits(0);
+    drop(dry().says(&[
+        "in the order in which they are written: the settings name no price",
+        "v4-8 in zone-a or v2-8 in zone-a",
+    ]));
+    let prices = r#"{"v4-8": 3.2, "v2": {"on-demand": 0.5}}"#;
+    drop(env.tpu_words(&["set-settings", "prices", prices]).exits(0));
+    drop(
+        dry().says(&[
+            "cheapest first: v2-8 in zone-a (2.00 an hour), v4-8 in zone-a (3.20 an hour)",
+        ]),
+    );
+    submit(&env, OF_TWO, 0);
+    drop(env.tpu("explain 1").exits(0).says(&["order: cheapest first: v2-8 in zone-a (2.00"]));
+    let _monitor = monitor(&env);
+    wait_until("it runs", || !target_of(&env, 1).is_empty());
+    assert_eq!(target_of(&env, 1), "any-v2-8-zone-a");
+    drop(env.tpu("explain 1").exits(0).says(&["order: cheapest first: v2-8 in zone-a (2.00"]));
+}
+
+#[test]
+fn the_fastest_is_what_jobs_have_waited_for_least() {
+    let env = lab();
+    play(
+        &env,
+        "[timing]\ncreate_s = 0.3\ndelete_s = 0.2\n[[step]]\nat = 0\nevent = \"no-capacity\"\nzone = \"zone-a\"\n",
+    );
+    let text = "target: {accelerator: v4-8, zone: [zone-a, zone-b], prefer: fastest}\n\
+                tpu: {name: any, number: auto}\ncommand: exec sleep 1000\n";
+    submit(&env, text, 0);
+    drop(env.tpu("explain 1").exits(0).says(&["written: nobody has waited for any of them yet"]));
+    let _monitor = monitor(&env);
+    wait_until("it runs", || !target_of(&env, 1).is_empty());
+    assert_eq!(target_of(&env, 1), "any-v4-8-zone-b-1");
+    submit(&env, &text.replace("command", "hold: true\ncommand"), 0);
+    let said = env.tpu("explain 2").exits(0).stdout;
+    let order = said.lines().find(|line| line.starts_with("order: ")).unwrap_or_default();
+    let (first, last) = order.split_once(", ").unwrap_or_default();
+    assert!(
+        first.starts_with("order: fastest first: v4-8 in zone-b (")
+            && first.ends_with("for each of 1)"),
+        "{said}"
+    );
+    assert!(last.starts_with("v4-8 in zone-a (not to be had 1 times"), "{said}");
+}

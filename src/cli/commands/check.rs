@@ -207,6 +207,9 @@ fn place(ctx: &Ctx, view: &JobView) -> Result<String, Error> {
     let Some(job) = data.job(&view.id) else { return Ok(String::new()) };
     let chosen = job.spec.as_ref().and_then(|spec| spec.chosen.as_ref());
     let chosen = chosen.map(|why| format!("target: {}, {why}\n", view.target));
+    let any_of = job.spec.as_ref().and_then(|spec| spec.any_of.as_ref());
+    let order = any_of.and_then(|any_of| any_of.order.as_ref());
+    let order = order.map(|why| format!("order: {why}\n"));
     let given = job.share.as_ref().map(Share::in_words).filter(|words| !words.is_empty());
     let given = given.map(|words| format!("given: {words}\n"));
     let uses = figures::of_job(ctx, &data, &view.id).and_then(|(host, figures)| {
@@ -215,7 +218,7 @@ fn place(ctx: &Ctx, view: &JobView) -> Result<String, Error> {
         let words = [figures.in_words(), gpus].concat().join(", ");
         Some(format!("uses: {words}; {} ago\n", time::age(host.age_s(now)?)))
     });
-    Ok([chosen, given, uses].into_iter().flatten().collect())
+    Ok([chosen, order, given, uses].into_iter().flatten().collect())
 }
 
 /// Why a job has the status it has, for people.

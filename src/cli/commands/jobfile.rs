@@ -20,6 +20,7 @@ use crate::model::target::LOCAL;
 use crate::ops::ctx::user_of;
 use crate::ops::jobfile::{self, is_file};
 use crate::ops::launch::{RunRequest, plan};
+use crate::ops::queue::order;
 use crate::ops::queue::submit::{self, Submission};
 use crate::ops::{Error, clone, secrets, selection, stage};
 use crate::text::{counted, escape};
@@ -145,12 +146,19 @@ impl JobFile<'_> {
             let missing = secrets::are_kept(ctx, &request.spec.execution).err();
             ctx.warn(missing.map(|error| error.message));
         }
-        let each = all.iter().map(|(request, how)| {
+        let mut each = Vec::new();
+        for (request, how) in all {
             let code = how.repository.iter().map(|from| format!("{:<10} {from}\n", "clones"));
-            code.collect::<String>() + &plan::of_file(&request.spec)
-        });
+            let mut text = code.collect::<String>();
+            let user = &request.user;
+            let preferred = how.order.as_ref().map(|order| order::preferred(ctx, user, order));
+            if let Some((order, why)) = preferred.transpose()?.flatten() {
+                text += &format!("{:<10} {}\n{:<10} {why}\n", "makes", order.in_words(), "order");
+            }
+            each.push(text + &plan::of_file(&request.spec));
+        }
         let would = lines.collect::<Vec<_>>().join("; ");
-        Ok(Output::would(&would).with_details(&each.collect::<Vec<_>>().join("\n")))
+        Ok(Output::would(&would).with_details(&each.join("\n")))
     }
 }
 

@@ -16,6 +16,7 @@ use crate::model::data::Data;
 use crate::model::entry::QueueEntry;
 use crate::model::ids::{JobId, QueueName, UserName};
 use crate::model::queue::{Queue, QueuePolicy, QueueState};
+use crate::model::spec::{AnyOf, TargetRequest};
 use crate::model::time;
 use crate::ops::called::WaitingCalled;
 use crate::ops::error::did_you_mean;
@@ -117,6 +118,9 @@ impl<'a> Seen<'a> {
             standing.position, entry.queue, entry.priority
         );
         text += &format!("wants: {}\n", wants(&entry.spec.target));
+        if let TargetRequest::Any(AnyOf { order: Some(order), .. }) = &entry.spec.target {
+            text += &format!("order: {order}\n");
+        }
         text += &format!("why: {}\n", why(ctx, standing));
         let now = ctx.clock.now();
         if let Some(starts) = expected.as_ref().and_then(|expected| expected.in_words(now)) {

@@ -3,25 +3,23 @@
 use crate::jobfile::BadFile;
 use crate::jobfile::yaml::{Yaml, YamlValue};
 use crate::model::options::KindOptions;
-use crate::model::order::{Numbered, STARTUP_SCRIPT, TargetOrder, TypeInZone};
+use crate::model::order::{Numbered, Preferred, STARTUP_SCRIPT, TargetOrder, TypeInZone};
 use crate::model::target::Pricing;
 use crate::text::either;
 
 use super::target::PRICING;
-use super::values::{bad, bad_key, map, text, texts, truth, unknown};
+use super::values::{bad, map, text, texts, truth, unknown};
 
 const EXAMPLE: &str = "target: {accelerator: v6e-16, zone: us-east5-b, pricing: spot}";
 const REQUEST: &str = "tpu: {name: my-tpu, number: auto}";
 
 /// What `target:` says of it.
-pub(super) const TARGET: [&str; 5] = ["accelerator", "zone", "pricing", "version", "mode"];
+pub(super) const TARGET: [&str; 6] =
+    ["accelerator", "zone", "pricing", "version", "mode", "prefer"];
 
 /// What `tpu:` says of it.
 pub(super) const TPU: [&str; 8] =
     ["name", "number", "tags", "metadata", "startup_script", "network", "flags", "delete_after"];
-
-/// Those of them that are not carried out yet, and what to do instead.
-const LATER: [(&str, &str); 1] = [("prefer", "the first that is to be had is taken")];
 
 /// Flags of gcloud that mean something to its API as well (Cloud TPU API, `Node`).
 const FLAGS: [(&str, &str); 5] = [
@@ -73,11 +71,14 @@ pub(super) fn read(
         Some("preemptible") => Pricing::Preemptible,
         _ => Pricing::OnDemand,
     };
+    let prefer = one("prefer", &Preferred::ALL.map(Preferred::as_str))?;
+    let is_preferred = |of: &Preferred| Some(of.as_str()) == prefer.as_deref();
     let mode = one("mode", &["tpu-vm", "queued-resources"])?;
     let mut order = TargetOrder {
         name: String::new(),
         numbered: Numbered::Not,
         candidates,
+        preferred: Preferred::ALL.into_iter().find(is_preferred),
         pricing,
         runtime_version: one("version", &[])?,
         is_queued: mode.as_deref() == Some("queued-resources"),
@@ -140,9 +141,6 @@ fn is_blank(value: &Yaml) -> bool {
 fn refuse_others(members: &[(String, Yaml)], of: &str, known: &[&str]) -> Result<(), BadFile> {
     for (key, value) in members {
         let field = format!("{of}.{key}");
-        if let Some((_, instead)) = LATER.iter().find(|(later, _)| later == key) {
-            return Err(bad_key(value, &field, "not built yet", *instead));
-        }
         if !known.contains(&key.as_str()) {
             return Err(unknown(value, (&field, key), known.iter().copied()));
         }

@@ -8,6 +8,7 @@ use serde_json::{Map, Value, json};
 
 use crate::model::capacity::Ask;
 use crate::model::facts::ErrorKind;
+use crate::model::order::Preferred;
 use crate::model::policy::Policy;
 use crate::model::rules::{Action, NAMED};
 
@@ -313,6 +314,7 @@ fn target(kinds: &[KindWords]) -> Value {
         "accelerator" | "zone" => texts(&text()),
         "pricing" => choice(&PRICING),
         "mode" => choice(&["tpu-vm", "queued-resources"]),
+        "prefer" => choice(&Preferred::ALL.map(Preferred::as_str)),
         _ => text(),
     };
     let members: Vec<(&str, Value)> = TARGET.iter().map(|key| (*key, of_order(key))).collect();

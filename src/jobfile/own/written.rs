@@ -188,6 +188,7 @@ fn wanted(order: &TargetOrder) -> Yaml {
         ("pricing", pricing.map(text)),
         ("version", maybe(order.runtime_version.as_ref())),
         ("mode", order.is_queued.then(|| text("queued-resources"))),
+        ("prefer", order.preferred.map(|preferred| text(preferred.as_str()))),
     ])
 }
 

@@ -16,7 +16,7 @@ pub mod limits;
 pub mod loans;
 pub mod members;
 pub mod now;
-mod order;
+pub mod order;
 pub mod pass;
 pub mod places;
 pub mod presence;
@@ -26,6 +26,7 @@ pub mod submit;
 pub mod supply;
 pub mod tasks;
 mod unbegun;
+mod waits;
 pub mod wanted;
 
 use std::collections::HashMap;

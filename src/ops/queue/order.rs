@@ -3,19 +3,22 @@
 
 use std::collections::HashSet;
 
+use crate::model::accelerators;
 use crate::model::data::Data;
 use crate::model::facts::{TargetFact, TargetState};
-use crate::model::ids::TargetName;
+use crate::model::ids::{TargetName, UserName};
 use crate::model::job::Job;
 use crate::model::options::KindOptions;
 use crate::model::order::{Numbered, STARTUP_SCRIPT, TargetOrder, TypeInZone};
+use crate::model::prices;
 use crate::model::spec::{AnyOf, TargetRequest};
 use crate::model::target::Registration;
 use crate::ops::fleet::ProviderFacts;
 use crate::ops::targets::checked_name;
 use crate::ops::{Ctx, Error};
+use crate::plan::preferred::{self, KnownOf};
 
-use super::limits;
+use super::{limits, waits};
 
 /// The name of the variable in which a machine finds what it runs when it starts (Cloud TPU documentation, startup
 /// scripts).
@@ -27,6 +30,8 @@ const ORIGIN: &str = "job file";
 /// An order of which all is known that can be known before somebody waits for it.
 pub(super) struct ReadyOrder {
     order: TargetOrder,
+    /// Why what would do is tried in that order.
+    why: Option<String>,
     /// Targets that are there and that nobody here knows by name: they are somebody else's.
     strangers: HashSet<TargetName>,
 }
@@ -38,9 +43,33 @@ impl ReadyOrder {
     }
 }
 
+/// The same with what would do in the order in which it is tried, and why, where somebody prefers some of it.
+pub fn preferred(
+    ctx: &Ctx,
+    user: &UserName,
+    order: &TargetOrder,
+) -> Result<Option<(TargetOrder, String)>, Error> {
+    let Some(preferred) = order.preferred.filter(|_| order.candidates.len() > 1) else {
+        return Ok(None);
+    };
+    let prices = ctx.settings(ctx.data()?.user(user))?.prices;
+    let seen = waits::seen(ctx)?;
+    let known = |of: &TypeInZone| {
+        let chips = accelerators::chips(&of.accelerator);
+        let per_hour = prices::per_hour(&prices, (&of.accelerator, chips), order.pricing);
+        KnownOf { per_hour, waits: seen.of(of, order.pricing) }
+    };
+    let (candidates, why) = preferred::order(&order.candidates, preferred, known);
+    Ok(Some((TargetOrder { candidates, ..order.clone() }, why)))
+}
+
 /// What is read of this machine for an order, and what its control plane says of it, before anybody waits for it.
-pub(super) fn ready(ctx: &Ctx, order: &TargetOrder) -> Result<ReadyOrder, Error> {
+pub(super) fn ready(ctx: &Ctx, user: &UserName, order: &TargetOrder) -> Result<ReadyOrder, Error> {
     let mut order = order.clone();
+    let why = preferred(ctx, user, &order)?.map(|(sorted, why)| {
+        order = sorted;
+        why
+    });
     let mut options = KindOptions::default();
     for (name, value) in order.options.pairs() {
         if name == STARTUP_SCRIPT {
@@ -90,7 +119,7 @@ pub(super) fn ready(ctx: &Ctx, order: &TargetOrder) -> Result<ReadyOrder, Error>
     }
     let strangers = there.iter().map(|fact| fact.name.clone());
     let strangers = strangers.filter(|name| data.registration(name).is_none()).collect();
-    Ok(ReadyOrder { order, strangers })
+    Ok(ReadyOrder { order, why, strangers })
 }
 
 /// Whether something has that name.
@@ -134,7 +163,10 @@ pub(super) fn enter(data: &mut Data, ready: &ReadyOrder) -> Result<TargetRequest
     }
     Ok(match <[String; 1]>::try_from(names) {
         Ok([only]) => TargetRequest::Named(only),
-        Err(among) => TargetRequest::Any(AnyOf { among, ..AnyOf::default() }),
+        Err(among) => {
+            let order = ready.why.clone();
+            TargetRequest::Any(AnyOf { among, order, ..AnyOf::default() })
+        }
     })
 }
 
@@ -194,7 +226,7 @@ fn difference(known: &Registration, wanted: &Registration) -> Option<String> {
 }
 
 /// The smallest number whose targets are new, or known as what is asked for and nobody's.
-fn free_number(data: &Data, ReadyOrder { order, strangers }: &ReadyOrder) -> u32 {
+fn free_number(data: &Data, ReadyOrder { order, strangers, .. }: &ReadyOrder) -> u32 {
     let is_free = |number: &u32| {
         order.candidates.iter().all(|candidate| {
             let name = name_of(order, candidate, Some(*number));

@@ -87,7 +87,8 @@ pub fn enter_each(ctx: &Ctx, all: &[(RunRequest, Submission)]) -> Result<Vec<Job
     for (request, how) in all {
         let may = check::may_wait(ctx, request, how.repository.as_ref())?;
         secrets::are_kept(ctx, &request.spec.execution)?;
-        orders.push(how.order.as_ref().map(|order| order::ready(ctx, order)).transpose()?);
+        let order = how.order.as_ref().map(|order| order::ready(ctx, &request.user, order));
+        orders.push(order.transpose()?);
         if !how.is_target_later && how.order.is_none() {
             can_begin(ctx, request)?;
         }

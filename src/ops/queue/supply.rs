@@ -28,7 +28,7 @@ use crate::store::Tx;
 
 use super::after::AwaitedEnds;
 use super::field::{Avoided, Field, Wish};
-use super::{limits, loans, pass, presence, stand, wishes};
+use super::{limits, loans, pass, presence, stand, waits, wishes};
 
 /// Refuses to promise a target that nobody could make.
 pub(super) fn can_be_made(data: &Data, wish: &Wish) -> Result<(), Error> {
@@ -220,6 +220,7 @@ pub fn carry_out(ctx: &Ctx, target: &TargetName) -> Result<String, Error> {
         match made {
             Ok(fact) => {
                 loans::made(ctx, &now.job, &fact, &now.token)?;
+                waits::note(ctx, &data, now, true);
                 forget(ctx, now)?;
                 let text = format!("{target} was made for {}", now.job);
                 watch::note(ctx, &ctx.actor, "queue", &text)?;
@@ -300,9 +301,14 @@ fn in_vain(
         others.next.is_some() || matches!(trouble, Some(Trouble::NoCapacity | Trouble::Quota));
     let tries = making.tries + u32::from(is_answered);
     let row = tries.max(1);
+    if is_answered {
+        waits::note(ctx, data, making, false);
+    }
+    let now = ctx.clock.now();
     if let Some(other) = others.next {
         change(ctx, making, |making| {
             making.target = other.clone();
+            making.since = now;
             making.tries = tries;
             making.again = None;
         })?;
@@ -316,6 +322,9 @@ fn in_vain(
     change(ctx, making, |making| {
         making.tries = tries;
         making.again = Some((again, why.clone()));
+        if is_answered {
+            making.since = again;
+        }
         if let Some(first) = &others.first {
             making.target = first.clone();
         }

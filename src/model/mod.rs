@@ -8,6 +8,7 @@
 pub mod accelerators;
 pub mod audit;
 pub mod board;
+pub mod bucket;
 pub mod capacity;
 mod check;
 pub mod checkpoint_signal;

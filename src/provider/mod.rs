@@ -17,6 +17,7 @@ use serde::{Deserialize, Serialize};
 
 pub use error::{ProviderError, Trouble};
 
+use crate::model::bucket::BucketPlace;
 use crate::model::facts::TargetFact;
 use crate::model::ids::TargetName;
 use crate::model::options::KindOptions;
@@ -108,6 +109,12 @@ pub trait Provider: Send + Sync {
     fn operation(&self, name: &str) -> Result<Operation, ProviderError> {
         let doing = format!("look at operation {name}");
         Err(ProviderError::new(Trouble::NotFound, doing, "nobody remembers it"))
+    }
+
+    /// Where a bucket of Cloud Storage is, for a provider that knows of buckets.
+    fn bucket_place(&self, bucket: &str) -> Result<BucketPlace, ProviderError> {
+        let doing = format!("look at bucket {bucket}");
+        Err(ProviderError::new(Trouble::NotFound, doing, "it knows of no buckets"))
     }
 
     /// How long to wait before an operation is first asked about, and at most between two questions.

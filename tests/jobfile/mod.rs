@@ -1,6 +1,7 @@
 //! Jobs as files: what a file says is what the same words do; a file that is wrong does nothing.
 
 mod begun;
+mod buckets;
 mod container;
 mod defects;
 mod given_back;

@@ -385,3 +385,23 @@ fn errors_of_every_call_come_as_they_are_and_have_no_effect() {
         assert_eq!(word(world, "one"), "READY");
     });
 }
+
+#[test]
+fn a_bucket_is_somewhere_or_nobody_says_so() {
+    each(|world| {
+        let (name, location) = ("data".to_owned(), "US-CENTRAL1".to_owned());
+        world.pull(Event::Bucket { name, location });
+        let place = |name: &str| world.cloud().bucket_place(name);
+        let asked = place("data").unwrap();
+        assert_eq!(
+            (asked.location.as_str(), asked.is_near("us-central1-a")),
+            ("US-CENTRAL1", Some(true))
+        );
+        assert_eq!(place("other").unwrap_err().trouble, Trouble::NotFound);
+        let class = Trouble::Permission;
+        let (call, times) = (Some(Call::Bucket), Some(1));
+        world.pull(Event::Error { class, call, target: None, zone: None, times, for_s: None });
+        assert_eq!(place("data").unwrap_err().trouble, Trouble::Permission);
+        assert!(place("data").is_ok());
+    });
+}

@@ -8,6 +8,7 @@
 //! ([`hand_in`]): so it is started once, however many processes look at the queue at the same time.
 
 pub mod after;
+mod buckets;
 pub mod edit;
 pub mod expected;
 pub mod field;

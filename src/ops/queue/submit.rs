@@ -18,7 +18,7 @@ use crate::store::Tx;
 use super::field::Wish;
 use super::pass::kept;
 use super::tasks::{self, TaskOf};
-use super::{after, edit, loans, now, order, supply};
+use super::{after, buckets, edit, loans, now, order, supply};
 
 /// How a job waits.
 #[derive(Clone, Debug)]
@@ -89,6 +89,12 @@ pub fn enter_each(ctx: &Ctx, all: &[(RunRequest, Submission)]) -> Result<Vec<Job
         secrets::are_kept(ctx, &request.spec.execution)?;
         let order = how.order.as_ref().map(|order| order::ready(ctx, &request.user, order));
         orders.push(order.transpose()?);
+        if let Some(order) = &how.order {
+            let settings = ctx.settings(ctx.data()?.user(&request.user))?;
+            let roots = [settings.stage_root, settings.log_root];
+            let roots: Vec<String> = roots.into_iter().flatten().collect();
+            ctx.warn(buckets::elsewhere(ctx, &request.spec, (order, &roots)));
+        }
         if !how.is_target_later && how.order.is_none() {
             can_begin(ctx, request)?;
         }

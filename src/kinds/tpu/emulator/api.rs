@@ -10,6 +10,7 @@ use crate::kinds::tpu::sim::faults::{Called, Delivery};
 use crate::kinds::tpu::sim::fleet::{Begun, Fleet, Vm};
 use crate::kinds::tpu::sim::{Call, SimCloud};
 use crate::model::accelerators;
+use crate::model::bucket::BucketPlace;
 use crate::model::ids::TargetName;
 use crate::model::target::Pricing;
 use crate::provider::{ProviderError, TargetAt, Trouble, Verb};
@@ -51,6 +52,17 @@ pub(super) fn project(_: &SimCloud, request: &ApiRequest) -> Answer {
         "kind": "compute#project", "name": request.place("project"),
         "commonInstanceMetadata": { "kind": "compute#metadata", "items": [] },
     })))
+}
+
+/// A bucket of Cloud Storage, as its JSON API shows it.
+pub(super) fn bucket(cloud: &SimCloud, request: &ApiRequest) -> Answer {
+    let name = request.place("bucket");
+    let (delivery, place) = match cloud.bucket(name) {
+        Ok(answered) => answered,
+        Err(error) => return quietly(Err(error)),
+    };
+    let shown = |place: BucketPlace| json!({ "kind": "storage#bucket", "id": name, "name": name, "location": place.location });
+    Answer { delivery, given: place.map(shown) }
 }
 
 /// An answer with which nothing goes wrong.

@@ -52,6 +52,7 @@ const BELOW_A_ZONE: &[(MethodFilter, &str, Handler)] = &[
 pub(super) fn router(served: Arc<Served>) -> Router {
     let mut router = Router::new()
         .route("/compute/v1/projects/{project}", routing::get(handled(api::project)))
+        .route("/storage/v1/b/{bucket}", routing::get(handled(api::bucket)))
         .route(&format!("/v1/{ZONES}"), routing::get(handled(api::zones)));
     for version in VERSIONS {
         router = router.route(&format!("/{version}/{ZONES}"), routing::get(handled(api::zones)));

@@ -20,6 +20,7 @@ use serde_json::{Map, Value, json};
 
 use super::queued::{self, Queued};
 use crate::kinds::tpu::GOOGLE;
+use crate::model::bucket::BucketPlace;
 use crate::model::facts::TargetFact;
 use crate::model::settings::CloudAuth;
 use crate::model::target::ProviderName;
@@ -37,6 +38,9 @@ use wire::Asked;
 
 /// Where the API is, unless the settings say otherwise.
 const ENDPOINT: &str = "https://tpu.googleapis.com";
+
+/// The same for Cloud Storage (JSON API, version 1).
+const STORAGE: &str = "https://storage.googleapis.com";
 
 /// What the provider is made of.
 pub struct GoogleConfig {
@@ -77,6 +81,8 @@ struct Api {
     http: Http,
     credentials: Credentials,
     base: String,
+    /// Where Cloud Storage is.
+    storage: String,
     project: String,
 }
 
@@ -247,6 +253,8 @@ impl Api {
             http: Http::new(&config.env, Arc::clone(&config.clock))?,
             credentials: Credentials::new(config.env.clone(), Arc::clone(&config.clock), wanted),
             base: format!("{endpoint}/v2"),
+            // Who stands in for the one stands in for the other as well.
+            storage: config.endpoint.as_ref().map_or(STORAGE, |_| endpoint).to_owned(),
             project: escaped(&project),
         })
     }
@@ -272,7 +280,17 @@ impl Api {
         body: Option<&Value>,
         doing: &str,
     ) -> Result<Value, ProviderError> {
-        let url = format!("{}/{path}", self.base);
+        self.ask_at(method, &format!("{}/{path}", self.base), body, doing)
+    }
+
+    /// The same at a whole address.
+    fn ask_at(
+        &self,
+        method: Method,
+        url: &str,
+        body: Option<&Value>,
+        doing: &str,
+    ) -> Result<Value, ProviderError> {
         let body = body.map(|body| body.to_string().into_bytes());
         for is_last in [false, true] {
             let bearer = self.credentials.bearer(&self.http).map_err(|error| ProviderError {
@@ -286,7 +304,7 @@ impl Api {
             if let Some(bearer) = &bearer {
                 headers.push(("authorization", bearer));
             }
-            let ask = Ask { method, url: &url, headers: &headers, body: body.as_deref(), doing };
+            let ask = Ask { method, url, headers: &headers, body: body.as_deref(), doing };
             let reply = self.http.send(&ask)?;
             if reply.status == 401 && bearer.is_some() && self.credentials.forget() && !is_last {
                 continue;
@@ -435,6 +453,15 @@ impl Provider for Google {
         let doing = format!("reboot {target}");
         Err(ProviderError::new(Trouble::User, doing, "the API cannot restart machines")
             .remedy(format!("stop and start it: tpu restart {}", target.name)))
+    }
+
+    fn bucket_place(&self, bucket: &str) -> Result<BucketPlace, ProviderError> {
+        let doing = format!("look at bucket {bucket}");
+        let api = self.api()?;
+        let url = format!("{}/storage/v1/b/{}", api.storage, escaped(bucket));
+        let value = api.ask_at(Method::Get, &url, None, &doing)?;
+        wire::bucket(&value)
+            .ok_or_else(|| ProviderError::new(Trouble::Transient, doing, "the answer is no bucket"))
     }
 
     fn operation(&self, name: &str) -> Result<Operation, ProviderError> {

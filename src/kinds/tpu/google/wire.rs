@@ -8,6 +8,7 @@ use crate::kinds::tpu::GOOGLE;
 use crate::kinds::tpu::queued::{self, Queued};
 use crate::kinds::tpu::states;
 use crate::model::accelerators;
+use crate::model::bucket::BucketPlace;
 use crate::model::facts::TargetFact;
 use crate::model::ids::TargetName;
 use crate::model::options::KindOptions;
@@ -257,6 +258,14 @@ fn merge(below: &mut Value, above: &Value) {
 
 fn list(value: &Value) -> &[Value] {
     value.as_array().map(Vec::as_slice).unwrap_or_default()
+}
+
+/// Where a bucket is (Cloud Storage JSON API, `Buckets: get`).
+pub(super) fn bucket(value: &Value) -> Option<BucketPlace> {
+    let location = value["location"].as_str()?.to_owned();
+    let regions = value["customPlacementConfig"]["dataLocations"].as_array();
+    let regions = regions.into_iter().flatten().filter_map(Value::as_str).map(str::to_owned);
+    Some(BucketPlace { location, regions: regions.collect() })
 }
 
 #[cfg(test)]

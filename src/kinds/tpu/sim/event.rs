@@ -206,6 +206,13 @@ pub enum Event {
         /// How many times.
         times: Option<u32>,
     },
+    /// There is a bucket, in a region or in several.
+    Bucket {
+        /// Its name.
+        name: String,
+        /// Where it is, such as `US-CENTRAL1` or `EU`.
+        location: String,
+    },
     /// All faults end: capacity, quota, errors, outages, slowness, lost answers, stuck deletions.
     Calm,
     /// Sets how long things take and how often targets are taken away.
@@ -243,6 +250,7 @@ impl Event {
             | Self::SayQueued { target, .. }
             | Self::ForgetOperations { target }
             | Self::Unstick { target } => target,
+            Self::Bucket { name, .. } => name,
             Self::Quota { zone, .. } | Self::Outage { zone, .. } => zone,
             Self::NoCapacity { target, zone, .. }
             | Self::Capacity { target, zone }
@@ -421,6 +429,9 @@ impl Fleet {
                         || target.is_some() && fault.target != *target
                         || zone.is_some() && fault.zone != *zone
                 });
+            }
+            Event::Bucket { name, location } => {
+                self.buckets.insert(name.clone(), location.clone());
             }
             Event::Calm => {
                 self.faults.clear();

@@ -26,6 +26,8 @@ pub enum Call {
     Reboot,
     /// An operation is asked about.
     Operation,
+    /// A bucket is asked about.
+    Bucket,
 }
 
 /// What goes wrong.

@@ -173,6 +173,9 @@ pub struct Fleet {
     pub(in crate::kinds::tpu) quota: BTreeMap<String, u32>,
     /// Targets whose deletion does not end, or not before an instant.
     pub(in crate::kinds::tpu) stuck: BTreeMap<String, Option<Timestamp>>,
+    /// Buckets, and where each is.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub(in crate::kinds::tpu) buckets: BTreeMap<String, String>,
     pub(in crate::kinds::tpu) upcoming: Vec<Scheduled>,
     pub(in crate::kinds::tpu) history: Vec<Happened>,
     /// Where its machines are.

@@ -28,6 +28,7 @@ pub use scenario::Scenario;
 
 use crate::effects::Effects;
 use crate::kinds::tpu::SIM;
+use crate::model::bucket::BucketPlace;
 use crate::model::facts::TargetFact;
 use crate::model::target::ProviderName;
 use crate::model::time::Timestamp;
@@ -253,6 +254,25 @@ impl SimCloud {
         self.transact(doing, work)
     }
 
+    /// Where a bucket is, with whatever goes wrong with the question.
+    pub(super) fn bucket(
+        &self,
+        bucket: &str,
+    ) -> Result<(Delivery, Result<BucketPlace, ProviderError>), ProviderError> {
+        let doing = format!("look at bucket {bucket}");
+        self.transact(&doing, |fleet, now| {
+            let called = Called { call: Call::Bucket, target: None, zone: "" };
+            let delivery = fleet.deliver(called, now);
+            if let Some(trouble) = delivery.error {
+                return (delivery, Err(faults::error(trouble, &doing, "")));
+            }
+            let missing = || faults::error(Trouble::NotFound, &doing, "");
+            let location = fleet.buckets.get(bucket).cloned().ok_or_else(missing);
+            let place = |location| BucketPlace { location, ..BucketPlace::default() };
+            (delivery, location.map(place))
+        })
+    }
+
     /// Lets an answer take its time; whether it comes before everybody has hung up.
     pub(super) fn linger(&self, slow_s: f64) -> bool {
         self.wait_for(slow_s);
@@ -391,6 +411,14 @@ impl Provider for SimCloud {
             })
             .chain(elsewhere)
             .collect()
+    }
+
+    fn bucket_place(&self, bucket: &str) -> Result<BucketPlace, ProviderError> {
+        let doing = format!("look at bucket {bucket}");
+        let (delivery, place) = self.bucket(bucket)?;
+        self.wait_for(delivery.slow_s);
+        Self::judge(delivery, &doing)?;
+        place
     }
 
     fn create(&self, spec: &TargetSpec, request: &RequestId) -> Result<Operation, ProviderError> {

@@ -66,10 +66,10 @@ pub trait Runner: Send + Sync {
         false
     }
 
-    /// Whether it sees to all that the [`Execution`](crate::model::execution::Execution) of a command says: what is set up
-    /// before, on which of its tasks it runs, and the limits on its time. What is run in windows has programs of ours for
-    /// that.
-    fn carries_out(&self) -> bool {
+    /// Whether it sees to what a key of the [`Execution`](crate::model::execution::Execution) of a command says: `setup`
+    /// before it, on which of its `workers` it runs, and the limits on its time, `timeout` and `idle_timeout`. What is
+    /// run in windows has programs of ours for that.
+    fn carries_out(&self, _key: &str) -> bool {
         false
     }
 

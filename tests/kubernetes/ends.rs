@@ -105,3 +105,20 @@ fn what_is_lost_is_brought_back_by_rule_once() {
     assert_ne!(lab.name(first), lab.name(second));
     drop(lab.tpu(&format!("kill {second} -y")).exits(0));
 }
+
+#[test]
+fn a_limit_on_its_time_ends_it_and_what_nobody_sees_to_is_refused() {
+    let lab = Lab::new();
+    let file = lab.env.path("code-alice/job.yaml");
+    let run = |keys: &str| {
+        let text = format!("target: lab\n{keys}\ncommand: sleep 1000\n");
+        crate::common::tmux::write_file(&file, &text);
+        lab.tpu(&format!("run {} -q --json", file.display()))
+    };
+    let window = run("timeout: 1s").exits(0).json()["launched"]["window"].as_u64().unwrap();
+    wait_until("its time is over", || lab.shown(window)["error"] == "timeout");
+    for keys in ["idle_timeout: 1m", "setup: [{name: x, run: 'true'}]", "workers: [0]"] {
+        let refused = run(keys);
+        assert_eq!(refused.code, 4, "{keys}: {}", refused.report());
+    }
+}

@@ -191,6 +191,7 @@ impl World for KubernetesWorld {
             words: words.iter().map(Into::into).collect(),
             env: Vec::new(),
             secrets: Secrets::default(),
+            preparation: None,
             workers_by: None,
             avoid: Vec::new(),
             at_once: None,

@@ -287,6 +287,10 @@ impl Runner for Engine<'_> {
         true
     }
 
+    fn carries_out(&self, key: &str) -> bool {
+        key == "timeout"
+    }
+
     fn observe(&self, runs: &[RunRef<'_>]) -> Vec<Observed> {
         let effects = self.site.effects;
         let observed = |(run, fact): (&RunRef<'_>, RunFact)| {

@@ -364,7 +364,7 @@ impl Runner for Engine<'_> {
         true
     }
 
-    fn carries_out(&self) -> bool {
+    fn carries_out(&self, _: &str) -> bool {
         true
     }
 

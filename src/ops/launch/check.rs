@@ -367,19 +367,21 @@ fn carried_out(
         (execution.timeout_s.is_some(), "timeout"),
         (execution.idle_timeout_s.is_some(), "idle_timeout"),
     ];
-    match said.into_iter().find(|(is_said, _)| *is_said) {
-        Some((_, key))
-            if target.machines == Machines::Engine
-                && !runners::of_target(ctx, data, target)?.carries_out() =>
-        {
-            let hint = "leave it away, and do it in the command";
-            Err(Error::refused(format!("{key}: is not built yet for {name}")).hint(hint))
-        }
-        Some((_, "workers")) if target.is_here() => {
+    let mut said = said.into_iter().filter(|(is_said, _)| *is_said).map(|(_, key)| key);
+    if target.machines == Machines::Engine {
+        let runner = runners::of_target(ctx, data, target)?;
+        return match said.find(|key| !runner.carries_out(key)) {
+            None => Ok(()),
+            Some(key) => Err(Error::refused(format!("{key}: is not built yet for {name}"))
+                .hint("leave it away, and do it in the command")),
+        };
+    }
+    match said.next() {
+        Some("workers") if target.is_here() => {
             let what = format!("workers: {name} is this machine, and has no others");
             Err(Error::usage(what).hint("leave it away"))
         }
-        _ => Ok(()),
+        Some(_) | None => Ok(()),
     }
 }
 

@@ -45,6 +45,7 @@ attend() {
         exit 126
     fi
     trap ':' INT QUIT TERM HUP
+    case $dir in "~/"*) dir=$HOME/${dir#"~/"} ;; esac
     cd -- "$dir" || exit 126
     # What bash says of a signal that ended it is no word of the job.
     exec 8>&2 2>/dev/null

@@ -42,6 +42,7 @@ command_itself() {
     export TPU_LAUNCH TPU_WORKER
     if [ -e "$run/dir" ]; then
         IFS= read -r -d '' dir <"$run/dir"
+        case $dir in "~/"*) dir=$HOME/${dir#"~/"} ;; esac
         cd -- "$dir" || exit 126
     fi
     # Where it may log on a disk that only this machine sees. Once made, it is gone only with that disk.

@@ -18,6 +18,8 @@ pub struct Execution {
     pub setup: Vec<Module>,
     /// How that is done.
     pub setup_how: SetUpHow,
+    /// The directory of its machines in which it runs as it lies there: nothing is copied. `~/` is the account's home.
+    pub workplace: Option<String>,
     /// The workers on which it runs, in order; all of them without a word.
     pub workers: Option<Vec<u32>>,
     /// Seconds that it may run.
@@ -50,6 +52,7 @@ pub(super) fn read(fields: &Fields<'_>) -> Result<Execution, DataError> {
             .unwrap_or_default(),
         setup: fields.with("setup", setup::read_modules)?.unwrap_or_default(),
         setup_how: fields.with("setup_how", SetUpHow::read)?.unwrap_or_default(),
+        workplace: fields.with("workplace", read::text)?,
         workers: fields.with("workers", workers)?,
         timeout_s: fields.with("timeout_s", read::large)?,
         idle_timeout_s: fields.with("idle_timeout_s", read::large)?,
@@ -65,6 +68,7 @@ pub(super) fn write(execution: &Execution) -> Map<String, Value> {
         ("secrets", json!(Some(&execution.secrets).filter(|names| !names.is_empty()))),
         ("setup", json!(setup::write_modules(&execution.setup))),
         ("setup_how", json!(how.map(SetUpHow::as_str))),
+        ("workplace", json!(execution.workplace)),
         ("workers", json!(execution.workers)),
         ("timeout_s", json!(execution.timeout_s)),
         ("idle_timeout_s", json!(execution.idle_timeout_s)),

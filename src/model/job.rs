@@ -271,6 +271,11 @@ impl Job {
         self.spec.as_ref().map(|spec| &spec.execution)
     }
 
+    /// The directory of its machines in which it runs as it lies there, if nothing is copied for it.
+    pub fn workplace(&self) -> Option<&str> {
+        self.execution()?.workplace.as_deref()
+    }
+
     /// The name by which people call it.
     pub fn name(&self) -> Option<&str> {
         self.spec.as_ref()?.name.as_deref()

@@ -299,6 +299,7 @@ mod tests {
                     Module::Docker(Docker { image: "r/i".to_owned(), ..Docker::default() }),
                 ],
                 setup_how: SetUpHow::Force,
+                workplace: Some("/data/train".to_owned()),
                 workers: Some(vec![0, 2]),
                 timeout_s: Some(86_400),
                 idle_timeout_s: Some(1_800),

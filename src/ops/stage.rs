@@ -83,15 +83,21 @@ pub fn prepare(ctx: &Ctx, files: &dyn Files, jobs: &[&Job]) -> Result<(), Error>
     let mut logs = Vec::new();
     let mut stages: Vec<(&Job, &str)> = Vec::new();
     for job in jobs {
-        let (Some(log), Some(stage)) = (&job.log_dir, &job.stage_dir) else {
-            return Err(Error::state(format!(
-                "{} has no log or stage directory in its record",
-                job.id()
-            ))
-            .hint("start it again: tpu rerun"));
+        let (log, stage) = match (&job.log_dir, &job.stage_dir) {
+            (Some(log), Some(stage)) => (log, Some(stage)),
+            (Some(log), None) if job.workplace().is_some() => (log, None),
+            _ => {
+                return Err(Error::state(format!(
+                    "{} has no log or stage directory in its record",
+                    job.id()
+                ))
+                .hint("start it again: tpu rerun"));
+            }
         };
         logs.push(PathBuf::from(log));
-        if stages.last().is_none_or(|(_, last)| last != stage) {
+        if let Some(stage) =
+            stage.filter(|stage| stages.last().is_none_or(|(_, last)| last != stage))
+        {
             stages.push((job, stage));
         }
     }

@@ -64,11 +64,15 @@ fn with(
     asked: Asked,
 ) -> Result<(Option<ResumeFrom>, Code), Error> {
     let attempts = attempts(ctx, user, job);
+    let on_machine = job.workplace().map(|there| Code::AsItIs(there.to_owned()));
     if how == Succession::Rerun {
-        return Ok((None, as_it_is(job, &attempts.known)?));
+        let code = on_machine.map_or_else(|| as_it_is(job, &attempts.known), Ok)?;
+        return Ok((None, code));
     }
     let start = source(ctx, user, job, (&attempts, asked))?;
-    let code = if start.is_from_nothing() {
+    let code = if let Some(on_machine) = on_machine {
+        on_machine
+    } else if start.is_from_nothing() {
         match &job.stage_dir {
             Some(staged) if is_dir(ctx, job, staged)? => Code::Staged(staged.clone()),
             Some(_) | None => match job.staged() {

@@ -171,7 +171,7 @@ pub fn attend(
         _ => &work,
     };
     let carrier = Carrier { control: &control, door: &*door.remote, token, stop };
-    let code = work.dir.as_ref().and_then(|dir| dir.to_str()).filter(|_| door.is_elsewhere);
+    let code = job.stage_dir.as_deref().filter(|_| door.is_elsewhere);
     let carried = code.map_or(Ok(true), |dir| carrier.carry(&workers, &Cargo::code(dir)?, out));
     let carried = match (&setup, carried) {
         (Some(setup), Ok(true)) => {
@@ -299,7 +299,7 @@ fn work(ctx: &Ctx, job: &Job, is_elsewhere: bool) -> Work {
     let names = job.execution().map(|execution| execution.secrets.as_slice()).unwrap_or_default();
     let of_ours = |name: &String| Some((name.into(), ctx.env.var_os(name)?.to_owned()));
     let secrets = Secrets(names.iter().filter_map(of_ours).collect());
-    let dir = job.stage_dir.as_ref().map(PathBuf::from);
+    let dir = job.stage_dir.as_deref().or(job.workplace()).map(PathBuf::from);
     Work { argv: beside::work(ctx, &job.id()), env, secrets, dir }
 }
 

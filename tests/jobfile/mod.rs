@@ -18,4 +18,5 @@ mod setup;
 mod submitted;
 mod tasks;
 mod verbs;
+mod workplace;
 mod written;

@@ -73,6 +73,7 @@ fn values() -> Vec<Value> {
         "a/b",
         "../x",
         "/d",
+        "none",
         "~/d",
         "/",
         "0-4",

@@ -290,3 +290,24 @@ fn a_secret_reaches_its_command_and_stays_nowhere() {
     assert_eq!(found.stdout.trim(), store.to_str().unwrap(), "{}", found.report());
     assert!(!lab.tpu("script 1").exits(0).stdout.contains(VALUE));
 }
+
+#[test]
+fn a_command_without_code_runs_in_a_directory_that_the_node_has() {
+    let Some(lab) = Lab::new() else { return };
+    let there = lab.env.path("there");
+    std::fs::create_dir_all(&there).unwrap();
+    let path = lab.env.path("job.yaml");
+    let run = |dir: &Path| {
+        let dir = dir.display();
+        write_file(&path, &format!("target: gpu\ncode: none\ndir: {dir}\ncommand: pwd\n"));
+        drop(lab.tpu(&format!("run {} -q", path.display())).exits(0));
+    };
+    run(&there);
+    drop(lab.tpu("wait 1 --timeout 30s").exits(0));
+    let printed = lab.tpu("logs 1").exits(0).stdout;
+    assert!(printed.contains(&format!("{}\n", there.display())), "{printed}");
+    assert!(lab.env.job("alice", 1)["stage_dir"].is_null());
+    run(&there.join("gone"));
+    drop(lab.tpu("wait 2 --timeout 30s"));
+    drop(lab.tpu("explain 2").exits(0).says(&["there/gone", "a directory that they have"]));
+}

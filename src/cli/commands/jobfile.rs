@@ -354,10 +354,9 @@ impl JobFile<'_> {
         sorted.numbers.extend(dir);
         let mut request = request_of(self.app, &typed, sorted, self.data, begins)
             .map_err(|error| self.at(job.target.place, error))?;
-        if self.repository(job).is_some() {
-            request.spec.dir = None;
-        }
-        if job.code.is_none() && job.dir.is_none() {
+        let is_in_slot = self.repository(job).is_none() && job.execution.workplace.is_none();
+        request.spec.dir = request.spec.dir.filter(|_| is_in_slot);
+        if is_in_slot && job.code.is_none() && job.dir.is_none() {
             self.tell_of_code(&user)?;
         }
         request.spec.options = job.target.options.clone();

@@ -24,6 +24,7 @@ use super::keys::{self, KeyState};
 use super::order;
 use super::retry;
 use super::setup;
+use super::setup::as_directory;
 use super::several::Said;
 use super::target;
 use super::values::{bad, bad_key, map, text, texts, truth, unknown, word};
@@ -117,7 +118,7 @@ pub(super) fn read(
         let what = "an array on a TPU that is made for it is not built yet";
         values.refuse("array", what, "write a job for each, parted by ---")?;
     }
-    let (dir, code) = directory(&values)?;
+    let (dir, code, workplace) = directory(&values)?;
     Ok(OwnJob {
         place: said.place,
         waits: waits(&values, name.as_deref(), above)?,
@@ -131,7 +132,7 @@ pub(super) fn read(
         array,
         sweep,
         policy: values.with("policy", policy)?,
-        execution: execution(&values)?,
+        execution: Execution { workplace, ..execution(&values)? },
     })
 }
 
@@ -164,6 +165,7 @@ fn execution(values: &Values) -> Result<Execution, BadFile> {
         secrets: secrets(values)?,
         setup: values.with("setup", setup::modules)?.unwrap_or_default(),
         setup_how: SetUpHow::Auto,
+        workplace: None,
         workers,
         timeout_s: values.with("timeout", setup::seconds)?,
         idle_timeout_s: values.with("idle_timeout", setup::seconds)?,
@@ -207,20 +209,46 @@ fn secrets(values: &Values) -> Result<Vec<String>, BadFile> {
     Ok(values.with("secrets", read)?.unwrap_or_default())
 }
 
-fn directory(values: &Values) -> Result<(Option<u32>, Option<OwnCode>), BadFile> {
-    if values.get("dir").is_some() {
-        values.refuse("code", "dir: says already where its code is", "leave one of them away")?;
-    }
-    let slot = |value: &Yaml, field: &str| {
-        text(value, field, "dir: 1")?.parse().map_err(|_| {
-            let what = "no slot; a directory by its path is not built yet";
-            bad(value, field, what, "put it into a slot, `tpu set-dir PATH 2`, and say dir: 2")
+/// Where its code is, by its slot or otherwise, or the directory of its machines in which it runs as it lies there.
+type Directory = (Option<u32>, Option<OwnCode>, Option<String>);
+
+fn directory(values: &Values) -> Result<Directory, BadFile> {
+    let is_none = values.get("code").is_some_and(|code| code.text() == Some("none"));
+    let path = |value: &Yaml, field: &str| {
+        let said = text(value, field, NO_CODE)?;
+        as_directory(said).ok_or_else(|| {
+            let what = format!("'{said}' is no directory of a machine");
+            bad(value, field, what, format!("with code: none it is one, as in {NO_CODE}"))
         })
     };
-    Ok((values.with("dir", slot)?, values.with("code", code)?))
+    if is_none {
+        if values.get("dir").is_none() {
+            let what = "dir: is missing: nothing says where it runs";
+            values.refuse("code", what, &format!("as in {NO_CODE}"))?;
+        }
+        return Ok((None, None, values.with("dir", path)?));
+    }
+    let slot = |value: &Yaml, field: &str| {
+        let said = text(value, field, "dir: 1")?;
+        said.parse().map_err(|_| match as_directory(said) {
+            Some(_) => {
+                let what = "a directory by its path is one of the machine, where nothing is copied";
+                let hint = "code: none beside it; or a slot: `tpu set-dir PATH 2`, and dir: 2";
+                bad(value, field, what, hint)
+            }
+            None => bad(value, field, format!("'{said}' is no slot"), "as in dir: 2"),
+        })
+    };
+    let slot = values.with("dir", slot)?;
+    if slot.is_some() {
+        values.refuse("code", "dir: says already where its code is", "leave one of them away")?;
+    }
+    Ok((slot, values.with("code", code)?, None))
 }
 
-/// `code:`: `.`, or a repository.
+const NO_CODE: &str = "code: none, and dir: /where/on/the/machine";
+
+/// `code:`: `.`, or a repository; that there is `none` is known already.
 fn code(value: &Yaml, field: &str) -> Result<OwnCode, BadFile> {
     const EXAMPLE: &str = "code: {repo: 'https://host/lab/train.git', branch: main}";
     if value.text() == Some(".") {
@@ -228,7 +256,7 @@ fn code(value: &Yaml, field: &str) -> Result<OwnCode, BadFile> {
     }
     let mut repository = Repository { url: String::new(), branch: None };
     if value.text().is_some() {
-        let hint = format!("`.`, the directory of this file, or {EXAMPLE}");
+        let hint = format!("`.`, the directory of this file; or {EXAMPLE}; or {NO_CODE}");
         return Err(bad(value, field, "it is no place of code", hint));
     }
     for (key, of) in map(value, field, EXAMPLE)? {

@@ -58,12 +58,17 @@ pub const KEYS: &[JobKey] = &[
         "The account on a TPU that is made.",
         "target: {accelerator: v6e-8, zone: us-east5-b}\ntpu: {name: my-tpu}\nuser: alice",
     ),
-    built("dir", "The slot of the directory of its code; 1 without a word.", "dir: 2"),
+    built(
+        "dir",
+        "The slot of the directory of its code; 1 without a word. With `code: none` the directory of the machine in which \
+         it runs, by its whole path or below `~/`.",
+        "dir: 2",
+    ),
     built(
         "code",
-        "`.`: the directory of the file, which has to be in a slot of yours; or `{repo, branch}`: what git clones of it as \
-         the job is submitted.",
-        "code: {repo: 'https://git.example.org/lab/train.git', branch: main}",
+        "`.`: the directory of the file, which has to be in a slot of yours; `{repo, branch}`: what git clones of it as \
+         the job is submitted; or `none`: nothing is copied, and it runs in a directory that its machines have.",
+        "code: none\ndir: /data/train\ncommand: ./train.sh",
     ),
     built(
         "command",

@@ -95,6 +95,8 @@ fn together() -> Value {
         let known = json!({ "properties": { key: of }, "required": [key] });
         json!({ "if": known, "then": then })
     };
+    let none = choice(&["none"]);
+    let dir_of = |of: &Value| json!({ "required": ["dir"], "properties": { "dir": of } });
     let has_order = json!({ "type": "object", "required": ["accelerator"] });
     let none_of = |keys: &[&str]| {
         let all: Vec<Value> = keys.iter().map(|key| json!({ "required": [key] })).collect();
@@ -106,7 +108,9 @@ fn together() -> Value {
     json!({ "allOf": [
         { "required": ["target"] },
         apart("command", "script"),
-        apart("dir", "code"),
+        where_is("code", none.clone(), dir_of(&directory())),
+        where_is("dir", directory(), json!({ "required": ["code"], "properties": { "code": none } })),
+        where_is("dir", whole(0, MOST), none_of(&["code"])),
         needs("shell", "command"),
         { "anyOf": [
             { "not": { "required": ["stdin"] } },
@@ -134,11 +138,11 @@ fn value(key: &str, kinds: &[KindWords]) -> Value {
     match key {
         "target" => target(kinds),
         "tpu" => tpu(),
-        "dir" => whole(0, MOST),
+        "dir" => json!({ "anyOf": [whole(0, MOST), directory()] }),
         "code" => {
             let said = json!({ "allOf": [text(), { "not": { "pattern": "^\\s*-" } }] });
             let members = REPOSITORY.map(|key| (key, said.clone()));
-            json!({ "anyOf": [choice(&["."]), object(&members, &["repo"])] })
+            json!({ "anyOf": [choice(&[".", "none"]), object(&members, &["repo"])] })
         }
         "shell" => choice(&["bash"]),
         "command" => {

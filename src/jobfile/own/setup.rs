@@ -213,13 +213,18 @@ fn bucket(keys: &Keys<'_>, usual: Option<&str>) -> Result<BucketMount, BadFile> 
 /// A directory of a worker, which is absolute or below the account's home.
 fn directory(keys: &Keys<'_>, key: &str) -> Result<String, BadFile> {
     let said = keys.need(key)?;
-    let is_whole = said.starts_with('/') || said.starts_with("~/");
-    if !is_whole || said.trim_end_matches('/').len() < 2 || said.contains('\n') {
+    as_directory(&said).ok_or_else(|| {
         let at = keys.get(key).unwrap_or(keys.at);
         let hint = "as in /mnt/data, or ~/data in the account's home there";
-        return Err(bad(at, keys.field, format!("'{said}' is no directory of a worker"), hint));
-    }
-    Ok(said.trim_end_matches('/').to_owned())
+        bad(at, keys.field, format!("'{said}' is no directory of a worker"), hint)
+    })
+}
+
+/// A path of a machine as a whole one or one below the account's home, without slashes at its end.
+pub(super) fn as_directory(said: &str) -> Option<String> {
+    let is_whole = said.starts_with('/') || said.starts_with("~/");
+    let bare = said.trim_end_matches('/');
+    (is_whole && bare.len() > 1 && !said.contains('\n')).then(|| bare.to_owned())
 }
 
 fn nfs(at: &Yaml, field: &str) -> Result<Nfs, BadFile> {

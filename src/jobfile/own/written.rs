@@ -109,8 +109,9 @@ fn document(job: &OwnJob, all: &[OwnJob]) -> Result<Yaml, OsString> {
         }
         None => members.say("target", Some(target(&job.target))),
     }
-    members.say("dir", job.dir.map(number));
-    members.say("code", job.code.as_ref().map(code));
+    let workplace = job.execution.workplace.as_ref();
+    members.say("dir", job.dir.map(number).or_else(|| maybe(workplace)));
+    members.say("code", job.code.as_ref().map(code).or_else(|| workplace.map(|_| text("none"))));
     command(job, &mut members)?;
     let said = |key: &str| {
         let found = job.pairs.iter().find(|(known, _)| known == key);

@@ -135,10 +135,17 @@ pub(super) fn of_end(job: &Job, end: &JobEnd) -> RunFact {
         JobStage::Done => RunFact { exit: Some(job.exit(0)), ..over(None, None) },
         JobStage::Failed if end.signal == UNSEEN => {
             let log = job.log_dir.as_deref().unwrap_or("its log directory");
-            let code = job.stage_dir.as_deref().unwrap_or("the copy of the code");
-            let why = format!(
-                "{on} does not see {log} or {code}: log_root and stage_root must lie on a disk that the nodes share"
-            );
+            let why = if let Some(there) = job.workplace() {
+                format!(
+                    "{on} does not see {log} or {there}: log_root must lie on a disk that the nodes share, and dir: be \
+                     a directory that they have"
+                )
+            } else {
+                let code = job.stage_dir.as_deref().unwrap_or("the copy of the code");
+                format!(
+                    "{on} does not see {log} or {code}: log_root and stage_root must lie on a disk that the nodes share"
+                )
+            };
             RunFact { exit: None, ..over(Some(ErrorKind::Setup), Some(why)) }
         }
         JobStage::Failed if end.signal == GIVEN_UP => {

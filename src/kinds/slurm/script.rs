@@ -95,9 +95,13 @@ pub(super) fn of(attempts: &[Attempt<'_>], is_here: bool) -> String {
     if has_secrets {
         text += READ;
     }
+    let (place, what) = match first.job.workplace() {
+        Some(there) => (on_machine(there), "the directory in which it runs"),
+        None => ("\"$TPU_STAGE_DIR\"".to_owned(), "the copy of the code"),
+    };
     text += &format!(
-        "cd \"$TPU_STAGE_DIR\" || {{ echo \"tpu: $(hostname) does not see the copy of the code, \
-         $TPU_STAGE_DIR\" >&2; kill -{UNSEEN} $$; }}\n"
+        "place={place}\ncd -- \"$place\" || {{ echo \"tpu: $(hostname) does not see {what}, \
+         $place\" >&2; kill -{UNSEEN} $$; }}\n"
     );
     let watch = limits::watch(first);
     let most = first.job.execution().and_then(|execution| execution.workers.iter().flatten().max());
@@ -142,6 +146,14 @@ pub(super) fn of(attempts: &[Attempt<'_>], is_here: bool) -> String {
         "echo \"$SLURM_JOB_ID ${{SLURM_RESTART_COUNT:-0}} $code\" >\"$TPU_LOG_DIR/{EXIT_FILE}\"\n"
     );
     text + "exit $code\n"
+}
+
+/// A directory of the nodes, as a shell there reads it.
+fn on_machine(dir: &str) -> String {
+    match dir.strip_prefix("~/") {
+        Some(below) => format!("\"$HOME\"/{}", quoted(OsStr::new(below))),
+        None => quoted(OsStr::new(dir)),
+    }
 }
 
 /// The line that makes a task the member that it is.

@@ -19,7 +19,7 @@ use crate::runner::environment::{self, Variables};
 use crate::runner::{Attempt, Preparation, Runner};
 use crate::store::Tx;
 
-use super::check::kept_environment;
+use super::check::{kept_environment, whole_path};
 use super::plan::{LaunchPlan, Machine, Parent, Roots};
 use super::room;
 use super::settle::{self, Came, Outcome};
@@ -148,8 +148,13 @@ pub(super) fn attempt<'a>(
         job,
         session: &plan.session,
         name: window_name(plan),
-        // A resume's own copy is there for certain; the directory it was made from may be gone.
-        cwd: plan.stage_dir.as_ref().or(submitted).unwrap_or(&plan.dir).into(),
+        cwd: match &plan.spec.execution.workplace {
+            Some(there) if plan.target.is_here() => whole_path(ctx, there),
+            // A window of this machine attends to those on which it runs.
+            Some(_) => "/".into(),
+            // A resume's own copy is there for certain; the directory it was made from may be gone.
+            None => plan.stage_dir.as_ref().or(submitted).unwrap_or(&plan.dir).into(),
+        },
         words,
         env: env_of(ctx, plan, job),
         secrets: Secrets::default(),
@@ -370,7 +375,7 @@ fn record(plan: &LaunchPlan, id: &JobId, (token, now): (&LaunchToken, Timestamp)
     if plan.mode == LaunchMode::Native {
         let name = directory_name(id.window, token, now);
         job.log_dir = Some(format!("{}/{}/{name}", plan.roots.log, id.user));
-        if job.stage_dir.is_none() {
+        if job.stage_dir.is_none() && job.workplace().is_none() {
             job.stage_dir = Some(stage_dir(&plan.roots, &plan.user, &name));
         }
     }

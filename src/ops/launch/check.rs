@@ -1,7 +1,7 @@
 //! Everything that must hold before a job is started. All problems are reported together.
 
 use std::ffi::OsString;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::model::data::{Data, User};
 use crate::model::facts::{TargetState, TargetStep};
@@ -47,13 +47,14 @@ pub fn check(ctx: &Ctx, request: &RunRequest, provided: Provided) -> Result<Laun
     if let Some(staged) = &spec.staged {
         note(&mut problems, stage::is_kept(staged));
     } else if let Some(dir) = &dir {
-        note(&mut problems, runnable(dir, mode));
+        note(&mut problems, runnable((dir, spec), mode));
     }
     if let Some(name) = &spec.name {
         note(&mut problems, names::refuse_for_job(&data, user, name));
         note(&mut problems, names::refuse_in_use(user, name, (None, spec.member)));
     }
     if let Some(target) = &target {
+        note(&mut problems, has_workplace(ctx, target, spec));
         note(&mut problems, understood(ctx, target, spec));
         note(&mut problems, takes_several((ctx, &data), target, spec));
         note(&mut problems, carried_out((ctx, &data), target, (spec, mode)));
@@ -163,7 +164,7 @@ pub fn may_wait(
         None => note(&mut problems, directory(user, spec)),
     };
     if let Some(dir) = dir.as_deref().filter(|_| repository.is_none()) {
-        note(&mut problems, runnable(dir, mode));
+        note(&mut problems, runnable((dir, spec), mode));
     }
     if let Some(args) = note(&mut problems, arguments(user, spec)) {
         note(&mut problems, passable(&args, mode, request.force));
@@ -212,6 +213,9 @@ pub fn roots_at(ctx: &Ctx, data: &Data, user: &User, target: &Target) -> Result<
 fn directory(user: &User, spec: &JobSpec) -> Result<String, Error> {
     if let Some(staged) = &spec.staged {
         return Ok(staged.from.clone());
+    }
+    if let Some(there) = &spec.execution.workplace {
+        return Ok(there.clone());
     }
     let slot = spec.dir.unwrap_or(1);
     let Some(path) = user.dir(slot) else {
@@ -385,6 +389,26 @@ fn carried_out(
     }
 }
 
+/// The directory in which it runs as it lies there must be there, where that is this machine.
+fn has_workplace(ctx: &Ctx, target: &Target, spec: &JobSpec) -> Result<(), Error> {
+    let Some(there) = spec.execution.workplace.as_ref().filter(|_| target.is_here()) else {
+        return Ok(());
+    };
+    if whole_path(ctx, there).is_dir() {
+        return Ok(());
+    }
+    Err(Error::not_found(format!("dir: {there} is not there"))
+        .hint("with code: none it is a directory of the machine on which it runs"))
+}
+
+/// A path of this machine, `~/` being our home.
+pub(super) fn whole_path(ctx: &Ctx, path: &str) -> PathBuf {
+    match (path.strip_prefix("~/"), ctx.env.non_empty("HOME")) {
+        (Some(below), Some(home)) => Path::new(home).join(below),
+        _ => path.into(),
+    }
+}
+
 /// Its secrets must get where it runs.
 fn hands_on_secrets(
     (ctx, data): (&Ctx, &Data),
@@ -400,8 +424,15 @@ fn hands_on_secrets(
         .hint("let the program read its key from a file of yours"))
 }
 
-/// Script mode needs the script.
-fn runnable(dir: &str, mode: LaunchMode) -> Result<(), Error> {
+/// Script mode needs the script, where we can see it.
+fn runnable((dir, spec): (&str, &JobSpec), mode: LaunchMode) -> Result<(), Error> {
+    if spec.execution.workplace.is_some() {
+        return match mode {
+            LaunchMode::Native => Ok(()),
+            LaunchMode::Script => Err(Error::usage("code: none, and there is no command")
+                .hint("say what runs there: command: ./train.sh")),
+        };
+    }
     if mode == LaunchMode::Script && !Path::new(dir).join("staging.sh").is_file() {
         return Err(Error::not_found(format!("{dir} has no staging.sh and no command is given"))
             .hint("give a command: tpu run TARGET -- python3 main.py, or another directory: dir=N (`tpu ls` lists them)"));

@@ -136,8 +136,9 @@ fn claim(
         let Ground { handle, taken } = ground;
         let group = attempt::next_number(tx, plan, taken)?;
         // Each window lays its own copy of the code ready; at an engine all members run from one.
+        let is_copied = plan.stage_dir.is_none() && plan.spec.execution.workplace.is_none();
         let stage_dir = match (handle, tokens.first()) {
-            (Handle::Engine { .. }, Some(first)) if plan.stage_dir.is_none() => {
+            (Handle::Engine { .. }, Some(first)) if is_copied => {
                 let name = attempt::directory_name(group, first, now);
                 Some(attempt::stage_dir(&plan.roots, &plan.user, &name))
             }

@@ -202,9 +202,10 @@ impl LaunchPlan {
         };
         text += &carried_out(&self.spec.execution);
         if self.mode == LaunchMode::Native {
-            text += &match &self.stage_dir {
-                Some(dir) => line("code", &format!("{dir} (of the parent)")),
-                None => line("code", &format!("copied below {}", self.roots.stage)),
+            text += &match (&self.stage_dir, &self.spec.execution.workplace) {
+                (_, Some(_)) => line("code", "what lies there: nothing is copied"),
+                (Some(dir), None) => line("code", &format!("{dir} (of the parent)")),
+                (None, None) => line("code", &format!("copied below {}", self.roots.stage)),
             };
             text += &line("logs", &format!("below {}", self.roots.log));
         }
@@ -240,6 +241,9 @@ pub fn of_file(spec: &JobSpec) -> String {
             "runs",
             &shell.map_or_else(|| shown(command), |shell| shell.trim_end().to_owned()),
         );
+    }
+    if let Some(there) = &spec.execution.workplace {
+        text += &line("directory", &format!("{there} (nothing is copied)"));
     }
     text += &carried_out(&spec.execution);
     for (name, said) in [("rules", &spec.rules), ("tag", &spec.tag)] {

@@ -178,7 +178,7 @@ fn staged(
         }
         let code = match &how.repository {
             Some(repository) => Code::Repository(repository),
-            None if how.stages_late => {
+            None if how.stages_late || request.spec.execution.workplace.is_some() => {
                 each.push(None);
                 continue;
             }

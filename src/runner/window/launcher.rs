@@ -31,7 +31,9 @@ pub fn prepare(
 ) -> Result<String, RunError> {
     let (job, id) = (attempt.job, &attempt.job.id());
     let dir = fresh_directory(effects, id)?;
-    let workplace = workplace(job, launch);
+    // What attends to workers needs a directory of this machine, which is made before it begins.
+    let here = attempt.workers_by.as_ref().and(job.workplace()).and(job.log_dir.as_deref());
+    let workplace = here.unwrap_or_else(|| workplace(job, launch));
     let log = job.log_dir.as_ref().map(|dir| format!("{dir}/output.log")).unwrap_or_default();
     let link = dir.join("bin").join("tpu");
     link_program(effects, &link)?;

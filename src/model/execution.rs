@@ -20,6 +20,8 @@ pub struct Execution {
     pub setup_how: SetUpHow,
     /// The directory of its machines in which it runs as it lies there: nothing is copied. `~/` is the account's home.
     pub workplace: Option<String>,
+    /// A file of its machines to which is added what it prints. What is relative lies where it runs.
+    pub output: Option<String>,
     /// The workers on which it runs, in order; all of them without a word.
     pub workers: Option<Vec<u32>>,
     /// Seconds that it may run.
@@ -53,6 +55,7 @@ pub(super) fn read(fields: &Fields<'_>) -> Result<Execution, DataError> {
         setup: fields.with("setup", setup::read_modules)?.unwrap_or_default(),
         setup_how: fields.with("setup_how", SetUpHow::read)?.unwrap_or_default(),
         workplace: fields.with("workplace", read::text)?,
+        output: fields.with("output", read::text)?,
         workers: fields.with("workers", workers)?,
         timeout_s: fields.with("timeout_s", read::large)?,
         idle_timeout_s: fields.with("idle_timeout_s", read::large)?,
@@ -69,6 +72,7 @@ pub(super) fn write(execution: &Execution) -> Map<String, Value> {
         ("setup", json!(setup::write_modules(&execution.setup))),
         ("setup_how", json!(how.map(SetUpHow::as_str))),
         ("workplace", json!(execution.workplace)),
+        ("output", json!(execution.output)),
         ("workers", json!(execution.workers)),
         ("timeout_s", json!(execution.timeout_s)),
         ("idle_timeout_s", json!(execution.idle_timeout_s)),

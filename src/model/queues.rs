@@ -300,6 +300,7 @@ mod tests {
                 ],
                 setup_how: SetUpHow::Force,
                 workplace: Some("/data/train".to_owned()),
+                output: Some("~/o.txt".to_owned()),
                 workers: Some(vec![0, 2]),
                 timeout_s: Some(86_400),
                 idle_timeout_s: Some(1_800),

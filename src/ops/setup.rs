@@ -25,6 +25,7 @@ use crate::model::recipe::Step;
 use crate::model::setup::{Module, SetUpHow};
 use crate::model::variables;
 use crate::runner::Preparation;
+use crate::runner::command::parted;
 use crate::runner::files::Files;
 
 use super::{Ctx, Error, recipes};
@@ -97,7 +98,9 @@ impl SetUp {
 
     /// The command as it runs in the environment of the job.
     pub fn within(&self, command: Vec<OsString>) -> Vec<OsString> {
-        self.around.iter().cloned().chain(command).collect()
+        // What runs it as its job wants it stands outside of its container.
+        let (before, command) = parted(command);
+        before.into_iter().chain(self.around.iter().cloned()).chain(command).collect()
     }
 
     /// Where it lies on a worker, as a shell there reads it: on its own disk, whoever shares the homes, under a name

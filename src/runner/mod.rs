@@ -5,6 +5,7 @@
 //! and places jobs itself is another one. What identifies a run to its runner is its [`Handle`], which lies in
 //! the record of its attempt: so a [`RunRef`] is that record, and any process may ask about it.
 
+pub mod command;
 pub mod environment;
 mod error;
 pub mod files;

@@ -30,6 +30,7 @@ timeout: 2h
 idle_timeout: 30m
 secrets: [A_KEY]
 stdin: q.txt
+output: o.txt
 retry: {max: 3, on: [lost, oom], backoff: 60s}
 ";
 
@@ -55,7 +56,7 @@ fn broken(line: &str) -> Vec<String> {
         format!("{key}: ''"),
         format!("{key}: 'open"),
         format!("{key}: {value}\n\tenv: x"),
-        format!("{key}: {value}\noutput: FILE"),
+        format!("{key}: {value}\nnotify: FILE"),
     ]
 }
 

@@ -9,6 +9,7 @@ mod jobman;
 mod malformed;
 mod orders;
 mod page;
+mod printed;
 mod readme;
 mod requested;
 mod retried;

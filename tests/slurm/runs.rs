@@ -311,3 +311,18 @@ fn a_command_without_code_runs_in_a_directory_that_the_node_has() {
     drop(lab.tpu("wait 2 --timeout 30s"));
     drop(lab.tpu("explain 2").exits(0).says(&["there/gone", "a directory that they have"]));
 }
+
+#[test]
+fn what_it_prints_is_added_to_a_file_of_the_node() {
+    let Some(lab) = Lab::new() else { return };
+    let (path, file) = (lab.env.path("job.yaml"), lab.env.path("o.txt"));
+    let text = format!("target: gpu\noutput: {}\ncommand: 'seq 500; exit 3'\n", file.display());
+    write_file(&path, &text);
+    drop(lab.tpu(&format!("run {} -q", path.display())).exits(0));
+    drop(lab.tpu("wait 1 --timeout 30s"));
+    assert_eq!(lab.shown(1)["exit_code"], 3);
+    let kept = std::fs::read_to_string(&file).unwrap();
+    let expected: Vec<String> = (1..=500).map(|n| n.to_string()).collect();
+    assert_eq!(kept.lines().collect::<Vec<_>>(), expected);
+    assert!(lab.tpu("logs 1").exits(0).stdout.contains("\n500\n"));
+}

@@ -166,6 +166,7 @@ fn execution(values: &Values) -> Result<Execution, BadFile> {
         setup: values.with("setup", setup::modules)?.unwrap_or_default(),
         setup_how: SetUpHow::Auto,
         workplace: None,
+        output: values.with("output", |value, field| output(values, value, field))?,
         workers,
         timeout_s: values.with("timeout", setup::seconds)?,
         idle_timeout_s: values.with("idle_timeout", setup::seconds)?,
@@ -173,6 +174,20 @@ fn execution(values: &Values) -> Result<Execution, BadFile> {
             .with("retry", |value, field| retry::read(value, field, values.get("rules")))?
             .flatten(),
     })
+}
+
+/// A second place for what a command prints.
+fn output(values: &Values, value: &Yaml, field: &str) -> Result<String, BadFile> {
+    let file = text(value, field, "output: train.out")?;
+    if values.get("command").is_none() && values.get("script").is_none() {
+        let what = "there is no command: that could print";
+        return Err(bad_key(value, field, what, "leave it away"));
+    }
+    if file.contains('\n') || file.ends_with('/') {
+        let what = format!("'{}' is no name of a file", file.escape_debug());
+        return Err(bad(value, field, what, "as in output: train.out, or ~/logs/train.out"));
+    }
+    Ok(file.to_owned())
 }
 
 fn env(value: &Yaml, field: &str) -> Result<Vec<(String, String)>, BadFile> {

@@ -87,6 +87,12 @@ pub const KEYS: &[JobKey] = &[
         "command: [python3, score.py]\nstdin: questions.txt",
     ),
     built(
+        "output",
+        "A second place for what the command prints: a file to which it is added, on the machine where it runs, beside its \
+         code, below `~/`, or anywhere by its whole path. The command then writes into a pipe, and to no terminal.",
+        "command: python3 train.py\noutput: ~/logs/train.out",
+    ),
+    built(
         "configs",
         "Names and values that the program is given as --NAME=VALUE.",
         "command: [python3, train.py]\nconfigs: {lr: 1e-3}",
@@ -175,7 +181,6 @@ pub const KEYS: &[JobKey] = &[
         "A group: each member waits for the member of its number.",
         "array: 0-3\nafter_each: 12",
     ),
-    later("output", "A second place for what it prints.", "command: program | tee FILE"),
     later(
         "repeat",
         "Whether it begins again when it ends.",

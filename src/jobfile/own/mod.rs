@@ -290,7 +290,7 @@ mod tests {
         for (text, place, says) in [
             ("", (1, 1), "no job"),
             ("target: local\ncomand: x\n", (2, 1), "no such key"),
-            ("target: local\noutput: A\n", (2, 1), "not built yet"),
+            ("target: local\nnotify: A\n", (2, 1), "not built yet"),
             ("target: local\ncommand: a {{nope}}\n", (2, 10), "nothing is called nope"),
             ("target: local\ncommand: 'a {{nope'\n", (2, 10), "without }}"),
             ("command: x\n", (1, 1), "no target"),

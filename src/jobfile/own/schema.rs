@@ -90,6 +90,13 @@ fn loosened(schema: Value) -> Value {
 /// What keys make of one another.
 fn together() -> Value {
     let needs = |key: &str, other: &str| json!({ "anyOf": [{ "not": { "required": [key] } }, { "required": [other] }] });
+    let of_command = |key: &str| {
+        json!({ "anyOf": [
+            { "not": { "required": [key] } },
+            { "required": ["command"] },
+            { "required": ["script"] },
+        ]})
+    };
     let apart = |key: &str, other: &str| json!({ "not": { "required": [key, other] } });
     let where_is = |key: &str, of: Value, then: Value| {
         let known = json!({ "properties": { key: of }, "required": [key] });
@@ -112,11 +119,8 @@ fn together() -> Value {
         where_is("dir", directory(), json!({ "required": ["code"], "properties": { "code": none } })),
         where_is("dir", whole(0, MOST), none_of(&["code"])),
         needs("shell", "command"),
-        { "anyOf": [
-            { "not": { "required": ["stdin"] } },
-            { "required": ["command"] },
-            { "required": ["script"] },
-        ]},
+        of_command("stdin"),
+        of_command("output"),
         needs("zip", "array"),
         needs("max_parallel", "array"),
         where_is("command", json!({ "type": "array" }), none_of(&["shell"])),
@@ -145,6 +149,9 @@ fn value(key: &str, kinds: &[KindWords]) -> Value {
             json!({ "anyOf": [choice(&[".", "none"]), object(&members, &["repo"])] })
         }
         "shell" => choice(&["bash"]),
+        "output" => {
+            json!({ "allOf": [text(), { "not": { "type": "string", "pattern": "\\S\\s*\\n\\s*\\S|/\\s*$" } }] })
+        }
         "command" => {
             json!({ "anyOf": [text(), { "type": "array", "minItems": 1, "items": word() }] })
         }

@@ -287,6 +287,7 @@ fn execution(of: &Execution, members: &mut Members) {
     members.say("secrets", list(&of.secrets));
     let setup: Vec<Yaml> = of.setup.iter().map(module).collect();
     members.say("setup", (!setup.is_empty()).then(|| yaml(YamlValue::List(setup))));
+    members.say("output", maybe(of.output.as_ref()));
     members.say("workers", of.workers.as_deref().and_then(workers));
     members.say("timeout", of.timeout_s.map(seconds));
     members.say("idle_timeout", of.idle_timeout_s.map(seconds));

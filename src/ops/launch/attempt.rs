@@ -15,6 +15,7 @@ use crate::ops::lease::Held;
 use crate::ops::setup::SetUp;
 use crate::ops::{Ctx, Error, names, queue, records, runners, secrets, stage};
 use crate::plan::budget;
+use crate::runner::command::run_as_wanted;
 use crate::runner::environment::{self, Variables};
 use crate::runner::{Attempt, Preparation, Runner};
 use crate::store::Tx;
@@ -141,7 +142,7 @@ pub(super) fn attempt<'a>(
 ) -> Result<Attempt<'a>, Error> {
     let submitted = plan.spec.staged.as_ref().map(|staged| &staged.copy);
     let set_up = set_up(ctx, plan, job)?;
-    let words = plan.words();
+    let words = run_as_wanted(&plan.spec.execution, plan.words());
     let words =
         set_up.as_ref().map_or_else(|| words.clone(), |set_up| set_up.within(words.clone()));
     Ok(Attempt {

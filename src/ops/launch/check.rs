@@ -365,6 +365,10 @@ fn carried_out(
         return Err(Error::refused("timeout and idle_timeout are about a command")
             .hint("staging.sh begins it by itself; write command: into the file"));
     }
+    if mode == LaunchMode::Script && execution.output.is_some() {
+        return Err(Error::refused("output: is about a command")
+            .hint("staging.sh begins it by itself; write command: into the file"));
+    }
     let said = [
         (!execution.setup.is_empty(), "setup"),
         (execution.workers.is_some(), "workers"),

@@ -263,6 +263,9 @@ fn carried_out(execution: &Execution) -> String {
     for module in &execution.setup {
         text += &line("sets up", &module.to_string());
     }
+    if let Some(output) = &execution.output {
+        text += &line("output", &format!("also added to {output}"));
+    }
     if let Some(workers) = &execution.workers {
         let all: Vec<String> = workers.iter().map(u32::to_string).collect();
         text += &line("workers", &all.join(", "));

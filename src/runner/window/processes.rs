@@ -61,6 +61,9 @@ fn on_machines(effects: &Effects, job: &Job, table: &Table) -> BTreeSet<u32> {
     workers.iter().flat_map(on).map(|process| process.pid).collect()
 }
 
+/// The name of what runs a command as its job wants it (`assets/command.sh`).
+const COMMAND: &str = "tpu-command";
+
 /// Sends a signal to the program that the launcher of a job has started: not to what that has started itself, which
 /// may know nothing of the signal and would end by it.
 pub fn save(effects: &Effects, job: &Job, signal: CheckpointSignal) -> Result<bool, RunError> {
@@ -69,8 +72,21 @@ pub fn save(effects: &Effects, job: &Job, signal: CheckpointSignal) -> Result<bo
         return Ok(false);
     }
     let table = effects.procs.table().map_err(|e| unreadable(&e))?;
-    let of_launcher = table.group(group).into_iter();
-    let programs = of_launcher.filter(|process| process.ppid == group && !process.zombie);
+    let in_group: Vec<&Process> = table.group(group);
+    let begun_by = |pid: u32| {
+        let of_it = in_group.iter().filter(move |process| process.ppid == pid && !process.zombie);
+        of_it.copied()
+    };
+    // What runs a command as its job wants it is no program of the job.
+    let past = |process: &Process| {
+        if process.name == COMMAND { begun_by(process.pid).collect() } else { Vec::new() }
+    };
+    let programs: Vec<&Process> = begun_by(group)
+        .flat_map(|process| {
+            let below = past(process);
+            if below.is_empty() { vec![process] } else { below }
+        })
+        .collect();
     let mut is_told = false;
     for program in programs {
         is_told |= effects.procs.signal(program, of_checkpoint(signal)).map_err(|e| {

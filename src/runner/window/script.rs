@@ -7,6 +7,7 @@ use crate::effects::Effects;
 use crate::model::ids::JobId;
 use crate::model::job::{Job, LaunchMode};
 use crate::model::variables::of_ours;
+use crate::runner::command::parted;
 use crate::runner::environment::Variables;
 use crate::runner::{Attempt, environment};
 
@@ -32,7 +33,7 @@ pub(super) fn of_attempt(effects: &Effects, attempt: &Attempt<'_>) -> Option<Str
         target: job.tpu.as_str(),
         mode: launch.mode,
         dir: launcher::workplace(job, launch).into(),
-        words: attempt.words.clone(),
+        words: bare(attempt.words.clone()),
         env: launcher::environment(effects, attempt, launch, &link),
         is_on_workers: attempt.workers_by.is_some(),
     };
@@ -52,12 +53,18 @@ pub(super) fn of_run(effects: &Effects, job: &Job) -> Option<String> {
         target: job.tpu.as_str(),
         mode: launch.mode,
         dir: launcher::workplace(job, launch).into(),
-        words: if work.is_empty() { attends } else { work },
+        words: bare(if work.is_empty() { attends } else { work }),
         env: environment::kept(effects, &id).unwrap_or_default(),
         is_on_workers,
         id,
     };
     Some(script.text())
+}
+
+/// A command without what runs it as its job wants it.
+fn bare(words: Vec<OsString>) -> Vec<OsString> {
+    let (_, command) = parted(words);
+    command
 }
 
 impl Script<'_> {

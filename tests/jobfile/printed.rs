@@ -1,0 +1,85 @@
+//! `output: FILE`: what the command prints is added to a file where it runs, to the last word, and its log and its end are as
+//! without it.
+
+use std::path::Path;
+
+use crate::common::env::TestEnv;
+use crate::common::tmux::write_file;
+
+use super::setup::lab;
+
+fn here() -> TestEnv {
+    let mut env = TestEnv::new();
+    env.set("TPU_USER", "alice");
+    env
+}
+
+fn run(env: &TestEnv, text: &str) {
+    let file = env.path("job.yaml");
+    write_file(&file, text);
+    drop(env.tpu_words(&["run", file.to_str().unwrap(), "-q"]).exits(0));
+}
+
+fn read(path: &Path) -> String {
+    std::fs::read_to_string(path).unwrap_or_default()
+}
+
+fn log(env: &TestEnv, window: u64) -> String {
+    let dir = env.job("alice", window)["log_dir"].as_str().unwrap().to_owned();
+    read(&Path::new(&dir).join("output.log")).replace('\r', "")
+}
+
+#[test]
+fn it_is_added_to_the_file_and_stands_in_the_log_as_well() {
+    let env = here();
+    let text = "target: local\noutput: ~/logs/o.txt\ncommand: 'echo first; echo second >&2; seq 2000; exit 7'\n";
+    for window in 1..=2 {
+        run(&env, text);
+        let ended = env.wait_status(window, "error");
+        assert_eq!(ended["extra_msgs"]["launch"]["exit"], 7, "its code is the command's");
+        assert!(log(&env, window).contains("first\nsecond\n1\n2\n"), "{}", log(&env, window));
+        assert!(log(&env, window).contains("\n2000\n"), "to the last word");
+    }
+    let kept = read(&env.path("logs/o.txt"));
+    let lines: Vec<&str> = kept.lines().collect();
+    assert_eq!(lines.len(), 2 * 2002, "added, and nothing of ours between");
+    assert_eq!((lines[1], lines[2001], lines[2002]), ("second", "2000", "first"));
+    // What is shown of it is the command.
+    let script = env.tpu("script 2").exits(0).stdout;
+    assert!(script.contains("echo second") && !script.contains("tee"), "{script}");
+    run(&env, "target: local\noutput: /proc/nowhere/x\ncommand: touch \"$HOME/began\"\n");
+    env.wait_status(3, "error");
+    assert!(
+        log(&env, 3).contains("tpu: output: /proc/nowhere/x cannot be written"),
+        "{}",
+        log(&env, 3)
+    );
+    assert!(!env.path("began").exists());
+}
+
+#[test]
+fn what_is_killed_says_its_last_words_there() {
+    let env = here();
+    run(
+        &env,
+        "target: local\noutput: ~/o.txt\nsetup: [{name: a, run: echo of the set-up}]\n\
+         command: |\n  trap 'echo saved; exit 0' INT TERM\n  echo at work\n  echo $$ > \"$HOME/pid\"\n  \
+         until [ -e \"$HOME/nothing\" ]; do sleep 0.05; done\n",
+    );
+    drop(env.wait_pid("pid"));
+    drop(env.tpu("kill 1 -y").exits(0));
+    assert_eq!(read(&env.path("o.txt")), "at work\nsaved\n");
+    assert_eq!(env.job("alice", 1)["status"], "killed");
+}
+
+#[test]
+fn each_worker_has_a_file_of_its_own() {
+    let Some(lab) = lab(2) else { return };
+    run(&lab.env, "target: pod\noutput: ~/o.txt\ncommand: 'echo \"worker $TPU_WORKER\"'\n");
+    lab.env.wait_status(1, "finished");
+    for worker in 0..2 {
+        let kept = read(&lab.hosts.home(worker).join("o.txt"));
+        assert_eq!(kept, format!("worker {worker}\n"));
+    }
+    assert!(log(&lab.env, 1).contains("[worker 1] worker 1\n"), "{}", log(&lab.env, 1));
+}

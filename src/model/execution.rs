@@ -4,6 +4,7 @@
 use serde_json::{Map, Value, json};
 
 use super::read::{self, DataError, Fields, Json, Path};
+use super::repeat::Repeat;
 use super::retry::Retry;
 use super::setup::{self, Module, SetUpHow};
 
@@ -28,6 +29,8 @@ pub struct Execution {
     pub timeout_s: Option<u64>,
     /// Seconds that it may print nothing.
     pub idle_timeout_s: Option<u64>,
+    /// Whether it begins again where it runs, as soon as it has ended.
+    pub repeat: Option<Repeat>,
     /// How often it begins again by itself.
     pub retry: Option<Retry>,
 }
@@ -59,6 +62,7 @@ pub(super) fn read(fields: &Fields<'_>) -> Result<Execution, DataError> {
         workers: fields.with("workers", workers)?,
         timeout_s: fields.with("timeout_s", read::large)?,
         idle_timeout_s: fields.with("idle_timeout_s", read::large)?,
+        repeat: fields.with("repeat", Repeat::read)?,
         retry: fields.with("retry", Retry::read)?,
     })
 }
@@ -76,6 +80,7 @@ pub(super) fn write(execution: &Execution) -> Map<String, Value> {
         ("workers", json!(execution.workers)),
         ("timeout_s", json!(execution.timeout_s)),
         ("idle_timeout_s", json!(execution.idle_timeout_s)),
+        ("repeat", json!(execution.repeat.map(Repeat::to_value))),
         ("retry", json!(execution.retry.as_ref().map(Retry::to_value))),
     ];
     let known = members.into_iter().filter(|(_, value)| !value.is_null());

@@ -46,6 +46,7 @@ mod read;
 pub mod recipe;
 pub mod recovery;
 pub mod registry;
+pub mod repeat;
 pub mod repository;
 pub mod retry;
 pub mod rules;

@@ -219,6 +219,7 @@ mod tests {
     use crate::model::member::{Array, Member};
     use crate::model::policy::Policy;
     use crate::model::queue::{QueuePolicy, QueueState};
+    use crate::model::repeat::{Repeat, RepeatWhen};
     use crate::model::retry::Retry;
     use crate::model::setup::{Docker, Module, SetUpHow};
     use crate::model::spec::{AnyOf, JobSpec, Staged, TargetRequest};
@@ -304,6 +305,7 @@ mod tests {
                 workers: Some(vec![0, 2]),
                 timeout_s: Some(86_400),
                 idle_timeout_s: Some(1_800),
+                repeat: Some(Repeat { when: RepeatWhen::OnFailure, pause_s: 5 }),
                 retry: Some(Retry {
                     max: 3,
                     on: vec![ErrorKind::Lost, ErrorKind::Oom],

@@ -1,5 +1,5 @@
 //! What stands before the words of a command so that it runs as its job wants it, on whatever machine: what it prints goes
-//! into a second place as well.
+//! into a second place as well, and it begins again when it ends.
 
 use std::ffi::OsString;
 
@@ -9,12 +9,17 @@ use crate::model::execution::Execution;
 const PROGRAM: &str = include_str!("../../assets/command.sh");
 
 /// So many words begin it, and so many are said to it before the command.
-const WORDS: usize = 5;
+const WORDS: usize = 7;
 
 /// The words of a command as they are run; `command` itself where nothing is wanted of it.
 pub fn run_as_wanted(execution: &Execution, command: Vec<OsString>) -> Vec<OsString> {
-    let Some(output) = &execution.output else { return command };
-    let begin: [&str; WORDS] = ["bash", "-c", PROGRAM, "command", output];
+    if execution.output.is_none() && execution.repeat.is_none() {
+        return command;
+    }
+    let output = execution.output.as_deref().unwrap_or_default();
+    let when = execution.repeat.map_or("never", |repeat| repeat.when.as_str());
+    let pause = execution.repeat.map_or(0, |repeat| repeat.pause_s).to_string();
+    let begin: [&str; WORDS] = ["bash", "-c", PROGRAM, "command", output, when, &pause];
     begin.into_iter().map(OsString::from).chain(command).collect()
 }
 

@@ -31,7 +31,8 @@ idle_timeout: 30m
 secrets: [A_KEY]
 stdin: q.txt
 output: o.txt
-retry: {max: 3, on: [lost, oom], backoff: 60s}
+retry: {max: 3, on: [lost, stalled], backoff: 60s}
+repeat: {when: on-failure, pause: 10s}
 ";
 
 fn given() -> Vec<KindWords> {

@@ -1,5 +1,6 @@
 //! Jobs as files: what a file says is what the same words do; a file that is wrong does nothing.
 
+mod again;
 mod begun;
 mod buckets;
 mod container;

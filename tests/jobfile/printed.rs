@@ -73,6 +73,21 @@ fn what_is_killed_says_its_last_words_there() {
 }
 
 #[test]
+fn a_wish_to_save_reaches_the_command_and_it_does_not_begin_again() {
+    let env = here();
+    drop(env.tpu("set-settings checkpoint_signal USR1").exits(0));
+    run(
+        &env,
+        "target: local\noutput: ~/o.txt\nrepeat: {when: always, pause: 1s}\ncommand: |\n  \
+         trap 'echo saved; exit 0' USR1\n  echo begun; echo $$ > \"$HOME/pid\"\n  \
+         until [ -e \"$HOME/nothing\" ]; do sleep 0.05; done\n",
+    );
+    drop(env.wait_pid("pid"));
+    drop(env.tpu("requeue 1 --hold -y").exits(0));
+    assert_eq!(read(&env.path("o.txt")), "begun\nsaved\n");
+}
+
+#[test]
 fn each_worker_has_a_file_of_its_own() {
     let Some(lab) = lab(2) else { return };
     run(&lab.env, "target: pod\noutput: ~/o.txt\ncommand: 'echo \"worker $TPU_WORKER\"'\n");

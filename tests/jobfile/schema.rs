@@ -19,7 +19,7 @@ pub(super) fn kinds() -> Vec<KindWords> {
 }
 
 /// What the reader refuses and no schema can: what is known by its name, by another place of the file, or by counting.
-const UNSAID: [&str; 24] = [
+const UNSAID: [&str; 26] = [
     "nothing is called",
     "without }}",
     "tpu sets it",
@@ -44,6 +44,8 @@ const UNSAID: [&str; 24] = [
     "values and",
     "is too large",
     "comes after",
+    "says already what is done",
+    "prints nothing for",
 ];
 
 /// Values that are good for some key, and hardly for another.
@@ -171,6 +173,13 @@ fn values() -> Vec<Value> {
         json!({"name": "t", "number": "auto", "tags": ["a"], "metadata": {"a": "b"}}),
         json!({"name": "t", "number": 3, "flags": ["--internal-ips", "--tags=a"], "network": null}),
         json!({"name": "t", "number": "x"}),
+        json!({"when": "always"}),
+        json!({"when": "on-failure", "pause": "30m"}),
+        json!({"when": "never", "pause": "10s"}),
+        json!({"pause": "10s"}),
+        json!("on-failure"),
+        json!("never"),
+        json!("always"),
         json!({"max": 3}),
         json!({"max": 3, "on": ["lost", "oom"], "backoff": "60s"}),
         json!({"max": 3, "on": "dependency"}),

@@ -9,11 +9,13 @@ use crate::jobfile::yaml::{Yaml, YamlValue};
 use crate::model::capacity::Ask;
 use crate::model::entry::{AfterWhich, Priority};
 use crate::model::execution::Execution;
+use crate::model::facts::ErrorKind;
 use crate::model::member::Array;
 use crate::model::order::TargetOrder;
 use crate::model::policy::Policy;
+use crate::model::repeat::Repeat;
 use crate::model::repository::Repository;
-use crate::model::rules::Rules;
+use crate::model::rules::{Action, Rules};
 use crate::model::setup::SetUpHow;
 use crate::model::sweep::{Sweep, values};
 use crate::model::variables;
@@ -22,6 +24,7 @@ use crate::text::either;
 use super::filled::Known;
 use super::keys::{self, KeyState};
 use super::order;
+use super::repeat;
 use super::retry;
 use super::setup;
 use super::setup::as_directory;
@@ -160,6 +163,8 @@ fn ordered(
 /// How its command is carried out.
 fn execution(values: &Values) -> Result<Execution, BadFile> {
     let workers = values.with("workers", setup::workers)?.flatten();
+    let repeat = values.with("repeat", repeat::read)?.flatten();
+    begins_again(values, repeat)?;
     Ok(Execution {
         variables: values.with("env", env)?.unwrap_or_default(),
         secrets: secrets(values)?,
@@ -170,10 +175,40 @@ fn execution(values: &Values) -> Result<Execution, BadFile> {
         workers,
         timeout_s: values.with("timeout", setup::seconds)?,
         idle_timeout_s: values.with("idle_timeout", setup::seconds)?,
+        repeat,
         retry: values
-            .with("retry", |value, field| retry::read(value, field, values.get("rules")))?
+            .with("retry", |value, field| retry::read(value, field, (values.get("rules"), repeat)))?
             .flatten(),
     })
+}
+
+/// Refuses what contradicts that a command begins again where it runs.
+fn begins_again(values: &Values, repeat: Option<Repeat>) -> Result<(), BadFile> {
+    let Some(repeat) = repeat else { return Ok(()) };
+    if values.get("command").is_none() && values.get("script").is_none() {
+        values.refuse("repeat", "there is no command: that could end", "leave it away")?;
+    }
+    let silence = values.get("idle_timeout");
+    if let Some((at, most)) = silence.zip(values.with("idle_timeout", setup::seconds)?)
+        && most <= u64::from(repeat.pause_s)
+    {
+        let what = format!("repeat: prints nothing for {} s between two runs", repeat.pause_s);
+        return Err(bad(at, "idle_timeout", what, "make it longer, or the pause shorter"));
+    }
+    let Some(YamlValue::Map(rules)) = values.get("rules").map(|rules| &rules.value) else {
+        return Ok(());
+    };
+    let is_answered = |name: &str, action: &Yaml| {
+        ErrorKind::parse(name).is_some_and(Repeat::answers)
+            && action.text() != Some(Action::Pass.as_str())
+    };
+    match rules.iter().find(|(name, action)| is_answered(name, action)) {
+        Some((name, action)) => {
+            let what = "repeat: says already what is done when the command ends so";
+            Err(bad_key(action, &format!("rules.{name}"), what, "leave it out in one of them"))
+        }
+        None => Ok(()),
+    }
 }
 
 /// A second place for what a command prints.

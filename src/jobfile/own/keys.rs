@@ -149,6 +149,13 @@ pub const KEYS: &[JobKey] = &[
         "rules: {preempted: resume, oom: rerun}",
     ),
     built(
+        "repeat",
+        "Whether its command begins again where it runs, when it has ended: `never`, `always`, `on-failure`, or `{when, pause}` \
+         with the pause before, 60 s without a word. It is one run of the job, until it is killed or its `timeout` is over; on \
+         several workers each begins again by itself. No rule and no retry hears of ends that it answers.",
+        "command: python3 serve.py\nrepeat: {when: on-failure, pause: 10s}",
+    ),
+    built(
         "retry",
         "How often it goes on by itself after which failures, from its checkpoint where there is one: a number, or \
          `{max, on, backoff}`. Without `on` after all but preemptions, missing capacity, its own `timeout`, and what a person \
@@ -180,11 +187,6 @@ pub const KEYS: &[JobKey] = &[
         "after_each",
         "A group: each member waits for the member of its number.",
         "array: 0-3\nafter_each: 12",
-    ),
-    later(
-        "repeat",
-        "Whether it begins again when it ends.",
-        "leave it away; rules: begin it again",
     ),
     later("keep", "How long what it leaves behind is kept.", "leave it away"),
     later(

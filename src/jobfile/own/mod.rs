@@ -13,6 +13,7 @@ mod job;
 pub mod keys;
 mod of_spec;
 mod order;
+mod repeat;
 mod retry;
 mod schema;
 mod setup;

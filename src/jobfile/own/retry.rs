@@ -3,6 +3,7 @@
 use crate::jobfile::BadFile;
 use crate::jobfile::yaml::{Yaml, YamlValue};
 use crate::model::facts::ErrorKind;
+use crate::model::repeat::Repeat;
 use crate::model::retry::Retry;
 use crate::model::rules::{Action, Rules};
 
@@ -20,18 +21,20 @@ const MOST: u32 = 10_000;
 /// Seconds that a first pause may last.
 const LONGEST_S: u32 = 86_400;
 
-/// How often, and after which failures; `None` where it is never. `rules` are those of the job: they speak of other
-/// failures.
+/// What else of a job says what is done after failures: its rules, and whether its command begins again by itself.
+pub(super) type Beside<'a> = (Option<&'a Yaml>, Option<Repeat>);
+
+/// How often, and after which failures; `None` where it is never. What stands beside it speaks of other failures.
 pub(super) fn read(
     value: &Yaml,
     field: &str,
-    rules: Option<&Yaml>,
+    beside: Beside<'_>,
 ) -> Result<Option<Retry>, BadFile> {
     let members = match &value.value {
         YamlValue::Map(_) => map(value, field, EXAMPLE)?,
         YamlValue::Blank | YamlValue::Text(_) | YamlValue::List(_) => {
             let max = number(value, field)?;
-            return Ok(retry(max, usual(rules), None));
+            return Ok(retry(max, usual(beside), None));
         }
     };
     if let Some((key, of)) = members.iter().find(|(key, _)| !KEYS.contains(&key.as_str())) {
@@ -43,8 +46,8 @@ pub(super) fn read(
     };
     let max = number(max, &format!("{field}.max"))?;
     let on = match get("on") {
-        Some(on) => kinds(on, &format!("{field}.on"), rules)?,
-        None => usual(rules),
+        Some(on) => kinds(on, &format!("{field}.on"), beside)?,
+        None => usual(beside),
     };
     let backoff_s = get("backoff").map(|value| {
         let field = format!("{field}.backoff");
@@ -69,7 +72,11 @@ fn number(value: &Yaml, field: &str) -> Result<u32, BadFile> {
 }
 
 /// The failures that are named.
-fn kinds(value: &Yaml, field: &str, rules: Option<&Yaml>) -> Result<Vec<ErrorKind>, BadFile> {
+fn kinds(
+    value: &Yaml,
+    field: &str,
+    (rules, repeat): Beside<'_>,
+) -> Result<Vec<ErrorKind>, BadFile> {
     let mut kinds = Vec::new();
     for (at, said) in texts(value, field, EXAMPLE)? {
         let Some(kind) = ErrorKind::parse(said) else {
@@ -86,6 +93,10 @@ fn kinds(value: &Yaml, field: &str, rules: Option<&Yaml>) -> Result<Vec<ErrorKin
             let what = format!("rules: in line {} say already what is done after {kind}", by.line);
             return Err(bad(at, field, what, "leave it out in one of them"));
         }
+        if repeat.is_some() && Repeat::answers(kind) {
+            let what = format!("repeat: says already what is done after {kind}");
+            return Err(bad(at, field, what, "leave it out in one of them"));
+        }
         if !kinds.contains(&kind) {
             kinds.push(kind);
         }
@@ -93,10 +104,11 @@ fn kinds(value: &Yaml, field: &str, rules: Option<&Yaml>) -> Result<Vec<ErrorKin
     Ok(kinds)
 }
 
-/// The failures after which a job is retried where none are named: of the usual ones those of which the rules say nothing.
-fn usual(rules: Option<&Yaml>) -> Vec<ErrorKind> {
+/// The failures after which a job is retried where none are named: of the usual ones those of which nothing else is said.
+fn usual((rules, repeat): Beside<'_>) -> Vec<ErrorKind> {
     let mut kinds = Retry::usual();
     kinds.retain(|kind| !rules.is_some_and(|rules| speak_of(rules, *kind)));
+    kinds.retain(|kind| repeat.is_none() || !Repeat::answers(*kind));
     kinds
 }
 

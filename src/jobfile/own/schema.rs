@@ -10,12 +10,14 @@ use crate::model::capacity::Ask;
 use crate::model::facts::ErrorKind;
 use crate::model::order::Preferred;
 use crate::model::policy::Policy;
+use crate::model::repeat::RepeatWhen;
 use crate::model::rules::{Action, NAMED};
 
 use super::KindWords;
 use super::job::REPOSITORY;
 use super::keys::{KEYS, KeyState};
 use super::order::{TARGET, TPU};
+use super::repeat::NEVER;
 use super::setup::{CACHE, MODULES};
 use super::target::{PRICING, TYPE};
 
@@ -103,6 +105,8 @@ fn together() -> Value {
         json!({ "if": known, "then": then })
     };
     let none = choice(&["none"]);
+    let never = choice(&[NEVER]);
+    let never = json!({ "anyOf": [never, object(&[("when", never.clone()), ("pause", seconds())], &["when"])] });
     let dir_of = |of: &Value| json!({ "required": ["dir"], "properties": { "dir": of } });
     let has_order = json!({ "type": "object", "required": ["accelerator"] });
     let none_of = |keys: &[&str]| {
@@ -121,6 +125,12 @@ fn together() -> Value {
         needs("shell", "command"),
         of_command("stdin"),
         of_command("output"),
+        { "anyOf": [
+            { "not": { "required": ["repeat"] } },
+            { "properties": { "repeat": never }, "required": ["repeat"] },
+            { "required": ["command"] },
+            { "required": ["script"] },
+        ]},
         needs("zip", "array"),
         needs("max_parallel", "array"),
         where_is("command", json!({ "type": "array" }), none_of(&["shell"])),
@@ -180,6 +190,7 @@ fn value(key: &str, kinds: &[KindWords]) -> Value {
         "workers" => json!({ "anyOf": [choice(&["all"]), texts(&whole(0, MOST))] }),
         "timeout" | "idle_timeout" => seconds(),
         "rules" => rules(),
+        "repeat" => repeat(),
         "retry" => retry(),
         "policy" => choice(&Policy::ALL.map(Policy::as_str)),
         "priority" => whole(0, 100),
@@ -458,6 +469,12 @@ fn rules() -> Value {
         matching(&format!("{}|{rule}(?:,{rule})*", NAMED.join("|"))),
         names(&matching(&kinds), &matching(&actions)),
     ]})
+}
+
+fn repeat() -> Value {
+    let [always, on_failure] = RepeatWhen::ALL.map(RepeatWhen::as_str);
+    let when = choice(&[NEVER, always, on_failure]);
+    json!({ "anyOf": [when, object(&[("when", when.clone()), ("pause", seconds())], &["when"])] })
 }
 
 fn retry() -> Value {

@@ -9,6 +9,7 @@ use crate::model::capacity::Ask;
 use crate::model::entry::{AfterWhich, Priority};
 use crate::model::execution::Execution;
 use crate::model::order::{Numbered, STARTUP_SCRIPT, TargetOrder};
+use crate::model::repeat::Repeat;
 use crate::model::retry::Retry;
 use crate::model::setup::{BucketMount, Gcsfuse, Identity, Module, OwnStep, StepFile};
 use crate::model::sweep::Sweep;
@@ -123,6 +124,7 @@ fn document(job: &OwnJob, all: &[OwnJob]) -> Result<Yaml, OsString> {
     for (key, typed) in [("tag", "tag"), ("notes", "ssn"), ("rules", "rule")] {
         members.say(key, said(typed));
     }
+    members.say("repeat", job.execution.repeat.map(repeat));
     members.say("retry", job.execution.retry.as_ref().map(retry));
     for key in Ask::KEYS {
         members.say(key, said(key));
@@ -295,6 +297,14 @@ fn execution(of: &Execution, members: &mut Members) {
 
 fn workers(all: &[u32]) -> Option<Yaml> {
     one_or_list(all.iter().map(u32::to_string))
+}
+
+fn repeat(of: Repeat) -> Yaml {
+    let when = text(of.when.as_str());
+    match of.pause_s {
+        Repeat::PAUSE_S => when,
+        pause => map([("when", Some(when)), ("pause", Some(seconds(pause.into())))]),
+    }
 }
 
 fn retry(of: &Retry) -> Yaml {

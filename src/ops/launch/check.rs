@@ -365,8 +365,8 @@ fn carried_out(
         return Err(Error::refused("timeout and idle_timeout are about a command")
             .hint("staging.sh begins it by itself; write command: into the file"));
     }
-    if mode == LaunchMode::Script && execution.output.is_some() {
-        return Err(Error::refused("output: is about a command")
+    if mode == LaunchMode::Script && (execution.output.is_some() || execution.repeat.is_some()) {
+        return Err(Error::refused("output and repeat are about a command")
             .hint("staging.sh begins it by itself; write command: into the file"));
     }
     let said = [

@@ -275,6 +275,9 @@ fn carried_out(execution: &Execution) -> String {
             text += &line(name, &format!("at most {}", age(limit)));
         }
     }
+    if let Some(repeat) = &execution.repeat {
+        text += &line("repeats", &repeat.to_string());
+    }
     if let Some(retry) = &execution.retry {
         text += &line("again", &retry.to_string());
     }

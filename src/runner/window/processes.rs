@@ -77,15 +77,13 @@ pub fn save(effects: &Effects, job: &Job, signal: CheckpointSignal) -> Result<bo
         let of_it = in_group.iter().filter(move |process| process.ppid == pid && !process.zombie);
         of_it.copied()
     };
-    // What runs a command as its job wants it is no program of the job.
-    let past = |process: &Process| {
-        if process.name == COMMAND { begun_by(process.pid).collect() } else { Vec::new() }
+    // What runs a command as its job wants it is told as well: it is not to begin that again.
+    let with_command = |process: &'_ Process| match process.name.as_str() {
+        COMMAND => begun_by(process.pid).collect(),
+        _ => Vec::new(),
     };
     let programs: Vec<&Process> = begun_by(group)
-        .flat_map(|process| {
-            let below = past(process);
-            if below.is_empty() { vec![process] } else { below }
-        })
+        .flat_map(|process| std::iter::once(process).chain(with_command(process)))
         .collect();
     let mut is_told = false;
     for program in programs {

@@ -6,13 +6,15 @@
 
 use std::ffi::OsString;
 
-use crate::model::setup::{Conda, Docker, Gcsfuse, Identity, Module, Nfs, OwnStep, SshKeys, Venv};
+use crate::model::setup::{
+    Conda, Docker, Gcsfuse, Identity, Module, Nfs, OwnStep, SshKeys, Venv, Wandb,
+};
 
 /// The program that goes through the steps on a worker.
 pub const SETUP: &str = include_str!("../../assets/setup/setup.sh");
 
 /// The programs of the modules, by their names.
-pub const PROGRAMS: [(&str, &str); 9] = [
+pub const PROGRAMS: [(&str, &str); 10] = [
     ("lib.sh", include_str!("../../assets/setup/lib.sh")),
     ("ssh_keys.sh", include_str!("../../assets/setup/ssh_keys.sh")),
     ("gcsfuse.sh", include_str!("../../assets/setup/gcsfuse.sh")),
@@ -20,6 +22,7 @@ pub const PROGRAMS: [(&str, &str); 9] = [
     ("docker.sh", include_str!("../../assets/setup/docker.sh")),
     ("conda.sh", include_str!("../../assets/setup/conda.sh")),
     ("venv.sh", include_str!("../../assets/setup/venv.sh")),
+    ("wandb.sh", include_str!("../../assets/setup/wandb.sh")),
     ("put.sh", include_str!("../../assets/setup/put.sh")),
     ("node.sh", include_str!("../../assets/setup/node.sh")),
 ];
@@ -98,6 +101,10 @@ pub fn steps(module: &Module, number: usize) -> Option<Vec<ModuleStep>> {
         }],
         Module::Conda(of) => vec![ModuleStep { timeout_s: LONG_S, ..conda(&new, of) }],
         Module::Venv(of) => vec![ModuleStep { timeout_s: LONG_S, ..venv(&new, of) }],
+        Module::Wandb(of) => {
+            let host = of.host.as_deref().unwrap_or(Wandb::HOST);
+            vec![new.by_program("wandb.sh", &[&of.key, host], Vec::new())]
+        }
         Module::Step(step) => vec![own(&new, step)],
         Module::Recipe(_) => return None,
     })
@@ -233,6 +240,7 @@ pub fn around(modules: &[Module], variables: &[String]) -> Vec<OsString> {
         Module::SshKeys(_)
         | Module::Gcsfuse(_)
         | Module::Nfs(_)
+        | Module::Wandb(_)
         | Module::Step(_)
         | Module::Recipe(_) => Vec::new(),
     };

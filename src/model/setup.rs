@@ -57,6 +57,8 @@ pub enum Module {
     Conda(Conda),
     /// A virtual environment of Python for the command.
     Venv(Venv),
+    /// A login at Weights & Biases.
+    Wandb(Wandb),
     /// What its writer says himself.
     Step(OwnStep),
     /// Those of a recipe of the lab, by its name.
@@ -154,6 +156,21 @@ pub struct Venv {
     pub requirements: Option<String>,
 }
 
+/// A login at Weights & Biases, with a key that is a secret of the job.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Wandb {
+    /// The variable that holds the key.
+    pub key: String,
+    /// The server, where it is not the usual one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub host: Option<String>,
+}
+
+impl Wandb {
+    /// The server of whoever names none.
+    pub const HOST: &str = "api.wandb.ai";
+}
+
 /// A step that its writer says himself.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OwnStep {
@@ -200,6 +217,7 @@ impl Module {
             Self::Docker(_) => "docker",
             Self::Conda(_) => "conda",
             Self::Venv(_) => "venv",
+            Self::Wandb(_) => "wandb",
             Self::Step(step) => &step.name,
             Self::Recipe(name) => name,
         }
@@ -226,6 +244,7 @@ impl fmt::Display for Module {
             Self::Docker(of) => write!(f, "docker {}", of.image),
             Self::Conda(of) => write!(f, "conda {}", of.name),
             Self::Venv(of) => write!(f, "venv {}", of.name),
+            Self::Wandb(of) => write!(f, "wandb by {}", of.key),
             Self::Step(of) => f.write_str(&of.name),
             Self::Recipe(name) => write!(f, "recipe {name}"),
         }

@@ -20,5 +20,6 @@ mod setup;
 mod submitted;
 mod tasks;
 mod verbs;
+mod wandb;
 mod workplace;
 mod written;

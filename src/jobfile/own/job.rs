@@ -16,7 +16,7 @@ use crate::model::policy::Policy;
 use crate::model::repeat::Repeat;
 use crate::model::repository::Repository;
 use crate::model::rules::{Action, Rules};
-use crate::model::setup::SetUpHow;
+use crate::model::setup::{Module, SetUpHow};
 use crate::model::sweep::{Sweep, values};
 use crate::model::variables;
 use crate::text::either;
@@ -165,10 +165,12 @@ fn execution(values: &Values) -> Result<Execution, BadFile> {
     let workers = values.with("workers", setup::workers)?.flatten();
     let repeat = values.with("repeat", repeat::read)?.flatten();
     begins_again(values, repeat)?;
+    let setup = values.with("setup", setup::modules)?.unwrap_or_default();
+    let secrets = with_keys(values, secrets(values)?, &setup)?;
     Ok(Execution {
         variables: values.with("env", env)?.unwrap_or_default(),
-        secrets: secrets(values)?,
-        setup: values.with("setup", setup::modules)?.unwrap_or_default(),
+        secrets,
+        setup,
         setup_how: SetUpHow::Auto,
         workplace: None,
         output: values.with("output", |value, field| output(values, value, field))?,
@@ -261,6 +263,25 @@ fn secrets(values: &Values) -> Result<Vec<String>, BadFile> {
 
 /// Where its code is, by its slot or otherwise, or the directory of its machines in which it runs as it lies there.
 type Directory = (Option<u32>, Option<OwnCode>, Option<String>);
+
+/// The secrets of a job with those that its set-up names.
+fn with_keys(
+    values: &Values,
+    mut secrets: Vec<String>,
+    setup: &[Module],
+) -> Result<Vec<String>, BadFile> {
+    for module in setup {
+        let Module::Wandb(of) = module else { continue };
+        if values.get("env").is_some_and(|own| own.get(&of.key).is_some()) {
+            let what = format!("wandb: {}: env: has a value for it", of.key);
+            values.refuse("setup", &what, "leave it out there: it is a secret")?;
+        }
+        if !secrets.contains(&of.key) {
+            secrets.push(of.key.clone());
+        }
+    }
+    Ok(secrets)
+}
 
 fn directory(values: &Values) -> Result<Directory, BadFile> {
     let is_none = values.get("code").is_some_and(|code| code.text() == Some("none"));

@@ -119,7 +119,7 @@ pub const KEYS: &[JobKey] = &[
     built(
         "setup",
         "What is set up before the command, in order; each looks first. Modules `ssh_keys`, `gcsfuse`, `nfs`, \
-         `docker`, `conda`, `venv`, `recipe`, or `{name, check, run, files, workers, timeout, once_per}`. \
+         `docker`, `conda`, `venv`, `wandb` (whose `key` names a secret), `recipe`, or `{name, check, run, files, workers, timeout, once_per}`. \
          On Slurm it is each node that is set up, and done once is until that is started anew.",
         "setup:\n  - venv: {name: train, requirements: r.txt}\n  - {name: data, check: test -d ~/data, run: mkdir ~/data}\n\
          command: python train.py",

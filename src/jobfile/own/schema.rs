@@ -418,6 +418,12 @@ fn module() -> Value {
         ),
         "conda" => object(&[("name", plain()), ("file", text())], &[]),
         "venv" => object(&[("name", plain()), ("python", text()), ("requirements", text())], &[]),
+        "wandb" => {
+            let key = matching("[A-Z_][A-Z0-9_]*");
+            let host =
+                json!({ "anyOf": [matching("[A-Za-z0-9.-]+"), { "type": ["number", "boolean"] }] });
+            object(&[("key", key), ("host", host)], &["key"])
+        }
         _ => plain(),
     };
     let mut forms: Vec<Value> =

@@ -4,16 +4,18 @@ use crate::jobfile::BadFile;
 use crate::jobfile::yaml::{Yaml, YamlValue};
 use crate::model::setup::{
     BucketMount, Conda, Docker, Gcsfuse, Identity, Module, Nfs, OwnStep, SshKeys, StepFile, Venv,
+    Wandb,
 };
 use crate::model::time;
+use crate::model::variables;
 
 use super::values::{bad, bad_key, map, text, texts, unknown, word};
 
 const EXAMPLE: &str = "setup: [{venv: {requirements: r.txt}}]";
 
 /// The modules that have a name.
-pub(super) const MODULES: [&str; 7] =
-    ["ssh_keys", "gcsfuse", "nfs", "docker", "conda", "venv", "recipe"];
+pub(super) const MODULES: [&str; 8] =
+    ["ssh_keys", "gcsfuse", "nfs", "docker", "conda", "venv", "wandb", "recipe"];
 
 /// The keys of a step that its writer says himself.
 const STEP: [&str; 7] = ["name", "check", "run", "files", "workers", "timeout", "once_per"];
@@ -68,6 +70,7 @@ fn module(one: &Yaml, field: &str) -> Result<Module, BadFile> {
         "nfs" => Module::Nfs(nfs(of, &field)?),
         "docker" => Module::Docker(docker(of, &field)?),
         "conda" => Module::Conda(conda(of, &field)?),
+        "wandb" => Module::Wandb(wandb(of, &field)?),
         _ => Module::Venv(venv(of, &field)?),
     })
 }
@@ -259,6 +262,25 @@ fn venv(at: &Yaml, field: &str) -> Result<Venv, BadFile> {
     let keys = Keys::of(at, field, &["name", "python", "requirements"], EXAMPLE)?;
     let python = keys.text("python")?;
     Ok(Venv { name: directory_name(&keys)?, python, requirements: keys.text("requirements")? })
+}
+
+fn wandb(at: &Yaml, field: &str) -> Result<Wandb, BadFile> {
+    let keys = Keys::of(at, field, &["key", "host"], "wandb: {key: WANDB_API_KEY}")?;
+    let key = keys.need("key")?;
+    let at_key = keys.get("key").unwrap_or(at);
+    variables::as_secret(&key).map_err(|(what, hint)| bad(at_key, field, what, hint))?;
+    let host = keys.text("host")?;
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-.".contains(c);
+    if let Some(host) = host.as_ref().filter(|host| !host.chars().all(plain)) {
+        let at = keys.get("host").unwrap_or(at);
+        return Err(bad(
+            at,
+            field,
+            format!("'{host}' is no name of a server"),
+            "as in api.wandb.ai",
+        ));
+    }
+    Ok(Wandb { key, host })
 }
 
 /// The name of an environment, which is a directory's as well.

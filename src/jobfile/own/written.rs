@@ -351,6 +351,9 @@ fn module(of: &Module) -> Yaml {
         Module::Conda(of) => {
             ("conda", map([("name", Some(text(&of.name))), ("file", maybe(of.file.as_ref()))]))
         }
+        Module::Wandb(of) => {
+            ("wandb", map([("key", Some(text(&of.key))), ("host", maybe(of.host.as_ref()))]))
+        }
         Module::Venv(of) => (
             "venv",
             map([

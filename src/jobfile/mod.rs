@@ -4,9 +4,11 @@
 //! is the business of `ops`.
 
 pub mod cloudmesh;
+pub mod converted;
 pub mod jobman;
 pub mod modules;
 pub mod own;
+pub mod sbatch;
 pub mod yaml;
 
 /// What is wrong with a file, where, and what to do about it.

@@ -4,7 +4,7 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::jobfile::jobman::ConversionNote;
+use crate::jobfile::converted::ConversionNote;
 
 /// A job file of another tool as one of ours.
 #[derive(Serialize, JsonSchema)]

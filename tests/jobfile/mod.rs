@@ -4,6 +4,7 @@ mod again;
 mod begun;
 mod buckets;
 mod container;
+mod converted;
 mod defects;
 mod given_back;
 mod jobman;

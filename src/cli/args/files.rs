@@ -9,7 +9,7 @@ use super::Deferred;
 pub enum JobFiles {
     /// Print the job file of another tool as one of ours
     #[command(
-        after_help = "Examples:\n  tpu convert jobman config.yaml\n  tpu convert jobman config.yaml > train.yaml"
+        after_help = "Examples:\n  tpu convert jobman config.yaml\n  tpu convert jobman config.yaml > train.yaml\n  tpu convert sbatch train.sh\n  tpu convert cloudmesh jobset.yaml"
     )]
     Convert(Deferred<Convert>),
     /// Print a format as a JSON Schema, for editors
@@ -39,6 +39,10 @@ pub struct Convert {
 pub enum ForeignJobFile {
     /// A config of JobMan for TPUs, version 2 or 3
     Jobman,
+    /// A jobset or a queue of Cloudmesh
+    Cloudmesh,
+    /// A batch script of Slurm
+    Sbatch,
 }
 
 /// `tpu schema`.

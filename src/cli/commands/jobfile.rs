@@ -6,9 +6,10 @@ use crate::cli::Outcome;
 use crate::cli::app::App;
 use crate::cli::args::{Convert, ForeignJobFile, FormatName, Run, Submit, kind_words};
 use crate::cli::print::Output;
+use crate::jobfile::converted::Converted;
 use crate::jobfile::own::{self, Before, Given, OwnCode, OwnJob, Place};
 use crate::jobfile::yaml::Yaml;
-use crate::jobfile::{BadFile, jobman, yaml};
+use crate::jobfile::{BadFile, cloudmesh, jobman, sbatch, yaml};
 use crate::model::data::Data;
 use crate::model::entry::After;
 use crate::model::ids::{QueueName, UserName};
@@ -166,18 +167,28 @@ impl JobFile<'_> {
 pub(in crate::cli) fn convert(app: &App, args: &Convert) -> Outcome {
     let ctx = app.ctx()?;
     let text = jobfile::text(ctx, &ctx.env.cwd.join(&args.file), &args.file)?;
+    let one = |converted: Converted| (vec![converted.document], converted.notes);
     let read = match args.from {
-        ForeignJobFile::Jobman => jobman::read(&text),
+        ForeignJobFile::Jobman => jobman::read(&text).map(one),
+        ForeignJobFile::Sbatch => sbatch::read(&text).map(one),
+        ForeignJobFile::Cloudmesh => {
+            let name = Path::new(&args.file).file_name().unwrap_or_default().to_string_lossy();
+            cloudmesh::read(&name, &text).map(|file| cloudmesh::converted(&file))
+        }
     };
-    let converted = read
+    let (documents, notes) = read
         .map_err(|bad| Error::usage(format!("{}{}", args.file, bad.in_words())).hint(bad.hint))?;
-    let file = yaml::written(std::slice::from_ref(&converted.document));
+    if documents.is_empty() {
+        return Err(Error::refused(format!("{} has no job that is still to run", args.file))
+            .hint("its hosts are taken over by: tpu import cloudmesh FILE"));
+    }
+    let file = yaml::written(&documents);
     let mut shown = String::new();
-    for note in &converted.notes {
+    for note in &notes {
         let (line, _) = note.place;
         shown += &format!("# {} (line {line}): {}\n", escape(&note.field), escape(&note.what));
     }
-    Ok(Output::new(shown + &file, &ConvertedDocument::new(&file, &converted.notes)))
+    Ok(Output::new(shown + &file, &ConvertedDocument::new(&file, &notes)))
 }
 
 /// `schema`: a format, for editors.

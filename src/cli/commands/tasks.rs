@@ -9,6 +9,7 @@ use crate::cli::app::App;
 use crate::cli::args::{Submit, kind_words};
 use crate::cli::legacy;
 use crate::cli::print::Output;
+use crate::jobfile::converted::ConversionNote;
 use crate::jobfile::jobman::{self, JobmanTask, Tasks};
 use crate::jobfile::own::{self, Before, Given, OwnJob};
 use crate::jobfile::yaml::{self, Yaml, YamlValue};
@@ -185,7 +186,7 @@ pub(super) fn submit_tasks(
 impl TaskFile<'_> {
     /// What is not as it was, in words.
     fn notes(&self) -> Vec<String> {
-        let word = |note: &jobman::ConversionNote| {
+        let word = |note: &ConversionNote| {
             let ((line, column), field) = (note.place, &note.field);
             format!("{}:{line}:{column}: {field}: {}", self.shown, note.what)
         };

@@ -3,6 +3,7 @@
 //! Every field is kept with what it said and what it means here, so that a person sees what became of each. Values are
 //! often quoted numbers (`'2'`) or blanks (`' '`): both are understood.
 
+mod converted;
 mod fields;
 mod hosts;
 mod jobs;
@@ -14,6 +15,7 @@ use super::BadFile;
 use super::yaml::{self, Yaml};
 use fields::Fields;
 
+pub use converted::converted;
 pub use fields::ReadField;
 pub use hosts::ImportedHost;
 pub use jobs::{ImportedJob, ImportedState};

@@ -17,30 +17,10 @@ mod setup;
 mod tasks;
 
 use super::BadFile;
-use super::own::Place;
+use super::converted::{ConversionNote, Converted};
 use super::yaml::{self, Yaml, YamlValue};
 
 pub use tasks::{JobmanTask, Tasks, is_tasks, tasks};
-
-/// A file of JobMan's as one of ours.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Converted {
-    /// The document of ours; each value has the place that it had in the file.
-    pub document: Yaml,
-    /// What is not as it was.
-    pub notes: Vec<ConversionNote>,
-}
-
-/// What is not as it was in JobMan's file.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ConversionNote {
-    /// Where it stands.
-    pub place: Place,
-    /// The field, as in `job.loop`.
-    pub field: String,
-    /// What becomes of it.
-    pub what: String,
-}
 
 /// Whether a document is a config of JobMan's: it has blocks that stand in no file of ours.
 pub fn is_config(document: &Yaml) -> bool {

@@ -41,6 +41,7 @@ use super::yaml::{self, Yaml};
 pub use of_spec::{SaidAgain, of_spec};
 pub use schema::schema;
 pub use written::documents;
+pub(in crate::jobfile) use written::literal;
 
 /// Line and column, each counted from 1.
 pub type Place = (u64, u64);

@@ -59,7 +59,8 @@ fn text(of: impl AsRef<str>) -> Yaml {
     yaml(YamlValue::Text(literal(of.as_ref())))
 }
 
-fn literal(text: &str) -> String {
+/// Text in which nothing is filled in, as it is written.
+pub(in crate::jobfile) fn literal(text: &str) -> String {
     text.replace("{{", "{{\"{{\"}}")
 }
 

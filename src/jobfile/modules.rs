@@ -5,6 +5,7 @@
 //! step names what it takes from the machine that starts it; who reads that is `ops::setup`.
 
 use std::ffi::OsString;
+use std::fmt;
 
 use crate::model::setup::{
     Conda, Docker, Gcsfuse, Identity, Module, Nfs, OwnStep, SshKeys, Venv, Wandb,
@@ -85,7 +86,65 @@ pub enum TakenFrom {
     Path(String),
     /// This text.
     Text(String),
+    /// What was read already; it may be a secret.
+    Read(ReadBytes),
 }
+
+/// Bytes that no text for people shows.
+#[derive(Clone, PartialEq, Eq)]
+pub struct ReadBytes(pub Vec<u8>);
+
+impl fmt::Debug for ReadBytes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} bytes", self.0.len())
+    }
+}
+
+/// What a step of a recipe takes from the machine that starts it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RecipeNeeds {
+    /// Files: what is in each, its place there, and its rights.
+    pub files: Vec<(ReadBytes, String, u32)>,
+    /// What its set-up reads on its standard input.
+    pub input: Option<ReadBytes>,
+}
+
+/// A step of a recipe, with what it takes from here or why that is not there: that matters only where it is set up.
+/// `number` is its place among the modules of its job, `index` its own in the recipe.
+pub fn of_recipe(
+    step: ModuleStep,
+    (number, index): (usize, usize),
+    needs: Result<RecipeNeeds, String>,
+) -> ModuleStep {
+    let Some(set_up) = step.run.clone() else { return step };
+    let RecipeNeeds { files, input } = match needs {
+        Ok(needs) => needs,
+        Err(why) => {
+            let run = Some(format!("echo {} >&2\nexit 1", quoted(&why)));
+            return ModuleStep { run, ..step };
+        }
+    };
+    let (mut taken, mut run) = (Vec::new(), String::new());
+    let mut words = Vec::new();
+    for (place, (bytes, to, mode)) in files.into_iter().enumerate() {
+        let name = format!("taken-{number}-{}", index * MOST_FILES + place);
+        words.extend([name.clone(), quoted(&to), format!("{mode:o}")]);
+        taken.push(Taken { name, from: TakenFrom::Read(bytes) });
+    }
+    if !words.is_empty() {
+        run += &format!("bash \"$TPU_SETUP/put.sh\" run {} || exit\n", words.join(" "));
+    }
+    if let Some(bytes) = input {
+        // Nothing is made of it but what the step reads: no mark of a machine, as of files.
+        let name = format!("input-{number}-{index}");
+        run += &format!("exec <\"$TPU_SETUP/{name}\"\n");
+        taken.push(Taken { name, from: TakenFrom::Read(bytes) });
+    }
+    ModuleStep { run: Some(run + &set_up), taken, ..step }
+}
+
+/// No step of a recipe copies more files.
+const MOST_FILES: usize = 1_000;
 
 /// The steps of a module, `number` being its place among those of its job. `None` for a recipe, which the lab's own
 /// file says.

@@ -205,16 +205,26 @@ pub fn run(
 
 /// Takes what a step needs from this machine; what is missing matters only where it is set up.
 fn prepare(ctx: &Ctx, step: Step) -> Ready {
-    let upload = |file: &CopyOf| {
+    let taken = taken(ctx, &step).map(|(files, input)| {
+        let upload = |(bytes, to, mode): OneFile| Upload { path: to.into(), mode, bytes };
+        Taken { uploads: files.into_iter().map(upload).collect(), input }
+    });
+    Ready { step, taken }
+}
+
+/// What is in a file, its place on a worker, and its rights.
+pub(super) type OneFile = (Vec<u8>, String, u32);
+
+/// The files that a step copies, and its input; why one of them is not there.
+pub(super) fn taken(ctx: &Ctx, step: &Step) -> Result<(Vec<OneFile>, Option<Vec<u8>>), String> {
+    let one = |file: &CopyOf| {
         let from = ours(ctx, &file.from);
         let bytes = files::read(&from).map_err(|e| format!("{}: {e}", from.display()))?;
-        let mode = file.rights().unwrap_or(0o600);
-        Ok(Upload { path: file.to.clone().into(), mode, bytes })
+        Ok((bytes, file.to.clone(), file.rights().unwrap_or(0o600)))
     };
-    let uploads: Result<Vec<Upload>, String> = step.files.iter().map(upload).collect();
+    let all: Result<Vec<OneFile>, String> = step.files.iter().map(one).collect();
     let input = step.input.as_ref().map(|input| secret(ctx, input)).transpose();
-    let taken = uploads.and_then(|uploads| Ok(Taken { uploads, input: input? }));
-    Ready { step, taken }
+    Ok((all?, input?))
 }
 
 /// The first that is there.

@@ -17,7 +17,9 @@ use std::io;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
-use crate::jobfile::modules::{self, ModuleStep, PROGRAMS, SETUP, Taken, TakenFrom};
+use crate::jobfile::modules::{
+    self, ModuleStep, PROGRAMS, ReadBytes, RecipeNeeds, SETUP, Taken, TakenFrom,
+};
 use crate::model::data::Data;
 use crate::model::ids::LaunchToken;
 use crate::model::job::Job;
@@ -69,7 +71,9 @@ impl SetUp {
         for (number, module) in looked_at.iter().enumerate() {
             match (modules::steps(module, number), module) {
                 (Some(of), _) => steps.extend(of),
-                (None, Module::Recipe(name)) => steps.extend(of_recipe(ctx, data, job, name)?),
+                (None, Module::Recipe(name)) => {
+                    steps.extend(of_recipe(ctx, (data, job), (name, number))?);
+                }
                 (None, _) => {}
             }
         }
@@ -201,6 +205,7 @@ impl SetUp {
 
     fn bytes(&self, ctx: &Ctx, taken: &Taken, files: Option<&dyn Files>) -> Result<Vec<u8>, Error> {
         let path = match &taken.from {
+            TakenFrom::Read(bytes) => return Ok(bytes.0.clone()),
             TakenFrom::Text(text) => return Ok(text.trim_end_matches('\n').as_bytes().to_vec()),
             TakenFrom::Path(path) => path,
         };
@@ -230,25 +235,32 @@ fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
     io::Write::write_all(&mut file, bytes)
 }
 
-/// The steps of a recipe of the lab for the target of a job.
-fn of_recipe(ctx: &Ctx, data: &Data, job: &Job, name: &str) -> Result<Vec<ModuleStep>, Error> {
+/// The steps of a recipe of the lab for the target of a job, with what they take from here.
+fn of_recipe(
+    ctx: &Ctx,
+    (data, job): (&Data, &Job),
+    (name, number): (&str, usize),
+) -> Result<Vec<ModuleStep>, Error> {
     let gone = || Error::not_found(format!("{} is not known any more", job.tpu));
     let target = data.target(&job.tpu).ok_or_else(gone)?;
     let request = recipes::Request { recipe: name.to_owned(), target, force: false };
-    recipes::steps(ctx, &request)?.into_iter().map(|step| of_step(name, step)).collect()
-}
-
-fn of_step(recipe: &str, step: Step) -> Result<ModuleStep, Error> {
-    if step.input.is_some() || !step.files.is_empty() {
-        let what = format!("{} of recipe {recipe} takes files or a secret from here", step.name);
-        return Err(Error::refused(format!("{what}, which a job's set-up does not carry"))
-            .hint(format!("run it by itself before: tpu {recipe} TARGET")));
-    }
-    Ok(ModuleStep {
-        module: recipe.to_owned(),
-        check: step.check,
-        run: step.setup,
-        timeout_s: u64::from(step.timeout_s),
-        ..ModuleStep::default()
-    })
+    let steps = recipes::steps(ctx, &request)?.into_iter().enumerate();
+    let of_step = |(index, step): (usize, Step)| {
+        let needs = recipes::taken(ctx, &step).map(|(files, input)| RecipeNeeds {
+            files: files
+                .into_iter()
+                .map(|(bytes, to, mode)| (ReadBytes(bytes), to, mode))
+                .collect(),
+            input: input.map(ReadBytes),
+        });
+        let of_module = ModuleStep {
+            module: name.to_owned(),
+            check: step.check,
+            run: step.setup,
+            timeout_s: u64::from(step.timeout_s),
+            ..ModuleStep::default()
+        };
+        modules::of_recipe(of_module, (number, index), needs)
+    };
+    Ok(steps.map(of_step).collect())
 }

@@ -13,6 +13,7 @@ mod orders;
 mod page;
 mod printed;
 mod readme;
+mod recipes;
 mod requested;
 mod retried;
 mod schema;

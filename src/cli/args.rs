@@ -365,8 +365,8 @@ pub enum Command {
         after_help = "Examples:\n  tpu set-settings monitor_after_run False\n  tpu set-settings time_zone Europe/Berlin alice\n\n`tpu get-settings` lists the keys and what they are now."
     )]
     SetSettings(Deferred<Words>),
-    /// Put the settings back to their defaults
-    #[command(after_help = "Examples:\n  tpu reset-settings\n  tpu reset-settings alice")]
+    /// Put settings back to their defaults, all or one
+    #[command(after_help = "Examples:\n  tpu reset-settings\n  tpu reset-settings time_zone alice")]
     ResetSettings(Deferred<Words>),
     /// Set the number of the next window
     #[command(after_help = "Examples:\n  tpu reset-window-num 30\n  tpu reset-window-num 30 alice")]

@@ -367,10 +367,15 @@ impl Layer {
     /// Takes out every known key and keeps those of others (`reset-settings`). Returns what was taken out and
     /// said something else than the defaults do.
     pub fn reset(&mut self) -> Vec<(String, Value)> {
+        self.take_out(KEYS)
+    }
+
+    /// The same of some keys alone.
+    pub fn take_out(&mut self, keys: &[&str]) -> Vec<(String, Value)> {
         let defaults = Settings::default().values();
         let (ours, others): (Map<_, _>, Map<_, _>) = std::mem::take(&mut self.values)
             .into_iter()
-            .partition(|(k, _)| KEYS.contains(&k.as_str()));
+            .partition(|(k, _)| keys.contains(&k.as_str()));
         self.values = others;
         let is_default = |key: &str, value: &Value| {
             defaults.iter().any(|(known, default)| *known == key && default == value)

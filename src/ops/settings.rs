@@ -4,7 +4,7 @@ use regex::Regex;
 use serde_json::Value;
 
 use crate::model::ids::UserName;
-use crate::model::settings::{SettingOrigin, Settings};
+use crate::model::settings::{KEYS, SettingOrigin, Settings};
 
 use super::ctx::user_of;
 use super::error::did_you_mean;
@@ -53,6 +53,22 @@ pub fn reset(ctx: &Ctx, user: &UserName) -> Result<Vec<(String, Value)>, Error> 
         user_of(&tx.data, user)?;
         let dropped = tx.data.user_mut(user).expect("found a line above").settings.reset();
         tx.edited(Some(user), "settings are the defaults");
+        Ok(dropped)
+    })
+}
+
+/// The known key that a word is.
+pub fn key(word: &str) -> Option<&'static str> {
+    KEYS.iter().find(|key| **key == word).copied()
+}
+
+/// Takes what a user has said of some settings out of data.json, so that what others say of them holds again. Returns
+/// what said something else than the defaults, with its values.
+pub fn unset(ctx: &Ctx, user: &UserName, keys: &[&str]) -> Result<Vec<(String, Value)>, Error> {
+    ctx.transact(|tx| {
+        user_of(&tx.data, user)?;
+        let dropped = tx.data.user_mut(user).expect("found a line above").settings.take_out(keys);
+        tx.edited(Some(user), format!("{} as without a word", keys.join(", ")));
         Ok(dropped)
     })
 }

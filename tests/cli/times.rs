@@ -128,3 +128,16 @@ fn a_reset_names_what_it_drops() {
     let again = env.tpu("reset-settings alice").exits(0);
     assert!(!again.stdout.contains(" was "), "{}", again.stdout);
 }
+
+#[test]
+fn one_key_can_be_said_nothing_of_any_more_and_the_others_stay() {
+    let env = TestEnv::new();
+    drop(env.tpu("set-settings show_length 777 alice").exits(0));
+    drop(env.tpu("set-settings time_zone Asia/Tokyo alice").exits(0));
+    let said = env.tpu("reset-settings time_zone alice").exits(0);
+    drop(said.says(&["alice says nothing of time_zone any more", "time_zone was Asia/Tokyo"]));
+    let settings = env.data()["users"]["alice"]["settings"].clone();
+    assert_eq!(settings.get("time_zone"), None, "{settings}");
+    assert_eq!(settings["show_length"], 777, "{settings}");
+    drop(env.tpu("reset-settings time_zones alice").exits(3));
+}

@@ -69,11 +69,19 @@ pub(in crate::cli) fn set(app: &App, words: &[String]) -> Outcome {
     .notes(notes))
 }
 
-/// `reset-settings`.
+/// `reset-settings [KEY…]`.
 pub(in crate::cli) fn reset(app: &App, words: &[String]) -> Outcome {
-    let user = app.requester()?.only_user(words)?;
-    let dropped = settings::reset(app.ctx()?, &user)?;
-    let mut text = format!("The settings of {user} are the defaults again.\n");
+    let keys: Vec<&str> = words.iter().filter_map(|word| settings::key(word)).collect();
+    let rest: Vec<String> =
+        words.iter().filter(|word| settings::key(word).is_none()).cloned().collect();
+    let user = app.requester()?.only_user(&rest)?;
+    let (dropped, mut text) = if keys.is_empty() {
+        let dropped = settings::reset(app.ctx()?, &user)?;
+        (dropped, format!("The settings of {user} are the defaults again.\n"))
+    } else {
+        let dropped = settings::unset(app.ctx()?, &user, &keys)?;
+        (dropped, format!("{user} says nothing of {} any more.\n", keys.join(", ")))
+    };
     for (key, value) in &dropped {
         let value = shown(value);
         text += &format!("{key} was {}\n", crate::text::escape(&value));

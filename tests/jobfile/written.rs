@@ -5,7 +5,7 @@ use std::path::Path;
 use proptest::prelude::*;
 
 use tpu::jobfile::own::keys::{KEYS, KeyState};
-use tpu::jobfile::own::{Before, Given, OwnCode, OwnJob, documents, read};
+use tpu::jobfile::own::{Before, Given, KeyPlaces, OwnCode, OwnJob, documents, read};
 use tpu::jobfile::{jobman, yaml};
 use tpu::model::capacity::Ask;
 
@@ -17,6 +17,7 @@ use super::schema::{files, kinds};
 /// The same without the places where it stood; what is asked of a target in one order.
 fn bare(mut job: OwnJob) -> OwnJob {
     job.place = (0, 0);
+    job.places = KeyPlaces::default();
     job.target.place = (0, 0);
     if let Some(OwnCode::Here(place)) = &mut job.code {
         *place = (0, 0);

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use crate::cli::Outcome;
 use crate::cli::app::App;
 use crate::cli::args::{Convert, ForeignJobFile, FormatName, Run, Submit, kind_words};
+use crate::cli::legacy;
 use crate::cli::print::Output;
 use crate::jobfile::converted::Converted;
 use crate::jobfile::own::{self, Before, Given, OwnCode, OwnJob, Place};
@@ -20,10 +21,11 @@ use crate::model::spec::TargetRequest;
 use crate::model::target::LOCAL;
 use crate::ops::ctx::user_of;
 use crate::ops::jobfile::{self, is_file};
+use crate::ops::launch::check::MeantKey;
 use crate::ops::launch::{RunRequest, plan};
 use crate::ops::queue::order;
 use crate::ops::queue::submit::{self, Submission};
-use crate::ops::{Error, clone, secrets, selection, stage};
+use crate::ops::{Error, clone, names, selection, stage};
 use crate::text::{counted, escape};
 use crate::wire::jobfile::{ConvertedDocument, FormatSchemaDocument};
 
@@ -126,11 +128,30 @@ pub(super) fn submit(
     let file = JobFile { app, args, shown: file, path, data: &data };
     let all: Vec<(RunRequest, Submission)> =
         jobs.iter().map(|job| file.ready(job)).collect::<Result<_, _>>()?;
+    let ids = submit::enter_each_placed(ctx, &all, &|index, what, error| match jobs.get(index) {
+        Some(job) => file.at(place_of(job, what), error),
+        None => error,
+    })?;
     if app.global.dry_run {
         return file.would(&all);
     }
-    let ids = submit::enter_each(ctx, &all)?;
     submitted(app, &ids, &all)
+}
+
+/// Where that is said of a job which a problem is about.
+fn place_of(job: &OwnJob, what: MeantKey) -> Place {
+    let keys: &[&str] = match what {
+        MeantKey::Target => return job.target.place,
+        MeantKey::Code => &["code", "dir"],
+        MeantKey::Command => &["command", "script", "code"],
+        MeantKey::Configs => &["configs"],
+        MeantKey::Rules => &["rules"],
+        MeantKey::Name => &["name"],
+        MeantKey::Secrets => &["secrets", "setup"],
+        MeantKey::Queue => &["queue"],
+        MeantKey::After => &["after", "after_any", "after_not", "after_each"],
+    };
+    job.places.of(keys).unwrap_or(job.place)
 }
 
 impl JobFile<'_> {
@@ -143,10 +164,6 @@ impl JobFile<'_> {
             let jobs = counted(jobs_of(request), "job");
             format!("queue {jobs}{name} for {}", wants(&request.spec.target))
         });
-        for (request, _) in all {
-            let missing = secrets::are_kept(ctx, &request.spec.execution).err();
-            ctx.warn(missing.map(|error| error.message));
-        }
         let mut each = Vec::new();
         for (request, how) in all {
             let code = how.repository.iter().map(|from| format!("{:<10} {from}\n", "clones"));
@@ -345,8 +362,13 @@ impl JobFile<'_> {
             ..Run::default()
         };
         if let Some(name) = job.name.as_deref().filter(|name| pattern::is_pattern(name)) {
-            return Err(Error::usage(format!("'{name}' is a pattern, and names one job here"))
-                .hint("write a job for each, parted by ---"));
+            let error = Error::usage(format!("'{name}' is a pattern, and names one job here"));
+            let error = error.hint("write a job for each, parted by ---");
+            return Err(self.at(place_of(job, MeantKey::Name), error));
+        }
+        if let Some(name) = &job.name {
+            names::refuse_as_job(name, &legacy::command_words())
+                .map_err(|error| self.at(place_of(job, MeantKey::Name), error))?;
         }
         let mut sorted = selection::sort(&[], self.data)?;
         sorted.rest.clone_from(&job.target.words);

@@ -68,14 +68,14 @@ pub(in crate::cli) fn submit(app: &App, args: &Submit) -> Outcome {
         names.map_or_else(|| Ok(vec![request.clone()]), |names| by_names(names, &request))?;
     // All of them differ in no more than their names and the values of some configs.
     let Some(request) = requests.first() else { return Err(Error::usage("nothing to submit")) };
-    if app.global.dry_run {
-        let jobs: usize = requests.iter().map(jobs_of).sum();
-        let what = format!("queue {} for {}", counted(jobs, "job"), wants(&request.spec.target));
-        return Ok(Output::would(&what));
-    }
+    let jobs: usize = requests.iter().map(jobs_of).sum();
+    let what = format!("queue {} for {}", counted(jobs, "job"), wants(&request.spec.target));
     let all: Vec<(RunRequest, Submission)> =
         requests.into_iter().map(|request| (request, how.clone())).collect();
     let ids = submit::enter_each(ctx, &all)?;
+    if app.global.dry_run {
+        return Ok(Output::would(&what));
+    }
     submitted(app, &ids, &all)
 }
 

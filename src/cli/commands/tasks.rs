@@ -176,10 +176,10 @@ pub(super) fn submit_tasks(
             crate::wire::queue::SubmittedDocument { jobs: Vec::new(), started: Vec::new() };
         return Ok(Output::new(text, &document).notes(notes));
     }
+    let ids = submit::enter_each(ctx, &all)?;
     if app.global.dry_run {
         return Ok(of_file.would(&all)?.notes(notes));
     }
-    let ids = submit::enter_each(ctx, &all)?;
     Ok(submitted(app, &ids, &all)?.notes(notes))
 }
 

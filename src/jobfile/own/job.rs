@@ -31,7 +31,7 @@ use super::setup::as_directory;
 use super::several::Said;
 use super::target;
 use super::values::{bad, bad_key, map, text, texts, truth, unknown, word};
-use super::{Before, Given, OwnCode, OwnJob, OwnTarget, OwnWaits};
+use super::{Before, Given, KeyPlaces, OwnCode, OwnJob, OwnTarget, OwnWaits, Place};
 
 /// The values of a job by their keys, with all fields filled in.
 struct Values(Vec<(String, Yaml)>);
@@ -48,6 +48,12 @@ impl Values {
         read: impl FnOnce(&Yaml, &str) -> Result<T, BadFile>,
     ) -> Result<Option<T>, BadFile> {
         self.get(key).map(|value| read(value, key)).transpose()
+    }
+
+    /// Where they stand.
+    fn places(&self) -> Vec<(String, Place)> {
+        let place = |(key, value): &(String, Yaml)| (key.clone(), (value.line, value.column));
+        self.0.iter().map(place).collect()
     }
 
     /// Refuses a key that makes no sense beside, or without, another.
@@ -124,6 +130,7 @@ pub(super) fn read(
     let (dir, code, workplace) = directory(&values)?;
     Ok(OwnJob {
         place: said.place,
+        places: KeyPlaces(values.places()),
         waits: waits(&values, name.as_deref(), above)?,
         name,
         target,

@@ -46,6 +46,18 @@ pub(in crate::jobfile) use written::literal;
 /// Line and column, each counted from 1.
 pub type Place = (u64, u64);
 
+/// Where the values of a job stand, by their keys.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct KeyPlaces(Vec<(String, Place)>);
+
+impl KeyPlaces {
+    /// The place of the first of these keys that is said.
+    pub fn of(&self, keys: &[&str]) -> Option<Place> {
+        let said = |key: &&str| self.0.iter().find(|(known, _)| known == *key);
+        keys.iter().find_map(said).map(|(_, place)| *place)
+    }
+}
+
 /// What a file is read with.
 #[derive(Clone, Copy, Debug)]
 pub struct Given<'a> {
@@ -69,6 +81,8 @@ pub struct KindWords {
 pub struct OwnJob {
     /// Where it stands.
     pub place: Place,
+    /// Where each of its values does.
+    pub places: KeyPlaces,
     /// Its name.
     pub name: Option<String>,
     /// The words that name its target.

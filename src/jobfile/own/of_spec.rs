@@ -7,7 +7,7 @@ use crate::model::ids::QueueName;
 use crate::model::rules::{Action, Rules};
 use crate::model::spec::{AnyOf, JobSpec, TargetRequest};
 
-use super::{OwnJob, OwnTarget, OwnWaits};
+use super::{KeyPlaces, OwnJob, OwnTarget, OwnWaits};
 
 /// A job of a file, and what of it no file can say.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -51,6 +51,7 @@ pub fn of_spec(spec: &JobSpec, kind: &str) -> SaidAgain {
     };
     let job = OwnJob {
         place: (0, 0),
+        places: KeyPlaces::default(),
         name: spec.name.clone(),
         target: target(spec, kind),
         order: None,

@@ -146,6 +146,29 @@ impl Ready {
     }
 }
 
+/// What of a job a problem is about, for whoever knows where that is said.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MeantKey {
+    /// Its target.
+    Target,
+    /// Where its code is.
+    Code,
+    /// Its command.
+    Command,
+    /// What its program is given as configs.
+    Configs,
+    /// Its rules.
+    Rules,
+    /// Its name.
+    Name,
+    /// Its secrets.
+    Secrets,
+    /// The queue in which it waits.
+    Queue,
+    /// What has to end before.
+    After,
+}
+
 /// Refuses what could begin nowhere as it is, before it waits for a place. What depends on the place is seen when there
 /// is one. Code of a `repository` is cloned when all else is right.
 pub fn may_wait(
@@ -153,28 +176,39 @@ pub fn may_wait(
     request: &RunRequest,
     repository: Option<&Repository>,
 ) -> Result<Ready, Error> {
+    may_wait_placed(ctx, (request, repository), &|_, error| error)
+}
+
+/// The same, where each problem is told with the place of what it is about.
+pub fn may_wait_placed(
+    ctx: &Ctx,
+    (request, repository): (&RunRequest, Option<&Repository>),
+    placed: &dyn Fn(MeantKey, Error) -> Error,
+) -> Result<Ready, Error> {
     let data = ctx.data()?;
     let user = user_of(&data, &request.user)?;
     let settings = ctx.settings(Some(user))?;
     let (mut problems, spec) = (Vec::new(), &request.spec);
     let is_native = spec.command.is_some() || settings.command.is_some();
     let mode = if is_native { LaunchMode::Native } else { LaunchMode::Script };
+    let at = |what: MeantKey| move |error: Error| placed(what, error);
     let dir = match repository {
         Some(_) => Some(String::new()),
-        None => note(&mut problems, directory(user, spec)),
+        None => note(&mut problems, directory(user, spec).map_err(at(MeantKey::Code))),
     };
     if let Some(dir) = dir.as_deref().filter(|_| repository.is_none()) {
-        note(&mut problems, runnable((dir, spec), mode));
+        note(&mut problems, runnable((dir, spec), mode).map_err(at(MeantKey::Command)));
     }
-    if let Some(args) = note(&mut problems, arguments(user, spec)) {
-        note(&mut problems, passable(&args, mode, request.force));
+    if let Some(args) = note(&mut problems, arguments(user, spec).map_err(at(MeantKey::Configs))) {
+        note(&mut problems, passable(&args, mode, request.force).map_err(at(MeantKey::Configs)));
     }
     if let Some(rules) = &spec.rules {
-        note(&mut problems, parse_rules(rules));
+        note(&mut problems, parse_rules(rules).map_err(at(MeantKey::Rules)));
     }
     if let Some(name) = &spec.name {
-        note(&mut problems, names::refuse_for_job(&data, user, name));
-        note(&mut problems, names::refuse_in_use(user, name, (None, spec.member)));
+        let is_free = names::refuse_for_job(&data, user, name)
+            .and_then(|()| names::refuse_in_use(user, name, (None, spec.member)));
+        note(&mut problems, is_free.map_err(at(MeantKey::Name)));
     }
     match (Error::all(problems), dir) {
         (None, Some(dir)) => Ok(Ready { dir, mode, command: settings.command }),

@@ -10,9 +10,9 @@ use crate::model::spec::{JobSpec, Staged, TargetRequest};
 use crate::model::sweep::Sweep;
 use crate::ops::ctx::user_of;
 use crate::ops::launch::RunRequest;
-use crate::ops::launch::check::{self, Ready};
+use crate::ops::launch::check::{self, MeantKey, Ready};
 use crate::ops::whose::name_at_work;
-use crate::ops::{Ctx, Error, clone, lease, named, names, records, secrets, stage, watch};
+use crate::ops::{Ctx, Error, Kind, clone, lease, named, names, records, secrets, stage, watch};
 use crate::store::Tx;
 
 use super::field::Wish;
@@ -83,23 +83,53 @@ pub fn enter(ctx: &Ctx, request: &RunRequest, how: &Submission) -> Result<JobId,
 
 /// Puts several jobs of one user into queues, all of them or none. Those of one directory share the copy of their code.
 pub fn enter_each(ctx: &Ctx, all: &[(RunRequest, Submission)]) -> Result<Vec<JobId>, Error> {
+    enter_each_placed(ctx, all, &|_, _, error| error)
+}
+
+/// Tells a problem of one of several jobs with the place of what it is about.
+pub type Placed<'a> = dyn Fn(usize, MeantKey, Error) -> Error + 'a;
+
+/// The same, where each problem is told with its place. What is only tried out is refused for the same reasons, but that
+/// its secrets are not kept yet, and no code is copied.
+pub fn enter_each_placed(
+    ctx: &Ctx,
+    all: &[(RunRequest, Submission)],
+    placed: &Placed<'_>,
+) -> Result<Vec<JobId>, Error> {
     let (mut ready, mut orders) = (Vec::new(), Vec::new());
-    for (request, how) in all {
-        let may = check::may_wait(ctx, request, how.repository.as_ref())?;
-        secrets::are_kept(ctx, &request.spec.execution)?;
+    for (index, (request, how)) in all.iter().enumerate() {
+        let at = |what: MeantKey| move |error: Error| placed(index, what, error);
+        let whole = (request, how.repository.as_ref());
+        let may = check::may_wait_placed(ctx, whole, &|what, error| placed(index, what, error))?;
+        match secrets::are_kept(ctx, &request.spec.execution) {
+            Err(error) if ctx.store.is_dry_run() => ctx.warn([error.message]),
+            kept => kept.map_err(at(MeantKey::Secrets))?,
+        }
         let order = how.order.as_ref().map(|order| order::ready(ctx, &request.user, order));
-        orders.push(order.transpose()?);
-        if let Some(order) = &how.order {
+        let order = order.transpose();
+        orders.push(match order {
+            // Whoever tries it out need not have a cloud to ask.
+            Err(error)
+                if ctx.store.is_dry_run()
+                    && matches!(error.kind, Kind::Refused | Kind::Unreachable) =>
+            {
+                ctx.warn([error.message]);
+                None
+            }
+            order => order.map_err(at(MeantKey::Target))?,
+        });
+        if let Some(order) = how.order.as_ref().filter(|_| !ctx.store.is_dry_run()) {
             let settings = ctx.settings(ctx.data()?.user(&request.user))?;
             let roots = [settings.stage_root, settings.log_root];
             let roots: Vec<String> = roots.into_iter().flatten().collect();
             ctx.warn(buckets::elsewhere(ctx, &request.spec, (order, &roots)));
         }
         if !how.is_target_later && how.order.is_none() {
-            can_begin(ctx, request)?;
+            can_begin(ctx, request).map_err(at(MeantKey::Target))?;
         }
         if how.applies && how.order.is_none() {
-            supply::can_be_made(&*ctx.data()?, &Wish::of_request(request))?;
+            let may_be_made = supply::can_be_made(&*ctx.data()?, &Wish::of_request(request));
+            may_be_made.map_err(at(MeantKey::Target))?;
         }
         ready.push(may);
     }
@@ -110,11 +140,17 @@ pub fn enter_each(ctx: &Ctx, all: &[(RunRequest, Submission)]) -> Result<Vec<Job
         let enter = |tx: &mut Tx<'_>| {
             let mut ids: Vec<JobId> = Vec::new();
             let each = all.iter().zip(&ready).zip(&staged).zip(&orders);
-            for ((((request, how), ready), staged), order) in each {
+            for (index, ((((request, how), ready), staged), order)) in each.enumerate() {
+                let at = |what: MeantKey| move |error: Error| placed(index, what, error);
                 let above = how.after_of.iter().filter_map(|(which, index)| {
                     let job = ids.get(*index)?.clone();
                     Some(After { which: *which, job, member: None, met: None })
                 });
+                edit::takes(&tx.data, &how.queue).map_err(at(MeantKey::Queue))?;
+                if let Some(name) = &request.spec.name {
+                    let is_free = names::refuse_waiting(&tx.data, &request.user, name);
+                    is_free.map_err(at(MeantKey::Name))?;
+                }
                 let mut entry = QueueEntry {
                     after: how.after.iter().cloned().chain(above).collect(),
                     env: env.clone(),
@@ -125,16 +161,19 @@ pub fn enter_each(ctx: &Ctx, all: &[(RunRequest, Submission)]) -> Result<Vec<Job
                     let queue = tx.data.queues().queue(&entry.queue);
                     if let Some(on) = queue.as_ref().and_then(|queue| queue.on.first()) {
                         let what = format!("jobs of queue {} begin on {on}", entry.queue);
-                        return Err(Error::refused(what)
-                            .hint("take another queue for a TPU that is made for its job"));
+                        return Err(at(MeantKey::Queue)(
+                            Error::refused(what)
+                                .hint("take another queue for a TPU that is made for its job"),
+                        ));
                     }
-                    entry.spec.target = order::enter(&mut tx.data, order)?;
+                    let entered = order::enter(&mut tx.data, order);
+                    entry.spec.target = entered.map_err(at(MeantKey::Target))?;
                     if order.goes_with_its_job() {
                         loans::promise(tx, &entry.id(), &entry.spec.target, &place);
                     }
                     entry.applies = true;
                 }
-                let id = push(tx, entry)?;
+                let id = push(tx, entry).map_err(at(MeantKey::After))?;
                 if let Some(task) = &how.task
                     && let Some(before) = tasks::note(tx, task, &id)?
                 {
@@ -171,6 +210,10 @@ fn staged(
     let mut known: Vec<((&UserName, Code<'_>), Staged)> = Vec::new();
     let mut each = Vec::new();
     for ((request, how), ready) in all.iter().zip(ready) {
+        if ctx.store.is_dry_run() {
+            each.push(None);
+            continue;
+        }
         // It was cloned as it was to begin at once: whoever did that takes it away again.
         if let Some(own) = request.spec.staged.as_ref().filter(|staged| staged.is_clone()) {
             each.push(Some(own.clone()));
@@ -210,10 +253,6 @@ fn entry(
     (ready, staged): (&Ready, Option<Staged>),
 ) -> Result<QueueEntry, Error> {
     user_of(&tx.data, &request.user)?;
-    edit::takes(&tx.data, &how.queue)?;
-    if let Some(name) = &request.spec.name {
-        names::refuse_waiting(&tx.data, &request.user, name)?;
-    }
     let number = tx.data.next_number(&request.user, None);
     let number = number.expect("the user was found above, in the same transaction");
     let hold = |data: &Data| QueueHold {

@@ -124,6 +124,10 @@ fn written(events: &[Event], is_meant: impl Fn(&Event) -> bool) -> String {
 
 fn put(ctx: &Ctx, job: &Job, name: &str, text: &str) {
     let Some(dir) = &job.log_dir else { return };
+    // What an engine runs may log where only its machines see it.
+    if job.engine.is_some() && ctx.store.disk().stat(Path::new(dir)).is_err() {
+        return;
+    }
     let path = Path::new(dir).join(name);
     if let Err(error) = atomic::write_file(&**ctx.store.disk(), &path, text.as_bytes(), MODE) {
         ctx.warn([format!("{} is not written: {error}", path.display())]);

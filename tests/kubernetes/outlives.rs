@@ -56,7 +56,9 @@ fn monitor_keeps_what_is_printed_until_somebody_deletes_the_job() {
     let lab = Lab::new();
     let _monitor = lab.monitor();
     let window = counting(&lab, "a");
-    wait_until("it is being kept", || lab.printed(window).lines().count() > 100);
+    let token = lab.env.job("alice", window)["extra_msgs"]["launch"]["token"].clone();
+    let kept = format!("tpu-state/kubernetes/{}/output.log", token.as_str().unwrap());
+    wait_until("MONITOR keeps it", || lines(&lab.env.path(&kept)) > 100);
     let name = lab.name(window);
     let before = lines(&lab.env.path("a.truth"));
     let path = format!("/apis/batch/v1/namespaces/lab/jobs/{name}");
@@ -68,8 +70,8 @@ fn monitor_keeps_what_is_printed_until_somebody_deletes_the_job() {
         (shown["status"] == "killed" || shown["error"] != json!(null)).then_some(shown)
     });
     assert!(shown.to_string().contains("deleted"), "{shown}");
+    wait_until("what was printed before is kept", || lab.logs(window).lines().count() >= before);
     assert_whole(&lab, window, "a", false);
-    assert!(lab.logs(window).lines().count() >= before, "what was printed before is kept");
 }
 
 #[test]

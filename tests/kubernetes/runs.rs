@@ -136,3 +136,32 @@ fn namespaces_in_which_one_may_create_jobs_are_imported() {
     assert_eq!(targets["lab"]["options"]["namespace"], "lab");
     assert_eq!(targets["admin"]["kind"], "kubernetes");
 }
+
+#[test]
+fn resume_goes_on_from_the_checkpoint_on_its_volume() {
+    let lab = Lab::bare(2);
+    let claim = json!({
+        "apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "data"},
+        "spec": {"accessModes": ["ReadWriteMany"], "resources": {"requests": {"storage": "1Gi"}}},
+    });
+    lab.cluster.make("persistentvolumeclaims", &claim);
+    drop(
+        lab.tpu("register lab --kind kubernetes --context lab -i train:1 -r no-gpu --log-volume data:/data")
+            .exits(0),
+    );
+    let first = lab.train("a", "");
+    lab.wait_starts("a", 1);
+    wait_until("a checkpoint", || lab.printed(first).contains("step 3/"));
+    drop(lab.tpu(&format!("kill {first} -y")).exits(0));
+    let log = lab.env.job("alice", first)["log_dir"].as_str().unwrap().to_owned();
+    assert!(log.starts_with("/data/tpu-logs/"), "{log}");
+    drop(lab.tpu(&format!("resume w={first} --force")).exits(0));
+    lab.wait_starts("a", 2);
+    assert!(lab.starts("a")[1].contains(&format!("load_from={log}")), "{:?}", lab.starts("a"));
+    assert!(
+        !std::path::Path::new("/data/tpu-logs").exists(),
+        "nothing is written here in its place"
+    );
+    let left = lab.cluster.get("/apis/batch/v1/namespaces/lab/jobs?labelSelector=tpu.look");
+    assert_eq!(left["items"], json!([]), "what looked is gone");
+}

@@ -21,6 +21,8 @@ pub struct NamespaceAt {
     pub namespace: String,
     /// The volume on which logs and checkpoints lie, if there is one: see [`super::volumes::Volume`].
     pub log_volume: Option<String>,
+    /// The image of what looks there, where the target has one.
+    pub image: Option<String>,
 }
 
 impl NamespaceAt {
@@ -32,6 +34,8 @@ impl NamespaceAt {
             context: said("context"),
             namespace: said("namespace").unwrap_or_else(|| DEFAULT_NAMESPACE.to_owned()),
             log_volume: said(super::options::LOG_VOLUME),
+            image: said(super::options::IMAGE)
+                .filter(|_| options.get(super::options::LOG_VOLUME).is_some()),
         }
     }
 
@@ -44,6 +48,7 @@ impl NamespaceAt {
                 Some(("context", name)) => cluster.context = Some(name.to_owned()),
                 Some(("namespace", name)) => name.clone_into(&mut cluster.namespace),
                 Some(("log-volume", volume)) => cluster.log_volume = Some(volume.to_owned()),
+                Some(("image", image)) => cluster.image = Some(image.to_owned()),
                 _ => {}
             }
         }
@@ -91,6 +96,7 @@ impl fmt::Display for NamespaceAt {
             ("context", self.context.as_deref()),
             ("namespace", Some(self.namespace.as_str())),
             ("log-volume", self.log_volume.as_deref()),
+            ("image", self.image.as_deref()),
         ];
         let words = words.into_iter().filter_map(|(name, value)| {
             let word = format!("{name}={}", value?);
@@ -116,6 +122,7 @@ mod tests {
                 context: Some("arn:aws:eks/lab x".to_owned()),
                 namespace: "team-a".to_owned(),
                 log_volume: Some("claim/data:/data".to_owned()),
+                image: Some("train:1".to_owned()),
             },
         ] {
             assert_eq!(NamespaceAt::parse(&cluster.to_string()), cluster, "{cluster}");

@@ -27,7 +27,7 @@ pub(super) struct RealServers {
 
 impl ApiServers for RealServers {
     fn open(&self, cluster: &NamespaceAt, _: &Effects) -> Arc<dyn ApiServer> {
-        let key = NamespaceAt { log_volume: None, ..cluster.clone() };
+        let key = NamespaceAt { log_volume: None, image: None, ..cluster.clone() };
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         let connection = open
             .entry(key.clone())

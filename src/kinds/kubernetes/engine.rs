@@ -1,6 +1,7 @@
 //! The runner of Jobs: one list of Jobs and one of pods for all of them, and logs only of those whose text is wanted.
 
 use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
 use std::time::Duration;
 
 use k8s_openapi::api::batch::v1::Job as BatchJob;
@@ -12,12 +13,13 @@ use crate::model::job::{EngineRun, Handle, Job, Status};
 use crate::model::options::KindOptions;
 use crate::model::target::TargetKind;
 use crate::model::time::Timestamp;
-use crate::runner::files::{Files, ThisDisk};
+use crate::runner::files::Files;
 use crate::runner::{
     Attempt, Chunk, Ground, Observed, OutputWanted, RunError, RunRef, Runner, StopOrder,
     StopOutcome, Submitted,
 };
 
+use super::disk::{JobDisk, Looks};
 use super::facts::{self, Seen};
 use super::life::Life;
 use super::logs::{self, Wanted};
@@ -41,6 +43,8 @@ pub(super) struct Engine<'a> {
     pub(super) site: Site<'a>,
     /// What was said of the target; `None` where only runs are asked about.
     pub(super) target: Option<KindOptions>,
+    /// What was seen on volumes.
+    pub(super) looks: Arc<Looks>,
 }
 
 /// What the server lists of our launches, by their tokens.
@@ -334,7 +338,7 @@ impl Runner for Engine<'_> {
     }
 
     fn files(&self) -> Box<dyn Files + '_> {
-        Box::new(ThisDisk)
+        Box::new(JobDisk { site: &self.site, looks: Arc::clone(&self.looks) })
     }
 
     fn preview(&self, attempt: &Attempt<'_>) -> Result<String, RunError> {

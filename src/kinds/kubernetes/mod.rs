@@ -15,6 +15,7 @@ mod asking;
 mod code;
 mod connection;
 mod describe;
+mod disk;
 mod engine;
 mod facts;
 mod found;
@@ -48,6 +49,7 @@ use super::{Destination, Door, KindOfTarget, KindOption, OwnRoots, Refusal, With
 use api::ApiServers;
 use cluster::NamespaceAt;
 use connection::RealServers;
+use disk::Looks;
 use engine::Engine;
 use site::Site;
 use volumes::Volume;
@@ -58,6 +60,8 @@ const WORD: &str = "kubernetes";
 /// The kind of targets that are namespaces of Kubernetes clusters.
 pub struct Kubernetes {
     servers: Arc<dyn ApiServers>,
+    /// What was seen on volumes.
+    looks: Arc<Looks>,
 }
 
 impl Default for Kubernetes {
@@ -74,7 +78,7 @@ impl Kubernetes {
 
     /// The kind, with other doors to its clusters.
     pub fn with(servers: Arc<dyn ApiServers>) -> Self {
-        Self { servers }
+        Self { servers, looks: Arc::default() }
     }
 
     fn open<'a>(
@@ -85,7 +89,8 @@ impl Kubernetes {
     ) -> Engine<'a> {
         let server = self.servers.open(&cluster, effects);
         let site = Site { server, cluster, effects };
-        Engine { site, target: registration.map(|known| known.options.clone()) }
+        let target = registration.map(|known| known.options.clone());
+        Engine { site, target, looks: Arc::clone(&self.looks) }
     }
 }
 

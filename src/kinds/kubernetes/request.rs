@@ -288,6 +288,17 @@ impl<'a> Namespace<'a> {
         self.server.ask_all(&calls).into_iter().map(read).collect()
     }
 
+    /// What a container has printed, as it was.
+    pub(super) fn plain_log(&self, wanted: &PlainLog<'_>) -> Result<Vec<u8>, Trouble> {
+        let path = format!("{}/{}/log", self.core("pods"), wanted.pod);
+        let call = ApiCall::new(ApiVerb::Get, path, PATIENCE).with("container", wanted.container);
+        let answer = read(self.server.ask(&call))?;
+        if answer.is_cut {
+            return Err(Trouble::Silent("its log was cut off".to_owned()));
+        }
+        Ok(answer.body.to_vec())
+    }
+
     /// The version of the server: `(1, 20)`.
     pub(super) fn version(&self, limit: Duration) -> Result<(u32, u32), Trouble> {
         let version: Value = self.get("/version", limit)?;
@@ -298,6 +309,15 @@ impl<'a> Namespace<'a> {
         };
         Ok((number("major"), number("minor")))
     }
+}
+
+/// A log that is asked for as it is.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct PlainLog<'a> {
+    /// The pod.
+    pub(super) pod: &'a str,
+    /// The container.
+    pub(super) container: &'a str,
 }
 
 /// One log that is asked for, with the time of each line in front of it.

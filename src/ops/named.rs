@@ -25,8 +25,8 @@ pub fn resolve_target(data: &Data, typed: &str) -> Result<Target, Error> {
             .chain(groups);
         let near = did_you_mean(typed, known);
         let hint = near.unwrap_or_else(|| {
-            "`tpu -lta` lists the aliases, `tpu register FULL_NAME` makes a target known; `local` is \
-             this machine"
+            "`tpu -lta` lists the aliases; `tpu hosts add NAME` makes a machine known that ssh reaches, \
+             `tpu register FULL_NAME` any other target; `local` is this machine"
                 .to_owned()
         });
         Error::not_found(format!("no target '{typed}'")).hint(hint)

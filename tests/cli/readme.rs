@@ -9,7 +9,7 @@ use regex::Regex;
 use tpu::sys::proc;
 
 use crate::common::env::{TPU, TestEnv};
-use crate::common::readme::{HOSTS, JOB_FILES, PYTHON, QUEUE, SLURM, examples, plain};
+use crate::common::readme::{HOSTS, JOB_FILES, KUBERNETES, PYTHON, QUEUE, SLURM, examples, plain};
 use crate::common::tmux::{write_file, write_script};
 use crate::common::wait::wait_for;
 
@@ -129,7 +129,7 @@ fn walk(lab: Lab) {
 
     let home = home.to_str().unwrap();
     let mut all = examples();
-    all.retain(|example| ![HOSTS, JOB_FILES, QUEUE, SLURM].contains(&example.section));
+    all.retain(|example| ![HOSTS, JOB_FILES, KUBERNETES, QUEUE, SLURM].contains(&example.section));
     assert!(all.len() > 20, "{} examples", all.len());
     for example in all {
         let command = example.command.replace("/path/to", &format!("{home}/path/to"));

@@ -15,6 +15,9 @@ const README: &str = include_str!("../../README.md");
 /// The section whose examples need a cluster.
 pub(crate) const SLURM: &str = "On a Slurm cluster";
 
+/// The section whose examples need a namespace of a Kubernetes cluster.
+pub(crate) const KUBERNETES: &str = "On Kubernetes";
+
 /// The section whose examples need machines with GPUs.
 pub(crate) const HOSTS: &str = "On your own machines";
 

@@ -10,5 +10,8 @@ mod lists;
 mod logs;
 mod outlives;
 mod pods;
+mod proof;
+mod readme;
 mod recorded;
 mod runs;
+mod weather;

@@ -221,7 +221,7 @@ fn an_option_that_says_nothing_of_a_kind_is_refused() {
         ("register a --provider sim --project lab", "neither projects nor endpoints"),
         ("register a --kind ssh --project lab", "--project says nothing of machines"),
         ("register a --kind ssh", "need an address each"),
-        ("register a --kind moon", "--kind is tpu, ssh or slurm"),
+        ("register a --kind moon", "--kind is tpu, ssh, slurm or kubernetes"),
         ("register a --provider google --address h", "no kind of target has all of"),
     ] {
         let refused = env.tpu(line);

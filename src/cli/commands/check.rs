@@ -30,6 +30,9 @@ use crate::wire::jobs::{ExplainDocument, JobPart, SnapshotDocument};
 
 use super::queue;
 
+/// So often is looked for jobs that are meant and not found.
+const TRIES: u32 = 3;
+
 /// `check`: a block for each job.
 pub(in crate::cli) fn check(app: &App, args: &Check) -> Outcome {
     let (look, show) = look(app, args)?;
@@ -104,13 +107,22 @@ fn look(app: &App, args: &Check) -> Result<(Snapshot, Show), Error> {
     };
     let is_chosen = !selectors.is_empty() || !called.is_empty();
     let members = if args.members { WaitingMembers::Each } else { WaitingMembers::Folded };
-    let mut look = shown::look(ctx, &mut snapshot::LookMemory::default(), &whose, members)?;
-    if is_chosen {
+    let mut tries = 0;
+    let mut look = loop {
+        tries += 1;
+        let mut look = shown::look(ctx, &mut snapshot::LookMemory::default(), &whose, members)?;
+        if !is_chosen {
+            break look;
+        }
         let data = ctx.data()?;
         selection::choose_called(&data, &mut look.jobs, &called, &whose)?;
         selection::choose(&data, &mut look.jobs, &selectors)?;
         look.orphans.clear();
-    }
+        // Between both it may have begun, and be another entry than the one that waited.
+        if !look.jobs.is_empty() || tries == TRIES {
+            break look;
+        }
+    };
     if args.leaves {
         look.jobs.retain(|job| job.leaf);
     }

@@ -485,6 +485,10 @@ fn array(
     let mut of = Vec::new();
     for (axis, said) in axes {
         let field = format!("array.{axis}");
+        if axis.parse::<f64>().is_ok() {
+            let what = "a value stands where a name is expected";
+            return Err(bad_key(said, &field, what, "several values are a list: lr: [0.1, 0.2]"));
+        }
         if let (false, YamlValue::Text(_)) = (in_command.contains(axis), &command_of(values)) {
             let what = "no member gets it: it does not stand in the command";
             return Err(bad_key(said, &field, what, format!("write {{{{{axis}}}}} there")));

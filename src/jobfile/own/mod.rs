@@ -318,6 +318,11 @@ mod tests {
             ("target: local\narray: 5-1\n", (2, 8), "5-1"),
             ("target: local\ncommand: x\nscript: y\n", (3, 1), "already"),
             ("target: local\ncommand: x\narray: {lr: [1, 2]}\n", (3, 9), "no member gets it"),
+            (
+                "target: local\ncommand: x {{lr}}\narray: {lr: 0.1,0.2}\n",
+                (3, 17),
+                "where a name is",
+            ),
             ("target: local\ntag: '{{lr}}'\narray: {lr: [1, 2]}\n", (2, 6), "differs from member"),
             ("target: local\nrules: {nope: resume}\n", (2, 15), "the event 'nope'"),
             ("target: local\n---\ntarget: local\nzip: 3\n", (4, 1), "there is none"),

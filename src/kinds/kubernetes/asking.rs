@@ -17,6 +17,9 @@ use super::cluster::NamespaceAt;
 /// A server that takes no connection within this time is not there.
 const CONNECTING: Duration = Duration::from_millis(2_400);
 
+/// A server that is asked too often, and does not say when to ask again, is asked after this time.
+const LATER: Duration = Duration::from_secs(1);
+
 /// What asks a server, wherever it runs.
 #[derive(Clone)]
 pub(super) struct Asking {
@@ -30,14 +33,23 @@ impl Asking {
         Self { at, client: Arc::default() }
     }
 
-    /// Asks once; again where the credentials have run out, by those that are found then.
+    /// Asks once; again where the credentials have run out, by those that are found then, and where the server wants to be
+    /// asked later and there is time for that: it has done nothing then.
     pub(super) async fn answer(&self, call: &ApiCall) -> Result<ApiAnswer, Unanswered> {
-        let answer = self.within(call).await?;
-        if answer.status != 401 {
-            return Ok(answer);
+        let until = tokio::time::Instant::now() + call.limit;
+        let mut has_read_anew = false;
+        loop {
+            let answer = self.within(call, until).await?;
+            let later = tokio::time::Instant::now() + answer.retry_after.unwrap_or(LATER);
+            match answer.status {
+                401 if !has_read_anew => {
+                    has_read_anew = true;
+                    self.forget();
+                }
+                429 if later < until => tokio::time::sleep_until(later).await,
+                _ => return Ok(answer),
+            }
         }
-        self.forget();
-        self.within(call).await
     }
 
     /// Has the credentials read anew for the next question.
@@ -46,8 +58,11 @@ impl Asking {
     }
 
     /// One exchange. What has come of an answer when the time is over is an answer that was cut off.
-    async fn within(&self, call: &ApiCall) -> Result<ApiAnswer, Unanswered> {
-        let until = tokio::time::Instant::now() + call.limit;
+    async fn within(
+        &self,
+        call: &ApiCall,
+        until: tokio::time::Instant,
+    ) -> Result<ApiAnswer, Unanswered> {
         let begun = tokio::time::timeout_at(until, self.begun(call)).await;
         let response = begun.unwrap_or(Err(Unanswered::Late(call.limit)))?;
         let (head, mut body) = response.into_parts();

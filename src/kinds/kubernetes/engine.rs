@@ -34,8 +34,14 @@ use super::{describe, stop};
 /// So many logs are fetched at one look, those first that have waited longest.
 const LOGS_AT_ONCE: usize = 64;
 
+/// A question of a look has at least this time.
+const LEAST: Duration = Duration::from_millis(100);
+
 /// The end of a run is told without the end of its log when that could not be had for so long.
 const LOG_WAITS_S: u64 = 300;
+
+/// The same where its node says that it does not know it.
+const UNKNOWN_WAITS_S: u64 = 30;
 
 /// The runner.
 pub(super) struct Engine<'a> {
@@ -64,11 +70,16 @@ impl Engine<'_> {
         self.target.clone().unwrap_or_default()
     }
 
+    /// What is left of the time of a look; never nothing, so that what is there at once is heard.
+    fn left(&self, until: Duration) -> Duration {
+        until.saturating_sub(self.site.effects.clock.monotonic()).max(LEAST)
+    }
+
     /// All of our Jobs with their pods, or one of them.
-    fn listing(&self, only: Option<&JobRef>) -> Result<Listing, Trouble> {
+    fn listing(&self, only: Option<&JobRef>, until: Duration) -> Result<Listing, Trouble> {
         let namespace = self.site.namespace();
         let selector = only.map_or_else(|| LAUNCH.to_owned(), JobRef::selector);
-        let (jobs, pods) = namespace.of_label(&selector, LOOK)?;
+        let (jobs, pods) = namespace.of_label(&selector, self.left(until))?;
         let mut listing = Listing::default();
         for job in jobs {
             if let Some(token) = token_of(job.metadata.labels.as_ref()) {
@@ -86,10 +97,14 @@ impl Engine<'_> {
         let is_refused = listing.jobs.iter().any(|(token, job)| has_none(token) && is_open(job));
         // What cannot be had leaves the reason open, and nothing else.
         if is_refused {
-            listing.warnings.extend(namespace.warnings("Job", LOOK).unwrap_or_default());
+            listing
+                .warnings
+                .extend(namespace.warnings("Job", self.left(until)).unwrap_or_default());
         }
         if is_stuck {
-            listing.warnings.extend(namespace.warnings("Pod", LOOK).unwrap_or_default());
+            listing
+                .warnings
+                .extend(namespace.warnings("Pod", self.left(until)).unwrap_or_default());
         }
         Ok(listing)
     }
@@ -102,7 +117,8 @@ impl Engine<'_> {
             return runs.iter().map(|run| past(run.job)).collect();
         }
         let only = known.first().filter(|_| known.len() == 1);
-        let listing = match self.listing(only) {
+        let until = self.site.effects.clock.monotonic() + LOOK;
+        let listing = match self.listing(only, until) {
             Ok(listing) => listing,
             Err(trouble) => {
                 let silent = |run: &RunRef<'_>| {
@@ -123,7 +139,7 @@ impl Engine<'_> {
                 None => self.of_missing(run.job, known, asked_at),
             })
             .collect();
-        self.read_logs((runs, &known), &mut facts, &listing);
+        self.read_logs((runs, &known), &mut facts, (&listing, until));
         for (known, fact) in known.iter().zip(&facts) {
             if listing.jobs.contains_key(&known.token) {
                 self.remember(known, fact);
@@ -190,7 +206,7 @@ impl Engine<'_> {
         &self,
         (runs, known): (&[RunRef<'_>], &[JobRef]),
         facts: &mut [RunFact],
-        listing: &Listing,
+        (listing, until): (&Listing, Duration),
     ) {
         let effects = self.site.effects;
         let mut wanted: Vec<(usize, Wanted<'_>)> = Vec::new();
@@ -211,7 +227,7 @@ impl Engine<'_> {
         wanted.sort_by_key(|(_, of)| (!facts::is_over(of.pod), grown(of.token)));
         wanted.truncate(LOGS_AT_ONCE);
         let asked: Vec<Wanted<'_>> = wanted.iter().map(|(_, wanted)| *wanted).collect();
-        let kept = logs::bring_up(&self.site, &asked, Duration::from_millis(1_500));
+        let kept = logs::bring_up(&self.site, &asked, self.left(until));
         let now = effects.clock.now();
         for ((place, wanted), kept) in wanted.iter().zip(kept) {
             let Some(fact) = facts.get_mut(*place) else { continue };
@@ -219,9 +235,10 @@ impl Engine<'_> {
                 continue;
             }
             let ended = facts::ended_at(wanted.pod).map_or(0, |at| now.seconds_since(at));
-            // Gone is gone: a node that does not know the pod any more will not know it later either.
+            // A node that does not know the pod any more will not know it later either.
             let is_lost = kept.as_ref().is_err_and(|trouble| trouble.code() == Some(404));
-            if matches!(kept, Ok(true)) || is_lost || ended > LOG_WAITS_S {
+            let waits_s = if is_lost { UNKNOWN_WAITS_S } else { LOG_WAITS_S };
+            if matches!(kept, Ok(true)) || ended > waits_s {
                 continue;
             }
             *fact = RunFact {
@@ -342,7 +359,7 @@ impl Runner for Engine<'_> {
     }
 
     fn preview(&self, attempt: &Attempt<'_>) -> Result<String, RunError> {
-        let submission = Submission::new(&self.site, &self.target(), attempt, Some(&attempt.cwd))?;
+        let submission = Submission::preview(&self.site, &self.target(), attempt)?;
         let checked = match self.site.namespace().create_job(submission.job().clone(), true) {
             Ok(_) => format!("# {} would take it\n", self.site.cluster.in_words()),
             Err(trouble @ Trouble::Refused(_)) => return Err(self.site.error(&trouble)),

@@ -139,11 +139,16 @@ pub(super) fn of(attempt: &Attempt<'_>, parts: &Parts<'_>) -> Result<Manifest, R
         "volumeMounts": mounts,
     });
     words(attempt, said.get(options::WORDS_ARE), &mut main)?;
-    if parts.has_code {
+    if let Some(place) = job.workplace() {
+        main["workingDir"] = Value::from(place);
+    } else if parts.has_code {
         main["workingDir"] = Value::from(CODE);
     }
     if job.execution().is_some_and(|execution| !execution.secrets.is_empty()) {
         main["envFrom"] = json!([{"secretRef": {"name": secret_of(&known)}}]);
+    }
+    if parts.has_code {
+        notes.push(format!("its code goes with it, in the config map {}", code_of(&known)));
     }
     if !volumes.iter().any(Volume::keeps) {
         notes.push(

@@ -44,8 +44,6 @@ pub(super) struct Refused {
     pub(super) reason: String,
     /// Its sentence.
     pub(super) message: String,
-    /// After how long it wants to be asked again.
-    pub(super) retry_after: Option<Duration>,
 }
 
 impl Trouble {
@@ -127,12 +125,7 @@ fn read(answered: Result<ApiAnswer, Unanswered>) -> Result<ApiAnswer, Trouble> {
         status.message
     };
     Err(if (400..500).contains(&answer.status) && answer.status != 408 {
-        Trouble::Refused(Refused {
-            code: answer.status,
-            reason: status.reason,
-            message,
-            retry_after: answer.retry_after,
-        })
+        Trouble::Refused(Refused { code: answer.status, reason: status.reason, message })
     } else {
         Trouble::Failed(format!("HTTP {}: {message}", answer.status))
     })

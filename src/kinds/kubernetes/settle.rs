@@ -52,11 +52,15 @@ pub(super) fn ours(
     limit: Duration,
 ) -> Result<Option<String>, Trouble> {
     let job = site.namespace().job(&known.name, limit)?;
-    Ok(job.filter(|job| is_of(job, known) && !is_tombstone(job)).and_then(|job| job.metadata.uid))
+    Ok(job.filter(|job| is_ours(job, known)).and_then(|job| job.metadata.uid))
 }
 
-/// Whether a Job is that of a launch.
-pub(super) fn is_of(job: &BatchJob, known: &JobRef) -> bool {
+/// Whether a Job is that of a launch, and not what keeps its place.
+pub(super) fn is_ours(job: &BatchJob, known: &JobRef) -> bool {
+    is_of(job, known) && !is_tombstone(job)
+}
+
+fn is_of(job: &BatchJob, known: &JobRef) -> bool {
     label(job, LAUNCH) == Some(&known.token)
 }
 
@@ -75,14 +79,17 @@ pub(super) fn absence(
     if note.is_at_work(site.effects) || asked_at < settled {
         return Presence::OnItsWay(settled);
     }
-    let stays = note::manifest(site.effects, &known.token).and_then(|text| {
-        let manifest: Value = serde_json::from_str(&text).ok()?;
-        manifest["spec"]["ttlSecondsAfterFinished"].as_u64()
-    });
-    match stays {
+    match stays_s(site, known) {
         Some(seconds) if asked_at.seconds_since(settled) >= seconds => Presence::Forgotten,
         Some(_) | None => Presence::Absent,
     }
+}
+
+/// How many seconds the Job of a launch stays when it is over; `None` where it stays until somebody deletes it.
+pub(super) fn stays_s(site: &Site<'_>, known: &JobRef) -> Option<u64> {
+    let text = note::manifest(site.effects, &known.token)?;
+    let manifest: Value = serde_json::from_str(&text).ok()?;
+    manifest["spec"]["ttlSecondsAfterFinished"].as_u64()
 }
 
 /// The label of what stands in the place of a Job that was given up, so that nobody creates it any more.
@@ -128,7 +135,7 @@ pub(super) fn give_up(site: &Site<'_>, job: &Job, known: &JobRef) -> Result<bool
         }
         Err(trouble) if trouble.code() == Some(409) => {
             let there = site.namespace().job(&known.name, super::request::PATIENCE)?;
-            Ok(there.is_none_or(|job| !is_of(&job, known) || is_tombstone(&job)))
+            Ok(there.is_none_or(|job| !is_ours(&job, known)))
         }
         Err(trouble) => Err(trouble),
     }

@@ -24,9 +24,6 @@ use super::settings::KubernetesSettings;
 use super::settle::{self, Presence};
 use super::site::Site;
 
-/// Between two attempts of what the server wants to be asked later.
-const LATER: Duration = Duration::from_secs(2);
-
 /// What is submitted, whole.
 pub(super) struct Submission {
     manifest: Manifest,
@@ -35,37 +32,46 @@ pub(super) struct Submission {
 }
 
 impl Submission {
-    /// Makes ready what is submitted for an attempt on a target.
-    pub(super) fn new(
+    /// Makes ready what is submitted for an attempt on a target, with the copy of its code.
+    fn new(site: &Site<'_>, target: &KindOptions, attempt: &Attempt<'_>) -> Result<Self, RunError> {
+        let copy = attempt.job.stage_dir.as_deref().filter(|_| attempt.job.workplace().is_none());
+        let code = copy.map(|dir| code::packed(Path::new(dir))).transpose()?.flatten();
+        let manifest = Self::manifest(site, target, (attempt, code.is_some()))?;
+        Ok(Self { manifest, code })
+    }
+
+    /// The same for people, before there is a copy of its code.
+    pub(super) fn preview(
         site: &Site<'_>,
         target: &KindOptions,
         attempt: &Attempt<'_>,
-        code_in: Option<&Path>,
     ) -> Result<Self, RunError> {
+        let has_code = attempt.job.workplace().is_none();
+        let manifest = Self::manifest(site, target, (attempt, has_code))?;
+        Ok(Self { manifest, code: None })
+    }
+
+    fn manifest(
+        site: &Site<'_>,
+        target: &KindOptions,
+        (attempt, has_code): (&Attempt<'_>, bool),
+    ) -> Result<Manifest, RunError> {
         let settings = KubernetesSettings::read()
             .map_err(|why| RunError::usage(why, "mend the file, or move it away"))?;
-        let code = code_in.map(code::packed).transpose()?.flatten();
         let parts = Parts {
             target,
             settings: &settings,
             namespace: &site.cluster.namespace,
-            has_code: code.is_some(),
+            has_code,
             effects: site.effects,
         };
-        let manifest = manifest::of(attempt, &parts)?;
-        Ok(Self { manifest, code })
+        manifest::of(attempt, &parts)
     }
 
     /// The manifest, for people.
     pub(super) fn in_words(&self) -> String {
         let notes = self.manifest.notes.iter().map(|note| format!("# {note}\n"));
-        let code = self.code.as_ref().map(|code| {
-            format!(
-                "# the code beside it, in a config map: {} kB packed\n",
-                code.len().div_ceil(1000)
-            )
-        });
-        notes.chain(code).collect::<String>() + &pretty(&self.manifest.job)
+        notes.collect::<String>() + &pretty(&self.manifest.job)
     }
 
     /// The Job.
@@ -100,12 +106,16 @@ pub(super) fn submit(
         }
         Earlier::Never => {}
     }
-    let code_in = attempt.job.stage_dir.as_deref().map(Path::new);
-    let submission = Submission::new(site, target, attempt, code_in)?;
+    let submission = Submission::new(site, target, attempt)?;
     // Asked before anything is begun: a server that does not answer has nothing to be settled later.
-    let taken = site.namespace().job(&known.name, PATIENCE);
-    if taken.map_err(|trouble| site.error(&trouble))?.is_some() {
-        return Err(none_of_this(&known));
+    let taken =
+        site.namespace().job(&known.name, PATIENCE).map_err(|trouble| site.error(&trouble))?;
+    if let Some(job) = taken {
+        // One whose note is lost is found by its token.
+        return match job.metadata.uid.clone().filter(|_| settle::is_ours(&job, &known)) {
+            Some(uid) => Ok(submitted(Some(uid), &mut known)),
+            None => Err(none_of_this(&known)),
+        };
     }
     note::keep_manifest(site.effects, &known.token, &pretty(submission.job()))?;
     let mut note = SubmissionNote::begun(site.effects);
@@ -179,25 +189,10 @@ fn stands(site: &Site<'_>, job: &Job) -> Result<bool, RunError> {
     Ok(known.is_some_and(|job| job.status.is_live() && !job.is_being_killed()))
 }
 
-/// Creates the Job; while the server wants to be asked later, again and again. Its identity.
+/// Creates the Job. Its identity.
 fn create(site: &Site<'_>, manifest: &Value) -> Result<String, Trouble> {
-    let clock: &dyn Clock = &*site.effects.clock;
-    let deadline = clock.monotonic() + PATIENCE;
-    loop {
-        match site.namespace().create_job(manifest.clone(), false) {
-            Ok(job) => {
-                let without = || Trouble::Failed("a Job without an identity".to_owned());
-                return job.metadata.uid.ok_or_else(without);
-            }
-            Err(Trouble::Refused(refused)) if refused.code == 429 => {
-                if clock.monotonic() >= deadline {
-                    return Err(Trouble::Refused(refused));
-                }
-                clock.sleep(refused.retry_after.unwrap_or(LATER).min(LATER));
-            }
-            Err(trouble) => return Err(trouble),
-        }
-    }
+    let job = site.namespace().create_job(manifest.clone(), false)?;
+    job.metadata.uid.ok_or_else(|| Trouble::Failed("a Job without an identity".to_owned()))
 }
 
 /// Makes what the Job of an attempt needs: its secrets and its code. What is there of an earlier try is the same.

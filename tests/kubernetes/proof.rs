@@ -1,0 +1,257 @@
+//! SIGKILL of commands and of MONITOR at random moments around the creation and the deletion of Jobs: of one launch there
+//! are never two Jobs, no Job is without its record, none that was to go stays, and no record is left that nobody
+//! settles. And pods deleted at random moments while MONITOR keeps what they print. `./x prove kubernetes` asks for many.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use tpu::sys::clock::{Clock as _, SystemClock};
+use tpu::sys::random::{OsRandom, Random as _, SeededRandom};
+
+use super::lab::Lab;
+use crate::common::tmux::write_file;
+use crate::common::wait::{wait_at_most, wait_until};
+
+/// Accidents in a test run.
+const SHARE: usize = 6;
+
+/// Pods that are deleted at random moments in a test run.
+const MOMENTS: usize = 4;
+
+/// Nobody waits longer for all records to be settled.
+const SETTLED: Duration = Duration::from_secs(120);
+
+/// After so many, all records are settled and compared with the cluster.
+const COMPARED: usize = 20;
+
+/// As many as `./x prove kubernetes` asks for.
+#[expect(clippy::disallowed_methods, reason = "asked for on the command line of ./x")]
+fn asked_for(variable: &str) -> Option<usize> {
+    std::env::var(variable).ok().and_then(|text| text.parse().ok())
+}
+
+fn token_of(job: &Value) -> String {
+    job["extra_msgs"]["launch"]["token"].as_str().unwrap().to_owned()
+}
+
+/// Who is killed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Victim {
+    Run,
+    Resume,
+    Kill,
+}
+
+const VICTIMS: [Victim; 3] = [Victim::Run, Victim::Resume, Victim::Kill];
+
+/// A lab, and how long its commands take when nothing befalls them.
+struct Proof {
+    lab: Lab,
+    clock: SystemClock,
+    draw: SeededRandom,
+    whole: BTreeMap<Victim, Duration>,
+}
+
+impl Proof {
+    fn new(seed: u64) -> Self {
+        let lab = Lab::new();
+        let (clock, draw) = (SystemClock::new(), SeededRandom::new(seed));
+        let mut proof = Self { lab, clock, draw, whole: BTreeMap::new() };
+        for victim in VICTIMS {
+            let line = proof.prepare(victim);
+            let begun = proof.clock.monotonic();
+            drop(proof.lab.tpu(&line).exits(0));
+            let took = proof.clock.monotonic().saturating_sub(begun);
+            proof.whole.insert(victim, took);
+        }
+        proof
+    }
+
+    fn newest(&self) -> u64 {
+        self.lab.env.jobs("alice").last().unwrap()["windows_id"].as_u64().unwrap()
+    }
+
+    /// Makes what a victim needs; the command that it is.
+    fn prepare(&self, victim: Victim) -> String {
+        const RUN: &str = "run lab alice rule=pass -q -- ";
+        let started = |command: &str| {
+            wait_until("a run comes through", || {
+                self.lab.tpu(&format!("{RUN}{command}")).code == 0
+            });
+            self.newest()
+        };
+        match victim {
+            Victim::Run => format!("{RUN}sleep 1000"),
+            Victim::Resume => {
+                let window = started("false");
+                wait_until("it has failed", || self.lab.shown(window)["exit_code"] == 1);
+                format!("rerun {window} --yes")
+            }
+            Victim::Kill => format!("kill {} -y", started("sleep 1000")),
+        }
+    }
+
+    /// A victim is killed between its first step and a little after its last one.
+    fn strike(&self, victim: Victim) {
+        let line = self.prepare(victim);
+        let part = u32::try_from(self.draw.below(1_200)).unwrap();
+        let running = self.lab.env.start_tpu(&line, &[]);
+        self.clock.sleep(self.whole[&victim] * part / 1_000);
+        running.kill();
+    }
+
+    /// The Jobs of launches, by their tokens.
+    fn jobs(&self) -> BTreeMap<String, Vec<Value>> {
+        let path = "/apis/batch/v1/namespaces/lab/jobs?labelSelector=tpu.launch";
+        let mut jobs: BTreeMap<String, Vec<Value>> = BTreeMap::new();
+        for job in self.lab.cluster.get(path)["items"].as_array().unwrap() {
+            let token = job["metadata"]["labels"]["tpu.launch"].as_str().unwrap().to_owned();
+            jobs.entry(token).or_default().push(job.clone());
+        }
+        jobs
+    }
+
+    /// What must hold at every moment: a Job belongs to one record, and a record has one Job at most.
+    #[track_caller]
+    fn holds(&self, round: usize) {
+        // The cluster first: a record is written before its Job.
+        let jobs = self.jobs();
+        let records = self.lab.env.jobs("alice");
+        for (token, jobs) in &jobs {
+            let is_known = records.iter().any(|record| token_of(record) == *token);
+            assert!(is_known, "round {round}: nobody's: {jobs:#?}");
+            assert_eq!(jobs.len(), 1, "round {round}: one launch is there twice: {jobs:#?}");
+        }
+        for record in &records {
+            let is_its_child = |job: &&Value| job["extra_msgs"]["father"] == record["windows_id"];
+            let children = records.iter().filter(is_its_child).count();
+            assert!(children <= 1, "round {round}: brought back {children} times: {record:#}");
+        }
+    }
+
+    /// Lets every record be settled: it has its Job, or none, for certain; what was killed has none.
+    #[track_caller]
+    fn settle(&self, round: usize) {
+        self.lab.env.a_minute_later("alice");
+        wait_at_most(SETTLED, &format!("round {round}: all is settled"), || {
+            drop(self.lab.tpu("clear-finished bob"));
+            for job in self.lab.env.jobs("alice") {
+                if job["extra_msgs"]["intent"]["action"] == "killing" {
+                    drop(self.lab.tpu(&format!("kill {} -y", job["windows_id"])));
+                }
+            }
+            let is_settled = |job: &Value| {
+                let is_sure =
+                    job["extra_msgs"]["launch"]["confirmed"] == true || job["error"] == "launch";
+                is_sure && job["extra_msgs"]["intent"].is_null()
+            };
+            self.lab.env.jobs("alice").iter().all(is_settled).then_some(())
+        });
+        self.holds(round);
+        let jobs = self.jobs();
+        for record in self.lab.env.jobs("alice") {
+            // Who is brought back has made place for his successor.
+            if !record["extra_msgs"]["child"].is_null() {
+                continue;
+            }
+            let is_there = jobs.contains_key(&token_of(&record));
+            let is_gone = record["error"] == "launch" || record["status"] == "killed";
+            assert_eq!(is_there, !is_gone, "round {round}: {record:#}");
+        }
+        let of_launches = "/api/v1/namespaces/lab/configmaps?labelSelector=tpu.launch";
+        let left = self.lab.cluster.get(of_launches)["items"].as_array().unwrap().len();
+        assert!(left <= jobs.len(), "round {round}: {left} archives for {} Jobs", jobs.len());
+    }
+
+    /// Takes away what is at work, so that the cluster keeps its room.
+    fn clear(&self) {
+        drop(self.lab.tpu("kill all -y"));
+        drop(self.lab.tpu("clean alice -y --force"));
+    }
+}
+
+#[test]
+fn a_launch_is_created_once_and_none_is_forgotten_whoever_dies() {
+    let seed = OsRandom.below(u64::MAX);
+    let proof = Proof::new(seed);
+    let rounds = asked_for("TPU_PROVE_KUBERNETES").unwrap_or(SHARE);
+    let mut counts = BTreeMap::new();
+    for round in 0..rounds {
+        let pick = usize::try_from(proof.draw.below(VICTIMS.len() as u64)).unwrap();
+        let victim = VICTIMS[pick];
+        proof.strike(victim);
+        *counts.entry(victim).or_insert(0) += 1;
+        proof.holds(round);
+        if round % COMPARED == COMPARED - 1 {
+            proof.settle(round);
+            proof.clear();
+        }
+    }
+    proof.settle(rounds);
+    // What was given up as never begun does not turn up later either.
+    proof.settle(rounds);
+    let took = proof.clock.monotonic().as_secs();
+    eprintln!("seed {seed}: {rounds} accidents {counts:?}, {took} s, at first {:?}", proof.whole);
+}
+
+#[test]
+fn what_a_pod_has_printed_is_here_whenever_it_is_deleted() {
+    let seed = OsRandom.below(u64::MAX);
+    let (lab, clock, draw) = (Lab::new(), SystemClock::new(), SeededRandom::new(seed));
+    let _monitor = lab.monitor();
+    let moments = asked_for("TPU_PROVE_KUBERNETES_LOGS").unwrap_or(MOMENTS);
+    let mut lines_in_all = 0;
+    for moment in 0..moments {
+        let truth = lab.env.path(&format!("{moment}.truth"));
+        let script = format!(
+            "n=0; while :; do n=$((n+1)); echo \"$n of many\" >>'{0}'; echo \"$n of many\"; sleep 0.002; done",
+            truth.display()
+        );
+        let window = lab.run(&script, "");
+        let token = token_of(&lab.env.job("alice", window));
+        let kept = lab.env.path(&format!("tpu-state/kubernetes/{token}/output.log"));
+        let read = |path: &std::path::Path| std::fs::read_to_string(path).unwrap_or_default();
+        wait_until("MONITOR keeps it", || read(&kept).lines().count() > 5);
+        // One look may have fetched those: more of them come by the stream that it has begun.
+        let looked = read(&kept).lines().count();
+        wait_until("MONITOR follows it", || read(&kept).lines().count() > looked + 20);
+        clock.sleep(Duration::from_millis(draw.below(300)));
+        let before = read(&truth);
+        let path = format!("/apis/batch/v1/namespaces/lab/jobs/{}", lab.name(window));
+        let body = json!({"propagationPolicy": "Background"});
+        assert_eq!(lab.cluster.ask("DELETE", &path, Some(&body)).status, 200);
+        // The last line may be on its way when its pod is told to end.
+        let lines = before.lines().count().saturating_sub(1);
+        wait_until("all of it is here", || read(&kept).lines().count() >= lines);
+        wait_until("its pods are gone", || lab.cluster.pods(&lab.name(window)).is_empty());
+        assert!(read(&truth).starts_with(&read(&kept)), "seed {seed}, moment {moment}");
+        lines_in_all += lines;
+    }
+    let took = clock.monotonic().as_secs();
+    eprintln!("seed {seed}: {moments} moments, {lines_in_all} lines, {took} s");
+}
+
+#[test]
+fn a_reader_that_is_killed_doubles_nothing_and_loses_nothing() {
+    let seed = OsRandom.below(u64::MAX);
+    let (lab, clock, draw) = (Lab::new(), SystemClock::new(), SeededRandom::new(seed));
+    let (truth, stop) = (lab.env.path("truth"), lab.env.path("stop"));
+    let script = format!(
+        "n=0; until [ -e '{1}' ]; do n=$((n+1)); echo \"$n of many\" >>'{0}'; echo \"$n of many\"; sleep 0.002; done",
+        truth.display(),
+        stop.display()
+    );
+    let window = lab.run(&script, "");
+    wait_until("it prints", || !lab.printed(window).is_empty());
+    for _ in 0..asked_for("TPU_PROVE_KUBERNETES_LOGS").unwrap_or(SHARE) {
+        let reader = lab.env.start_tpu(&format!("logs {window}"), &[]);
+        clock.sleep(Duration::from_millis(draw.below(60)));
+        reader.kill();
+    }
+    write_file(&stop, "");
+    drop(lab.tpu(&format!("wait {window} --timeout 60s")).exits(0));
+    let truth = std::fs::read_to_string(truth).unwrap();
+    assert_eq!(lab.logs(window), truth, "seed {seed}");
+}

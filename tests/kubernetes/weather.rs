@@ -1,0 +1,127 @@
+//! A server that refuses, is silent, forgets, or does not know any more who asks: nothing is deleted, nothing is doubled,
+//! nothing is taken for failed, and no look takes longer than it may.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use tpu::sys::clock::{Clock as _, SystemClock};
+
+use super::lab::Lab;
+use crate::common::tmux::{write_file, write_script};
+use crate::common::wait::wait_until;
+
+/// A look may take so long, whatever the server does, and the program a little on top of that.
+const LOOK: Duration = Duration::from_secs(4);
+
+fn weather(lab: &Lab, status: u16, seconds: f64) {
+    let wish = json!({"status": status, "for_s": seconds});
+    assert_eq!(lab.cluster.fault("api", &wish).status, 200);
+}
+
+#[test]
+fn a_server_that_is_asked_too_often_is_asked_again() {
+    let lab = Lab::new();
+    weather(&lab, 429, 1.5);
+    let window = lab.run("sleep 1000", "");
+    assert_eq!(lab.jobs(), [lab.name(window)]);
+}
+
+#[test]
+fn what_cannot_be_asked_is_unknown_and_nothing_happens_to_it() {
+    let lab = Lab::new();
+    let _monitor = lab.monitor();
+    let window = lab.train("a", "rule=lost:rerun");
+    lab.wait_starts("a", 1);
+    lab.wait_shown(window, "running");
+    weather(&lab, 500, 4.0);
+    let clock = SystemClock::new();
+    let shown = lab.shown(window);
+    assert!(clock.monotonic() < LOOK, "a look took {:?}", clock.monotonic());
+    assert!(shown["unknown"].to_string().contains("HTTP 500"), "{shown}");
+    let killed = lab.tpu(&format!("kill {window} -y"));
+    assert_ne!(killed.code, 0, "{}", killed.report());
+    wait_until("it answers again", || lab.shown(window)["unknown"] == Value::Null);
+    assert_eq!(lab.env.jobs("alice").len(), 1, "nothing was begun anew");
+    assert_eq!(lab.starts("a").len(), 1);
+}
+
+#[test]
+fn a_creation_that_fails_in_the_open_is_settled_and_never_doubled() {
+    let lab = Lab::new();
+    weather(&lab, 500, 2.0);
+    let begun = lab.tpu("run lab -q -- sleep 1000");
+    assert_eq!(begun.code, 6, "{}", begun.report());
+    wait_until("it answers again", || lab.cluster.ask("GET", "/version", None).status == 200);
+    wait_until("it is settled", || {
+        drop(lab.tpu("check alice"));
+        lab.env
+            .jobs("alice")
+            .iter()
+            .all(|job| job["extra_msgs"]["launch"]["confirmed"] == true || job["error"] == "launch")
+    });
+    assert!(lab.jobs().len() <= 1, "{:?}", lab.jobs());
+}
+
+#[test]
+fn a_watch_that_is_too_old_is_begun_anew() {
+    let lab = Lab::new();
+    let _monitor = lab.monitor();
+    let window = lab.train("a", "");
+    lab.wait_starts("a", 1);
+    lab.env.wait_status(window, "running");
+    assert_eq!(lab.cluster.fault("watch", &json!({"do": "410"})).status, 200);
+    lab.end("a", "echo the last line; exit 0");
+    lab.env.wait_status(window, "finished");
+    assert!(lab.logs(window).ends_with("the last line\n"));
+}
+
+#[test]
+fn credentials_that_have_run_out_are_fetched_anew() {
+    let mut lab = Lab::bare(1);
+    let (calls, plugin) = (lab.env.path("calls"), lab.env.path("plugin"));
+    let token = lab.cluster.token_of("lab");
+    // At first it hands out what has run out meanwhile: kube asks twice for one connection, for a certificate and for a
+    // token.
+    write_script(
+        &plugin,
+        &format!(
+            "echo called >>'{0}'; token={token}; [ $(wc -l <'{0}') -gt 2 ] || token=stale\n\
+             echo '{{\"apiVersion\": \"client.authentication.k8s.io/v1\", \"kind\": \"ExecCredential\", \
+             \"status\": {{\"token\": \"'$token'\"}}}}'",
+            calls.display()
+        ),
+    );
+    let text = std::fs::read_to_string(lab.cluster.kubeconfig()).unwrap();
+    let mut config: Value = serde_json::from_str(&text).unwrap();
+    config["users"] = json!([{"name": "lab", "user": {"exec": {
+        "apiVersion": "client.authentication.k8s.io/v1", "command": plugin, "interactiveMode": "Never",
+    }}}]);
+    let file = lab.env.path("kubeconfig");
+    write_file(&file, &config.to_string());
+    lab.env.set("KUBECONFIG", file.as_os_str());
+    drop(lab.tpu("register lab --kind kubernetes --context lab -i a -r no-gpu").exits(0));
+    let window = lab.run("sleep 1000", "");
+    assert_eq!(lab.jobs(), [lab.name(window)]);
+    let called = std::fs::read_to_string(&calls).unwrap().lines().count();
+    assert!(called > 2, "and once more when it was refused: {called}");
+    // Whom the server does not know at all is told so.
+    config["users"] = json!([{"name": "lab", "user": {"token": "nobody"}}]);
+    write_file(&file, &config.to_string());
+    let refused = lab.tpu("run lab -q -- true");
+    assert_ne!(refused.code, 0);
+    assert!(refused.stderr.contains("does not know who asks"), "{}", refused.stderr);
+}
+
+#[test]
+fn a_config_that_cannot_be_used_says_what_is_wrong_with_it() {
+    let mut lab = Lab::bare(1);
+    for (text, says) in [("{", "kubeconfig"), ("{}", "context")] {
+        let file = lab.env.path("kubeconfig");
+        write_file(&file, text);
+        lab.env.set("KUBECONFIG", file.as_os_str());
+        let refused = lab.tpu("register lab --kind kubernetes --context nowhere -i a -r no-gpu");
+        assert_ne!(refused.code, 0, "{text}");
+        assert!(refused.stderr.contains(says), "{text}: {}", refused.stderr);
+    }
+}

@@ -48,9 +48,9 @@ pub use jobs::{
     Again, Check, Clean, Clear, CloseWindows, History, Kill, Logs, Maj, Many, Run, ScriptOfJob,
     ShowJob, Wait, WaitFor,
 };
-pub(in crate::cli) use kinds::kind_words;
-pub use kinds::{Brought, OfJob, OfMachine, OfTarget, OptionsOfKind};
+pub use kinds::{Brought, FromKind, OfJob, OfMachine, OfTarget, OptionsOfKind};
 pub(super) use kinds::{have_kinds, kinds};
+pub(in crate::cli) use kinds::{kind_commands, kind_words};
 pub use queue::{
     Dequeue, HoldJobs, OneQueue, QueueCommand, QueueStep, Requeue, RunQueue, SetPriority, SetQueue,
     SomeQueues, Submit,

@@ -429,6 +429,7 @@ fn command(mut command: clap::Command, line: &Arc<Line>) -> clap::Command {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cli::args::kind_commands;
 
     #[test]
     fn every_command_of_the_table_exists_and_takes_words() {
@@ -462,7 +463,10 @@ mod tests {
     #[test]
     fn every_command_that_takes_words_offers_some() {
         let command = Cli::definitions();
-        let visible = command.get_subcommands().filter(|sub| !sub.is_hide_set());
+        // What kinds of target bring along has words of its own.
+        let is_own = |name: &str| kind_commands().any(|it| (it.command)().get_name() == name);
+        let is_meant = |sub: &&clap::Command| !sub.is_hide_set() && !is_own(sub.get_name());
+        let visible = command.get_subcommands().filter(is_meant);
         let takes_words = |sub: &&clap::Command| {
             let is_free =
                 |arg: &clap::Arg| arg.get_possible_values().is_empty() && !arg.is_last_set();

@@ -11,13 +11,13 @@ use crate::model::job::Succession;
 use crate::model::view::Whose;
 use crate::ops::provision::Change;
 use crate::ops::{Error, clean::Ends, watch};
-use crate::wire::pages::{DemoDocument, ScreenDocument};
+use crate::wire::pages::{DemoDocument, KindDocument, ScreenDocument};
 
 use super::Outcome;
 use super::app::{App, asked_to_end};
 use super::args::{
-    Command, DaemonStep, Foreign, HostsStep, JobFiles, QueueStep, SecretsStep, SimEvent, State,
-    Workers,
+    Cli, Command, DaemonStep, Foreign, FromKind, HostsStep, JobFiles, QueueStep, SecretsStep,
+    SimEvent, State, Workers,
 };
 use super::commands::cms::CmsDoes;
 use super::commands::jobman::JobmanDoes;
@@ -277,6 +277,10 @@ pub(super) fn verb(command: Command) -> Verb {
             };
             kind(Box::new(move |app: &App| cms::run(app, &args))).destroys_if(destroys)
         }
+        Command::Foreign(Foreign::OfKind(of)) => {
+            let destroys = (of.0.destroys)(&of.1);
+            Verb::new(Does::Act, move |app| of_kind(app, &of)).destroys_if(destroys)
+        }
         Command::Foreign(Foreign::Jobman(args)) => {
             let JobmanDoes { looks, destroys, needs_terminal } = jobman::nature(&args);
             let does = if looks { Does::Look } else { Does::Act };
@@ -338,6 +342,21 @@ pub(super) fn verb(command: Command) -> Verb {
         Command::Completions { shell } => looks(move |_| help::completions(shell)),
         Command::Man { command } => looks(move |_| help::man(command.as_deref())),
     }
+}
+
+/// A command that a kind of target brings along, with the command of ours that does it.
+fn of_kind(app: App, of: &FromKind) -> Outcome {
+    let it = (of.0.run)(&app.ctx()?.effects, &of.1)?;
+    let own = Output::new(it.text, &KindDocument { answer: &it.answer });
+    let (then, _) = Cli::parse_words(&it.then).map_err(|e| Error::usage(e.to_string()))?;
+    let Some(does) = then.command else { return Ok(own) };
+    let says = !own.text.is_empty() && !app.global.dry_run;
+    // Who types them elsewhere is not asked.
+    let mut ran = verb(does).run(app.agreeing())?;
+    if says && ran.code == 0 {
+        ran.text = own.text;
+    }
+    Ok(ran)
 }
 
 /// `tpu` alone: the monitor for people who have users, else how to begin.

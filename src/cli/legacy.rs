@@ -5,7 +5,7 @@
 
 use std::ffi::OsString;
 
-use super::args::Cli;
+use super::args::{Cli, kind_commands};
 
 /// First words: what is typed, and the command it stands for.
 pub const COMMANDS: &[(&str, &str)] = &[
@@ -202,7 +202,7 @@ pub fn rewrite(words: Vec<OsString>) -> Vec<OsString> {
         }
     }
     out.extend(words);
-    out
+    kind_commands().fold(out, |words, brought| (brought.spelled)(words))
 }
 
 /// The command a first word stands for, else the word itself. `tpu -h` alone stays clap's own help.

@@ -75,7 +75,9 @@ fn typed(words: Vec<OsString>) -> Vec<OsString> {
     let mut words = words.into_iter();
     let program = words.next().unwrap_or_default();
     let name = Path::new(&program).file_name();
-    let of_other = name.filter(|name| ["cms", "jobman"].iter().any(|other| name == other));
+    let brought: Vec<_> = args::kind_commands().map(|it| (it.command)()).collect();
+    let links = brought.iter().flat_map(clap::Command::get_all_aliases).chain(["cms", "jobman"]);
+    let of_other = name.filter(|name| links.into_iter().any(|link| *name == link));
     of_other.map(OsString::from).into_iter().chain(words).collect()
 }
 

@@ -11,6 +11,7 @@ pub mod slurm;
 pub mod ssh;
 pub mod tpu;
 
+use std::ffi::OsString;
 use std::sync::Arc;
 
 use crate::effects::Effects;
@@ -126,6 +127,11 @@ pub trait KindOfTarget: Send + Sync {
         0
     }
 
+    /// Commands that the program has as long as it has this kind.
+    fn commands(&self) -> &'static [KindCommand] {
+        &[]
+    }
+
     /// Whether its jobs see the disk that this program sees.
     fn is_disk_ours(&self) -> bool {
         false
@@ -145,6 +151,30 @@ pub struct KindOption {
     pub is_many: bool,
     /// Its letter, as in `-i`.
     pub short: Option<char>,
+}
+
+/// A command that a kind brings along.
+#[derive(Debug)]
+pub struct KindCommand {
+    /// Its definition. A link to the program by one of its aliases is this command.
+    pub command: fn() -> clap::Command,
+    /// The words of a line as `command` has them, and as many: what else may be typed for it.
+    pub spelled: fn(Vec<OsString>) -> Vec<OsString>,
+    /// Whether something is lost by what was said.
+    pub destroys: fn(&clap::ArgMatches) -> bool,
+    /// Runs it.
+    pub run: fn(&Effects, &clap::ArgMatches) -> Result<KindAnswer, RunError>,
+}
+
+/// What a command of a kind has come to.
+#[derive(Debug, Default)]
+pub struct KindAnswer {
+    /// For people.
+    pub text: String,
+    /// For scripts.
+    pub answer: serde_json::Value,
+    /// A command of the program's own that does it, and says so itself where there is no text.
+    pub then: Vec<OsString>,
 }
 
 /// Directories of a target's own, by absolute paths on the disk that its jobs see.

@@ -47,6 +47,13 @@ pub struct ScreenDocument {
     pub would: &'static str,
 }
 
+/// What a command says that a kind of target brings along.
+#[derive(Serialize, JsonSchema)]
+pub struct KindDocument<'a> {
+    /// As the kind has it.
+    pub answer: &'a serde_json::Value,
+}
+
 /// Nothing: what the command had to show is shown already.
 #[derive(Serialize, JsonSchema)]
 pub struct EmptyDocument {}

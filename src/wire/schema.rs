@@ -38,8 +38,8 @@ use super::launches::{
     SuccessorPlanDocument, SuccessorsDocument, WaitPlanDocument, WouldConcernDocument,
 };
 use super::pages::{
-    DemoDocument, EmptyDocument, ManualDocument, ScreenDocument, ScriptDocument, TextDocument,
-    WelcomeDocument,
+    DemoDocument, EmptyDocument, KindDocument, ManualDocument, ScreenDocument, ScriptDocument,
+    TextDocument, WelcomeDocument,
 };
 use super::queue::{
     QueueChangedDocument, QueueDocument, QueueEntryDocument, SubmittedDocument,
@@ -118,6 +118,7 @@ documents! {
     StageDirDocument<'_>: "get-stage-dir";
     ShowDocument<'_>: "show";
     ToldDocument<'_>: "show";
+    KindDocument<'_>: "of-kind";
     JobScriptDocument<'_>: "script";
     LogsDocument<'_>: "logs";
     FinishedDocument<'_>: "finish-job";

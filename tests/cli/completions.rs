@@ -57,6 +57,7 @@ const CASES: &[(&[&str], &[&str], &[&str])] = &[
     (&["tpu", "get-dir", "alice", ""], &["1", "2"], &["7"]),
     (&["tpu", "logs", "--fo"], &["--follow"], &["--grep"]),
     (&["tpu", "release", "v3"], &["v3-big"], &["v2-1"]),
+    (&["tpu", "fl"], &["flavors"], &["run"]),
 ];
 
 /// Runs a script in a shell; `None` if there is no such shell.

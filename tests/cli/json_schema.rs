@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 
 use tpu::cli::args::Cli;
 use tpu::cli::legacy;
+use tpu::kinds::{KindOfTarget, Kinds};
 use tpu::model::time::Timestamp;
 use tpu::model::view::Pending;
 use tpu::sys::env::Env;
@@ -24,6 +25,17 @@ use crate::common::tmux::write_file;
 
 /// Commands that print no document: they take over the terminal, or are called by the launcher.
 const SILENT: [&str; 5] = ["monitor", "attach", "launcher", "demo-train", "demo"];
+
+/// Under this name the schema has what commands print that kinds of target bring along.
+const OF_KIND: &str = "of-kind";
+
+/// Whether a kind of target has brought a command along.
+fn of_kind(command: &str) -> bool {
+    Kinds::built_in()
+        .all()
+        .flat_map(KindOfTarget::commands)
+        .any(|it| (it.command)().get_name() == command)
+}
 
 /// The members that the schema names are all there are: a new one is to be described.
 fn closed(schema: &mut Value) {
@@ -81,6 +93,7 @@ fn name_of(line: &str) -> String {
     let words: Vec<&str> = words.iter().map(|word| word.to_str().unwrap()).collect();
     match words.as_slice() {
         [] => "welcome".to_owned(),
+        [command, ..] if of_kind(command) => OF_KIND.to_owned(),
         [family @ ("data" | "board" | "daemon"), step, ..] => format!("{family}-{step}"),
         ["sim", "list", ..] => "sim-list".to_owned(),
         [command, ..] => (*command).to_owned(),
@@ -233,6 +246,7 @@ fn the_schema_describes_every_command() {
                 .get_subcommands()
                 .map(|step| format!("{name}-{}", step.get_name()))
                 .collect(),
+            _ if of_kind(name) => vec![OF_KIND.to_owned()],
             _ => vec![name.to_owned()],
         };
         for name in steps.iter().filter(|name| !SILENT.contains(&name.as_str())) {

@@ -150,3 +150,10 @@ impl Lab {
         running
     }
 }
+
+/// Has the user's settings about Kubernetes say this.
+pub(super) fn settings(lab: &Lab, text: &str) {
+    let dir = lab.env.path("config/tpu");
+    std::fs::create_dir_all(&dir).unwrap();
+    write_file(&dir.join("kubernetes.json"), text);
+}

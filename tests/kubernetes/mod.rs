@@ -4,6 +4,7 @@
 pub(crate) mod client;
 mod ends;
 mod faults;
+mod flavors;
 mod kubectl;
 mod lab;
 mod lists;

@@ -2,7 +2,7 @@
 
 use clap::Subcommand;
 
-use super::{Cms, Deferred, ImportFrom, Jobman};
+use super::{Cms, Deferred, FromKind, ImportFrom, Jobman};
 
 /// What other tools know, and what is typed there.
 #[derive(Debug, Subcommand)]
@@ -16,4 +16,7 @@ pub enum Foreign {
     Cms(Deferred<Box<Cms>>),
     /// Type what JobMan understands
     Jobman(Deferred<Jobman>),
+    /// What kinds of target bring along.
+    #[command(flatten)]
+    OfKind(FromKind),
 }

@@ -1,13 +1,14 @@
-//! The options that kinds of target bring along: a kind is added to the program, and its options are there.
+//! The options and commands that kinds of target bring along: a kind is added to the program, and they are there.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::marker::PhantomData;
 use std::sync::OnceLock;
 
-use clap::{Arg, ArgAction, ArgMatches, Args, Command, Error, FromArgMatches};
+use clap::error::ErrorKind;
+use clap::{Arg, ArgAction, ArgMatches, Args, Command, Error, FromArgMatches, Subcommand};
 
 use crate::jobfile::own::KindWords;
-use crate::kinds::{KindOfTarget, KindOption, Kinds};
+use crate::kinds::{KindCommand, KindOfTarget, KindOption, Kinds};
 use crate::model::options::KindOptions;
 
 /// The kinds of target of this program.
@@ -131,4 +132,40 @@ fn said<O: OptionsOfKind>(matches: &ArgMatches) -> KindOptions {
         Some(values.map(move |value| (name, value.as_str())))
     });
     said.flatten().collect()
+}
+
+/// A command that a kind of target brings along, and what was said behind its name.
+#[derive(Debug)]
+pub struct FromKind(pub &'static KindCommand, pub ArgMatches);
+
+/// All of them.
+pub(in crate::cli) fn kind_commands() -> impl Iterator<Item = &'static KindCommand> {
+    kinds().all().flat_map(KindOfTarget::commands)
+}
+
+impl Subcommand for FromKind {
+    fn augment_subcommands(program: Command) -> Command {
+        program.subcommands(kind_commands().map(|it| (it.command)()))
+    }
+
+    fn augment_subcommands_for_update(program: Command) -> Command {
+        program
+    }
+
+    fn has_subcommand(name: &str) -> bool {
+        kind_commands().any(|it| (it.command)().get_name() == name)
+    }
+}
+
+impl FromArgMatches for FromKind {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, Error> {
+        let of = |name: &str| kind_commands().find(|it| (it.command)().get_name() == name);
+        let named = matches.subcommand().and_then(|(name, said)| Some((of(name)?, said)));
+        let (command, said) = named.ok_or_else(|| Error::new(ErrorKind::MissingSubcommand))?;
+        Ok(Self(command, said.clone()))
+    }
+
+    fn update_from_arg_matches(&mut self, _: &ArgMatches) -> Result<(), Error> {
+        Ok(())
+    }
 }

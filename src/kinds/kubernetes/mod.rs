@@ -13,6 +13,7 @@ pub mod settings;
 
 mod asking;
 mod code;
+mod commands;
 mod connection;
 mod describe;
 mod disk;
@@ -45,7 +46,7 @@ use crate::runner::window::WindowRunner;
 use crate::runner::{RunError, Runner};
 use crate::sys::env::Env;
 
-use super::{Destination, Door, KindOfTarget, KindOption, OwnRoots, Refusal, Within};
+use super::{Destination, Door, KindCommand, KindOfTarget, KindOption, OwnRoots, Refusal, Within};
 use api::ApiServers;
 use cluster::NamespaceAt;
 use connection::RealServers;
@@ -105,6 +106,10 @@ impl KindOfTarget for Kubernetes {
 
     fn own_options(&self) -> &'static [KindOption] {
         options::OF_TARGET
+    }
+
+    fn commands(&self) -> &'static [KindCommand] {
+        commands::ALL
     }
 
     fn job_options(&self) -> &'static [KindOption] {

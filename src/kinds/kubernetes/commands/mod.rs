@@ -1,0 +1,9 @@
+//! The commands of the program that this kind brings along.
+
+mod flavors;
+mod table;
+
+use crate::kinds::KindCommand;
+
+/// All of them.
+pub(super) const ALL: &[KindCommand] = &[flavors::COMMAND];

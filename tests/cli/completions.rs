@@ -58,6 +58,7 @@ const CASES: &[(&[&str], &[&str], &[&str])] = &[
     (&["tpu", "logs", "--fo"], &["--follow"], &["--grep"]),
     (&["tpu", "release", "v3"], &["v3-big"], &["v2-1"]),
     (&["tpu", "fl"], &["flavors"], &["run"]),
+    (&["tpu", "kjob", "re"], &["resources-flavors"], &["list"]),
 ];
 
 /// Runs a script in a shell; `None` if there is no such shell.

@@ -134,7 +134,7 @@ pub(super) fn of(attempt: &Attempt<'_>, parts: &Parts<'_>) -> Result<Manifest, R
     let mut main = json!({
         "name": MAIN,
         "image": image,
-        "env": variables(attempt, parts)?,
+        "env": variables(attempt, &said, parts)?,
         "resources": resources,
         "volumeMounts": mounts,
     });
@@ -160,7 +160,7 @@ pub(super) fn of(attempt: &Attempt<'_>, parts: &Parts<'_>) -> Result<Manifest, R
         "restartPolicy": "Never",
         "automountServiceAccountToken": false,
         "containers": [main],
-        "securityContext": security(settings, parts.effects),
+        "securityContext": security(&said, settings, parts.effects)?,
         "volumes": pod_volumes(&volumes, &known, parts.has_code),
     });
     if parts.has_code || parts.target.get(options::LOG_VOLUME).is_some() {
@@ -253,6 +253,9 @@ fn words(
     words_are: Option<&str>,
     container: &mut Value,
 ) -> Result<(), RunError> {
+    if words_are == Some(options::NONE) {
+        return Ok(());
+    }
     let words: Result<Vec<Value>, RunError> = attempt
         .words
         .iter()
@@ -289,8 +292,19 @@ fn places_of(job: &Job, parts: &Parts<'_>) -> impl Iterator<Item = (&'static str
     [("TPU_LOG_DIR", log)].into_iter().chain(stage)
 }
 
-fn variables(attempt: &Attempt<'_>, parts: &Parts<'_>) -> Result<Vec<Value>, RunError> {
+fn variables(
+    attempt: &Attempt<'_>,
+    said: &Said<'_>,
+    parts: &Parts<'_>,
+) -> Result<Vec<Value>, RunError> {
     let mut vars = environment::of_attempt(attempt, false);
+    for text in said.all(options::ENV) {
+        let named = text.split_once('=').filter(|(name, _)| is_variable(name));
+        let (name, value) = named.ok_or_else(|| {
+            RunError::usage(format!("'{text}' sets no variable"), "as in: -e NAME=VALUE")
+        })?;
+        environment::set(&mut vars, name, value.to_owned());
+    }
     vars.retain(|(name, _)| name != "TPU_STAGE_DIR");
     for (name, value) in places_of(attempt.job, parts) {
         environment::set(&mut vars, name, value);
@@ -311,13 +325,25 @@ fn is_variable(name: &str) -> bool {
         && name.chars().all(|c| c.is_ascii_alphanumeric() || "_-.".contains(c))
 }
 
-/// Who the processes are: what the settings say, else the account that asks for it, and never root without a word.
-fn security(settings: &KubernetesSettings, effects: &Effects) -> Value {
+/// Who the processes are: what is said of the job, else in the settings, else the account that asks for it, and never
+/// root without a word.
+fn security(
+    said: &Said<'_>,
+    settings: &KubernetesSettings,
+    effects: &Effects,
+) -> Result<Value, RunError> {
+    if let Some(text) = said.get(options::SECURITY_CONTEXT) {
+        let context: Map<String, Value> = serde_json::from_str(text).map_err(|e| {
+            let what = format!("security context: {}", super::flavors::place(&e));
+            RunError::usage(what, "as in: --security-context '{\"runAsUser\": 1000}'")
+        })?;
+        return Ok(Value::Object(context));
+    }
     if let Some(said) = &settings.job.security_context {
-        return said.clone();
+        return Ok(said.clone());
     }
     let uid = if effects.env.uid == 0 { 1000 } else { effects.env.uid };
-    json!({"runAsNonRoot": true, "runAsUser": uid, "runAsGroup": uid, "fsGroup": uid})
+    Ok(json!({"runAsNonRoot": true, "runAsUser": uid, "runAsGroup": uid, "fsGroup": uid}))
 }
 
 /// Where it runs, and with which rank.

@@ -24,6 +24,16 @@ pub(super) const JOB_NAME: &str = "job-name";
 pub(super) const WORDS_ARE: &str = "words-are";
 /// The words of [`WORDS_ARE`].
 pub(super) const COMMAND: &str = "command";
+/// Its other words: arguments, or nothing of them reaches the container.
+pub(super) const ARGS: &str = "args";
+/// Nothing.
+pub(super) const NONE: &str = "none";
+/// Whether the code goes with it.
+pub(super) const CODE: &str = "code";
+/// Variables.
+pub(super) const ENV: &str = "env";
+/// Who its processes are.
+pub(super) const SECURITY_CONTEXT: &str = "security-context";
 /// Annotations.
 pub(super) const ANNOTATIONS: &str = "annotations";
 /// Volumes.
@@ -92,8 +102,15 @@ pub(super) const OF_JOB: &[KindOption] = &[
     short('j', option(JOB_NAME, "NAME", "Name of its Job in the cluster, as it is")),
     option(
         WORDS_ARE,
-        "command|args",
+        "command|args|none",
         "Whether the words are the command of the container, or arguments of what its image begins with (args)",
     ),
+    option(
+        CODE,
+        "staged|none",
+        "Whether the code goes with it (staged), or its image has all (none)",
+    ),
+    short('e', many(option(ENV, "NAME=VALUE", "A variable of its environment"))),
+    option(SECURITY_CONTEXT, "JSON", "Who its processes are, in Kubernetes' words"),
     many(option(ANNOTATIONS, "JSON", "Annotations of its Job: names and values")),
 ];

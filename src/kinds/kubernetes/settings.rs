@@ -29,6 +29,8 @@ pub struct KubernetesSettings {
     pub jobs_queue: Option<JobsQueue>,
     /// Which kubeconfig is meant.
     pub kube_config: Option<KubeConfig>,
+    /// The target that is meant where none is named.
+    pub target: Option<String>,
 }
 
 /// What is said about jobs.
@@ -148,15 +150,19 @@ impl KubernetesSettings {
 
     /// What holds for this account: what is built in, then the files that are there.
     pub fn read() -> Result<Self, String> {
-        let own = directories::ProjectDirs::from("", "", "tpu");
-        let own = own.map(|dirs| dirs.config_dir().join(FILE));
         let mut all = Self::built_in();
-        for path in [Some(PathBuf::from(OF_MACHINE)), own].into_iter().flatten() {
+        for path in [Some(PathBuf::from(OF_MACHINE)), Self::own_file()].into_iter().flatten() {
             if let Some(more) = Self::of_file(&path)? {
                 all = all.and(more);
             }
         }
         Ok(all)
+    }
+
+    /// The user's file, where there is a place for it.
+    pub fn own_file() -> Option<PathBuf> {
+        let own = directories::ProjectDirs::from("", "", "tpu");
+        own.map(|dirs| dirs.config_dir().join(FILE))
     }
 
     /// What a file says; `None` where there is none. The error says where in it.
@@ -208,6 +214,7 @@ impl KubernetesSettings {
             harbor: over.harbor.or(self.harbor),
             jobs_queue: over.jobs_queue.or(self.jobs_queue),
             kube_config: over.kube_config.or(self.kube_config),
+            target: over.target.or(self.target),
         }
     }
 

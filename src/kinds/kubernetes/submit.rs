@@ -19,6 +19,7 @@ use super::code;
 use super::manifest::{self, Manifest, Parts};
 use super::names::JobRef;
 use super::note::{self, SubmissionNote};
+use super::options;
 use super::request::{PATIENCE, Trouble};
 use super::settings::KubernetesSettings;
 use super::settle::{self, Presence};
@@ -34,7 +35,7 @@ pub(super) struct Submission {
 impl Submission {
     /// Makes ready what is submitted for an attempt on a target, with the copy of its code.
     fn new(site: &Site<'_>, target: &KindOptions, attempt: &Attempt<'_>) -> Result<Self, RunError> {
-        let copy = attempt.job.stage_dir.as_deref().filter(|_| attempt.job.workplace().is_none());
+        let copy = attempt.job.stage_dir.as_deref().filter(|_| takes_code(attempt.job));
         let code = copy.map(|dir| code::packed(Path::new(dir))).transpose()?.flatten();
         let manifest = Self::manifest(site, target, (attempt, code.is_some()))?;
         Ok(Self { manifest, code })
@@ -46,8 +47,7 @@ impl Submission {
         target: &KindOptions,
         attempt: &Attempt<'_>,
     ) -> Result<Self, RunError> {
-        let has_code = attempt.job.workplace().is_none();
-        let manifest = Self::manifest(site, target, (attempt, has_code))?;
+        let manifest = Self::manifest(site, target, (attempt, takes_code(attempt.job)))?;
         Ok(Self { manifest, code: None })
     }
 
@@ -78,6 +78,12 @@ impl Submission {
     pub(super) fn job(&self) -> &Value {
         &self.manifest.job
     }
+}
+
+/// Whether the code of a job goes with it: it may have none, or be at home where it runs.
+fn takes_code(job: &Job) -> bool {
+    let said = job.spec.as_ref().and_then(|spec| spec.options.get(options::CODE));
+    job.workplace().is_none() && said != Some(options::NONE)
 }
 
 /// A manifest as text. `kubectl apply -f` takes it.

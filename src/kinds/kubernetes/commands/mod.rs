@@ -1,9 +1,10 @@
 //! The commands of the program that this kind brings along.
 
 mod flavors;
+mod kjob;
 mod table;
 
 use crate::kinds::KindCommand;
 
 /// All of them.
-pub(super) const ALL: &[KindCommand] = &[flavors::COMMAND];
+pub(super) const ALL: &[KindCommand] = &[flavors::COMMAND, kjob::COMMAND];

@@ -1,0 +1,71 @@
+//! `delete`: what is at work is killed as `tpu kill` does it, and of what has ended the Job is taken out of the cluster.
+
+use clap::ArgMatches;
+use k8s_openapi::api::batch::v1::Job as BatchJob;
+use serde_json::json;
+
+use crate::kinds::KindAnswer;
+use crate::runner::RunError;
+
+use super::at::{self, At};
+use super::listed::name;
+use super::ours;
+use crate::kinds::kubernetes::names::{self, LAUNCH};
+use crate::kinds::kubernetes::request::PATIENCE;
+
+/// Deletes the Job of a name, or all of ours that are the user's.
+pub(super) fn delete(
+    at: &At<'_>,
+    named: Option<&String>,
+    said: &ArgMatches,
+) -> Result<KindAnswer, RunError> {
+    let jobs = match named {
+        Some(named) => vec![one(at, named)?],
+        None => all(at, &at::user(at.site.effects, said)?)?,
+    };
+    let names: Vec<String> = jobs.iter().map(name).collect();
+    let answer = json!({"deleted": names});
+    if jobs.is_empty() {
+        let text = "There is no Job to delete.\n".to_owned();
+        return Ok(KindAnswer { text, answer, ..KindAnswer::default() });
+    }
+    if at.site.effects.store.is_dry_run() {
+        let text = format!("Would delete {}. Nothing was changed.\n", names.join(", "));
+        let answer = json!({"would": {"delete": names}});
+        return Ok(KindAnswer { text, answer, ..KindAnswer::default() });
+    }
+    let data = at.site.effects.data()?;
+    let mut at_work = Vec::new();
+    let mut whose = None;
+    for job in &jobs {
+        match at.record(&data, &name(job)).filter(|record| record.status.is_live()) {
+            Some(record) => {
+                at_work.push(record.windows_id.to_string());
+                whose = Some(record.user.to_string());
+            }
+            None => take_out(at, job)?,
+        }
+    }
+    let said = names.iter().map(|name| format!("Job '{name}' deleted successfully"));
+    let text = said.collect::<Vec<_>>().join("\n") + "\n";
+    let then = whose.map(|user| ours(&["kill", &at_work.join(","), &user])).unwrap_or_default();
+    Ok(KindAnswer { text, answer, then })
+}
+
+fn one(at: &At<'_>, named: &str) -> Result<BatchJob, RunError> {
+    let found = at.site.namespace().job(named, PATIENCE);
+    found.map_err(|trouble| at.site.error(&trouble))?.ok_or_else(|| at.unknown(named))
+}
+
+/// Other people may submit to the same namespace.
+fn all(at: &At<'_>, user: &str) -> Result<Vec<BatchJob>, RunError> {
+    let selector = format!("{LAUNCH},tpu.user={}", names::label(user));
+    let found = at.site.namespace().of_label(&selector, PATIENCE);
+    found.map(|(jobs, _)| jobs).map_err(|trouble| at.site.error(&trouble))
+}
+
+fn take_out(at: &At<'_>, job: &BatchJob) -> Result<(), RunError> {
+    let uid = job.metadata.uid.as_deref().unwrap_or_default();
+    let deleted = at.site.namespace().delete_job(&name(job), uid);
+    deleted.map(drop).map_err(|trouble| at.site.error(&trouble))
+}

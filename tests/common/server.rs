@@ -30,6 +30,13 @@ impl Server {
     pub(crate) fn new(
         answer: impl Fn(&Asked) -> Option<(u16, String)> + Send + Sync + 'static,
     ) -> Self {
+        Self::with_header(move |asked| answer(asked).map(|(status, body)| (status, "", body)))
+    }
+
+    /// The same with a line of the header between them.
+    pub(crate) fn with_header(
+        answer: impl Fn(&Asked) -> Option<(u16, &'static str, String)> + Send + Sync + 'static,
+    ) -> Self {
         Self::listening(move |stream, all| serve(stream, &answer, all))
     }
 
@@ -92,7 +99,7 @@ impl Drop for Server {
 /// One request for each connection.
 fn serve(
     stream: TcpStream,
-    answer: impl Fn(&Asked) -> Option<(u16, String)>,
+    answer: impl Fn(&Asked) -> Option<(u16, &'static str, String)>,
     all: &Mutex<Vec<Asked>>,
 ) -> std::io::Result<()> {
     let mut reader = BufReader::new(stream);
@@ -118,11 +125,12 @@ fn serve(
     asked.line.truncate(line);
     let answered = answer(&asked);
     all.lock().unwrap_or_else(PoisonError::into_inner).push(asked);
-    let Some((status, body)) = answered else { return Ok(()) };
+    let Some((status, header, body)) = answered else { return Ok(()) };
+    let header = if header.is_empty() { String::new() } else { format!("{header}\r\n") };
     let mut stream = reader.into_inner();
     write!(
         stream,
-        "HTTP/1.1 {status} X\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{body}",
+        "HTTP/1.1 {status} X\r\n{header}content-length: {}\r\nconnection: close\r\n\r\n{body}",
         body.len()
     )
 }

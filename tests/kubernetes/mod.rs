@@ -5,6 +5,7 @@ pub(crate) mod client;
 mod ends;
 mod faults;
 mod flavors;
+mod images;
 mod kjob;
 mod kubectl;
 mod lab;

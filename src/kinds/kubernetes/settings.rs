@@ -25,6 +25,8 @@ pub struct KubernetesSettings {
     pub job: JobSettings,
     /// Where images are listed.
     pub harbor: Option<Harbor>,
+    /// Where images are listed that are in no Harbor.
+    pub registry: Option<ImageRegistry>,
     /// A namespace in which a summary of the queue may lie.
     pub jobs_queue: Option<JobsQueue>,
     /// Which kubeconfig is meant.
@@ -103,6 +105,20 @@ pub struct Harbor {
     pub project: String,
     /// The account, where it is needed; its password is the secret `HARBOR_PASSWORD`.
     pub user: Option<String>,
+    /// A file with the certificates that are believed, where it has one of its own.
+    pub ca: Option<String>,
+}
+
+/// Any registry of images.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ImageRegistry {
+    /// Its address.
+    pub url: String,
+    /// The account, where it is needed; its password is the secret `REGISTRY_PASSWORD`.
+    pub user: Option<String>,
+    /// A file with the certificates that are believed, where it has one of its own.
+    pub ca: Option<String>,
 }
 
 /// Where a summary of the queue lies.
@@ -212,6 +228,7 @@ impl KubernetesSettings {
                 volumes: job.volumes,
             },
             harbor: over.harbor.or(self.harbor),
+            registry: over.registry.or(self.registry),
             jobs_queue: over.jobs_queue.or(self.jobs_queue),
             kube_config: over.kube_config.or(self.kube_config),
             target: over.target.or(self.target),

@@ -1,10 +1,12 @@
 //! The commands of the program that this kind brings along.
 
 mod flavors;
+mod images;
 mod kjob;
 mod table;
 
 use crate::kinds::KindCommand;
 
 /// All of them.
-pub(super) const ALL: &[KindCommand] = &[flavors::COMMAND, kjob::COMMAND];
+pub(super) const ALL: &[KindCommand] =
+    &[flavors::COMMAND, images::IMAGES, images::DETAILS, kjob::COMMAND];

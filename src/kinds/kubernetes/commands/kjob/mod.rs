@@ -17,7 +17,7 @@ use crate::effects::Effects;
 use crate::kinds::{KindAnswer, KindCommand};
 use crate::runner::RunError;
 
-use super::flavors;
+use super::{flavors, images};
 use at::At;
 
 /// The command.
@@ -34,6 +34,8 @@ fn run(effects: &Effects, said: &ArgMatches) -> Result<KindAnswer, RunError> {
     let settings = || at::settings(effects, of.get_one::<String>(words::SETTINGS));
     match name {
         "resources-flavors" => Ok(flavors::listed(&settings()?)),
+        "images" => images::listed(effects, &settings()?, of),
+        "image-details" => images::detailed(effects, &settings()?, of),
         "import" => import::import(effects, of.get_one::<String>(words::FILE)),
         "log" => {
             Err(RunError::usage("there is no command log", "did you mean: tpu kjob logs -j NAME"))

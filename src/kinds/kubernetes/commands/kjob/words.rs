@@ -4,6 +4,8 @@ use std::ffi::OsString;
 
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
 
+use super::super::images;
+
 /// The file of settings.
 pub(super) const SETTINGS: &str = "kjob-settings";
 /// Whether only the version is asked for.
@@ -53,6 +55,8 @@ fn define(command: Command) -> Command {
         .action(ArgAction::SetTrue)
         .help("Say the version");
     command.after_help(EXAMPLES.trim()).args([settings, version]).subcommands([
+        images::of_images("images").about("List the images with their tags"),
+        images::of_details("image-details").about("Show the description of an image"),
         Command::new("submit").about("Submit a Job").args(of_submit()),
         Command::new("list").about("List the Jobs, the newest first"),
         Command::new("details").about("Show the whole object of a Job").arg(job().required(true)),

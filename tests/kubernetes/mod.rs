@@ -14,6 +14,7 @@ mod logs;
 mod outlives;
 mod pods;
 mod proof;
+mod queue;
 mod readme;
 mod recorded;
 mod runs;

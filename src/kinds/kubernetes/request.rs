@@ -198,6 +198,29 @@ impl<'a> Namespace<'a> {
         self.get(&format!("{}/{name}", self.jobs()), limit)
     }
 
+    /// The Jobs of a namespace, or of all of them, as the server writes them.
+    pub(super) fn jobs_of(
+        &self,
+        namespace: Option<&str>,
+        limit: Duration,
+    ) -> Result<Vec<Value>, Trouble> {
+        let path = match namespace {
+            Some(name) => format!("/apis/batch/v1/namespaces/{name}/jobs"),
+            None => "/apis/batch/v1/jobs".to_owned(),
+        };
+        self.list(&ApiCall::new(ApiVerb::Get, path, limit))
+    }
+
+    /// A config map, wherever it is.
+    pub(super) fn config_map(
+        &self,
+        namespace: &str,
+        name: &str,
+        limit: Duration,
+    ) -> Result<Value, Trouble> {
+        self.get(&format!("/api/v1/namespaces/{namespace}/configmaps/{name}"), limit)
+    }
+
     fn get<T: DeserializeOwned>(&self, path: &str, limit: Duration) -> Result<T, Trouble> {
         parsed(&read(self.server.ask(&ApiCall::new(ApiVerb::Get, path, limit)))?)
     }

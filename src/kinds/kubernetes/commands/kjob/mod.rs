@@ -5,6 +5,7 @@ mod at;
 mod delete;
 mod import;
 mod listed;
+mod queue;
 mod submit;
 mod words;
 
@@ -36,6 +37,7 @@ fn run(effects: &Effects, said: &ArgMatches) -> Result<KindAnswer, RunError> {
         "resources-flavors" => Ok(flavors::listed(&settings()?)),
         "images" => images::listed(effects, &settings()?, of),
         "image-details" => images::detailed(effects, &settings()?, of),
+        "queue" => queue::queue(&At::find(effects, &settings()?)?, &settings()?, of),
         "import" => import::import(effects, of.get_one::<String>(words::FILE)),
         "log" => {
             Err(RunError::usage("there is no command log", "did you mean: tpu kjob logs -j NAME"))

@@ -57,6 +57,7 @@ fn define(command: Command) -> Command {
     command.after_help(EXAMPLES.trim()).args([settings, version]).subcommands([
         images::of_images("images").about("List the images with their tags"),
         images::of_details("image-details").about("Show the description of an image"),
+        Command::new("queue").about("Show the active Jobs by what they ask for"),
         Command::new("submit").about("Submit a Job").args(of_submit()),
         Command::new("list").about("List the Jobs, the newest first"),
         Command::new("details").about("Show the whole object of a Job").arg(job().required(true)),

@@ -1,0 +1,68 @@
+//! `tpu kjob queue`: what waits and runs, by flavors; from everywhere where one may look, else from a summary.
+
+use serde_json::{Value, json};
+
+use super::lab::{Lab, settings};
+
+fn submitted(lab: &Lab) {
+    for (name, flavor) in [("a", "no-gpu"), ("b", "no-gpu"), ("c", "small-gpu")] {
+        let line = format!("kjob submit -i alpine -j {name} -r {flavor} -- sleep 1000");
+        drop(lab.tpu(&line).exits(0));
+    }
+    drop(lab.tpu("kjob submit -i alpine -j over -r no-gpu -- true").exits(0));
+    lab.cluster.run("foreign", "sleep 1000");
+    drop(lab.cluster.job_is("over", "Complete"));
+}
+
+fn rows(told: &Value) -> Vec<Value> {
+    let rows = told["answer"]["queue"].as_array().unwrap().iter();
+    rows.map(|row| json!([row["flavor"], row["total"], row["yours"], row["gpus"]])).collect()
+}
+
+#[test]
+fn active_jobs_are_counted_by_what_they_ask_for() {
+    let lab = Lab::bare(2);
+    drop(lab.tpu("register everywhere --kind kubernetes --context admin --namespace lab").exits(0));
+    submitted(&lab);
+    let told = lab.tpu("kjob queue --json").exits(0).json();
+    let expected =
+        [json!([null, 1, 1, 0]), json!(["no-gpu", 2, 2, 0]), json!(["small-gpu", 1, 1, 1])];
+    assert_eq!(rows(&told), expected);
+    let text = lab.tpu("kjob queue").exits(0);
+    drop(text.says(&[
+        "Flavor",
+        "Jobs total",
+        "Jobs yours",
+        "GPUs",
+        "<no label>",
+        "1G",
+        "All namespaces",
+    ]));
+    // What alice has there is not bob's.
+    let of_bob = lab.tpu("kjob queue --json --user bob").exits(0).json();
+    assert_eq!(rows(&of_bob)[1], json!(["no-gpu", 2, 0, 0]));
+}
+
+#[test]
+fn who_may_not_look_everywhere_reads_the_summary_else_his_own_namespace() {
+    let lab = Lab::bare(2);
+    drop(lab.tpu("register lab --kind kubernetes --context lab").exits(0));
+    submitted(&lab);
+    let own = lab.tpu("kjob queue").exits(0);
+    drop(own.says(&["The namespace lab alone", "no-gpu", "small-gpu"]));
+    let job = |namespace: &str| {
+        json!({"namespace": namespace, "name": "j",
+            "resources": {"flavor": "big", "requests": {"cpu": "4", "amd.com/gpu": "2"}}})
+    };
+    let summary = json!({"updated": "2024-01-17T10:00:00Z", "jobs": [job("user-x"), job("lab")]});
+    let map = json!({
+        "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "queue"},
+        "data": {"queue": summary.to_string()},
+    });
+    lab.cluster.make("configmaps", &map);
+    settings(&lab, r#"{"jobsQueue": {"namespace": "lab", "configmap": "queue"}}"#);
+    let told = lab.tpu("kjob queue --json").exits(0).json();
+    let from = told["answer"]["from"].as_str().unwrap();
+    assert!(from.contains("lab/queue") && from.contains("ago"), "{from}");
+    assert_eq!(rows(&told), [json!(["big", 2, 1, 2])]);
+}

@@ -204,7 +204,7 @@ impl World for KubernetesWorld {
     }
 
     fn begun(&self, job: &Job) {
-        wait_until("its program begins", || self.file("ran", job).exists());
+        wait_until("its program begins", || self.starts(job) > 0);
         wait_until("its pod runs", || {
             self.runner().observe(&[run(job)]).remove(0).run.state == RunState::Running
         });

@@ -11,6 +11,7 @@ mod classify;
 mod common;
 mod guard;
 mod hosts;
+mod kubernetes;
 mod launches;
 mod peers;
 mod queue;
@@ -48,7 +49,7 @@ struct Plan {
 type Group = fn(&mut Table, &Plan) -> io::Result<()>;
 
 /// The groups by name, in the order of the specification.
-const GROUPS: [(&str, Group); 17] = [
+const GROUPS: [(&str, Group); 18] = [
     ("start", start::start),
     ("store", store::store),
     ("launches", launches::launches),
@@ -59,6 +60,7 @@ const GROUPS: [(&str, Group); 17] = [
     ("classify", classify::classify),
     ("turn", turn::turn),
     ("slurm", slurm::slurm),
+    ("kubernetes", kubernetes::kubernetes),
     ("workers", workers::workers),
     ("hosts", hosts::hosts),
     ("queue", queue::queue),

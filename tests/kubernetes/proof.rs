@@ -104,7 +104,7 @@ impl Proof {
 
     /// The Jobs of launches, by their tokens.
     fn jobs(&self) -> BTreeMap<String, Vec<Value>> {
-        let path = "/apis/batch/v1/namespaces/lab/jobs?labelSelector=tpu.launch";
+        let path = "/apis/batch/v1/namespaces/lab/jobs?labelSelector=tpu.launch,!tpu.given-up";
         let mut jobs: BTreeMap<String, Vec<Value>> = BTreeMap::new();
         for job in self.lab.cluster.get(path)["items"].as_array().unwrap() {
             let token = job["metadata"]["labels"]["tpu.launch"].as_str().unwrap().to_owned();

@@ -485,7 +485,7 @@ fn array(
     let mut of = Vec::new();
     for (axis, said) in axes {
         let field = format!("array.{axis}");
-        if axis.parse::<f64>().is_ok() {
+        if axis.parse::<f64>().is_ok() && said.value == YamlValue::Blank {
             let what = "a value stands where a name is expected";
             return Err(bad_key(said, &field, what, "several values are a list: lr: [0.1, 0.2]"));
         }

@@ -60,6 +60,11 @@ impl NamespaceAt {
         self.kubeconfig.iter().flat_map(std::env::split_paths).collect()
     }
 
+    /// Whether both are namespaces of one cluster, asked by one user.
+    pub(super) fn is_beside(&self, other: &Self) -> bool {
+        (&self.kubeconfig, &self.context) == (&other.kubeconfig, &other.context)
+    }
+
     /// Where it is asked, for people.
     pub fn in_words(&self) -> String {
         match &self.context {

@@ -7,6 +7,7 @@ use super::facts::{self, Seen};
 use super::manifest::MAIN;
 use super::names::JobRef;
 use super::request::LOOK;
+use super::settle;
 use super::site::Site;
 
 /// What Kubernetes says of a job: in one sentence, then in its own words.
@@ -14,7 +15,7 @@ pub(super) fn describe(site: &Site<'_>, job: &Job) -> Result<String, RunError> {
     let known = JobRef::of(job);
     let error = |trouble| site.error(&trouble);
     let (jobs, pods) = site.namespace().of_label(&known.selector(), LOOK).map_err(error)?;
-    let Some(found) = jobs.first() else {
+    let Some(found) = jobs.iter().find(|job| !settle::is_tombstone(job)) else {
         return Err(RunError::not_found(
             format!("{} does not know {}, or not any more", site.cluster.in_words(), known.name),
             "`tpu show` says what is known of it here",

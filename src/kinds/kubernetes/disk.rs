@@ -14,8 +14,9 @@ use crate::runner::files::{Content, Entry, Files, Listing, ThisDisk};
 use crate::sys::clock::Clock;
 
 use super::facts;
-use super::manifest::MAIN;
+use super::manifest::{MAIN, usual_security};
 use super::request::{PATIENCE, PlainLog, Trouble};
+use super::settings::KubernetesSettings;
 use super::site::Site;
 use super::volumes::Volume;
 
@@ -45,8 +46,7 @@ done
 echo "= over""#;
 
 /// A part of a file, behind a word that says whether it is there.
-const READ: &str =
-    r#"[ -f "$1" ] || { echo none; exit; }; echo file; tail -c "+$2" -- "$1" | head -c "$3""#;
+const READ: &str = r#"[ -f "$1" ] || { echo none; exit; }; echo file; tail -c "+$2" -- "$1" 2>/dev/null | head -c "$3"; echo; echo "= over""#;
 
 /// What was seen in directories, by the cluster and their paths.
 #[derive(Default)]
@@ -116,6 +116,8 @@ impl JobDisk<'_> {
 
     fn manifest(&self, name: &str, volume: &Volume, script: &str, words: &[&str]) -> Value {
         let image = self.site.cluster.image.as_deref().unwrap_or(IMAGE);
+        // It sees what the job sees.
+        let settings = KubernetesSettings::read().unwrap_or_default();
         let command: Vec<&str> =
             ["sh", "-c", script, "look"].into_iter().chain(words.iter().copied()).collect();
         let command: Vec<String> = command.iter().map(|word| word.replace('$', "$$")).collect();
@@ -128,6 +130,7 @@ impl JobDisk<'_> {
                 "ttlSecondsAfterFinished": 60,
                 "template": {"metadata": {"labels": labels}, "spec": {
                     "restartPolicy": "Never", "automountServiceAccountToken": false,
+                    "securityContext": usual_security(&settings, self.site.effects),
                     "containers": [{
                         "name": MAIN, "image": image, "command": command,
                         "volumeMounts": [volume.of_container("volume-0")],
@@ -237,7 +240,13 @@ impl Files for JobDisk<'_> {
         let words = [text(path)?, from.saturating_add(1).to_string(), most.to_string()];
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
         let said = self.look(&volume, READ, &words)?;
-        Ok(said.strip_prefix(b"file\n").map(<[u8]>::to_vec))
+        if said == b"none\n" {
+            return Ok(None);
+        }
+        let content =
+            said.strip_prefix(b"file\n").and_then(|rest| rest.strip_suffix(b"\n= over\n"));
+        let cut = || io::Error::other("what looks at the volume was cut off");
+        content.map(|content| Some(content.to_vec())).ok_or_else(cut)
     }
 
     /// Directories on the volume are made where a job begins.

@@ -81,7 +81,7 @@ impl Engine<'_> {
         let selector = only.map_or_else(|| LAUNCH.to_owned(), JobRef::selector);
         let (jobs, pods) = namespace.of_label(&selector, self.left(until))?;
         let mut listing = Listing::default();
-        for job in jobs {
+        for job in jobs.into_iter().filter(|job| !settle::is_tombstone(job)) {
             if let Some(token) = token_of(job.metadata.labels.as_ref()) {
                 listing.jobs.insert(token, job);
             }
@@ -132,24 +132,37 @@ impl Engine<'_> {
             .zip(&known)
             .map(|(run, known)| match listing.jobs.get(&known.token) {
                 _ if is_past(run.job) => past(run.job),
-                Some(job) => {
-                    let pods = listing.pods.get(&known.token).into_iter().flatten().collect();
-                    Seen::new(job, pods, &listing.warnings, asked_at).fact(run.job)
-                }
+                Some(job) => self.of_listed(run.job, (known, job), (&listing, asked_at)),
                 None => self.of_missing(run.job, known, asked_at),
             })
             .collect();
-        self.read_logs((runs, &known), &mut facts, (&listing, until));
-        for (known, fact) in known.iter().zip(&facts) {
+        // Before its log is waited for: what ended it may be told by a pod that goes meanwhile.
+        for ((run, known), fact) in runs.iter().zip(&known).zip(&facts) {
             if listing.jobs.contains_key(&known.token) {
-                self.remember(known, fact);
+                self.remember(run.job, known, fact);
             }
         }
+        self.read_logs((runs, &known), &mut facts, (&listing, until));
         facts
     }
 
-    /// Keeps how a run is now, for when its Job is gone.
-    fn remember(&self, known: &JobRef, fact: &RunFact) {
+    /// What is known of a run whose Job the server lists. What its pods have told before they went stands.
+    fn of_listed(
+        &self,
+        job: &Job,
+        (known, listed): (&JobRef, &BatchJob),
+        (listing, asked_at): (&Listing, Timestamp),
+    ) -> RunFact {
+        let pods: Vec<&Pod> = listing.pods.get(&known.token).into_iter().flatten().collect();
+        let seen = pods.is_empty().then(|| note::last_seen(self.site.effects, &known.token));
+        match seen.flatten().filter(|seen| seen.is_over && !is_open(listed)) {
+            Some(seen) => facts::afterwards(job, Some(&seen)),
+            None => Seen::new(listed, pods, &listing.warnings, asked_at).fact(job),
+        }
+    }
+
+    /// Keeps how a run is now, for when its Job is gone. What was made for one that is over goes.
+    fn remember(&self, job: &Job, known: &JobRef, fact: &RunFact) {
         let effects = self.site.effects;
         let seen = facts::to_keep(fact);
         let was = note::last_seen(effects, &known.token);
@@ -157,6 +170,9 @@ impl Engine<'_> {
             was.is_over != seen.is_over || was.nodes != seen.nodes || was.restarts != seen.restarts
         });
         if is_news && !matches!(fact.state, RunState::Unknown) {
+            if seen.is_over && job.execution().is_some_and(|of| !of.secrets.is_empty()) {
+                submit::discard(&self.site, job, known);
+            }
             // Whoever looks next writes it again.
             drop(note::keep_seen(effects, &known.token, &seen));
         }
@@ -220,12 +236,14 @@ impl Engine<'_> {
         }
         let followed = self.follow(&wanted);
         wanted.retain(|(_, wanted)| {
-            facts::is_over(wanted.pod) || !followed.contains(facts::uid(wanted.pod))
+            let uid = facts::uid(wanted.pod);
+            let is_followed = !facts::is_over(wanted.pod) && followed.contains(uid);
+            !is_followed && !logs::of_launch(effects, wanted.token).is_whole(uid)
         });
         // Those that are over first, then those that have waited longest.
         let grown = |token: &str| logs::grown(effects, token).map(|(_, at)| at.as_second());
         wanted.sort_by_key(|(_, of)| (!facts::is_over(of.pod), grown(of.token)));
-        wanted.truncate(LOGS_AT_ONCE);
+        let later = wanted.split_off(wanted.len().min(LOGS_AT_ONCE));
         let asked: Vec<Wanted<'_>> = wanted.iter().map(|(_, wanted)| *wanted).collect();
         let kept = logs::bring_up(&self.site, &asked, self.left(until));
         let now = effects.clock.now();
@@ -241,18 +259,15 @@ impl Engine<'_> {
             if matches!(kept, Ok(true)) || ended > waits_s {
                 continue;
             }
-            *fact = RunFact {
-                text_waits: true,
-                nodes: fact.nodes.clone(),
-                restarts: fact.restarts,
-                ..facts::fact(
-                    RunState::Running,
-                    fact.raw.to_string(),
-                    Some(
-                        "it has ended, and the rest of what it printed is being fetched".to_owned(),
-                    ),
-                )
-            };
+            *fact = waits_for_log(fact);
+        }
+        for (place, wanted) in later {
+            match facts.get_mut(place) {
+                Some(fact) if fact.is_over() && facts::is_over(wanted.pod) => {
+                    *fact = waits_for_log(fact);
+                }
+                Some(_) | None => {}
+            }
         }
     }
 
@@ -266,6 +281,17 @@ impl Engine<'_> {
                 log: logs::of_launch(self.site.effects, of.token),
             });
         self.site.server.follow(&self.site.cluster.namespace, lives.collect())
+    }
+}
+
+/// A run that is over, as long as its log is not kept whole.
+fn waits_for_log(fact: &RunFact) -> RunFact {
+    let why = "it has ended, and the rest of what it printed is being fetched".to_owned();
+    RunFact {
+        text_waits: true,
+        nodes: fact.nodes.clone(),
+        restarts: fact.restarts,
+        ..facts::fact(RunState::Running, fact.raw.to_string(), Some(why))
     }
 }
 

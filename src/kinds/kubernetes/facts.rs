@@ -316,6 +316,9 @@ fn of_container(job: &Job, name: &str, terminated: &ContainerStateTerminated) ->
         return over(ErrorKind::Setup, reason, &why);
     }
     match reason {
+        "ContainerStatusUnknown" => {
+            over(ErrorKind::Lost, reason, "its node does not know any more how it ended")
+        }
         "OOMKilled" => RunFact {
             cause: Some(ErrorKind::Oom),
             ..fact(
@@ -446,8 +449,10 @@ fn terminated(pod: &Pod) -> Option<(&str, &ContainerStateTerminated)> {
     failed.or_else(|| all.iter().find(|(name, _)| *name == MAIN)).copied()
 }
 
-/// When the command of a pod ended.
+/// When the command of a pod ended, as far as anybody says: else when it was last seen to change.
 pub(super) fn ended_at(pod: &Pod) -> Option<Timestamp> {
-    let ended = main_of(pod)?.terminated.as_ref()?.finished_at.as_ref()?;
-    Some(Timestamp::from_jiff(ended.0))
+    let ended = main_of(pod).and_then(|state| state.terminated.as_ref()?.finished_at.as_ref());
+    let changed = || condition_of(pod, "Ready")?.last_transition_time.as_ref();
+    let at = ended.or_else(changed).or(pod.metadata.creation_timestamp.as_ref())?;
+    Some(Timestamp::from_jiff(at.0))
 }

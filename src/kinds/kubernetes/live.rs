@@ -26,6 +26,9 @@ const BEGINNING: Duration = Duration::from_secs(10);
 /// A stream of events that has ended is asked for again after this time.
 const AGAIN: Duration = Duration::from_secs(2);
 
+/// A log that says nothing for so long is asked for anew: it may be its connection that is silent.
+const SILENCE: Duration = Duration::from_secs(60);
+
 /// So many lines are kept in one step, where they come faster than that.
 const AT_ONCE: usize = 10_000;
 
@@ -52,8 +55,8 @@ struct Following {
     work: Option<UnboundedSender<Work>>,
     /// The pods whose logs are read, by their identities, with whether an answer has begun.
     pods: BTreeMap<String, bool>,
-    /// The namespaces whose events are heard.
-    watched: BTreeSet<NamespaceAt>,
+    /// What is watched: the namespaces, and the lists in them.
+    watched: BTreeSet<(NamespaceAt, String)>,
 }
 
 impl Followers {
@@ -84,8 +87,8 @@ impl Followers {
             .filter(|(_, has_begun)| **has_begun)
             .map(|(uid, _)| uid.clone())
             .collect();
-        if now.watched.insert(cluster.clone()) {
-            for path in watched_paths(&cluster.namespace) {
+        for path in watched_paths(&cluster.namespace) {
+            if now.watched.insert((cluster.clone(), path.clone())) {
                 now.hand_in(Box::pin(watch(
                     Arc::clone(self),
                     cluster.clone(),
@@ -120,11 +123,11 @@ impl Followers {
     }
 
     /// Whether no pod is followed any more: then nothing is watched either, until somebody follows again.
-    fn leave_watching(&self, cluster: &NamespaceAt) -> bool {
+    fn leave_watching(&self, cluster: &NamespaceAt, path: &str) -> bool {
         let mut now = self.now();
         let is_idle = now.pods.is_empty();
         if is_idle {
-            now.watched.remove(cluster);
+            now.watched.remove(&(cluster.clone(), path.to_owned()));
         }
         is_idle
     }
@@ -174,7 +177,8 @@ async fn read_log(followers: Arc<Followers>, life: Life, asking: Asking) {
         followers.has_begun(&life.uid);
         let mut body = response.into_body();
         let mut stamped = Stamped::default();
-        while let Some(Ok(frame)) = body.frame().await {
+        // A connection that died without a word ends like any other: whoever looks next follows anew.
+        while let Ok(Some(Ok(frame))) = tokio::time::timeout(SILENCE, body.frame()).await {
             let Some(bytes) = frame.data_ref() else { continue };
             let mut lines = stamped.feed(bytes);
             // Much that comes at once is kept at once.
@@ -210,7 +214,8 @@ async fn watch(followers: Arc<Followers>, cluster: NamespaceAt, asking: Asking, 
         match tokio::time::timeout(BEGINNING, asking.begun(&call)).await {
             Ok(Ok(response)) if response.status() == http::StatusCode::OK => {
                 let mut body = response.into_body();
-                while let Some(Ok(frame)) = body.frame().await {
+                let most = Duration::from_secs(u64::from(WATCHING_S)) + BEGINNING;
+                while let Ok(Some(Ok(frame))) = tokio::time::timeout(most, body.frame()).await {
                     if frame.data_ref().is_some_and(|bytes| !bytes.is_empty()) {
                         followers.happened();
                     }
@@ -221,7 +226,7 @@ async fn watch(followers: Arc<Followers>, cluster: NamespaceAt, asking: Asking, 
             }
             _ => {}
         }
-        if followers.leave_watching(&cluster) {
+        if followers.leave_watching(&cluster, &path) {
             return;
         }
         tokio::time::sleep(AGAIN).await;

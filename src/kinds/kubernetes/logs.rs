@@ -8,6 +8,7 @@ use k8s_openapi::api::core::v1::Pod;
 use crate::effects::Effects;
 use crate::model::time::Timestamp;
 use crate::runner::{Chunk, OutputMark, Want, printed};
+use crate::store::StoreError;
 
 use super::facts;
 use super::kept::KeptLog;
@@ -67,15 +68,24 @@ pub(super) fn bring_up(
             // It was over before this was asked: nothing comes behind this, unless it was cut off.
             let is_all = facts::is_over(wanted.pod) && !answer.is_cut && answer.status == 200;
             lines.extend(stamped.rest().filter(|_| is_all));
-            log.keep(facts::uid(wanted.pod), &lines, is_all)
-                .map(|()| is_all)
-                .map_err(|e| Trouble::Failed(e.to_string()))
+            // A kubelet that cannot read a log says so in its place, as if that were it.
+            if let Some(said) = stamped.aside() {
+                log.keep(facts::uid(wanted.pod), &lines, false).map_err(failed)?;
+                return Err(Trouble::Failed(said.to_owned()));
+            }
+            log.keep(facts::uid(wanted.pod), &lines, is_all).map(|()| is_all).map_err(failed)
         });
         if let Some(of) = all.get_mut(place) {
             *of = kept;
         }
     }
     all
+}
+
+/// That something cannot be kept here.
+#[expect(clippy::needless_pass_by_value, reason = "an error that is handed on")]
+fn failed(error: StoreError) -> Trouble {
+    Trouble::Failed(error.to_string())
 }
 
 /// Where the kept log of a launch lies.

@@ -339,11 +339,16 @@ fn security(
         })?;
         return Ok(Value::Object(context));
     }
+    Ok(usual_security(settings, effects))
+}
+
+/// Who the processes of a pod are, where nothing was said of its job.
+pub(super) fn usual_security(settings: &KubernetesSettings, effects: &Effects) -> Value {
     if let Some(said) = &settings.job.security_context {
-        return Ok(said.clone());
+        return said.clone();
     }
     let uid = if effects.env.uid == 0 { 1000 } else { effects.env.uid };
-    Ok(json!({"runAsNonRoot": true, "runAsUser": uid, "runAsGroup": uid, "fsGroup": uid}))
+    json!({"runAsNonRoot": true, "runAsUser": uid, "runAsGroup": uid, "fsGroup": uid})
 }
 
 /// Where it runs, and with which rank.

@@ -28,6 +28,7 @@ mod names;
 mod note;
 mod options;
 mod request;
+mod rooms;
 mod settle;
 mod site;
 mod stamped;
@@ -39,6 +40,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use crate::effects::Effects;
+use crate::model::facts::Room;
 use crate::model::ids::TargetName;
 use crate::model::job::EngineRun;
 use crate::model::target::{Registration, TargetKind};
@@ -148,6 +150,30 @@ impl KindOfTarget for Kubernetes {
     ) -> Box<dyn Runner + 'a> {
         let options = registration.map(|known| known.options.clone()).unwrap_or_default();
         Box::new(self.open(NamespaceAt::of(&options, &effects.env), registration, effects))
+    }
+
+    fn rooms(
+        &self,
+        targets: &[Registration],
+        effects: &Effects,
+        said: &mut dyn FnMut(usize, Result<Room, RunError>),
+    ) {
+        // Targets are namespaces: those of one cluster have one room, and one question is asked for each cluster.
+        let mut known: Vec<(NamespaceAt, Vec<usize>)> = Vec::new();
+        for (place, target) in targets.iter().enumerate() {
+            let at = NamespaceAt::of(&target.options, &effects.env);
+            match known.iter_mut().find(|(other, _)| other.is_beside(&at)) {
+                Some((_, places)) => places.push(place),
+                None => known.push((at, vec![place])),
+            }
+        }
+        for (at, places) in known {
+            let site = self.open(at, None, effects).site;
+            let room = rooms::ask(&site);
+            for place in places {
+                said(place, room.clone().map_err(|trouble| site.error(&trouble)));
+            }
+        }
     }
 
     fn engine<'a>(&self, run: &EngineRun, effects: &'a Effects) -> Option<Box<dyn Runner + 'a>> {

@@ -49,6 +49,11 @@ impl SubmissionNote {
         Self { at: effects.clock.now().as_second(), by, over: None, uid: None }
     }
 
+    /// Notes that the request itself begins now: what had to be made before it may have taken its time.
+    pub(super) fn renew(&mut self, now: Timestamp) {
+        self.at = now.as_second();
+    }
+
     /// Notes that the request was given up without an answer.
     pub(super) fn give_up(&mut self, now: Timestamp) {
         self.over = Some(now.as_second());
@@ -57,11 +62,6 @@ impl SubmissionNote {
     /// From when on a Job that is not there then will not come.
     pub(super) fn settled_at(&self) -> Timestamp {
         Timestamp::from_second(self.over.unwrap_or(self.at)).plus(ON_ITS_WAY).plus_seconds(1)
-    }
-
-    /// Whether the process that was at it is of this machine, and of this boot of it.
-    pub(super) fn is_of_this_machine(&self, effects: &Effects) -> bool {
-        self.by.2 == effects.env.boot_id
     }
 
     /// Whether another process of this machine is at it.

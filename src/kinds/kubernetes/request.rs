@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use k8s_openapi::api::batch::v1::Job;
-use k8s_openapi::api::core::v1::{Event, Pod};
+use k8s_openapi::api::core::v1::{Event, Node, Pod};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -18,6 +18,9 @@ pub(super) const PATIENCE: Duration = Duration::from_secs(8);
 
 /// All questions of one look may take so long together.
 pub(super) const LOOK: Duration = Duration::from_millis(2_500);
+
+/// So often something is created anew where writers have met.
+const TRIES: u32 = 5;
 
 /// The server gives up a creation that takes longer, and so do we a little later.
 pub(super) const CREATING: Duration = Duration::from_secs(10);
@@ -53,6 +56,16 @@ impl Trouble {
             Self::Refused(refused) => Some(refused.code),
             Self::Failed(_) | Self::NotSent(_) | Self::Silent(_) => None,
         }
+    }
+
+    /// Whether something of that name is there already. Another sort of conflict is one of writers, such as those of a
+    /// quota, and settled by asking again.
+    pub(super) fn is_taken(&self) -> bool {
+        matches!(self, Self::Refused(refused) if refused.code == 409 && refused.reason == "AlreadyExists")
+    }
+
+    fn is_of_writers(&self) -> bool {
+        matches!(self, Self::Refused(refused) if refused.code == 409 && refused.reason == "Conflict")
     }
 
     /// Why, in words.
@@ -211,6 +224,29 @@ impl<'a> Namespace<'a> {
         self.list(&ApiCall::new(ApiVerb::Get, path, limit))
     }
 
+    /// The nodes of the cluster.
+    pub(super) fn nodes(&self, limit: Duration) -> Result<Vec<Node>, Trouble> {
+        self.list(&ApiCall::new(ApiVerb::Get, "/api/v1/nodes", limit))
+    }
+
+    /// The pods of a namespace, or of all of them.
+    pub(super) fn pods_of(
+        &self,
+        namespace: Option<&str>,
+        limit: Duration,
+    ) -> Result<Vec<Pod>, Trouble> {
+        let path = match namespace {
+            Some(name) => format!("/api/v1/namespaces/{name}/pods"),
+            None => "/api/v1/pods".to_owned(),
+        };
+        self.list(&ApiCall::new(ApiVerb::Get, path, limit))
+    }
+
+    /// Its name.
+    pub(super) fn name(&self) -> &'a str {
+        self.name
+    }
+
     /// A config map, wherever it is.
     pub(super) fn config_map(
         &self,
@@ -256,7 +292,13 @@ impl<'a> Namespace<'a> {
         if is_trial {
             call = call.with("dryRun", "All");
         }
-        parsed(&read(self.server.ask(&call))?)
+        let mut tries = 1;
+        loop {
+            match read(self.server.ask(&call)) {
+                Err(trouble) if trouble.is_of_writers() && tries < TRIES => tries += 1,
+                answer => return parsed(&answer?),
+            }
+        }
     }
 
     /// Has an object of the core API belong to a Job, with which it goes.

@@ -97,9 +97,10 @@ const GIVEN_UP: &str = "tpu.given-up";
 
 /// So long the place is kept: whoever stood still for longer than that between his last look at the record and his
 /// request has lost his connection.
-const KEPT_S: u64 = 24 * 3600;
+const KEPT_S: u64 = 3600;
 
-fn is_tombstone(job: &BatchJob) -> bool {
+/// Whether a Job only keeps the place of one that was given up.
+pub(super) fn is_tombstone(job: &BatchJob) -> bool {
     label(job, GIVEN_UP).is_some()
 }
 
@@ -122,20 +123,11 @@ pub(super) fn give_up(site: &Site<'_>, job: &Job, known: &JobRef) -> Result<bool
         },
     });
     match site.namespace().create_job(tombstone, false) {
-        Ok(made) => {
-            let note = note::read(site.effects, &known.token).ok().flatten();
-            // Where nobody can be at it any more, nobody has to be kept from it.
-            let is_over = note.as_ref().is_none_or(|note| {
-                !note.is_at_work(site.effects) && note.is_of_this_machine(site.effects)
-            });
-            if let Some(uid) = made.metadata.uid.filter(|_| is_over) {
-                drop(site.namespace().delete_job(&known.name, &uid));
-            }
-            Ok(true)
-        }
-        Err(trouble) if trouble.code() == Some(409) => {
+        Ok(_) => Ok(true),
+        Err(trouble) if trouble.is_taken() => {
             let there = site.namespace().job(&known.name, super::request::PATIENCE)?;
-            Ok(there.is_none_or(|job| !is_ours(&job, known)))
+            // What was there a moment ago, and is not any more, leaves its place open.
+            there.map(|job| !is_ours(&job, known)).ok_or(trouble)
         }
         Err(trouble) => Err(trouble),
     }

@@ -28,6 +28,8 @@ pub(super) struct Stamped {
     begun: Vec<u8>,
     /// The place of the last line.
     last: Option<Place>,
+    /// A line without a time: what serves the log says something of it.
+    aside: Option<String>,
 }
 
 impl Stamped {
@@ -46,19 +48,32 @@ impl Stamped {
         if rest.is_empty() { None } else { self.line(&rest) }
     }
 
+    /// What whoever serves the log has said of it in its place.
+    pub(super) fn aside(&self) -> Option<&str> {
+        self.aside.as_deref()
+    }
+
     /// A line with its place. Without a time it is a line of whoever serves the log, about it, and none of the log.
     fn line(&mut self, line: &[u8]) -> Option<Line> {
-        let space = memchr::memchr(b' ', line)?;
-        let (time, text) = line.split_at_checked(space)?;
-        let at: jiff::Timestamp = std::str::from_utf8(time).ok()?.parse().ok()?;
+        let Some((at, text)) = taken_apart(line) else {
+            self.aside = Some(String::from_utf8_lossy(line).trim().to_owned());
+            return None;
+        };
         let place = match self.last {
             // A clock that was set back does not put a line before those that were printed earlier.
             Some(last) if at <= last.at => Place { at: last.at, same: last.same + 1 },
             Some(_) | None => Place { at, same: 0 },
         };
         self.last = Some(place);
-        Some(Line { place, text: text.get(1..)?.to_vec() })
+        Some(Line { place, text: text.to_vec() })
     }
+}
+
+/// The time of a line, and what was printed.
+fn taken_apart(line: &[u8]) -> Option<(jiff::Timestamp, &[u8])> {
+    let space = memchr::memchr(b' ', line)?;
+    let (time, text) = line.split_at_checked(space)?;
+    Some((std::str::from_utf8(time).ok()?.parse().ok()?, text.get(1..)?))
 }
 
 #[cfg(test)]
@@ -95,5 +110,6 @@ mod tests {
         let said =
             b"unable to retrieve container logs for containerd://12\n2026-11-24T10:00:00Z x\n";
         assert_eq!(texts(&log.feed(said)), ["x\n"]);
+        assert!(log.aside().unwrap().starts_with("unable to retrieve"));
     }
 }

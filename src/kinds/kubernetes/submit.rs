@@ -119,7 +119,13 @@ pub(super) fn submit(
     if let Some(job) = taken {
         // One whose note is lost is found by its token.
         return match job.metadata.uid.clone().filter(|_| settle::is_ours(&job, &known)) {
-            Some(uid) => Ok(submitted(Some(uid), &mut known)),
+            Some(uid) => {
+                let mut found = SubmissionNote::begun(site.effects);
+                found.uid = Some(uid.clone());
+                note::write(site.effects, &known.token, &found)?;
+                complete(site, attempt.job, &known, &uid);
+                Ok(submitted(Some(uid), &mut known))
+            }
             None => Err(none_of_this(&known)),
         };
     }
@@ -128,13 +134,20 @@ pub(super) fn submit(
     note::write(site.effects, &known.token, &note)?;
     if !stands(site, attempt.job)? {
         note::remove(site.effects, &known.token);
-        let what = "it was given up, or killed, before it was submitted";
-        return Err(RunError::refused(what, "nothing was started; `tpu check` shows its record"));
+        return Err(given_up());
     }
     if let Err(trouble) = lay(site, attempt, &known, &submission) {
         discard(site, attempt.job, &known);
         note::remove(site.effects, &known.token);
         return Err(site.error(&trouble));
+    }
+    // What was made first may have taken its time, in which others may have given it up.
+    note.renew(site.effects.clock.now());
+    note::write(site.effects, &known.token, &note)?;
+    if !stands(site, attempt.job)? {
+        discard(site, attempt.job, &known);
+        note::remove(site.effects, &known.token);
+        return Err(given_up());
     }
     match create(site, submission.job()) {
         Ok(uid) => {
@@ -144,7 +157,7 @@ pub(super) fn submit(
             note::sweep(site.effects);
             Ok(submitted(Some(uid), &mut known))
         }
-        Err(Trouble::Refused(refused)) if refused.code == 409 => {
+        Err(trouble) if trouble.is_taken() => {
             let Some(uid) = ours(site, &known)? else {
                 discard(site, attempt.job, &known);
                 note::remove(site.effects, &known.token);
@@ -152,6 +165,7 @@ pub(super) fn submit(
             };
             note.uid = Some(uid.clone());
             note::write(site.effects, &known.token, &note)?;
+            complete(site, attempt.job, &known, &uid);
             Ok(submitted(Some(uid), &mut known))
         }
         Err(trouble @ (Trouble::Refused(_) | Trouble::NotSent(_))) => {
@@ -174,6 +188,12 @@ pub(super) fn submit(
             }
         }
     }
+}
+
+/// The error for a launch that does not stand any more.
+fn given_up() -> RunError {
+    let what = "it was given up, or killed, before it was submitted";
+    RunError::refused(what, "nothing was started; `tpu check` shows its record")
 }
 
 /// The error for a name that another Job has.
@@ -210,7 +230,7 @@ fn lay(
 ) -> Result<(), Trouble> {
     let labels = manifest::labels(attempt.job, known);
     let made = |answer: Result<Value, Trouble>| match answer {
-        Err(trouble) if trouble.code() != Some(409) => Err(trouble),
+        Err(trouble) if !trouble.is_taken() => Err(trouble),
         Ok(_) | Err(_) => Ok(()),
     };
     if !attempt.secrets.0.is_empty() {

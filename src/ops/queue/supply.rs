@@ -212,14 +212,17 @@ pub fn carry_out(ctx: &Ctx, target: &TargetName) -> Result<String, Error> {
             return take_back(ctx, making);
         }
         let made = make(ctx, making);
+        // Whoever sees it ready may have begun the job there already, and have nothing more made for it.
+        if let Ok(fact) = &made {
+            loans::made(ctx, &making.job, fact, &making.token)?;
+        }
         // It may be for somebody else by now.
         let data = ctx.data()?;
         let Some(now) = making_of(&data, target).filter(|now| now.token == making.token) else {
             return Ok(format!("{target}: nobody makes it any more"));
         };
         match made {
-            Ok(fact) => {
-                loans::made(ctx, &now.job, &fact, &now.token)?;
+            Ok(_) => {
                 waits::note(ctx, &data, now, true);
                 forget(ctx, now)?;
                 let text = format!("{target} was made for {}", now.job);

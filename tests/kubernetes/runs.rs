@@ -165,31 +165,3 @@ fn resume_goes_on_from_the_checkpoint_on_its_volume() {
     let left = lab.cluster.get("/apis/batch/v1/namespaces/lab/jobs?labelSelector=tpu.look");
     assert_eq!(left["items"], json!([]), "what looked is gone");
 }
-
-#[test]
-fn a_target_says_how_much_room_there_is_as_far_as_one_may_see() {
-    let lab = Lab::new();
-    drop(lab.tpu("register all --kind kubernetes --context admin --namespace lab").exits(0));
-    let window = lab.run("sleep 1000", "-r small-gpu");
-    drop(lab.pod_in(window, "Running"));
-    // Who may see the nodes hears of them; who may not, of his own namespace.
-    drop(lab.tpu("targets all").exits(0).says(&["15 CPUs, 3 GPUs free", "1 idle, 1 mixed"]));
-    let own = lab.tpu("targets lab").exits(0);
-    assert!(!own.stdout.contains("GPUs free"), "{}", own.stdout);
-    drop(own.says(&["1 (1 mine) running"]));
-}
-
-#[test]
-fn a_node_that_is_lost_takes_no_job_for_good() {
-    let lab = Lab::new();
-    let window = lab.train("a", "");
-    lab.wait_starts("a", 1);
-    let pod = lab.pod_in(window, "Running");
-    lab.hit(&pod, "node-lost");
-    wait_until("that is said", || {
-        let explained = lab.tpu(&format!("explain {window}")).exits(0).stdout;
-        explained.contains("does not answer") || lab.starts("a").len() == 2
-    });
-    drop(lab.tpu(&format!("check {window}")).exits(0));
-    assert_eq!(lab.env.jobs("alice").len(), 1);
-}

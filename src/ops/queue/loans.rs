@@ -5,7 +5,7 @@
 //! still there, on its way out, or gone. What was there before, or was made anew by somebody else, stays.
 
 use crate::model::data::Data;
-use crate::model::facts::{TargetFact, TargetState};
+use crate::model::facts::TargetState;
 use crate::model::ids::{JobId, TargetName};
 use crate::model::job::{Job, Status};
 use crate::model::lineage::Lineage;
@@ -43,11 +43,18 @@ pub(super) fn promise(tx: &mut Tx<'_>, job: &JobId, ordered: &TargetRequest, pla
     }));
 }
 
-/// Writes down that a target was made for a job by this request, where it goes with it.
-pub(super) fn made(ctx: &Ctx, job: &JobId, fact: &TargetFact, mark: &str) -> Result<(), Error> {
-    let is_ours = fact.request.as_deref().is_some_and(|request| request.starts_with(mark));
-    let is_it = |loan: &Loan| loan.target == fact.name && loan.job == *job && loan.made.is_none();
-    if !is_ours || !ctx.data()?.queues().loans.iter().any(is_it) {
+/// Writes down by which request a target is made for a job, where it goes with it: before it is asked for, since whoever
+/// sees it there first may begin the job, and nobody makes it any more then.
+pub(super) fn made_by(
+    ctx: &Ctx,
+    job: &JobId,
+    target: &TargetName,
+    mark: &str,
+) -> Result<(), Error> {
+    let is_it = |loan: &Loan| {
+        loan.target == *target && loan.job == *job && loan.made.as_deref() != Some(mark)
+    };
+    if !ctx.data()?.queues().loans.iter().any(is_it) {
         return Ok(());
     }
     ctx.transact(|tx| {
@@ -94,6 +101,11 @@ fn marks<'d>(data: &'d Data, loan: &'d Loan) -> Vec<&'d str> {
     jobs.filter_map(token).chain(loan.made.as_deref()).collect()
 }
 
+/// Whether the job has ever run on a target: else it was asked for in vain.
+fn has_run_on(data: &Data, loan: &Loan) -> bool {
+    data.job(&loan.job).is_some_and(|job| job.tpu == loan.target)
+}
+
 /// Gives a target back, if it is one to be given back. What came of it, on one line.
 pub fn give_back(ctx: &Ctx, target: &TargetName) -> Result<String, Error> {
     provision::alone(ctx, target, || {
@@ -110,7 +122,7 @@ pub fn give_back(ctx: &Ctx, target: &TargetName) -> Result<String, Error> {
             });
         let text = match fact.state {
             TargetState::Unknown => return Err(provision::unknown(target, &fact.raw_state)),
-            TargetState::Gone if loan.made.is_none() => {
+            TargetState::Gone if loan.made.is_none() || !has_run_on(&data, loan) => {
                 forget(ctx, loan, None)?;
                 return Ok(format!("{target} was not made for {job}"));
             }

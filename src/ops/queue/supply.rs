@@ -211,11 +211,8 @@ pub fn carry_out(ctx: &Ctx, target: &TargetName) -> Result<String, Error> {
         if !is_wanted(&data, making) {
             return take_back(ctx, making);
         }
+        loans::made_by(ctx, &making.job, target, &making.token)?;
         let made = make(ctx, making);
-        // Whoever sees it ready may have begun the job there already, and have nothing more made for it.
-        if let Ok(fact) = &made {
-            loans::made(ctx, &making.job, fact, &making.token)?;
-        }
         // It may be for somebody else by now.
         let data = ctx.data()?;
         let Some(now) = making_of(&data, target).filter(|now| now.token == making.token) else {

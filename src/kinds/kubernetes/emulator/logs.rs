@@ -194,7 +194,9 @@ pub(super) fn read(
     let Some(log) = shelf.find(text(&pod["metadata"]["uid"]), container) else {
         return Err(unknown_to_kubelet(name));
     };
-    let mut reading = Reading { log, wish: wish.clone(), at: 0, sent: 0, in_line: false };
+    // Held open: whoever follows a pod that goes reads it to its end.
+    let file = File::open(&log.path).ok();
+    let mut reading = Reading { log, file, wish: wish.clone(), at: 0, sent: 0, in_line: false };
     let first = reading.first();
     if !wish.follow && breaks.is_none() {
         return Ok(Reply::Text(200, "text/plain", first));
@@ -245,6 +247,7 @@ pub(super) fn unknown_to_kubelet(pod: &str) -> Refused {
 /// A log that is being read.
 struct Reading {
     log: Arc<ContainerLog>,
+    file: Option<File>,
     wish: LogWish,
     /// How much of the file is read.
     at: u64,
@@ -257,10 +260,8 @@ struct Reading {
 impl Reading {
     fn entries(&mut self) -> Vec<Vec<u8>> {
         let mut bytes = Vec::new();
-        let read = File::open(&self.log.path).and_then(|mut file| {
-            file.seek(SeekFrom::Start(self.at))?;
-            file.read_to_end(&mut bytes)
-        });
+        let Some(file) = &mut self.file else { return Vec::new() };
+        let read = file.seek(SeekFrom::Start(self.at)).and_then(|_| file.read_to_end(&mut bytes));
         if read.is_err() {
             return Vec::new();
         }

@@ -44,6 +44,9 @@ impl ApiServers for RealServers {
 pub(super) struct Connection {
     at: NamespaceAt,
     asking: Asking,
+    /// What the followers ask by. A connection moves on with the runtime that opened it, and the one of questions rests
+    /// between them.
+    following: Asking,
     runtime: std::io::Result<Runtime>,
     followers: Arc<Followers>,
 }
@@ -51,7 +54,13 @@ pub(super) struct Connection {
 impl Connection {
     fn new(at: NamespaceAt, followers: &Arc<Followers>) -> Self {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-        Self { asking: Asking::new(at.clone()), at, runtime, followers: Arc::clone(followers) }
+        Self {
+            asking: Asking::new(at.clone()),
+            following: Asking::new(at.clone()),
+            at,
+            runtime,
+            followers: Arc::clone(followers),
+        }
     }
 
     fn runtime(&self) -> Result<&Runtime, Unanswered> {
@@ -93,6 +102,6 @@ impl ApiServer for Connection {
 
     fn follow(&self, namespace: &str, lives: Vec<Life>) -> BTreeSet<String> {
         let cluster = NamespaceAt { namespace: namespace.to_owned(), ..self.at.clone() };
-        self.followers.follow(&cluster, lives, &self.asking)
+        self.followers.follow(&cluster, lives, &self.following)
     }
 }

@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use http_body_util::BodyExt as _;
+use kube::client::Body;
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 
 use super::api::{ApiCall, ApiVerb};
@@ -171,9 +172,7 @@ async fn read_log(followers: Arc<Followers>, life: Life, asking: Asking) {
         limit: BEGINNING,
     };
     let call = question.call(&life.namespace).with("follow", "true");
-    if let Ok(Ok(response)) = tokio::time::timeout(BEGINNING, asking.begun(&call)).await
-        && response.status() == http::StatusCode::OK
-    {
+    if let Some(response) = opened(&asking, &call).await {
         followers.has_begun(&life.uid);
         let mut body = response.into_body();
         let mut stamped = Stamped::default();
@@ -197,6 +196,17 @@ async fn read_log(followers: Arc<Followers>, life: Life, asking: Asking) {
     followers.is_over(&life.uid);
 }
 
+/// The stream that a question opens, if the server answers with one. Where the credentials have run out they are read anew
+/// for the next.
+async fn opened(asking: &Asking, call: &ApiCall) -> Option<http::Response<Body>> {
+    let begun = tokio::time::timeout(BEGINNING, asking.begun(call)).await;
+    let response = begun.ok()?.ok()?;
+    if response.status() == http::StatusCode::UNAUTHORIZED {
+        asking.forget();
+    }
+    (response.status() == http::StatusCode::OK).then_some(response)
+}
+
 fn watched_paths(namespace: &str) -> [String; 2] {
     [
         format!("/apis/batch/v1/namespaces/{namespace}/jobs"),
@@ -211,20 +221,14 @@ async fn watch(followers: Arc<Followers>, cluster: NamespaceAt, asking: Asking, 
             .with("labelSelector", LAUNCH)
             .with("watch", "true")
             .with("timeoutSeconds", WATCHING_S.to_string());
-        match tokio::time::timeout(BEGINNING, asking.begun(&call)).await {
-            Ok(Ok(response)) if response.status() == http::StatusCode::OK => {
-                let mut body = response.into_body();
-                let most = Duration::from_secs(u64::from(WATCHING_S)) + BEGINNING;
-                while let Ok(Some(Ok(frame))) = tokio::time::timeout(most, body.frame()).await {
-                    if frame.data_ref().is_some_and(|bytes| !bytes.is_empty()) {
-                        followers.happened();
-                    }
+        if let Some(response) = opened(&asking, &call).await {
+            let mut body = response.into_body();
+            let most = Duration::from_secs(u64::from(WATCHING_S)) + BEGINNING;
+            while let Ok(Some(Ok(frame))) = tokio::time::timeout(most, body.frame()).await {
+                if frame.data_ref().is_some_and(|bytes| !bytes.is_empty()) {
+                    followers.happened();
                 }
             }
-            Ok(Ok(response)) if response.status() == http::StatusCode::UNAUTHORIZED => {
-                asking.forget();
-            }
-            _ => {}
         }
         if followers.leave_watching(&cluster, &path) {
             return;

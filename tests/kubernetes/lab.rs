@@ -23,7 +23,12 @@ pub(super) struct Lab {
 impl Lab {
     /// With two nodes of eight CPUs and two GPUs, and a target `lab` with an image and a flavor.
     pub(super) fn new() -> Self {
-        let lab = Self::bare(2);
+        Self::of(2)
+    }
+
+    /// The same with so many nodes.
+    pub(super) fn of(nodes: usize) -> Self {
+        let lab = Self::bare(nodes);
         drop(lab.tpu("register lab --kind kubernetes --context lab -i train:1 -r no-gpu").exits(0));
         lab
     }

@@ -19,3 +19,4 @@ mod readme;
 mod recorded;
 mod runs;
 mod weather;
+mod wire;

@@ -11,17 +11,24 @@ use tpu::sys::clock::{Clock as _, SystemClock};
 use tpu::sys::random::{OsRandom, Random as _, SeededRandom};
 
 use super::lab::Lab;
+use super::wire::{Wire, WireIs};
 use crate::common::tmux::write_file;
 use crate::common::wait::{wait_at_most, wait_until};
 
 /// Accidents in a test run.
 const SHARE: usize = 6;
 
+/// So long the server is away in a test run.
+const AWAY: Duration = Duration::from_secs(4);
+
 /// Nobody waits longer for all records to be settled.
 const SETTLED: Duration = Duration::from_secs(120);
 
 /// After so many, all records are settled and compared with the cluster.
 const COMPARED: usize = 20;
+
+/// On so many nodes there is room for what is at work by then.
+const NODES: usize = 8;
 
 /// As many as `./x prove kubernetes` asks for.
 #[expect(clippy::disallowed_methods, reason = "asked for on the command line of ./x")]
@@ -53,7 +60,7 @@ struct Proof {
 
 impl Proof {
     fn new(seed: u64) -> Self {
-        let lab = Lab::new();
+        let lab = Lab::of(NODES);
         let (clock, draw) = (SystemClock::new(), SeededRandom::new(seed));
         let mut proof = Self { lab, clock, draw, whole: BTreeMap::new() };
         for victim in VICTIMS {
@@ -228,6 +235,59 @@ fn what_a_pod_has_printed_is_here_whenever_it_is_deleted() {
     }
     let took = clock.monotonic().as_secs();
     eprintln!("seed {seed}: {moments} moments, {lines_in_all} lines, {took} s");
+}
+
+#[test]
+fn a_server_that_is_away_for_a_minute_costs_nothing_but_the_minute() {
+    let away = asked_for("TPU_PROVE_KUBERNETES").map_or(AWAY, |_| Duration::from_secs(60));
+    let mut lab = Lab::new();
+    let config = std::fs::read_to_string(lab.cluster.kubeconfig()).unwrap();
+    let mut config: Value = serde_json::from_str(&config).unwrap();
+    let server = config["clusters"][0]["cluster"]["server"].as_str().unwrap().to_owned();
+    let port = server.rsplit_once(':').unwrap().1;
+    let wire = Wire::to(port.parse().unwrap());
+    let by_wire = server.replace(port, &wire.port().to_string());
+    config["clusters"][0]["cluster"]["server"] = by_wire.into();
+    let file = lab.env.path("by-wire");
+    write_file(&file, &config.to_string());
+    lab.env.set("KUBECONFIG", file.as_os_str());
+    let clock = SystemClock::new();
+    let _monitor = lab.monitor();
+    for (round, is) in [WireIs::Cut, WireIs::Dead].into_iter().enumerate() {
+        let name = |what: &str| format!("{what}{round}");
+        let goes_on = lab.train(&name("on"), "");
+        let ends = lab.train(&name("ends"), "");
+        let fails = lab.train(&name("fails"), "rule=unknown:rerun");
+        for what in ["on", "ends", "fails"] {
+            lab.wait_starts(&name(what), 1);
+        }
+        lab.wait_shown(goes_on, "running");
+        wire.becomes(is);
+        let until = clock.monotonic() + away;
+        lab.end(&name("ends"), "echo the last line; exit 0");
+        lab.end(&name("fails"), "rm \"@/$0.end\"; exit 3".replace('@', lab.env.root()).as_str());
+        let (mut looks, mut longest) = (0, Duration::ZERO);
+        while clock.monotonic() < until {
+            let begun = clock.monotonic();
+            let shown = lab.shown(goes_on);
+            longest = longest.max(clock.monotonic().saturating_sub(begun));
+            looks += 1;
+            assert_ne!(shown["status"], "failed", "{is:?}: {shown}");
+        }
+        wire.becomes(WireIs::Whole);
+        lab.wait_shown(ends, "finished");
+        lab.wait_starts(&name("fails"), 2);
+        wait_until("it is known again", || lab.shown(goes_on)["status"] == "running");
+        assert_eq!(lab.starts(&name("on")).len(), 1, "{is:?}");
+        assert_eq!(lab.starts(&name("ends")).len(), 1, "{is:?}");
+        assert!(lab.logs(ends).ends_with("the last line\n"), "{is:?}");
+        let child_of = |window: u64| {
+            let jobs = lab.env.jobs("alice");
+            jobs.iter().filter(|job| job["extra_msgs"]["father"] == window).count()
+        };
+        assert_eq!([child_of(goes_on), child_of(ends), child_of(fails)], [0, 0, 1], "{is:?}");
+        eprintln!("{is:?} for {away:?}: {looks} looks, the longest {longest:?}");
+    }
 }
 
 #[test]

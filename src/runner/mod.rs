@@ -10,6 +10,7 @@ pub mod environment;
 mod error;
 pub mod files;
 pub mod printed;
+pub mod submissions;
 pub mod window;
 
 use std::ffi::OsString;

@@ -171,8 +171,8 @@ impl Proof {
 
     /// Takes away what is at work, so that the cluster keeps its room.
     fn clear(&self) {
-        drop(self.lab.tpu("kill all -y"));
-        drop(self.lab.tpu("clean alice -y --force"));
+        drop(self.lab.tpu("kill alice --all -y").exits(0));
+        drop(self.lab.tpu("clean alice -y --force").exits(0));
     }
 }
 

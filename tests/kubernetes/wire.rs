@@ -55,7 +55,9 @@ impl Wire {
                     ends.push(std::thread::spawn(move || carry(&from, &to, &known)));
                 }
             }
-            ends.into_iter().for_each(|end| end.join().unwrap());
+            for end in ends {
+                end.join().unwrap();
+            }
         });
         Self { port, state, thread: Some(thread) }
     }

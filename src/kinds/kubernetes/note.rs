@@ -2,27 +2,22 @@
 //! come of it, and the last that was seen of its run. Whoever comes later knows by it whether a Job can be on its way.
 
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
-use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::effects::Effects;
 use crate::model::time::Timestamp;
 use crate::runner::RunError;
-use crate::store::atomic;
+use crate::runner::submissions::{Submissions, Submitter};
 
+use super::WORD;
 use super::request::CREATING;
 
-/// The directory of submissions, in that of the state.
-const SUBMISSIONS: &str = "kubernetes";
 const NOTE: &str = "note";
 const MANIFEST: &str = "manifest.json";
 const LAST_SEEN: &str = "last-seen";
-
-/// Submissions that no record names any more are kept so long.
-const KEPT_S: u64 = 24 * 3600;
 
 /// A request that nobody waits for any more is done, or given up by the server, so long after it was sent: its own limit
 /// and the way there.
@@ -33,8 +28,8 @@ const ON_ITS_WAY: Duration = Duration::from_secs(CREATING.as_secs() + 5);
 pub(super) struct SubmissionNote {
     /// When.
     at: i64,
-    /// By which process: its number, its start, and the boot of its machine.
-    by: (u32, u64, String),
+    /// By which process.
+    by: Submitter,
     /// When its request was given up without an answer.
     over: Option<i64>,
     /// The identity of the Job, once the server has said it.
@@ -44,9 +39,8 @@ pub(super) struct SubmissionNote {
 impl SubmissionNote {
     /// Of a submission that this process begins now.
     pub(super) fn begun(effects: &Effects) -> Self {
-        let env = &effects.env;
-        let by = (env.pid, env.started(), env.boot_id.clone());
-        Self { at: effects.clock.now().as_second(), by, over: None, uid: None }
+        let at = effects.clock.now().as_second();
+        Self { at, by: Submitter::this(effects), over: None, uid: None }
     }
 
     /// Notes that the request itself begins now: what had to be made before it may have taken its time.
@@ -66,89 +60,37 @@ impl SubmissionNote {
 
     /// Whether another process of this machine is at it.
     pub(super) fn is_at_work(&self, effects: &Effects) -> bool {
-        let (pid, started, boot) = &self.by;
-        self.over.is_none()
-            && self.uid.is_none()
-            && *boot == effects.env.boot_id
-            && *pid != effects.env.pid
-            && effects.procs.is_alive(*pid, *started)
+        self.over.is_none() && self.uid.is_none() && self.by.is_another_at_work(effects)
     }
+}
+
+fn all(effects: &Effects) -> Submissions<'_> {
+    Submissions::of(effects, WORD)
 }
 
 /// The directory of a launch, by its token.
 pub(super) fn directory(effects: &Effects, token: &str) -> PathBuf {
-    root(effects).join(token)
-}
-
-fn root(effects: &Effects) -> PathBuf {
-    effects.store.paths().state().join(SUBMISSIONS)
-}
-
-/// Makes the directory of a launch.
-pub(super) fn make(effects: &Effects, token: &str) -> Result<PathBuf, RunError> {
-    effects.store.state_dir()?;
-    let (disk, root, dir) = (effects.store.disk(), root(effects), directory(effects, token));
-    // Whoever shares the data file submits as well; the names are nobody's to guess.
-    disk.make_dir(&root, 0o1777).map_err(|e| uncreated(&root, &e))?;
-    disk.make_dir(&dir, 0o755).map_err(|e| uncreated(&dir, &e))?;
-    Ok(dir)
-}
-
-fn uncreated(dir: &Path, error: &io::Error) -> RunError {
-    RunError::state(
-        format!("cannot create {}: {error}", dir.display()),
-        "check the space and the rights there, then run it again",
-    )
-}
-
-fn write_json<T: Serialize>(
-    effects: &Effects,
-    token: &str,
-    (file, mode): (&str, u32),
-    value: &T,
-) -> Result<(), RunError> {
-    let text = serde_json::to_vec_pretty(value).map_err(|e| {
-        RunError::state(format!("{file} of {token} cannot be written: {e}"), "report this")
-    })?;
-    let path = make(effects, token)?.join(file);
-    Ok(atomic::write_file(&**effects.store.disk(), &path, &text, mode)?)
-}
-
-fn read_json<T: DeserializeOwned>(
-    effects: &Effects,
-    token: &str,
-    file: &str,
-) -> io::Result<Option<T>> {
-    match effects.store.disk().read(&directory(effects, token).join(file)) {
-        Ok(contents) => serde_json::from_slice(&contents.bytes)
-            .map(Some)
-            .map_err(|e| io::Error::new(io::ErrorKind::InvalidData, e)),
-        Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
-        Err(e) => Err(e),
-    }
+    all(effects).directory(token)
 }
 
 /// Writes the note of a submission.
 pub(super) fn write(effects: &Effects, token: &str, note: &SubmissionNote) -> Result<(), RunError> {
-    write_json(effects, token, (NOTE, 0o644), note)
+    all(effects).write(token, NOTE, note)
 }
 
 /// The note of a submission; `None` where none was begun.
 pub(super) fn read(effects: &Effects, token: &str) -> io::Result<Option<SubmissionNote>> {
-    read_json(effects, token, NOTE)
+    all(effects).read(token, NOTE)
 }
 
 /// Keeps a manifest.
 pub(super) fn keep_manifest(effects: &Effects, token: &str, text: &str) -> Result<(), RunError> {
-    let path = make(effects, token)?.join(MANIFEST);
-    Ok(atomic::write_file(&**effects.store.disk(), &path, text.as_bytes(), 0o600)?)
+    all(effects).keep_text(token, MANIFEST, text)
 }
 
 /// The manifest of a submission.
 pub(super) fn manifest(effects: &Effects, token: &str) -> Option<String> {
-    let path = directory(effects, token).join(MANIFEST);
-    let contents = effects.store.disk().read(&path).ok()?;
-    Some(String::from_utf8_lossy(&contents.bytes).into_owned())
+    all(effects).text(token, MANIFEST)
 }
 
 /// How a run was when it was last seen: what is left of it once its Job is gone.
@@ -173,36 +115,30 @@ pub(super) struct LastSeen {
 
 /// Keeps how a run was seen.
 pub(super) fn keep_seen(effects: &Effects, token: &str, seen: &LastSeen) -> Result<(), RunError> {
-    write_json(effects, token, (LAST_SEEN, 0o644), seen)
+    all(effects).write(token, LAST_SEEN, seen)
 }
 
 /// How a run was when it was last seen.
 pub(super) fn last_seen(effects: &Effects, token: &str) -> Option<LastSeen> {
-    read_json(effects, token, LAST_SEEN).ok().flatten()
+    all(effects).read(token, LAST_SEEN).ok().flatten()
 }
 
 /// Takes a submission back that has come to nothing.
 pub(super) fn remove(effects: &Effects, token: &str) {
-    // What stays says that it may have begun: the next look finds out that it has not.
-    drop(effects.store.disk().remove_tree(&directory(effects, token)));
+    all(effects).remove(token);
 }
 
 /// Removes old submissions of which no record is left.
 pub(super) fn sweep(effects: &Effects) {
-    let (Ok(names), Ok(data)) = (effects.store.disk().list(&root(effects)), effects.data()) else {
-        return;
-    };
-    let now = effects.clock.now();
-    let is_old = |token: &String| {
+    let Ok(data) = effects.data() else { return };
+    let begun_at = |token: &str| {
         let note = read(effects, token).ok().flatten();
-        note.is_some_and(|note| now.seconds_since(Timestamp::from_second(note.at)) > KEPT_S)
+        note.map(|note| Timestamp::from_second(note.at))
     };
-    let is_named = |token: &String| {
+    let is_named = |token: &str| {
         data.jobs().any(|job| job.launch.as_ref().is_some_and(|of| of.token.as_str() == token))
     };
-    for token in names.iter().filter(|token| is_old(token) && !is_named(token)) {
-        remove(effects, token);
-    }
+    all(effects).sweep(begun_at, is_named);
 }
 
 #[cfg(test)]
@@ -211,8 +147,8 @@ mod tests {
 
     #[test]
     fn what_is_on_its_way_is_waited_for() {
-        let by = (1, 1, "boot".to_owned());
-        let begun = SubmissionNote { at: 1_000, by, over: None, uid: None };
+        let text = r#"{"at":1000,"by":[1,1,"boot"],"over":null,"uid":null}"#;
+        let begun: SubmissionNote = serde_json::from_str(text).unwrap();
         assert_eq!(begun.settled_at().as_second(), 1_000 + 15 + 1, "nobody saw it end");
         let mut over = begun.clone();
         over.give_up(Timestamp::from_second(1_010));

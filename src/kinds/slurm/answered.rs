@@ -23,7 +23,7 @@ type Answers = BTreeMap<String, i64>;
 
 /// One for each account: in that directory nobody replaces the file of another one.
 fn path(effects: &Effects) -> PathBuf {
-    note::root(effects).join(format!("answered-{}", effects.env.uid))
+    note::all(effects).root().join(format!("answered-{}", effects.env.uid))
 }
 
 fn read(effects: &Effects) -> Answers {
@@ -38,7 +38,7 @@ pub(super) fn note(effects: &Effects, cluster: &Cluster) {
     let since = |at: i64| now.seconds_since(Timestamp::from_second(at));
     let cluster = cluster.to_string();
     let is_noted = answers.get(&cluster).is_some_and(|at| since(*at) < NOTED_EVERY.as_secs());
-    if is_noted || effects.store.is_dry_run() || note::make_root(effects).is_err() {
+    if is_noted || effects.store.is_dry_run() || note::all(effects).make_root().is_err() {
         return;
     }
     answers.retain(|_, at| since(*at) < KEPT_S);

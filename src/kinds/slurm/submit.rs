@@ -227,13 +227,13 @@ fn submit(
     let mut note = SubmissionNote::begun(effects, &config, controller.client.is_here());
     note::write(effects, &batch.name, &note)?;
     if !stands(controller, attempts)? {
-        note::remove(effects, &batch.name);
+        note::all(effects).remove(&batch.name);
         let what = "it was given up, or killed, before it was submitted";
         return Err(RunError::refused(what, "nothing was started; `tpu check` shows its record"));
     }
     let discard = || laid::discard(controller, attempts.iter().map(|attempt| attempt.job));
     if let Err(error) = laid::lay(controller, attempts) {
-        note::remove(effects, &batch.name);
+        note::all(effects).remove(&batch.name);
         discard();
         return Err(error);
     }
@@ -251,7 +251,7 @@ fn submit(
             return Ok(note.id);
         }
         Ok(answer) if answer.code != 0 && is_refusal(&answer) => {
-            note::remove(effects, &batch.name);
+            note::all(effects).remove(&batch.name);
             discard();
             let words = ask::complaint("sbatch", &answer);
             return Err(not_taken(
@@ -261,7 +261,7 @@ fn submit(
         }
         Ok(answer) => ask::complaint("sbatch", &answer),
         Err(silence) if ask::is_unstarted(&silence) => {
-            note::remove(effects, &batch.name);
+            note::all(effects).remove(&batch.name);
             discard();
             return Err(controller.silent(&silence.to_string()));
         }

@@ -171,7 +171,10 @@ impl Proof {
 
     /// Takes away what is at work, so that the cluster keeps its room.
     fn clear(&self) {
-        drop(self.lab.tpu("kill alice --all -y").exits(0));
+        // Whether one of them begins yet may not be known at once.
+        wait_at_most(SETTLED, "all is stopped", || {
+            (self.lab.tpu("kill alice --all -y").code == 0).then_some(())
+        });
         drop(self.lab.tpu("clean alice -y --force").exits(0));
     }
 }

@@ -7,7 +7,8 @@ use crate::model::facts::{TargetFact, TargetState};
 use crate::model::ids::TargetName;
 use crate::model::job::Job;
 use crate::model::settings::Settings;
-use crate::model::target::Machines;
+use crate::model::target::{Machines, Target};
+use crate::model::time::Timestamp;
 use crate::plan::answer;
 use crate::remote::Worker;
 
@@ -21,7 +22,23 @@ pub fn are_fixed(data: &Data, name: &TargetName) -> bool {
 
 /// The way to the workers of a target.
 pub fn to(ctx: &Ctx, asked: &AskedOnce<'_>) -> Result<Door, Error> {
-    let (data, name) = (asked.data, asked.name);
+    door(ctx, asked.data, asked.name, &|| asked.fact().created_at)
+}
+
+/// Refuses a target to whose workers there is no way as things are set up, however long somebody waits. Nobody is asked.
+pub fn must_lead_to(ctx: &Ctx, data: &Data, target: &Target) -> Result<(), Error> {
+    match target.machines {
+        Machines::Here | Machines::Engine => Ok(()),
+        Machines::Provided | Machines::Fixed => door(ctx, data, &target.name, &|| None).map(drop),
+    }
+}
+
+fn door(
+    ctx: &Ctx,
+    data: &Data,
+    name: &TargetName,
+    created_at: &dyn Fn() -> Option<Timestamp>,
+) -> Result<Door, Error> {
     let target = data.target(name);
     let kind = match &target {
         Some(target) => ctx.kinds.of(target).map_err(|unknown| unusable(name, &unknown))?,
@@ -33,7 +50,7 @@ pub fn to(ctx: &Ctx, asked: &AskedOnce<'_>) -> Result<Door, Error> {
         target: target.as_ref(),
         registration: data.registration(name),
         provider: &places.of(data, name),
-        created_at: &|| asked.fact().created_at,
+        created_at,
     };
     let settings = settings(ctx, data);
     Ok(kind.workers(&destination, Within { effects: &ctx.effects, settings: &settings })?)
@@ -138,7 +155,6 @@ fn is_listed(fact: &TargetFact, Worker { index, address }: &Worker) -> bool {
 mod tests {
     use super::*;
     use crate::model::ids::{JobId, JobNumber};
-    use crate::model::time::Timestamp;
 
     #[test]
     fn a_worker_is_gone_only_by_what_was_said_of_its_own_place() {

@@ -7,6 +7,7 @@ mod begins;
 mod edits;
 mod expected;
 mod fleet;
+mod hopeless;
 mod killed;
 mod limits;
 mod names;

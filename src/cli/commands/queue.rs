@@ -42,7 +42,8 @@ use crate::wire::words::TimePart;
 
 use super::submit::submit;
 use super::waiting::{
-    begun, look_after, never_began, nobody_starts, priority, started_lines, wants, why,
+    begun, look_after, never_began, nobody_starts, priority, refuse_hopeless, started_lines,
+    still_waiting, wants, why,
 };
 
 /// `explain` of what waits: the entry that the words call, if they call one.
@@ -82,6 +83,8 @@ struct Seen<'a> {
     standing: EntryStanding<Vec<Pick>>,
     ahead: Vec<String>,
     expected: Option<ExpectedStart>,
+    /// What would help one that begins nowhere as things are set up.
+    advice: Option<String>,
 }
 
 impl<'a> Seen<'a> {
@@ -101,7 +104,10 @@ impl<'a> Seen<'a> {
                 // A machine that does not answer tells nobody when it will.
                 let is_foreseen = standing.waits.is_none() || !would_begin;
                 let expected = all.remove(id).filter(|_| is_foreseen);
-                return Ok(Some(Self { entry, standing, ahead, expected }));
+                let never = places::hopeless(ctx, data, &|_| true).into_iter();
+                let never = never.filter(|(hopeless, _)| hopeless == id).map(|(_, error)| error);
+                let advice = never.last().and_then(|error| error.hint);
+                return Ok(Some(Self { entry, standing, ahead, expected, advice }));
             }
             let other = entries.get(standing.entry).filter(|other| other.queue == entry.queue);
             ahead.extend(other.map(|other| format!("{} ({})", other.id(), why(ctx, &standing))));
@@ -110,7 +116,7 @@ impl<'a> Seen<'a> {
     }
 
     fn in_words(&self, ctx: &Ctx) -> String {
-        let Self { entry, standing, ahead, expected } = self;
+        let Self { entry, standing, ahead, expected, .. } = self;
         let word = if entry.held.is_some() { "held" } else { "queued" };
         let mut text = format!("{} is {word}\n", entry.id());
         text += &format!(
@@ -122,6 +128,7 @@ impl<'a> Seen<'a> {
             text += &format!("order: {order}\n");
         }
         text += &format!("why: {}\n", why(ctx, standing));
+        text += &self.advice.iter().map(|hint| format!("next: {hint}\n")).collect::<String>();
         let now = ctx.clock.now();
         if let Some(starts) = expected.as_ref().and_then(|expected| expected.in_words(now)) {
             text += &format!("start: {starts}\n");
@@ -401,6 +408,9 @@ fn dispatch(app: &App, args: &RunQueue) -> Outcome {
             app.tell(&line);
         }
         started.extend(begun(&passage));
+        if passage.waiting > 0 && !args.once {
+            refuse_hopeless(ctx, passage.waiting)?;
+        }
         if passage.waiting > 0 && looks.is_multiple_of(SAID_EACH) {
             let waiting = still_waiting(ctx);
             for line in waiting.iter().filter(|line| !waited.contains(*line)) {
@@ -423,31 +433,6 @@ fn dispatch(app: &App, args: &RunQueue) -> Outcome {
             ctx.clock.sleep(POLL);
         }
     }
-}
-
-/// So many of those that wait are named.
-const MOST_NAMED: usize = 5;
-
-/// What waits, and why, as far as it is for `queue run` to start it.
-fn still_waiting(ctx: &Ctx) -> Vec<String> {
-    let Ok(data) = ctx.data() else { return Vec::new() };
-    let is_mine = pass::Mine::All.meant(ctx);
-    let Ok(mut standings) = queue::standings(ctx, &data, &Avoided::new()) else {
-        return Vec::new();
-    };
-    standings.retain(|one| data.queues().entries.get(one.entry).is_some_and(&is_mine));
-    let rest = standings.split_off(standings.len().min(MOST_NAMED));
-    places::tell(ctx, &data, &mut standings, &is_mine);
-    let mut lines = Vec::new();
-    for standing in &standings {
-        let Some(entry) = data.queues().entries.get(standing.entry) else { continue };
-        let made = if entry.applies { "; only MONITOR makes targets" } else { "" };
-        lines.push(format!("{} waits: {}{made}", entry.id(), escape(&why(ctx, standing))));
-    }
-    if !rest.is_empty() {
-        lines.push(format!("{} more wait: tpu queue", rest.len()));
-    }
-    lines
 }
 
 /// What waits of a user, by words.

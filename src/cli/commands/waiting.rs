@@ -11,6 +11,7 @@ use crate::ops::queue::pass::{self, Passage};
 use crate::ops::queue::places;
 use crate::ops::{Ctx, Error, watch};
 use crate::plan::queue::EntryStanding;
+use crate::text::escape;
 
 /// Reads how urgent something is.
 pub(super) fn priority(text: &str) -> Result<Priority, Error> {
@@ -70,10 +71,12 @@ pub(super) fn nobody_starts(ctx: &Ctx) -> Vec<String> {
         let data = ctx.data().ok();
         let is_made = |entry: &QueueEntry| entry.applies && entry.held.is_none();
         let makes = data.is_some_and(|data| data.queues().entries.iter().any(is_made));
-        let said = if makes { "; only MONITOR makes targets" } else { "" };
-        format!(
-            "nothing begins by itself while MONITOR does not run: tpu daemon start, or tpu queue run{said}"
-        )
+        if makes {
+            "no target is made and nothing begins by itself while MONITOR does not run: tpu daemon start"
+        } else {
+            "nothing begins by itself while MONITOR does not run: tpu daemon start, or tpu queue run"
+        }
+        .to_owned()
     });
     said.into_iter().collect()
 }
@@ -98,4 +101,46 @@ pub(super) fn why<P>(ctx: &Ctx, standing: &EntryStanding<P>) -> String {
         None if watch::running(ctx).is_none() => "nothing is in its way".to_owned(),
         None => "it begins at the next look".to_owned(),
     }
+}
+
+/// Refuses to wait where nothing of what waits could ever begin as things are set up.
+pub(super) fn refuse_hopeless(ctx: &Ctx, waiting: usize) -> Result<(), Error> {
+    let data = ctx.data()?;
+    let hopeless = places::hopeless(ctx, &data, &pass::Mine::All.meant(ctx));
+    if hopeless.len() < waiting {
+        return Ok(());
+    }
+    let named = hopeless.iter().take(MOST_NAMED);
+    let mut lines: Vec<String> =
+        named.map(|(id, why)| format!("{id} can never begin as things are: {why}")).collect();
+    let more = hopeless.len().saturating_sub(lines.len());
+    lines.extend((more > 0).then(|| format!("{more} more: tpu queue")));
+    let hint = hopeless.into_iter().find_map(|(_, why)| why.hint).unwrap_or_default();
+    Err(Error::refused(lines.join("\n"))
+        .hint(format!("{hint}\nto take what waits out of the queue: tpu dequeue NUMBER")))
+}
+
+/// So many of those that wait are named.
+const MOST_NAMED: usize = 5;
+
+/// What waits, and why, as far as it is for `queue run` to start it.
+pub(super) fn still_waiting(ctx: &Ctx) -> Vec<String> {
+    let Ok(data) = ctx.data() else { return Vec::new() };
+    let is_mine = pass::Mine::All.meant(ctx);
+    let Ok(mut standings) = queue::standings(ctx, &data, &Avoided::new()) else {
+        return Vec::new();
+    };
+    standings.retain(|one| data.queues().entries.get(one.entry).is_some_and(&is_mine));
+    let rest = standings.split_off(standings.len().min(MOST_NAMED));
+    places::tell(ctx, &data, &mut standings, &is_mine);
+    let mut lines = Vec::new();
+    for standing in &standings {
+        let Some(entry) = data.queues().entries.get(standing.entry) else { continue };
+        let made = if entry.applies { ", and does not run: tpu daemon start" } else { "" };
+        lines.push(format!("{} waits: {}{made}", entry.id(), escape(&why(ctx, standing))));
+    }
+    if !rest.is_empty() {
+        lines.push(format!("{} more wait: tpu queue", rest.len()));
+    }
+    lines
 }

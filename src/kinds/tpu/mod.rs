@@ -98,8 +98,9 @@ impl KindOfTarget for Tpu {
                     "no way to the workers of {name} is known, so a command cannot be run there"
                 ),
                 format!(
-                    "name the cloud (--cloud, TPU_CLOUD) or their addresses: tpu register {name} --address \
-                     HOST,…; or use a directory with a staging.sh, which brings its own way, or the target `local`"
+                    "say where they are: tpu register {name} --address HOST,…; or whose: tpu set-settings cloud \
+                     google (or sim, for practice), or --cloud; the target `local` is this machine; a directory with \
+                     a staging.sh brings its own way"
                 ),
             ));
         }

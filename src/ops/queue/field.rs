@@ -316,14 +316,20 @@ impl<'a> Field<'a> {
         self.rows.iter().filter(|row| row.is_known && !row.is_shared)
     }
 
-    /// Who has the first of what is wished for: `: v2-32-p1 alice/7, v2-32-p2 bob`.
+    /// Who has the first of what is wished for: `: v2-32-p1 has alice/7, v2-32-p2 is not there`.
     pub fn holders(&self, wish: &Wish) -> String {
         let meant = self.meant(wish).into_iter();
         let told = meant.filter(|row| row.standing != plan::Standing::Free).map(|row| {
-            match (row.jobs.first(), &row.user) {
-                (Some(job), _) => format!("{} {job}", row.label),
-                (None, Some(user)) => format!("{} {} by {user}", row.label, row.standing.as_str()),
-                (None, None) => format!("{} {}", row.label, row.standing.as_str()),
+            let label = &row.label;
+            match (row.jobs.first(), row.standing, &row.user) {
+                (Some(job), ..) => format!("{label} has {job}"),
+                (None, plan::Standing::Gone, _) => format!("{label} is not there"),
+                (None, plan::Standing::Creating, _) => format!("{label} is on its way"),
+                (None, plan::Standing::Unknown, _) => format!("how {label} is is unknown"),
+                (None, standing, Some(user)) => {
+                    format!("{label} is {} by {user}", standing.as_str())
+                }
+                (None, standing, None) => format!("{label} is {}", standing.as_str()),
             }
         });
         listed(told.collect(), ", ")
@@ -332,6 +338,13 @@ impl<'a> Field<'a> {
     /// Why a wish finds nothing, in words.
     fn why(&self, wish: &Wish, ranking: &Ranking) -> String {
         let what = wish.what();
+        if let Ok(Way::Whole(targets)) = wish.way(self.data) {
+            let meant = self.meant(wish);
+            if !meant.is_empty() && meant.iter().all(|row| row.standing == plan::Standing::Gone) {
+                let are = if targets.len() > 1 { "are" } else { "is" };
+                return format!("{what} {are} not there");
+            }
+        }
         if ranking.unfit.is_empty() {
             return format!("no target of {what} is free{}", self.holders(wish));
         }
@@ -356,7 +369,14 @@ impl Offers for Field<'_> {
         let now = self.ctx.clock.now();
         let id = entry.id();
         self.pick(entry).map_err(|why| {
-            let made = self.data.queues().makings_for(&id);
+            let mut made = self.data.queues().makings_for(&id).peekable();
+            let why = match made.peek() {
+                None if entry.applies => {
+                    let what = if self.wish(entry).name().is_some() { "it" } else { "one" };
+                    format!("{why}; MONITOR makes {what}")
+                }
+                Some(_) | None => why,
+            };
             made.fold(why, |why, making| {
                 let row = self.rows.iter().find(|row| row.target == making.target);
                 why + "; " + &making.in_words(row.map(|row| &row.fact), now)

@@ -6,11 +6,14 @@
 use crate::model::capacity::BusyGpus;
 use crate::model::data::Data;
 use crate::model::entry::QueueEntry;
+use crate::model::ids::JobId;
 use crate::model::target::{Machines, Target};
-use crate::ops::Ctx;
 use crate::ops::hosts::choose as hosts;
+use crate::ops::{Ctx, Error, doors};
 use crate::plan::board::Pick;
 use crate::plan::queue::{EntryStanding, WaitReason};
+
+use super::field::Wish;
 
 /// A place, with the GPUs on which somebody else is at work, if it was asked; or why a job cannot begin there.
 type Answer<'a> = (&'a Pick, Result<Option<BusyGpus>, String>);
@@ -18,7 +21,7 @@ type Answer<'a> = (&'a Pick, Result<Option<BusyGpus>, String>);
 /// What the places of an entry say. Whole targets of a type are not asked: they say how they are by their control plane.
 pub(super) fn answers<'a>(
     ctx: &'a Ctx,
-    data: &Data,
+    data: &'a Data,
     entry: &'a QueueEntry,
     picks: &'a [Pick],
 ) -> Box<dyn Iterator<Item = Answer<'a>> + 'a> {
@@ -27,7 +30,47 @@ pub(super) fn answers<'a>(
         let usable = hosts::usable(ctx, picks, &entry.spec.ask);
         Box::new(usable.map(|(pick, busy)| (pick, busy.map(Some))))
     } else {
-        Box::new(picks.iter().map(|pick| (pick, Ok(None))))
+        Box::new(picks.iter().map(|pick| {
+            let leads = data.target(&pick.target).map(|target| leads_to(ctx, data, entry, &target));
+            (pick, leads.unwrap_or(Ok(())).map(|()| None).map_err(|error| error.message))
+        }))
+    }
+}
+
+/// Refuses a target to whose workers there is no way as things are set up; a script brings its own.
+fn leads_to(ctx: &Ctx, data: &Data, entry: &QueueEntry, target: &Target) -> Result<(), Error> {
+    if entry.spec.command.is_none() { Ok(()) } else { doors::must_lead_to(ctx, data, target) }
+}
+
+/// Those of some that begin nowhere as things are set up, however long they wait, each with the reason: there is no way to
+/// the target that they name, or they wait for one of those.
+pub fn hopeless(
+    ctx: &Ctx,
+    data: &Data,
+    is_meant: &dyn Fn(&QueueEntry) -> bool,
+) -> Vec<(JobId, Error)> {
+    let mut hopeless: Vec<(JobId, Error)> = Vec::new();
+    let queues = data.queues();
+    let meant: Vec<&QueueEntry> = queues.entries.iter().filter(|entry| is_meant(entry)).collect();
+    for entry in &meant {
+        let queue = queues.queue(&entry.queue);
+        let wish = Wish::of_entry(data, entry, queue.as_ref());
+        let target = wish.name().and_then(|name| data.resolve_target(name));
+        let way = target.map(|target| leads_to(ctx, data, entry, &target));
+        if let Some(Err(error)) = way {
+            hopeless.push((entry.id(), error));
+        }
+    }
+    loop {
+        let is_known = |id: &JobId| hopeless.iter().any(|(known, _)| known == id);
+        let next = meant.iter().filter(|entry| !is_known(&entry.id())).find_map(|entry| {
+            let after = entry.after.iter().find(|after| is_known(&after.job))?;
+            Some((entry.id(), Error::refused(format!("it waits for {}", after.of()))))
+        });
+        match next {
+            Some(next) => hopeless.push(next),
+            None => return hopeless,
+        }
     }
 }
 

@@ -12,7 +12,9 @@ use crate::ops::ctx::user_of;
 use crate::ops::launch::RunRequest;
 use crate::ops::launch::check::{self, MeantKey, Ready};
 use crate::ops::whose::name_at_work;
-use crate::ops::{Ctx, Error, Kind, clone, lease, named, names, records, secrets, stage, watch};
+use crate::ops::{
+    Ctx, Error, Kind, clone, doors, lease, named, names, records, secrets, stage, watch,
+};
 use crate::store::Tx;
 
 use super::field::Wish;
@@ -125,7 +127,7 @@ pub fn enter_each_placed(
             ctx.warn(buckets::elsewhere(ctx, &request.spec, (order, &roots)));
         }
         if !how.is_target_later && how.order.is_none() {
-            can_begin(ctx, request).map_err(at(MeantKey::Target))?;
+            can_begin(ctx, (request, how), may.mode).map_err(at(MeantKey::Target))?;
         }
         if how.applies && how.order.is_none() {
             let may_be_made = supply::can_be_made(&*ctx.data()?, &Wish::of_request(request));
@@ -299,9 +301,19 @@ fn push(tx: &mut Tx<'_>, entry: QueueEntry) -> Result<JobId, Error> {
 }
 
 /// Refuses what could begin nowhere that is known.
-fn can_begin(ctx: &Ctx, request: &RunRequest) -> Result<(), Error> {
+fn can_begin(
+    ctx: &Ctx,
+    (request, how): (&RunRequest, &Submission),
+    mode: LaunchMode,
+) -> Result<(), Error> {
     if let TargetRequest::Named(name) = &request.spec.target {
-        named::resolve_target(&*ctx.data()?, name)?;
+        let data = ctx.data()?;
+        let target = named::resolve_target(&data, name)?;
+        let queue = data.queues().queue(&how.queue);
+        // A script brings its own way, and a queue may name other targets.
+        if mode == LaunchMode::Native && queue.is_none_or(|queue| queue.on.is_empty()) {
+            doors::must_lead_to(ctx, &data, &target)?;
+        }
     }
     Wish::of(request).map_or(Ok(()), |wish| now::possible(ctx, &wish))
 }

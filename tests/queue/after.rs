@@ -171,3 +171,19 @@ fn a_group_that_has_begun_in_part_is_waited_for_as_one() {
     let own = entries.iter().find(|entry| entry["number"] == report).unwrap();
     assert_eq!(own["after"], serde_json::json!([format!("ok:alice/{group}")]));
 }
+
+#[test]
+fn who_could_not_begin_says_which_of_those_before_it_failed_and_how() {
+    let lab = Lab::new(8);
+    let good = lab.submit_what("local", "true");
+    lab.env.code("alice", "bad.sh", "exit 7\n");
+    let bad = lab.submit_what("local --hold", "bash bad.sh");
+    let after = lab.submit_what(&format!("local after={good},{bad}"), "true");
+    drop(lab.env.tpu(&format!("unhold {bad}")).exits(0));
+    lab.env.wait_status(bad, "error");
+    drop(lab.env.tpu("queue run --once").exits(0));
+    let why =
+        format!("\"alice/{bad} did not end well: error: unknown (exit code 7)\" (dependency)");
+    drop(lab.env.tpu(&format!("explain {after}")).exits(0).says(&[&format!("why: {why}")]));
+    drop(lab.env.tpu("check").exits(0).says(&[&format!("why: {why}")]));
+}

@@ -31,8 +31,10 @@ pub enum Dependence {
 
 /// How a job that is waited for stands.
 enum End {
-    /// It has ended, well or not.
-    Ended { well: bool },
+    /// It has ended well.
+    Well,
+    /// It has ended otherwise: how.
+    Ill(String),
     /// It has not ended: why, and the jobs that have to.
     Open(String, Vec<Awaited>),
     /// Nobody knows it any more.
@@ -62,15 +64,15 @@ fn met(which: AfterWhich, who: &str, end: &End) -> Met {
     match (which, end) {
         (_, End::Open(how, _)) => Met::NotYet(format!("{who} ({how})")),
         // However it ended, it has.
-        (AfterWhich::Any, End::Ended { .. } | End::Gone)
-        | (AfterWhich::Ok | AfterWhich::Each, End::Ended { well: true })
-        | (AfterWhich::Not, End::Ended { well: false }) => Met::Yes,
-        (AfterWhich::Not, End::Ended { well: true }) => {
+        (AfterWhich::Any, End::Well | End::Ill(_) | End::Gone)
+        | (AfterWhich::Ok | AfterWhich::Each, End::Well)
+        | (AfterWhich::Not, End::Ill(_)) => Met::Yes,
+        (AfterWhich::Not, End::Well) => {
             Met::Never(format!("it was to begin if {who} failed, which ended well"))
         }
         (_, End::Gone) => Met::Never(format!("{who} is not known any more")),
-        (AfterWhich::Ok | AfterWhich::Each, End::Ended { well: false }) => {
-            Met::Never(format!("{who} did not end well"))
+        (AfterWhich::Ok | AfterWhich::Each, End::Ill(how)) => {
+            Met::Never(format!("{who} did not end well: {how}"))
         }
     }
 }
@@ -305,7 +307,7 @@ impl<'d> AwaitedEnds<'d> {
         let ends = self.of(after);
         let open = ends.iter().filter_map(|(_, end)| match end {
             End::Open(_, jobs) => Some(jobs.iter().cloned()),
-            End::Ended { .. } | End::Gone => None,
+            End::Well | End::Ill(_) | End::Gone => None,
         });
         open.flatten().collect()
     }
@@ -396,8 +398,8 @@ impl<'d> Waiting<'d> {
 
 /// How a task stands, by those that are at work on it: it is done when one has ended well, and has failed when all have.
 fn of_task(task: &SubmittedTask, who: &str, mut all: EndsOfJob) -> EndsOfJob {
-    if task.is_done || all.iter().any(|(_, end)| matches!(end, End::Ended { well: true })) {
-        return vec![(who.to_owned(), End::Ended { well: true })];
+    if task.is_done || all.iter().any(|(_, end)| matches!(end, End::Well)) {
+        return vec![(who.to_owned(), End::Well)];
     }
     let is_open = |end: &End| matches!(end, End::Open(..));
     if all.iter().any(|(_, end)| is_open(end)) {
@@ -411,14 +413,25 @@ fn end_of(user: &User, leaf: JobNumber) -> End {
     let Some(job) = user.job(leaf) else { return End::Gone };
     let open = |how: String| End::Open(how, vec![(job.id(), None)]);
     match &job.status {
-        Status::Finished => End::Ended { well: true },
+        Status::Finished => End::Well,
         Status::Error(kind) if super::limits::comes_back(job) => {
             open(format!("{kind}, and comes back"))
         }
-        Status::Killed(_) | Status::Error(_) => End::Ended { well: false },
+        Status::Killed(_) | Status::Error(_) => End::Ill(how_it_ended(job)),
         Status::Unset | Status::Starting | Status::Running => {
             open(job.status.word().unwrap_or("starting").to_owned())
         }
         Status::Resumed(_) | Status::Rerunned(_) => open("goes on".to_owned()),
     }
+}
+
+/// How a job ended that did not end well, and by which line that is known.
+fn how_it_ended(job: &Job) -> String {
+    let line = job.verdict.as_ref().map(|verdict| verdict.line.trim());
+    let line = line.filter(|line| !line.is_empty()).map(|line| format!(" ({line})"));
+    let exit = || {
+        let code = job.launch.as_ref().and_then(|launch| launch.exit)?;
+        Some(format!(" ({})", job.exit(code)))
+    };
+    format!("{}{}", job.status, line.or_else(exit).unwrap_or_default())
 }

@@ -5,9 +5,9 @@ use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 
 use crate::model::data::Data;
 use crate::model::entry::{AfterWhich, Awaited, Environment, QueueEntry, QueueHold};
-use crate::model::facts::ErrorKind;
+use crate::model::facts::{ErrorKind, Evidence, Source};
 use crate::model::ids::JobId;
-use crate::model::job::{Job, Status};
+use crate::model::job::{Job, Status, StoredVerdict};
 use crate::model::member::Array;
 use crate::model::rules::Action;
 use crate::model::spec::JobSpec;
@@ -32,6 +32,9 @@ const ROUNDS: u32 = 8;
 
 /// Whoever has something else to do starts no more than so many in one pass.
 pub const AT_ONCE: usize = 16;
+
+/// The name of the fact that what something waited for has ended otherwise.
+const DEPENDENCY: &str = "dependency";
 
 /// Whose turn is looked at.
 #[derive(Clone, Copy, Debug)]
@@ -314,11 +317,13 @@ fn end_hopeless(
                     job.windows_id = tx.data.next_number(&entry.user, None).unwrap_or(entry.number);
                 }
                 job.status = Status::Error(ErrorKind::Dependency);
+                let evidence = Evidence::fact(Source::Record, DEPENDENCY, &*why);
+                job.verdict = Some(StoredVerdict::new(ErrorKind::Dependency, Some(&evidence)));
                 let id = job.id();
                 if let Some(user) = tx.data.user_mut(&entry.user) {
                     user.push_job(job);
                 }
-                records::note(tx, &id, "dependency", why);
+                records::note(tx, &id, DEPENDENCY, why);
             }
             Ok(())
         })?;

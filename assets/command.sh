@@ -1,5 +1,6 @@
 # Runs a command as its job wants it: bash -c THIS command FILE WHEN PAUSE COMMAND... What it prints is added to FILE as
-# well, below the account's home if that begins with ~/; an empty FILE is none. WHEN it has ended (never, always or
+# well, below the account's home if that begins with ~/; an empty FILE is none. Of DIR/./FILE the directory is that of the
+# job's file: a machine that does not have it has the rest of the path where the command runs. WHEN it has ended (never, always or
 # on-failure) it begins again, PAUSE seconds later. Ends with the exit code of the last run. Whoever stops the job ends this,
 # too: after a signal nothing begins again.
 
@@ -13,7 +14,10 @@ trap 'is_stopped=yes' INT TERM QUIT HUP USR1 USR2
 
 tee=
 if [ -n "$file" ]; then
-    case $file in "~/"*) file=$HOME/${file#"~/"} ;; esac
+    case $file in
+    "~/"*) file=$HOME/${file#"~/"} ;;
+    */./*) [ -d "${file%%/./*}" ] || file=${file#*/./} ;;
+    esac
     if ! { mkdir -p -- "$(dirname -- "$file")" && : >>"$file"; } 2>/dev/null; then
         echo "tpu: output: $file cannot be written" >&2
         exit 126

@@ -309,7 +309,11 @@ impl Job {
             "job-name" => self.name = Some(word(line, value)),
             "partition" => {
                 self.partition = value.split(',').map(|one| word(line, one)).collect();
-                let what = "target: is a target of that name, which `tpu register NAME` makes of a partition";
+                let what = format!(
+                    "target: is a target of that name, made of the partition once by: tpu register {0} --kind slurm \
+                     --partition {0}",
+                    self.partition.first().and_then(Yaml::text).unwrap_or("NAME")
+                );
                 self.note(line, "--partition", what);
             }
             "array" => {

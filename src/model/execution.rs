@@ -21,7 +21,8 @@ pub struct Execution {
     pub setup_how: SetUpHow,
     /// The directory of its machines in which it runs as it lies there: nothing is copied. `~/` is the account's home.
     pub workplace: Option<String>,
-    /// A file of its machines to which is added what it prints. What is relative lies where it runs.
+    /// A file of its machines to which is added what it prints. What is relative lies where it runs; `DIR/./FILE` is
+    /// `DIR/FILE` where a machine has `DIR`, and else `FILE` where it runs.
     pub output: Option<String>,
     /// The workers on which it runs, in order; all of them without a word.
     pub workers: Option<Vec<u32>>,

@@ -15,7 +15,9 @@ pub fn text(ctx: &Ctx, path: &Path, shown: &str) -> Result<String, Error> {
             std::io::ErrorKind::NotFound => Error::not_found(what),
             _ => Error::state(what),
         };
-        error.hint("name a file with a target: and a command:")
+        error.hint(
+            "name a file that is there, with its path from here: it holds a target: and a command:",
+        )
     })?;
     let text = String::from_utf8(bytes).map_err(|e| {
         let before = e.as_bytes().get(..e.utf8_error().valid_up_to()).unwrap_or_default();

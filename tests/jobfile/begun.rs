@@ -84,3 +84,16 @@ fn a_command_reads_the_file_that_its_job_names() {
     drop(run(&env, "").exits(0));
     assert_eq!(env.wait_status(2, "error")["error"], "file-error");
 }
+
+#[test]
+fn the_first_worker_of_this_machine_is_this_machine_and_it_has_no_others() {
+    let env = lab("target: local\nworkers: [0]\ncommand: touch \"$HOME/began\"\n");
+    drop(run(&env, "").exits(0));
+    env.wait_status(1, "finished");
+    assert!(env.path("began").exists());
+    for workers in ["[1]", "[0, 1]"] {
+        let text = format!("target: local\nworkers: {workers}\ncommand: x\n");
+        write_file(&env.path("job.yaml"), &text);
+        drop(run(&env, "").exits(2).says(&["no others than worker 0"]));
+    }
+}

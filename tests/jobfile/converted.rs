@@ -117,3 +117,11 @@ fn the_jobs_of_a_jobset_are_jobs_of_one_file() {
     write_file(&env.path("x-queue.yaml"), "a:\n  status: done\n  command: ls\n");
     drop(env.tpu("convert cloudmesh x-queue.yaml").exits(4).says(&["no job that is still to run"]));
 }
+
+#[test]
+fn of_a_partition_the_note_says_how_it_becomes_a_target() {
+    let env = TestEnv::new();
+    let script = "#!/bin/bash\n#SBATCH -p low\npython3 train.py\n";
+    let (notes, _) = converted(&env, "sbatch", ("train.sh", script));
+    assert!(notes.contains("tpu register low --kind slurm --partition low"), "{notes}");
+}

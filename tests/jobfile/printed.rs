@@ -98,3 +98,40 @@ fn each_worker_has_a_file_of_its_own() {
     }
     assert!(log(&lab.env, 1).contains("[worker 1] worker 1\n"), "{}", log(&lab.env, 1));
 }
+
+#[test]
+fn a_path_without_a_beginning_is_meant_from_where_the_file_lies_and_not_from_the_copy() {
+    let env = here();
+    env.code("alice", "configs/job.yaml", "target: local\noutput: out/o.txt\ncommand: echo kept\n");
+    let file = env.path("code-alice/configs/job.yaml");
+    let words = |verb: &str| env.tpu_words(&[verb, file.to_str().unwrap(), "--dry-run"]);
+    let there = env.path("code-alice/configs/out/o.txt");
+    let shown = words("submit").exits(0).stdout;
+    assert!(shown.contains(&format!("also added to {}\n", there.display())), "{shown}");
+    drop(env.tpu_words(&["submit", file.to_str().unwrap()]).exits(0));
+    env.wait_status(1, "finished");
+    assert_eq!(read(&there), "kept\n");
+    // What ran can be submitted again from anywhere.
+    let again = env.tpu("script 1 --yaml").exits(0).stdout;
+    run(&env, &again);
+    env.wait_status(2, "finished");
+    assert_eq!(read(&there), "kept\nkept\n");
+}
+
+#[test]
+fn a_machine_without_that_directory_has_it_where_the_command_runs() {
+    let env = here();
+    let there = env.path("elsewhere");
+    std::fs::create_dir_all(&there).unwrap();
+    write_file(
+        &there.join("job.yaml"),
+        "target: local\noutput: o.txt\nhold: true\ncommand: echo kept\n",
+    );
+    drop(env.tpu_words(&["submit", there.join("job.yaml").to_str().unwrap()]).exits(0));
+    std::fs::remove_dir_all(&there).unwrap();
+    drop(env.tpu("unhold 1").exits(0));
+    let job = env.wait_status(1, "finished");
+    let copy = Path::new(job["stage_dir"].as_str().or(job["staage_dir"].as_str()).unwrap());
+    assert_eq!(read(&copy.join("o.txt")), "kept\n", "{}", copy.display());
+    assert!(!there.exists());
+}

@@ -134,3 +134,23 @@ fn a_file_that_lies_elsewhere_says_where_its_code_is() {
     let said = submit(&lab, &beside, "--dry-run").exits(0).stderr;
     assert!(!said.contains("directory 1"), "{said}");
 }
+
+#[test]
+fn a_file_that_says_nothing_to_do_is_told_what_it_lacks() {
+    let lab = Lab::new(1);
+    let said = submit(&lab, &file(&lab, "target: local\n"), "").exits(3);
+    drop(said.says(&["job.yaml:1:1: no command is given", "command: python3 train.py", "setup:"]));
+}
+
+#[test]
+fn a_file_that_is_called_otherwise_is_told_from_a_target() {
+    let lab = Lab::new(1);
+    for (name, hint) in [("job", "mv job job.yaml"), ("train.sh", "tpu convert sbatch train.sh")] {
+        write_file(&lab.env.path(name), "target: local\ncommand: x\n");
+        for verb in ["submit", "run"] {
+            let said = lab.env.tpu(&format!("{verb} {name}")).exits(2);
+            drop(said.says(&[&format!("{name} is a file, and job files end in .yaml"), hint]));
+        }
+        drop(lab.env.tpu(&format!("submit local {name}")).exits(2));
+    }
+}

@@ -38,7 +38,10 @@ use super::waiting::wants;
 pub(in crate::cli) fn run_any(app: &App, args: &Run) -> Result<Ran, Error> {
     match args.words.iter().find(|word| is_file(word)) {
         Some(file) => run_file(app, args, file),
-        None => run::run(app, args),
+        None => {
+            run::refuse_other_files(app, &args.words)?;
+            run::run(app, args)
+        }
     }
 }
 
@@ -129,13 +132,24 @@ pub(super) fn submit(
     let all: Vec<(RunRequest, Submission)> =
         jobs.iter().map(|job| file.ready(job)).collect::<Result<_, _>>()?;
     let ids = submit::enter_each_placed(ctx, &all, &|index, what, error| match jobs.get(index) {
-        Some(job) => file.at(place_of(job, what), error),
+        Some(job) => file.at(place_of(job, what), of_a_file(job, what, error)),
         None => error,
     })?;
     if app.global.dry_run {
         return file.would(&all);
     }
     submitted(app, &ids, &all)
+}
+
+/// Of a job that says nothing to do, what its file lacks: whoever writes one means no script of the lab's.
+fn of_a_file(job: &OwnJob, what: MeantKey, error: Error) -> Error {
+    let is_silent = job.command.is_none() && job.execution.workplace.is_none();
+    if what != MeantKey::Command || !is_silent {
+        return error;
+    }
+    let hint = "say what runs: command: python3 train.py; or what is set up: setup: […]; without both a job runs the \
+                staging.sh of its directory";
+    error.hint(hint)
 }
 
 /// Where that is said of a job which a problem is about.
@@ -394,6 +408,9 @@ impl JobFile<'_> {
         }
         request.spec.options = job.target.options.clone();
         request.spec.execution = job.execution.clone();
+        if let Some(output) = &job.execution.output {
+            request.spec.execution.output = Some(self.beside(output, job));
+        }
         if let Some(typed) = &self.args.setup {
             request.spec.execution.setup_how = setup_how(typed)?;
         }
@@ -427,6 +444,17 @@ impl JobFile<'_> {
             Some(OwnCode::Repository(repository)) => Some(repository.clone().from(&self.dir())),
             Some(OwnCode::Here(_)) | None => None,
         }
+    }
+
+    /// A file for what a command prints: one that is said from where the file lies is there, and not in the copy of the code,
+    /// where a machine has that directory. `/./` parts the two, for those that have not.
+    fn beside(&self, output: &str, job: &OwnJob) -> String {
+        let is_whole = output.starts_with('/') || output.starts_with("~/");
+        if is_whole || job.execution.workplace.is_some() {
+            return output.to_owned();
+        }
+        let dir = jobfile::whole(&self.dir());
+        format!("{}/./{}", dir.display(), output.trim_start_matches("./"))
     }
 
     /// The directory in which the file lies.

@@ -16,10 +16,11 @@ use crate::ops::launch::attempt::{self, Launched};
 use crate::ops::launch::group::LaunchedGroup;
 use crate::ops::launch::plan::LaunchPlan;
 use crate::ops::launch::{self, RunRequest};
-use crate::ops::names;
 use crate::ops::queue::field::Wish;
 use crate::ops::selection::{self, Sorted};
 use crate::ops::{Ctx, Error};
+use crate::ops::{named, names};
+use crate::plan::types::parse_type;
 use crate::text::counted;
 use crate::wire::launches::{
     LaunchPlanDocument, LaunchPlanPart, LaunchedDocument, LaunchedGroupDocument, WaitPlanDocument,
@@ -65,6 +66,29 @@ pub(super) fn refuse_of_files(set: &[String], setup: Option<&str>) -> Result<(),
         Some(what) => Err(Error::usage(format!("{what}: there is no file that it could be about"))
             .hint("name one: tpu submit job.yaml --set key=value")),
     }
+}
+
+/// Refuses a word that names a file of another kind, and nothing else: whoever types it means a file of jobs.
+pub(super) fn refuse_other_files(app: &App, words: &[String]) -> Result<(), Error> {
+    let ctx = app.ctx()?;
+    let data = ctx.data()?;
+    let is_other = |word: &&String| {
+        let is_known = data.resolve_target(word).is_some()
+            || data.user(&UserName::from(word.as_str())).is_some()
+            || parse_type(word).is_some()
+            || named::is_of_several(&data, word);
+        let is_plain = !word.contains('=') && word.parse::<u32>().is_err();
+        is_plain && !is_known && ctx.env.cwd.join(word).is_file()
+    };
+    let Some(word) = words.iter().find(is_other) else { return Ok(()) };
+    let hint = if word.ends_with(".sh") {
+        format!(
+            "a batch script of Slurm becomes one: tpu convert sbatch {word} > job.yaml; a command stands behind --: -- bash {word}"
+        )
+    } else {
+        format!("give it that name: mv {word} {word}.yaml; `tpu help submit` shows a job file")
+    };
+    Err(Error::usage(format!("{word} is a file, and job files end in .yaml or .yml")).hint(hint))
 }
 
 /// Starts what was asked for, or says what would be started.

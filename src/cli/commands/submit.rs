@@ -21,7 +21,7 @@ use crate::wire::jobs::JobIdPart;
 use crate::wire::queue::{SubmittedDocument, SubmittedPart};
 
 use super::choose::Begins;
-use super::run::{refuse_of_files, request, warn_of_aliases};
+use super::run::{refuse_of_files, refuse_other_files, request, warn_of_aliases};
 use super::waiting::{
     begun, look_after, nobody_starts, priority, standing_of, started_lines, waits_line, wants,
 };
@@ -32,6 +32,7 @@ const KEYS: [&str; 6] = ["queue", "priority", "after", "after_any", "after_not",
 /// `submit`.
 pub(in crate::cli) fn submit(app: &App, args: &Submit) -> Outcome {
     refuse_of_files(&args.set, args.setup.as_deref())?;
+    refuse_other_files(app, &args.words)?;
     let ctx = app.ctx()?;
     let data = ctx.data()?;
     let (pairs, words) = own_pairs(&args.words);

@@ -88,8 +88,10 @@ pub const KEYS: &[JobKey] = &[
     ),
     built(
         "output",
-        "A second place for what the command prints: a file to which it is added, on the machine where it runs, beside its \
-         code, below `~/`, or anywhere by its whole path. The command then writes into a pipe, and to no terminal.",
+        "A second place for what the command prints: a file to which it is added, on the machine where it runs, below `~/`, \
+         anywhere by its whole path, or by its path from where this file lies. A machine that does not have that directory, \
+         such as a worker of a TPU, has it beside the copy of the code. The command then writes into a pipe, and to no \
+         terminal.",
         "command: python3 train.py\noutput: ~/logs/train.out",
     ),
     built(

@@ -419,8 +419,9 @@ fn carried_out(
         };
     }
     match said.next() {
-        Some("workers") if target.is_here() => {
-            let what = format!("workers: {name} is this machine, and has no others");
+        // Its first worker is this machine.
+        Some("workers") if target.is_here() && execution.workers.as_deref() != Some(&[0]) => {
+            let what = format!("workers: {name} is this machine, and has no others than worker 0");
             Err(Error::usage(what).hint("leave it away"))
         }
         Some(_) | None => Ok(()),
@@ -472,8 +473,8 @@ fn runnable((dir, spec): (&str, &JobSpec), mode: LaunchMode) -> Result<(), Error
         };
     }
     if mode == LaunchMode::Script && !Path::new(dir).join("staging.sh").is_file() {
-        return Err(Error::not_found(format!("{dir} has no staging.sh and no command is given"))
-            .hint("give a command: tpu run TARGET -- python3 main.py, or another directory: dir=N (`tpu ls` lists them)"));
+        return Err(Error::not_found(format!("no command is given, and {dir} has no staging.sh"))
+            .hint("give a command: tpu run TARGET -- python3 main.py; in a job file: command: python3 main.py; or another directory: dir=N (`tpu ls` lists them)"));
     }
     Ok(())
 }

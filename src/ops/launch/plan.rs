@@ -264,7 +264,7 @@ fn carried_out(execution: &Execution) -> String {
         text += &line("sets up", &module.to_string());
     }
     if let Some(output) = &execution.output {
-        text += &line("output", &format!("also added to {output}"));
+        text += &line("output", &format!("also added to {}", output.replacen("/./", "/", 1)));
     }
     if let Some(workers) = &execution.workers {
         let all: Vec<String> = workers.iter().map(u32::to_string).collect();

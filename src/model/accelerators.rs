@@ -8,6 +8,20 @@ fn parts(accelerator: &str) -> Option<(&str, u32)> {
     Some((family, size))
 }
 
+/// A type of each family that is known, for whoever named another one.
+pub const EXAMPLES: [&str; 6] = ["v2-8", "v3-8", "v4-8", "v5litepod-16", "v5p-8", "v6e-16"];
+
+/// Whether a word has the shape of a zone: words and digits parted by dashes, and a last letter or digit, as in
+/// `us-central2-b`. What lacks that is a region.
+pub fn is_zone(word: &str) -> bool {
+    let is_part = |part: &str| {
+        !part.is_empty() && part.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit())
+    };
+    word.rsplit_once('-').is_some_and(|(region, last)| {
+        region.split('-').all(is_part) && last.len() == 1 && is_part(last)
+    })
+}
+
 /// How many workers a target of this type has; `None` for a type that is not in the table. Once it
 /// exists, its own addresses say so.
 pub fn workers(accelerator: &str) -> Option<u32> {
@@ -77,6 +91,19 @@ mod tests {
         for accelerator in ["", "v2", "v2-", "v2-0", "v2-x", "v9-8", "v2-99999999999", "-8"] {
             assert_eq!(workers(accelerator), None, "{accelerator}");
         }
+    }
+
+    #[test]
+    fn zones_by_their_shape() {
+        for zone in ["us-central2-b", "europe-west4-a", "northamerica-northeast1-c", "zone-1"] {
+            assert!(is_zone(zone), "{zone}");
+        }
+        for word in
+            ["", "mars", "us-east5", "us-east5-", "-a", "US-EAST5-b", "us--b", "us-east5-bb"]
+        {
+            assert!(!is_zone(word), "{word}");
+        }
+        assert!(EXAMPLES.iter().all(|accelerator| workers(accelerator).is_some()));
     }
 
     #[test]

@@ -70,6 +70,11 @@ pub trait Provider: Send + Sync {
         ProviderError::new(Trouble::User, doing, what).remedy(remedy)
     }
 
+    /// Refuses a type and a zone of which it is known, without a question, that nothing will ever be made there.
+    fn may_make(&self, _accelerator: &str, _zone: &str) -> Result<(), ProviderError> {
+        Ok(())
+    }
+
     /// Asks for a target. The same request id asks again for the same thing and never makes a second
     /// one: a caller that got no answer repeats the call as it was, and finds the operation or, with
     /// [`Trouble::AlreadyExists`], the target that this request has made ([`adopt`]). A new try after a

@@ -353,3 +353,33 @@ fn the_fastest_is_what_jobs_have_waited_for_least() {
     );
     assert!(last.starts_with("v4-8 in zone-a (not to be had 1 times"), "{said}");
 }
+
+#[test]
+fn what_nobody_could_ever_make_is_refused_as_it_is_submitted() {
+    let mut env = TestEnv::new();
+    env.set("TPU_USER", "alice");
+    env.set("TPU_CLOUD", "sim");
+    for (target, says) in [
+        ("{accelerator: v99-8, zone: us-east5-b}", "accelerator type 'v99-8' is not known"),
+        ("{accelerator: [v6e-8, v5p-8], zone: us-east5}", "there is no zone 'us-east5'"),
+    ] {
+        write_file(
+            &env.path("job.yaml"),
+            &format!("name: odd\ntarget: {target}\ncommand: 'true'\n"),
+        );
+        drop(env.tpu("submit job.yaml").exits(4).says(&["job.yaml:2:9: ", says]));
+    }
+    assert_eq!(env.queued(), 0);
+}
+
+#[test]
+fn who_waits_for_a_target_that_is_made_is_told_so_in_plain_words() {
+    let mut env = TestEnv::new();
+    env.set("TPU_USER", "alice");
+    env.set("TPU_CLOUD", "sim");
+    let text = "target: {accelerator: v6e-8, zone: us-east5-b}\ntpu: {name: third, number: auto}\ncommand: 'true'\n";
+    write_file(&env.path("job.yaml"), text);
+    let why = "third-1 is not there; MONITOR makes it";
+    let said = env.tpu("submit job.yaml").exits(0);
+    drop(said.says(&[why, "no target is made and nothing begins by itself", "tpu daemon start"]));
+}

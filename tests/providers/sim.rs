@@ -9,7 +9,9 @@ use tpu::kinds::tpu::sim::{Call, Event, Scenario, SimCloud, SimConfig, SimTarget
 use tpu::model::ids::TargetName;
 use tpu::model::target::Pricing;
 use tpu::model::time::Timestamp;
-use tpu::provider::{Answer, EVERYWHERE, Progress, Provider as _, RequestId, Trouble, retry};
+use tpu::provider::{
+    Answer, EVERYWHERE, Progress, Provider as _, RequestId, TargetSpec, Trouble, retry,
+};
 use tpu::store::{Disk, Who};
 use tpu::sys::clock::{Clock as _, ManualClock, SystemClock};
 use tpu::sys::env::Env;
@@ -431,4 +433,26 @@ fn a_disk_that_fails_leaves_the_fleet_as_it_was() {
             }
         }
     }
+}
+
+#[test]
+fn types_and_zones_that_there_are_not_are_refused_with_those_that_there_are() {
+    let sim = Sim::new(&[("one", "v2-8")]);
+    let of = |accelerator: &str, zone: &str| TargetSpec {
+        accelerator: accelerator.to_owned(),
+        zone: zone.to_owned(),
+        ..spec("two")
+    };
+    for (odd, says, hint) in [
+        (of("v99-8", "us-east5-b"), "type 'v99-8' is not known", "v6e-16"),
+        (of("v6e-8", "mars"), "no zone 'mars'", "us-central2-b"),
+        (of("v6e-8", "us-east5"), "no zone 'us-east5'", "a region and a letter"),
+    ] {
+        let refused = sim.cloud.create(&odd, &RequestId("r".to_owned())).unwrap_err();
+        assert_eq!(refused.trouble, Trouble::User, "{refused}");
+        assert!(refused.to_string().contains(says), "{refused}");
+        assert!(refused.hint().unwrap().contains(hint), "{refused:?}");
+        assert!(sim.cloud.may_make(&odd.accelerator, &odd.zone).is_err());
+    }
+    sim.cloud.create(&of("v6e-8", "us-east5-b"), &RequestId("r".to_owned())).unwrap();
 }

@@ -93,6 +93,10 @@ pub(super) fn ready(ctx: &Ctx, user: &UserName, order: &TargetOrder) -> Result<R
     let Some(first) = order.candidates.first() else {
         return Err(Error::usage("nothing is asked for").hint("name an accelerator and a zone"));
     };
+    let provider = ctx.provider_of(&name_of(&order, first, None))?;
+    for TypeInZone { accelerator, zone } in &order.candidates {
+        provider.may_make(accelerator, zone)?;
+    }
     // One answer says of all zones what there is, also what nobody here knows by name.
     let said = ProviderFacts::ask_of(ctx, &data, &name_of(&order, first, None));
     let wanted = |zone: &str| order.candidates.iter().any(|candidate| candidate.zone == zone);

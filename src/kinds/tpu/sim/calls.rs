@@ -37,13 +37,8 @@ impl Fleet {
         now: Timestamp,
     ) -> Result<Operation, ProviderError> {
         let doing = format!("create {}", spec.at());
-        if accelerators::workers(&spec.accelerator).is_none() {
-            let message = format!(
-                "INVALID_ARGUMENT: accelerator type '{}' is not known in zone {}",
-                spec.accelerator, spec.zone
-            );
-            return Err(ProviderError::new(Trouble::User, doing, message));
-        }
+        may_make(&spec.accelerator, &spec.zone)
+            .map_err(|error| ProviderError { doing: doing.clone(), ..error })?;
         let name = spec.name.as_str();
         let existing = self.targets(now).into_iter().find(|fact| fact.name == spec.name);
         if let Some(existing) = existing {
@@ -171,4 +166,27 @@ impl Fleet {
         let done = now.plus(seconds(takes_s));
         Ok(self.begin((verb, name), None, (now, Some(done)), then))
     }
+}
+
+/// Refuses types that are in no table, and what cannot be a zone.
+pub(super) fn may_make(accelerator: &str, zone: &str) -> Result<(), ProviderError> {
+    let refused = |message: String, remedy: String| {
+        let doing = format!("make {accelerator} in zone {zone}");
+        Err(ProviderError::new(Trouble::User, doing, message).remedy(remedy))
+    };
+    if accelerators::workers(accelerator).is_none() {
+        return refused(
+            format!(
+                "INVALID_ARGUMENT: accelerator type '{accelerator}' is not known in zone {zone}"
+            ),
+            format!("types are such as {}", accelerators::EXAMPLES.join(", ")),
+        );
+    }
+    if !accelerators::is_zone(zone) {
+        return refused(
+            format!("INVALID_ARGUMENT: there is no zone '{zone}'"),
+            "a zone is a region and a letter, as in us-central2-b or europe-west4-a".to_owned(),
+        );
+    }
+    Ok(())
 }

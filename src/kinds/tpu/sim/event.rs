@@ -4,8 +4,8 @@ use serde::{Deserialize, Serialize};
 
 use super::faults::{Call, Effect, Fault};
 use super::fleet::{Fleet, Timing, seconds};
-use super::import;
 use super::machines::Power;
+use super::{calls, import};
 use crate::model::ids::TargetName;
 use crate::model::options::KindOptions;
 use crate::model::target::Pricing;
@@ -330,6 +330,11 @@ impl Fleet {
                 }
                 if word.is_none() {
                     let guess = import::guess(&TargetName::from(target.as_str()));
+                    let said = (accelerator.as_deref(), zone.as_deref());
+                    calls::may_make(
+                        said.0.unwrap_or(&guess.accelerator),
+                        said.1.unwrap_or(&guess.zone),
+                    )?;
                     let spec = TargetSpec {
                         name: guess.name,
                         zone: zone.clone().unwrap_or(guess.zone),

@@ -5,6 +5,7 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
+use super::calls;
 use super::fleet::SimTarget;
 use crate::kinds::tpu::SIM;
 use crate::model::ids::TargetName;
@@ -29,17 +30,17 @@ pub fn fleet(registry: &Registry) -> Vec<SimTarget> {
     let targets = names
         .filter_map(|name| registry.target(&name))
         .filter(|target| target.machines == Machines::Provided);
-    targets
-        .map(|target| {
-            let guess = guess(&target.name);
-            SimTarget {
-                zone: target.zone.unwrap_or(guess.zone),
-                accelerator: target.accelerator.unwrap_or(guess.accelerator),
-                pricing: target.pricing,
-                name: target.name.of_provider(),
-            }
-        })
-        .collect()
+    let targets = targets.map(|target| {
+        let guess = guess(&target.name);
+        SimTarget {
+            zone: target.zone.unwrap_or(guess.zone),
+            accelerator: target.accelerator.unwrap_or(guess.accelerator),
+            pricing: target.pricing,
+            name: target.name.of_provider(),
+        }
+    });
+    // What nobody could make is not there.
+    targets.filter(|one| calls::may_make(&one.accelerator, &one.zone).is_ok()).collect()
 }
 
 /// What a name alone lets one guess.
@@ -62,7 +63,9 @@ mod tests {
         "tpu_aliases": {"a": "lab-v4-8-a", "b": "lab-v2-32-pre", "c": "unlisted", "d": "..."},
         "all_tpus": {"zone-1": ["lab-v4-8-a", "lab-v2-32-pre", "..."], "zone-2": ["big-v5litepod-16"],
                      "preemptible": ["lab-v2-32-pre"], "spot": ["big-v5litepod-16"]},
-        "targets": {"told-v2-8": {"kind": "tpu", "zone": "zone-3", "type": "v3-32"}}}"#;
+        "targets": {"told-v2-8": {"kind": "tpu", "zone": "zone-3", "type": "v3-32"},
+                    "odd": {"kind": "tpu", "zone": "zone-3", "type": "v99-8"},
+                    "far": {"kind": "tpu", "zone": "mars", "type": "v2-8"}}}"#;
 
     #[test]
     fn the_fleet_is_every_name_of_the_file_once() {

@@ -421,6 +421,10 @@ impl Provider for SimCloud {
         place
     }
 
+    fn may_make(&self, accelerator: &str, zone: &str) -> Result<(), ProviderError> {
+        calls::may_make(accelerator, zone)
+    }
+
     fn create(&self, spec: &TargetSpec, request: &RequestId) -> Result<Operation, ProviderError> {
         let target = spec.at();
         let doing = format!("create {target}");

@@ -423,6 +423,26 @@ pub fn change(ctx: &Ctx, target: &Target, change: Change) -> Result<TargetFact, 
     })
 }
 
+/// Why nothing of a target is there to be deleted, where that is so; refuses one about which nobody can be asked.
+pub fn nothing_to_delete(ctx: &Ctx, target: &Target) -> Result<Option<String>, Error> {
+    let name = &target.name;
+    is_watched(ctx, name)?;
+    let seen = how_is(ctx, name)?;
+    if seen.zone.is_none() && target.zone.is_none() && seen.state == TargetState::Unknown {
+        let what = format!(
+            "{name} is registered without its zone, so nobody can be asked whether it is there"
+        );
+        return Err(Error::refused(what).hint(format!(
+            "say it: tpu register {name} --zone ZONE; or forget it: tpu del-registered {name}"
+        )));
+    }
+    Ok((seen.state == TargetState::Gone).then(|| {
+        format!(
+            "to forget what is known of it: tpu del-registered {name}; to have a machine made: tpu apply {name}"
+        )
+    }))
+}
+
 /// Refuses a change of what nobody watches or somebody uses.
 pub fn may_change(ctx: &Ctx, name: &TargetName, change: Change) -> Result<(), Error> {
     is_watched(ctx, name)?;

@@ -1,3 +1,4 @@
 //! Who has which target.
 
 mod board;
+mod deleted;

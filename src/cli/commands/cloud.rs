@@ -102,9 +102,14 @@ fn dry_run_of(plan: &Remake, notes: Vec<String>) -> Output {
 pub(in crate::cli) fn change(app: &App, (verb, typed): (&str, &str), change: Change) -> Outcome {
     let ctx = app.ctx()?;
     let target = selection::target(&*ctx.data()?, typed, verb)?;
+    let nothing = match change {
+        Change::Delete => provision::nothing_to_delete(ctx, &target)?,
+        Change::Start | Change::Stop | Change::Restart => None,
+    };
     if app.global.dry_run {
         provision::may_change(ctx, &target.name, change)?;
-        return Ok(Output::would(&format!("{} {}", change.verb(), target.name)));
+        let would = Output::would(&format!("{} {}", change.verb(), target.name));
+        return Ok(would.notes(nothing.into_iter().collect()));
     }
     if change != Change::Start {
         let question = format!("{} {}? What runs there ends.", change.verb(), target.name);
@@ -113,7 +118,12 @@ pub(in crate::cli) fn change(app: &App, (verb, typed): (&str, &str), change: Cha
     let progress = Progress::new(app, format!("{} {}", change.verb(), target.name));
     let fact = provision::change(ctx, &target, change)?;
     drop(progress);
-    Ok(Output::new(format!("{} is {}.", target.name, fact.raw_state), &described(&fact)))
+    let said = match nothing {
+        Some(_) => "is not there: it is registered, and has no machine".to_owned(),
+        None => format!("is {}", fact.raw_state),
+    };
+    Ok(Output::new(format!("{} {said}.", target.name), &described(&fact))
+        .notes(nothing.into_iter().collect()))
 }
 
 /// `check-status`.

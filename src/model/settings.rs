@@ -348,6 +348,12 @@ impl Layer {
     ) -> Result<(), SettingsError> {
         let error = |problem| SettingsError { origin: origin.clone(), problem };
         let mut probe = Settings::default();
+        // A list of words that is written as JSON is that list, where the key takes one.
+        let list = serde_json::from_str::<Value>(text).ok().filter(Value::is_array);
+        if let Some(list) = list.filter(|list| probe.put(key, list).is_ok()) {
+            self.values.insert(key.to_owned(), list);
+            return Ok(());
+        }
         // The type is the key's: as text first, else as JSON (`5`, `{"a": "b"}`, `null`).
         let as_text = Value::from(text);
         let Err(refused) = probe.put(key, &as_text) else {

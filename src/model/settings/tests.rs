@@ -128,3 +128,20 @@ fn a_provider_is_one_of_those_that_there_are() {
     assert_eq!(error.to_string(), text);
     assert_eq!(settings.clone().with_provider_of(&known), Ok(settings));
 }
+
+#[test]
+fn a_list_of_words_may_be_written_as_json_or_as_for_a_shell() {
+    let set = |key: &str, text: &str| {
+        let mut layer = Layer::default();
+        layer.set(key, text, &SettingOrigin::Flag("-".to_owned())).unwrap();
+        let value = layer.to_value()[key].clone();
+        (Settings::merge(&[(SettingOrigin::BuiltIn, &layer)]).unwrap(), value)
+    };
+    let words = ["-F", "/p q"].map(str::to_owned).to_vec();
+    for text in [r#"["-F","/p q"]"#, "-F '/p q'"] {
+        assert_eq!(set("ssh_options", text).0.ssh_options.as_ref(), Some(&words), "{text}");
+    }
+    assert_eq!(set("ssh_options", r#"["-F","/p q"]"#).1, json!(["-F", "/p q"]), "kept as a list");
+    // Where a key takes text, it is text.
+    assert_eq!(set("checkpoint_pattern", "[0]").1, json!("[0]"));
+}

@@ -55,6 +55,11 @@ pub(super) fn read_all() -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
+/// Says something between two questions.
+pub(super) fn say(text: &str) -> Result<(), Error> {
+    err(text.as_bytes()).map_err(|e| Error::state(format!("cannot write to the terminal: {e}")))
+}
+
 /// Asks for a line.
 pub(super) fn ask(question: &str) -> Result<String, Error> {
     let mut line = String::new();

@@ -6,6 +6,7 @@ use serde_json::json;
 use tpu::sys::proc;
 
 use crate::common::env::{TPU, TestEnv};
+use crate::common::terminal::Terminal;
 use crate::common::tmux::{write_file, write_script};
 use crate::common::wait::wait_until;
 
@@ -321,4 +322,26 @@ fn help_lists_and_completions_start_no_tmux_and_open_no_socket() {
         assert!(calls.trim().is_empty(), "tpu {words:?} makes\n{calls}");
     }
     assert!(!env.path("called").exists(), "tmux was called");
+}
+
+#[test]
+fn a_time_zone_that_there_is_not_is_asked_for_again_or_refused_before_anything_is_written() {
+    let env = nothing_yet();
+    drop(env.tpu("init --no-input --time-zone Mars/Olympus").exits(2).says(&[
+        "--time-zone Mars/Olympus",
+        "nothing was written",
+        "Europe/Berlin",
+    ]));
+    assert!(!env.data_path().exists() && !env.path("config/tpu/settings.json").exists());
+    let terminal = Terminal::new(&env);
+    terminal
+        .command(&format!("{TPU} init --name carol --dir {}", env.path("code-alice").display()));
+    terminal.shows("Time zone (");
+    terminal.command("Mars/Olympus");
+    terminal.shows("'Mars/Olympus' is no time zone");
+    terminal.command("Europe/Berlin");
+    terminal.shows("Put example scripts there");
+    terminal.command("n");
+    terminal.shows("Added user carol");
+    assert_eq!(env.data()["users"]["carol"]["settings"]["time_zone"], "Europe/Berlin");
 }

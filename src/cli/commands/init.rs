@@ -11,7 +11,7 @@ use crate::cli::console;
 use crate::cli::legacy;
 use crate::cli::print::Output;
 use crate::model::ids::UserName;
-use crate::model::time::LOCAL;
+use crate::model::time::{LOCAL, Zone};
 use crate::ops::init::{self, Beginning};
 use crate::ops::users::NewUser;
 use crate::ops::{Ctx, Error, import};
@@ -27,6 +27,14 @@ pub(in crate::cli) fn run(app: &App, args: &Init) -> Outcome {
 }
 
 fn begin(app: &App, args: &Init) -> Outcome {
+    if let Some(zone) = args.time_zone.as_deref().filter(|zone| !Zone::is_known(zone)) {
+        let what = format!(
+            "--time-zone {zone}: no time zone that this machine knows; nothing was written"
+        );
+        return Err(Error::usage(what).hint(
+            "local, us, cn, or one such as Europe/Berlin; `timedatectl list-timezones` lists them",
+        ));
+    }
     let account = ["USER", "LOGNAME"].iter().find_map(|name| app.env.non_empty(name));
     let mut name = args.name.clone().or(app.global.user.clone()).or(account.map(str::to_owned));
     let mut dir = args.dir.as_ref().map_or(app.env.cwd.clone(), |dir| app.env.cwd.join(dir));
@@ -45,8 +53,7 @@ fn begin(app: &App, args: &Init) -> Outcome {
                 Some(name) => format!("{LOCAL}: {name}"),
                 None => LOCAL.to_owned(),
             };
-            let answer = asked("Time zone (us, cn, Europe/Berlin, …)", &local)?;
-            zone = Some(answer).filter(|answer| *answer != local && answer != LOCAL);
+            zone = Some(asked_zone(&local)?).filter(|answer| *answer != local && answer != LOCAL);
         }
         if !scripts && !dir.join("staging.sh").exists() {
             let answer = asked("Put example scripts there (y/n)", "n")?;
@@ -87,6 +94,19 @@ fn begin(app: &App, args: &Init) -> Outcome {
         said.join("\n")
     );
     Ok(Output::new(text, &BegunDocument { user: &name, done: &said }))
+}
+
+/// Asks for a time zone until it is one.
+fn asked_zone(local: &str) -> Result<String, Error> {
+    loop {
+        let answer = asked("Time zone (us, cn, Europe/Berlin, …)", local)?;
+        if answer == local || Zone::is_known(&answer) {
+            return Ok(answer);
+        }
+        console::say(&format!(
+            "'{answer}' is no time zone; as in Europe/Berlin, or Enter for {local}\n"
+        ))?;
+    }
 }
 
 fn is_user(app: &App, name: &str) -> bool {

@@ -1,6 +1,8 @@
 //! A person's terminal: the window of a private tmux server of its own, in which keys are typed and the
 //! screen is read. The jobs' own server stays only what the jobs need.
 
+use std::cell::Cell;
+
 use tpu::sys::procs::{Process, Table};
 
 use super::env::TestEnv;
@@ -11,6 +13,8 @@ use super::wait::{wait_for, wait_until};
 pub(crate) struct Terminal {
     /// The server whose only window it is.
     pub(crate) tmux: PrivateTmux,
+    /// How often its settings were noted.
+    noted: Cell<u32>,
 }
 
 impl Terminal {
@@ -32,7 +36,7 @@ impl Terminal {
         args.extend(vars.iter().map(String::as_str));
         args.extend(["/bin/bash", "--norc", "--noprofile"]);
         tmux.run(&args);
-        let terminal = Self { tmux };
+        let terminal = Self { tmux, noted: Cell::new(0) };
         terminal.shows("ready>");
         terminal
     }
@@ -130,10 +134,15 @@ impl Terminal {
         self.tmux.run(&["paste-buffer", "-p", "-t", "person"]);
     }
 
-    /// Remembers how the terminal is set, as a person's shell sees it.
+    /// Remembers how the terminal is set, as a person's shell sees it, and clears the screen: what was there before stands
+    /// for nothing any more.
     pub(crate) fn note_settings(&self) {
-        self.command("stty -a >\"$HOME/before\"; clear; echo noted");
-        self.until("the settings are noted", || self.screen().lines().any(|line| line == "noted"));
+        // A word of its own for each time: that of the time before stands on the screen until the shell has cleared it.
+        let times = self.noted.get() + 1;
+        self.noted.set(times);
+        let word = format!("noted {times}");
+        self.command(&format!("stty -a >\"$HOME/before\"; clear; echo {word}"));
+        self.until("the settings are noted", || self.screen().lines().any(|line| line == word));
     }
 
     /// Insists that the terminal is as it was noted, and that the alternate screen is left.

@@ -76,7 +76,7 @@ hear() {
                 exec 7>"$logs/${module}_worker_$TPU_WORKER.log"
             fi
             ;;
-        waits) tell "set-up: $module on node $node: waits for another job's set-up there" ;;
+        waits) tell "set-up: $module on node $node: waits for another set-up on that machine" ;;
         well | done)
             [ "$event" = well ] || brought=yes
             if [ "${steps[($step + 1) * 6]:-}" != "$module" ]; then

@@ -3,6 +3,7 @@
 mod again;
 mod begun;
 mod buckets;
+mod conda;
 mod container;
 mod converted;
 mod defects;

@@ -151,7 +151,8 @@ impl Hearing {
                 SetUpLine::SetUp(None)
             }
             "waits" => {
-                let line = format!("set-up: {module}{at}: waits for another job's set-up there");
+                let line =
+                    format!("set-up: {module}{at}: waits for another set-up on that machine");
                 SetUpLine::SetUp(Some(self.line(&line)))
             }
             "well" | "done" => {

@@ -11,7 +11,7 @@ fn what_the_readme_says_of_job_files_is_what_happens() {
     reader.env.unset("TPU_USER");
     drop(reader.typed("tpu init --name alice"));
     let files = shown_files();
-    assert_eq!(files.len(), 4, "{files:?}");
+    assert_eq!(files.len(), 5, "{files:?}");
     for (name, text) in files {
         write_file(&reader.code.join(name), text);
     }
@@ -22,10 +22,10 @@ fn what_the_readme_says_of_job_files_is_what_happens() {
         reader.follow(example, &example.command);
         if example.command == "tpu submit scan.yaml --set series=first" {
             let runs = |window: u64| reader.env.job("alice", window)["status"] == "running";
-            wait_until("two of them run", || runs(2) && runs(3));
+            wait_until("two of them run", || runs(4) && runs(5));
         }
     }
     let jobs = reader.env.jobs("alice");
-    let first = jobs.iter().find(|job| job["windows_id"] == 2).unwrap();
+    let first = jobs.iter().find(|job| job["windows_id"] == 4).unwrap();
     assert_eq!(first["job_tags"], "first", "{first:#}");
 }

@@ -36,13 +36,11 @@ use super::waiting::wants;
 
 /// `run`: of a file, if one of the words is one, and else of the words.
 pub(in crate::cli) fn run_any(app: &App, args: &Run) -> Result<Ran, Error> {
-    match args.words.iter().find(|word| is_file(word)) {
-        Some(file) => run_file(app, args, file),
-        None => {
-            run::refuse_other_files(app, &args.words)?;
-            run::run(app, args)
-        }
+    if let Some(file) = args.words.iter().find(|word| is_file(word)) {
+        return run_file(app, args, file);
     }
+    run::refuse_other_files(app, &args.words)?;
+    run::run(app, args)
 }
 
 /// Starts the job of a file at once.

@@ -104,9 +104,9 @@ impl<'a> Seen<'a> {
                 // A machine that does not answer tells nobody when it will.
                 let is_foreseen = standing.waits.is_none() || !would_begin;
                 let expected = all.remove(id).filter(|_| is_foreseen);
-                let never = places::hopeless(ctx, data, &|_| true).into_iter();
-                let never = never.filter(|(hopeless, _)| hopeless == id).map(|(_, error)| error);
-                let advice = never.last().and_then(|error| error.hint);
+                let mut never = places::hopeless(ctx, data, &|_| true).into_iter();
+                let never = never.find(|(hopeless, _)| hopeless == id);
+                let advice = never.and_then(|(_, error)| error.hint);
                 return Ok(Some(Self { entry, standing, ahead, expected, advice }));
             }
             let other = entries.get(standing.entry).filter(|other| other.queue == entry.queue);
@@ -128,7 +128,9 @@ impl<'a> Seen<'a> {
             text += &format!("order: {order}\n");
         }
         text += &format!("why: {}\n", why(ctx, standing));
-        text += &self.advice.iter().map(|hint| format!("next: {hint}\n")).collect::<String>();
+        if let Some(hint) = &self.advice {
+            text += &format!("next: {hint}\n");
+        }
         let now = ctx.clock.now();
         if let Some(starts) = expected.as_ref().and_then(|expected| expected.in_words(now)) {
             text += &format!("start: {starts}\n");

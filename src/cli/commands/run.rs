@@ -1,5 +1,7 @@
 //! `tpu run`.
 
+use std::path::Path;
+
 use crate::cli::app::App;
 use crate::cli::args::Run;
 use crate::cli::console;
@@ -81,7 +83,7 @@ pub(super) fn refuse_other_files(app: &App, words: &[String]) -> Result<(), Erro
         is_plain && !is_known && ctx.env.cwd.join(word).is_file()
     };
     let Some(word) = words.iter().find(is_other) else { return Ok(()) };
-    let hint = if word.ends_with(".sh") {
+    let hint = if Path::new(word).extension().is_some_and(|end| end == "sh") {
         format!(
             "a batch script of Slurm becomes one: tpu convert sbatch {word} > job.yaml; a command stands behind --: -- bash {word}"
         )

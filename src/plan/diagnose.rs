@@ -208,8 +208,12 @@ fn at_work(job: &Job, facts: &JobFacts<'_>) -> Conclusion {
     let is_running = facts.run.source == Source::Engine
         || facts.verdict.is_some_and(|verdict| verdict.class != Class::None);
     let running = if is_running { Status::Running } else { job.status.clone() };
+    // An engine that has something to say of what is at work is heard: its node does not answer, or its time is over.
+    let said = facts.run.reason.as_ref().map(|_| facts.run.evidence());
+    let said = said.filter(|_| facts.run.source == Source::Engine);
     let Some(verdict) = facts.verdict else {
-        return Conclusion { status: running, ..Conclusion::stored(job) };
+        let stored = Conclusion::stored(job);
+        return Conclusion { status: running, evidence: said.or(stored.evidence), ..stored };
     };
     match failure_by_text(job, verdict).filter(|_| !facts.run.text_waits) {
         Some(kind) => Conclusion::new(Status::Error(kind), verdict.evidence.clone()),
@@ -217,7 +221,7 @@ fn at_work(job: &Job, facts: &JobFacts<'_>) -> Conclusion {
         None if verdict.phase == Some(Phase::Stalled) => {
             Conclusion::new(running, verdict.evidence.clone())
         }
-        None => Conclusion::new(running, None),
+        None => Conclusion::new(running, said),
     }
 }
 

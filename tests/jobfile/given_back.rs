@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 
-use super::orders::{lab, monitor};
+use super::orders::{lab, monitor, play};
 use crate::common::env::TestEnv;
 use crate::common::tmux::write_file;
 use crate::common::wait::wait_until;
@@ -71,6 +71,23 @@ fn it_goes_once_when_its_job_is_over_whoever_dies_meanwhile() {
     assert_eq!(happened(&env, "gone"), 1);
     let journal = env.tpu("monitor-log -n 200").exits(0).stdout;
     assert_eq!(journal.matches("for which it was made, is over").count(), 1, "{journal}");
+}
+
+#[test]
+fn whoever_dies_while_it_is_made_leaves_none_that_stays() {
+    let env = lab();
+    play(&env, "[timing]\ncreate_s = 2\ndelete_s = 0.2\n");
+    submit(&env, &job("end"));
+    let first = monitor(&env);
+    wait_until("it is being made", || state(&env) == "pending");
+    assert!(env.data()["queue"]["loans"][0]["made"].is_string(), "{}", env.data()["queue"]);
+    first.kill();
+    // Who comes after him finds it there, and has nothing more to make.
+    wait_until("it is there", || state(&env) == "ready");
+    let _next = monitor(&env);
+    runs(&env);
+    env.touch("end");
+    wait_until("it is deleted", || happened(&env, "gone") == 1);
 }
 
 #[test]

@@ -107,6 +107,43 @@ fn what_is_lost_is_brought_back_by_rule_once() {
 }
 
 #[test]
+fn what_is_lost_with_its_node_is_brought_back_elsewhere_once() {
+    let lab = Lab::new();
+    let _monitor = lab.monitor();
+    let first = lab.train("a", "rule=lost:rerun");
+    lab.wait_starts("a", 1);
+    let pod = lab.pod_in(first, "Running");
+    let node_of = |pod: &str| {
+        let pod = lab.cluster.get(&format!("/api/v1/namespaces/lab/pods/{pod}"));
+        pod["spec"]["nodeName"].as_str().unwrap().to_owned()
+    };
+    let node = node_of(&pod);
+    // A node that is silent may speak again: nothing is begun for that.
+    lab.hit(&pod, "node-lost");
+    wait_until("that is said", || {
+        let explained = lab.tpu(&format!("explain {first}")).exits(0).stdout;
+        explained.contains(&format!("its node {node} does not answer"))
+    });
+    assert_eq!((&lab.shown(first)["status"], lab.starts("a").len()), (&json!("running"), 1));
+    // It has been silent for so long that the cluster has given it up.
+    let wish = json!({"do": "node-lost", "ago_s": 1000});
+    assert_eq!(lab.cluster.fault(&format!("pods/{pod}"), &wish).status, 200);
+    lab.wait_starts("a", 2);
+    let lost = lab.env.job("alice", first);
+    assert_eq!(lost["error"], "lost", "{lost}");
+    let told = lab.shown(first);
+    assert!(told["evidence"].to_string().contains(&format!("{node} does not answer")), "{told}");
+    assert!(told["evidence"].to_string().contains("Terminating"), "{told}");
+    let second = lost["extra_msgs"]["child"].as_u64().unwrap();
+    lab.wait_shown(second, "running");
+    assert_ne!(node_of(&lab.pod_in(second, "Running")), node);
+    let path = format!("/apis/batch/v1/namespaces/lab/jobs/{}", lab.name(second));
+    let avoided = &lab.cluster.get(&path)["spec"]["template"]["spec"]["affinity"]["nodeAffinity"];
+    assert!(avoided.to_string().contains(&node), "{avoided}");
+    assert_eq!((lab.env.jobs("alice").len(), lab.starts("a").len()), (2, 2));
+}
+
+#[test]
 fn a_limit_on_its_time_ends_it_and_what_nobody_sees_to_is_refused() {
     let lab = Lab::new();
     let file = lab.env.path("code-alice/job.yaml");

@@ -94,7 +94,8 @@ impl Engine<'_> {
             }
         }
         let has_none = |token: &String| !listing.pods.contains_key(token);
-        let is_refused = listing.jobs.iter().any(|(token, job)| has_none(token) && is_open(job));
+        let is_refused =
+            listing.jobs.iter().any(|(token, job)| has_none(token) && facts::is_open(job));
         // What cannot be had leaves the reason open, and nothing else.
         if is_refused {
             listing
@@ -114,7 +115,7 @@ impl Engine<'_> {
         let asked_at = self.site.effects.clock.now();
         let known: Vec<JobRef> = runs.iter().map(|run| JobRef::of(run.job)).collect();
         if runs.iter().all(|run| is_past(run.job)) {
-            return runs.iter().map(|run| past(run.job)).collect();
+            return runs.iter().map(|run| self.past(run.job)).collect();
         }
         let only = known.first().filter(|_| known.len() == 1);
         let until = self.site.effects.clock.monotonic() + LOOK;
@@ -122,7 +123,7 @@ impl Engine<'_> {
             Ok(listing) => listing,
             Err(trouble) => {
                 let silent = |run: &RunRef<'_>| {
-                    if is_past(run.job) { past(run.job) } else { self.silent(&trouble) }
+                    if is_past(run.job) { self.past(run.job) } else { self.silent(&trouble) }
                 };
                 return runs.iter().map(silent).collect();
             }
@@ -131,7 +132,7 @@ impl Engine<'_> {
             .iter()
             .zip(&known)
             .map(|(run, known)| match listing.jobs.get(&known.token) {
-                _ if is_past(run.job) => past(run.job),
+                _ if is_past(run.job) => self.past(run.job),
                 Some(job) => self.of_listed(run.job, (known, job), (&listing, asked_at)),
                 None => self.of_missing(run.job, known, asked_at),
             })
@@ -155,7 +156,7 @@ impl Engine<'_> {
     ) -> RunFact {
         let pods: Vec<&Pod> = listing.pods.get(&known.token).into_iter().flatten().collect();
         let seen = pods.is_empty().then(|| note::last_seen(self.site.effects, &known.token));
-        match seen.flatten().filter(|seen| seen.is_over && !is_open(listed)) {
+        match seen.flatten().filter(|seen| seen.is_over && !facts::is_open(listed)) {
             Some(seen) => facts::afterwards(job, Some(&seen)),
             None => Seen::new(listed, pods, &listing.warnings, asked_at).fact(job),
         }
@@ -176,6 +177,16 @@ impl Engine<'_> {
             // Whoever looks next writes it again.
             drop(note::keep_seen(effects, &known.token, &seen));
         }
+    }
+
+    /// What the record says of a run that is over. Who goes on from one that was lost must know with which node.
+    fn past(&self, job: &Job) -> RunFact {
+        let code = job.launch.as_ref().and_then(|launch| launch.exit);
+        let is_lost = job.status == Status::Error(ErrorKind::Lost);
+        let seen = is_lost.then(|| note::last_seen(self.site.effects, &JobRef::of(job).token));
+        let nodes = seen.flatten().map(|seen| seen.nodes).unwrap_or_default();
+        let exit = code.map(|code| job.exit(code));
+        RunFact { exit, nodes, ..facts::fact(RunState::Ended, "Ended", None) }
     }
 
     fn silent(&self, trouble: &Trouble) -> RunFact {
@@ -295,23 +306,10 @@ fn waits_for_log(fact: &RunFact) -> RunFact {
     }
 }
 
-/// Whether the server has not said its last word about a Job.
-fn is_open(job: &BatchJob) -> bool {
-    let conditions = job.status.as_ref().and_then(|status| status.conditions.as_ref());
-    conditions
-        .is_none_or(|all| all.iter().all(|of| !matches!(of.type_.as_str(), "Complete" | "Failed")))
-}
-
 /// Whether the record says already that it is over: nobody is asked about it again.
 fn is_past(job: &Job) -> bool {
     let is_final = !job.status.is_live() && !matches!(job.status, Status::Error(_));
     is_final || job.launch.as_ref().is_none_or(|launch| launch.ended.is_some())
-}
-
-/// What the record says of it.
-fn past(job: &Job) -> RunFact {
-    let code = job.launch.as_ref().and_then(|launch| launch.exit);
-    RunFact { exit: code.map(|code| job.exit(code)), ..facts::fact(RunState::Ended, "Ended", None) }
 }
 
 impl Runner for Engine<'_> {
@@ -373,7 +371,17 @@ impl Runner for Engine<'_> {
     }
 
     fn stop(&self, run: RunRef<'_>, order: StopOrder) -> Result<StopOutcome, RunError> {
-        stop::stop(&self.site, run.job, order)
+        let unsaid = || Err(self.site.silent("it does not say whether it is stopped"));
+        stop::stop(&self.site, &[run.job], order).pop().unwrap_or_else(unsaid)
+    }
+
+    fn stop_all(
+        &self,
+        runs: &[RunRef<'_>],
+        order: StopOrder,
+    ) -> Vec<Result<StopOutcome, RunError>> {
+        let jobs: Vec<&Job> = runs.iter().map(|run| run.job).collect();
+        stop::stop(&self.site, &jobs, order)
     }
 
     fn give_up(&self, runs: &[RunRef<'_>]) -> Vec<Result<bool, RunError>> {

@@ -95,7 +95,8 @@ impl<'s> Seen<'s> {
         if let Some(fact) = told.into_iter().chain(untold).next() {
             return fact;
         }
-        let why = format!("{message}; its pods are gone, and nothing tells how they ended");
+        let said = if message.is_empty() { String::new() } else { format!("{message}; ") };
+        let why = format!("{said}its pods are gone, and nothing tells how they ended");
         RunFact {
             cause: Some(ErrorKind::Lost),
             ..fact(RunState::Ended, if reason.is_empty() { "Failed" } else { reason }, Some(why))
@@ -149,9 +150,8 @@ impl<'s> Seen<'s> {
 
     /// A pod that was told to end.
     fn leaving(&self, pod: &Pod, since: &Time) -> RunFact {
-        let until = Timestamp::from_jiff(since.0);
-        let overdue = self.now.seconds_since(until);
-        if overdue > OVERDUE_S {
+        let overdue = self.now.seconds_since(Timestamp::from_jiff(since.0));
+        if is_overdue(pod, self.now) {
             let why = format!(
                 "its node {} does not answer: the pod was to end {} ago",
                 node(pod),
@@ -392,6 +392,13 @@ pub(super) fn to_keep(fact: &RunFact) -> LastSeen {
     }
 }
 
+/// Whether the server has not said its last word about a Job.
+pub(super) fn is_open(job: &BatchJob) -> bool {
+    let conditions = job.status.as_ref().and_then(|status| status.conditions.as_ref());
+    conditions
+        .is_none_or(|all| all.iter().all(|of| !matches!(of.type_.as_str(), "Complete" | "Failed")))
+}
+
 /// The name of a pod.
 pub(super) fn name(pod: &Pod) -> &str {
     pod.metadata.name.as_deref().unwrap_or_default()
@@ -418,7 +425,14 @@ pub(super) fn is_over(pod: &Pod) -> bool {
         || main_of(pod).is_some_and(|state| state.terminated.is_some())
 }
 
-fn node(pod: &Pod) -> &str {
+/// Whether a pod was told to end so long ago that its node cannot be there any more.
+pub(super) fn is_overdue(pod: &Pod, now: Timestamp) -> bool {
+    let until = pod.metadata.deletion_timestamp.as_ref();
+    until.is_some_and(|until| now.seconds_since(Timestamp::from_jiff(until.0)) > OVERDUE_S)
+}
+
+/// The node of a pod.
+pub(super) fn node(pod: &Pod) -> &str {
     pod.spec.as_ref().and_then(|spec| spec.node_name.as_deref()).unwrap_or("of no name")
 }
 

@@ -19,7 +19,7 @@ pub(super) const PATIENCE: Duration = Duration::from_secs(8);
 /// All questions of one look may take so long together.
 pub(super) const LOOK: Duration = Duration::from_millis(2_500);
 
-/// So often something is created anew where writers have met.
+/// So often something is asked for where writers have met.
 const TRIES: u32 = 5;
 
 /// The server gives up a creation that takes longer, and so do we a little later.
@@ -66,6 +66,11 @@ impl Trouble {
 
     fn is_of_writers(&self) -> bool {
         matches!(self, Self::Refused(refused) if refused.code == 409 && refused.reason == "Conflict")
+    }
+
+    /// Whether what has that name is not what was meant.
+    fn is_about_another(&self) -> bool {
+        self.is_of_writers() && self.why().contains("precondition")
     }
 
     /// Why, in words.
@@ -201,6 +206,16 @@ impl<'a> Namespace<'a> {
         Ok((parsed::<Items<Job>>(&jobs)?.items, parsed::<Items<Pod>>(&pods)?.items))
     }
 
+    /// The pods that a selector of labels chooses.
+    pub(super) fn pods_of_label(
+        &self,
+        selector: &str,
+        limit: Duration,
+    ) -> Result<Vec<Pod>, Trouble> {
+        let call = ApiCall::new(ApiVerb::Get, self.core("pods"), limit);
+        self.list(&call.with("labelSelector", selector))
+    }
+
     /// A Job, if there is one of that name.
     pub(super) fn job(&self, name: &str, limit: Duration) -> Result<Option<Job>, Trouble> {
         found(self.get(&format!("{}/{name}", self.jobs()), limit))
@@ -317,25 +332,53 @@ impl<'a> Namespace<'a> {
 
     /// Deletes exactly the Job of that identity, and its pods behind it. Whether there was one.
     pub(super) fn delete_job(&self, name: &str, uid: &str) -> Result<bool, Trouble> {
+        let call = self.deletion_of_job(name, uid);
+        self.deleted(&call, self.server.ask(&call))
+    }
+
+    /// The same of several Jobs side by side, in their order.
+    pub(super) fn delete_jobs(&self, jobs: &[(&str, &str)]) -> Vec<Result<bool, Trouble>> {
+        let calls: Vec<ApiCall> =
+            jobs.iter().map(|(name, uid)| self.deletion_of_job(name, uid)).collect();
+        let answers = self.server.ask_all(&calls);
+        calls.iter().zip(answers).map(|(call, answer)| self.deleted(call, answer)).collect()
+    }
+
+    fn deletion_of_job(&self, name: &str, uid: &str) -> ApiCall {
         let body = json!({
             "apiVersion": "v1", "kind": "DeleteOptions",
             "propagationPolicy": "Background", "preconditions": {"uid": uid},
         });
-        self.delete(format!("{}/{name}", self.jobs()), body)
+        ApiCall::new(ApiVerb::Delete, format!("{}/{name}", self.jobs()), PATIENCE).sending(body)
     }
 
     /// Deletes an object of the core API. Whether there was one.
     pub(super) fn delete_core(&self, resource: &str, name: &str) -> Result<bool, Trouble> {
         let body = json!({"apiVersion": "v1", "kind": "DeleteOptions"});
-        self.delete(format!("{}/{name}", self.core(resource)), body)
+        let path = format!("{}/{name}", self.core(resource));
+        let call = ApiCall::new(ApiVerb::Delete, path, PATIENCE).sending(body);
+        self.deleted(&call, self.server.ask(&call))
     }
 
-    fn delete(&self, path: String, body: Value) -> Result<bool, Trouble> {
-        let call = ApiCall::new(ApiVerb::Delete, path, PATIENCE).sending(body);
-        match read(self.server.ask(&call)) {
+    /// What came of a deletion, which is asked for again where writers have met. Whether there was something.
+    fn deleted(
+        &self,
+        call: &ApiCall,
+        answered: Result<ApiAnswer, Unanswered>,
+    ) -> Result<bool, Trouble> {
+        let mut answer = read(answered);
+        for _ in 1..TRIES {
+            match &answer {
+                Err(trouble) if trouble.is_of_writers() && !trouble.is_about_another() => {
+                    answer = read(self.server.ask(call));
+                }
+                Ok(_) | Err(_) => break,
+            }
+        }
+        match answer {
             Ok(_) => Ok(true),
             // Another one of its name is none of ours.
-            Err(trouble) if matches!(trouble.code(), Some(404 | 409)) => Ok(false),
+            Err(trouble) if trouble.code() == Some(404) || trouble.is_about_another() => Ok(false),
             Err(trouble) => Err(trouble),
         }
     }

@@ -1,7 +1,9 @@
 //! Stopping exactly the Jobs that are meant: each is deleted by its identity, and waited for until its pods are gone.
 
+use std::collections::HashMap;
 use std::time::Duration;
 
+use k8s_openapi::api::batch::v1::Job as BatchJob;
 use k8s_openapi::api::core::v1::Pod;
 
 use crate::model::job::Job;
@@ -10,7 +12,7 @@ use crate::sys::clock::Clock;
 
 use super::facts;
 use super::logs::{self, Wanted};
-use super::names::JobRef;
+use super::names::{JobRef, LAUNCH};
 use super::note;
 use super::request::{LOOK, PATIENCE, Trouble};
 use super::settle::{self, Presence};
@@ -20,26 +22,84 @@ use super::submit;
 /// How long pods may take to end: they have 30 s from their signal, and their node some time to say so.
 const ENDING: Duration = Duration::from_secs(90);
 
-/// Stops a job.
-pub(super) fn stop(site: &Site<'_>, job: &Job, order: StopOrder) -> Result<StopOutcome, RunError> {
+/// Stops jobs, all of them side by side. Each by itself is stopped or is not.
+pub(super) fn stop(
+    site: &Site<'_>,
+    jobs: &[&Job],
+    order: StopOrder,
+) -> Vec<Result<StopOutcome, RunError>> {
     if order.part == StopPart::Here {
-        return Ok(StopOutcome::default());
+        return jobs.iter().map(|_| Ok(StopOutcome::default())).collect();
     }
-    let known = JobRef::of(job);
-    let error = |trouble: Trouble| site.error(&trouble);
-    let stopped = match there(site, job, &known)? {
-        There::Job(uid) => {
-            keep_logs(site, &known).map_err(error)?;
-            site.namespace().delete_job(&known.name, &uid).map_err(error)?
+    let known: Vec<JobRef> = jobs.iter().map(|job| JobRef::of(job)).collect();
+    let mut told = tell(site, jobs, &known);
+    let open: Vec<&JobRef> =
+        known.iter().zip(&told).filter(|(_, told)| told.is_ok()).map(|(known, _)| known).collect();
+    let ended = until_gone(site, &open, order);
+    for (told, ended) in told.iter_mut().filter(|told| told.is_ok()).zip(ended) {
+        match ended {
+            Ok(were_any) => {
+                *told = told.as_ref().map_or(Ok(were_any), |told| Ok(*told || were_any));
+            }
+            Err(error) => *told = Err(error),
         }
-        There::Gone | There::Unsent => false,
-        There::NeverCame if settle::give_up(site, job, &known).map_err(error)? => false,
-        // It came between the question and what was to take its place.
-        There::NeverCame => return stop(site, job, order),
+    }
+    let outcome = |(told, (job, known)): (Result<bool, RunError>, (&&Job, &JobRef))| {
+        let processes = usize::from(told?);
+        submit::discard(site, job, known);
+        Ok(StopOutcome { processes, window: false })
     };
-    let processes = usize::from(until_gone(site, &known, order.unreached)? || stopped);
-    submit::discard(site, job, &known);
-    Ok(StopOutcome { processes, window: false })
+    told.into_iter().zip(jobs.iter().zip(&known)).map(outcome).collect()
+}
+
+/// Keeps what is printed and has the Jobs deleted. Whether there was each.
+fn tell(site: &Site<'_>, jobs: &[&Job], known: &[JobRef]) -> Vec<Result<bool, RunError>> {
+    // One question for all of them. Of what it does not tell, each is asked for by itself.
+    let listed = match known {
+        [] | [_] => Vec::new(),
+        _ => site.namespace().of_label(LAUNCH, PATIENCE).map_or(Vec::new(), |(jobs, _)| jobs),
+    };
+    let uids: Vec<Result<Option<String>, RunError>> =
+        jobs.iter().zip(known).map(|(job, known)| to_delete(site, job, (known, &listed))).collect();
+    let there: Vec<(&JobRef, &str)> = known
+        .iter()
+        .zip(&uids)
+        .filter_map(|(known, uid)| Some((known, uid.as_ref().ok()?.as_deref()?)))
+        .collect();
+    let of_all: Vec<&JobRef> = there.iter().map(|(known, _)| *known).collect();
+    let kept = pods(site, &of_all).map(|pods| fetch(site, &pods));
+    let named: Vec<(&str, &str)> =
+        there.iter().map(|(known, uid)| (known.name.as_str(), *uid)).collect();
+    let mut deleted = match &kept {
+        Ok(()) => site.namespace().delete_jobs(&named),
+        Err(trouble) => named.iter().map(|_| Err(trouble.clone())).collect(),
+    }
+    .into_iter();
+    let mut next = || deleted.next().unwrap_or(Ok(false)).map_err(|trouble| site.error(&trouble));
+    uids.into_iter().map(|uid| if uid?.is_some() { next() } else { Ok(false) }).collect()
+}
+
+/// The identity of the Job that is to be deleted; `None` where there is none, and none will come.
+fn to_delete(
+    site: &Site<'_>,
+    job: &Job,
+    (known, listed): (&JobRef, &[BatchJob]),
+) -> Result<Option<String>, RunError> {
+    if let Some(job) = listed.iter().find(|job| settle::is_ours(job, known)) {
+        return Ok(job.metadata.uid.clone());
+    }
+    loop {
+        match there(site, job, known)? {
+            There::Job(uid) => return Ok(Some(uid)),
+            There::Gone | There::Unsent => return Ok(None),
+            There::NeverCame => {
+                if settle::give_up(site, job, known).map_err(|trouble| site.error(&trouble))? {
+                    return Ok(None);
+                }
+                // It came between the question and what was to take its place.
+            }
+        }
+    }
 }
 
 /// So long the cluster has to tell the pods of a Job that was deleted to end.
@@ -79,62 +139,128 @@ fn there(site: &Site<'_>, job: &Job, known: &JobRef) -> Result<There, RunError> 
     }
 }
 
-fn pods(site: &Site<'_>, known: &JobRef) -> Result<Vec<Pod>, Trouble> {
-    Ok(site.namespace().of_label(&known.selector(), PATIENCE)?.1)
+/// The pods of launches, by their tokens.
+type PodsOf = HashMap<String, Vec<Pod>>;
+
+fn pods(site: &Site<'_>, known: &[&JobRef]) -> Result<PodsOf, Trouble> {
+    let selector = match known {
+        [] => return Ok(PodsOf::new()),
+        [only] => only.selector(),
+        _ => LAUNCH.to_owned(),
+    };
+    let mut all = PodsOf::new();
+    for pod in site.namespace().pods_of_label(&selector, PATIENCE)? {
+        let token = pod.metadata.labels.as_ref().and_then(|labels| labels.get(LAUNCH)).cloned();
+        let is_meant = |token: &String| known.iter().any(|known| known.token == *token);
+        if let Some(token) = token.filter(is_meant) {
+            all.entry(token).or_default().push(pod);
+        }
+    }
+    Ok(all)
 }
 
-/// Keeps what the pods have printed so far.
-fn keep_logs(site: &Site<'_>, known: &JobRef) -> Result<(), Trouble> {
-    fetch(site, known, &pods(site, known)?);
-    Ok(())
-}
-
-fn fetch(site: &Site<'_>, known: &JobRef, pods: &[Pod]) {
+/// Keeps what pods have printed so far.
+fn fetch(site: &Site<'_>, pods: &PodsOf) {
     let wanted: Vec<Wanted<'_>> = pods
         .iter()
-        .filter(|pod| facts::has_begun(pod))
-        .map(|pod| Wanted { pod, token: &known.token })
+        .flat_map(|(token, pods)| pods.iter().map(move |pod| Wanted { pod, token }))
+        .filter(|wanted| facts::has_begun(wanted.pod))
         .collect();
     // What cannot be had keeps nobody from being stopped.
     drop(logs::bring_up(site, &wanted, LOOK));
 }
 
-/// Waits until the pods of a Job are gone that was deleted, and keeps what they print at last. Whether there were any.
+/// Waits until the pods of Jobs are gone that were deleted, and keeps what they print at last. Whether there were any.
 /// One that nobody deletes, since it has no Job any more, is deleted as well.
-fn until_gone(site: &Site<'_>, known: &JobRef, unreached: Unreached) -> Result<bool, RunError> {
+fn until_gone(site: &Site<'_>, known: &[&JobRef], order: StopOrder) -> Vec<Result<bool, RunError>> {
     let clock: &dyn Clock = &*site.effects.clock;
     let begun = clock.monotonic();
-    let deadline = begun + ENDING;
     let mut pause = Duration::from_millis(25);
-    let mut were_any = false;
+    let mut were_any: Vec<bool> = known.iter().map(|_| false).collect();
+    let mut refused: HashMap<String, RunError> = HashMap::new();
     loop {
-        let pods = pods(site, known).map_err(|trouble| site.error(&trouble))?;
-        let Some(first) = pods.first() else { return Ok(were_any) };
-        were_any |= pods.iter().any(|pod| !facts::is_over(pod));
-        fetch(site, known, &pods);
-        let is_collected = clock.monotonic() < begun + COLLECTING;
-        let left = pods.iter().filter(|pod| pod.metadata.deletion_timestamp.is_none());
-        for pod in left.filter(|_| !is_collected) {
-            match site.namespace().delete_core("pods", facts::name(pod)) {
-                // Who may not delete pods waits for the cluster to do so.
-                Err(trouble) if trouble.code() != Some(403) => return Err(site.error(&trouble)),
-                Ok(_) | Err(_) => {}
-            }
+        let mut left = match pods(site, known) {
+            Ok(left) => left,
+            Err(trouble) => return known.iter().map(|_| Err(site.error(&trouble))).collect(),
+        };
+        if order.part == StopPart::Program {
+            go_past_the_dead(site, &mut left);
         }
-        if clock.monotonic() >= deadline && unreached == Unreached::GoPast {
-            let pod = facts::name(first);
-            site.effects.warn([format!("pod {pod} was not seen to end; it may still run there")]);
-            return Ok(true);
+        for (known, were_any) in known.iter().zip(&mut were_any) {
+            let mut of = left.get(&known.token).into_iter().flatten();
+            *were_any |= of.any(|pod| !facts::is_over(pod));
         }
-        if clock.monotonic() >= deadline {
-            return Err(RunError::unreachable(
-                format!("{} has not ended pod {} yet", site.cluster.in_words(), facts::name(first)),
-                "it was told to, and its node may not answer; look again later with: tpu check",
-            ));
+        fetch(site, &left);
+        if clock.monotonic() >= begun + COLLECTING {
+            collect(site, &left, &mut refused);
+        }
+        let is_late = clock.monotonic() >= begun + ENDING;
+        if is_late || left.keys().all(|token| refused.contains_key(token)) {
+            let of = |(known, were_any): (&&JobRef, bool)| match left.get(&known.token) {
+                None => Ok(were_any),
+                Some(pods) => match refused.remove(&known.token) {
+                    Some(error) => Err(error),
+                    None => outlasted(site, pods, order.unreached),
+                },
+            };
+            return known.iter().zip(were_any).map(of).collect();
         }
         clock.sleep(pause);
         pause = (pause * 2).min(Duration::from_secs(1));
     }
+}
+
+/// Leaves pods out whose node is dead, as far as the cluster can tell: they were told to end long ago. Whoever brings a
+/// job back elsewhere does not wait for that node, as Kubernetes itself does not.
+fn go_past_the_dead(site: &Site<'_>, left: &mut PodsOf) {
+    let now = site.effects.clock.now();
+    for pods in left.values_mut() {
+        pods.retain(|pod| {
+            let is_dead = facts::is_overdue(pod, now);
+            if is_dead {
+                site.effects.warn([format!(
+                    "pod {} was not seen to end: its node {} does not answer, and it may still run there",
+                    facts::name(pod),
+                    facts::node(pod)
+                )]);
+            }
+            !is_dead
+        });
+    }
+    left.retain(|_, pods| !pods.is_empty());
+}
+
+/// Deletes pods that nobody else has told to end.
+fn collect(site: &Site<'_>, left: &PodsOf, refused: &mut HashMap<String, RunError>) {
+    for (token, pods) in left {
+        if refused.contains_key(token) {
+            continue;
+        }
+        let untold = pods.iter().filter(|pod| pod.metadata.deletion_timestamp.is_none());
+        for pod in untold {
+            match site.namespace().delete_core("pods", facts::name(pod)) {
+                // Who may not delete pods waits for the cluster to do so.
+                Err(trouble) if trouble.code() != Some(403) => {
+                    refused.insert(token.clone(), site.error(&trouble));
+                    break;
+                }
+                Ok(_) | Err(_) => {}
+            }
+        }
+    }
+}
+
+/// What is said of pods that have not ended in time.
+fn outlasted(site: &Site<'_>, pods: &[Pod], unreached: Unreached) -> Result<bool, RunError> {
+    let pod = pods.first().map_or("", facts::name);
+    if unreached == Unreached::GoPast {
+        site.effects.warn([format!("pod {pod} was not seen to end; it may still run there")]);
+        return Ok(true);
+    }
+    Err(RunError::unreachable(
+        format!("{} has not ended pod {pod} yet", site.cluster.in_words()),
+        "it was told to, and its node may not answer; look again later with: tpu check",
+    ))
 }
 
 /// Gives up launches that the server has never had. Whether each is given up by that: one that has come meanwhile is not.

@@ -117,6 +117,9 @@ impl Served {
         let asked =
             Asked { method: parts.method, path, query, headers: parts.headers, body, asking };
         if asked.path.starts_with("/_sim/") && asked.asking == Asking::Admin {
+            if asked.method == Method::GET && asked.path == "/_sim/asked" {
+                return Ok(Reply::Json(200, json!({"asked": self.faults.asked()})));
+            }
             if asked.method != Method::POST {
                 return Err(Refused::no_such_method());
             }

@@ -1,5 +1,6 @@
 //! What goes wrong when somebody asks for it: `POST /_sim/…`, for the administrator.
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
@@ -30,6 +31,8 @@ pub(super) enum LogFault {
 /// What goes wrong now.
 #[derive(Debug)]
 pub(super) struct Faults {
+    /// How much was asked so far.
+    asked: AtomicU64,
     clock: SystemClock,
     api: Mutex<Option<(u16, Duration)>>,
     log: Mutex<Option<(LogFault, Duration)>>,
@@ -38,7 +41,12 @@ pub(super) struct Faults {
 impl Faults {
     /// Nothing.
     pub(super) fn new() -> Self {
-        Self { clock: SystemClock::new(), api: Mutex::new(None), log: Mutex::new(None) }
+        Self {
+            asked: AtomicU64::new(0),
+            clock: SystemClock::new(),
+            api: Mutex::new(None),
+            log: Mutex::new(None),
+        }
     }
 
     fn now<T: Copy>(&self, of: &Mutex<Option<(T, Duration)>>) -> Option<T> {
@@ -46,8 +54,14 @@ impl Faults {
         fault.filter(|(_, until)| self.clock.monotonic() < *until).map(|(fault, _)| fault)
     }
 
-    /// How every request is refused now, if it is.
+    /// How much was asked so far.
+    pub(super) fn asked(&self) -> u64 {
+        self.asked.load(Ordering::Relaxed)
+    }
+
+    /// How every request is refused now, if it is. Each is counted.
     pub(super) fn refusal(&self) -> Option<Refused> {
+        self.asked.fetch_add(1, Ordering::Relaxed);
         let status = self.now(&self.api)?;
         let mut refused = if status == 429 {
             let text = "Too many requests, please try again later.";
@@ -107,7 +121,8 @@ impl Faults {
             }
             ["_sim", "watch"] if word == "410" => shared.expire(),
             ["_sim", "pods", name] => {
-                let fault = PodFault::parse(word).ok_or_else(|| {
+                let ago_s = said["ago_s"].as_u64().and_then(|ago_s| u32::try_from(ago_s).ok());
+                let fault = PodFault::parse(word, ago_s.unwrap_or(0)).ok_or_else(|| {
                     Refused::bad(
                         "as in {\"do\": \"oom|evict|node-lost|image|unschedulable|delete\"}",
                     )

@@ -46,6 +46,16 @@ pub(super) fn decide(
         })
         .collect();
     let spec = &job["spec"];
+    // [documented, 1.29]: the place of a pod that is told to end is taken only when it has.
+    let is_late = spec["podReplacementPolicy"] == json!("Failed");
+    let leaving = pods
+        .iter()
+        .filter(|pod| {
+            is_late
+                && !matches!(text(&pod["status"]["phase"]), "Succeeded" | "Failed")
+                && !pod["metadata"]["deletionTimestamp"].is_null()
+        })
+        .count();
     let number = |key: &str| spec[key].as_i64();
     let parallelism = number("parallelism").unwrap_or(1);
     let mut status = json!({"startTime": job["status"]["startTime"]});
@@ -88,9 +98,9 @@ pub(super) fn decide(
             None if succeeded > 0 => to_i64(active.len()),
             None => parallelism,
         };
-        let there = to_i64(active.len());
+        let there = to_i64(active.len() + leaving);
         decided.make = (wanted - there).max(0);
-        let surplus = usize::try_from(there - wanted).unwrap_or(0);
+        let surplus = usize::try_from(to_i64(active.len()) - wanted).unwrap_or(0);
         decided.delete = active.iter().rev().take(surplus).map(name).collect();
         left = wanted;
     } else {

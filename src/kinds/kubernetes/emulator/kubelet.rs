@@ -25,8 +25,8 @@ pub(super) enum PodFault {
     OutOfMemory,
     /// Its node has no memory left.
     Evict,
-    /// Its node is silent.
-    NodeLost,
+    /// Its node is silent, and has been for so many seconds already.
+    NodeLost(u32),
     /// Its images are not to be had.
     Image,
     /// No node will have it.
@@ -36,12 +36,12 @@ pub(super) enum PodFault {
 }
 
 impl PodFault {
-    /// By its word.
-    pub(super) fn parse(word: &str) -> Option<Self> {
+    /// By its word. `ago_s` is since when.
+    pub(super) fn parse(word: &str, ago_s: u32) -> Option<Self> {
         Some(match word {
             "oom" => Self::OutOfMemory,
             "evict" => Self::Evict,
-            "node-lost" => Self::NodeLost,
+            "node-lost" => Self::NodeLost(ago_s),
             "image" => Self::Image,
             "unschedulable" => Self::Unschedulable,
             "delete" => Self::Delete,
@@ -242,12 +242,12 @@ impl Kubelets {
             keep_off(cluster, key, pod);
             return Ok(());
         }
-        if fault == PodFault::NodeLost {
+        if let PodFault::NodeLost(ago_s) = fault {
             if !self.nodes.contains(&node) {
                 return Err(format!("pod {name} is on no simulated node"));
             }
             self.silent.insert(node.clone());
-            return lose(cluster, &node);
+            return lose(cluster, &node, ago_s);
         }
         let running = self.pods.get_mut(uid);
         let running =
@@ -315,11 +315,11 @@ fn keep_off(cluster: &mut Cluster, key: &ObjectKey, pod: &Value) {
 }
 
 /// A node whose kubelet is silent: it is not known how it is, and nothing new comes to it [node-lost].
-fn lose(cluster: &mut Cluster, name: &str) -> Result<(), String> {
+fn lose(cluster: &mut Cluster, name: &str, ago_s: u32) -> Result<(), String> {
     let key = ObjectKey::new(&NODES, "", name);
     let node = cluster.store.get(&key).ok_or_else(|| format!("there is no node {name}"))?;
     let mut node = Value::clone(node);
-    let now = cluster.now();
+    let now = earlier(cluster.moment(), ago_s.into());
     for condition in node["status"]["conditions"].as_array_mut().into_iter().flatten() {
         condition["status"] = json!("Unknown");
         condition["reason"] = json!("NodeStatusUnknown");
@@ -356,6 +356,12 @@ fn lose(cluster: &mut Cluster, name: &str) -> Result<(), String> {
     Ok(())
 }
 
+/// A time so many seconds before another.
+fn earlier(moment: jiff::Timestamp, seconds: i64) -> String {
+    let at = moment.checked_sub(jiff::SignedDuration::from_secs(seconds)).unwrap_or(moment);
+    at.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
+}
+
 /// Deletes the pods of silent nodes whose patience is over [watch-pods-lost].
 pub(super) fn evict(cluster: &mut Cluster) {
     let mut leaving = Vec::new();
@@ -380,12 +386,12 @@ pub(super) fn evict(cluster: &mut Cluster) {
                     && pod["metadata"]["deletionTimestamp"].is_null()
                     && since >= patience
                 {
-                    leaving.push((key.clone(), Arc::clone(pod)));
+                    leaving.push((key.clone(), Arc::clone(pod), since - patience));
                 }
             }
         }
     }
-    for (key, pod) in leaving {
+    for (key, pod, late_s) in leaving {
         let said = Said {
             severity: "Normal",
             reason: "TaintManagerEviction",
@@ -396,5 +402,18 @@ pub(super) fn evict(cluster: &mut Cluster) {
         let text = format!("Marking for deletion Pod {}/{}", key.namespace, key.name);
         cluster.say(&pod, &said, &text);
         drop(cluster.delete(&PODS, &key, &Deletion::default()));
+        backdate(cluster, &key, late_s);
+    }
+}
+
+/// Has a deletion be one of so many seconds ago.
+fn backdate(cluster: &mut Cluster, key: &ObjectKey, late_s: f64) {
+    #[expect(clippy::cast_possible_truncation, reason = "a cast of a float saturates")]
+    let late_s = late_s as i64;
+    let Some(mut pod) = cluster.store.get(key).map(|pod| Value::clone(pod)) else { return };
+    let until = text(&pod["metadata"]["deletionTimestamp"]).parse::<jiff::Timestamp>();
+    if let (Ok(until), true) = (until, late_s > 0) {
+        pod["metadata"]["deletionTimestamp"] = json!(earlier(until, late_s));
+        cluster.store.put(key, pod);
     }
 }

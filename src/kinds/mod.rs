@@ -18,6 +18,7 @@ use crate::effects::Effects;
 use crate::model::facts::Room;
 use crate::model::ids::TargetName;
 use crate::model::job::EngineRun;
+use crate::model::options::KindOptions;
 use crate::model::settings::{Settings, SettingsError};
 use crate::model::target::{Machines, ProviderAt, ProviderName, Registration, Target, TargetKind};
 use crate::model::time::Timestamp;
@@ -74,6 +75,16 @@ pub trait KindOfTarget: Send + Sync {
     /// What a person may ask of one job on such a target: options of `tpu run`, kept with the job.
     fn job_options(&self) -> &'static [KindOption] {
         &[]
+    }
+
+    /// The target of this kind that is meant where this is said of a job and none is named; `None` where nothing of it is
+    /// about this kind.
+    fn usual_target(
+        &self,
+        _said: &KindOptions,
+        _effects: &Effects,
+    ) -> Option<Result<TargetName, RunError>> {
+        None
     }
 
     /// Where its jobs find their code and their logs, as far as that was said of a target.

@@ -305,3 +305,22 @@ fn a_link_called_kjobman_is_tpu_kjob() {
     let said = lab.env.output(&lab.env.spawn_program(link.to_str().unwrap(), &["List"]));
     drop(said.exits(0).says(&["Job Name"]));
 }
+
+#[test]
+fn what_was_begun_from_another_data_file_is_left_to_it_while_it_is_at_work() {
+    let lab = Lab::new();
+    let theirs = |name: &str, script: &str| {
+        let mut wanted = super::client::job(name, script);
+        wanted["metadata"]["labels"] = json!({"tpu.launch": name, "tpu.user": "alice"});
+        lab.cluster.make("jobs", &wanted);
+    };
+    theirs("theirs", "sleep 1000");
+    theirs("over", "true");
+    drop(lab.cluster.job_is("over", "Complete"));
+    let refused = lab.tpu("kjob delete -j theirs -y");
+    assert_eq!(refused.code, 4, "{}", refused.report());
+    drop(refused.says(&["another data file, for alice", "kubectl delete job theirs"]));
+    drop(lab.tpu("kjob delete -j over -y").exits(0));
+    drop(lab.tpu("kjob delete --all -y").exits(0).says(&["There is no Job to delete"]));
+    assert_eq!(lab.jobs(), ["theirs"]);
+}

@@ -66,3 +66,41 @@ fn who_may_not_look_everywhere_reads_the_summary_else_his_own_namespace() {
     assert!(from.contains("lab/queue") && from.contains("ago"), "{from}");
     assert_eq!(rows(&told), [json!(["big", 2, 1, 2])]);
 }
+
+#[test]
+fn the_queue_of_a_cluster_is_asked_for_by_its_name() {
+    let lab = Lab::bare(2);
+    for (name, namespace) in [("one", "lab"), ("two", "default")] {
+        let line =
+            format!("register {name} --kind kubernetes --context admin --namespace {namespace}");
+        drop(lab.tpu(&line).exits(0));
+    }
+    lab.cluster.run("a", "sleep 1000");
+    for line in ["queue --cluster one", "queue --cluster=one", "kjob queue --cluster one"] {
+        drop(lab.tpu(line).exits(0).says(&["Jobs total", "<no label>", "All namespaces"]));
+    }
+    let told = lab.tpu("queue --cluster one --json").exits(0).json();
+    assert_eq!(rows(&told), [json!([null, 1, 1, 0])]);
+    assert_eq!(
+        rows(&lab.tpu("queue --cluster two --json").exits(0).json()),
+        [json!([null, 1, 0, 0])]
+    );
+    drop(lab.tpu("queue --cluster local").exits(3).says(&["no namespace", "one, two"]));
+    settings(&lab, r#"{"target": "two"}"#);
+    drop(lab.tpu("queue --cluster").exits(0).says(&["Jobs total"]));
+}
+
+#[test]
+fn however_many_jobs_there_are_few_questions_are_asked() {
+    let lab = Lab::bare(0);
+    drop(lab.tpu("register lab --kind kubernetes --context lab -i a -r no-gpu").exits(0));
+    drop(lab.tpu("run lab alice -q --array 0-199 -- true").exits(0));
+    let asked = || lab.cluster.get("/_sim/asked")["asked"].as_u64().unwrap();
+    for (line, says) in [("kjob list", "Waiting"), ("check alice", "200 pending")] {
+        let before = asked();
+        let said = lab.tpu(line).exits(0).says(&[says]);
+        let questions = asked() - before;
+        assert!((1..=3).contains(&questions), "{line}: {questions} questions");
+        assert!(line != "kjob list" || said.stdout.matches(says).count() == 200, "{}", said.stdout);
+    }
+}

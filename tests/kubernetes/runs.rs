@@ -3,7 +3,7 @@
 
 use serde_json::json;
 
-use super::lab::Lab;
+use super::lab::{Lab, settings};
 use crate::common::tmux::write_file;
 use crate::common::wait::wait_until;
 
@@ -164,4 +164,29 @@ fn resume_goes_on_from_the_checkpoint_on_its_volume() {
     );
     let left = lab.cluster.get("/apis/batch/v1/namespaces/lab/jobs?labelSelector=tpu.look");
     assert_eq!(left["items"], json!([]), "what looked is gone");
+}
+
+#[test]
+fn who_names_an_image_and_no_target_means_the_only_namespace_or_the_usual_one() {
+    let lab = Lab::bare(1);
+    let none = lab.tpu("run -q -i train:1 -r no-gpu -- true");
+    assert_eq!(none.code, 3, "{}", none.report());
+    drop(none.says(&["tpu register lab --kind kubernetes"]));
+    drop(lab.tpu("register lab --kind kubernetes --context lab --namespace lab").exits(0));
+    let run = lab.tpu("run alice -q -i train:1 -r no-gpu --json -- true").exits(0).json();
+    assert_eq!(run["launched"]["target"], "lab", "{run}");
+    drop(lab.tpu("submit alice --hold -i train:1 -r no-gpu -- true").exits(0));
+    let waits = lab.env.data()["queue"]["entries"][0].to_string();
+    assert!(waits.contains("\"lab\""), "{waits}");
+    drop(lab.tpu("dequeue 2 -y").exits(0));
+    // Of several it is that of the current context, or what the settings say.
+    drop(lab.tpu("register other --kind kubernetes --context lab --namespace other").exits(0));
+    let several = lab.tpu("run -q -i train:1 -r no-gpu -- true");
+    assert_eq!(several.code, 2, "{}", several.report());
+    drop(several.says(&["lab, other", "\"target\": NAME", "kubernetes.json"]));
+    settings(&lab, r#"{"target": "lab"}"#);
+    let run = lab.tpu("run alice -q -i train:1 -r no-gpu --json -- true").exits(0).json();
+    assert_eq!(run["launched"]["target"], "lab", "{run}");
+    // Without an image nothing is said of a cluster.
+    assert_eq!(lab.tpu("run -q -- true").code, 2);
 }

@@ -203,6 +203,7 @@ pub(super) fn request_of(
     begins: Begins,
 ) -> Result<RunRequest, Error> {
     sorted.no_selector()?;
+    name_usual_target(app, args, &mut sorted)?;
     let types = choose::types(args, &mut sorted, data, begins);
     let policy = args.policy.as_deref().map(choose::policy).transpose()?;
     let among = choose::among(args, &mut sorted, data)?;
@@ -317,6 +318,18 @@ fn ask(sorted: &mut Sorted) -> Result<Ask, Error> {
         }
     }
     Ok(ask)
+}
+
+/// Where no target is named, what is said of one kind of target alone may say which is meant.
+fn name_usual_target(app: &App, args: &Run, sorted: &mut Sorted) -> Result<(), Error> {
+    let is_named = |(key, _): &(String, String)| matches!(key.as_str(), "tpu" | "ka");
+    if !sorted.rest.is_empty() || sorted.pairs.iter().any(is_named) {
+        return Ok(());
+    }
+    let ctx = app.ctx()?;
+    let usual = ctx.kinds.all().find_map(|kind| kind.usual_target(&args.of_kind.said, ctx));
+    sorted.rest.extend(usual.transpose()?.map(|name| name.to_string()));
+    Ok(())
 }
 
 /// The one word that is left is the target; the original also knew `tpu=`.

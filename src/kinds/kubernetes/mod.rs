@@ -43,6 +43,7 @@ use crate::effects::Effects;
 use crate::model::facts::Room;
 use crate::model::ids::TargetName;
 use crate::model::job::EngineRun;
+use crate::model::options::KindOptions;
 use crate::model::target::{Registration, TargetKind};
 use crate::runner::window::WindowRunner;
 use crate::runner::{RunError, Runner};
@@ -116,6 +117,14 @@ impl KindOfTarget for Kubernetes {
 
     fn job_options(&self) -> &'static [KindOption] {
         options::OF_JOB
+    }
+
+    fn usual_target(
+        &self,
+        said: &KindOptions,
+        effects: &Effects,
+    ) -> Option<Result<TargetName, RunError>> {
+        said.get(options::IMAGE).map(|_| commands::usual_target(effects))
     }
 
     fn register(&self, registration: &mut Registration, env: &Env) -> Result<(), Refusal> {
@@ -222,7 +231,7 @@ fn complete(registration: &mut Registration, env: &Env) -> Result<(), Refusal> {
 }
 
 /// Logs go where the volume is mounted that keeps them.
-fn check_log_volume(said: &crate::model::options::KindOptions) -> Result<(), Refusal> {
+fn check_log_volume(said: &KindOptions) -> Result<(), Refusal> {
     let volume = said.get(options::LOG_VOLUME).and_then(Volume::parse);
     match (volume, said.get(options::LOG_ROOT)) {
         (None, Some(_)) => Err(Refusal::new(

@@ -5,6 +5,8 @@ mod images;
 mod kjob;
 mod table;
 
+pub(super) use kjob::usual_target;
+
 use crate::kinds::KindCommand;
 
 /// All of them.

@@ -32,10 +32,31 @@ impl<'a> At<'a> {
         settings: &KubernetesSettings,
     ) -> Result<Self, RunError> {
         let data = effects.data()?;
-        let (target, options) = target(&data, effects, settings)?;
+        Ok(Self::open(effects, target(&data, effects, settings)?))
+    }
+
+    /// The one that is named.
+    pub(super) fn named(effects: &'a Effects, name: &str) -> Result<Self, RunError> {
+        let data = effects.data()?;
+        let all = namespaces(&data);
+        let meant = data.resolve_target(name).map(|target| target.name);
+        let found = all.iter().find(|(name, _)| meant.as_ref() == Some(*name));
+        let known = found.copied().ok_or_else(|| {
+            let names: Vec<&str> = all.iter().map(|(name, _)| name.as_str()).collect();
+            let hint = match names.as_slice() {
+                [] => format!("make one known: tpu register {name} --kind {WORD}"),
+                names => format!("these are: {}", names.join(", ")),
+            };
+            let what = format!("{name} is no namespace of a Kubernetes cluster that is known here");
+            RunError::not_found(what, hint)
+        })?;
+        Ok(Self::open(effects, known))
+    }
+
+    fn open(effects: &'a Effects, (target, options): (&TargetName, &KindOptions)) -> Self {
         let cluster = NamespaceAt::of(options, &effects.env);
         let server = Kubernetes::servers().open(&cluster, effects);
-        Ok(Self { target: target.clone(), site: Site { server, cluster, effects } })
+        Self { target: target.clone(), site: Site { server, cluster, effects } }
     }
 
     /// The record that has a Job of this name, the newest first.
@@ -52,13 +73,26 @@ impl<'a> At<'a> {
     }
 }
 
+/// The target that is meant where an image is named and no target.
+pub(in super::super::super) fn usual_target(effects: &Effects) -> Result<TargetName, RunError> {
+    let settings = KubernetesSettings::read()
+        .map_err(|why| RunError::usage(why, "mend the file, or move it away"))?;
+    let data = effects.data()?;
+    target(&data, effects, &settings).map(|(name, _)| name.clone())
+}
+
+/// The namespaces that are known here.
+fn namespaces(data: &Data) -> Vec<(&TargetName, &KindOptions)> {
+    let all = data.registry().registrations().filter(|(_, known)| known.kind.as_str() == WORD);
+    all.map(|(name, known)| (name, &known.options)).collect()
+}
+
 fn target<'d>(
     data: &'d Data,
     effects: &Effects,
     settings: &KubernetesSettings,
 ) -> Result<(&'d TargetName, &'d KindOptions), RunError> {
-    let all = data.registry().registrations().filter(|(_, known)| known.kind.as_str() == WORD);
-    let all: Vec<_> = all.map(|(name, known)| (name, &known.options)).collect();
+    let all = namespaces(data);
     if let Some(said) = &settings.target {
         let named = data.resolve_target(said).map(|target| target.name);
         let found = all.into_iter().find(|(name, _)| named.as_ref() == Some(*name));
@@ -91,7 +125,7 @@ fn target<'d>(
     all.into_iter().find(|(_, options)| is_current(options)).ok_or_else(|| {
         RunError::usage(
             format!("which of these is meant: {names}? None is the current context"),
-            format!("say \"target\": NAME in kubernetes.json, or {register}"),
+            format!("name it, or say \"target\": NAME in kubernetes.json; or {register}"),
         )
     })
 }

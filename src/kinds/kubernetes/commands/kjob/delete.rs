@@ -2,6 +2,7 @@
 
 use clap::ArgMatches;
 use k8s_openapi::api::batch::v1::Job as BatchJob;
+use k8s_openapi::api::core::v1::Pod;
 use serde_json::json;
 
 use crate::kinds::KindAnswer;
@@ -12,6 +13,9 @@ use super::listed::name;
 use super::ours;
 use crate::kinds::kubernetes::names::{self, LAUNCH};
 use crate::kinds::kubernetes::request::PATIENCE;
+use crate::kinds::kubernetes::{facts, settle};
+use crate::model::data::Data;
+use crate::model::job::Job;
 
 /// Deletes the Job of a name, or all of ours that are the user's.
 pub(super) fn delete(
@@ -19,9 +23,13 @@ pub(super) fn delete(
     named: Option<&String>,
     said: &ArgMatches,
 ) -> Result<KindAnswer, RunError> {
+    let data = at.site.effects.data()?;
     let jobs = match named {
-        Some(named) => vec![one(at, named)?],
-        None => all(at, &at::user(at.site.effects, said)?)?,
+        Some(named) => vec![ours_to_delete(&data, one(at, named)?)?],
+        None => all(at, &at::user(at.site.effects, said)?)?
+            .into_iter()
+            .filter(|job| user_elsewhere(&data, job).is_none())
+            .collect(),
     };
     let names: Vec<String> = jobs.iter().map(name).collect();
     let answer = json!({"deleted": names});
@@ -34,7 +42,6 @@ pub(super) fn delete(
         let answer = json!({"would": {"delete": names}});
         return Ok(KindAnswer { text, answer, ..KindAnswer::default() });
     }
-    let data = at.site.effects.data()?;
     let mut at_work = Vec::new();
     let mut whose = None;
     for job in &jobs {
@@ -52,6 +59,26 @@ pub(super) fn delete(
     Ok(KindAnswer { text, answer, then })
 }
 
+/// Refuses a Job that somebody else has written down.
+fn ours_to_delete(data: &Data, job: BatchJob) -> Result<BatchJob, RunError> {
+    let Some(user) = user_elsewhere(data, &job) else { return Ok(job) };
+    let name = name(&job);
+    let what = format!("Job {name} is at work, and was begun from another data file, for {user}");
+    let hint = format!("kill it where it was begun; `kubectl delete job {name}` asks nobody");
+    Err(RunError::refused(what, hint))
+}
+
+/// For whom a Job is at work that was begun by the program and of which nothing is known here. Who has it written down
+/// would take its end for a failure, and bring it back.
+fn user_elsewhere(data: &Data, job: &BatchJob) -> Option<String> {
+    let labels = job.metadata.labels.as_ref()?;
+    let token = labels.get(LAUNCH)?;
+    let is_known = |job: &Job| job.launch.as_ref().is_some_and(|of| of.token.as_str() == token);
+    let is_elsewhere =
+        facts::is_open(job) && !settle::is_tombstone(job) && !data.jobs().any(is_known);
+    is_elsewhere.then(|| labels.get("tpu.user").cloned().unwrap_or_default())
+}
+
 fn one(at: &At<'_>, named: &str) -> Result<BatchJob, RunError> {
     let found = at.site.namespace().job(named, PATIENCE);
     found.map_err(|trouble| at.site.error(&trouble))?.ok_or_else(|| at.unknown(named))
@@ -61,7 +88,11 @@ fn one(at: &At<'_>, named: &str) -> Result<BatchJob, RunError> {
 fn all(at: &At<'_>, user: &str) -> Result<Vec<BatchJob>, RunError> {
     let selector = format!("{LAUNCH},tpu.user={}", names::label(user));
     let found = at.site.namespace().of_label(&selector, PATIENCE);
-    found.map(|(jobs, _)| jobs).map_err(|trouble| at.site.error(&trouble))
+    let of_runs = |(mut jobs, _): (Vec<BatchJob>, Vec<Pod>)| {
+        jobs.retain(|job| !settle::is_tombstone(job));
+        jobs
+    };
+    found.map(of_runs).map_err(|trouble| at.site.error(&trouble))
 }
 
 fn take_out(at: &At<'_>, job: &BatchJob) -> Result<(), RunError> {

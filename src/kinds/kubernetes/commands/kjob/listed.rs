@@ -14,12 +14,14 @@ use super::ours;
 use crate::kinds::kubernetes::facts;
 use crate::kinds::kubernetes::names::LAUNCH;
 use crate::kinds::kubernetes::request::{LogQuestion, PATIENCE};
+use crate::kinds::kubernetes::settle;
 
 /// Lists the Jobs of ours, the newest first: two questions, however many there are.
 pub(super) fn list(at: &At<'_>) -> Result<KindAnswer, RunError> {
     let site = &at.site;
     let answered = site.namespace().of_label(LAUNCH, PATIENCE);
     let (mut jobs, pods) = answered.map_err(|trouble| site.error(&trouble))?;
+    jobs.retain(|job| !settle::is_tombstone(job));
     jobs.sort_by_key(|job| std::cmp::Reverse(created(job)));
     let rows: Vec<Vec<String>> = jobs
         .iter()

@@ -21,6 +21,8 @@ use crate::runner::RunError;
 use super::{flavors, images};
 use at::At;
 
+pub(in super::super) use at::usual_target;
+
 /// The command.
 pub(in super::super) const COMMAND: KindCommand = KindCommand {
     command: words::command,
@@ -37,7 +39,14 @@ fn run(effects: &Effects, said: &ArgMatches) -> Result<KindAnswer, RunError> {
         "resources-flavors" => Ok(flavors::listed(&settings()?)),
         "images" => images::listed(effects, &settings()?, of),
         "image-details" => images::detailed(effects, &settings()?, of),
-        "queue" => queue::queue(&At::find(effects, &settings()?)?, &settings()?, of),
+        "queue" => {
+            let settings = settings()?;
+            let at = match of.get_one::<String>(words::CLUSTER) {
+                Some(name) if !name.is_empty() => At::named(effects, name)?,
+                Some(_) | None => At::find(effects, &settings)?,
+            };
+            queue::queue(&at, &settings, of)
+        }
         "import" => import::import(effects, of.get_one::<String>(words::FILE)),
         "log" => {
             Err(RunError::usage("there is no command log", "did you mean: tpu kjob logs -j NAME"))

@@ -26,6 +26,8 @@ pub(super) const ENV: &str = "env";
 pub(super) const ALL: &str = "all";
 /// A file.
 pub(super) const FILE: &str = "file";
+/// The target of whose cluster is told.
+pub(super) const CLUSTER: &str = "cluster";
 /// What the container is told.
 pub(super) const WORDS: &str = "words";
 
@@ -57,7 +59,14 @@ fn define(command: Command) -> Command {
     command.after_help(EXAMPLES.trim()).args([settings, version]).subcommands([
         images::of_images("images").about("List the images with their tags"),
         images::of_details("image-details").about("Show the description of an image"),
-        Command::new("queue").about("Show the active Jobs by what they ask for"),
+        Command::new("queue").about("Show the active Jobs by what they ask for").arg(
+            Arg::new(CLUSTER)
+                .long(CLUSTER)
+                .value_name("TARGET")
+                .num_args(0..=1)
+                .default_missing_value("")
+                .help("Of the cluster of this target, and not of the usual one"),
+        ),
         Command::new("submit").about("Submit a Job").args(of_submit()),
         Command::new("list").about("List the Jobs, the newest first"),
         Command::new("details").about("Show the whole object of a Job").arg(job().required(true)),
@@ -119,7 +128,8 @@ const WITH_VALUE: [&str; 7] =
     ["-s", "--settings", "--data", "--user", "--tmux-socket", "--cloud", "--color"];
 
 /// Its commands are written in any case, and its `--settings` is not ours.
-pub(super) fn spelled(mut words: Vec<OsString>) -> Vec<OsString> {
+pub(super) fn spelled(words: Vec<OsString>) -> Vec<OsString> {
+    let mut words = of_cluster(words);
     let mut is_value = false;
     // How many words were neither options nor values: the command, then that of its own.
     let mut named = 0;
@@ -143,6 +153,27 @@ pub(super) fn spelled(mut words: Vec<OsString>) -> Vec<OsString> {
     words
 }
 
+/// `tpu queue --cluster NAME` is about the queue of a cluster, and not about ours.
+fn of_cluster(mut words: Vec<OsString>) -> Vec<OsString> {
+    let mut is_value = false;
+    let is_command = |word: &OsString| {
+        let text = word.to_str().unwrap_or_default();
+        let was_value = std::mem::replace(&mut is_value, WITH_VALUE.contains(&text));
+        !was_value && !text.starts_with('-')
+    };
+    let Some(at) = words.iter().position(is_command) else { return words };
+    let option = format!("--{CLUSTER}");
+    let is_asked = |word: &OsString| {
+        let text = word.to_str().unwrap_or_default();
+        text == option || text.strip_prefix(&option).is_some_and(|rest| rest.starts_with('='))
+    };
+    let behind = words.iter().skip(at).take_while(|word| *word != "--");
+    if words.get(at).is_some_and(|word| word == "queue") && behind.into_iter().any(is_asked) {
+        words.insert(at, OsString::from(NAMES[0]));
+    }
+    words
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -158,6 +189,13 @@ mod tests {
             ),
             ("kjob Details -j X --settings=G", "kjob details -j X -s=G"),
             ("kjob --user Bob LOGS", "kjob --user Bob logs"),
+            ("queue --cluster lab", "kjob queue --cluster lab"),
+            (
+                "--data queue queue --json --cluster=lab",
+                "--data queue kjob queue --json --cluster=lab",
+            ),
+            ("queue alice -- x --cluster", "queue alice -- x --cluster"),
+            ("run local queue --cluster", "run local queue --cluster"),
             ("run local kjob --settings G LIST", "run local kjob --settings G LIST"),
         ] {
             let words = typed.split(' ').map(OsString::from).collect();

@@ -14,6 +14,7 @@ pub mod choice;
 pub mod decide;
 pub mod diagnose;
 pub mod expected;
+pub mod filter;
 pub mod next;
 pub mod preferred;
 pub mod queue;

@@ -16,7 +16,6 @@ pub mod backend;
 pub mod bridge;
 pub mod effect;
 pub mod feed;
-pub mod filter;
 pub mod fuzzy;
 pub mod keys;
 pub mod log_filter;

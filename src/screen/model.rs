@@ -12,7 +12,6 @@ pub use boards::{Asked, BoardRow, Boards, Choosing, concerns, jobs_of, rows as b
 pub use form::{Choices, FIELDS, FieldId, Form, Proposal};
 pub use over::{Body, Choice, ChoiceOf, CommandLine, Confirm, Overlay, Page, Tells, Toast};
 
-use super::filter::Filter;
 use super::keys::{Command, Context, KeyMap};
 use super::log_filter::LogFilter;
 use super::message::{Act, Problem, Scope, Ticket};
@@ -26,6 +25,7 @@ use crate::model::ids::{JobId, UserName};
 use crate::model::job::Status;
 use crate::model::time::{Timestamp, Zone};
 use crate::model::view::{JobView, Snapshot, Whose};
+use crate::plan::filter::Filter;
 
 /// Which columns the flags `-wdtsv` ask for; without flags all but the output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

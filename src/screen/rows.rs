@@ -3,11 +3,11 @@
 use std::cmp::Ordering;
 use std::collections::{BTreeSet, HashMap, HashSet};
 
-use super::filter::Filter;
 use crate::model::groups;
 use crate::model::ids::{JobId, JobNumber};
 use crate::model::view::{JobView, Snapshot};
 use crate::model::words::words;
+use crate::plan::filter::Filter;
 
 /// One row of the list.
 #[derive(Clone, Debug, PartialEq, Eq)]

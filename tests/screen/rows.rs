@@ -6,7 +6,7 @@ use tpu::model::ids::JobNumber;
 use tpu::model::job::Status;
 use tpu::model::member::Member;
 use tpu::model::view::{JobView, Snapshot};
-use tpu::screen::filter::Filter;
+use tpu::plan::filter::Filter;
 use tpu::screen::rows::{Arrangement, rows};
 
 use crate::common::samples;

@@ -12,7 +12,7 @@ use crate::ops::preview::{Entry, Plan};
 use crate::ops::queue::WaitingOutlook;
 use crate::plan::board::Row;
 use crate::plan::expected::ExpectedStart;
-use crate::screen::filter::Filter;
+use crate::plan::filter::Filter;
 use crate::screen::message::Problem;
 use crate::screen::model::Model;
 use crate::screen::tabs::Tab;

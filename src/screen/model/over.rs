@@ -5,7 +5,7 @@ use tui_input::Input;
 use super::form::Form;
 use crate::model::ids::JobId;
 use crate::model::time::Timestamp;
-use crate::screen::filter::Filter;
+use crate::plan::filter::Filter;
 use crate::screen::keys::Command;
 use crate::screen::message::{Act, Ask};
 

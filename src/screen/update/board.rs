@@ -4,7 +4,7 @@ use tui_input::Input;
 
 use super::{actions, in_sight, list, moved, note};
 use crate::model::view::{JobView, Whose};
-use crate::screen::filter::Filter;
+use crate::plan::filter::Filter;
 use crate::screen::keys::Command;
 use crate::screen::message::{Ask, Effect, Scope};
 use crate::screen::model::{BoardRow, Model, Overlay, board_rows, jobs_of};

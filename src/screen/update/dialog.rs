@@ -7,7 +7,7 @@ use tui_input::backend::crossterm::EventHandler as _;
 use super::{act, act_each, board, form, list, log, moved};
 use crate::model::groups;
 use crate::model::view::JobView;
-use crate::screen::filter::Filter;
+use crate::plan::filter::Filter;
 use crate::screen::keys::{Command, Key};
 use crate::screen::message::{Act, Effect};
 use crate::screen::model::{Confirm, Model, Overlay};

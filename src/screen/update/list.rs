@@ -7,7 +7,7 @@ use crate::model::groups;
 use crate::model::ids::JobId;
 use crate::model::job::Status;
 use crate::model::view::JobView;
-use crate::screen::filter::Filter;
+use crate::plan::filter::Filter;
 use crate::screen::keys::Command;
 use crate::screen::message::{Act, Door, Effect};
 use crate::screen::model::{Model, Overlay};

@@ -7,7 +7,7 @@ use tui_input::Input;
 
 use super::spans::{cut, outside, span};
 use super::{needs, style};
-use crate::screen::filter::{self, Filter};
+use crate::plan::filter::{self, Filter};
 use crate::screen::keys::{Command, Context};
 use crate::screen::model::{CommandLine, Model, Overlay};
 use crate::screen::tabs::Tab;

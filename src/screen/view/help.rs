@@ -5,7 +5,7 @@ use ratatui::text::Line;
 
 use super::spans::span;
 use super::{needs, scrolled, style};
-use crate::screen::filter;
+use crate::plan::filter;
 use crate::screen::keys::{Context, Key};
 use crate::screen::model::Model;
 use crate::screen::theme::Role;

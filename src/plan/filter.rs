@@ -1,10 +1,11 @@
-//! The filter language of the jobs and of the targets: `status:error tag:sweep tpu:v4 type:v3+ zone:eu
+//! The filter language of the jobs, of the targets and of the archive: `status:error tag:sweep tpu:v4 type:v3+ zone:eu
 //! dir:net user:bob age>2h !text`.
 //!
 //! Terms stand side by side and all must hold; `!` before a term turns it round. What is half typed
 //! (`status:`) holds for every job, so that the list does not jump while somebody types.
 
-use crate::model::facts::TargetState;
+use crate::model::facts::{ErrorKind, TargetState};
+use crate::model::job::Job;
 use crate::model::time::{self, Timestamp};
 use crate::model::view::JobView;
 use crate::plan::board::{Row, Standing};
@@ -79,10 +80,30 @@ impl Filter {
         self.terms.iter().all(|term| holds(&term.test, job) != term.inverse)
     }
 
+    /// Whether a record passes of which nothing but the record is left.
+    pub fn matches_record(&self, of: &RecordFacts<'_>) -> bool {
+        self.terms.iter().all(|term| holds_of_record(&term.test, of) != term.inverse)
+    }
+
     /// Whether a target passes.
     pub fn matches_target(&self, row: &Row, now: Timestamp) -> bool {
         self.terms.iter().all(|term| holds_of_target(&term.test, row, now) != term.inverse)
     }
+}
+
+/// A record, and what is known of it beside that.
+#[derive(Clone, Copy, Debug)]
+pub struct RecordFacts<'a> {
+    /// The record.
+    pub job: &'a Job,
+    /// The short name of its target.
+    pub label: &'a str,
+    /// The type and the zone of its target, as far as they are known.
+    pub accelerator: Option<&'a str>,
+    /// See there.
+    pub zone: Option<&'a str>,
+    /// Seconds since it began.
+    pub age_s: Option<u64>,
 }
 
 /// Reads one term; `None` for one that is not finished.
@@ -144,6 +165,43 @@ fn holds(test: &Test, job: &JobView) -> bool {
                     .into_iter()
                     .any(|text| has(text, part))
                 || status_words(job).iter().any(|word| has(word, part))
+        }
+    }
+}
+
+/// The same of a record: it is as it was when it was cleaned away.
+fn holds_of_record(test: &Test, of: &RecordFacts<'_>) -> bool {
+    let job = of.job;
+    let some = |text: Option<&str>, part: &str| text.is_some_and(|text| has(text, part));
+    let tag = |part: &str| some(job.job_tags.as_deref(), part);
+    let target = |part: &str| has(of.label, part) || has(job.tpu.as_str(), part);
+    let user = |part: &str| has(job.user.as_str(), part);
+    let status = |part: &str| {
+        let words = [job.status.word(), job.status.error().map(ErrorKind::as_str)];
+        words.into_iter().flatten().any(|word| has(word, part))
+    };
+    match test {
+        Test::Status(part) => status(part),
+        Test::Tag(part) => tag(part),
+        Test::Target(part) => target(part),
+        Test::Type(_, Some(wanted)) => wanted.includes(of.accelerator),
+        Test::Type(part, None) => some(of.accelerator, part),
+        Test::Zone(part) => some(of.zone, part),
+        Test::Dir(part) => {
+            has(&job.job_dir, part) || job.job_dir_id.is_some_and(|slot| slot.to_string() == *part)
+        }
+        Test::User(part) => user(part),
+        Test::Age(older, limit) => is_of_age(of.age_s, *older, *limit),
+        Test::Text(part) => {
+            job.windows_id.to_string() == *part
+                || target(part)
+                || tag(part)
+                || user(part)
+                || status(part)
+                || has(&job.job_dir, part)
+                || has(&job.extra_configs, part)
+                || some(job.name(), part)
+                || some(job.verdict.as_ref().map(|verdict| verdict.line.as_str()), part)
         }
     }
 }
@@ -212,7 +270,7 @@ fn status_words(job: &JobView) -> Vec<&str> {
         return vec!["unknown"];
     }
     let mut words = vec![job.shown.word()];
-    words.extend(job.shown.status.error().map(crate::model::facts::ErrorKind::as_str));
+    words.extend(job.shown.status.error().map(ErrorKind::as_str));
     // The phase of a job that has ended is how its pane looks, not how the job is.
     let phase = job.shown.phase.filter(|_| job.shown.status.is_live());
     words.extend(phase.map(crate::model::facts::Phase::as_str));

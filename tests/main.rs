@@ -13,6 +13,7 @@ mod cms;
 mod common;
 mod daemon;
 mod hosts;
+mod insight;
 mod jobfile;
 mod jobs;
 mod kinds;

@@ -16,6 +16,7 @@ mod files;
 mod foreign;
 mod globals;
 mod hosts;
+mod insight;
 mod jobman;
 mod jobs;
 mod kinds;
@@ -24,6 +25,7 @@ mod state;
 mod sweep;
 mod targets;
 mod tools;
+mod users;
 mod workers;
 
 pub use board::{Board, Find, Notes, Reserve, SheetFormat, SheetStep};
@@ -43,6 +45,7 @@ pub use globals::{Color, Globals};
 pub use hosts::{
     AddHosts, DrainHosts, HostLimits, Hosts, HostsStep, Pools, PoolsStep, SetHosts, SomeHosts,
 };
+pub use insight::{ArchiveArgs, ArchiveStep, Insight, StatsArgs};
 pub use jobman::{Jobman, JobmanIds, JobmanQueue, JobmanStep};
 pub use jobs::{
     Again, Check, Clean, Clear, CloseWindows, History, Kill, Logs, Maj, Many, Run, ScriptOfJob,
@@ -61,6 +64,7 @@ pub use targets::{
     Apply, CheckStatus, Import, Insist, OneTarget, Register, Sim, SimEvent, Targets, TargetsStep,
 };
 pub use tools::{Classify, Demo, Doctor};
+pub use users::{AddUser, GetSettings};
 pub use workers::{Copy, Describe, KillRemote, OfRecipe, Ssh, Workers};
 
 /// What was typed.
@@ -445,6 +449,9 @@ pub enum Command {
     )]
     Sim(Deferred<Sim>),
 
+    /// Looking back.
+    #[command(flatten)]
+    Insight(Insight),
     /// The board.
     #[command(flatten)]
     Board(Board),
@@ -542,33 +549,6 @@ pub enum Command {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         words: Vec<String>,
     },
-}
-
-/// `tpu add-user`.
-#[derive(Debug, Args)]
-pub struct AddUser {
-    /// Name of the user; asked for when missing
-    pub name: Option<String>,
-    /// tmux session [default: the name]
-    #[arg(long, value_name = "NAME")]
-    pub tmux_name: Option<String>,
-    /// Working directory 1
-    #[arg(long, value_name = "PATH")]
-    pub dir: Option<String>,
-    /// us, cn, or an IANA name such as Europe/Berlin
-    #[arg(long, value_name = "ZONE")]
-    pub time_zone: Option<String>,
-}
-
-/// `tpu get-settings`.
-#[derive(Debug, Args)]
-pub struct GetSettings {
-    /// User
-    #[arg(value_name = "USER")]
-    pub words: Vec<String>,
-    /// Where each value comes from
-    #[arg(long)]
-    pub origin: bool,
 }
 
 #[cfg(test)]

@@ -108,6 +108,7 @@ const OFFERS: &[(&[&str], &[Offer])] = &[
             "reset-settings",
             "reset-window-num",
             "add-config-alias",
+            "stats",
         ],
         &[Users],
     ),

@@ -16,16 +16,16 @@ use crate::wire::pages::{DemoDocument, KindDocument, ScreenDocument};
 use super::Outcome;
 use super::app::{App, asked_to_end};
 use super::args::{
-    Cli, Command, DaemonStep, Foreign, FromKind, HostsStep, JobFiles, QueueStep, SecretsStep,
-    SimEvent, State, Workers,
+    ArchiveStep, Cli, Command, DaemonStep, Foreign, FromKind, HostsStep, Insight, JobFiles,
+    QueueStep, SecretsStep, SimEvent, State, Workers,
 };
 use super::commands::cms::CmsDoes;
 use super::commands::jobman::JobmanDoes;
 use super::commands::{
-    aliases, attach, board, callbacks, check, classify, clean, cloud, cms, daemon as monitor_cmds,
-    data, dirs, doctor, help, history, hosts, import, init, inventory, jobfile, jobman, kill, logs,
-    news, queue, requeue, resume, rules, run, secrets, settings, show, sweep, targets, tasks,
-    users, wait, workers,
+    aliases, archive, attach, board, callbacks, check, classify, clean, cloud, cms,
+    daemon as monitor_cmds, data, dirs, doctor, help, history, hosts, import, init, inventory,
+    jobfile, jobman, kill, logs, news, queue, requeue, resume, rules, run, secrets, settings, show,
+    stats, sweep, targets, tasks, users, wait, workers,
 };
 use super::print::{self, Output};
 use super::screen;
@@ -254,6 +254,16 @@ pub(super) fn verb(command: Command) -> Verb {
         }
         Command::Pools(args) if args.step.is_none() => looks(move |app| hosts::pools(app, &args)),
         Command::Pools(args) => changes(move |app| hosts::pools(app, &args)),
+        Command::Insight(Insight::Stats(args)) => looks(move |app| stats::run(app, &args)),
+        Command::Insight(Insight::Archive(args)) => {
+            let kind: fn(Borrowing) -> Verb = match &args.step {
+                ArchiveStep::List { .. } | ArchiveStep::Show { .. } | ArchiveStep::Logs { .. } => {
+                    looks
+                }
+                ArchiveStep::Restore { .. } => changes,
+            };
+            kind(Box::new(move |app: &App| archive::run(app, &args)))
+        }
         Command::Foreign(Foreign::Import(args)) => changes(move |app| import::run(app, &args)),
         Command::JobFiles(JobFiles::Convert(args)) => {
             looks(move |app| jobfile::convert(app, &args))

@@ -105,18 +105,23 @@ fn keys(settings: &Settings) -> Vec<(String, String)> {
     settings.keys.iter().map(|(action, keys)| (action.clone(), keys.join(" "))).collect()
 }
 
-fn plain(app: &App, settings: &Settings, zone: Zone) -> Options {
-    let theme = Some(settings.theme.clone()).filter(|theme| theme != "default");
+/// Whether the terminal has none but plain characters. One that says nothing about them is most likely a modern one inside
+/// tmux.
+pub(super) fn is_ascii(app: &App) -> bool {
     let utf8 = ["LC_ALL", "LC_CTYPE", "LANG"]
         .iter()
         .find_map(|name| app.env.non_empty(name))
         .is_some_and(|locale| locale.to_ascii_lowercase().replace('-', "").contains("utf8"));
+    !utf8 && app.env.var("TERM").is_some_and(|term| term == "linux" || term == "vt100")
+}
+
+fn plain(app: &App, settings: &Settings, zone: Zone) -> Options {
+    let theme = Some(settings.theme.clone()).filter(|theme| theme != "default");
     Options {
         whose: Whose::default(),
         columns: Columns::default(),
         theme,
-        // A terminal that says nothing about its characters is most likely a modern one inside tmux.
-        ascii: !utf8 && app.env.var("TERM").is_some_and(|term| term == "linux" || term == "vt100"),
+        ascii: is_ascii(app),
         no_color: app.env.non_empty("NO_COLOR").is_some() || app.global.color == Color::Never,
         refresh: Duration::from_secs(settings.monitor_upd_time.into()),
         zone,

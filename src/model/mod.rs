@@ -6,9 +6,11 @@
 #![warn(clippy::indexing_slicing, clippy::string_slice, clippy::wildcard_enum_match_arm)]
 
 pub mod accelerators;
+pub mod archived;
 pub mod audit;
 pub mod board;
 pub mod bucket;
+pub mod calendar;
 pub mod capacity;
 mod check;
 pub mod checkpoint_signal;

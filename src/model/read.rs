@@ -31,6 +31,11 @@ impl<'a> Json<'a> {
         Self(text)
     }
 
+    /// The value as it stands there.
+    pub(crate) fn text(self) -> &'a str {
+        self.0
+    }
+
     pub(crate) fn is_null(self) -> bool {
         self.0 == "null"
     }

@@ -107,6 +107,21 @@ impl Zone {
         setting == LOCAL || zone_of(setting).is_some()
     }
 
+    /// Reads a day, which begins at midnight, or an instant; `None` if the word is neither.
+    pub fn instant(&self, word: &str) -> Option<Timestamp> {
+        let midnight = || {
+            let day: jiff::civil::Date = word.parse().ok()?;
+            Some(Timestamp(day.to_zoned(self.shown.clone()).ok()?.timestamp()))
+        };
+        let is_day = word.len() == "2026-11-20".len();
+        if is_day { midnight() } else { Timestamp::parse_rfc3339(word) }
+    }
+
+    /// How far its clock is ahead of UTC at an instant, in seconds.
+    pub fn offset_s(&self, at: Timestamp) -> i64 {
+        i64::from(self.shown.to_offset(at.0).seconds())
+    }
+
     /// The abbreviation that stands beside a time which the machine's own clock would give otherwise.
     pub fn label(&self, at: Timestamp) -> Option<String> {
         let is_foreign = self.shown.to_offset(at.0) != self.machine.to_offset(at.0);

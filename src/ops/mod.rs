@@ -14,6 +14,7 @@ pub mod curves;
 pub mod journal;
 pub mod show;
 pub mod snapshot;
+pub mod stats;
 
 // Verbs about jobs.
 pub mod attach;
@@ -33,6 +34,7 @@ pub mod unhold;
 
 // Verbs about everything else.
 pub mod aliases;
+pub mod archive;
 pub mod board;
 pub mod cloudmesh;
 pub mod data;

@@ -202,11 +202,16 @@ fn fails_of_itself(kind: ErrorKind) -> bool {
 fn failure(job: &Job) -> String {
     let code = job.launch.as_ref().and_then(|launch| launch.exit);
     let line = job.verdict.as_ref().map(|verdict| verdict.line.as_str()).unwrap_or_default();
+    let code = code.map(|code| code.to_string()).unwrap_or_default();
+    format!("{code} {}", in_common(line))
+}
+
+/// What a line by which a job failed has in common with those that differ from it in numbers alone.
+pub fn in_common(line: &str) -> String {
     let words = line.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !is_number(word));
     let words: Vec<String> =
         words.map(|word| word.chars().filter(|c| !c.is_ascii_digit()).collect()).collect();
-    let code = code.map(|code| code.to_string()).unwrap_or_default();
-    format!("{code} {}", words.join(" "))
+    words.join(" ")
 }
 
 /// Whether a word is a number, also one to the base of 16: with a digit in it, or as long as an address.

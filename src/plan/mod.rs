@@ -19,6 +19,8 @@ pub mod next;
 pub mod preferred;
 pub mod queue;
 pub mod resume_from;
+pub mod seen;
 pub mod slots;
+pub mod stats;
 pub mod supply;
 pub mod types;

@@ -1,5 +1,6 @@
 //! In which order the types and zones are tried that a job says would do, where it prefers the cheapest or the fastest.
 
+use super::seen::{SeenOf, SeenWaits};
 use crate::model::order::{Preferred, TypeInZone};
 
 /// What is known of one of them.
@@ -7,34 +8,13 @@ use crate::model::order::{Preferred, TypeInZone};
 pub struct KnownOf {
     /// What an hour of it costs.
     pub per_hour: Option<f64>,
-    /// What was seen of waiting for it.
-    pub waits: SeenWaits,
-}
-
-/// What was seen of waiting for targets of a type in a zone.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct SeenWaits {
-    /// Seconds in all, also of those who waited in vain.
-    pub total_s: u64,
-    /// How many targets there were at last.
-    pub came: u32,
-    /// How often it was in vain.
-    pub vain: u32,
-}
-
-impl SeenWaits {
-    /// Seconds for each that came; `None` where nothing was seen.
-    fn for_each(self) -> Option<u64> {
-        match (self.came, self.vain) {
-            (0, 0) => None,
-            (0, _) => Some(u64::MAX),
-            (came, _) => Some(self.total_s / u64::from(came)),
-        }
-    }
+    /// What was seen of waiting for it, and of running there.
+    pub seen: SeenOf,
 }
 
 /// Puts what would do in the order in which it is tried, and says why. What nothing is known of comes behind the rest, in
-/// the order in which it was written; all of it where nothing is known of any.
+/// the order in which it was written; all of it where nothing is known of any. Of two that are as cheap, or as fast, the
+/// one comes first that was taken away less often.
 pub fn order(
     candidates: &[TypeInZone],
     preferred: Preferred,
@@ -44,7 +24,7 @@ pub fn order(
         candidates.iter().map(|candidate| (candidate, known(candidate))).collect();
     let is_known = |of: &KnownOf| match preferred {
         Preferred::Cheapest => of.per_hour.is_some(),
-        Preferred::Fastest => of.waits.for_each().is_some(),
+        Preferred::Fastest => of.seen.waits.for_each().is_some(),
     };
     if !all.iter().any(|(_, of)| is_known(of)) {
         let what = match preferred {
@@ -56,11 +36,14 @@ pub fn order(
     match preferred {
         Preferred::Cheapest => all.sort_by(|(_, a), (_, b)| {
             let price = |of: &KnownOf| of.per_hour.unwrap_or(f64::INFINITY);
-            price(a).total_cmp(&price(b))
+            price(a).total_cmp(&price(b)).then_with(|| a.seen.steadier(&b.seen))
         }),
         // What nobody knows may be there at once; what never came is not likely to.
         Preferred::Fastest => {
-            all.sort_by_key(|(_, of)| of.waits.for_each().unwrap_or(u64::MAX - 1));
+            let wait = |of: &KnownOf| of.seen.waits.for_each().unwrap_or(u64::MAX - 1);
+            all.sort_by(|(_, a), (_, b)| {
+                wait(a).cmp(&wait(b)).then_with(|| a.seen.steadier(&b.seen))
+            });
         }
     }
     let why: Vec<String> = all
@@ -71,26 +54,36 @@ pub fn order(
     (sorted, format!("{} first: {}", preferred.as_str(), why.join(", ")))
 }
 
+/// What is known of one, that first by which they are put in order.
 fn told(preferred: Preferred, known: &KnownOf) -> String {
-    match (preferred, known.per_hour, known.waits) {
-        (Preferred::Cheapest, Some(price), _) => format!("({price:.2} an hour)"),
-        (Preferred::Cheapest, None, _) => "(no price is known)".to_owned(),
+    let KnownOf { per_hour, seen } = known;
+    let first = match (preferred, per_hour, seen.waits) {
+        (Preferred::Cheapest, Some(price), _) => format!("{price:.2} an hour"),
+        (Preferred::Cheapest, None, _) => "no price is known".to_owned(),
         (Preferred::Fastest, _, SeenWaits { came: 0, vain: 0, .. }) => {
-            "(nobody has waited for it)".to_owned()
+            "nobody has waited for it".to_owned()
         }
         (Preferred::Fastest, _, SeenWaits { came: 0, vain, total_s }) => {
-            format!("(not to be had {vain} times, in {})", crate::model::time::age(total_s))
+            format!("not to be had {vain} times, in {}", crate::model::time::age(total_s))
         }
         (Preferred::Fastest, _, waits) => {
             let each = waits.for_each().unwrap_or_default();
-            format!("({} for each of {})", crate::model::time::age(each), waits.came)
+            format!("{} for each of {}", crate::model::time::age(each), waits.came)
         }
-    }
+    };
+    let waited = match preferred {
+        Preferred::Cheapest => seen.waited(),
+        Preferred::Fastest => None,
+    };
+    let all: Vec<String> = [first].into_iter().chain(seen.preempted()).chain(waited).collect();
+    format!("({})", all.join("; "))
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::seen::SeenRuns;
     use super::*;
+    use crate::model::time::Timestamp;
 
     fn of(zone: &str) -> TypeInZone {
         TypeInZone { accelerator: "v4-8".to_owned(), zone: zone.to_owned() }
@@ -125,7 +118,8 @@ mod tests {
                 "quick" => SeenWaits { total_s: 90, came: 3, vain: 0 },
                 _ => SeenWaits::default(),
             };
-            KnownOf { waits, ..KnownOf::default() }
+            let seen = SeenOf { waits, ..SeenOf::default() };
+            KnownOf { seen, ..KnownOf::default() }
         };
         let all = [of("never"), of("new"), of("slow"), of("quick")];
         let (sorted, why) = order(&all, Preferred::Fastest, seen);
@@ -141,5 +135,23 @@ mod tests {
             assert_eq!(zones(&sorted), ["b", "a"]);
             assert!(why.starts_with("in the order in which they are written: "), "{why}");
         }
+    }
+
+    #[test]
+    fn of_two_that_are_as_cheap_the_steadier_comes_first_and_the_reason_says_what_was_seen() {
+        let seen = |candidate: &TypeInZone| {
+            let preemptions = if candidate.zone == "rough" { 6 } else { 1 };
+            let since = Some(Timestamp::from_second(1_793_000_000));
+            let runs = SeenRuns { runs: 4, worked_s: 10 * 3_600, preemptions, since };
+            KnownOf { per_hour: Some(2.0), seen: SeenOf { runs, waits: SeenWaits::default() } }
+        };
+        let (sorted, why) = order(&[of("rough"), of("calm")], Preferred::Cheapest, seen);
+        assert_eq!(zones(&sorted), ["calm", "rough"]);
+        assert_eq!(
+            why,
+            "cheapest first: v4-8 in calm (2.00 an hour; preempted 0.10 times an hour, seen in 4 runs \
+             since 2026-10-26), v4-8 in rough (2.00 an hour; preempted 0.60 times an hour, seen in 4 \
+             runs since 2026-10-26)"
+        );
     }
 }

@@ -1,5 +1,6 @@
 //! The journal: one line per event, appended with a single write, read from its end.
 
+use std::borrow::Cow;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -39,6 +40,37 @@ pub struct Event {
     /// Details, for programs.
     #[serde(default, skip_serializing_if = "Value::is_null")]
     pub data: Value,
+}
+
+/// The kind of an event, for whoever needs few kinds of many.
+#[derive(Deserialize)]
+pub(super) struct Head<'a> {
+    /// The kind.
+    #[serde(borrow)]
+    pub(super) kind: Cow<'a, str>,
+}
+
+/// When the oldest event happened that is still there: the first that can be read of the oldest part.
+pub(super) fn oldest(disk: &dyn Disk, paths: &Paths) -> Result<Option<Timestamp>, StoreError> {
+    #[derive(Deserialize)]
+    struct At {
+        at: Timestamp,
+    }
+    let older = (1..=OLDER_PARTS).rev().map(|n| paths.older_events(n));
+    for path in older.chain(std::iter::once(paths.events())) {
+        let len = usize::try_from(BLOCK).unwrap_or(usize::MAX);
+        let first = match disk.read_at(&path, 0, len) {
+            Ok(first) => first,
+            Err(e) if e.kind() == io::ErrorKind::NotFound => continue,
+            Err(e) => return Err(e).at("read", &path),
+        };
+        let mut lines = first.split(|byte| *byte == b'\n');
+        let at = lines.find_map(|line| serde_json::from_slice::<At>(line).ok());
+        if let Some(At { at }) = at {
+            return Ok(Some(at));
+        }
+    }
+    Ok(None)
 }
 
 /// Appends values as lines. A line that a crash left half written is ended first.
@@ -152,11 +184,19 @@ impl<'a> NewestLines<'a> {
     /// The next line backwards as a value. Lines that cannot be read (a crash in the middle of one) are
     /// passed over.
     pub(super) fn value<T: for<'de> Deserialize<'de>>(&mut self) -> Option<Result<T, StoreError>> {
+        self.first(|line| serde_json::from_slice(line).ok())
+    }
+
+    /// The next line backwards of which `read` makes something; others are passed over.
+    pub(super) fn first<T>(
+        &mut self,
+        mut read: impl FnMut(&[u8]) -> Option<T>,
+    ) -> Option<Result<T, StoreError>> {
         loop {
             match self.line() {
                 Ok(None) => return None,
                 Ok(Some(line)) => {
-                    if let Ok(value) = serde_json::from_slice(&line) {
+                    if let Some(value) = read(&line) {
                         return Some(Ok(value));
                     }
                 }

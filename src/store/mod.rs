@@ -24,7 +24,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-pub use archive::Archived;
+pub use archive::{Archived, AttemptId};
 pub use backup::KEPT as BACKUPS_KEPT;
 pub use disk::{Disk, OsDisk};
 pub use error::{Holder, StoreError};
@@ -35,6 +35,7 @@ pub use txn::{Committed, Tx};
 
 use crate::model::data::{Data, ReadError, Unread};
 use crate::model::ids::{JobId, TargetName};
+use crate::model::time::Timestamp;
 use crate::sys::clock::Clock;
 use disk::{Contents, Lock, Stat};
 use error::At as _;
@@ -201,23 +202,34 @@ impl Store {
         std::iter::from_fn(move || lines.value())
     }
 
+    /// The same of some kinds alone; of all others no more is read than their kind.
+    pub fn events_of<'a>(
+        &'a self,
+        kinds: &'a [&'a str],
+    ) -> impl Iterator<Item = Result<Event, StoreError>> + 'a {
+        let mut lines = journal::newest_events(&*self.disk, &self.paths);
+        std::iter::from_fn(move || {
+            lines.first(|line| {
+                let head: journal::Head<'_> = serde_json::from_slice(line).ok()?;
+                kinds.contains(&&*head.kind).then(|| serde_json::from_slice(line).ok())?
+            })
+        })
+    }
+
+    /// When the oldest event happened that the journal still holds.
+    pub fn journal_begins(&self) -> Result<Option<Timestamp>, StoreError> {
+        journal::oldest(&*self.disk, &self.paths)
+    }
+
     /// Archived records, the newest first, each once: a crash may have appended one twice.
     pub fn archived(&self) -> impl Iterator<Item = Result<Archived, StoreError>> + '_ {
         let mut lines = journal::NewestLines::new(&*self.disk, vec![self.paths.archive()]);
-        let mut seen = std::collections::HashSet::<JobId>::new();
+        let mut seen = std::collections::HashSet::<AttemptId>::new();
         std::iter::from_fn(move || {
-            loop {
-                match lines.value::<archive::Line>()? {
-                    Err(error) => return Some(Err(error)),
-                    Ok(line) => {
-                        if let Some(archived) = line.typed()
-                            && seen.insert(archived.job.id())
-                        {
-                            return Some(Ok(archived));
-                        }
-                    }
-                }
-            }
+            lines.first(|line| {
+                let archived = Archived::read(line)?;
+                seen.insert(AttemptId::of(&archived.job)).then_some(archived)
+            })
         })
     }
 

@@ -4,6 +4,7 @@
 //! A type named `…Document` is all that a command prints; a `…Part` stands in one. A doc comment is what the
 //! schema says of a member. Within version 1 members may be added, and none is taken away.
 
+pub mod archive;
 pub mod board;
 pub mod classified;
 pub mod cleaned;
@@ -23,6 +24,7 @@ pub mod pages;
 pub mod queue;
 pub mod schema;
 pub mod settings;
+pub mod stats;
 pub mod sweep;
 pub mod targets;
 pub mod users;

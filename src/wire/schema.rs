@@ -4,6 +4,7 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use super::archive::{ArchiveDocument, ArchivedJobDocument, RestoredJobsDocument};
 use super::board::{
     BoardDocument, NotesDocument, ReleasedDocument, ReservedDocument, SheetDocument,
     SheetImportDocument,
@@ -49,6 +50,7 @@ use super::settings::{
     DroppedSettingsDocument, MonitorSettingDocument, MonitorSettingsDocument, NextNumberDocument,
     SettingDocument, SettingsDocument,
 };
+use super::stats::StatsDocument;
 use super::sweep::SweepDocument;
 use super::targets::{
     DescribeDocument, DescribeMachinesDocument, ForgottenDocument, ImportDocument,
@@ -120,7 +122,11 @@ documents! {
     ToldDocument<'_>: "show";
     KindDocument<'_>: "of-kind";
     JobScriptDocument<'_>: "script";
-    LogsDocument<'_>: "logs";
+    LogsDocument<'_>: "logs", "archive";
+    StatsDocument<'_>: "stats";
+    ArchiveDocument<'_>: "archive";
+    ArchivedJobDocument<'_>: "archive";
+    RestoredJobsDocument<'_>: "archive";
     FinishedDocument<'_>: "finish-job";
     FailedDocument<'_>: "fail-job";
     EventsDocument<'_>: "history", "monitor-log";

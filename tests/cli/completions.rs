@@ -57,6 +57,8 @@ const CASES: &[(&[&str], &[&str], &[&str])] = &[
     (&["tpu", "get-dir", "alice", ""], &["1", "2"], &["7"]),
     (&["tpu", "logs", "--fo"], &["--follow"], &["--grep"]),
     (&["tpu", "release", "v3"], &["v3-big"], &["v2-1"]),
+    (&["tpu", "stats", "al"], &["alice"], &["llama"]),
+    (&["tpu", "archive", "re"], &["restore"], &["list"]),
     (&["tpu", "fl"], &["flavors"], &["run"]),
     (&["tpu", "kjob", "re"], &["resources-flavors"], &["list"]),
 ];

@@ -14,8 +14,8 @@ use super::tpu::target;
 use super::world::{Faults, World};
 
 /// How long it takes to take a target away and to make one, in seconds.
-const DELETE_S: f64 = 10.0;
-const CREATE_S: f64 = 60.0;
+pub(super) const DELETE_S: f64 = 10.0;
+pub(super) const CREATE_S: f64 = 60.0;
 
 /// What came of some hours.
 #[derive(Debug)]
@@ -91,7 +91,7 @@ fn fill(world: &Arc<World>, jobs: usize, hours: f64) {
 
 /// Preemptions every five hours of each target, sometimes without capacity afterwards; lost peers every
 /// twelve.
-fn misfortune(world: &Arc<World>) {
+pub(super) fn misfortune(world: &Arc<World>) {
     loop {
         actors::wait(world, Duration::from_secs(60));
         let targets = world.state().targets;

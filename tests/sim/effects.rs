@@ -131,7 +131,7 @@ impl Me {
 
     /// The data file may be another one.
     fn seen(&self, path: &Path) {
-        if path == Path::new(DATA) {
+        if path == Path::new(DATA) && self.world.state().reads_all {
             let bytes = self.world.disk.bytes(path);
             let archive = self.world.disk.bytes(&super::archive());
             let by = Some(self.pid);

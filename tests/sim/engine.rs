@@ -83,6 +83,8 @@ fn work(world: &World, site: &Site, (job, passed): (&SimJob, f64)) {
             cause: None,
             last_words: "",
             exit: 0,
+            began: std::time::Duration::ZERO,
+            struck: None,
             ended: None,
             kept: false,
         });

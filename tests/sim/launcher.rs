@@ -27,6 +27,8 @@ pub(crate) struct Habits {
     pub(crate) says_ms: (u64, u64),
     /// Its work is kept so often, in seconds.
     pub(crate) keeps_s: f64,
+    /// The steps that it counts are seconds of its lineage's work, and go on with the next attempt.
+    pub(crate) counts_on: bool,
     /// It has a mistake, with this chance in millionths each time it says something.
     pub(crate) mistake: u64,
 }
@@ -184,6 +186,8 @@ impl Launcher {
                 cause: None,
                 last_words: "",
                 exit: 0,
+                began: Duration::ZERO,
+                struck: None,
                 ended: None,
                 kept: false,
             });
@@ -254,6 +258,16 @@ impl Launcher {
                 fresh = 0.0;
             }
             let is_done = known.kept >= known.needs;
+            let reached = known.kept + fresh;
+            if state.habits.counts_on {
+                #[expect(
+                    clippy::cast_possible_truncation,
+                    clippy::cast_sign_loss,
+                    reason = "seconds of a month"
+                )]
+                let reached = reached as u64;
+                step = reached;
+            }
             if let Some(program) = state.observer.programs.get_mut(number).filter(|_| keeps_now) {
                 program.kept = true;
             }

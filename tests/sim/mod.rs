@@ -19,6 +19,7 @@ mod launcher;
 mod lies;
 mod line;
 mod lineages;
+pub(crate) mod month;
 mod observer;
 mod promises;
 mod queue_days;

@@ -60,6 +60,9 @@ pub(crate) struct Program {
     /// What it says last, and its exit code.
     pub(crate) last_words: &'static str,
     pub(crate) exit: i32,
+    /// When it began, when something struck it, and when it was dead.
+    pub(crate) began: Duration,
+    pub(crate) struck: Option<Duration>,
     pub(crate) ended: Option<Duration>,
     /// Whether it has kept any of its work.
     pub(crate) kept: bool,
@@ -267,6 +270,7 @@ impl State {
         let Some(program) = self.observer.programs.get_mut(number) else { return };
         program.health = Health::Hung;
         program.cause = Some(cause);
+        program.struck.get_or_insert(self.now);
         let lineage = program.lineage;
         (program.last_words, program.exit) = (if hangs { "" } else { words }, exit);
         let pid = program.pid;
@@ -377,6 +381,7 @@ impl State {
 
     /// A program begins. Here the first three things would happen.
     pub(crate) fn program_begins(&mut self, program: Program) -> usize {
+        let program = Program { began: self.now, ..program };
         let (lineage, target) = (program.lineage, program.target.clone());
         let others: Vec<(u32, String, Health)> = self
             .observer

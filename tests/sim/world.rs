@@ -172,6 +172,8 @@ pub(crate) struct State {
     pub(crate) still_until: Duration,
     /// Where programs keep their work on the real disk, if they do.
     pub(crate) logs: Option<PathBuf>,
+    /// Whether each version of the data file is looked at for what must never happen. A month has too many.
+    pub(crate) reads_all: bool,
 }
 
 pub(crate) struct World {
@@ -262,7 +264,12 @@ impl World {
             broken: None,
             used: BTreeSet::new(),
             lazy: Duration::from_millis(400),
-            habits: Habits { says_ms: (2_000, 9_000), keeps_s: 20.0, mistake: 2_000 },
+            habits: Habits {
+                says_ms: (2_000, 9_000),
+                keeps_s: 20.0,
+                counts_on: false,
+                mistake: 2_000,
+            },
             targets: 0,
             gone: BTreeMap::new(),
             most_steps: MOST_STEPS,
@@ -272,6 +279,7 @@ impl World {
             jumped: false,
             still_until: Duration::ZERO,
             logs: None,
+            reads_all: true,
         };
         let (state, site, roots) = (Mutex::new(state), OnceLock::new(), OnceLock::new());
         Arc::new(Self { state, disk, cloud_disk, fleet, site, roots })

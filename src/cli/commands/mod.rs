@@ -1,6 +1,7 @@
 //! One file for each command or family of commands: words to a request, the outcome to text and JSON.
 
 pub(super) mod aliases;
+pub(super) mod archive;
 pub(super) mod attach;
 pub(super) mod board;
 pub(super) mod callbacks;
@@ -33,6 +34,7 @@ pub(super) mod run;
 pub(super) mod secrets;
 pub(super) mod settings;
 pub(super) mod show;
+pub(super) mod stats;
 pub(super) mod submit;
 pub(super) mod sweep;
 pub(super) mod targets;

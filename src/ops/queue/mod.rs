@@ -35,7 +35,7 @@ use std::rc::Rc;
 
 use crate::model::data::Data;
 use crate::model::entry::QueueEntry;
-use crate::model::ids::{JobId, JobNumber, QueueName};
+use crate::model::ids::{JobId, QueueName};
 use crate::model::queue::{Queue, QueueState};
 use crate::ops::launch::plan::{LaunchPlan, Turn};
 use crate::plan::board::Pick;
@@ -43,7 +43,7 @@ use crate::plan::expected::ExpectedStart;
 use crate::plan::queue::{self as plan, EntryStanding, Readiness, UserLimits};
 use crate::store::Tx;
 
-use super::{Ctx, Error, journal, records};
+use super::{Ctx, Error, journal, records, stats};
 use after::{AwaitedEnds, Dependence};
 use field::{Avoided, Field, Wish};
 
@@ -168,20 +168,14 @@ pub fn follow(tx: &mut Tx<'_>, from: &JobId, to: &JobId) {
 /// Lets those that wait for an entry wait for the job that it has become, under another number.
 pub fn renumber(tx: &mut Tx<'_>, from: &JobId, to: &JobId) {
     follow(tx, from, to);
-    records::note(tx, from, RENUMBERED, format!("{BECOME}{to}: a window stood in its place"));
+    let text = format!("{}{to}: a window stood in its place", stats::BECOME);
+    records::note(tx, from, stats::RENUMBERED, text);
 }
-
-/// The kind of the event that says what an entry has become, and how its text begins.
-const RENUMBERED: &str = "renumbered";
-const BECOME: &str = "it has become ";
 
 /// The job that an entry has become under another number, if it has.
 pub fn renumbered(ctx: &Ctx, id: &JobId) -> Result<Option<JobId>, Error> {
     let newest = journal::newest(ctx, Some(&id.user), Some(id.window), 1)?;
-    let event = newest.iter().find(|event| event.kind == RENUMBERED);
-    let to = event.and_then(|event| event.text.strip_prefix(BECOME)?.split(':').next());
-    let number = to.and_then(|to| to.rsplit('/').next()?.parse().ok());
-    Ok(number.map(|number| JobId::new(id.user.clone(), JobNumber(number))))
+    Ok(newest.iter().find(|event| event.kind == stats::RENUMBERED).and_then(stats::becomes))
 }
 
 /// Refuses what somebody starts past the limit of his own, or brings back past that of its queue, or of its group while

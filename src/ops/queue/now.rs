@@ -7,7 +7,7 @@ use crate::ops::ctx::user_of;
 use crate::ops::hosts::choose as hosts;
 use crate::ops::launch::attempt::Launched;
 use crate::ops::launch::{self, RunRequest};
-use crate::ops::{Ctx, Error, Kind};
+use crate::ops::{Ctx, Error, Kind, stats};
 use crate::plan::board::Pick;
 use crate::plan::choice::{Assignment, Ranking, Unfit};
 use crate::plan::slots::Short;
@@ -17,7 +17,7 @@ use super::{left_over, presence};
 
 /// What the wish may have now, the best first: what is left when everybody who waits has chosen.
 pub fn picks(ctx: &Ctx, wish: &Wish) -> Result<Vec<Pick>, Error> {
-    ranking(ctx, wish).map(|ranking| ranking.picks)
+    with_what_was_seen(ctx, ranking(ctx, wish)?.picks)
 }
 
 /// The same with why each other machine is not taken.
@@ -25,6 +25,24 @@ fn ranking(ctx: &Ctx, wish: &Wish) -> Result<Ranking, Error> {
     let data = ctx.data()?;
     user_of(&data, &wish.user)?;
     left_over(ctx, &data, wish, &Avoided::new(), |field| field.ranking(wish))
+}
+
+/// The same picks, with what was seen of targets like each: how often they were taken away, how long they were waited for.
+fn with_what_was_seen(ctx: &Ctx, mut picks: Vec<Pick>) -> Result<Vec<Pick>, Error> {
+    if picks.is_empty() {
+        return Ok(picks);
+    }
+    let data = ctx.data()?;
+    // What cannot be read is only not said.
+    let seen = stats::seen(ctx).unwrap_or_default();
+    for pick in &mut picks {
+        let target = data.target(&pick.target);
+        let of = target.map(|target| seen.of_target(&target)).unwrap_or_default();
+        if let Some(words) = of.in_words() {
+            pick.reason = format!("{}; {words}", pick.reason);
+        }
+    }
+    Ok(picks)
 }
 
 /// Who has the first of what is wished for: `: v2-32-p1 alice/7, v2-32-p2 bob`.
@@ -74,6 +92,7 @@ pub fn take(
     if all.is_empty() {
         never(wish, &unfit)?;
     }
+    let all = with_what_was_seen(ctx, all)?;
     // Whole targets of a type say how they are by their control plane.
     let asked: Box<dyn Iterator<Item = _>> = if is_of_machines(wish) {
         Box::new(hosts::usable(ctx, &all, &wish.ask).map(|(pick, busy)| (pick, busy.map(Some))))

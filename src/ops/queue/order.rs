@@ -14,11 +14,12 @@ use crate::model::prices;
 use crate::model::spec::{AnyOf, TargetRequest};
 use crate::model::target::Registration;
 use crate::ops::fleet::ProviderFacts;
+use crate::ops::stats;
 use crate::ops::targets::checked_name;
 use crate::ops::{Ctx, Error};
 use crate::plan::preferred::{self, KnownOf};
 
-use super::{limits, waits};
+use super::limits;
 
 /// The name of the variable in which a machine finds what it runs when it starts (Cloud TPU documentation, startup
 /// scripts).
@@ -53,11 +54,11 @@ pub fn preferred(
         return Ok(None);
     };
     let prices = ctx.settings(ctx.data()?.user(user))?.prices;
-    let seen = waits::seen(ctx)?;
+    let seen = stats::seen(ctx)?;
     let known = |of: &TypeInZone| {
         let chips = accelerators::chips(&of.accelerator);
         let per_hour = prices::per_hour(&prices, (&of.accelerator, chips), order.pricing);
-        KnownOf { per_hour, waits: seen.of(of, order.pricing) }
+        KnownOf { per_hour, seen: seen.of(of, order.pricing) }
     };
     let (candidates, why) = preferred::order(&order.candidates, preferred, known);
     Ok(Some((TargetOrder { candidates, ..order.clone() }, why)))

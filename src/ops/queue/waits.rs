@@ -1,23 +1,13 @@
-//! How long targets were waited for that are made for jobs: noted as each comes or is given up for another one, and read
-//! again where a job wants the fastest.
-
-use std::collections::HashMap;
+//! How long targets were waited for that are made for jobs: noted as each comes or is given up for another one.
+//! [`crate::ops::stats`] reads it again.
 
 use serde_json::json;
 
 use crate::model::data::Data;
 use crate::model::making::Making;
-use crate::model::order::TypeInZone;
-use crate::model::target::Pricing;
-use crate::ops::{Ctx, Error, journal};
-use crate::plan::preferred::SeenWaits;
+use crate::ops::Ctx;
+use crate::ops::stats::WAITED;
 use crate::store::Event;
-
-/// The kind of the events.
-const WAITED: &str = "waited";
-
-/// No more events are read: what was seen long ago says little.
-const MOST: usize = 5_000;
 
 /// Notes how long a target was waited for, and whether it came. What cannot be noted is only not known.
 pub(super) fn note(ctx: &Ctx, data: &Data, making: &Making, came: bool) {
@@ -40,37 +30,4 @@ pub(super) fn note(ctx: &Ctx, data: &Data, making: &Making, came: bool) {
     if let Err(error) = ctx.store.note(&[event]) {
         ctx.warn([error.to_string()]);
     }
-}
-
-/// What was seen of all.
-#[derive(Default)]
-pub(super) struct Seen(HashMap<(String, String, String), SeenWaits>);
-
-impl Seen {
-    /// What was seen of one.
-    pub(super) fn of(&self, of: &TypeInZone, pricing: Pricing) -> SeenWaits {
-        let key = (of.accelerator.clone(), of.zone.clone(), pricing.as_str().to_owned());
-        self.0.get(&key).copied().unwrap_or_default()
-    }
-}
-
-/// What was seen so far, by the journal.
-pub(super) fn seen(ctx: &Ctx) -> Result<Seen, Error> {
-    let mut seen = Seen::default();
-    let events = journal::newest(ctx, None, None, MOST)?;
-    for event in events.iter().filter(|event| event.kind == WAITED) {
-        let text = |key: &str| event.data[key].as_str().map(str::to_owned);
-        let (Some(accelerator), Some(zone), Some(pricing), Some(waited_s)) =
-            (text("type"), text("zone"), text("pricing"), event.data["waited_s"].as_u64())
-        else {
-            continue;
-        };
-        let waits = seen.0.entry((accelerator, zone, pricing)).or_default();
-        waits.total_s += waited_s;
-        match event.data["came"].as_bool() {
-            Some(true) => waits.came += 1,
-            _ => waits.vain += 1,
-        }
-    }
-    Ok(seen)
 }

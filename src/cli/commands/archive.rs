@@ -1,0 +1,176 @@
+//! `tpu archive list|show|logs|restore`: what was cleaned away.
+
+use crate::cli::Outcome;
+use crate::cli::app::App;
+use crate::cli::args::{ArchiveArgs, ArchiveStep};
+use crate::cli::print::{Output, table};
+use crate::model::ids::{JobId, UserName};
+use crate::model::time::Zone;
+use crate::ops::archive::{self, ArchiveRequest, ArchivedJob};
+use crate::ops::called::JobWord;
+use crate::ops::whose::{About, Purpose};
+use crate::ops::{Error, selection};
+use crate::plan::filter::{Filter, HINT};
+use crate::text::{counted, escape};
+use crate::wire::archive::{ArchiveDocument, ArchivedJobDocument, RestoredJobsDocument};
+use crate::wire::jobs::{JobIdPart, LogsDocument};
+
+/// One of them.
+pub(in crate::cli) fn run(app: &App, args: &ArchiveArgs) -> Outcome {
+    match &args.step {
+        ArchiveStep::List { words, lines } => list(app, words, *lines),
+        ArchiveStep::Show { words } => show(app, words),
+        ArchiveStep::Logs { words, lines } => logs(app, words, *lines),
+        ArchiveStep::Restore { words } => restore(app, words),
+    }
+}
+
+fn list(app: &App, words: &[String], most: usize) -> Outcome {
+    let ctx = app.ctx()?;
+    let data = ctx.data()?;
+    let is_user = |word: &&String| data.user(&UserName::from(word.as_str())).is_some();
+    let user = words.iter().find(is_user);
+    let rest: Vec<&str> =
+        words.iter().filter(|word| Some(*word) != user).map(String::as_str).collect();
+    let filter = Filter::parse(&rest.join(" "));
+    if let Some(problem) = filter.problem() {
+        return Err(Error::usage(problem.to_owned()).hint(HINT));
+    }
+    let user = match user {
+        None => None,
+        Some(word) => {
+            let word = Some(UserName::from(word.as_str()));
+            let about = About { word, purpose: Purpose::Look, jobs: &[] };
+            Some(app.requester()?.user(&data, &about)?)
+        }
+    };
+    let listed = archive::list(ctx, &ArchiveRequest { user, filter, most })?;
+    let zone = app.zone(&data)?;
+    let text = || {
+        if listed.jobs.is_empty() {
+            return "Nothing of the kind is in the archive.".to_owned();
+        }
+        let rows: Vec<Vec<String>> = listed.jobs.iter().map(|job| row(job, &zone)).collect();
+        let head = ["job", "status", "target", "tag", "began", "cleaned away", "by"];
+        let more = match listed.more {
+            0 => String::new(),
+            more => format!("{more} more before these; all: -n {}\n", more + most),
+        };
+        more + &table::columns(&head, &rows)
+    };
+    Ok(Output::either(&app.global, text, || ArchiveDocument::from(&listed)))
+}
+
+fn row(of: &ArchivedJob, zone: &Zone) -> Vec<String> {
+    let job = &of.archived.job;
+    let tag = job.job_tags.as_deref().filter(|tag| !tag.is_empty()).unwrap_or("-");
+    vec![
+        job.id().to_string(),
+        job.status.to_string(),
+        escape(&of.label).into_owned(),
+        escape(tag).into_owned(),
+        of.began.map_or_else(|| "-".to_owned(), |at| zone.stamp(at)),
+        zone.stamp(of.archived.at),
+        escape(&of.archived.actor).into_owned(),
+    ]
+}
+
+/// The jobs that are called by number; their records are not there any more to be called otherwise.
+fn ids(app: &App, words: &[String], purpose: Purpose) -> Result<Vec<JobId>, Error> {
+    let data = app.ctx()?.data()?;
+    let mut sorted = selection::sort(words, &data)?;
+    sorted.no_selector()?;
+    sorted.no_pair()?;
+    let jobs = sorted.take_jobs(&data)?;
+    let mut numbers = Vec::new();
+    for job in &jobs {
+        match job {
+            JobWord::Number(number) => numbers.push(*number),
+            other => {
+                return Err(Error::usage(format!("'{other}': archived jobs are called by number"))
+                    .hint("tpu archive list shows the numbers"));
+            }
+        }
+    }
+    if numbers.is_empty() {
+        return Err(Error::usage("no job is named")
+            .hint("as in 7 or 7,9-12; tpu archive list shows the numbers"));
+    }
+    let about = About { word: sorted.user, purpose, jobs: &jobs };
+    let user = app.requester()?.user(&data, &about)?;
+    numbers.sort_unstable();
+    numbers.dedup();
+    Ok(numbers.into_iter().map(|number| JobId::new(user.clone(), number)).collect())
+}
+
+fn one_id(app: &App, words: &[String]) -> Result<JobId, Error> {
+    match <[JobId; 1]>::try_from(ids(app, words, Purpose::Look)?) {
+        Ok([id]) => Ok(id),
+        Err(ids) => Err(Error::usage(format!("{} are named", counted(ids.len(), "job")))
+            .hint("name one of them")),
+    }
+}
+
+fn show(app: &App, words: &[String]) -> Outcome {
+    let ctx = app.ctx()?;
+    let of = archive::find(ctx, &one_id(app, words)?)?;
+    let zone = app.zone(&*ctx.data()?)?;
+    Ok(Output::new(told(&of, &zone), &ArchivedJobDocument::from(&of)))
+}
+
+/// A record for people, one fact on each line.
+fn told(of: &ArchivedJob, zone: &Zone) -> String {
+    let job = &of.archived.job;
+    let launch = job.launch.as_ref();
+    let attempt = |number: Option<crate::model::ids::JobNumber>| number.map(|n| n.to_string());
+    let facts = [
+        ("job", Some(job.id().to_string())),
+        ("name", job.name().map(str::to_owned)),
+        ("status", Some(job.status.to_string())),
+        ("because of", job.verdict.as_ref().map(|verdict| verdict.line.clone())),
+        ("target", Some(of.label.clone())),
+        ("tag", job.job_tags.clone()),
+        ("notes", job.notes.clone()),
+        ("began", of.began.map(|at| zone.stamp(at))),
+        ("ended", launch.and_then(|launch| launch.ended).map(|at| zone.stamp(at))),
+        ("exit code", launch.and_then(|launch| launch.exit).map(|code| code.to_string())),
+        ("reached step", job.reached.as_ref().and_then(|r| r.step).map(|step| step.to_string())),
+        ("continues", attempt(job.father)),
+        ("continued by", attempt(job.child)),
+        ("directory", Some(job.job_dir.clone())),
+        ("configs", Some(job.extra_configs.clone())),
+        ("log directory", job.log_dir.clone()),
+        ("stage directory", job.stage_dir.clone()),
+        ("cleaned away", Some(format!("{} by {}", zone.stamp(of.archived.at), of.archived.actor))),
+    ];
+    let rows: Vec<Vec<String>> = facts
+        .into_iter()
+        .filter_map(|(name, fact)| Some((name, fact.filter(|fact| !fact.trim().is_empty())?)))
+        .map(|(name, fact)| vec![name.to_owned(), escape(fact.trim()).into_owned()])
+        .collect();
+    table::aligned(&rows)
+}
+
+fn logs(app: &App, words: &[String], most: Option<usize>) -> Outcome {
+    let id = one_id(app, words)?;
+    let bytes = archive::output(app.ctx()?, &id)?;
+    let text = String::from_utf8_lossy(&bytes);
+    let lines: Vec<&str> = text.lines().collect();
+    let from = most.map_or(0, |most| lines.len().saturating_sub(most));
+    let lines = lines.get(from..).unwrap_or_default().to_vec();
+    let text = lines.join("\n");
+    Ok(Output::new(text, &LogsDocument { job: JobIdPart::from(&id), lines }))
+}
+
+fn restore(app: &App, words: &[String]) -> Outcome {
+    let done = archive::restore(app.ctx()?, &ids(app, words, Purpose::Change)?)?;
+    let named = |ids: &[JobId]| ids.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+    let mut text = String::new();
+    if !done.restored.is_empty() {
+        text += &format!("Brought back: {}. Nothing begins by it.\n", named(&done.restored));
+    }
+    if !done.already.is_empty() {
+        text += &format!("Among the jobs already: {}.\n", named(&done.already));
+    }
+    Ok(Output::new(text, &RestoredJobsDocument::from(&done)))
+}

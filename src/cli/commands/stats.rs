@@ -1,0 +1,267 @@
+//! `tpu stats`: what ran, counted and drawn.
+
+use crate::cli::Outcome;
+use crate::cli::app::App;
+use crate::cli::args::StatsArgs;
+use crate::cli::print::plot::{self, Glyphs};
+use crate::cli::print::{Output, table};
+use crate::cli::screen;
+use crate::model::facts::percent;
+use crate::model::time::{self, Timestamp, Zone};
+use crate::ops::error::did_you_mean;
+use crate::ops::stats::{self, StatsReport, StatsRequest};
+use crate::ops::whose::{About, Purpose};
+use crate::ops::{Error, selection};
+use crate::plan::stats::By;
+use crate::plan::stats::figures::{Figures, Waits, hours};
+use crate::text::{self, counted, escape};
+use crate::wire::stats::{StatsDocument, TOTAL};
+
+/// Columns where nobody says how many there are.
+const USUAL: usize = 100;
+/// Bars that are drawn.
+const BARS: usize = 20;
+
+/// `stats`.
+pub(in crate::cli) fn run(app: &App, args: &StatsArgs) -> Outcome {
+    let ctx = app.ctx()?;
+    let data = ctx.data()?;
+    let sorted = selection::sort(&args.words, &data)?;
+    sorted.nothing_else()?;
+    sorted.no_number()?;
+    if args.csv && app.global.json {
+        return Err(Error::usage("--csv and --json are two answers").hint("ask for one of them"));
+    }
+    let by = By::parse(&args.by).ok_or_else(|| {
+        let known = By::ALL.map(By::as_str);
+        let hint = did_you_mean(&args.by, known).unwrap_or_else(|| known.join(", "));
+        Error::usage(format!("--by {}: nothing is counted by that", args.by)).hint(hint)
+    })?;
+    let user = match sorted.user {
+        None => None,
+        word => {
+            let about = About { word, purpose: Purpose::Look, jobs: &[] };
+            Some(app.requester()?.user(&data, &about)?)
+        }
+    };
+    let zone = app.zone(&data)?;
+    let now = ctx.clock.now();
+    let instant = |flag: &str, word: &Option<String>| {
+        word.as_ref().map(|word| instant(flag, word, now, &zone)).transpose()
+    };
+    let since = instant("--since", &args.since)?;
+    let until = instant("--until", &args.until)?;
+    if since.is_some_and(|since| since >= until.unwrap_or(now)) {
+        return Err(Error::usage("nothing lies between --since and --until")
+            .hint("--since is the earlier one, as in --since 30d --until 7d"));
+    }
+    let report = stats::report(ctx, &StatsRequest { user, by, since, until }, &zone)?;
+    if args.csv {
+        return Ok(Output::new(csv(&report)?, &StatsDocument::from(&report)));
+    }
+    let columns = app.width().unwrap_or(USUAL);
+    let glyphs = if screen::is_ascii(app) { Glyphs::ASCII } else { Glyphs::BLOCKS };
+    let text = || told(&report, &zone, columns, glyphs);
+    Ok(Output::either(&app.global, text, || StatsDocument::from(&report)).notes(notes(&report)))
+}
+
+/// Reads so long ago, a day, or an instant.
+fn instant(flag: &str, word: &str, now: Timestamp, zone: &Zone) -> Result<Timestamp, Error> {
+    let ago = time::parse_age(word).and_then(|ago| i64::try_from(ago).ok());
+    let found = ago.map(|ago| now.plus_seconds(-ago)).or_else(|| zone.instant(word));
+    found.ok_or_else(|| {
+        Error::usage(format!("{flag} {word}: neither a span nor a day"))
+            .hint("as in 90m, 12h, 30d, 2026-11-01 or 2026-11-01T14:00:00Z")
+    })
+}
+
+/// What a person should know of what is not counted.
+fn notes(report: &StatsReport) -> Vec<String> {
+    let endless = (report.endless > 0).then(|| {
+        let attempts = counted(report.endless as usize, "attempt");
+        format!("of {attempts} nobody knows when it ended: no row has them")
+    });
+    endless.into_iter().collect()
+}
+
+/// Money, with what it leaves out.
+fn money(figures: &Figures) -> String {
+    match (figures.cost(), figures.cost_known > 0.0) {
+        (Some(cost), _) => format!("{cost:.2}"),
+        (None, true) => format!("{:.2} + ?", figures.cost_known),
+        (None, false) => "?".to_owned(),
+    }
+}
+
+/// Seconds for each, and nothing where there is none.
+fn mean(waits: Waits) -> String {
+    waits.mean_s().map_or_else(|| "-".to_owned(), time::age)
+}
+
+fn rate(per_hour: Option<f64>) -> String {
+    per_hour.map_or_else(|| "-".to_owned(), |rate| format!("{rate:.3}"))
+}
+
+/// The columns of the table.
+const HEAD: [&str; 12] = [
+    "",
+    "hours",
+    "cost",
+    "goodput",
+    "waited",
+    "to target",
+    "preempted",
+    "per hour",
+    "other failures",
+    "back after",
+    "finished",
+    "failed",
+];
+
+fn row(key: &str, figures: &Figures) -> Vec<String> {
+    let failures: u32 = figures.failures.values().sum();
+    let vain = match figures.in_vain {
+        0 => String::new(),
+        times => format!(", {times} in vain"),
+    };
+    vec![
+        text::cut(&escape(key), 40).into_owned(),
+        format!("{:.1}", figures.hours()),
+        money(figures),
+        figures.got_on.share().map_or_else(|| "?".to_owned(), percent),
+        figures.waited_s().map_or_else(|| "?".to_owned(), |_| mean(figures.queue)),
+        format!("{}{vain}", mean(figures.capacity)),
+        figures.preemptions.to_string(),
+        rate(figures.preemptions_per_hour()),
+        failures.saturating_sub(figures.preemptions).to_string(),
+        mean(figures.recoveries),
+        figures.finished.to_string(),
+        figures.failed.to_string(),
+    ]
+}
+
+/// The whole report for people.
+fn told(report: &StatsReport, zone: &Zone, columns: usize, glyphs: Glyphs) -> String {
+    let stats = &report.stats;
+    if stats.total == Figures::default() {
+        return "Nothing has run in that time.".to_owned();
+    }
+    let mut head = HEAD;
+    head[0] = report.by.as_str();
+    let mut rows: Vec<Vec<String>> =
+        stats.rows.iter().map(|of| row(&of.key, &of.figures)).collect();
+    if rows.len() > 1 {
+        rows.push(row(TOTAL, &stats.total));
+    }
+    let since = match report.period.since {
+        Some(since) => format!("from {}", zone.stamp(since)),
+        None => "from the first attempt".to_owned(),
+    };
+    let mut out = format!(
+        "What ran {since} to {}\n\n{}",
+        zone.stamp(report.period.until),
+        table::columns(&head, &rows)
+    );
+    let bars: Vec<(String, f64, String)> = stats
+        .rows
+        .iter()
+        .take(BARS)
+        .map(|of| {
+            let hours = of.figures.hours();
+            (escape(&of.key).into_owned(), hours, format!("{hours:.1}"))
+        })
+        .collect();
+    let mut section = |title: &str, plot: String| {
+        if !plot.is_empty() {
+            out += &format!("\n{title}\n{plot}");
+        }
+    };
+    section(&format!("hours by {}", report.by.as_str()), plot::bars(&bars, columns, glyphs));
+    if stats.total.preemptions > 0 {
+        let rates = stats.hours.map(|seen| seen.preemptions_per_hour().unwrap_or_default());
+        let title = "preemptions in an hour of work, by hour of day";
+        section(title, plot::hours(&rates, "/h", glyphs));
+    }
+    let days: Vec<_> = stats.days.iter().map(|(day, seen)| (*day, hours(seen.seconds))).collect();
+    if days.len() > 1 {
+        section("hours by day", plot::calendar(&days, columns, glyphs));
+    }
+    section("failures", failures(&stats.total, columns, glyphs));
+    out
+}
+
+/// Failures by kind, and the lines by which most of them came.
+fn failures(figures: &Figures, columns: usize, glyphs: Glyphs) -> String {
+    let mut kinds: Vec<(String, f64, String)> = figures
+        .failures
+        .iter()
+        .map(|(kind, count)| ((*kind).to_owned(), f64::from(*count), count.to_string()))
+        .collect();
+    kinds.sort_by(|a, b| b.1.total_cmp(&a.1));
+    let mut out = plot::bars(&kinds, columns, glyphs);
+    for line in &figures.lines {
+        let said = format!("  {}x {}: {}", line.times, line.kind, escape(line.line.trim()));
+        out += &format!("{}\n", text::cut(&said, columns));
+    }
+    out
+}
+
+/// The rows for other programs: one line each, the first names the columns.
+fn csv(report: &StatsReport) -> Result<String, Error> {
+    let failed = |e: &dyn std::fmt::Display| {
+        Error::failed(format!("the table cannot be written: {e}")).hint("--json says the same")
+    };
+    let mut writer = csv::Writer::from_writer(Vec::new());
+    writer
+        .write_record([
+            report.by.as_str(),
+            "attempts",
+            "hours",
+            "cost",
+            "goodput",
+            "waited_s",
+            "waits",
+            "capacity_s",
+            "capacity_came",
+            "capacity_in_vain",
+            "preemptions",
+            "preemptions_per_hour",
+            "failures",
+            "recoveries",
+            "recovery_s",
+            "finished",
+            "failed",
+            "killed",
+        ])
+        .map_err(|e| failed(&e))?;
+    let number = |value: Option<f64>| value.map(|value| value.to_string()).unwrap_or_default();
+    for row in &report.stats.rows {
+        let of = &row.figures;
+        let kinds: Vec<String> =
+            of.failures.iter().map(|(kind, count)| format!("{kind}={count}")).collect();
+        writer
+            .write_record([
+                escape(&row.key).into_owned(),
+                of.attempts.to_string(),
+                of.hours().to_string(),
+                number(of.cost()),
+                number(of.got_on.share()),
+                of.waited_s().map(|s| s.to_string()).unwrap_or_default(),
+                of.queue.count.to_string(),
+                of.capacity.total_s.to_string(),
+                of.capacity.count.to_string(),
+                of.in_vain.to_string(),
+                of.preemptions.to_string(),
+                number(of.preemptions_per_hour()),
+                kinds.join(" "),
+                of.recoveries.count.to_string(),
+                of.recoveries.total_s.to_string(),
+                of.finished.to_string(),
+                of.failed.to_string(),
+                of.killed.to_string(),
+            ])
+            .map_err(|e| failed(&e))?;
+    }
+    let bytes = writer.into_inner().map_err(|e| failed(&e))?;
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}

@@ -1,0 +1,368 @@
+//! Statistics of what ran: gathers attempts from records and archive and what the journal adds to them, and has them
+//! counted ([`crate::plan::stats`]). It reads each once, writes nothing, and asks nobody.
+//!
+//! A record knows when its launch was claimed and, mostly, when it ended. The journal knows the rest as far as it reaches
+//! back: since when a job had been queued, when an end was noticed that nobody reported, which attempt began from scratch,
+//! and how long targets were waited for.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use crate::model::accelerators;
+use crate::model::data::Data;
+use crate::model::ids::{JobId, JobNumber, TargetName, UserName};
+use crate::model::job::Job;
+use crate::model::order::TypeInZone;
+use crate::model::prices::{self, Prices};
+use crate::model::target::{Pricing, Target};
+use crate::model::time::{Timestamp, Zone};
+use crate::plan::seen::SeenOf;
+use crate::plan::stats::run::{self, CapacityWait, Past, PastRun, Period, RanOn, RunOutcome};
+use crate::plan::stats::{By, Stats, stats};
+use crate::plan::types;
+use crate::store::{AttemptId, Event};
+
+use super::{Ctx, Error, archive};
+
+/// What is asked.
+#[derive(Clone, Debug)]
+pub struct StatsRequest {
+    /// Whose; everybody's without.
+    pub user: Option<UserName>,
+    /// What rows stand for.
+    pub by: By,
+    /// From this instant on.
+    pub since: Option<Timestamp>,
+    /// Up to this one; up to now without.
+    pub until: Option<Timestamp>,
+}
+
+/// What came of it.
+#[derive(Clone, Debug)]
+pub struct StatsReport {
+    /// What rows stand for.
+    pub by: By,
+    /// The part of time that was counted.
+    pub period: Period,
+    /// The figures.
+    pub stats: Stats,
+    /// Attempts of which nobody knows when they ended: their hours are in no row.
+    pub endless: u32,
+    /// How far the journal reaches back; what it alone knows is not known of earlier times.
+    pub journal_since: Option<Timestamp>,
+}
+
+/// Counts what ran.
+pub fn report(ctx: &Ctx, request: &StatsRequest, zone: &Zone) -> Result<StatsReport, Error> {
+    let now = ctx.clock.now();
+    let until = request.until.map_or(now, |until| until.min(now));
+    let period = Period { since: request.since, until };
+    let Gathered { mut past, endless, journal_since } = gather(ctx, usize::MAX)?;
+    if let Some(user) = &request.user {
+        past.keep(user);
+    }
+    let stats = stats(&past, request.by, &period, zone);
+    let endless = u32::try_from(endless.iter().filter(|id| is_meant(id, request)).count());
+    Ok(StatsReport {
+        by: request.by,
+        period,
+        stats,
+        endless: endless.unwrap_or(u32::MAX),
+        journal_since,
+    })
+}
+
+fn is_meant(id: &JobId, request: &StatsRequest) -> bool {
+    request.user.as_ref().is_none_or(|user| id.user == *user)
+}
+
+/// No more archived records are read for a choice: what was seen long ago says little.
+const RECENT: usize = 5_000;
+
+/// What was seen of each type in each zone, by how it is paid for.
+#[derive(Debug, Default)]
+pub struct SeenBefore(HashMap<(String, String, Option<&'static str>), SeenOf>);
+
+impl SeenBefore {
+    /// What was seen of one.
+    pub fn of(&self, of: &TypeInZone, pricing: Pricing) -> SeenOf {
+        let key = (of.accelerator.clone(), of.zone.clone(), Some(pricing.as_str()));
+        self.0.get(&key).copied().unwrap_or_default()
+    }
+
+    /// What was seen of targets like this one.
+    pub fn of_target(&self, target: &Target) -> SeenOf {
+        match (&target.accelerator, &target.zone) {
+            (Some(accelerator), Some(zone)) => {
+                let of = TypeInZone { accelerator: accelerator.clone(), zone: zone.clone() };
+                self.of(&of, target.pricing)
+            }
+            _ => SeenOf::default(),
+        }
+    }
+}
+
+/// What was seen so far, for whoever has to choose.
+pub fn seen(ctx: &Ctx) -> Result<SeenBefore, Error> {
+    let now = ctx.clock.now();
+    let Gathered { past, .. } = gather(ctx, RECENT)?;
+    let mut seen = SeenBefore::default();
+    for run in &past.runs {
+        let (Some(accelerator), Some(zone)) = (&run.on.accelerator, &run.on.zone) else { continue };
+        let key = (accelerator.clone(), zone.clone(), run.on.pricing.map(Pricing::as_str));
+        seen.0.entry(key).or_default().runs.add(run, now);
+    }
+    for wait in &past.capacity {
+        let key = (wait.accelerator.clone(), wait.zone.clone(), wait.pricing.map(Pricing::as_str));
+        seen.0.entry(key).or_default().waits.add(wait);
+    }
+    Ok(seen)
+}
+
+/// What was gathered.
+pub(super) struct Gathered {
+    pub(super) past: Past,
+    /// Attempts of which nobody knows when they ended.
+    endless: Vec<JobId>,
+    journal_since: Option<Timestamp>,
+}
+
+/// Everything that ran, as far as anybody remembers; of the archive no more than its newest so many records.
+pub(super) fn gather(ctx: &Ctx, most_archived: usize) -> Result<Gathered, Error> {
+    let data = ctx.data()?;
+    let journal = Journal::read(ctx)?;
+    let mut known =
+        Known { ctx, data: &data, journal: &journal, on: HashMap::new(), prices: HashMap::new() };
+    let mut runs = Vec::new();
+    let mut seen = HashSet::new();
+    for job in data.jobs() {
+        seen.insert(AttemptId::of(job));
+        runs.extend(known.run(job, None)?);
+    }
+    for archived in ctx.store.archived().take(most_archived) {
+        let archived = archived?;
+        // What was brought back, or was on its way to the archive when somebody died, is in both.
+        if seen.insert(AttemptId::of(&archived.job)) {
+            runs.extend(known.run(&archived.job, Some(archived.at))?);
+        }
+    }
+    let endless = ended_by_their_successors(&mut runs);
+    let capacity = journal.capacity;
+    Ok(Gathered { past: Past { runs, capacity }, endless, journal_since: journal.since })
+}
+
+/// Where nothing says when an attempt ended, it did when the next one of its lineage began. Those of which not even that
+/// is known are taken out.
+fn ended_by_their_successors(runs: &mut Vec<PastRun>) -> Vec<JobId> {
+    let is_open = |run: &PastRun| run.ended.is_none() && run.outcome != RunOutcome::AtWork;
+    let mut begins: HashMap<JobId, Timestamp> = HashMap::new();
+    for run in runs.iter() {
+        if let Some(father) = run.father {
+            begins.insert(JobId::new(run.id.user.clone(), father), run.began);
+        }
+    }
+    for run in runs.iter_mut().filter(|run| is_open(run)) {
+        run.ended = begins.get(&run.id).copied().filter(|at| *at >= run.began);
+    }
+    let endless = runs.iter().filter(|run| is_open(run)).map(|run| run.id.clone()).collect();
+    runs.retain(|run| !is_open(run));
+    endless
+}
+
+/// What is looked up for many attempts.
+struct Known<'a> {
+    ctx: &'a Ctx,
+    data: &'a Data,
+    journal: &'a Journal,
+    on: HashMap<TargetName, Arc<RanOn>>,
+    prices: HashMap<UserName, Prices>,
+}
+
+impl Known<'_> {
+    /// The attempt of a record, with the instant at which it was archived if it was; `None` for one that never began.
+    fn run(&mut self, job: &Job, archived: Option<Timestamp>) -> Result<Option<PastRun>, Error> {
+        let Some(began) = archive::began(self.ctx, job) else { return Ok(None) };
+        let on = self.on(&job.tpu);
+        let mut run = PastRun::of(job, on, began);
+        let noticed = self.journal.ended(job, began);
+        run.ended = match (run.ended, noticed) {
+            (Some(ended), Some(noticed)) => Some(ended.min(noticed).max(began)),
+            (ended, noticed) => ended.or(noticed).map(|ended| ended.max(began)),
+        };
+        if run.outcome == RunOutcome::AtWork {
+            match archived {
+                // Nobody looks at it any more.
+                Some(at) => {
+                    run.outcome = RunOutcome::Stopped;
+                    run.ended = run.ended.or(Some(at.max(began)));
+                }
+                None => run.ended = None,
+            }
+        }
+        run.is_from_nothing |= self.journal.says_from_nothing(&run.id, began);
+        if job.father.is_none() || self.journal.was_queued(job) {
+            run.waited_s = self.journal.waited(job, began);
+        }
+        run.per_hour = self.per_hour(job, &run.on)?;
+        Ok(Some(run))
+    }
+
+    fn on(&mut self, name: &TargetName) -> Arc<RanOn> {
+        if let Some(known) = self.on.get(name) {
+            return Arc::clone(known);
+        }
+        let target = self.data.target(name);
+        let target = target.as_ref();
+        let on = Arc::new(RanOn {
+            target: name.clone(),
+            accelerator: target
+                .and_then(|target| target.accelerator.clone())
+                .or_else(|| types::guess(name.as_str())),
+            zone: target.and_then(|target| target.zone.clone()),
+            kind: target.map(|target| target.kind.as_str().to_owned()),
+            pricing: target.map(|target| target.pricing),
+        });
+        self.on.insert(name.clone(), Arc::clone(&on));
+        on
+    }
+
+    /// What an hour costs by the settings of its owner. Nobody says what a part of a machine costs.
+    fn per_hour(&mut self, job: &Job, on: &RanOn) -> Result<Option<f64>, Error> {
+        if !self.prices.contains_key(&job.user) {
+            let settings = self.ctx.settings(self.data.user(&job.user))?;
+            self.prices.insert(job.user.clone(), settings.prices);
+        }
+        let (Some(accelerator), Some(pricing), None) = (&on.accelerator, on.pricing, &job.share)
+        else {
+            return Ok(None);
+        };
+        let of = (accelerator.as_str(), accelerators::chips(accelerator));
+        Ok(self.prices.get(&job.user).and_then(|table| prices::per_hour(table, of, pricing)))
+    }
+}
+
+/// The kind of the events about waits for targets.
+pub(super) const WAITED: &str = "waited";
+/// The kind of the event by which a job enters a queue.
+const QUEUED: &str = "queued";
+/// The kind of the event that says under which number an entry began, where that is another one.
+pub(super) const RENUMBERED: &str = "renumbered";
+/// How its text begins.
+pub(super) const BECOME: &str = "it has become ";
+/// Events by which an attempt is over: its end, or what is done about it.
+const ENDS: [&str; 6] = ["error", "killed", "finished", "reapply", "wait", "restart"];
+/// Events after which it goes on, whatever was said before.
+const GOES_ON: [&str; 2] = ["progress", "ignored"];
+
+/// What the journal knows of attempts.
+#[derive(Default)]
+struct Journal {
+    since: Option<Timestamp>,
+    /// When jobs and groups were queued.
+    queued: HashMap<JobId, Vec<Timestamp>>,
+    /// Ends, and what took them back (`false`), by job, in the order in which they happened.
+    ends: HashMap<JobId, Vec<(Timestamp, bool)>>,
+    /// Attempts that began from scratch.
+    from_nothing: HashMap<JobId, Vec<Timestamp>>,
+    capacity: Vec<CapacityWait>,
+}
+
+impl Journal {
+    fn read(ctx: &Ctx) -> Result<Self, Error> {
+        let kinds: Vec<&str> = [QUEUED, RENUMBERED, WAITED]
+            .into_iter()
+            .chain(ENDS)
+            .chain(GOES_ON)
+            .chain(run::BEGINS)
+            .collect();
+        let mut journal = Self { since: ctx.store.journal_begins()?, ..Self::default() };
+        let mut renumbered = Vec::new();
+        for event in ctx.store.events_of(&kinds) {
+            let event = event?;
+            let (Some(user), Some(number)) = (&event.user, event.job) else { continue };
+            let id = JobId::new(user.clone(), number);
+            match event.kind.as_str() {
+                QUEUED => journal.queued.entry(id).or_default().push(event.at),
+                RENUMBERED => renumbered.extend(becomes(&event).map(|to| (id, to))),
+                WAITED => journal.capacity.extend(capacity(id, &event)),
+                kind if ENDS.contains(&kind) => {
+                    journal.ends.entry(id).or_default().push((event.at, true));
+                }
+                kind if GOES_ON.contains(&kind) => {
+                    journal.ends.entry(id).or_default().push((event.at, false));
+                }
+                kind if run::begins_anew(kind) || event.text.ends_with("from nothing") => {
+                    journal.from_nothing.entry(id).or_default().push(event.at);
+                }
+                _ => {}
+            }
+        }
+        for (from, to) in renumbered {
+            if let Some(since) = journal.queued.get(&from).cloned() {
+                journal.queued.entry(to).or_default().extend(since);
+            }
+        }
+        journal.queued.values_mut().for_each(|all| all.sort_unstable());
+        journal.ends.values_mut().for_each(|all| all.reverse());
+        Ok(journal)
+    }
+
+    /// When an attempt of which nobody reported the end was seen to be over.
+    fn ended(&self, job: &Job, began: Timestamp) -> Option<Timestamp> {
+        let mut ended = None;
+        let marks = self.ends.get(&job.id())?.iter().filter(|(at, _)| *at >= began);
+        for (at, is_end) in marks {
+            match is_end {
+                true => ended = ended.or(Some(*at)),
+                false => ended = None,
+            }
+        }
+        ended
+    }
+
+    /// Whether it is said that an attempt began from scratch.
+    fn says_from_nothing(&self, id: &JobId, began: Timestamp) -> bool {
+        // Its claim and the line about it are of one transaction.
+        let all = self.from_nothing.get(id).map(Vec::as_slice).unwrap_or_default();
+        all.iter().any(|at| at.as_second().abs_diff(began.as_second()) <= 60)
+    }
+
+    fn since_queued(&self, job: &Job) -> Option<&[Timestamp]> {
+        let group = job.member().map(|member| JobId::new(job.user.clone(), member.group));
+        let of_group = group.and_then(|group| self.queued.get(&group));
+        self.queued.get(&job.id()).or(of_group).map(Vec::as_slice)
+    }
+
+    fn was_queued(&self, job: &Job) -> bool {
+        self.since_queued(job).is_some()
+    }
+
+    /// How long it waited in the queue; `None` of one that began before the journal.
+    fn waited(&self, job: &Job, began: Timestamp) -> Option<u64> {
+        let since = self.since_queued(job).unwrap_or_default();
+        if let Some(queued) = since.iter().rev().find(|queued| **queued <= began) {
+            return Some(began.seconds_since(*queued));
+        }
+        self.since.is_some_and(|since| since <= began).then_some(0)
+    }
+}
+
+/// The number under which an entry began.
+pub(super) fn becomes(event: &Event) -> Option<JobId> {
+    let to = event.text.strip_prefix(BECOME)?.split(':').next()?;
+    let number = to.rsplit('/').next()?.parse().ok()?;
+    Some(JobId::new(event.user.clone()?, JobNumber(number)))
+}
+
+fn capacity(job: JobId, event: &Event) -> Option<CapacityWait> {
+    let text = |key: &str| event.data.get(key)?.as_str().map(str::to_owned);
+    Some(CapacityWait {
+        at: event.at,
+        job,
+        accelerator: text("type")?,
+        zone: text("zone")?,
+        pricing: Pricing::parse(&text("pricing")?),
+        waited_s: event.data.get("waited_s")?.as_u64()?,
+        came: event.data.get("came")?.as_bool()?,
+    })
+}

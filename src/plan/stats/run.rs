@@ -1,0 +1,186 @@
+//! What statistics are made of: attempts as they were, waits for targets, and the part of time that is looked at.
+
+use std::sync::Arc;
+
+use crate::model::facts::{ErrorKind, Progress};
+use crate::model::ids::{JobId, JobNumber, TargetName, UserName};
+use crate::model::job::{Job, Status, Succession};
+use crate::model::target::Pricing;
+use crate::model::time::Timestamp;
+
+/// One attempt.
+#[derive(Clone, Debug)]
+pub struct PastRun {
+    /// Which.
+    pub id: JobId,
+    /// The attempt that it goes on from.
+    pub father: Option<JobNumber>,
+    /// Its tag.
+    pub tag: Option<String>,
+    /// Where it ran.
+    pub on: Arc<RanOn>,
+    /// When it began.
+    pub began: Timestamp,
+    /// When it ended; `None` while it is at work.
+    pub ended: Option<Timestamp>,
+    /// What became of it.
+    pub outcome: RunOutcome,
+    /// The line that decided its failure.
+    pub line: Option<String>,
+    /// How far it had come at its end, in steps or epochs.
+    pub reached: Option<f64>,
+    /// Whether it began from scratch.
+    pub is_from_nothing: bool,
+    /// How long it waited in the queue, in seconds; `None` where the journal does not reach back so far.
+    pub waited_s: Option<u64>,
+    /// What an hour of it costs; `None` where nobody has said that.
+    pub per_hour: Option<f64>,
+}
+
+/// The target of an attempt, as it is known today.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RanOn {
+    /// Its full name.
+    pub target: TargetName,
+    /// Accelerator type, if anybody says it.
+    pub accelerator: Option<String>,
+    /// Zone, if anybody says it.
+    pub zone: Option<String>,
+    /// The word of its kind, if it is still known.
+    pub kind: Option<String>,
+    /// How it is paid for, if it is still known.
+    pub pricing: Option<Pricing>,
+}
+
+/// What became of an attempt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RunOutcome {
+    /// It is at work.
+    AtWork,
+    /// It ended well.
+    Finished,
+    /// It failed.
+    Failed(ErrorKind),
+    /// A person stopped it, or went on from it.
+    Stopped,
+}
+
+impl RunOutcome {
+    /// What a status says. Who was stopped after a failure has failed.
+    pub fn of(status: &Status) -> Self {
+        match (status, status.error()) {
+            (Status::Unset | Status::Starting | Status::Running, _) => Self::AtWork,
+            (Status::Finished, _) => Self::Finished,
+            (_, Some(kind)) => Self::Failed(kind),
+            (_, None) => Self::Stopped,
+        }
+    }
+}
+
+impl PastRun {
+    /// Whether a failure took its target away.
+    pub fn is_preempted(&self) -> bool {
+        self.outcome == RunOutcome::Failed(ErrorKind::Preempted)
+    }
+
+    /// What a record says; what it does not is as if nothing were known.
+    pub fn of(job: &Job, on: Arc<RanOn>, began: Timestamp) -> Self {
+        Self {
+            id: job.id(),
+            father: job.father,
+            tag: job.job_tags.clone().filter(|tag| !tag.is_empty()),
+            on,
+            began,
+            ended: job.launch.as_ref().and_then(|launch| launch.ended),
+            outcome: RunOutcome::of(&job.status),
+            line: job
+                .verdict
+                .as_ref()
+                .filter(|verdict| !verdict.ignored && !verdict.line.is_empty())
+                .map(|verdict| verdict.line.clone()),
+            reached: job.reached.as_ref().and_then(position),
+            is_from_nothing: job.father.is_none(),
+            waited_s: None,
+            per_hour: None,
+        }
+    }
+}
+
+/// How a job's successors begin: who was run again began from scratch.
+pub fn is_rerun(status: &Status) -> bool {
+    matches!(status, Status::Rerunned(_))
+}
+
+/// The words of the journal for the beginning of an attempt.
+pub const BEGINS: [&str; 3] = ["run", "resume", "rerun"];
+
+/// The word of the journal for one that goes on from scratch.
+pub fn begins_anew(kind: &str) -> bool {
+    kind == Succession::Rerun.verb()
+}
+
+/// One number for how far a run has come. The epoch leads, since many programs count steps anew in each.
+fn position(progress: &Progress) -> Option<f64> {
+    #[expect(clippy::cast_precision_loss, reason = "no run has more steps than a float counts")]
+    let step = progress.step.map(|step| step as f64);
+    progress.epoch.or(step).filter(|at| at.is_finite() && *at > 0.0)
+}
+
+/// A wait for a target that was made for a job.
+#[derive(Clone, Debug)]
+pub struct CapacityWait {
+    /// When it was over.
+    pub at: Timestamp,
+    /// For which job.
+    pub job: JobId,
+    /// What was waited for.
+    pub accelerator: String,
+    /// And where.
+    pub zone: String,
+    /// How it would be paid for.
+    pub pricing: Option<Pricing>,
+    /// How long.
+    pub waited_s: u64,
+    /// Whether it came.
+    pub came: bool,
+}
+
+/// What is looked at.
+#[derive(Clone, Debug)]
+pub struct Period {
+    /// From this instant on; from the first attempt without.
+    pub since: Option<Timestamp>,
+    /// Up to this one; what is at work has worked so far.
+    pub until: Timestamp,
+}
+
+impl Period {
+    /// Whether an instant lies in it.
+    pub fn holds(&self, at: Timestamp) -> bool {
+        self.since.is_none_or(|since| at >= since) && at <= self.until
+    }
+
+    /// The part of a stretch of time that lies in it.
+    pub fn clip(&self, from: Timestamp, to: Timestamp) -> Option<(Timestamp, Timestamp)> {
+        let from = self.since.map_or(from, |since| from.max(since));
+        let to = to.min(self.until);
+        (from < to).then_some((from, to))
+    }
+}
+
+/// All that there is to count.
+#[derive(Clone, Debug, Default)]
+pub struct Past {
+    /// Every attempt, once.
+    pub runs: Vec<PastRun>,
+    /// Waits for targets.
+    pub capacity: Vec<CapacityWait>,
+}
+
+impl Past {
+    /// What belongs to one user.
+    pub fn keep(&mut self, user: &UserName) {
+        self.runs.retain(|run| run.id.user == *user);
+        self.capacity.retain(|wait| wait.job.user == *user);
+    }
+}

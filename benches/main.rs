@@ -11,6 +11,7 @@ mod classify;
 mod common;
 mod guard;
 mod hosts;
+mod insight;
 mod kubernetes;
 mod launches;
 mod peers;
@@ -49,7 +50,7 @@ struct Plan {
 type Group = fn(&mut Table, &Plan) -> io::Result<()>;
 
 /// The groups by name, in the order of the specification.
-const GROUPS: [(&str, Group); 18] = [
+const GROUPS: [(&str, Group); 19] = [
     ("start", start::start),
     ("store", store::store),
     ("launches", launches::launches),
@@ -63,6 +64,7 @@ const GROUPS: [(&str, Group); 18] = [
     ("kubernetes", kubernetes::kubernetes),
     ("workers", workers::workers),
     ("hosts", hosts::hosts),
+    ("insight", insight::insight),
     ("queue", queue::queue),
     ("size", size),
     ("together", together::together),

@@ -345,3 +345,15 @@ fn a_time_zone_that_there_is_not_is_asked_for_again_or_refused_before_anything_i
     terminal.shows("Added user carol");
     assert_eq!(env.data()["users"]["carol"]["settings"]["time_zone"], "Europe/Berlin");
 }
+
+#[test]
+fn a_name_that_nobody_knows_is_asked_for_until_there_is_one() {
+    let env = nothing_yet();
+    let terminal = Terminal::new(&env);
+    terminal.command(&format!("env -u USER -u LOGNAME {TPU} init --time-zone us"));
+    terminal.shows("Your name here []");
+    terminal.command("");
+    terminal.shows("a name is needed");
+    terminal.command("carol");
+    terminal.shows("Directory of your code");
+}

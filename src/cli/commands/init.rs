@@ -42,7 +42,7 @@ fn begin(app: &App, args: &Init) -> Outcome {
     let mut scripts = args.scripts;
     if app.may_ask() && !app.global.yes {
         if args.name.is_none() {
-            name = Some(asked("Your name here", name.as_deref().unwrap_or(""))?);
+            name = Some(asked_name(name.as_deref().unwrap_or(""))?);
         }
         if args.dir.is_none() {
             dir = PathBuf::from(asked("Directory of your code", &dir.to_string_lossy())?);
@@ -94,6 +94,17 @@ fn begin(app: &App, args: &Init) -> Outcome {
         said.join("\n")
     );
     Ok(Output::new(text, &BegunDocument { user: &name, done: &said }))
+}
+
+/// Asks for a name until there is one.
+fn asked_name(account: &str) -> Result<String, Error> {
+    loop {
+        let name = asked("Your name here", account)?;
+        if !name.is_empty() {
+            return Ok(name);
+        }
+        console::say("a name is needed: your jobs are listed by it; as in alice\n")?;
+    }
 }
 
 /// Asks for a time zone until it is one.

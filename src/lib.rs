@@ -10,7 +10,7 @@
 //!   provider                                   contract: machines that come and go
 //!   runner                                     contract: what runs attempts; tmux windows
 //!   effects                                    what one request may touch, and on whose behalf
-//!   store    tmux    remote                    the world, each behind one small door
+//!   store    tmux    remote    post            the world, each behind one small door
 //!   sys                                        clock, processes, environment
 //!   jobfile                                    pure: files of other tools -> values
 //!   plan     classify                          pure: facts -> decisions, text -> verdict
@@ -53,6 +53,7 @@ pub mod plan;
 pub mod sys;
 
 pub mod effects;
+pub mod post;
 pub mod remote;
 pub mod store;
 pub mod tmux;

@@ -18,6 +18,7 @@ mod jobfile;
 mod jobs;
 mod kinds;
 mod kubernetes;
+mod notices;
 mod plan;
 mod providers;
 mod queue;

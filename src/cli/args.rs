@@ -38,7 +38,7 @@ pub use cms::{
 pub use daemon::{Daemon, DaemonStep, MonitorLog};
 pub use deferred::Deferred;
 pub use files::{
-    Convert, ForeignJobFile, FormatName, FormatSchema, JobFiles, SecretStore, SecretsStep,
+    Convert, ForeignJobFile, FormatName, FormatSchema, JobFiles, NotifyStep, SecretsStep,
 };
 pub use foreign::Foreign;
 pub use globals::{Color, Globals};

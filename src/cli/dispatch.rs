@@ -17,15 +17,15 @@ use super::Outcome;
 use super::app::{App, asked_to_end};
 use super::args::{
     ArchiveStep, Cli, Command, DaemonStep, Foreign, FromKind, HostsStep, Insight, JobFiles,
-    QueueStep, SecretsStep, SimEvent, State, Workers,
+    NotifyStep, QueueStep, SecretsStep, SimEvent, State, Workers,
 };
 use super::commands::cms::CmsDoes;
 use super::commands::jobman::JobmanDoes;
 use super::commands::{
     aliases, archive, attach, board, callbacks, check, classify, clean, cloud, cms,
     daemon as monitor_cmds, data, dirs, doctor, help, history, hosts, import, init, inventory,
-    jobfile, jobman, kill, logs, news, queue, requeue, resume, rules, run, secrets, settings, show,
-    stats, sweep, targets, tasks, users, wait, workers,
+    jobfile, jobman, kill, logs, news, notify, queue, requeue, resume, rules, run, secrets,
+    settings, show, stats, sweep, targets, tasks, users, wait, workers,
 };
 use super::print::{self, Output};
 use super::screen;
@@ -269,6 +269,11 @@ pub(super) fn verb(command: Command) -> Verb {
             looks(move |app| jobfile::convert(app, &args))
         }
         Command::JobFiles(JobFiles::Schema(args)) => looks(move |_| Ok(jobfile::schema(args.of))),
+        Command::JobFiles(JobFiles::Notify(args)) => match args.step.clone() {
+            None => looks(|app| notify::list(app, &[])),
+            Some(NotifyStep::List { words }) => looks(move |app| notify::list(app, &words)),
+            Some(NotifyStep::Test { words }) => acts(move |app| notify::test(app, &words)),
+        },
         Command::JobFiles(JobFiles::Secrets(args)) => match args.step.clone() {
             None | Some(SecretsStep::List) => looks(secrets::list),
             Some(SecretsStep::Set { name }) => {

@@ -3,7 +3,7 @@
 //! keys and commands call.
 //!
 //! [`run`] is the loop; `pulse` says when it is worth looking; `turn` is one round; `crew` carries the
-//! actions out, each lineage on its own; `figures` has machines asked beside that. `ops::service` starts and
+//! actions out, each lineage on its own; `figures` has machines asked and `notices` people told beside that. `ops::service` starts and
 //! ends a MONITOR in its tmux session, `ops::watch` is how everybody else sees it.
 //!
 //! It never exits by itself. Killed at any instant, it leaves nothing that its successor cannot complete.
@@ -12,6 +12,7 @@ mod checks;
 mod crew;
 mod figures;
 mod makers;
+mod notices;
 mod turn;
 mod wake;
 
@@ -29,6 +30,7 @@ use checks::Checks;
 use crew::Crew;
 use figures::Rounds;
 use makers::Makers;
+use notices::Notices;
 use turn::{Cause, Turn};
 use wake::Wake;
 
@@ -41,6 +43,9 @@ const AT_LEAST: Duration = Duration::from_millis(250);
 /// Actions under way get so long to end, once MONITOR is to end; what is then not complete is completed
 /// by the next one.
 const LAST_WORDS: Duration = Duration::from_secs(7);
+
+/// What is being told to people gets so long.
+const LAST_NEWS: Duration = Duration::from_secs(2);
 
 /// Runs MONITOR until `stop` is set. Refused if one runs already at this place.
 pub fn run(ctx: &Arc<Ctx>, stop: &AtomicBool, out: &mut dyn Write) -> Result<(), Error> {
@@ -64,6 +69,9 @@ struct Monitor<'a> {
     cloud: String,
     checks: Checks,
     rounds: Rounds,
+    notices: Notices,
+    /// Why people cannot be told, to be said once.
+    untold: Option<String>,
 }
 
 impl<'a> Monitor<'a> {
@@ -80,6 +88,8 @@ impl<'a> Monitor<'a> {
             cloud: ctx.usual_provider(),
             checks: Checks::default(),
             rounds: Rounds::default(),
+            notices: Notices::default(),
+            untold: None,
         }
     }
 
@@ -113,9 +123,11 @@ impl<'a> Monitor<'a> {
                 self.checks.run(ctx, now);
             }
             self.rounds.run(ctx, now, wake.has_live_jobs);
+            self.notices.run(ctx, now);
             ctx.clock.sleep(POLL);
         }
         self.crew.finish(&*ctx.clock, LAST_WORDS);
+        self.notices.finish(&*ctx.clock, LAST_NEWS);
         watch::forget(ctx);
         self.journal("MONITOR was asked to end");
         self.say("MONITOR has ended");
@@ -152,6 +164,14 @@ impl<'a> Monitor<'a> {
                 None => self.say("all is well again"),
             }
             self.trouble = trouble;
+        }
+        self.notices.saw(std::mem::take(&mut turn.phases));
+        let untold = self.notices.trouble();
+        if untold != self.untold {
+            if let Some(why) = &untold {
+                self.say(&format!("nobody can be told of anything: {why}"));
+            }
+            self.untold = untold;
         }
         for warning in ctx.take_warnings() {
             self.say(&format!("warning: {warning}"));

@@ -11,6 +11,7 @@ use crate::model::target::Pricing;
 use crate::ops::ctx::job_of;
 use crate::ops::launch::plan::Reaction;
 use crate::ops::launch::reconcile;
+use crate::ops::notices::{self, PhaseSeen};
 use crate::ops::queue::{pass, supply};
 use crate::ops::snapshot::{self, LookMemory, Survey};
 use crate::ops::{Ctx, Error, lease, record_facts};
@@ -72,6 +73,8 @@ pub(super) struct Turn {
     pub(super) is_curious: bool,
     /// Whether a target is at work that can be taken away.
     pub(super) is_at_risk: bool,
+    /// Jobs at work of which people are told by what they show.
+    pub(super) phases: Vec<PhaseSeen>,
 }
 
 impl Turn {
@@ -87,7 +90,13 @@ impl Turn {
 
 impl Default for Turn {
     fn default() -> Self {
-        Self { rest: AFTER_TROUBLE, has_live_jobs: true, is_curious: false, is_at_risk: true }
+        Self {
+            rest: AFTER_TROUBLE,
+            has_live_jobs: true,
+            is_curious: false,
+            is_at_risk: true,
+            phases: Vec::new(),
+        }
     }
 }
 
@@ -157,6 +166,7 @@ pub(super) fn turn(
         rest: if is_curious { rest.min(snapshot::ASKED_AT_MOST) } else { rest },
         is_curious,
         is_at_risk,
+        phases: notices::phases(&survey),
         has_live_jobs: survey.data.jobs().any(|job| job.status.is_live()),
     })
 }

@@ -4,6 +4,8 @@
 //! Source of the options: `sbatch(1)`, and how it reads them: from the top of the script to its first command, words as a
 //! shell parts them, long names with `=` or a blank, short ones with or without.
 
+mod mail;
+
 use crate::text::either;
 
 use super::BadFile;
@@ -43,8 +45,6 @@ const fn flag(name: &'static str, short: Option<char>, becomes: Becomes) -> Batc
 
 use Becomes::{HandedOn, Nothing, OfTarget, Own};
 
-const NO_MAIL: Becomes =
-    Nothing("left out: who is told of what is said for all jobs, by the settings of callbacks");
 const OUR_LOG: Becomes =
     Nothing("left out: errors are part of what the command prints, in output.log");
 const OUR_WAY: Becomes = Nothing("left out: tpu submits it, and says this itself");
@@ -69,8 +69,8 @@ const OPTIONS: &[BatchOption] = &[
     of("nodes", Some('N'), OfTarget),
     of("ntasks", Some('n'), OfTarget),
     of("error", Some('e'), OUR_LOG),
-    of("mail-type", None, NO_MAIL),
-    of("mail-user", None, NO_MAIL),
+    of("mail-type", None, Own),
+    of("mail-user", None, Own),
     of(
         "dependency",
         Some('d'),
@@ -139,6 +139,7 @@ struct Job {
     handed_on: Vec<Yaml>,
     members: Vec<(String, Yaml)>,
     workplace: Option<Yaml>,
+    mail: mail::Mail,
     notes: Vec<ConversionNote>,
 }
 
@@ -150,6 +151,7 @@ pub fn read(text: &str) -> Result<Converted, BadFile> {
     for one in said {
         job.take(one)?;
     }
+    mail::tell(&mut job);
     let command = job.command(&body, &interpreter)?;
     Ok(job.converted(command))
 }
@@ -336,6 +338,7 @@ impl Job {
             }
             "comment" => self.say("notes", word(line, value)),
             "hold" => self.say("hold", word(line, "true")),
+            "mail-user" | "mail-type" => self.mail.take(line, name, value),
             "requeue" => {
                 let rules = vec![("preempted".to_owned(), word(line, "rerun"))];
                 self.say("rules", yaml(line, YamlValue::Map(rules)));

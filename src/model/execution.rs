@@ -3,6 +3,7 @@
 
 use serde_json::{Map, Value, json};
 
+use super::notify::{self, Receiver};
 use super::read::{self, DataError, Fields, Json, Path};
 use super::repeat::Repeat;
 use super::retry::Retry;
@@ -34,6 +35,8 @@ pub struct Execution {
     pub repeat: Option<Repeat>,
     /// How often it begins again by itself.
     pub retry: Option<Retry>,
+    /// Who is told of it, beside those whom the settings name; nobody at all where it is an empty list.
+    pub notify: Option<Vec<Receiver>>,
 }
 
 impl Execution {
@@ -65,6 +68,7 @@ pub(super) fn read(fields: &Fields<'_>) -> Result<Execution, DataError> {
         idle_timeout_s: fields.with("idle_timeout_s", read::large)?,
         repeat: fields.with("repeat", Repeat::read)?,
         retry: fields.with("retry", Retry::read)?,
+        notify: fields.with("notify", notify::read)?.flatten(),
     })
 }
 
@@ -83,6 +87,7 @@ pub(super) fn write(execution: &Execution) -> Map<String, Value> {
         ("idle_timeout_s", json!(execution.idle_timeout_s)),
         ("repeat", json!(execution.repeat.map(Repeat::to_value))),
         ("retry", json!(execution.retry.as_ref().map(Retry::to_value))),
+        ("notify", json!(execution.notify)),
     ];
     let known = members.into_iter().filter(|(_, value)| !value.is_null());
     known.map(|(key, value)| (key.to_owned(), value)).collect()

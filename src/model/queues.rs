@@ -217,6 +217,7 @@ mod tests {
     use crate::model::ids::JobNumber;
     use crate::model::job::Succession;
     use crate::model::member::{Array, Member};
+    use crate::model::notify::{Receiver, WayTo};
     use crate::model::policy::Policy;
     use crate::model::queue::{QueuePolicy, QueueState};
     use crate::model::repeat::{Repeat, RepeatWhen};
@@ -306,11 +307,8 @@ mod tests {
                 timeout_s: Some(86_400),
                 idle_timeout_s: Some(1_800),
                 repeat: Some(Repeat { when: RepeatWhen::OnFailure, pause_s: 5 }),
-                retry: Some(Retry {
-                    max: 3,
-                    on: vec![ErrorKind::Lost, ErrorKind::Oom],
-                    backoff_s: Some(60),
-                }),
+                retry: Some(Retry { max: 3, on: vec![ErrorKind::Lost], backoff_s: Some(60) }),
+                notify: Some(vec![Receiver::of(WayTo::Mail("a@b.c".to_owned()))]),
             },
         };
         let after = |which, number, member, met: Option<&str>| After {

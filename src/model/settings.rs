@@ -9,6 +9,7 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use super::checkpoint_signal::CheckpointSignal;
+use super::notify::{self, Receiver, Smtp};
 use super::policy::Policy;
 use super::prices;
 use super::read::{self, DataError, Json, Path};
@@ -209,8 +210,12 @@ settings! {
     log_root: Option<String> = None, maybe_text;
     /// How one of several machines with room is chosen for a job.
     policy: Policy = Policy::Sequential, Policy::read;
-    /// A command that is told what happened.
-    notify: Option<Vec<String>> = None, words;
+    /// Who is told of what happens to jobs.
+    notify: Option<Vec<Receiver>> = None, notify::read;
+    /// How many seconds what happens is gathered that goes to one receiver together.
+    notify_merge: u32 = 60, positive;
+    /// The server that takes mails.
+    smtp: Option<Smtp> = None, notify::read_smtp;
     /// A regular expression for the names of checkpoints, where the usual ones do not fit.
     checkpoint_pattern: Option<String> = None, maybe_text;
     /// What a program is told before it is stopped to wait in the queue again, so that it saves a checkpoint.
@@ -361,12 +366,15 @@ impl Layer {
             self.values.insert(key.to_owned(), value);
             return Ok(());
         };
-        match serde_json::from_str::<Value>(text) {
-            Ok(value) if probe.put(key, &value).is_ok() => {
+        let Ok(value) = serde_json::from_str::<Value>(text) else { return Err(error(refused)) };
+        match probe.put(key, &value) {
+            Ok(_) => {
                 self.values.insert(key.to_owned(), value);
                 Ok(())
             }
-            _ => Err(error(refused)),
+            // What was meant as such says better what is wrong with it.
+            Err(problem) if value.is_object() || value.is_array() => Err(error(problem)),
+            Err(_) => Err(error(refused)),
         }
     }
 

@@ -49,6 +49,7 @@ pub mod locks;
 pub mod named;
 pub mod names;
 pub mod news;
+pub mod notices;
 pub mod provision;
 pub mod queue;
 pub mod recipes;

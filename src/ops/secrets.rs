@@ -100,7 +100,7 @@ pub fn remove(ctx: &Ctx, name: &str) -> Result<(), Error> {
 }
 
 /// The value of one that is kept.
-fn kept(ctx: &Ctx, name: &str) -> Result<Option<OsString>, Error> {
+pub(super) fn kept(ctx: &Ctx, name: &str) -> Result<Option<OsString>, Error> {
     let path = directory(ctx)?.join(name);
     let contents = match ctx.store.disk().read(&path) {
         Ok(contents) => contents,

@@ -8,7 +8,7 @@ use crate::model::settings::{KEYS, SettingOrigin, Settings};
 
 use super::ctx::user_of;
 use super::error::did_you_mean;
-use super::{Ctx, Error};
+use super::{Ctx, Error, notices};
 
 /// A setting as it holds: key, value, and the layer it came from.
 pub type Line = (&'static str, Value, SettingOrigin);
@@ -32,6 +32,9 @@ pub fn set(
     if let ("checkpoint_pattern", Err(error)) = (key, Regex::new(value)) {
         return Err(Error::usage(format!("checkpoint_pattern: {error}"))
             .hint("as in: tpu set-settings checkpoint_pattern 'model_[0-9]+'"));
+    }
+    if key == "notify" {
+        notices::begin(ctx)?;
     }
     ctx.transact(|tx| {
         user_of(&tx.data, user)?;

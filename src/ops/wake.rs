@@ -21,6 +21,15 @@ pub fn data(ctx: &Ctx) -> u64 {
     hasher.finish()
 }
 
+/// How long the journal is, and when it was last written to; the same number as long as nothing is added.
+pub fn journal(ctx: &Ctx) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    if let Ok(stat) = ctx.store.disk().stat(&ctx.store.paths().events()) {
+        (stat.file, stat.size, stat.modified).hash(&mut hasher);
+    }
+    hasher.finish()
+}
+
 /// The pulse of the screen, which is open all day: the more windows a server has to go through for an
 /// answer, the less often it is asked.
 #[derive(Debug, Default)]

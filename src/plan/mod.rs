@@ -16,6 +16,7 @@ pub mod diagnose;
 pub mod expected;
 pub mod filter;
 pub mod next;
+pub mod notices;
 pub mod preferred;
 pub mod queue;
 pub mod resume_from;

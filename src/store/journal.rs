@@ -11,6 +11,7 @@ use super::disk::Disk;
 use super::error::{At as _, StoreError};
 use super::paths::Paths;
 use crate::model::ids::{JobNumber, UserName};
+use crate::model::outbox::Bookmark;
 use crate::model::time::Timestamp;
 
 /// A journal of this size (bytes) is put aside and a new one begun.
@@ -125,6 +126,140 @@ pub(super) fn rotate(disk: &dyn Disk, paths: &Paths) -> Result<(), StoreError> {
         }
     }
     disk.rename(&path, &paths.older_events(1)).at("rename", &path)
+}
+
+/// Bytes at the beginning of a part by which it is known.
+const HEAD: usize = 256;
+/// So much is read on at once (bytes).
+const PIECE: usize = 1 << 20;
+
+/// The place behind all that stands in the journal now.
+pub(super) fn end(disk: &dyn Disk, paths: &Paths) -> Result<Bookmark, StoreError> {
+    let path = paths.events();
+    loop {
+        let stat = match disk.stat(&path) {
+            Ok(stat) => stat,
+            Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(Bookmark::default()),
+            Err(e) => return Err(e).at("look at", &path),
+        };
+        let head = head(disk, &path, stat.size)?;
+        // Unless it was put aside between the two.
+        if let (Some(head), Ok(now)) = (head, disk.stat(&path))
+            && now.file == stat.file
+        {
+            return Ok(Bookmark { offset: stat.size, mark: mark(&head) });
+        }
+    }
+}
+
+/// The beginning of a part of which so much was read; `None` if it is not there, or shorter.
+fn head(disk: &dyn Disk, path: &Path, offset: u64) -> Result<Option<Vec<u8>>, StoreError> {
+    let len = usize::try_from(offset).unwrap_or(HEAD).min(HEAD);
+    match disk.read_at(path, 0, len) {
+        Ok(head) => Ok(Some(head).filter(|head| head.len() == len)),
+        Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(e) => Err(e).at("read", path),
+    }
+}
+
+/// The mark of the beginning of a part.
+fn mark(head: &[u8]) -> u64 {
+    if head.is_empty() { 0 } else { fnv(head) }
+}
+
+/// FNV-1a.
+fn fnv(bytes: &[u8]) -> u64 {
+    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+        (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
+    })
+}
+
+/// What was appended behind a place, the oldest first, and the place behind that: as much as a piece holds; whoever wants
+/// all asks until the place stays. A line that is half written is left for later; one that cannot be read is passed over.
+/// Behind a place that is nowhere any more comes all that there is.
+pub(super) fn since(
+    disk: &dyn Disk,
+    paths: &Paths,
+    place: Bookmark,
+) -> Result<(Vec<Event>, Bookmark), StoreError> {
+    let parts: Vec<PathBuf> = std::iter::once(paths.events())
+        .chain((1..=OLDER_PARTS).map(|n| paths.older_events(n)))
+        .collect();
+    // The newest part that goes on from there; from the oldest on, if the beginning of one is meant or none does.
+    let mut at = None;
+    for (n, path) in parts.iter().enumerate().filter(|_| place.offset > 0) {
+        if let Some(read) = behind(disk, path, place)? {
+            at = Some((n, read));
+            break;
+        }
+    }
+    if at.is_none() {
+        for (n, path) in parts.iter().enumerate().rev() {
+            if let Some(read) = behind(disk, path, Bookmark::default())? {
+                at = Some((n, read));
+                break;
+            }
+        }
+    }
+    let Some((n, (bytes, from))) = at else { return Ok((Vec::new(), place)) };
+    if bytes.contains(&b'\n') || bytes.len() >= PIECE {
+        return Ok(lines(&bytes, &from));
+    }
+    // A part that others follow grows no more: what goes on, goes on at the beginning of the next.
+    let Some(next) = n.checked_sub(1).and_then(|n| parts.get(n)) else {
+        return Ok((Vec::new(), place));
+    };
+    let Some((bytes, from)) = behind(disk, next, Bookmark::default())? else {
+        return Ok((Vec::new(), place));
+    };
+    // Unless the parts were renamed between the two.
+    let is_still = match parts.get(n) {
+        Some(path) => behind(disk, path, place)?.is_some(),
+        None => false,
+    };
+    if is_still && bytes.contains(&b'\n') {
+        Ok(lines(&bytes, &from))
+    } else {
+        Ok((Vec::new(), place))
+    }
+}
+
+/// Where bytes were read: how far, and how the part begins.
+struct From {
+    offset: u64,
+    head: Vec<u8>,
+}
+
+/// The whole lines of a piece, and the place behind them.
+fn lines(bytes: &[u8], from: &From) -> (Vec<Event>, Bookmark) {
+    // No line is as long as a piece: one that is, is passed over.
+    let end = bytes.iter().rposition(|byte| *byte == b'\n').map_or(bytes.len(), |end| end + 1);
+    let whole = bytes.get(..end).unwrap_or_default();
+    let events = whole.split(|byte| *byte == b'\n');
+    let events = events.filter_map(|line| serde_json::from_slice(line).ok()).collect();
+    let head: Vec<u8> = from.head.iter().chain(whole).take(HEAD).copied().collect();
+    (events, Bookmark { offset: from.offset + whole.len() as u64, mark: mark(&head) })
+}
+
+/// A piece of a part behind a place, if the part is there and the place is one of it.
+fn behind(
+    disk: &dyn Disk,
+    path: &Path,
+    place: Bookmark,
+) -> Result<Option<(Vec<u8>, From)>, StoreError> {
+    let Some(before) = head(disk, path, place.offset)? else { return Ok(None) };
+    if mark(&before) != place.mark {
+        return Ok(None);
+    }
+    let piece = match disk.read_at(path, place.offset, PIECE) {
+        Ok(piece) => piece,
+        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(e) => return Err(e).at("read", path),
+    };
+    // Nobody has put another part in its place between the two.
+    let after = head(disk, path, place.offset)?;
+    let from = From { offset: place.offset, head: before };
+    Ok((after.as_ref() == Some(&from.head)).then_some((piece, from)))
 }
 
 /// The lines of the journal, the newest first, read only as far as they are asked for.

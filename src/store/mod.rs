@@ -35,6 +35,7 @@ pub use txn::{Committed, Tx};
 
 use crate::model::data::{Data, ReadError, Unread};
 use crate::model::ids::{JobId, TargetName};
+use crate::model::outbox::Bookmark;
 use crate::model::time::Timestamp;
 use crate::sys::clock::Clock;
 use disk::{Contents, Lock, Stat};
@@ -219,6 +220,17 @@ impl Store {
     /// When the oldest event happened that the journal still holds.
     pub fn journal_begins(&self) -> Result<Option<Timestamp>, StoreError> {
         journal::oldest(&*self.disk, &self.paths)
+    }
+
+    /// The place behind all that stands in the journal.
+    pub fn journal_end(&self) -> Result<Bookmark, StoreError> {
+        journal::end(&*self.disk, &self.paths)
+    }
+
+    /// What was appended to the journal behind a place, the oldest first, and the place behind that. Whoever wants all of
+    /// it asks until the place stays.
+    pub fn events_since(&self, place: Bookmark) -> Result<(Vec<Event>, Bookmark), StoreError> {
+        journal::since(&*self.disk, &self.paths, place)
     }
 
     /// Archived records, the newest first, each once: a crash may have appended one twice.

@@ -149,6 +149,16 @@ impl Paths {
         self.state().join("figures.lock")
     }
 
+    /// What is still to be told to people.
+    pub fn outbox(&self) -> PathBuf {
+        self.state().join("outbox.json")
+    }
+
+    /// Held by whoever changes that.
+    pub fn outbox_lock(&self) -> PathBuf {
+        self.state().join("outbox.lock")
+    }
+
     /// The simulated fleet.
     pub fn sim(&self) -> PathBuf {
         self.state().join("sim.json")

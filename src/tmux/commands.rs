@@ -5,8 +5,8 @@
 //! checks is the thin layer here.
 
 use tmux_interface::{
-    AttachSession, CapturePane, DisplayMessage, IfShell, KillPane, KillServer, ListPanes,
-    ListWindows, MoveWindow, NewSession, NewWindow as OpenWindow, SetOption, SourceFile,
+    AttachSession, CapturePane, DisplayMessage, IfShell, KillPane, KillServer, ListClients,
+    ListPanes, ListWindows, MoveWindow, NewSession, NewWindow as OpenWindow, SetOption, SourceFile,
     SwitchClient, TmuxCommand,
 };
 
@@ -15,6 +15,9 @@ use crate::model::facts::PaneFact;
 
 /// Columns and rows of a window that nobody looks at: wide, so that the lines of jobs are not wrapped.
 const SIZE: (usize, usize) = (200, 50);
+
+/// How long a message is shown.
+const SHOWN_MS: usize = 10_000;
 
 /// Commands that go to the server together, in order. The first one that fails ends the call.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -384,6 +387,20 @@ pub(super) fn attach(pane: &PaneFact, socket: &str, inside: Option<bool>) -> Vec
     };
     let fixed = start.iter().chain(&tmux).map(|word| (*word).to_owned());
     fixed.chain(Chain::new(&command).into_args()).collect()
+}
+
+/// Lists the terminals that look at a session.
+pub(super) fn clients(session: &str) -> Chain {
+    let target = session_target(session);
+    let list = ListClients::new().target_session(target).format("#{client_name}").build();
+    Chain::new(&list)
+}
+
+/// Shows a line on a terminal for some time, or until a key is pressed.
+pub(super) fn tell(client: &str, line: &str) -> Chain {
+    let line = quote::message(line);
+    let show = DisplayMessage::new().target_client(client).delay(SHOWN_MS).message(line).build();
+    Chain::new(&show)
 }
 
 #[cfg(test)]

@@ -231,6 +231,13 @@ pub trait Tmux: Send + Sync {
     /// (`inside` is the client's `$TMUX`); to be run with the terminal, by the caller.
     fn attach_argv(&self, pane: &PaneFact, inside: Option<&str>) -> Vec<String>;
 
+    /// Shows a line to everybody who looks at the session of exactly this name, as it stands: nothing in it is expanded.
+    /// Returns how many do. What has no terminals shows it to nobody.
+    fn tell(&self, session: &str, line: &str) -> Result<usize, TmuxError> {
+        let _ = (session, line);
+        Ok(0)
+    }
+
     /// Ends the server with everything in it, if its pid is still `server_pid`. Only for whoever started
     /// the server for itself alone, as the demo does.
     fn end_server(&self, server_pid: u32) -> Result<(), TmuxError>;

@@ -1,5 +1,7 @@
 //! The real tmux: one `tmux` process per call, several commands in one call; one for a look and what it reads.
 
+mod tell;
+
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
@@ -346,6 +348,10 @@ impl Tmux for OneShot {
 
     fn attach_argv(&self, pane: &PaneFact, inside: Option<&str>) -> Vec<String> {
         commands::attach(pane, &self.socket, inside.map(|tmux| self.is_inside(tmux)))
+    }
+
+    fn tell(&self, session: &str, line: &str) -> Result<usize, TmuxError> {
+        self.tell_all(session, line)
     }
 
     fn end_server(&self, server_pid: u32) -> Result<(), TmuxError> {

@@ -42,6 +42,13 @@ pub(super) fn name(text: &str) -> String {
     text.replace('#', "##")
 }
 
+/// A line that tmux shows as a message: it expands formats in it, and the date. What begins like an option stands behind a
+/// blank.
+pub(super) fn message(text: &str) -> String {
+    let blank = if text.starts_with('-') { " " } else { "" };
+    format!("{blank}{}", text.replace('#', "##").replace('%', "%%"))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -38,6 +38,7 @@ use super::launches::{
     KilledDocument, LaunchPlanDocument, LaunchedDocument, LaunchedGroupDocument, SuccessorDocument,
     SuccessorPlanDocument, SuccessorsDocument, WaitPlanDocument, WouldConcernDocument,
 };
+use super::notices::{NotifyDocument, NotifyTestDocument};
 use super::pages::{
     DemoDocument, EmptyDocument, KindDocument, ManualDocument, ScreenDocument, ScriptDocument,
     TextDocument, WelcomeDocument,
@@ -162,6 +163,8 @@ documents! {
     CloudmeshDocument: "import";
     ConvertedDocument<'_>: "convert";
     FormatSchemaDocument: "schema";
+    NotifyDocument<'_>: "notify";
+    NotifyTestDocument<'_>: "notify";
     SecretsDocument<'_>: "secrets";
     SecretDocument<'_>: "secrets";
     CmsJobsChangedDocument<'_>: "cms";

@@ -8,6 +8,7 @@ use serde::ser::{Serialize, SerializeMap as _, Serializer};
 use crate::model::facts::{Class, ErrorKind, Phase, QueuedState, Source, TargetState};
 use crate::model::ids::{JobNumber, QueueName, TargetName, UserName};
 use crate::model::job::{LaunchMode, Status};
+use crate::model::notify::Occasion;
 use crate::model::queue::{QueuePolicy, QueueState};
 use crate::model::rules::Action;
 use crate::model::target::Pricing;
@@ -129,6 +130,7 @@ worded! {
     QueuePolicy: "Who of a queue may begin before whom";
     QueueState: "What a queue does";
     LaunchMode: "Whether the users' own script does the work, or a command does";
+    Occasion: "What people can be told of";
     Severity: "Whether it is as it should be";
     Kind: "The kind of failure of a command; its exit code says the same";
 }

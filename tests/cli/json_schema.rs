@@ -326,6 +326,7 @@ fn two_looks_at_the_same_state_print_the_same() {
         "explain 2 alice",
         "ls alice",
         "list-users",
+        "notify list alice",
         "-lta",
         "-sa alice",
         "get-settings alice",

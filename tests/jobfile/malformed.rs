@@ -57,7 +57,7 @@ fn broken(line: &str) -> Vec<String> {
         format!("{key}: ''"),
         format!("{key}: 'open"),
         format!("{key}: {value}\n\tenv: x"),
-        format!("{key}: {value}\nnotify: FILE"),
+        format!("{key}: {value}\nkeep: FILE"),
     ]
 }
 

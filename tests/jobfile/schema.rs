@@ -19,7 +19,7 @@ pub(super) fn kinds() -> Vec<KindWords> {
 }
 
 /// What the reader refuses and no schema can: what is known by its name, by another place of the file, or by counting.
-const UNSAID: [&str; 26] = [
+const UNSAID: [&str; 38] = [
     "nothing is called",
     "without }}",
     "tpu sets it",
@@ -46,6 +46,18 @@ const UNSAID: [&str; 26] = [
     "comes after",
     "says already what is done",
     "prints nothing for",
+    "is no address",
+    "it is no URL",
+    "the URL has no host",
+    "stands in the URL",
+    "goes unprotected",
+    "would go unprotected",
+    "neither a program",
+    "a quote is not closed",
+    "there is no command",
+    "command: is a list of words",
+    "from: or to: is missing",
+    "from: and to:",
 ];
 
 /// Values that are good for some key, and hardly for another.

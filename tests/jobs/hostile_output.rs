@@ -195,7 +195,7 @@ fn lab() -> (TestEnv, String) {
 }
 
 /// Every way out that is a command.
-const COMMANDS: [&str; 24] = [
+const COMMANDS: [&str; 25] = [
     "check",
     "check -v",
     "check-simp",
@@ -220,6 +220,7 @@ const COMMANDS: [&str; 24] = [
     "kill w=77",
     "-Ml",
     "board export csv",
+    "notify",
 ];
 
 /// What others may have written into the file, which everybody reads.

@@ -7,5 +7,6 @@ mod many_writers;
 mod no_space;
 mod only_the_change;
 mod original_lock;
+mod read_on;
 mod reading;
 mod strange_files;

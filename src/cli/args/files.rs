@@ -22,6 +22,36 @@ pub enum JobFiles {
         after_help = "Examples:\n  tpu secrets\n  tpu secrets set WANDB_API_KEY\n  tpu secrets remove HF_TOKEN\n\nA value is typed where nobody sees it, or piped in (< FILE); no command\nshows it."
     )]
     Secrets(Deferred<SecretStore>),
+    /// Show who is told of what, or try it out: list, test
+    #[command(
+        after_help = "Examples:\n  tpu notify\n  tpu set-settings notify error,finished=me@example.org\n  tpu notify test\n  tpu notify test 2\n\nWho is told says the setting `notify` and, of one job, --notify or notify: in\nits file. MONITOR delivers: what happens first at once, and what happens within\na minute behind it together. A value that nobody should read is named, as in\nhttps://HOST/${NAME}, and kept by `tpu secrets set NAME`."
+    )]
+    Notify(Deferred<Notify>),
+}
+
+/// `tpu notify`.
+#[derive(Debug, Args)]
+pub struct Notify {
+    /// What to do; list them without a word
+    #[command(subcommand)]
+    pub step: Option<NotifyStep>,
+}
+
+/// What can be done about those who are told.
+#[derive(Clone, Debug, Subcommand)]
+pub enum NotifyStep {
+    /// List them, with what waits for each and what went wrong last
+    List {
+        /// Whose
+        #[arg(value_name = "USER")]
+        words: Vec<String>,
+    },
+    /// Send a test to all of them, or to one
+    Test {
+        /// Number, way or place as in the list; whose
+        #[arg(value_name = "RECEIVER|USER")]
+        words: Vec<String>,
+    },
 }
 
 /// `tpu convert`.

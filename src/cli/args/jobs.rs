@@ -58,6 +58,10 @@ pub struct Run {
     /// A name by which it and its successors are called wherever a job is
     #[arg(long, value_name = "NAME")]
     pub name: Option<String>,
+    /// Tell somebody of it, beside the setting: [EVENT,…=]WHERE, as in
+    /// error,finished=me@example.org, a URL, tmux, or a command; none: nobody
+    #[arg(long, value_name = "RECEIVER")]
+    pub notify: Vec<String>,
     /// Several jobs as one group, whose members these are: 0-3 or 0,2,5-7; 0-9%2 runs two at once
     #[arg(long, value_name = "MEMBERS")]
     pub array: Option<String>,

@@ -267,6 +267,7 @@ impl<'a> Beside<'a> {
             (*log_stage, "--log-stage"),
             (name.is_some(), "--name"),
             (array.is_some(), "--array"),
+            (!args.notify.is_empty(), "--notify"),
             (!of_kind.said.is_empty(), "an option of a kind of target"),
             (!command.is_empty(), "a command"),
         ];
@@ -283,6 +284,7 @@ impl<'a> Beside<'a> {
             (args.log_stage, "--log-stage"),
             (args.name.is_some(), "--name"),
             (args.array.is_some(), "--array"),
+            (!args.notify.is_empty(), "--notify"),
             (args.sweep, "--sweep"),
             (args.zip, "--zip"),
             (args.at_once.is_some(), "--at-once"),

@@ -26,6 +26,7 @@ pub(super) mod jobman;
 pub(super) mod kill;
 pub(super) mod logs;
 pub(super) mod news;
+pub(super) mod notify;
 pub(super) mod queue;
 pub(super) mod requeue;
 pub(super) mod resume;

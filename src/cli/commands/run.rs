@@ -9,6 +9,7 @@ use crate::cli::legacy;
 use crate::cli::print::Output;
 use crate::model::capacity::Ask;
 use crate::model::data::Data;
+use crate::model::execution::Execution;
 use crate::model::ids::{JobId, UserName};
 use crate::model::member::{Array, Member};
 use crate::model::spec::{AnyOf, JobSpec, TargetRequest};
@@ -31,6 +32,7 @@ use crate::wire::launches::{
 use crate::wire::words::Word;
 
 use super::choose::{self, Begins, Chosen};
+use super::notify;
 
 /// What `run` did.
 #[derive(Debug)]
@@ -284,6 +286,7 @@ pub(super) fn request_of(
         log_stage: args.log_stage,
         ask,
         options: args.of_kind.said.clone(),
+        execution: Execution { notify: notify::typed(&args.notify)?, ..Execution::default() },
         ..JobSpec::on(target)
     };
     Ok(RunRequest { user, spec, on: None, force: args.force })

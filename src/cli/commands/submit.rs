@@ -51,6 +51,7 @@ pub(in crate::cli) fn submit(app: &App, args: &Submit) -> Outcome {
         policy: args.policy.clone(),
         log_stage: args.log_stage,
         name: args.name.clone().filter(|name| !pattern::is_pattern(name)),
+        notify: args.notify.clone(),
         array: args.array.clone(),
         of_kind: args.of_kind.clone(),
         command: args.command.clone(),

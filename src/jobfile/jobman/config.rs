@@ -31,7 +31,7 @@ pub(super) fn converted(document: &Yaml) -> Result<Converted, BadFile> {
     let mut steps = modules(document, &mut job, &mut notes)?;
     steps.modules.extend(of_queue(&mut job, &mut notes)?);
     let (command, workers) = command(document, &steps, &mut notes)?;
-    mail(document, &mut notes)?;
+    let notify = mail(document, &mut notes)?;
     let user = job.take("remote_user").cloned();
     let (env, secrets) = environment_of(document, &mut job, &mut notes)?;
     job.rest(&mut notes);
@@ -50,6 +50,7 @@ pub(super) fn converted(document: &Yaml) -> Result<Converted, BadFile> {
             ("setup", setup),
             ("workers", workers),
             ("command", command),
+            ("notify", notify),
         ],
     );
     Ok(Converted { document: literal(&document), notes })
@@ -265,14 +266,29 @@ fn command(
     Ok((said, workers))
 }
 
-/// `brevo_email`, which one branch of JobMan has.
-fn mail(document: &Yaml, notes: &mut Vec<ConversionNote>) -> Result<(), BadFile> {
+/// `brevo_email`, which one branch of JobMan has. The key that stands in it is nobody's business, and is named alone.
+fn mail(document: &Yaml, notes: &mut Vec<ConversionNote>) -> Result<Option<Yaml>, BadFile> {
     let mut block = Block::of(document, "brevo_email")?;
-    let Some(receiver) = block.take("receiver") else { return Ok(()) };
-    let to = receiver.text().unwrap_or("NAME@HOST");
-    let what = format!("left out: notify: {{on: [started, finished, error], mail: {to}}} says it");
+    let Some(receiver) = block.take("receiver") else { return Ok(None) };
+    let Some(sender) = block.take("sender") else {
+        let to = receiver.text().unwrap_or("NAME@HOST");
+        let what =
+            format!("left out: no sender:; notify: {{on: [finished, error], mail: {to}}} says it");
+        notes.push(block.note(receiver, "receiver", what));
+        return Ok(None);
+    };
+    let what = "notify: tells of ends, and of no start; its key: tpu secrets set BREVO_API_KEY";
     notes.push(block.note(receiver, "receiver", what));
-    Ok(())
+    let on = ["finished", "error", "preempted"].map(|one| word(receiver, one)).to_vec();
+    let members = vec![
+        ("on", Some(made(receiver, YamlValue::List(on)))),
+        ("webhook", Some(word(receiver, "https://api.brevo.com/v3/smtp/email"))),
+        ("shape", Some(word(receiver, "brevo"))),
+        ("secret", Some(word(receiver, "BREVO_API_KEY"))),
+        ("from", Some(sender.clone())),
+        ("to", Some(receiver.clone())),
+    ];
+    Ok(Some(map_of(receiver, members)))
 }
 
 /// Notes blocks that mean nothing to JobMan.

@@ -23,6 +23,7 @@ use crate::text::either;
 
 use super::filled::Known;
 use super::keys::{self, KeyState};
+use super::notify;
 use super::order;
 use super::repeat;
 use super::retry;
@@ -188,6 +189,7 @@ fn execution(values: &Values) -> Result<Execution, BadFile> {
         retry: values
             .with("retry", |value, field| retry::read(value, field, (values.get("rules"), repeat)))?
             .flatten(),
+        notify: values.with("notify", notify::read)?,
     })
 }
 

@@ -190,12 +190,16 @@ pub const KEYS: &[JobKey] = &[
         "A group: each member waits for the member of its number.",
         "array: 0-3\nafter_each: 12",
     ),
-    later("keep", "How long what it leaves behind is kept.", "leave it away"),
-    later(
+    built(
         "notify",
-        "Who is told of what.",
-        "leave it away; settings of callbacks tell of all jobs",
+        "Who is told of it, beside those of the setting `notify`: `{on, webhook}`, `{on, mail}`, `{on, command}` or \
+         `{on, message: tmux}`, a list of them, or in short `EVENT,…=WHERE`; `none`: nobody at all. Events are `preempted`, \
+         `resumed`, `error`, `finished`, `stalled`, `diverged`, `no-capacity`, `queue-empty`, `budget-spent`; without `on` all. \
+         A webhook has a `shape`: `json`, `slack`, or `brevo` with `from` and `to`; `secret` names what lets us in, and `${NAME}` \
+         in its URL is a secret, too: `tpu secrets set NAME`.",
+        "notify: {on: [error, finished], mail: me@example.org}\ncommand: python3 train.py",
     ),
+    later("keep", "How long what it leaves behind is kept.", "leave it away"),
 ];
 
 /// The key of that name.

@@ -11,6 +11,7 @@
 mod filled;
 mod job;
 pub mod keys;
+mod notify;
 mod of_spec;
 mod order;
 mod repeat;
@@ -306,7 +307,9 @@ mod tests {
         for (text, place, says) in [
             ("", (1, 1), "no job"),
             ("target: local\ncomand: x\n", (2, 1), "no such key"),
-            ("target: local\nnotify: A\n", (2, 1), "not built yet"),
+            ("target: local\nkeep: 2h\n", (2, 1), "not built yet"),
+            ("target: local\nnotify: {on: eror, mail: a@b.c}\n", (2, 9), "no event"),
+            ("target: local\nnotify: [tmux, {mail: a b}]\n", (2, 16), "no address"),
             ("target: local\ncommand: a {{nope}}\n", (2, 10), "nothing is called nope"),
             ("target: local\ncommand: 'a {{nope'\n", (2, 10), "without }}"),
             ("command: x\n", (1, 1), "no target"),

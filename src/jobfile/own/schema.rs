@@ -8,6 +8,7 @@ use serde_json::{Map, Value, json};
 
 use crate::model::capacity::Ask;
 use crate::model::facts::ErrorKind;
+use crate::model::notify::{MessageScreen, Occasion, WebhookShape};
 use crate::model::order::Preferred;
 use crate::model::policy::Policy;
 use crate::model::repeat::RepeatWhen;
@@ -192,6 +193,7 @@ fn value(key: &str, kinds: &[KindWords]) -> Value {
         "rules" => rules(),
         "repeat" => repeat(),
         "retry" => retry(),
+        "notify" => notify(),
         "policy" => choice(&Policy::ALL.map(Policy::as_str)),
         "priority" => whole(0, 100),
         _ => text(),
@@ -481,6 +483,33 @@ fn repeat() -> Value {
     let [always, on_failure] = RepeatWhen::ALL.map(RepeatWhen::as_str);
     let when = choice(&[NEVER, always, on_failure]);
     json!({ "anyOf": [when, object(&[("when", when.clone()), ("pause", seconds())], &["when"])] })
+}
+
+/// Receivers. What a text names is looked at by the reader alone.
+fn notify() -> Value {
+    let on: Vec<&str> = Occasion::named().map(Occasion::as_str).collect();
+    let on = texts(&choice(&on));
+    let url = matching("(?:https?://|\\$\\{)[^\\s\\x00-\\x1f\\x7f]+");
+    let command = json!({ "anyOf": [text(), { "type": "array", "minItems": 1, "items": word() }] });
+    let shapes = WebhookShape::ALL.map(WebhookShape::as_str);
+    let screens = MessageScreen::ALL.map(MessageScreen::as_str);
+    let secret = matching("[A-Z_][A-Z0-9_]*");
+    let webhook = [
+        ("webhook", url),
+        ("on", on.clone()),
+        ("shape", choice(&shapes)),
+        ("secret", secret.clone()),
+        ("from", text()),
+        ("to", text()),
+    ];
+    let receiver = json!({ "anyOf": [
+        text(),
+        object(&webhook, &["webhook"]),
+        object(&[("mail", text()), ("on", on.clone())], &["mail"]),
+        object(&[("command", command), ("on", on.clone()), ("secret", secret)], &["command"]),
+        object(&[("message", choice(&screens)), ("on", on)], &["message"]),
+    ]});
+    json!({ "anyOf": [receiver, { "type": "array", "items": receiver }] })
 }
 
 fn retry() -> Value {

@@ -4,10 +4,13 @@
 
 use std::ffi::OsString;
 
+use serde_json::Value;
+
 use crate::jobfile::yaml::{Yaml, YamlValue};
 use crate::model::capacity::Ask;
 use crate::model::entry::{AfterWhich, Priority};
 use crate::model::execution::Execution;
+use crate::model::notify::Receiver;
 use crate::model::order::{Numbered, STARTUP_SCRIPT, TargetOrder};
 use crate::model::repeat::Repeat;
 use crate::model::retry::Retry;
@@ -127,6 +130,7 @@ fn document(job: &OwnJob, all: &[OwnJob]) -> Result<Yaml, OsString> {
     }
     members.say("repeat", job.execution.repeat.map(repeat));
     members.say("retry", job.execution.retry.as_ref().map(retry));
+    members.say("notify", job.execution.notify.as_deref().map(notify));
     for key in Ask::KEYS {
         members.say(key, said(key));
     }
@@ -305,6 +309,28 @@ fn repeat(of: Repeat) -> Yaml {
     match of.pause_s {
         Repeat::PAUSE_S => when,
         pause => map([("when", Some(when)), ("pause", Some(seconds(pause.into())))]),
+    }
+}
+
+/// Receivers as they are kept; an empty list is nobody.
+fn notify(of: &[Receiver]) -> Yaml {
+    let value = |value: &Value| match value {
+        Value::Array(all) => list(all.iter().filter_map(Value::as_str)),
+        one => one.as_str().map(text),
+    };
+    let one = |receiver: &Receiver| {
+        let mut members = Members::new();
+        if let Value::Object(said) = receiver.to_value() {
+            for (key, said) in &said {
+                members.say(key, value(said));
+            }
+        }
+        members.map()
+    };
+    match of {
+        [] => text("none"),
+        [only] => one(only),
+        several => yaml(YamlValue::List(several.iter().map(one).collect())),
     }
 }
 

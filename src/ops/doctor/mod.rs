@@ -20,7 +20,7 @@ use crate::store::{StoreError, original};
 use crate::sys::files;
 use crate::text::counted;
 
-use super::{Ctx, Error, scripts, snapshot, watch};
+use super::{Ctx, Error, notices, scripts, snapshot, watch};
 use left::Begun;
 
 pub use fix::fix;
@@ -85,6 +85,7 @@ pub fn look(ctx: &Ctx) -> Vec<Finding> {
     original(ctx, &mut findings);
     settings(ctx, &mut findings);
     in_vain(ctx, &mut findings);
+    untold(ctx, &mut findings);
     match ctx.store.read() {
         Ok(data) => {
             findings.push(fine(format!(
@@ -169,6 +170,14 @@ fn in_vain(ctx: &Ctx, findings: &mut Vec<Finding>) {
     findings.extend(troubles.iter().map(|(job, trouble)| {
         let what = format!("MONITOR tries to bring {job} back, in vain: {}", trouble.why);
         warning(what, "tpu daemon plan; once that is mended: tpu ack")
+    }));
+}
+
+/// Whom it cannot tell.
+fn untold(ctx: &Ctx, findings: &mut Vec<Finding>) {
+    findings.extend(notices::troubles(ctx).into_iter().map(|(user, what)| {
+        let remedy = format!("tpu notify list {user}; once that is mended: tpu notify test {user}");
+        warning(format!("of {user}: {what}"), remedy)
     }));
 }
 

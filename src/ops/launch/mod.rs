@@ -21,7 +21,7 @@ use crate::model::spec::{JobSpec, Staged, TargetRequest};
 use crate::plan::choice::Assignment;
 
 use super::provision::{self, Wish};
-use super::{Ctx, Error};
+use super::{Ctx, Error, notices};
 use attempt::Launched;
 
 use group::LaunchedGroup;
@@ -61,6 +61,7 @@ impl RunRequest {
 pub fn launch(ctx: &Ctx, request: &RunRequest) -> Result<Launched, Error> {
     reconcile::reconcile(ctx)?;
     let plan = check::check(ctx, request, Provided::Already)?;
+    notices::begin_for(ctx, &plan.spec)?;
     attempt::start(ctx, &plan, None)
 }
 
@@ -68,6 +69,7 @@ pub fn launch(ctx: &Ctx, request: &RunRequest) -> Result<Launched, Error> {
 pub fn launch_group(ctx: &Ctx, request: &RunRequest) -> Result<LaunchedGroup, Error> {
     reconcile::reconcile(ctx)?;
     let plan = check::check(ctx, request, Provided::Already)?;
+    notices::begin_for(ctx, &plan.spec)?;
     group::start(ctx, &plan)
 }
 

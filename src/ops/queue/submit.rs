@@ -13,7 +13,7 @@ use crate::ops::launch::RunRequest;
 use crate::ops::launch::check::{self, MeantKey, Ready};
 use crate::ops::whose::name_at_work;
 use crate::ops::{
-    Ctx, Error, Kind, clone, doors, lease, named, names, records, secrets, stage, watch,
+    Ctx, Error, Kind, clone, doors, lease, named, names, notices, records, secrets, stage, watch,
 };
 use crate::store::Tx;
 
@@ -134,6 +134,9 @@ pub fn enter_each_placed(
             may_be_made.map_err(at(MeantKey::Target))?;
         }
         ready.push(may);
+    }
+    for (request, _) in all {
+        notices::begin_for(ctx, &request.spec)?;
     }
     let mut copies = Vec::new();
     let entered = staged(ctx, all, &ready, &mut copies).and_then(|staged| {

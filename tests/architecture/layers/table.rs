@@ -19,8 +19,8 @@ const fn layer(
 }
 
 const BELOW_OPS: &[&str] = &[
-    "text", "model", "classify", "plan", "sys", "store", "tmux", "remote", "effects", "provider",
-    "runner", "kinds", "jobfile",
+    "text", "model", "classify", "plan", "sys", "store", "tmux", "remote", "post", "effects",
+    "provider", "runner", "kinds", "jobfile",
 ];
 
 /// Everything that is not here is forbidden.
@@ -34,6 +34,7 @@ pub(super) const LAYERS: &[Layer] = &[
     layer("store", &["model", "text", "sys"], &[]),
     layer("tmux", &["model", "text", "sys"], &[]),
     layer("remote", &["model", "text", "sys"], &[]),
+    layer("post", &["model", "text", "sys"], &[]),
     layer("effects", &["model", "sys", "store", "tmux"], &[]),
     layer("provider", &["model", "text", "sys", "effects"], &[]),
     layer(
@@ -50,7 +51,8 @@ pub(super) const LAYERS: &[Layer] = &[
     layer("wire", &["ops", "jobfile", "model", "plan"], &[]),
     layer("cli", &["wire", "ops", "jobfile", "effects", "model", "plan", "text", "sys"], BELOW_OPS),
     layer("screen", &["ops", "effects", "model", "plan", "text", "sys"], BELOW_OPS),
-    layer("daemon", &["ops", "effects", "model", "plan", "text", "sys"], BELOW_OPS),
+    // What people are sent leaves as a document of `wire`.
+    layer("daemon", &["wire", "ops", "effects", "model", "plan", "text", "sys"], BELOW_OPS),
     layer("demo", &["ops", "effects", "model", "plan", "text", "sys"], BELOW_OPS),
 ];
 

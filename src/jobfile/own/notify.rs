@@ -1,0 +1,48 @@
+//! `notify:`: who is told of a job.
+
+use serde_json::{Map, Value};
+
+use crate::jobfile::BadFile;
+use crate::jobfile::yaml::{Yaml, YamlValue};
+use crate::model::notify::{self, Receiver};
+
+use super::values::bad;
+
+const EXAMPLE: &str = "notify: {on: [error, finished], mail: me@example.org}";
+
+/// The receivers, each wrong one where it stands.
+pub(super) fn read(value: &Yaml, field: &str) -> Result<Vec<Receiver>, BadFile> {
+    let all = match &value.value {
+        YamlValue::List(all) => all.as_slice(),
+        YamlValue::Blank | YamlValue::Text(_) | YamlValue::Map(_) => std::slice::from_ref(value),
+    };
+    let mut receivers = Vec::new();
+    for one in all {
+        let is_said = match &one.value {
+            YamlValue::Map(members) => {
+                members.iter().all(|(_, of)| !matches!(of.value, YamlValue::Blank))
+            }
+            YamlValue::Text(text) => !text.contains('\0'),
+            YamlValue::Blank | YamlValue::List(_) => false,
+        };
+        if !is_said {
+            return Err(bad(one, field, "it is no receiver", format!("as in {EXAMPLE}")));
+        }
+        let read = notify::receivers(&plain(one));
+        receivers.extend(read.map_err(|wrong| bad(one, field, wrong.what, wrong.hint))?);
+    }
+    Ok(receivers)
+}
+
+/// A value without its place: every scalar is text, as it is written.
+fn plain(of: &Yaml) -> Value {
+    match &of.value {
+        YamlValue::Blank => Value::Null,
+        YamlValue::Text(text) => Value::from(text.as_str()),
+        YamlValue::List(all) => all.iter().map(plain).collect(),
+        YamlValue::Map(members) => {
+            let members = members.iter().map(|(key, value)| (key.clone(), plain(value)));
+            Value::Object(members.collect::<Map<_, _>>())
+        }
+    }
+}

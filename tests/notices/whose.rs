@@ -1,0 +1,59 @@
+//! Everybody is told of his own affairs alone.
+
+use serde_json::json;
+
+use super::hook::Hook;
+use super::{Lab, webhook};
+use crate::common::tmux::write_file;
+use crate::common::wait::wait_until;
+
+#[test]
+fn a_second_user_hears_nothing_of_the_first() {
+    let lab = Lab::new();
+    let (alice, bob) = (Hook::good(), Hook::good());
+    lab.tell("alice", &webhook(&alice.url()));
+    lab.tell("bob", &webhook(&bob.url()));
+    let monitor = lab.monitor();
+    lab.fail("alice", "of alice");
+    lab.fail("bob", "of bob");
+    wait_until("both", || !alice.got().is_empty() && !bob.got().is_empty());
+    lab.fail("alice", "once more");
+    wait_until("the rest", || alice.evidence().len() == 2);
+    assert_eq!(alice.evidence(), ["of alice", "once more"]);
+    assert_eq!(bob.evidence(), ["of bob"]);
+    drop(monitor);
+}
+
+#[test]
+fn the_file_of_one_users_account_has_nobody_else_told() {
+    let lab = Lab::new();
+    let (own, alice) = (Hook::good(), Hook::good());
+    lab.tell("alice", &webhook(&alice.url()));
+    // MONITOR runs with the settings of bob's account.
+    let file = json!({ "user": "bob", "notify": webhook(&own.url()), "notify_merge": 1 });
+    std::fs::create_dir_all(lab.env.path("config/tpu")).unwrap();
+    write_file(&lab.env.path("config/tpu/settings.json"), &file.to_string());
+    let monitor = lab.monitor();
+    lab.fail("alice", "of alice");
+    lab.fail("bob", "of bob");
+    wait_until("both", || !alice.got().is_empty() && !own.got().is_empty());
+    assert_eq!(alice.evidence(), ["of alice"]);
+    assert_eq!(own.evidence(), ["of bob"]);
+    drop(monitor);
+}
+
+#[test]
+fn the_file_of_a_lab_has_all_told() {
+    let lab = Lab::new();
+    let all = Hook::good();
+    let file = json!({ "notify": webhook(&all.url()), "notify_merge": 1 });
+    std::fs::create_dir_all(lab.env.path("config/tpu")).unwrap();
+    write_file(&lab.env.path("config/tpu/settings.json"), &file.to_string());
+    let monitor = lab.monitor();
+    lab.fail("alice", "of alice");
+    lab.fail("bob", "of bob");
+    wait_until("both", || all.evidence().len() == 2);
+    // Each user has a line of his own: no body mixes what two may not read of one another.
+    assert!(all.got().iter().all(|got| got.body["events"].as_array().unwrap().len() == 1));
+    drop(monitor);
+}

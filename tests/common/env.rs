@@ -381,7 +381,7 @@ impl TestEnv {
                 return job;
             }
             assert!(
-                clock.monotonic() < Duration::from_secs(20),
+                clock.monotonic() < Duration::from_secs(60),
                 "alice/{window} is not {status}: {job:#}\n{}",
                 self.pane("alice", window)
             );

@@ -29,8 +29,14 @@ impl Lab {
     /// The same with so many nodes.
     pub(super) fn of(nodes: usize) -> Self {
         let lab = Self::bare(nodes);
-        drop(lab.tpu("register lab --kind kubernetes --context lab -i train:1 -r no-gpu").exits(0));
+        lab.register();
         lab
+    }
+
+    /// Makes its target known.
+    pub(super) fn register(&self) {
+        let line = "register lab --kind kubernetes --context lab -i train:1 -r no-gpu";
+        drop(self.tpu(line).exits(0));
     }
 
     /// The same without a target.

@@ -3,7 +3,7 @@
 use std::io::{ErrorKind, Read as _, Write as _};
 use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -26,10 +26,20 @@ pub(super) enum WireIs {
     Gone,
 }
 
+/// What its carriers know of a wire.
+#[derive(Default)]
+struct Known {
+    is: AtomicU8,
+    /// How many connections there have been.
+    made: AtomicUsize,
+    /// So many of the first of them are dead, whatever becomes of the wire.
+    dead: AtomicUsize,
+}
+
 /// A wire to a server on this machine.
 pub(super) struct Wire {
     port: u16,
-    state: Arc<AtomicU8>,
+    known: Arc<Known>,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -38,28 +48,29 @@ impl Wire {
     pub(super) fn to(server: u16) -> Self {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let port = listener.local_addr().unwrap().port();
-        let state = Arc::new(AtomicU8::new(WireIs::Whole as u8));
-        let known = Arc::clone(&state);
+        let known = Arc::new(Known::default());
+        let carriers = Arc::clone(&known);
         let thread = std::thread::spawn(move || {
             let mut ends = Vec::new();
             for near in listener.incoming().flatten() {
-                match known.load(Ordering::Acquire) {
+                match carriers.is.load(Ordering::Acquire) {
                     is if is == WireIs::Gone as u8 => break,
                     is if is == WireIs::Cut as u8 => continue,
                     _ => {}
                 }
                 let far = TcpStream::connect((Ipv4Addr::LOCALHOST, server)).unwrap();
+                let number = carriers.made.fetch_add(1, Ordering::AcqRel);
                 for (from, to) in [(&near, &far), (&far, &near)] {
                     let (from, to) = (from.try_clone().unwrap(), to.try_clone().unwrap());
-                    let known = Arc::clone(&known);
-                    ends.push(std::thread::spawn(move || carry(&from, &to, &known)));
+                    let known = Arc::clone(&carriers);
+                    ends.push(std::thread::spawn(move || carry(&from, &to, (&known, number))));
                 }
             }
             for end in ends {
                 end.join().unwrap();
             }
         });
-        Self { port, state, thread: Some(thread) }
+        Self { port, known, thread: Some(thread) }
     }
 
     /// Where this end of it is.
@@ -69,7 +80,12 @@ impl Wire {
 
     /// From now on it is so.
     pub(super) fn becomes(&self, is: WireIs) {
-        self.state.store(is as u8, Ordering::Release);
+        self.known.is.store(is as u8, Ordering::Release);
+    }
+
+    /// The connections that are there now die without a word; those that are made from now on are not touched.
+    pub(super) fn loses_its_connections(&self) {
+        self.known.dead.store(self.known.made.load(Ordering::Acquire), Ordering::Release);
     }
 }
 
@@ -83,15 +99,15 @@ impl Drop for Wire {
 }
 
 /// Carries what one end sends to the other.
-fn carry(mut from: &TcpStream, mut to: &TcpStream, state: &AtomicU8) {
+fn carry(mut from: &TcpStream, mut to: &TcpStream, (known, number): (&Known, usize)) {
     from.set_read_timeout(Some(LOOK)).unwrap();
     let (mut piece, clock) = ([0; 16 << 10], SystemClock::new());
     loop {
-        let is = state.load(Ordering::Acquire);
+        let is = known.is.load(Ordering::Acquire);
         if is == WireIs::Cut as u8 || is == WireIs::Gone as u8 {
             break;
         }
-        if is == WireIs::Dead as u8 {
+        if is == WireIs::Dead as u8 || number < known.dead.load(Ordering::Acquire) {
             clock.sleep(LOOK);
             continue;
         }

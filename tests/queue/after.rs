@@ -30,9 +30,11 @@ fn it_begins_when_others_have_ended_as_it_wants() {
 #[test]
 fn a_group_has_ended_when_all_its_members_have() {
     let lab = Lab::new(2);
-    let group = lab.submit_what("local --array 0-2", "true");
+    lab.env.code("alice", "told.sh", "until [ -e ~/go ]; do sleep 0.02; done\n");
+    let group = lab.submit_what("local --array 0-2", "bash told.sh");
     let after = lab.submit_what(&format!("local after={group}"), "true");
     assert!(lab.why(after).starts_with("after alice/"), "{}", lab.why(after));
+    lab.env.touch("go");
     drop(lab.env.tpu("queue run").exits(0));
     lab.env.wait_status(after, "finished");
     let ends = lab.env.jobs("alice");

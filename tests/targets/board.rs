@@ -294,7 +294,7 @@ fn who_is_told_to_end_gives_the_place_up_unless_the_machine_goes_down() {
 fn who_waits_says_for_what_where_nobody_sees_a_line_turn() {
     let env = lab(3, 1);
     drop(env.tpu("run lab-v2-8-0 u0 -q").exits(0));
-    let held = "lab-v2-8-0 u0/1";
+    let held = "lab-v2-8-0 has u0/1";
     let before = env.data_bytes();
     let would = ["Would be waiting for v2-8 · 0 before you", held];
     drop(env.tpu("run v2-8 u1 -q --wait --dry-run").exits(0).says(&would));

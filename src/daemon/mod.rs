@@ -3,8 +3,8 @@
 //! keys and commands call.
 //!
 //! [`run`] is the loop; `pulse` says when it is worth looking; `turn` is one round; `crew` carries the
-//! actions out, each lineage on its own; `figures` has machines asked and `notices` people told beside that. `ops::service` starts and
-//! ends a MONITOR in its tmux session, `ops::watch` is how everybody else sees it.
+//! actions out, each lineage on its own; `figures` has machines asked and `notices` people told beside that.
+//! `ops::service` starts and ends a MONITOR in its tmux session, `ops::watch` is how everybody else sees it.
 //!
 //! It never exits by itself. Killed at any instant, it leaves nothing that its successor cannot complete.
 

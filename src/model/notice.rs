@@ -99,14 +99,7 @@ impl Notice {
 
 /// A name that the same words at the same time always have.
 pub fn id(time: Timestamp, parts: &[&str]) -> String {
-    format!("{}-{:016x}", time.compact(), mark(&parts.join("\0")))
-}
-
-/// FNV-1a, which stays the same from one build to the next.
-pub fn mark(text: &str) -> u64 {
-    text.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
-        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
-    })
+    format!("{}-{:016x}", time.compact(), text::fnv1a(parts.join("\0").bytes()))
 }
 
 #[cfg(test)]

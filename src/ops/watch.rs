@@ -16,6 +16,7 @@ use crate::store::atomic;
 pub use crate::store::Event;
 
 use crate::sys::procs::{self, Process, Signal};
+use crate::text::fnv1a;
 
 use super::{Ctx, Error, lease};
 
@@ -62,11 +63,7 @@ pub fn place(ctx: &Ctx) -> String {
     let directory = ctx.env.var_os("TMUX_TMPDIR").map(OsStrExt::as_bytes).unwrap_or_default();
     let parts =
         [ctx.env.hostname.as_bytes(), &ctx.env.uid.to_le_bytes(), directory, socket.as_bytes()];
-    // FNV-1a, which stays the same from one build to the next.
-    let hash = parts.join(&0).iter().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
-        (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
-    });
-    format!("{hash:016x}")
+    format!("{:016x}", fnv1a(parts.join(&0)))
 }
 
 /// Runs `work` as the only MONITOR of this data file and place; refused when there is one already.

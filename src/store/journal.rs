@@ -13,6 +13,7 @@ use super::paths::Paths;
 use crate::model::ids::{JobNumber, UserName};
 use crate::model::outbox::Bookmark;
 use crate::model::time::Timestamp;
+use crate::text::fnv1a;
 
 /// A journal of this size (bytes) is put aside and a new one begun.
 const ROTATE_AT: u64 = 16 << 20;
@@ -164,14 +165,7 @@ fn head(disk: &dyn Disk, path: &Path, offset: u64) -> Result<Option<Vec<u8>>, St
 
 /// The mark of the beginning of a part.
 fn mark(head: &[u8]) -> u64 {
-    if head.is_empty() { 0 } else { fnv(head) }
-}
-
-/// FNV-1a.
-fn fnv(bytes: &[u8]) -> u64 {
-    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
-        (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
-    })
+    if head.is_empty() { 0 } else { fnv1a(head.iter().copied()) }
 }
 
 /// What was appended behind a place, the oldest first, and the place behind that: as much as a piece holds; whoever wants

@@ -344,12 +344,8 @@ fn words_of(text: &[u8]) -> u64 {
     let text = String::from_utf8_lossy(text);
     let words = text.split(|c: char| !c.is_alphabetic());
     // Units change with the numbers: it/s, s/it, kB, MB.
-    words
-        .filter(|word| word.chars().count() > 2)
-        .flat_map(|word| word.bytes().chain([b' ']))
-        .fold(0xcbf2_9ce4_8422_2325, |hash: u64, byte| {
-            (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
-        })
+    let long = words.filter(|word| word.chars().count() > 2);
+    super::fnv1a(long.flat_map(|word| word.bytes().chain([b' '])))
 }
 
 #[cfg(test)]

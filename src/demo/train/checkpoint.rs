@@ -10,6 +10,8 @@ use std::fs::{self, File};
 use std::io::{ErrorKind, Write as _};
 use std::path::{Path, PathBuf};
 
+use crate::text::fnv1a;
+
 use super::network::{PARAMETERS, Random, State};
 use super::{TrainError, file_error};
 
@@ -193,9 +195,7 @@ fn numbers(text: &str) -> Result<[f64; PARAMETERS], &'static str> {
     numbers.try_into().map_err(|_| "it has another number of parameters")
 }
 
-/// FNV-1a, 64 bits: finds accidents, not malice.
+/// What tells that it is whole.
 fn checksum(text: &str) -> u64 {
-    text.bytes().fold(0xcbf2_9ce4_8422_2325, |sum, byte| {
-        (sum ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
-    })
+    fnv1a(text.bytes())
 }

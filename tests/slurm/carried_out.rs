@@ -49,6 +49,18 @@ fn a_job_ends_when_its_time_is_over_and_slurm_knows_how_long_that_is() {
     drop(lab.tpu("wait 2 --timeout 60s").exits(0));
 }
 
+/// What ends a command is told when it has ended: a controller that takes its time to say so loses nothing by it.
+#[test]
+fn a_controller_that_answers_late_ends_it_all_the_same() {
+    let Some(mut lab) = Lab::new() else { return };
+    lab.replace(
+        "scancel",
+        "/usr/bin/scancel \"$@\"; code=$?; [[ $* != *INT* ]] || sleep 3; exit $code",
+    );
+    run(&lab, "target: gpu\ntimeout: 1s\ncommand: 'until false; do sleep 0.2; done'\n");
+    assert_eq!(why(&lab, 1, "timeout"), "its time is over: timeout: 1s");
+}
+
 #[test]
 fn who_is_silent_for_too_long_has_stalled_and_who_speaks_has_not() {
     let Some(lab) = Lab::new() else { return };

@@ -18,9 +18,10 @@ const SLACK_S: u64 = 60;
 
 /// Watches the command: `watch TIMEOUT IDLE_TIMEOUT`, in seconds or empty. Who is over a limit is told by SIGINT, SIGTERM
 /// and SIGKILL, as a person would stop it. Why stands written before the first of them is, and counts if that was: what
-/// has ended meanwhile has ended by itself. A job that Slurm has suspended has not run meanwhile.
+/// has ended meanwhile has ended by itself. The script's SIGTERM, with which it ends the watch, waits meanwhile and is not
+/// lost: the command can be gone before `scancel` is. A job that Slurm has suspended has not run meanwhile.
 const WATCH: &str = r#"watch() {
-    local lasted=0 silent=0 last=$SECONDS by before= now_said why step
+    local lasted=0 silent=0 last=$SECONDS by before= now_said why step is_over=
     until [ -s "$TPU_LOG_DIR/slurm-step" ]; do sleep 0.2; done
     read -r step <"$TPU_LOG_DIR/slurm-step"
     said() { stat -c %s "$TPU_LOG_DIR"/output*.log 2>/dev/null | tr '\n' ' '; }
@@ -34,10 +35,11 @@ const WATCH: &str = r#"watch() {
         elif [ -n "$2" ] && [ "$silent" -ge "$2" ]; then why=$idle_why
         else continue; fi
         printf '%s\n' "$SLURM_JOB_ID ${SLURM_RESTART_COUNT:-0} $why" >"$why_file.new"
-        trap '' TERM
+        trap is_over=yes TERM
         if timeout 30 scancel --signal=INT "$SLURM_JOB_ID.$step" 2>/dev/null; then
             mv -f -- "$why_file.new" "$why_file"
             trap - TERM
+            [ -z "$is_over" ] || return
             sleep 3
             timeout 30 scancel --signal=TERM "$SLURM_JOB_ID.$step" 2>/dev/null
             sleep 10
@@ -45,6 +47,7 @@ const WATCH: &str = r#"watch() {
             return
         fi
         trap - TERM
+        [ -z "$is_over" ] || return
     done
 }
 "#;

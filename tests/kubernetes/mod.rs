@@ -21,5 +21,6 @@ mod readme;
 mod recorded;
 mod runs;
 mod stage;
+mod together;
 mod weather;
 mod wire;

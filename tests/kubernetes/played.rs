@@ -11,7 +11,7 @@ use tpu::model::job::Job;
 use tpu::runner::{RunError, RunRef, StopOrder, StopPart, Unreached};
 use tpu::sys::clock::Clock as _;
 
-use super::stage::{JOBS, PODS, Stage, container, ended, name, refused, run, running};
+use super::stage::{JOBS, PODS, Stage, container, ended, name, refused, run, running, said};
 
 #[test]
 fn of_many_that_end_at_once_none_is_over_before_its_log_is_here() {
@@ -62,6 +62,29 @@ fn what_keeps_a_place_is_no_run_and_is_kept_for_an_hour() {
     // Whoever stood still before he submitted it finds its place taken, as long as that.
     assert!(matches!(stage.submit(&job), Err(RunError::Refused(_))));
     assert_eq!(stage.play(|play| play.table.jobs.len()), 1);
+}
+
+#[test]
+fn a_server_that_knows_no_ranks_gets_no_pods_that_belong_together() {
+    let stage = Stage::new();
+    stage.hear(|call, _| {
+        let is_trial = call.query.iter().any(|(name, _)| *name == "dryRun");
+        if !(is_trial && call.path == JOBS) {
+            return None;
+        }
+        // One of 1.20 leaves out what it does not know.
+        let mut job = call.body.clone()?;
+        drop(job["spec"].as_object_mut()?.remove("completionMode")?);
+        Some(said(201, &job))
+    });
+    let job = stage.claim_with(1, &[("nodes", "4")]);
+    let Err(RunError::Refused(why)) = stage.submit(&job) else { panic!("it was submitted") };
+    assert!(why.to_string().contains("no ranks"), "{why}");
+    assert_eq!(stage.play(|play| (play.table.jobs.len(), play.table.count("POST /api/"))), (0, 0));
+    let fact = stage.look(&[&job]).remove(0);
+    assert_eq!(fact.state, RunState::Gone, "{fact:?}");
+    // One pod has no rank.
+    drop(stage.submit(&stage.claim_with(2, &[("nodes", "1")])).unwrap());
 }
 
 #[test]

@@ -13,6 +13,7 @@ use tpu::kinds::kubernetes::cluster::NamespaceAt;
 use tpu::model::facts::RunFact;
 use tpu::model::ids::{JobId, JobNumber, LaunchToken, TargetName, UserName};
 use tpu::model::job::{Job, Launch, LaunchMode};
+use tpu::model::spec::StoredSpec;
 use tpu::model::target::{Registration, TargetKind};
 use tpu::model::time::Timestamp;
 use tpu::model::variables::Secrets;
@@ -192,12 +193,19 @@ impl Stage {
 
     /// A launch that is written down, and of which the cluster knows nothing yet.
     pub(super) fn claim(&self, number: u32) -> Job {
+        self.claim_with(number, &[])
+    }
+
+    /// The same with options of its own.
+    pub(super) fn claim_with(&self, number: u32, options: &[(&str, &str)]) -> Job {
         let token = LaunchToken::new(OsRandom.hex(16));
         let ground = self.own().ground("alice", &token, &[]).unwrap();
         let id = JobId::new(UserName::from("alice"), JobNumber(number));
         let code = self.env.path("code-alice").to_str().unwrap().to_owned();
         let mut job = Job::new(&id, TargetName::from("lab"), code);
         job.launch = Some(Launch::claimed(token, LaunchMode::Native, self.clock.now()));
+        let options = options.iter().copied().collect();
+        job.spec = Some(StoredSpec { options, ..StoredSpec::default() });
         job.keep_handle(ground.handle);
         self.env.change(|data| data.user_mut(&job.user).unwrap().push_job(job.clone()));
         job

@@ -12,6 +12,7 @@ use k8s_openapi::api::core::v1::{
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
+use crate::model::exit::Exit;
 use crate::model::facts::{ErrorKind, RunFact, RunState, Source};
 use crate::model::job::Job;
 use crate::model::time::{Timestamp, age};
@@ -68,9 +69,60 @@ impl<'s> Seen<'s> {
             Some((_, reason, message)) => self.failed(job, reason, message),
             None => self.open(job),
         };
-        let nodes = self.pods.first().and_then(|pod| pod.spec.as_ref()?.node_name.clone());
-        let restarts = u32::try_from(self.pods.len().saturating_sub(1)).unwrap_or(u32::MAX);
-        RunFact { nodes: nodes.into_iter().collect(), restarts, ..fact }
+        // Of one pod that was made anew only the last one counts; of several that belong together all do.
+        let counted = self.pods.iter().take(if self.wanted() > 1 { self.pods.len() } else { 1 });
+        let mut nodes: Vec<String> =
+            counted.filter_map(|pod| pod.spec.as_ref()?.node_name.clone()).collect();
+        nodes.sort();
+        nodes.dedup();
+        let restarts = self.pods.len().saturating_sub(self.wanted());
+        let restarts = u32::try_from(restarts).unwrap_or(u32::MAX);
+        RunFact { restarts, nodes, ..fact }
+    }
+
+    /// How many pods belong together.
+    fn wanted(&self) -> usize {
+        let spec = self.job.spec.as_ref();
+        let is_ranked = spec.and_then(|spec| spec.completion_mode.as_deref()) == Some("Indexed");
+        let wanted = spec.and_then(|spec| spec.completions).filter(|_| is_ranked).unwrap_or(1);
+        usize::try_from(wanted).unwrap_or(1).max(1)
+    }
+
+    /// How several pods are that belong together: one that has failed ends them all, and the one that is least far says how
+    /// it is.
+    fn together(&self, job: &Job) -> RunFact {
+        let failed = |fact: &RunFact| {
+            fact.cause.is_some() || fact.exit.is_some_and(|exit| !exit.is_success())
+        };
+        if let Some(end) = self.pods.iter().filter_map(|pod| end(job, pod)).find(failed) {
+            return end;
+        }
+        if self.pods.is_empty() {
+            return self.without_pods();
+        }
+        if self.pods.len() < self.wanted() {
+            let why = format!("{} of {} pods are made", self.pods.len(), self.wanted());
+            return fact(RunState::Pending, "NoPod", Some(why));
+        }
+        let rank = |fact: &RunFact| match fact.state {
+            RunState::Gone | RunState::Unknown => 0,
+            RunState::Pending => 1,
+            RunState::Starting => 2,
+            RunState::Running | RunState::Elsewhere => 3,
+            RunState::Ended => 4,
+        };
+        let all = self.pods.iter().map(|pod| (*pod, self.of_pod(job, pod)));
+        let Some((pod, least)) = all.min_by_key(|(_, fact)| rank(fact)) else {
+            return self.without_pods();
+        };
+        match least.state {
+            RunState::Pending | RunState::Starting | RunState::Gone | RunState::Unknown => {
+                let why = least.reason.as_deref().unwrap_or_default();
+                let why = format!("pod {}: {why}", name(pod));
+                RunFact { reason: Some(Cow::Owned(why)), ..least }
+            }
+            RunState::Running | RunState::Elsewhere | RunState::Ended => least,
+        }
     }
 
     /// Its last word, if it has one: `Complete` or `Failed`, why, and in words. What comes before is no end yet.
@@ -88,11 +140,18 @@ impl<'s> Seen<'s> {
         if reason == "DeadlineExceeded" {
             return over(ErrorKind::Timeout, reason, "its time is over: ask for more with timeout");
         }
-        let ends = self.pods.iter().filter_map(|pod| end(job, pod));
+        let mut pods = self.pods.clone();
+        if self.wanted() > 1 {
+            // The first one that ended took the others with it.
+            pods.sort_by_key(|pod| ended_at(pod).map(Timestamp::as_second));
+        }
+        let ends = pods.iter().filter_map(|pod| end(job, pod));
         // Of a pod that somebody has deleted nothing is left, while another one has failed.
         let (told, untold): (Vec<RunFact>, Vec<RunFact>) =
             ends.partition(|fact| fact.exit.is_some() || fact.cause.is_some());
-        if let Some(fact) = told.into_iter().chain(untold).next() {
+        let (told, well): (Vec<RunFact>, Vec<RunFact>) =
+            told.into_iter().partition(|fact| !fact.exit.is_some_and(Exit::is_success));
+        if let Some(fact) = told.into_iter().chain(well).chain(untold).next() {
             return fact;
         }
         let said = if message.is_empty() { String::new() } else { format!("{message}; ") };
@@ -105,7 +164,17 @@ impl<'s> Seen<'s> {
 
     /// A Job that has not come to an end, as far as it says itself. It is late in saying so.
     fn open(&self, job: &Job) -> RunFact {
-        let Some(pod) = self.pods.first() else { return self.without_pods() };
+        if self.wanted() > 1 {
+            return self.together(job);
+        }
+        match self.pods.first() {
+            Some(pod) => self.of_pod(job, pod),
+            None => self.without_pods(),
+        }
+    }
+
+    /// How one of its pods is.
+    fn of_pod(&self, job: &Job, pod: &Pod) -> RunFact {
         if let Some(end) = end(job, pod) {
             // The Job has its last word within a second; what it will be, the pod has said already.
             return match phase(pod) {
@@ -383,7 +452,7 @@ pub(super) fn afterwards(job: &Job, seen: Option<&LastSeen>) -> RunFact {
 pub(super) fn to_keep(fact: &RunFact) -> LastSeen {
     LastSeen {
         is_over: fact.is_over(),
-        code: fact.exit.map(crate::model::exit::Exit::code),
+        code: fact.exit.map(Exit::code),
         cause: fact.cause.map(|cause| cause.as_str().to_owned()),
         reason: fact.reason.as_deref().map(str::to_owned),
         raw: fact.raw.to_string(),

@@ -30,6 +30,12 @@ const LOGS: &str = "/tpu/logs";
 const ARCHIVE: &str = "/tpu/archive";
 /// The archive.
 pub(super) const ARCHIVE_FILE: &str = "code.tar.gz";
+/// Where the rank of a pod stands [documented, 1.21].
+const RANK_AT: &str = "metadata.annotations['batch.kubernetes.io/job-completion-index']";
+/// So many pods belong together at most.
+const MOST_NODES: u32 = 1_000;
+/// Where programs of several nodes meet that are not told otherwise; a service has to name a port.
+const PORT: u16 = 29_500;
 /// Makes ready what the command finds.
 const MAKE_READY: &str = "set -e; mkdir -p \"$TPU_LOG_DIR\"; \
     if [ -e /tpu/archive/code.tar.gz ]; then tar -xzf /tpu/archive/code.tar.gz -C \"$TPU_STAGE_DIR\"; fi";
@@ -80,6 +86,28 @@ pub(super) fn secret_of(known: &JobRef) -> String {
 /// The config map that holds the code.
 pub(super) fn code_of(known: &JobRef) -> String {
     belonging(known, "code")
+}
+
+/// The service by which pods that belong together find each other.
+pub(super) fn service_of(known: &JobRef) -> String {
+    belonging(known, "pods")
+}
+
+/// That service: it has no address of its own, and names each pod from its beginning on.
+pub(super) fn service(known: &JobRef, labels: &Value) -> Value {
+    json!({
+        "apiVersion": "v1", "kind": "Service",
+        "metadata": {"name": service_of(known), "labels": labels},
+        "spec": {
+            "clusterIP": "None", "publishNotReadyAddresses": true, "selector": {LAUNCH: known.token},
+            "ports": [{"name": "any", "port": PORT}],
+        },
+    })
+}
+
+/// Whether a Job has pods that belong together.
+pub(super) fn is_ranked(job: &Value) -> bool {
+    job["spec"]["completionMode"] == "Indexed"
 }
 
 fn belonging(known: &JobRef, what: &str) -> String {
@@ -185,6 +213,13 @@ pub(super) fn of(attempt: &Attempt<'_>, parts: &Parts<'_>) -> Result<Manifest, R
     if let Some(seconds) = ttl {
         spec["ttlSecondsAfterFinished"] = Value::from(seconds);
     }
+    let nodes = nodes(&said)?;
+    if nodes > 1 {
+        together(&mut spec, &known, nodes)?;
+        notes.push(format!(
+            "{nodes} pods belong together (Kubernetes 1.24 and later); $TPU_WORKER is the rank of each"
+        ));
+    }
     let mut of_job = labels(job, &known);
     if let Some(queue) = said.get(options::QUEUE_LABEL) {
         // Its webhook suspends what has the label, until there is room.
@@ -199,6 +234,52 @@ pub(super) fn of(attempt: &Attempt<'_>, parts: &Parts<'_>) -> Result<Manifest, R
         "spec": spec,
     });
     Ok(Manifest { job, notes })
+}
+
+/// How many pods belong together.
+fn nodes(said: &Said<'_>) -> Result<u32, RunError> {
+    let Some(text) = said.get(options::NODES) else { return Ok(1) };
+    let number = text.parse().ok().filter(|number| (1..=MOST_NODES).contains(number));
+    number.ok_or_else(|| {
+        let what = format!("--nodes {text}: a number of pods is between 1 and {MOST_NODES}");
+        RunError::usage(what, "as in: --nodes 4")
+    })
+}
+
+/// Has so many pods belong together: each has its rank, and finds the first by a name.
+fn together(spec: &mut Value, known: &JobRef, nodes: u32) -> Result<(), RunError> {
+    if known.name.len() + names::RANK > 63 {
+        let what = format!("{} is too long a name for a Job of several pods", known.name);
+        return Err(RunError::usage(
+            what,
+            "59 characters at most: each pod has its rank behind it",
+        ));
+    }
+    spec["completions"] = Value::from(nodes);
+    spec["parallelism"] = Value::from(nodes);
+    spec["completionMode"] = Value::from("Indexed");
+    let service = service_of(known);
+    let pod = &mut spec["template"]["spec"];
+    pod["subdomain"] = Value::from(service.as_str());
+    let rank =
+        |name: &str| json!({"name": name, "valueFrom": {"fieldRef": {"fieldPath": RANK_AT}}});
+    let first = format!("{}-0.{service}", known.name);
+    let more = [
+        rank("TPU_WORKER"),
+        rank("NODE_RANK"),
+        json!({"name": "NNODES", "value": nodes.to_string()}),
+        json!({"name": "MASTER_ADDR", "value": first}),
+        json!({"name": "MASTER_PORT", "value": PORT.to_string()}),
+    ];
+    if let Some(env) = pod["containers"][0]["env"].as_array_mut() {
+        // What a person says of it himself holds.
+        for one in more {
+            if !env.iter().any(|known| known["name"] == one["name"]) {
+                env.push(one);
+            }
+        }
+    }
+    Ok(())
 }
 
 fn volumes(said: &Said<'_>, settings: &KubernetesSettings) -> Result<Vec<Volume>, RunError> {

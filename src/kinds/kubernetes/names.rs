@@ -4,6 +4,8 @@
 use crate::model::ids::LaunchToken;
 use crate::model::job::Job;
 
+use super::options::NODES;
+
 /// The label that holds the launch token, of Jobs, pods and everything else that belongs to a launch.
 pub(super) const LAUNCH: &str = "tpu.launch";
 
@@ -12,6 +14,9 @@ const UNNAMED: &str = "tpu";
 
 /// So many characters a name has at most: it is a label of the pods (names of labels, RFC 1123).
 const MOST: usize = 63;
+
+/// So many characters a rank has at most, with the dash before it.
+pub(super) const RANK: usize = 4;
 
 /// So many characters of the token make a name nobody else's.
 const TOKEN: usize = 8;
@@ -68,7 +73,9 @@ fn name_of(job: &Job, token: &LaunchToken) -> String {
         .filter(char::is_ascii_alphanumeric)
         .take(TOKEN)
         .collect();
-    let most = MOST - TOKEN - 1;
+    // The name of a pod that has a rank has that behind it.
+    let is_ranked = job.spec.as_ref().is_some_and(|spec| spec.options.get(NODES).is_some());
+    let most = MOST - TOKEN - 1 - if is_ranked { RANK } else { 0 };
     let base: String = base.chars().take(most).collect();
     format!("{}-{token}", base.trim_end_matches('-'))
 }

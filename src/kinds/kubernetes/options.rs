@@ -50,6 +50,8 @@ pub(super) const PULL_SECRET: &str = "pull-secret";
 pub(super) const PRIORITY_CLASS: &str = "priority-class";
 /// The queue of Kueue.
 pub(super) const QUEUE_LABEL: &str = "kueue-queue";
+/// How many pods of it belong together.
+pub(super) const NODES: &str = "nodes";
 /// How long a Job stays when it is over.
 pub(super) const TTL: &str = "ttl";
 
@@ -99,6 +101,11 @@ pub(super) const OF_JOB: &[KindOption] = &[
     OF_BOTH[4],
     OF_BOTH[5],
     OF_BOTH[6],
+    option(
+        NODES,
+        "N",
+        "Pods that belong together: the command runs once in each, and has its rank",
+    ),
     short('j', option(JOB_NAME, "NAME", "Name of its Job in the cluster, as it is")),
     option(
         WORDS_ARE,

@@ -129,6 +129,7 @@ pub(super) fn submit(
             None => Err(none_of_this(&known)),
         };
     }
+    fits(site, &submission)?;
     note::keep_manifest(site.effects, &known.token, &pretty(submission.job()))?;
     let mut note = SubmissionNote::begun(site.effects);
     note::write(site.effects, &known.token, &note)?;
@@ -190,6 +191,23 @@ pub(super) fn submit(
     }
 }
 
+/// Refuses pods that belong together where the server is too old for them: it would leave out what it does not know, and
+/// begin pods without a rank.
+fn fits(site: &Site<'_>, submission: &Submission) -> Result<(), RunError> {
+    if !manifest::is_ranked(submission.job()) {
+        return Ok(());
+    }
+    let tried = site.namespace().create_job(submission.job().clone(), true);
+    let tried = tried.map_err(|trouble| site.error(&trouble))?;
+    match tried.spec.and_then(|spec| spec.completion_mode) {
+        Some(mode) if mode == "Indexed" => Ok(()),
+        Some(_) | None => Err(RunError::refused(
+            format!("{} gives its pods no ranks: it is too old", site.cluster.in_words()),
+            "Kubernetes 1.24 and later can; without --nodes it runs as one pod",
+        )),
+    }
+}
+
 /// The error for a launch that does not stand any more.
 fn given_up() -> RunError {
     let what = "it was given up, or killed, before it was submitted";
@@ -245,6 +263,9 @@ fn lay(
         });
         made(site.namespace().create_core("secrets", secret))?;
     }
+    if manifest::is_ranked(submission.job()) {
+        made(site.namespace().create_core("services", manifest::service(known, &labels)))?;
+    }
     if let Some(code) = &submission.code {
         let config_map = code::config_map(&manifest::code_of(known), &labels, code);
         made(site.namespace().create_core("configmaps", config_map))?;
@@ -257,9 +278,11 @@ fn beside(site: &Site<'_>, job: &Job, known: &JobRef) -> Vec<(&'static str, Stri
     let has_secrets = job.execution().is_some_and(|execution| !execution.secrets.is_empty());
     let text = note::manifest(site.effects, &known.token);
     let code = manifest::code_of(known);
-    let has_code = text.is_none_or(|text| text.contains(&code));
+    let has_code = text.as_ref().is_none_or(|text| text.contains(&code));
+    let service = manifest::service_of(known);
+    let service = text.filter(|text| text.contains(&service)).map(|_| ("services", service));
     let secret = has_secrets.then(|| ("secrets", manifest::secret_of(known)));
-    secret.into_iter().chain(has_code.then_some(("configmaps", code))).collect()
+    secret.into_iter().chain(service).chain(has_code.then_some(("configmaps", code))).collect()
 }
 
 /// Has what lies beside a Job belong to it: it goes with it, whoever deletes it.

@@ -171,8 +171,10 @@ impl JobController {
                 );
             }
         }
-        for _ in 0..decided.make {
-            match cluster.create(&PODS, &namespace, pod_of(job), false) {
+        let ranks = ranks(job, &pods);
+        let count = usize::try_from(decided.make).unwrap_or(0);
+        for rank in ranks.into_iter().map(Some).chain(std::iter::repeat(None)).take(count) {
+            match cluster.create(&PODS, &namespace, pod_of(job, rank), false) {
                 Ok(pod) => {
                     let name = text(&pod["metadata"]["name"]);
                     cluster.say(
@@ -207,8 +209,49 @@ impl JobController {
     }
 }
 
+/// Where the rank of a pod stands.
+const RANK: &str = "batch.kubernetes.io/job-completion-index";
+
+/// The ranks that no pod of a Job has, if its pods have ranks [documented, 1.21].
+fn ranks(job: &Value, pods: &[Arc<Value>]) -> Vec<i64> {
+    if job["spec"]["completionMode"] != json!("Indexed") {
+        return Vec::new();
+    }
+    let taken = |rank: &i64| {
+        pods.iter().any(|pod| {
+            pod["status"]["phase"] != json!("Failed")
+                && pod["metadata"]["annotations"][RANK] == json!(rank.to_string())
+        })
+    };
+    (0..job["spec"]["completions"].as_i64().unwrap_or(1)).filter(|rank| !taken(rank)).collect()
+}
+
 /// The pod that a Job makes.
-fn pod_of(job: &Value) -> Value {
+fn pod_of(job: &Value, rank: Option<i64>) -> Value {
+    let mut pod = unranked(job);
+    let Some(rank) = rank.map(|rank| rank.to_string()) else { return pod };
+    let name = format!("{}-{rank}", text(&job["metadata"]["name"]));
+    let meta = &mut pod["metadata"];
+    meta["generateName"] = json!(format!("{name}-"));
+    for key in ["labels", "annotations"] {
+        if !meta[key].is_object() {
+            meta[key] = json!({});
+        }
+        meta[key][RANK] = json!(rank);
+    }
+    pod["spec"]["hostname"] = json!(name);
+    for container in pod["spec"]["containers"].as_array_mut().into_iter().flatten() {
+        if !container["env"].is_array() {
+            container["env"] = json!([]);
+        }
+        if let Some(env) = container["env"].as_array_mut() {
+            env.push(json!({"name": "JOB_COMPLETION_INDEX", "value": rank}));
+        }
+    }
+    pod
+}
+
+fn unranked(job: &Value) -> Value {
     let template = &job["spec"]["template"];
     let mut meta = json!({"generateName": format!("{}-", text(&job["metadata"]["name"]))});
     for key in ["labels", "annotations"] {

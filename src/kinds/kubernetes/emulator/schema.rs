@@ -49,7 +49,7 @@ pub(super) struct FieldShape {
 
 const TYPES: &str = "
 Job: metadata=1 ObjectMeta, spec=2 JobSpec, status=3 JobStatus
-JobSpec: parallelism=1 int, completions=2 int, activeDeadlineSeconds=3 int, selector=4 LabelSelector, manualSelector=5 bool, template=6 PodTemplateSpec, backoffLimit=7 int, ttlSecondsAfterFinished=8 int, podReplacementPolicy=14 str
+JobSpec: parallelism=1 int, completions=2 int, activeDeadlineSeconds=3 int, selector=4 LabelSelector, manualSelector=5 bool, template=6 PodTemplateSpec, backoffLimit=7 int, ttlSecondsAfterFinished=8 int, completionMode=9 str, podReplacementPolicy=14 str
 JobStatus: conditions []JobCondition@type, startTime time, completionTime time, active int, succeeded int, failed int
 JobCondition: type str, status str, lastProbeTime time, lastTransitionTime time, reason str, message str
 LabelSelector: matchLabels=1 texts, matchExpressions=2 []LabelSelectorRequirement

@@ -45,28 +45,51 @@ pub fn with<T>(
     lock: Lock<'_>,
     work: impl FnOnce() -> T,
 ) -> Result<T, StoreError> {
+    let (mut work, mut result) = (Some(work), None);
+    wait(disk, clock, who, lock, &mut || result = work.take().map(|work| work()))?;
+    Ok(result.expect("whoever has had the lock has done the work under it"))
+}
+
+/// Runs `work` under the lock, if nobody else holds it now.
+pub(super) fn attempt<T>(
+    disk: &dyn Disk,
+    clock: &dyn Clock,
+    who: &Who,
+    lock: Lock<'_>,
+    work: impl FnOnce() -> T,
+) -> Result<Option<T>, StoreError> {
+    let (mut work, mut result) = (Some(work), None);
+    try_once(disk, clock, who, lock, &mut || result = work.take().map(|work| work()))?;
+    Ok(result)
+}
+
+/// [`with`], whatever the work is: compiled once, and not for each of the many that write.
+fn wait(
+    disk: &dyn Disk,
+    clock: &dyn Clock,
+    who: &Who,
+    lock: Lock<'_>,
+    work: &mut dyn FnMut(),
+) -> Result<(), StoreError> {
     let deadline = clock.monotonic() + PATIENCE;
-    let mut work = Some(work);
-    loop {
-        if let Some(result) = attempt(disk, clock, who, lock, &mut work)? {
-            return Ok(result);
-        }
+    while !try_once(disk, clock, who, lock, work)? {
         if clock.monotonic() >= deadline {
             let holder = holder(disk, lock.path, clock.now());
             return Err(StoreError::Locked { path: lock.path.to_owned(), holder });
         }
         clock.sleep(WAIT);
     }
+    Ok(())
 }
 
-/// Takes `work` and runs it under the lock, if nobody else holds it now.
-pub(super) fn attempt<T>(
+/// Whether nobody else held the lock, so that the work was done.
+fn try_once(
     disk: &dyn Disk,
     clock: &dyn Clock,
     who: &Who,
     lock: Lock<'_>,
-    work: &mut Option<impl FnOnce() -> T>,
-) -> Result<Option<T>, StoreError> {
+    work: &mut dyn FnMut(),
+) -> Result<bool, StoreError> {
     let note = Note {
         pid: who.pid,
         host: who.host.clone(),
@@ -74,16 +97,11 @@ pub(super) fn attempt<T>(
         since: clock.now(),
     };
     let note = serde_json::to_vec(&note).unwrap_or_default();
-    let mut result = None;
-    let locked = disk
-        .with_lock(lock, &note, &mut || {
-            result = work.take().map(|work| work());
-        })
-        .at("lock", lock.path)?;
+    let locked = disk.with_lock(lock, &note, work).at("lock", lock.path)?;
     if locked == (Locked::Done { awaited: true }) {
         clock.sleep(COURTESY);
     }
-    Ok(result)
+    Ok(locked != Locked::Busy)
 }
 
 /// Who the lock file says its holder is.

@@ -299,9 +299,8 @@ impl Store {
         path: &Path,
         work: impl FnOnce() -> T,
     ) -> Result<Result<T, Holder>, StoreError> {
-        let mut work = Some(work);
         let lock = Lock { path, mode: DATA_MODE, guarded: None };
-        let done = lock::attempt(&*self.disk, &*self.clock, &self.who, lock, &mut work)?;
+        let done = lock::attempt(&*self.disk, &*self.clock, &self.who, lock, work)?;
         Ok(done.ok_or_else(|| lock::holder(&*self.disk, path, self.clock.now())))
     }
 

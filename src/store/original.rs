@@ -40,31 +40,30 @@ pub fn look(disk: &dyn Disk, path: &Path, now: Timestamp) -> Option<Flag> {
 
 /// Runs `work` while the original does not work on the data, and so that it cannot begin meanwhile. A flag
 /// that nobody can be behind any more does not count; `doctor` tells of it.
-pub(super) fn with<T>(
+pub(super) fn beside(
     disk: &dyn Disk,
     clock: &dyn Clock,
     path: &Path,
-    work: impl FnOnce() -> T,
-) -> Result<T, StoreError> {
+    work: &mut dyn FnMut(),
+) -> Result<(), StoreError> {
     let deadline = clock.monotonic() + PATIENCE;
-    let mut work = Some(work);
     loop {
-        let mut result = None;
+        let mut is_done = false;
         let mut held = None;
         let looked = disk.beside_others(path, &mut |bytes| {
             held = bytes.and_then(|bytes| flag(disk, path, clock.now(), bytes));
             if held.as_ref().is_none_or(|flag| !flag.is_fresh()) {
-                result = work.take().map(|work| work());
+                work();
+                is_done = true;
             }
         });
-        if let Some(result) = result {
-            return Ok(result);
+        if is_done {
+            return Ok(());
         }
         // A lock file that cannot be read belongs to nobody who could be waited for.
-        if looked.is_err()
-            && let Some(work) = work.take()
-        {
-            return Ok(work());
+        if looked.is_err() {
+            work();
+            return Ok(());
         }
         if clock.monotonic() >= deadline {
             return Err(StoreError::OriginalAtWork { path: path.to_owned(), flag: held });

@@ -90,6 +90,13 @@ pub struct Committed<T> {
     pub warnings: Vec<String>,
 }
 
+/// What came of writing a change.
+#[derive(Default)]
+struct Written {
+    changed: bool,
+    warnings: Vec<String>,
+}
+
 /// Tells the temporary files of two threads of one process apart.
 static SEQUENCE: AtomicU64 = AtomicU64::new(0);
 
@@ -103,6 +110,22 @@ impl Store {
         actor: &str,
         change: impl FnOnce(&mut Tx<'_>) -> Result<T, E>,
     ) -> Result<Committed<T>, E> {
+        let (mut change, mut value) = (Some(change), None);
+        let written = self.transact_with(actor, &mut |tx| {
+            value = change.take().map(|change| change(tx));
+            matches!(value, Some(Ok(_)))
+        })?;
+        let value = value.expect("the change comes before it is written")?;
+        Ok(Committed { value, changed: written.changed, warnings: written.warnings })
+    }
+
+    /// [`Self::transact`], whatever the change is: compiled once, and not for each of the many commands. `change` says
+    /// whether what it has done is to be written.
+    fn transact_with(
+        &self,
+        actor: &str,
+        change: &mut dyn FnMut(&mut Tx<'_>) -> bool,
+    ) -> Result<Written, StoreError> {
         if self.dry_run {
             return self.transact_dry(actor, change);
         }
@@ -120,32 +143,36 @@ impl Store {
             let mut tx =
                 Tx { data, now: self.clock.now(), actor, events: Vec::new(), archived: Vec::new() };
             fail::fail_point!("txn-read");
-            let value = change(&mut tx)?;
+            if !change(&mut tx) {
+                return Ok(Written::default());
+            }
             let (changed, warnings) = self.commit(&tx, &contents)?;
-            Ok(Committed { value, changed, warnings })
+            Ok(Written { changed, warnings })
         })?
     }
 
     /// Applies `change` to what the changes before would have left, and writes nothing.
-    fn transact_dry<T, E: From<StoreError>>(
+    fn transact_dry(
         &self,
         actor: &str,
-        change: impl FnOnce(&mut Tx<'_>) -> Result<T, E>,
-    ) -> Result<Committed<T>, E> {
+        change: &mut dyn FnMut(&mut Tx<'_>) -> bool,
+    ) -> Result<Written, StoreError> {
         let data = match self.read() {
             Ok(data) => Data::clone(&data),
             Err(StoreError::Missing { .. }) => Data::empty(),
-            Err(error) => return Err(error.into()),
+            Err(error) => return Err(error),
         };
         let before = data.to_bytes();
         let mut tx =
             Tx { data, now: self.clock.now(), actor, events: Vec::new(), archived: Vec::new() };
-        let value = change(&mut tx)?;
+        if !change(&mut tx) {
+            return Ok(Written::default());
+        }
         let changed = tx.data.to_bytes() != before;
         if changed {
             *self.tried() = Some(Arc::new(tx.data));
         }
-        Ok(Committed { value, changed, warnings: Vec::new() })
+        Ok(Written { changed, warnings: Vec::new() })
     }
 
     /// Writes the first version of a data file, in a directory that is made if need be. It is an error
@@ -226,9 +253,12 @@ impl Store {
         let mode = (mode & 0o666) | 0o600;
         let (disk, clock) = (&*self.disk, &*self.clock);
         let lock = Lock { path: &path, mode, guarded: Some(self.paths.data()) };
+        let (mut work, mut result) = (Some(work), None);
         lock::with(disk, clock, &self.who, lock, || {
-            original::with(disk, clock, &self.paths.original_lock(), work)
-        })?
+            let once = &mut || result = work.take().map(|work| work());
+            original::beside(disk, clock, &self.paths.original_lock(), once)
+        })??;
+        Ok(result.expect("whoever is beside the original has done the work there"))
     }
 
     /// Makes a change last. Before the rename nothing has happened; after it only the journal is left,

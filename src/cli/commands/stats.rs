@@ -4,7 +4,7 @@ use crate::cli::Outcome;
 use crate::cli::app::App;
 use crate::cli::args::StatsArgs;
 use crate::cli::print::plot::{self, Glyphs};
-use crate::cli::print::{Output, table};
+use crate::cli::print::{Output, csv, table};
 use crate::cli::screen;
 use crate::model::facts::percent;
 use crate::model::time::{self, Timestamp, Zone};
@@ -29,9 +29,7 @@ pub(in crate::cli) fn run(app: &App, args: &StatsArgs) -> Outcome {
     let sorted = selection::sort(&args.words, &data)?;
     sorted.nothing_else()?;
     sorted.no_number()?;
-    if args.csv && app.global.json {
-        return Err(Error::usage("--csv and --json are two answers").hint("ask for one of them"));
-    }
+    csv::alone(args.csv, &app.global)?;
     let by = By::parse(&args.by).ok_or_else(|| {
         let known = By::ALL.map(By::as_str);
         let hint = did_you_mean(&args.by, known).unwrap_or_else(|| known.join(", "));
@@ -57,7 +55,7 @@ pub(in crate::cli) fn run(app: &App, args: &StatsArgs) -> Outcome {
     }
     let report = stats::report(ctx, &StatsRequest { user, by, since, until }, &zone)?;
     if args.csv {
-        return Ok(Output::new(csv(&report)?, &StatsDocument::from(&report)));
+        return Ok(Output::new(as_csv(&report)?, &StatsDocument::from(&report)));
     }
     let columns = app.width().unwrap_or(USUAL);
     let glyphs = if screen::is_ascii(app) { Glyphs::ASCII } else { Glyphs::BLOCKS };
@@ -206,62 +204,53 @@ fn failures(figures: &Figures, columns: usize, glyphs: Glyphs) -> String {
     out
 }
 
-/// The rows for other programs: one line each, the first names the columns.
-fn csv(report: &StatsReport) -> Result<String, Error> {
-    let failed = |e: &dyn std::fmt::Display| {
-        Error::failed(format!("the table cannot be written: {e}")).hint("--json says the same")
-    };
-    let mut writer = csv::Writer::from_writer(Vec::new());
-    writer
-        .write_record([
-            report.by.as_str(),
-            "attempts",
-            "hours",
-            "cost",
-            "goodput",
-            "waited_s",
-            "waits",
-            "capacity_s",
-            "capacity_came",
-            "capacity_in_vain",
-            "preemptions",
-            "preemptions_per_hour",
-            "failures",
-            "recoveries",
-            "recovery_s",
-            "finished",
-            "failed",
-            "killed",
-        ])
-        .map_err(|e| failed(&e))?;
+/// The rows for other programs.
+fn as_csv(report: &StatsReport) -> Result<String, Error> {
+    let head = [
+        report.by.as_str(),
+        "attempts",
+        "hours",
+        "cost",
+        "goodput",
+        "waited_s",
+        "waits",
+        "capacity_s",
+        "capacity_came",
+        "capacity_in_vain",
+        "preemptions",
+        "preemptions_per_hour",
+        "failures",
+        "recoveries",
+        "recovery_s",
+        "finished",
+        "failed",
+        "killed",
+    ];
     let number = |value: Option<f64>| value.map(|value| value.to_string()).unwrap_or_default();
-    for row in &report.stats.rows {
+    let rows = report.stats.rows.iter().map(|row| {
         let of = &row.figures;
         let kinds: Vec<String> =
             of.failures.iter().map(|(kind, count)| format!("{kind}={count}")).collect();
-        writer
-            .write_record([
-                escape(&row.key).into_owned(),
-                of.attempts.to_string(),
-                of.hours().to_string(),
-                number(of.cost()),
-                number(of.got_on.share()),
-                of.waited_s().map(|s| s.to_string()).unwrap_or_default(),
-                of.queue.count.to_string(),
-                of.capacity.total_s.to_string(),
-                of.capacity.count.to_string(),
-                of.in_vain.to_string(),
-                of.preemptions.to_string(),
-                number(of.preemptions_per_hour()),
-                kinds.join(" "),
-                of.recoveries.count.to_string(),
-                of.recoveries.total_s.to_string(),
-                of.finished.to_string(),
-                of.failed.to_string(),
-                of.killed.to_string(),
-            ])
-            .map_err(|e| failed(&e))?;
-    }
-    let bytes = writer.into_inner().map_err(|e| failed(&e))?;
-    Ok(String::from_utf8_lossy(&bytes).into_owned())
+        vec![
+            escape(&row.key).into_owned(),
+            of.attempts.to_string(),
+            of.hours().to_string(),
+            number(of.cost()),
+            number(of.got_on.share()),
+            of.waited_s().map(|s| s.to_string()).unwrap_or_default(),
+            of.queue.count.to_string(),
+            of.capacity.total_s.to_string(),
+            of.capacity.count.to_string(),
+            of.in_vain.to_string(),
+            of.preemptions.to_string(),
+            number(of.preemptions_per_hour()),
+            kinds.join(" "),
+            of.recoveries.count.to_string(),
+            of.recoveries.total_s.to_string(),
+            of.finished.to_string(),
+            of.failed.to_string(),
+            of.killed.to_string(),
+        ]
+    });
+    csv::table(&head, rows)
 }

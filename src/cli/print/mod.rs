@@ -1,6 +1,7 @@
 //! What people and scripts see: results on stdout, messages on stderr, one JSON document with `--json`.
 
 pub(super) mod block;
+pub(super) mod csv;
 pub(super) mod plot;
 pub(super) mod table;
 

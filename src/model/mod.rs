@@ -8,6 +8,7 @@
 pub mod accelerators;
 pub mod archived;
 pub mod audit;
+pub mod billing;
 pub mod board;
 pub mod bucket;
 pub mod calendar;
@@ -47,6 +48,7 @@ pub mod policy;
 pub mod prices;
 pub mod queue;
 pub mod queues;
+pub mod quota;
 mod read;
 pub mod recipe;
 pub mod recovery;

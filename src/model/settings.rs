@@ -8,6 +8,7 @@ use std::fmt;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
+use super::billing::BillingTable;
 use super::checkpoint_signal::CheckpointSignal;
 use super::notify::{self, Receiver, Smtp};
 use super::policy::Policy;
@@ -198,6 +199,8 @@ settings! {
     cloud_node: Map<String, Value> = Map::new(), map;
     /// What an hour costs: for a type or a family, and one way to pay or all.
     prices: Map<String, Value> = Map::new(), prices::read;
+    /// The table of `BigQuery` that Cloud Billing exports to, as `PROJECT.DATASET.TABLE` (`tpu billing`).
+    billing_table: Option<BillingTable> = None, BillingTable::read;
     /// Colours of the screen.
     theme: String = "default".to_owned(), read::text;
     /// Keys of the screen: action and the keys that cause it.

@@ -17,10 +17,12 @@ use serde::{Deserialize, Serialize};
 
 pub use error::{ProviderError, Trouble};
 
+use crate::model::billing::{BillingQuery, Charge};
 use crate::model::bucket::BucketPlace;
 use crate::model::facts::TargetFact;
 use crate::model::ids::TargetName;
 use crate::model::options::KindOptions;
+use crate::model::quota::QuotaRow;
 use crate::model::target::{Pricing, ProviderName};
 use crate::model::time::Timestamp;
 
@@ -122,10 +124,33 @@ pub trait Provider: Send + Sync {
         Err(ProviderError::new(Trouble::NotFound, doing, "it knows of no buckets"))
     }
 
+    /// How much there may be of what, where, and how much of it is in use.
+    fn quota(&self) -> Result<QuotaReport, ProviderError> {
+        let what = "it has no quotas: what is free on its machines is all there is";
+        Err(ProviderError::new(Trouble::User, "look at quotas", what)
+            .remedy("`tpu targets` shows what each target has"))
+    }
+
+    /// What a month has cost, by day and category, from an export that the provider keeps.
+    fn charges(&self, asked: &BillingQuery) -> Result<Vec<Charge>, ProviderError> {
+        let doing = format!("read {}", asked.table);
+        Err(ProviderError::new(Trouble::User, doing, "it writes no bills")
+            .remedy("`tpu stats` counts what ran by the prices of your settings"))
+    }
+
     /// How long to wait before an operation is first asked about, and at most between two questions.
     fn pace(&self) -> (Duration, Duration) {
         (Duration::from_millis(200), Duration::from_secs(5))
     }
+}
+
+/// What a control plane says of its quotas. What one of its parts does not answer leaves the others what they are.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct QuotaReport {
+    /// Each thing in each place.
+    pub rows: Vec<QuotaRow>,
+    /// What could not be learned, and why.
+    pub unknown: Vec<ProviderError>,
 }
 
 /// Stands for every zone that has no answer of its own.

@@ -1,6 +1,7 @@
 //! The contract of [`Provider`], held against every provider: the simulator directly, and Google's API with
 //! the simulator behind it. The same story ends in the same facts.
 
+mod accounts;
 mod stories;
 
 use std::time::Duration;

@@ -6,6 +6,7 @@
 pub mod emulator;
 pub mod google;
 mod queued;
+mod quota;
 pub mod sim;
 pub mod states;
 

@@ -46,14 +46,6 @@ pub(super) fn no_such_method(_: &SimCloud, request: &ApiRequest) -> Answer {
     quietly(Err(ProviderError::new(Trouble::NotFound, "answer", message)))
 }
 
-/// A project, as far as anybody asks.
-pub(super) fn project(_: &SimCloud, request: &ApiRequest) -> Answer {
-    quietly(Ok(json!({
-        "kind": "compute#project", "name": request.place("project"),
-        "commonInstanceMetadata": { "kind": "compute#metadata", "items": [] },
-    })))
-}
-
 /// A bucket of Cloud Storage, as its JSON API shows it.
 pub(super) fn bucket(cloud: &SimCloud, request: &ApiRequest) -> Answer {
     let name = request.place("bucket");
@@ -66,7 +58,7 @@ pub(super) fn bucket(cloud: &SimCloud, request: &ApiRequest) -> Answer {
 }
 
 /// An answer with which nothing goes wrong.
-fn quietly(given: Given) -> Answer {
+pub(super) fn quietly(given: Given) -> Answer {
     Answer { delivery: Delivery::default(), given }
 }
 

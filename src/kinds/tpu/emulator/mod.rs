@@ -4,6 +4,7 @@
 //! Start with [`Emulator`]; `routes` has the table of the API's methods, `api` what each of them does,
 //! `words` the JSON.
 
+mod accounts;
 mod api;
 mod request;
 mod routes;

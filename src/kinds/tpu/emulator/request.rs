@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use axum::body::{Bytes, HttpBody as _};
 use axum::extract::{FromRequest, FromRequestParts as _, Query, RawPathParams, Request};
-use axum::http::{Method, StatusCode, header};
+use axum::http::{HeaderValue, Method, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
 use serde_json::{Value, json};
 
@@ -65,5 +65,9 @@ fn refused(status: StatusCode, message: &str) -> Response {
 /// An answer.
 pub(super) fn sent(status: StatusCode, body: &Value) -> Response {
     let json = [(header::CONTENT_TYPE, "application/json; charset=UTF-8")];
-    (status, json, body.to_string()).into_response()
+    let mut response = (status, json, body.to_string()).into_response();
+    if status == StatusCode::TOO_MANY_REQUESTS {
+        response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
+    }
+    response
 }

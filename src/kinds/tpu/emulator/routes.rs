@@ -17,7 +17,7 @@ use axum::routing::{self, MethodFilter};
 use axum::serve::IncomingStream;
 
 use super::request::{ApiRequest, LONGEST_BODY, sent};
-use super::{Reaction, Served, api};
+use super::{Reaction, Served, accounts, api};
 use crate::kinds::tpu::sim::SimCloud;
 
 /// What a method of the API does: it asks the simulator, and may wait for it.
@@ -26,6 +26,10 @@ pub(super) type Handler = fn(&SimCloud, &ApiRequest) -> api::Answer;
 /// The versions that have everything; `v1` has the zones only.
 const VERSIONS: &[&str] = &["v2", "v2alpha1"];
 const ZONES: &str = "projects/{project}/locations";
+/// Of Cloud Quotas.
+const QUOTA_INFOS: &str = "projects/{project}/locations/global/services/{service}/quotaInfos";
+/// Of `BigQuery`.
+const QUERIES: &str = "bigquery/v2/projects/{project}/queries";
 
 /// Every method below `/VERSION/projects/{project}/locations/{zone}/`. One that a colon follows (`nodes/n1:start`)
 /// is taken apart by the handler of its resource.
@@ -51,7 +55,11 @@ const BELOW_A_ZONE: &[(MethodFilter, &str, Handler)] = &[
 /// The whole API.
 pub(super) fn router(served: Arc<Served>) -> Router {
     let mut router = Router::new()
-        .route("/compute/v1/projects/{project}", routing::get(handled(api::project)))
+        .route("/compute/v1/projects/{project}", routing::get(handled(accounts::project)))
+        .route("/compute/v1/projects/{project}/regions", routing::get(handled(accounts::regions)))
+        .route(&format!("/v1/{QUOTA_INFOS}"), routing::get(handled(accounts::quota_infos)))
+        .route(&format!("/{QUERIES}"), routing::post(handled(accounts::query)))
+        .route(&format!("/{QUERIES}/{{job}}"), routing::get(handled(accounts::query_results)))
         .route("/storage/v1/b/{bucket}", routing::get(handled(api::bucket)))
         .route(&format!("/v1/{ZONES}"), routing::get(handled(api::zones)));
     for version in VERSIONS {

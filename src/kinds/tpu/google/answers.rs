@@ -31,6 +31,7 @@ pub(super) fn refusal(status: u16, body: &[u8], doing: &str) -> ProviderError {
         403 if reasons.iter().any(|r| r.eq_ignore_ascii_case("rateLimitExceeded")) => {
             Trouble::Transient
         }
+        403 if reasons.iter().any(|r| r == "quotaExceeded") => Trouble::Quota,
         403 => Trouble::Permission,
         404 => Trouble::NotFound,
         409 if word == "ABORTED" => Trouble::Transient,
@@ -99,10 +100,10 @@ fn is_no_capacity(said: &str) -> bool {
     .any(|words| said.contains(words))
 }
 
-/// The machine-readable reasons among the details.
+/// The machine-readable reasons: among the details, or, where an API is older than those, among the errors.
 fn reasons(error: &Value) -> Vec<String> {
-    let details = error["details"].as_array().map(Vec::as_slice).unwrap_or_default();
-    details.iter().filter_map(|detail| Some(detail["reason"].as_str()?.to_owned())).collect()
+    let all = ["details", "errors"].into_iter().filter_map(|key| error[key].as_array()).flatten();
+    all.filter_map(|one| Some(one["reason"].as_str()?.to_owned())).collect()
 }
 
 /// Says what to do where the API's own reason tells.

@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::{Answer, Api, EVERYWHERE, Google, ProviderError, Queued, Trouble, ZoneAnswer, wire};
+use super::{
+    Answer, Api, EVERYWHERE, Google, Method, ProviderError, Queued, Trouble, ZoneAnswer, wire,
+};
 use crate::kinds::tpu::GOOGLE;
 use crate::kinds::tpu::queued;
 use crate::model::facts::{QueuedState, TargetFact};
@@ -20,10 +22,10 @@ const PAGES: usize = 1_000;
 const QUEUED_AGE: Duration = Duration::from_secs(600);
 
 /// A complete list, as it came.
-struct Listed {
-    entries: Vec<Value>,
+pub(super) struct Listed {
+    pub(super) entries: Vec<Value>,
     /// Zones that did not answer.
-    unreachable: BTreeSet<String>,
+    pub(super) unreachable: BTreeSet<String>,
 }
 
 /// A fleet without the zones that did not answer.
@@ -154,8 +156,8 @@ impl Google {
         Ok((queued, listed.unreachable))
     }
 
-    /// All pages of a list. One page that is missing makes the whole unknown.
-    fn pages(
+    /// All pages of a list of one zone or of all.
+    pub(super) fn pages(
         &self,
         api: &Api,
         (zone, kind): (&str, &str),
@@ -163,15 +165,26 @@ impl Google {
     ) -> Result<Listed, ProviderError> {
         let location = if zone == EVERYWHERE { "-".to_owned() } else { super::escaped(zone) };
         let path = format!("projects/{}/locations/{location}/{kind}?pageSize={PAGE}", api.project);
+        self.pages_at(api, (&format!("{}/{path}", api.base), kind), doing)
+    }
+
+    /// All pages of a list at an address that has parameters already. One page that is missing makes the whole
+    /// unknown.
+    pub(super) fn pages_at(
+        &self,
+        api: &Api,
+        (path, kind): (&str, &str),
+        doing: &str,
+    ) -> Result<Listed, ProviderError> {
         let mut listed = Listed { entries: Vec::new(), unreachable: BTreeSet::new() };
         let mut tokens: BTreeSet<String> = BTreeSet::new();
         let mut token = String::new();
         loop {
             let page = match token.as_str() {
-                "" => path.clone(),
+                "" => path.to_owned(),
                 token => format!("{path}&pageToken={}", super::escaped(token)),
             };
-            let page = self.persistently(|| api.get(&page, doing))?;
+            let page = self.persistently(|| api.ask_at(Method::Get, &page, None, doing))?;
             token = read_page(page, kind, &mut listed).ok_or_else(|| unreadable(doing))?;
             if token.is_empty() {
                 return Ok(listed);
@@ -184,7 +197,7 @@ impl Google {
     }
 
     /// A page is asked for until it comes, as often as the settings of this provider want.
-    fn persistently(
+    pub(super) fn persistently(
         &self,
         call: impl FnMut() -> Result<Value, ProviderError>,
     ) -> Result<Value, ProviderError> {
@@ -237,7 +250,7 @@ fn unreachable(zone: &str) -> ProviderError {
 }
 
 /// An entry that cannot be read could be anything: so the list is not complete.
-fn unreadable(doing: &str) -> ProviderError {
+pub(super) fn unreadable(doing: &str) -> ProviderError {
     let message = "the answer cannot be read as a list";
     ProviderError::new(Trouble::Transient, doing, message)
 }

@@ -7,8 +7,10 @@
 
 mod answers;
 mod auth;
+mod billing;
 mod http;
 mod listing;
+mod quota;
 pub(super) mod wire;
 
 use std::collections::{BTreeMap, HashMap};
@@ -20,14 +22,15 @@ use serde_json::{Map, Value, json};
 
 use super::queued::{self, Queued};
 use crate::kinds::tpu::GOOGLE;
+use crate::model::billing::{BillingQuery, Charge};
 use crate::model::bucket::BucketPlace;
 use crate::model::facts::TargetFact;
 use crate::model::settings::CloudAuth;
 use crate::model::target::ProviderName;
 use crate::model::time::Timestamp;
 use crate::provider::{
-    Answer, EVERYWHERE, Operation, Progress, Provider, ProviderError, RequestId, TargetAt,
-    TargetSpec, Trouble, Verb, ZoneAnswer,
+    Answer, EVERYWHERE, Operation, Progress, Provider, ProviderError, QuotaReport, RequestId,
+    TargetAt, TargetSpec, Trouble, Verb, ZoneAnswer,
 };
 use crate::sys::clock::Clock;
 use crate::sys::env::Env;
@@ -83,6 +86,8 @@ struct Api {
     base: String,
     /// Where Cloud Storage is.
     storage: String,
+    /// What stands in for every API of the cloud; none but the real ones if `None`.
+    stand_in: Option<String>,
     project: String,
 }
 
@@ -255,8 +260,15 @@ impl Api {
             base: format!("{endpoint}/v2"),
             // Who stands in for the one stands in for the other as well.
             storage: config.endpoint.as_ref().map_or(STORAGE, |_| endpoint).to_owned(),
+            stand_in: config.endpoint.as_ref().map(|_| endpoint.to_owned()),
             project: escaped(&project),
         })
+    }
+
+    /// Where an API is, by the first word of its host.
+    fn host(&self, service: &str) -> String {
+        let own = || format!("https://{service}.googleapis.com");
+        self.stand_in.clone().unwrap_or_else(own)
     }
 
     /// `projects/P/locations/Z`.
@@ -462,6 +474,14 @@ impl Provider for Google {
         let value = api.ask_at(Method::Get, &url, None, &doing)?;
         wire::bucket(&value)
             .ok_or_else(|| ProviderError::new(Trouble::Transient, doing, "the answer is no bucket"))
+    }
+
+    fn quota(&self) -> Result<QuotaReport, ProviderError> {
+        self.quota_report()
+    }
+
+    fn charges(&self, asked: &BillingQuery) -> Result<Vec<Charge>, ProviderError> {
+        self.billed(asked)
     }
 
     fn operation(&self, name: &str) -> Result<Operation, ProviderError> {

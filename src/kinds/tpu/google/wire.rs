@@ -118,7 +118,7 @@ pub(super) fn queued(value: &Value, now: Timestamp) -> Vec<Queued> {
     specs.iter().flat_map(of_spec).collect()
 }
 
-fn pricing(scheduling: &Value) -> Pricing {
+pub(super) fn pricing(scheduling: &Value) -> Pricing {
     let is = |key: &str| scheduling[key].as_bool() == Some(true);
     match () {
         () if is("spot") => Pricing::Spot,

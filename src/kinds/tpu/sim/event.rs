@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::accounts::AccountChange;
 use super::faults::{Call, Effect, Fault};
 use super::fleet::{Fleet, Timing, seconds};
 use super::machines::Power;
@@ -213,6 +214,11 @@ pub enum Event {
         /// Where it is, such as `US-CENTRAL1` or `EU`.
         location: String,
     },
+    /// What the project may have or has to pay is another.
+    Account {
+        /// What changes.
+        change: AccountChange,
+    },
     /// All faults end: capacity, quota, errors, outages, slowness, lost answers, stuck deletions.
     Calm,
     /// Sets how long things take and how often targets are taken away.
@@ -261,7 +267,7 @@ impl Event {
             Self::LoseAnswer { target, .. }
             | Self::FailLate { target, .. }
             | Self::Twice { target, .. } => target.as_deref().unwrap_or("-"),
-            Self::Calm | Self::Time { .. } => "-",
+            Self::Account { .. } | Self::Calm | Self::Time { .. } => "-",
         }
     }
 
@@ -438,7 +444,9 @@ impl Fleet {
             Event::Bucket { name, location } => {
                 self.buckets.insert(name.clone(), location.clone());
             }
+            Event::Account { change } => self.change_accounts(change)?,
             Event::Calm => {
+                self.accounts.too_fast = 0;
                 self.faults.clear();
                 self.quota.clear();
                 for name in self.stuck.keys().cloned().collect::<Vec<_>>() {

@@ -28,6 +28,12 @@ pub enum Call {
     Operation,
     /// A bucket is asked about.
     Bucket,
+    /// The quotas of Cloud TPU are asked about.
+    Quota,
+    /// Those of Compute Engine are.
+    Compute,
+    /// A table is queried; the target of such a call is the table.
+    Query,
 }
 
 /// What goes wrong.

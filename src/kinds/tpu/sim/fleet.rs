@@ -7,6 +7,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use super::accounts::SimAccounts;
 use super::event::Scheduled;
 use super::faults::Fault;
 use super::machines::{Machines, Power};
@@ -176,6 +177,9 @@ pub struct Fleet {
     /// Buckets, and where each is.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub(in crate::kinds::tpu) buckets: BTreeMap<String, String>,
+    /// What the project may have and has to pay.
+    #[serde(skip_serializing_if = "SimAccounts::is_unchanged")]
+    pub(in crate::kinds::tpu) accounts: SimAccounts,
     pub(in crate::kinds::tpu) upcoming: Vec<Scheduled>,
     pub(in crate::kinds::tpu) history: Vec<Happened>,
     /// Where its machines are.

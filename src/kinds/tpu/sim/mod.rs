@@ -5,6 +5,7 @@
 //! with it before the control plane says so. Start with [`SimCloud`]; [`Event`] lists everything that can be
 //! made to happen.
 
+pub(super) mod accounts;
 mod advance;
 mod calls;
 mod event;
@@ -21,6 +22,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+pub use accounts::{AccountChange, BillLine};
 pub use event::{Event, Scheduled};
 pub use faults::{Call, Effect, Fault};
 pub use fleet::{Fleet, Happened, SimTarget, Timing};
@@ -28,13 +30,14 @@ pub use scenario::Scenario;
 
 use crate::effects::Effects;
 use crate::kinds::tpu::SIM;
+use crate::model::billing::{BillingQuery, Charge};
 use crate::model::bucket::BucketPlace;
 use crate::model::facts::TargetFact;
 use crate::model::target::ProviderName;
 use crate::model::time::Timestamp;
 use crate::provider::{
-    Answer, EVERYWHERE, Operation, Provider, ProviderError, RequestId, TargetAt, TargetSpec,
-    Trouble, Verb, ZoneAnswer,
+    Answer, EVERYWHERE, Operation, Provider, ProviderError, QuotaReport, RequestId, TargetAt,
+    TargetSpec, Trouble, Verb, ZoneAnswer,
 };
 use crate::store::atomic;
 use crate::store::disk::{Disk, Lock};
@@ -419,6 +422,14 @@ impl Provider for SimCloud {
         self.wait_for(delivery.slow_s);
         Self::judge(delivery, &doing)?;
         place
+    }
+
+    fn quota(&self) -> Result<QuotaReport, ProviderError> {
+        self.quota_report()
+    }
+
+    fn charges(&self, asked: &BillingQuery) -> Result<Vec<Charge>, ProviderError> {
+        self.billed(asked)
     }
 
     fn may_make(&self, accelerator: &str, zone: &str) -> Result<(), ProviderError> {

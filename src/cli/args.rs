@@ -45,7 +45,7 @@ pub use globals::{Color, Globals};
 pub use hosts::{
     AddHosts, DrainHosts, HostLimits, Hosts, HostsStep, Pools, PoolsStep, SetHosts, SomeHosts,
 };
-pub use insight::{ArchiveArgs, ArchiveStep, Insight, StatsArgs};
+pub use insight::{ArchiveArgs, ArchiveStep, BillingArgs, Insight, QuotaArgs, StatsArgs};
 pub use jobman::{Jobman, JobmanIds, JobmanQueue, JobmanStep};
 pub use jobs::{
     Again, Check, Clean, Clear, CloseWindows, History, Kill, Logs, Maj, Many, Run, ScriptOfJob,

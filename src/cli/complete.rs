@@ -116,7 +116,7 @@ const OFFERS: &[(&[&str], &[Offer])] = &[
     (&["del-config-alias"], &[Aliases, Users]),
     (&["set-settings"], &[Settings, Users]),
     (&["release", "reserve"], &[Targets, Users]),
-    (&["find"], &[Types]),
+    (&["find", "quota"], &[Types]),
     (
         &[
             "apply",

@@ -22,9 +22,9 @@ use super::args::{
 use super::commands::cms::CmsDoes;
 use super::commands::jobman::JobmanDoes;
 use super::commands::{
-    aliases, archive, attach, board, callbacks, check, classify, clean, cloud, cms,
+    aliases, archive, attach, billing, board, callbacks, check, classify, clean, cloud, cms,
     daemon as monitor_cmds, data, dirs, doctor, help, history, hosts, import, init, inventory,
-    jobfile, jobman, kill, logs, news, notify, queue, requeue, resume, rules, run, secrets,
+    jobfile, jobman, kill, logs, news, notify, queue, quota, requeue, resume, rules, run, secrets,
     settings, show, stats, sweep, targets, tasks, users, wait, workers,
 };
 use super::print::{self, Output};
@@ -255,6 +255,8 @@ pub(super) fn verb(command: Command) -> Verb {
         Command::Pools(args) if args.step.is_none() => looks(move |app| hosts::pools(app, &args)),
         Command::Pools(args) => changes(move |app| hosts::pools(app, &args)),
         Command::Insight(Insight::Stats(args)) => looks(move |app| stats::run(app, &args)),
+        Command::Insight(Insight::Quota(args)) => looks(move |app| quota::run(app, &args)),
+        Command::Insight(Insight::Billing(args)) => looks(move |app| billing::run(app, &args)),
         Command::Insight(Insight::Archive(args)) => {
             let kind: fn(Borrowing) -> Verb = match &args.step {
                 ArchiveStep::List { .. } | ArchiveStep::Show { .. } | ArchiveStep::Logs { .. } => {

@@ -35,6 +35,8 @@ pub mod unhold;
 // Verbs about everything else.
 pub mod aliases;
 pub mod archive;
+pub mod asked;
+pub mod billing;
 pub mod board;
 pub mod cloudmesh;
 pub mod data;
@@ -52,6 +54,7 @@ pub mod news;
 pub mod notices;
 pub mod provision;
 pub mod queue;
+pub mod quota;
 pub mod recipes;
 pub mod remembered;
 pub mod settings;

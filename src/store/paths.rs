@@ -139,6 +139,11 @@ impl Paths {
         self.state().join("heard.json")
     }
 
+    /// What an account of this machine has asked control planes, and may ask: others need rights of their own.
+    pub fn asked(&self, uid: u32) -> PathBuf {
+        self.state().join(format!("asked-{uid}.json"))
+    }
+
     /// What machines said last of themselves and of the jobs on them.
     pub fn figures(&self) -> PathBuf {
         self.state().join("figures.json")

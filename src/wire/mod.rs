@@ -20,6 +20,7 @@ pub mod jobfile;
 pub mod jobman;
 pub mod jobs;
 pub mod launches;
+pub mod money;
 pub mod notices;
 pub mod pages;
 pub mod queue;

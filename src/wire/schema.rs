@@ -38,6 +38,7 @@ use super::launches::{
     KilledDocument, LaunchPlanDocument, LaunchedDocument, LaunchedGroupDocument, SuccessorDocument,
     SuccessorPlanDocument, SuccessorsDocument, WaitPlanDocument, WouldConcernDocument,
 };
+use super::money::{BillingDocument, QuotaDocument};
 use super::notices::{NotifyDocument, NotifyTestDocument};
 use super::pages::{
     DemoDocument, EmptyDocument, KindDocument, ManualDocument, ScreenDocument, ScriptDocument,
@@ -125,6 +126,8 @@ documents! {
     JobScriptDocument<'_>: "script";
     LogsDocument<'_>: "logs", "archive";
     StatsDocument<'_>: "stats";
+    QuotaDocument<'_>: "quota", "jobman";
+    BillingDocument<'_>: "billing", "jobman";
     ArchiveDocument<'_>: "archive";
     ArchivedJobDocument<'_>: "archive";
     RestoredJobsDocument<'_>: "archive";

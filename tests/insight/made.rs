@@ -1,8 +1,13 @@
-//! Records, archive and journal of attempts that were, written as the program writes them.
+//! Records, archive and journal of attempts that were, written as the program writes them; and what the simulated cloud
+//! says of quotas and bills.
 
 use serde_json::{Value, json};
 
+use tpu::kinds::tpu::sim::{AccountChange, Call, Event};
+use tpu::provider::Trouble;
+
 use crate::common::env::TestEnv;
+use crate::common::rest::Served;
 use crate::common::tmux::write_file;
 
 /// Begins and ends of attempts count from here: 2024-11-04, a Monday, at noon in UTC.
@@ -70,4 +75,24 @@ pub(crate) fn journal(env: &TestEnv, events: &[Value]) {
 /// One of them, about a job of alice's.
 pub(crate) fn event(minutes: i64, job: u64, kind: &str, text: &str) -> Value {
     json!({ "at": at(minutes), "actor": "t", "user": "alice", "job": job, "kind": kind, "text": text })
+}
+
+/// Changes what the project may have or has to pay.
+pub(crate) fn account(served: &Served, change: AccountChange) {
+    served.sim().pull(&Event::Account { change }).unwrap();
+}
+
+/// From now on a call is denied, about one table or about everything.
+pub(crate) fn denied(served: &Served, call: Call, table: Option<&str>) {
+    let (class, target) = (Trouble::Permission, table.map(str::to_owned));
+    let call = Some(call);
+    let event = Event::Error { class, call, target, zone: None, times: None, for_s: None };
+    served.sim().pull(&event).unwrap();
+}
+
+/// Insists on a number, but for the last digits.
+#[track_caller]
+pub(crate) fn near(value: &Value, wanted: f64) {
+    let found = value.as_f64().unwrap_or(f64::NAN);
+    assert!((found - wanted).abs() < 1e-6, "{found} is not {wanted}");
 }

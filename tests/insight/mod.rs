@@ -1,7 +1,9 @@
-//! Looking back: statistics and the archive.
+//! Looking back: statistics and the archive. What is left and what it cost: quotas and bills.
 
 mod archive;
+mod billing;
 mod choose;
 mod made;
 mod month;
+mod quota;
 mod stats;

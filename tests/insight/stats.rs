@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::made::{archive, at, attempt, event, failed, journal, lab};
+use super::made::{archive, at, attempt, event, failed, journal, lab, near};
 use crate::common::env::TestEnv;
 
 /// A lineage of three attempts on one target, the first preempted, the second failed by its machine, and one job of a
@@ -51,11 +51,6 @@ fn rows(env: &TestEnv, line: &str) -> Value {
 fn row<'a>(document: &'a Value, key: &str) -> &'a Value {
     let rows = document["rows"].as_array().unwrap();
     rows.iter().find(|row| row["key"] == key).unwrap_or_else(|| panic!("no {key}: {document:#}"))
-}
-
-fn near(value: &Value, wanted: f64) {
-    let found = value.as_f64().unwrap_or(f64::NAN);
-    assert!((found - wanted).abs() < 1e-6, "{found} is not {wanted}");
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! The arguments of what looks back: statistics, the archive.
+//! The arguments of what looks back, and at what is left: statistics, quotas, bills, the archive.
 
 use clap::{Args, Subcommand};
 
@@ -12,6 +12,16 @@ pub enum Insight {
         after_help = "Examples:\n  tpu stats --by zone --since 30d\n  tpu stats alice --by week --csv > alice.csv\n\nCounted from records, journal and archive; prices are those of the settings."
     )]
     Stats(Deferred<StatsArgs>),
+    /// Show what may be had of TPUs, and what of it is in use
+    #[command(
+        after_help = "Examples:\n  tpu quota\n  tpu quota v4 v6e us-central2\n  tpu quota --all --csv > quota.csv\n\nAddresses, instances and disks come behind. TPUs count as the names of\ntypes do (v4-32: 32). Answers are shown again for five minutes, with\ntheir age."
+    )]
+    Quota(Deferred<QuotaArgs>),
+    /// Show what a month has cost, by day and category
+    #[command(
+        after_help = "Examples:\n  tpu billing\n  tpu billing --month 2026-10 --by sku\n  tpu billing --month 2026-10 --csv > bill.csv\n\nThe table of BigQuery that Cloud Billing exports to is said once:\n  tpu set-settings billing_table PROJECT.DATASET.TABLE\nAnswers are shown again for an hour, with their age; each question is a\nquery, which BigQuery bills."
+    )]
+    Billing(Deferred<BillingArgs>),
     /// Look at jobs that were cleaned away, or bring them back
     #[command(
         after_help = "Examples:\n  tpu archive list alice status:error age>7d\n  tpu archive show 7\n  tpu archive restore 7,9-12 alice\n\nA filter is as in the monitor: status: tag: tpu: type: zone: dir: user: age>2h !not."
@@ -34,6 +44,40 @@ pub struct StatsArgs {
     /// Up to so long ago, or up to a day
     #[arg(long, value_name = "WHEN")]
     pub until: Option<String>,
+    /// Print the rows as a table for other programs
+    #[arg(long)]
+    pub csv: bool,
+}
+
+/// `tpu quota`.
+#[derive(Debug, Args)]
+pub struct QuotaArgs {
+    /// Zones, regions and types, or how they begin [default: all]
+    #[arg(value_name = "ZONE|TYPE")]
+    pub words: Vec<String>,
+    /// Also what is neither granted nor in use
+    #[arg(long)]
+    pub all: bool,
+    /// Ask again, however young the last answer is
+    #[arg(long)]
+    pub fresh: bool,
+    /// Print the rows as a table for other programs
+    #[arg(long)]
+    pub csv: bool,
+}
+
+/// `tpu billing`.
+#[derive(Debug, Args)]
+pub struct BillingArgs {
+    /// Which month, as 2026-10 [default: this one]
+    #[arg(long, value_name = "YYYY-MM")]
+    pub month: Option<String>,
+    /// One row for each service, sku or project of a day
+    #[arg(long, value_name = "WHAT", default_value = "service")]
+    pub by: String,
+    /// Ask again, however young the last answer is
+    #[arg(long)]
+    pub fresh: bool,
     /// Print the rows as a table for other programs
     #[arg(long)]
     pub csv: bool,

@@ -2,6 +2,8 @@
 
 use clap::{Args, Subcommand};
 
+use super::{BillingArgs, QuotaArgs};
+
 /// `tpu jobman`.
 #[derive(Debug, Args)]
 #[command(
@@ -85,6 +87,10 @@ pub enum JobmanStep {
     },
     /// Show the tasks of a file, and what is there for them
     Queue(JobmanQueue),
+    /// Show what may be had of TPUs, as `tpu quota`
+    Quota(QuotaArgs),
+    /// Show what a month has cost, as `tpu billing`
+    Billing(BillingArgs),
     /// Log in to the first worker of a job's TPU
     Ssh {
         /// Which

@@ -3,6 +3,7 @@
 pub(super) mod aliases;
 pub(super) mod archive;
 pub(super) mod attach;
+pub(super) mod billing;
 pub(super) mod board;
 pub(super) mod callbacks;
 pub(super) mod check;
@@ -28,6 +29,7 @@ pub(super) mod logs;
 pub(super) mod news;
 pub(super) mod notify;
 pub(super) mod queue;
+pub(super) mod quota;
 pub(super) mod requeue;
 pub(super) mod resume;
 pub(super) mod rules;

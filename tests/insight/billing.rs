@@ -90,6 +90,8 @@ fn every_figure_is_that_of_the_export() {
     let document = env.tpu("billing --month 2026-10 --json").exits(0).json();
     are(&document, BY_SERVICE);
     assert_described("billing", &document);
+    let jobmans = env.tpu("jobman billing --month 2026-10 --json").exits(0).json();
+    assert_eq!(jobmans["rows"], document["rows"]);
     assert_eq!((&document["month"], &document["table"]), (&json!("2026-10"), &json!(TABLE)));
     let total = &document["totals"][0];
     near(&total["cost"], 753.175);

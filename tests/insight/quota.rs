@@ -98,6 +98,7 @@ fn every_figure_is_the_clouds() {
     assert_eq!(rows(&document), expected());
     assert_eq!(document["idle"], 1, "v6e on demand");
     assert_described("quota", &document);
+    assert_eq!(env.tpu("jobman quota --json").exits(0).json()["rows"], document["rows"]);
     let shown = env.tpu("quota").exits(0).says(&["1 row left out"]);
     let lines: Vec<Vec<&str>> =
         shown.stdout.lines().map(|line| line.split_whitespace().collect()).collect();

@@ -91,7 +91,7 @@ fn as_csv(quotas: &Quotas) -> Result<String, crate::ops::Error> {
             number(row.used, ""),
             number(row.limit, ""),
             number(row.free(), ""),
-            of.provider.clone(),
+            escape(&of.provider).into_owned(),
         ]
     });
     csv::table(&["zone", "type", "used", "limit", "free", "provider"], rows)

@@ -21,6 +21,7 @@ use crate::kinds::tpu::quota::{self, Granted, InUse, PaidFrom};
 use crate::model::quota::QuotaRow;
 use crate::model::target::Pricing;
 use crate::provider::{ProviderError, QuotaReport, Trouble};
+use crate::text::escape;
 
 /// Entries on a page.
 const PAGE: u32 = 500;
@@ -93,7 +94,7 @@ impl Google {
         let (nodes, silent) =
             nodes.map_or((None, BTreeSet::new()), |(nodes, silent)| (Some(nodes), silent));
         for zone in &silent {
-            let message = format!("UNAVAILABLE: the API cannot reach zone {zone}");
+            let message = format!("UNAVAILABLE: the API cannot reach zone {}", escape(zone));
             or_unknown(ProviderError::new(Trouble::Transient, "count the nodes", message));
         }
         report.rows = quota::rows(&granted.unwrap_or_default(), nodes.as_deref(), &silent);
@@ -300,6 +301,37 @@ mod tests {
         ] {
             assert_eq!(grants(&bad), None, "{bad}");
         }
+    }
+
+    #[test]
+    fn a_node_says_how_it_is_paid_for() {
+        let node = |zone: &str, accelerator: &str, scheduling: Value| {
+            json!({"name": format!("projects/p/locations/{zone}/nodes/n"),
+                   "acceleratorType": accelerator, "schedulingConfig": scheduling})
+        };
+        let listed = |entries: Vec<Value>| Listed {
+            entries,
+            unreachable: BTreeSet::from(["c-1-c".to_owned()]),
+        };
+        let (nodes, silent) = in_use(&listed(vec![
+            node("a-1-a", "v4-8", json!({"reserved": true})),
+            node("a-1-a", "v4-16", json!({"spot": true})),
+            node("a-1-b", "v4-32", json!({"preemptible": true})),
+            node("a-1-b", "v4-64", Value::Null),
+        ]))
+        .unwrap();
+        let all: Vec<_> = nodes.iter().map(|of| (of.accelerator.as_str(), of.paid_from)).collect();
+        assert_eq!(
+            all,
+            [
+                ("v4-8", PaidFrom::Reserved),
+                ("v4-16", PaidFrom::Preemptible),
+                ("v4-32", PaidFrom::Preemptible),
+                ("v4-64", PaidFrom::OnDemand),
+            ]
+        );
+        assert_eq!(silent, BTreeSet::from(["c-1-c".to_owned()]));
+        assert!(in_use(&listed(vec![json!({"name": "n"})])).is_err());
     }
 
     #[test]

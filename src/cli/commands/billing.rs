@@ -50,9 +50,9 @@ pub(in crate::cli) fn run(app: &App, args: &BillingArgs) -> Outcome {
     Ok(Output::either(&app.global, text, || BillingDocument::from(&bill)))
 }
 
-/// Money with two digits; no bill says -0.00.
+/// Money with two digits, whatever was added up first; no bill says -0.00.
 fn money(amount: f64) -> String {
-    let text = format!("{amount:.2}");
+    let text = format!("{:.2}", rounded(amount));
     if text == "-0.00" { "0.00".to_owned() } else { text }
 }
 

@@ -40,6 +40,7 @@ pub mod member;
 mod monitor_config;
 pub mod notice;
 pub mod notify;
+pub mod objects;
 pub mod options;
 pub mod order;
 pub mod outbox;

@@ -9,6 +9,7 @@ pub mod adopt;
 mod error;
 pub mod none;
 pub mod retry;
+pub mod storage;
 
 use std::fmt;
 use std::time::Duration;
@@ -136,6 +137,11 @@ pub trait Provider: Send + Sync {
         let doing = format!("read {}", asked.table);
         Err(ProviderError::new(Trouble::User, doing, "it writes no bills")
             .remedy("`tpu stats` counts what ran by the prices of your settings"))
+    }
+
+    /// The store of objects beside it, for a provider that has one.
+    fn storage(&self) -> Option<&dyn storage::ObjectStore> {
+        None
     }
 
     /// How long to wait before an operation is first asked about, and at most between two questions.

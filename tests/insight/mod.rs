@@ -5,5 +5,6 @@ mod billing;
 mod choose;
 mod made;
 mod month;
+mod objects;
 mod quota;
 mod stats;

@@ -8,6 +8,7 @@ mod accounts;
 mod api;
 mod request;
 mod routes;
+mod storage;
 mod words;
 
 use std::io::{self, Write};
@@ -21,8 +22,8 @@ use serde_json::{Value, json};
 
 use super::sim::SimCloud;
 use crate::sys::clock::{Clock as _, SystemClock};
-use request::ApiRequest;
-use routes::{Connection, Handler};
+use request::{ApiRequest, Connection};
+use routes::Handler;
 
 /// How often the server looks whether it is to end.
 const LOOK: Duration = Duration::from_millis(100);
@@ -118,15 +119,29 @@ impl Served {
     }
 
     fn write_down(&self, at: Duration, request: &ApiRequest, reaction: &Reaction) {
-        let Some(log) = &self.log else { return };
         let status = match reaction {
-            Reaction::Answer(status, _) => json!(status.as_u16()),
-            Reaction::Hang => Value::Null,
+            Reaction::Answer(status, _) => Some(status.as_u16()),
+            Reaction::Hang => None,
         };
         let body: Value = serde_json::from_slice(&request.body).unwrap_or(Value::Null);
+        self.write_line_at(at, (request.method.as_str(), &request.target), (&body, status));
+    }
+
+    /// Writes a request down that was answered just now.
+    fn write_line(&self, method: &str, target: &str, body: &Value, status: Option<u16>) {
+        self.write_line_at(self.clock.monotonic(), (method, target), (body, status));
+    }
+
+    fn write_line_at(
+        &self,
+        at: Duration,
+        (method, target): (&str, &str),
+        (body, status): (&Value, Option<u16>),
+    ) {
+        let Some(log) = &self.log else { return };
         let line = json!({
             "at_ms": u64::try_from(at.as_millis()).unwrap_or(u64::MAX),
-            "method": request.method.as_str(), "target": request.target, "body": body, "status": status,
+            "method": method, "target": target, "body": body, "status": status,
         });
         let mut log = log.lock().unwrap_or_else(PoisonError::into_inner);
         // A log that cannot be written is no reason not to answer.

@@ -1,11 +1,16 @@
-//! A request of the API as its handlers read it, and an answer as it is sent.
+//! A request of the API as its handlers read it, the connection that it came by, and an answer as it is sent.
 
 use std::collections::HashMap;
+use std::net::{Shutdown, TcpStream};
+use std::os::fd::AsFd as _;
+use std::sync::Arc;
 
 use axum::body::{Bytes, HttpBody as _};
+use axum::extract::connect_info::Connected;
 use axum::extract::{FromRequest, FromRequestParts as _, Query, RawPathParams, Request};
 use axum::http::{HeaderValue, Method, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
+use axum::serve::IncomingStream;
 use serde_json::{Value, json};
 
 /// The longest body that is read.
@@ -70,4 +75,25 @@ pub(super) fn sent(status: StatusCode, body: &Value) -> Response {
         response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
     }
     response
+}
+
+/// The connection that a request came by.
+#[derive(Clone)]
+pub(super) struct Connection(Option<Arc<TcpStream>>);
+
+impl Connection {
+    /// Ends it, so that no answer arrives: a server that has crashed looks the same from outside.
+    pub(super) fn cut(&self) {
+        if let Some(stream) = &self.0 {
+            // Its client may have gone first.
+            drop(stream.shutdown(Shutdown::Both));
+        }
+    }
+}
+
+impl Connected<IncomingStream<'_, tokio::net::TcpListener>> for Connection {
+    fn connect_info(stream: IncomingStream<'_, tokio::net::TcpListener>) -> Self {
+        let same = stream.io().as_fd().try_clone_to_owned();
+        Self(same.ok().map(|same| Arc::new(same.into())))
+    }
 }

@@ -3,21 +3,18 @@
 //!
 //! A new method of the API is a line in [`BELOW_A_ZONE`] and a function in `api`.
 
-use std::net::{Shutdown, TcpStream};
-use std::os::fd::AsFd as _;
 use std::pin::Pin;
 use std::sync::Arc;
 
 use axum::Router;
-use axum::extract::connect_info::{ConnectInfo, Connected};
+use axum::extract::connect_info::ConnectInfo;
 use axum::extract::{DefaultBodyLimit, State};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::{self, MethodFilter};
-use axum::serve::IncomingStream;
 
-use super::request::{ApiRequest, LONGEST_BODY, sent};
-use super::{Reaction, Served, accounts, api};
+use super::request::{ApiRequest, Connection, LONGEST_BODY, sent};
+use super::{Reaction, Served, accounts, api, storage};
 use crate::kinds::tpu::sim::SimCloud;
 
 /// What a method of the API does: it asks the simulator, and may wait for it.
@@ -61,7 +58,8 @@ pub(super) fn router(served: Arc<Served>) -> Router {
         .route(&format!("/{QUERIES}"), routing::post(handled(accounts::query)))
         .route(&format!("/{QUERIES}/{{job}}"), routing::get(handled(accounts::query_results)))
         .route("/storage/v1/b/{bucket}", routing::get(handled(api::bucket)))
-        .route(&format!("/v1/{ZONES}"), routing::get(handled(api::zones)));
+        .route(&format!("/v1/{ZONES}"), routing::get(handled(api::zones)))
+        .merge(storage::router());
     for version in VERSIONS {
         router = router.route(&format!("/{version}/{ZONES}"), routing::get(handled(api::zones)));
         for (method, below, handler) in BELOW_A_ZONE {
@@ -96,26 +94,5 @@ fn handled(
                 }
             }
         })
-    }
-}
-
-/// The connection that a request came by.
-#[derive(Clone)]
-pub(super) struct Connection(Option<Arc<TcpStream>>);
-
-impl Connection {
-    /// Ends it, so that no answer arrives: a server that has crashed looks the same from outside.
-    fn cut(&self) {
-        if let Some(stream) = &self.0 {
-            // Its client may have gone first.
-            drop(stream.shutdown(Shutdown::Both));
-        }
-    }
-}
-
-impl Connected<IncomingStream<'_, tokio::net::TcpListener>> for Connection {
-    fn connect_info(stream: IncomingStream<'_, tokio::net::TcpListener>) -> Self {
-        let same = stream.io().as_fd().try_clone_to_owned();
-        Self(same.ok().map(|same| Arc::new(same.into())))
     }
 }

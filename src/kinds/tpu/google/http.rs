@@ -7,7 +7,7 @@
 //! `$SSL_CERT_FILE` replaces them where a network looks into TLS.
 
 use std::collections::VecDeque;
-use std::io;
+use std::io::{self, Read as _};
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -22,6 +22,8 @@ use crate::sys::env::Env;
 
 /// How long an answer may take.
 const TIME_OUT: Duration = Duration::from_secs(60);
+/// How long a part of an object may be on its way.
+const TRANSFER: Duration = Duration::from_secs(300);
 /// How long it may take to reach the other side.
 const CONNECT: Duration = Duration::from_secs(10);
 /// At most so many requests begin within a second.
@@ -35,7 +37,19 @@ const LONGEST: u64 = 64 << 20;
 pub(super) enum Method {
     Get,
     Post,
+    Put,
     Delete,
+}
+
+impl Method {
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Get => "GET",
+            Self::Post => "POST",
+            Self::Put => "PUT",
+            Self::Delete => "DELETE",
+        }
+    }
 }
 
 /// One request.
@@ -54,6 +68,19 @@ pub(super) struct Ask<'a> {
 pub(super) struct Reply {
     pub(super) status: u16,
     pub(super) body: Vec<u8>,
+}
+
+/// What came back of a part of an object, as far as it came.
+#[derive(Debug)]
+pub(super) struct Transferred {
+    pub(super) status: u16,
+    /// Where an upload goes on.
+    pub(super) location: Option<String>,
+    /// Which bytes of an upload have arrived.
+    pub(super) range: Option<String>,
+    pub(super) body: Vec<u8>,
+    /// Why there is no more of the body.
+    pub(super) cut: Option<ProviderError>,
 }
 
 /// The client.
@@ -109,29 +136,62 @@ impl Http {
     /// Makes one request and reads the whole answer.
     pub(super) fn send(&self, ask: &Ask<'_>) -> Result<Reply, ProviderError> {
         self.pace();
-        let host = host_of(ask.url);
-        let is_near = host.is_some_and(is_near);
-        let agent = if is_near { &self.direct } else { &self.agent };
-        let method = match ask.method {
-            Method::Get => "GET",
-            Method::Post => "POST",
-            Method::Delete => "DELETE",
+        let answer = self.run(ask, None)?;
+        let status = answer.status().as_u16();
+        let body = answer.into_body().into_with_config().limit(LONGEST).read_to_vec();
+        Ok(Reply { status, body: body.map_err(|e| self.failed(&e, ask))? })
+    }
+
+    /// Makes one request of those that carry parts of objects, of which a minute has hundreds. Of an answer that is cut
+    /// off all is kept that has come.
+    pub(super) fn transfer(&self, ask: &Ask<'_>) -> Result<Transferred, ProviderError> {
+        let answer = self.run(ask, Some(TRANSFER))?;
+        let status = answer.status().as_u16();
+        let header = |name: &str| {
+            let value = answer.headers().get(name)?;
+            value.to_str().ok().map(str::to_owned)
         };
-        let mut request = Request::builder().method(method).uri(ask.url);
+        let (location, range) = (header("location"), header("range"));
+        let mut reader = answer.into_body().into_with_config().limit(LONGEST).reader();
+        let mut body = Vec::new();
+        let read = reader.read_to_end(&mut body);
+        let cut = read.err().map(|e| self.failed(&ureq::Error::Io(e), ask));
+        Ok(Transferred { status, location, range, body, cut })
+    }
+
+    fn is_direct(ask: &Ask<'_>) -> bool {
+        host_of(ask.url).is_some_and(is_near)
+    }
+
+    /// Makes a request and reads the head of the answer.
+    fn run(
+        &self,
+        ask: &Ask<'_>,
+        limit: Option<Duration>,
+    ) -> Result<http::Response<ureq::Body>, ProviderError> {
+        let agent = if Self::is_direct(ask) { &self.direct } else { &self.agent };
+        let mut request = Request::builder().method(ask.method.as_str()).uri(ask.url);
         for (name, value) in ask.headers {
             request = request.header(*name, *value);
         }
-        let proxy = self.proxy.as_ref().filter(|_| !is_near);
-        let failed = |error: &ureq::Error| broken(error, ask, proxy);
-        let malformed = |e: http::Error| failed(&ureq::Error::Http(e));
-        let answer = match ask.body {
-            Some(body) => agent.run(request.body(body).map_err(malformed)?),
-            None => agent.run(request.body(()).map_err(malformed)?),
+        let malformed = |e: http::Error| self.failed(&ureq::Error::Http(e), ask);
+        let answer = match (ask.body, limit) {
+            (Some(body), None) => agent.run(request.body(body).map_err(malformed)?),
+            (None, None) => agent.run(request.body(()).map_err(malformed)?),
+            (Some(body), Some(limit)) => {
+                let request = request.body(body).map_err(malformed)?;
+                agent.run(agent.configure_request(request).timeout_global(Some(limit)).build())
+            }
+            (None, Some(limit)) => {
+                let request = request.body(()).map_err(malformed)?;
+                agent.run(agent.configure_request(request).timeout_global(Some(limit)).build())
+            }
         };
-        let answer = answer.map_err(|e| failed(&e))?;
-        let status = answer.status().as_u16();
-        let body = answer.into_body().into_with_config().limit(LONGEST).read_to_vec();
-        Ok(Reply { status, body: body.map_err(|e| failed(&e))? })
+        answer.map_err(|e| self.failed(&e, ask))
+    }
+
+    fn failed(&self, error: &ureq::Error, ask: &Ask<'_>) -> ProviderError {
+        broken(error, ask, self.proxy.as_ref().filter(|_| !Self::is_direct(ask)))
     }
 
     /// Waits until one more request may begin.

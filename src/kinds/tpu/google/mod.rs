@@ -11,6 +11,7 @@ mod billing;
 mod http;
 mod listing;
 mod quota;
+mod storage;
 pub(super) mod wire;
 
 use std::collections::{BTreeMap, HashMap};
@@ -28,6 +29,7 @@ use crate::model::facts::TargetFact;
 use crate::model::settings::CloudAuth;
 use crate::model::target::ProviderName;
 use crate::model::time::Timestamp;
+use crate::provider::storage::ObjectStore;
 use crate::provider::{
     Answer, EVERYWHERE, Operation, Progress, Provider, ProviderError, QuotaReport, RequestId,
     TargetAt, TargetSpec, Trouble, Verb, ZoneAnswer,
@@ -482,6 +484,10 @@ impl Provider for Google {
 
     fn charges(&self, asked: &BillingQuery) -> Result<Vec<Charge>, ProviderError> {
         self.billed(asked)
+    }
+
+    fn storage(&self) -> Option<&dyn ObjectStore> {
+        Some(self)
     }
 
     fn operation(&self, name: &str) -> Result<Operation, ProviderError> {

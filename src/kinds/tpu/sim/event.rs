@@ -219,6 +219,22 @@ pub enum Event {
         /// What changes.
         change: AccountChange,
     },
+    /// The connection of a call is cut after so many bytes of an object.
+    CutAfter {
+        /// After how many.
+        bytes: u64,
+        /// Which call: `read` or `upload`.
+        call: Option<Call>,
+        /// How many times.
+        times: Option<u32>,
+    },
+    /// How large the answers of the storage are; as usual where nothing is said.
+    Storage {
+        /// Entries on a page of a list.
+        page: Option<u32>,
+        /// Bytes that one call copies from bucket to bucket.
+        rewrite: Option<u64>,
+    },
     /// All faults end: capacity, quota, errors, outages, slowness, lost answers, stuck deletions.
     Calm,
     /// Sets how long things take and how often targets are taken away.
@@ -267,7 +283,11 @@ impl Event {
             Self::LoseAnswer { target, .. }
             | Self::FailLate { target, .. }
             | Self::Twice { target, .. } => target.as_deref().unwrap_or("-"),
-            Self::Account { .. } | Self::Calm | Self::Time { .. } => "-",
+            Self::Account { .. }
+            | Self::CutAfter { .. }
+            | Self::Storage { .. }
+            | Self::Calm
+            | Self::Time { .. } => "-",
         }
     }
 
@@ -445,6 +465,9 @@ impl Fleet {
                 self.buckets.insert(name.clone(), location.clone());
             }
             Event::Account { change } => self.change_accounts(change)?,
+            Event::Storage { page, rewrite } => {
+                (self.object_page, self.object_rewrite) = (*page, *rewrite);
+            }
             Event::Calm => {
                 self.accounts.too_fast = 0;
                 self.faults.clear();
@@ -463,6 +486,7 @@ impl Fleet {
             | Event::Outage { .. }
             | Event::Slow { .. }
             | Event::LoseAnswer { .. }
+            | Event::CutAfter { .. }
             | Event::Twice { .. } => self.faults.extend(fault_of(event, at)),
         }
         Ok(())
@@ -534,6 +558,9 @@ fn fault_of(event: &Event, at: Timestamp) -> Option<Fault> {
             times: *times,
             ..fault(Effect::LoseAnswer)
         },
+        Event::CutAfter { bytes, call, times } => {
+            Fault { call: *call, times: *times, ..fault(Effect::CutAfter(*bytes)) }
+        }
         Event::Twice { call, target, times } => {
             Fault { call: *call, target: target.clone(), times: *times, ..fault(Effect::Twice) }
         }

@@ -34,6 +34,16 @@ pub enum Call {
     Compute,
     /// A table is queried; the target of such a call is the table.
     Query,
+    /// Objects are listed.
+    Objects,
+    /// An object is looked at, or bytes of it are read.
+    Read,
+    /// An upload begins, or an object is deleted.
+    Write,
+    /// Bytes of an upload are sent.
+    Upload,
+    /// An object is copied to another bucket.
+    Rewrite,
 }
 
 /// What goes wrong.
@@ -52,6 +62,8 @@ pub enum Effect {
     LoseAnswer,
     /// The call arrives twice.
     Twice,
+    /// The connection is cut after so many bytes of an object.
+    CutAfter(u64),
 }
 
 /// A thing that goes wrong with some calls, so many times or until then. What is not said matches all.
@@ -84,6 +96,7 @@ impl Fault {
         let of_call = match self.effect {
             Effect::NoCapacity => called.call == Call::Create,
             Effect::FailLate(_) => matches!(called.call, Call::Create | Call::Delete),
+            Effect::CutAfter(_) => matches!(called.call, Call::Read | Call::Upload),
             Effect::Error(_) | Effect::Slow(_) | Effect::LoseAnswer | Effect::Twice => true,
         };
         of_call
@@ -104,6 +117,7 @@ pub(in crate::kinds::tpu) struct Delivery {
     pub(in crate::kinds::tpu) slow_s: f64,
     pub(in crate::kinds::tpu) lost: bool,
     pub(in crate::kinds::tpu) twice: bool,
+    pub(in crate::kinds::tpu) cut: Option<u64>,
 }
 
 impl Fleet {
@@ -146,6 +160,7 @@ impl Fleet {
                 Effect::Slow(seconds) => delivery.slow_s = delivery.slow_s.max(seconds),
                 Effect::LoseAnswer => delivery.lost = true,
                 Effect::Twice => delivery.twice = true,
+                Effect::CutAfter(bytes) => delivery.cut = Some(bytes),
             }
             fault.times = fault.times.map(|times| times - 1);
         }

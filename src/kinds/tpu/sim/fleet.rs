@@ -180,6 +180,12 @@ pub struct Fleet {
     /// What the project may have and has to pay.
     #[serde(skip_serializing_if = "SimAccounts::is_unchanged")]
     pub(in crate::kinds::tpu) accounts: SimAccounts,
+    /// Entries on a page of their objects.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(in crate::kinds::tpu) object_page: Option<u32>,
+    /// Bytes that one call copies from bucket to bucket.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(in crate::kinds::tpu) object_rewrite: Option<u64>,
     pub(in crate::kinds::tpu) upcoming: Vec<Scheduled>,
     pub(in crate::kinds::tpu) history: Vec<Happened>,
     /// Where its machines are.

@@ -13,6 +13,7 @@ pub(super) mod faults;
 pub(super) mod fleet;
 pub mod import;
 mod machines;
+pub(super) mod objects;
 pub(super) mod requests;
 mod scenario;
 
@@ -90,6 +91,16 @@ pub struct SimConfig {
     pub seed: u64,
     /// The targets of a new fleet ([`import::fleet`]).
     pub targets: Vec<SimTarget>,
+}
+
+/// How things stand in the storage.
+pub(super) struct StorageFacts {
+    /// Names and places.
+    pub(super) buckets: Vec<(String, String)>,
+    /// Entries on a page.
+    pub(super) page: Option<u32>,
+    /// Bytes that one call copies.
+    pub(super) rewrite: Option<u64>,
 }
 
 /// The door to a simulated cloud.
@@ -274,6 +285,30 @@ impl SimCloud {
             let place = |location| BucketPlace { location, ..BucketPlace::default() };
             (delivery, location.map(place))
         })
+    }
+
+    /// What a call of the storage meets, and how things stand there.
+    pub(super) fn objects_called(
+        &self,
+        call: Call,
+        bucket: &str,
+    ) -> Result<(Delivery, StorageFacts), ProviderError> {
+        self.transact("ask the storage", |fleet, now| {
+            let delivery = fleet.deliver(Called { call, target: None, zone: bucket }, now);
+            let buckets = fleet.buckets.iter().map(|(name, at)| (name.clone(), at.clone()));
+            let (page, rewrite) = (fleet.object_page, fleet.object_rewrite);
+            (delivery, StorageFacts { buckets: buckets.collect(), page, rewrite })
+        })
+    }
+
+    /// The objects of its buckets.
+    pub(super) fn objects(&self) -> objects::Objects {
+        objects::Objects::new(self.config.file.with_extension("buckets"))
+    }
+
+    /// The time that it lives in.
+    pub(super) fn now(&self) -> Timestamp {
+        self.config.clock.now()
     }
 
     /// Lets an answer take its time; whether it comes before everybody has hung up.

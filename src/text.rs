@@ -9,6 +9,20 @@ use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 pub mod fields;
 pub mod transcript;
 
+/// Bytes for people: `999 B`, `20.0 MB`, `1.5 TB`.
+pub fn bytes(count: u64) -> String {
+    const UNITS: [&str; 5] = ["kB", "MB", "GB", "TB", "PB"];
+    if count < 1_000 {
+        return format!("{count} B");
+    }
+    let (mut tenths, mut unit) = (count / 100, 0);
+    while tenths >= 10_000 && unit + 1 < UNITS.len() {
+        (tenths, unit) = (tenths / 1_000, unit + 1);
+    }
+    let unit = UNITS.get(unit).copied().unwrap_or_default();
+    format!("{}.{} {unit}", tenths / 10, tenths % 10)
+}
+
 /// A number of things: `1 job`, `2 jobs`, `2 processes`, `2 directories`.
 pub fn counted(count: usize, what: &str) -> String {
     format!("{count} {}", several(count, what))
@@ -281,6 +295,21 @@ pub fn fnv1a(bytes: impl IntoIterator<Item = u8>) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn bytes_are_rounded_down_in_the_unit_that_fits() {
+        for (count, text) in [
+            (0, "0 B"),
+            (999, "999 B"),
+            (1_000, "1.0 kB"),
+            (999_999, "999.9 kB"),
+            (20_000_000, "20.0 MB"),
+            (2_147_483_648, "2.1 GB"),
+            (u64::MAX, "18446.7 PB"),
+        ] {
+            assert_eq!(bytes(count), text);
+        }
+    }
 
     #[test]
     fn bytes_have_the_number_that_everybody_gives_them() {

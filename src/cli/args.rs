@@ -9,6 +9,7 @@ use clap::{Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
 mod board;
 mod callbacks;
+mod checkpoints;
 mod cms;
 mod daemon;
 mod deferred;
@@ -30,6 +31,7 @@ mod workers;
 
 pub use board::{Board, Find, Notes, Reserve, SheetFormat, SheetStep};
 pub use callbacks::{Finish, Launcher, LauncherStep};
+pub use checkpoints::{CheckpointsArgs, CheckpointsStep, StorageArgs};
 pub use cms::{
     CloudmeshFiles, Cms, CmsCluster, CmsClusterName, CmsClusterStep, CmsHostsStep, CmsIds, CmsJob,
     CmsJobFields, CmsJobStep, CmsNames, CmsPart, CmsQueue, CmsQueueJobs, CmsQueueRun, CmsQueueStep,

@@ -140,6 +140,7 @@ const OFFERS: &[(&[&str], &[Offer])] = &[
         &[Targets],
     ),
     (&["ssh"], &[Targets, Windows, Names]),
+    (&["checkpoints"], &[Windows, Names, Users]),
 ];
 
 /// Answers a shell that asks. `None` if none does.
@@ -444,7 +445,7 @@ mod tests {
     }
 
     /// Commands of whose words nothing is known beforehand: new names, files, and what scripts say.
-    const WITHOUT_OFFERS: [&str; 14] = [
+    const WITHOUT_OFFERS: [&str; 15] = [
         "add-user",
         "add-tpu-alias",
         "applyy",
@@ -459,6 +460,7 @@ mod tests {
         "help",
         "man",
         "register",
+        "storage",
     ];
 
     #[test]

@@ -16,16 +16,13 @@ use crate::wire::pages::{DemoDocument, KindDocument, ScreenDocument};
 use super::Outcome;
 use super::app::{App, asked_to_end};
 use super::args::{
-    ArchiveStep, Cli, Command, DaemonStep, Foreign, FromKind, HostsStep, Insight, JobFiles,
-    NotifyStep, QueueStep, SecretsStep, SimEvent, State, Workers,
+    ArchiveStep, CheckpointsStep, Cli, Command, DaemonStep, Foreign, FromKind, HostsStep, Insight,
+    JobFiles, NotifyStep, QueueStep, SecretsStep, SimEvent, State, Workers,
 };
 use super::commands::cms::CmsDoes;
 use super::commands::jobman::JobmanDoes;
 use super::commands::{
-    aliases, archive, attach, billing, board, callbacks, check, classify, clean, cloud, cms,
-    daemon as monitor_cmds, data, dirs, doctor, help, history, hosts, import, init, inventory,
-    jobfile, jobman, kill, logs, news, notify, queue, quota, requeue, resume, rules, run, secrets,
-    settings, show, stats, sweep, targets, tasks, users, wait, workers,
+    aliases, archive, attach, billing, board, callbacks, check, checkpoints, classify, clean, cloud, cms, daemon as monitor_cmds, data, dirs, doctor, help, history, hosts, import, init, inventory, jobfile, jobman, kill, logs, news, notify, queue, quota, requeue, resume, rules, run, secrets, settings, show, stats, storage, sweep, targets, tasks, users, wait, workers,
 };
 use super::print::{self, Output};
 use super::screen;
@@ -266,6 +263,12 @@ pub(super) fn verb(command: Command) -> Verb {
             };
             kind(Box::new(move |app: &App| archive::run(app, &args)))
         }
+        Command::Insight(Insight::Checkpoints(args)) => {
+            let kind: fn(Borrowing) -> Verb = if args.step.is_none() { looks } else { acts };
+            let destroys = matches!(&args.step, Some(CheckpointsStep::Prune { .. }));
+            kind(Box::new(move |app: &App| checkpoints::run(app, &args))).destroys_if(destroys)
+        }
+        Command::Insight(Insight::Storage(args)) => looks(move |app| storage::run(app, &args)),
         Command::Foreign(Foreign::Import(args)) => changes(move |app| import::run(app, &args)),
         Command::JobFiles(JobFiles::Convert(args)) => {
             looks(move |app| jobfile::convert(app, &args))

@@ -60,6 +60,10 @@ pub const COMMANDS: &[(&str, &str)] = &[
     ("del-reg", "del-registered"),
     ("del-info", "del-registered"),
     ("vq", "queue list"),
+    ("cc", "checkpoints copy"),
+    ("cca", "checkpoints copy --all"),
+    ("clean-us", "checkpoints prune --keep newest --region us"),
+    ("clean-eu", "checkpoints prune --keep newest --region eu"),
 ];
 
 /// Commands of the original that `tpu` does not have on purpose, each with what to do instead.
@@ -78,8 +82,6 @@ pub const GONE: &[(&str, &str)] = &[
     ),
     ("upd-staging-info", STAGING),
     ("just_staging.sh", STAGING),
-    ("cc", "copy it with: tpu cp PATH ZONE"),
-    ("cca", "copy it with: tpu cp PATH ZONE"),
     ("register-web", "there is no web page; everything is on: tpu monitor"),
     ("change-ip", "MONITOR brings jobs back when a machine has changed: tpu daemon start"),
     ("rtw", "tpu register FULL_NAME --zone ZONE --spot"),
@@ -89,8 +91,6 @@ pub const GONE: &[(&str, &str)] = &[
     ("uss", "the board follows the jobs by itself: tpu find"),
     ("upd-status-spreadsheet", "the board follows the jobs by itself: tpu find"),
     ("twsi", "it was a test of the spreadsheet; the board is shown by: tpu find"),
-    ("clean-eu", "tpu deletes no checkpoints; `tpu clean` archives records"),
-    ("clean-us", "tpu deletes no checkpoints; `tpu clean` archives records"),
     ("debug-stats", "what runs on a target is shown by: tpu describe TARGET"),
     ("debug-kill", "stop a job with: tpu kill w=N"),
     ("restart-run", "tpu restart TARGET, then tpu resume w=N"),
@@ -138,6 +138,7 @@ pub fn meant_flag(typed: &str) -> Option<&'static str> {
 /// Later words, for the commands named: what is typed, and what clap is given.
 const ARGUMENTS: &[(&[&str], &str, &str)] = &[
     (&["clean"], "-re", "--re"),
+    (&["checkpoints"], "-f", "--yes"),
     (&["run", "resume", "rerun"], "-apply", "--apply"),
     (&["run", "queue"], "-no-tag", "--no-tag"),
     (&["run", "queue"], "-ssn", "--ask-notes"),

@@ -50,3 +50,33 @@ impl Drop for Progress {
         self.0.finish_and_clear();
     }
 }
+
+/// Bytes on their way: a bar that fills, on a terminal only.
+pub(super) struct Transfer(ProgressBar);
+
+impl Transfer {
+    /// Nothing of so many bytes has arrived yet.
+    pub(super) fn new(app: &App, total: u64) -> Self {
+        let quiet = app.global.json || app.global.dry_run || !console::shows_progress();
+        let target =
+            if quiet { ProgressDrawTarget::hidden() } else { ProgressDrawTarget::stderr() };
+        let bar = ProgressBar::with_draw_target(Some(total), target);
+        let template =
+            "{bar:30} {decimal_bytes}/{decimal_total_bytes} · {decimal_bytes_per_sec} · {eta}";
+        if let Ok(style) = ProgressStyle::with_template(template) {
+            bar.set_style(style);
+        }
+        Self(bar)
+    }
+
+    /// So many have arrived by now.
+    pub(super) fn at(&mut self, there: u64) {
+        self.0.set_position(there);
+    }
+}
+
+impl Drop for Transfer {
+    fn drop(&mut self) {
+        self.0.finish_and_clear();
+    }
+}

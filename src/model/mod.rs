@@ -14,6 +14,8 @@ pub mod bucket;
 pub mod calendar;
 pub mod capacity;
 mod check;
+pub mod checkpoint;
+pub mod checkpoint_copy;
 pub mod checkpoint_signal;
 mod codec;
 pub mod curve;

@@ -18,7 +18,9 @@ pub(super) fn read(value: Json<'_>, path: &Path<'_>) -> Result<Map<String, Value
         let by_pricing = price.as_object().is_some_and(|prices| {
             prices.iter().all(|(key, price)| Pricing::parse(key).is_some() && is_price(price))
         });
-        if !is_price(price) && !by_pricing {
+        let by_region = name == EGRESS
+            && price.as_object().is_some_and(|regions| regions.values().all(is_price));
+        if !is_price(price) && !by_pricing && !by_region {
             let wanted = "a price per hour, or one for each of on-demand, preemptible, spot";
             return Err(path.error(wanted, Some(Json::new(&price.to_string()))));
         }
@@ -46,6 +48,16 @@ pub fn per_hour(
     of(accelerator).or_else(by_chip)
 }
 
+/// What a gigabyte costs that leaves a region: `"egress": 0.08`, or one price for each region; `None` if the table does not
+/// say.
+pub fn egress_per_gb(table: &Prices, region: &str) -> Option<f64> {
+    let price = table.get(EGRESS)?;
+    price.as_f64().or_else(|| price.get(region.to_ascii_lowercase())?.as_f64())
+}
+
+/// The name under which the table has the price of a gigabyte.
+const EGRESS: &str = "egress";
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -65,6 +77,19 @@ mod tests {
         assert_eq!(price("v2-8", Some(4), Pricing::OnDemand), Some(4.0));
         assert_eq!(price("v2-8", None, Pricing::OnDemand), None);
         assert_eq!(price("gpu", Some(1), Pricing::OnDemand), None);
+    }
+
+    #[test]
+    fn a_gigabyte_has_one_price_or_one_for_each_region() {
+        let price = |table: &Value, region| {
+            let table = read(Json::new(&table.to_string()), &Path::Root).unwrap();
+            egress_per_gb(&table, region)
+        };
+        assert_eq!(price(&json!({"egress": 0.5}), "us-east1"), Some(0.5));
+        let by_region = json!({"egress": {"us-east1": 0.2}});
+        assert_eq!(price(&by_region, "US-EAST1"), Some(0.2));
+        assert_eq!(price(&by_region, "us-west1"), None);
+        assert_eq!(price(&json!({}), "us-east1"), None);
     }
 
     #[test]

@@ -9,6 +9,7 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use super::billing::BillingTable;
+use super::checkpoint_copy;
 use super::checkpoint_signal::CheckpointSignal;
 use super::notify::{self, Receiver, Smtp};
 use super::policy::Policy;
@@ -225,6 +226,8 @@ settings! {
     checkpoint_signal: Option<CheckpointSignal> = None, CheckpointSignal::read;
     /// How many seconds it is given for that.
     checkpoint_grace: u32 = 60, positive;
+    /// Where checkpoints lie, region by region: a job that goes on in another one takes its newest along.
+    checkpoint_copy: Map<String, Value> = Map::new(), checkpoint_copy::read;
     /// How many jobs of a user may be at work at once; what is above that waits in the queue.
     max_parallel: Option<u32> = None, maybe_positive;
     /// How many targets may be there when one is made for what waits in the queue (`submit --apply`).

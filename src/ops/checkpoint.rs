@@ -1,11 +1,14 @@
-//! Complete checkpoints: entries of a log directory named by a step, not temporary, not empty. That there is
+//! The newest complete checkpoint of a log directory ([`crate::model::checkpoint`] says what that is). That there is
 //! none is said only where everything could be read and nothing looks like one.
 
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use regex::Regex;
 
+use crate::model::checkpoint::{
+    Completeness, Medium, completeness, is_named_like_one, may_be_one, step_of,
+};
 use crate::model::ids::JobId;
 use crate::runner::files::{Content, Entry, Files, Listing};
 
@@ -17,6 +20,8 @@ use super::{Ctx, Error, runners};
 pub enum Checkpoints {
     /// The newest complete one: its step and its name.
     Newest(u64, String),
+    /// The newest is a copy that is not whole: whoever begins there begins with a half one.
+    HalfCopied(String),
     /// The directories can be read and hold nothing that may be one.
     None,
     /// `log_dir` is not there. Whether that means anything depends on whose directory it is.
@@ -55,17 +60,14 @@ pub fn find(files: &dyn Files, log_dir: &str, pattern: Option<&Regex>) -> Checkp
         Ok(Listing::NotThere) => {}
         Err(e) => found.doubt(&below, &e),
     }
-    match (found.newest, found.doubt) {
-        (Some((step, name)), _) => Checkpoints::Newest(step, name),
-        (None, Some(reason)) => Checkpoints::Unknown(reason),
-        (None, None) => Checkpoints::None,
-    }
+    found.newest(files)
 }
 
 /// What was found in some directories.
 #[derive(Default)]
 struct Found {
-    newest: Option<(u64, String)>,
+    /// What has the name of one: its step, its name, and where it is if it is a directory.
+    named: Vec<(u64, String, Option<PathBuf>)>,
     /// The first reason why there may be a checkpoint although none was found.
     doubt: Option<String>,
 }
@@ -88,11 +90,11 @@ impl Found {
                 // Empty, or removed meanwhile.
                 Ok(Some(Content::Nothing) | None) => {}
                 Ok(Some(Content::File)) if step.is_none() && !is_named_like_one(&name) => {}
-                Ok(Some(Content::File | Content::Directory)) => match step {
-                    Some(step) if self.newest.as_ref().is_none_or(|(best, _)| step > *best) => {
-                        self.newest = Some((step, name));
+                Ok(Some(content)) => match step {
+                    Some(step) => {
+                        let dir = (content == Content::Directory).then_some(path);
+                        self.named.push((step, name, dir));
                     }
-                    Some(_) => {}
                     None => self.doubt(&path, &"it may be one, and its name tells no step"),
                 },
                 Err(e) => self.doubt(&path, &e),
@@ -103,107 +105,35 @@ impl Found {
         }
     }
 
+    /// The newest that is whole. What lies in the others need not be known.
+    fn newest(mut self, files: &dyn Files) -> Checkpoints {
+        self.named.sort_by_key(|(step, ..)| std::cmp::Reverse(*step));
+        for (step, name, dir) in std::mem::take(&mut self.named) {
+            match dir.map_or(Completeness::Complete, |dir| inside(files, &name, &dir)) {
+                Completeness::Complete => return Checkpoints::Newest(step, name),
+                Completeness::HalfCopied => return Checkpoints::HalfCopied(name),
+                Completeness::Incomplete(_) => {}
+            }
+        }
+        self.doubt.map_or(Checkpoints::None, Checkpoints::Unknown)
+    }
+
     fn doubt(&mut self, path: &Path, reason: &dyn std::fmt::Display) {
         self.doubt.get_or_insert_with(|| format!("{}: {reason}", path.display()));
     }
 }
 
-/// Whether it is being written, or was when its program was stopped.
-fn is_temporary(name: &str) -> bool {
-    name.contains("tmp") || name.ends_with(".partial")
-}
-
-/// Whether it is for people to look at: `step_10.png` is no checkpoint, whatever stands before its ending.
-fn is_to_be_looked_at(name: &str) -> bool {
-    const ENDINGS: [&str; 16] = [
-        "png", "jpg", "jpeg", "gif", "svg", "pdf", "mp4", "webm", "wav", "log", "txt", "csv",
-        "yaml", "yml", "html", "md",
-    ];
-    let ending = name.rsplit_once('.').map(|(_, ending)| ending.to_ascii_lowercase());
-    ending.is_some_and(|ending| ENDINGS.contains(&ending.as_str()))
-}
-
-/// The step in the name of a checkpoint; `None` if it is none, or a temporary one.
-fn step_of(name: &str, pattern: Option<&Regex>) -> Option<u64> {
-    if is_temporary(name) {
-        return None;
-    }
-    match pattern {
-        Some(pattern) => {
-            let found = pattern.captures(name)?;
-            found.get(1).or_else(|| found.get(0))?.as_str().parse().ok()
+/// Whether a directory is whole, by the names in it. One that cannot be read counts as its name says, as it is there.
+fn inside(files: &dyn Files, name: &str, dir: &Path) -> Completeness {
+    match files.list(dir) {
+        Ok(Listing::Entries { entries, unread: None }) => {
+            let names: Vec<String> =
+                entries.iter().map(|entry| entry.name.to_string_lossy().into_owned()).collect();
+            completeness(name, Medium::Disk, names.iter().map(String::as_str))
         }
-        None if is_to_be_looked_at(name) => None,
-        None => usual_step(name),
+        Ok(Listing::Entries { .. } | Listing::NoDirectory) | Err(_) => Completeness::Complete,
+        Ok(Listing::NotThere) => Completeness::Incomplete("it is gone".to_owned()),
     }
-}
-
-/// What stands before the step, where no program but a checkpoint's writer uses it.
-const WORDS: [&str; 9] = [
-    "",
-    "checkpoint",
-    "ckpt",
-    "step",
-    "checkpoint_epoch",
-    "epoch",
-    "checkpoint_step",
-    "global_step",
-    "iter",
-];
-
-/// The step in a name of a kind that is known: `10`, `checkpoint_10`, `ckpt-00010.json`, `step_10.pt`,
-/// `checkpoint_epoch20.pth`, `iter_10.pth`, `model_10.pt`, `model.ckpt-10.index`, `epoch=3-step=10.ckpt`.
-fn usual_step(name: &str) -> Option<u64> {
-    let (stem, ending) = name.split_once('.').unwrap_or((name, ""));
-    if let Some(step) = ending.strip_prefix("ckpt-").and_then(|rest| rest.strip_suffix(".index")) {
-        return step.parse().ok();
-    }
-    if let Some((_, step)) = name.rsplit_once("step=") {
-        return step.split(|c: char| !c.is_ascii_digit()).next()?.parse().ok();
-    }
-    let digits = stem.trim_start_matches(|c: char| !c.is_ascii_digit());
-    let prefix = stem.strip_suffix(digits)?;
-    let word = prefix.trim_end_matches(['_', '-']).to_ascii_lowercase();
-    let is_known = WORDS.contains(&word.as_str()) || word == "model" && holds_weights(name);
-    is_known.then(|| digits.parse().ok())?
-}
-
-/// Whether a name ends as those of files with weights do, whatever is added behind (`.pth.tar`).
-fn holds_weights(name: &str) -> bool {
-    const ENDINGS: [&str; 16] = [
-        "ckpt",
-        "pt",
-        "pth",
-        "safetensors",
-        "index",
-        "msgpack",
-        "h5",
-        "keras",
-        "orbax",
-        "pkl",
-        "pickle",
-        "npz",
-        "npy",
-        "bin",
-        "tar",
-        "zarr",
-    ];
-    name.split('.').skip(1).any(|part| ENDINGS.contains(&part.to_ascii_lowercase().as_str()))
-}
-
-/// Whether a file or a directory of this name is a checkpoint in all likelihood.
-fn is_named_like_one(name: &str) -> bool {
-    let name = name.to_ascii_lowercase();
-    let tells = name.contains("checkpoint") || name.contains("ckpt");
-    // The one that is looked into.
-    name != "checkpoints" && (tells || usual_step(&name).is_some() || holds_weights(&name))
-}
-
-/// Whether a name without a step that is known may be one of a checkpoint; if its name ends in a number, then
-/// as a directory.
-fn may_be_one(name: &str) -> bool {
-    let has_number = name.ends_with(|c: char| c.is_ascii_digit());
-    !is_temporary(name) && !is_to_be_looked_at(name) && (has_number || is_named_like_one(name))
 }
 
 #[cfg(test)]
@@ -215,43 +145,6 @@ mod tests {
 
     fn find(log: &str) -> Checkpoints {
         super::find(&ThisDisk, log, None)
-    }
-
-    #[test]
-    fn names_of_checkpoints_tell_their_step() {
-        for (name, step) in [
-            ("10", Some(10)),
-            ("checkpoint_10", Some(10)),
-            ("ckpt-00010.json", Some(10)),
-            ("step_10.pt", Some(10)),
-            ("checkpoint_epoch20.pth", Some(20)),
-            ("checkpoint_10.orbax-checkpoint-tmp-3", None),
-            ("tmp_checkpoint_10", None),
-            ("output.log", None),
-            ("run2", None),
-            ("checkpoint_", None),
-            ("global_step500", Some(500)),
-            ("iter_0000500", Some(500)),
-            ("iter_500.pth", Some(500)),
-            ("model_0000500.pt", Some(500)),
-            ("model_2", None),
-            ("model_2.py", None),
-            ("epoch=3-step=500.ckpt", Some(500)),
-            ("epoch=3-step=500-v1.ckpt", Some(500)),
-            ("step=500-val=0.5.ckpt", Some(500)),
-            ("val=0.5-step=500.ckpt", Some(500)),
-            ("model.ckpt-10.index", Some(10)),
-            ("model.ckpt-10.data-00000-of-00001", None),
-            ("last.ckpt", None),
-            ("step_10.png", None),
-            ("10.log", None),
-            ("checkpoint_10.json", Some(10)),
-        ] {
-            assert_eq!(step_of(name, None), step, "{name}");
-        }
-        let own = Regex::new(r"^weights-(\d+)$").unwrap();
-        assert_eq!(step_of("weights-7", Some(&own)), Some(7));
-        assert_eq!(step_of("checkpoint_10", Some(&own)), None);
     }
 
     #[test]
@@ -284,7 +177,7 @@ mod tests {
             let log = Entry { name: "output.log".into(), content: Ok(Some(Content::File)) };
             let entries = vec![Entry { name: name.into(), content }, log];
             found.look((Path::new("/run"), entries, unread), None);
-            (found.newest, found.doubt)
+            (found.named.pop().map(|(step, ..)| step), found.doubt)
         };
         let broken = || io::Error::from_raw_os_error(5);
         let (newest, doubt) = look("notes", Ok(Some(Content::File)), Some(broken()));

@@ -15,6 +15,7 @@ pub mod journal;
 pub mod show;
 pub mod snapshot;
 pub mod stats;
+pub mod storage;
 
 // Verbs about jobs.
 pub mod attach;
@@ -80,6 +81,7 @@ pub mod whose;
 
 // Parts that several verbs share.
 pub mod checkpoint;
+pub mod checkpoints;
 pub mod doors;
 pub mod fleet;
 mod heard;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use crate::model::data::{Data, User};
+use crate::model::data::Data;
 use crate::model::facts::ErrorKind;
 use crate::model::ids::{JobId, TargetName};
 use crate::model::job::{Event, Job, LaunchMode, Succession};
@@ -17,6 +17,7 @@ use crate::plan::choice::Assignment;
 use crate::plan::resume_from::{self, ResumeFrom};
 use crate::runner::{StopPart, Unreached, environment};
 
+use super::checkpoints::across;
 use super::ctx::{job_mut, job_of, user_of};
 use super::fleet::AskedOnce;
 use super::hosts::elsewhere::{self, Search};
@@ -36,9 +37,6 @@ use super::{Ctx, Error, Kind, records, runners, secrets};
 
 /// Seconds for which nothing of a lineage begins on a node again that it was lost with.
 const AVOID_S: i64 = 3_600;
-
-/// No id is longer.
-const SMALL: u64 = 4 << 10;
 
 /// `tpu resume` or `tpu rerun`, resolved.
 #[derive(Clone, Debug)]
@@ -188,6 +186,10 @@ fn under_lease(
     let done = keep_failure(ctx, plan).and_then(|()| stop_leftovers(ctx, request)).and_then(|()| {
         fail::fail_point!("resume-stopped");
         lease::renew(ctx, lease)?;
+        if let Some(haul) = &plan.haul {
+            across::carry(ctx, haul, lease)?;
+            lease::renew(ctx, lease)?;
+        }
         let plan = looked_at_again(ctx, plan, &request.job)?;
         attempt::start(ctx, &plan, Some(lease))
     });
@@ -357,6 +359,13 @@ fn plan_with(
         (Code::Staged(stage), LaunchMode::Script) => (stage.clone(), Some(stage), None),
         (Code::Staged(stage), LaunchMode::Native) => (job.job_dir.clone(), Some(stage), None),
     };
+    let (start, haul, remark) = match start {
+        Some(start) => {
+            let (start, haul, remark) = across::plan(ctx, user, &target, start)?;
+            (Some(start), haul, remark)
+        }
+        None => (None, None, None),
+    };
     let is_from_nothing = start.as_ref().is_some_and(ResumeFrom::is_from_nothing);
     let roots = check::roots_at(ctx, &data, user, &target)?;
     let plan = LaunchPlan {
@@ -371,7 +380,7 @@ fn plan_with(
         args,
         lineage_args: start
             .as_ref()
-            .map(|start| resume_args(ctx, user, job, start))
+            .map(|start| successor::resume_args(ctx, user, job, start))
             .unwrap_or_default(),
         stage: match request.how {
             Succession::Resume => job.stage + 1,
@@ -387,9 +396,12 @@ fn plan_with(
         most: ctx.settings(Some(user))?.max_parallel,
         turn: request.turn.clone(),
         avoid: avoided(job, lost_with, ctx.clock.now()),
+        haul,
         env: environment::for_successors(ctx, id),
     };
-    Ok((plan, start.and_then(|start| start.remark()).into_iter().collect()))
+    let said = plan.haul.as_ref().map(|haul| haul.said.clone());
+    let remarks = [start.and_then(|start| start.remark()), remark, said];
+    Ok((plan, remarks.into_iter().flatten().collect()))
 }
 
 /// The nodes on which a successor is not to begin, and until when.
@@ -519,24 +531,6 @@ fn sees(ctx: &Ctx, data: &Data, (target, job): (&Target, &Job), source: &str) ->
          tpu rerun w={} {} tpu={name}",
         id.window, id.user
     )))
-}
-
-/// `--config.load_from=…` and its companions, computed from the lineage and never stored. What begins from
-/// nothing has none.
-fn resume_args(ctx: &Ctx, user: &User, job: &Job, start: &ResumeFrom) -> Vec<String> {
-    let Some(source) = start.directory() else { return Vec::new() };
-    let mut args = vec![format!("--config.load_from={source}")];
-    if job.log_stage {
-        args.push(format!("--config.stage={}", job.stage + 1));
-    }
-    // On the disk of whoever wrote there.
-    let wrote = user.jobs().iter().find(|job| job.log_dir.as_deref() == Some(source));
-    let runner = runners::of(ctx, wrote.unwrap_or(job));
-    let id = runner.files().read(&Path::new(source).join("wandb_run_id.txt"), 0, SMALL);
-    if let Some(id) = id.ok().flatten().and_then(|id| String::from_utf8(id).ok()) {
-        args.push(format!("--config.wandb_resume_id={}", id.trim()));
-    }
-    args
 }
 
 /// How the parent was launched; records of the original ran a script.

@@ -11,6 +11,7 @@ use crate::model::facts::ErrorKind;
 use crate::model::ids::{JobId, JobNumber};
 use crate::model::job::{Job, Succession};
 use crate::model::lineage::{self, Lineage};
+use crate::model::objects::ObjectAt;
 use crate::model::rules::Action;
 use crate::model::spec::Staged;
 use crate::plan::choice::may_go_elsewhere;
@@ -18,6 +19,7 @@ use crate::plan::resume_from::ResumeFrom;
 use crate::runner::files::{Files, Listing};
 
 use super::checkpoint::{self, Checkpoints};
+use super::checkpoints::{find, shelf};
 use super::ctx::{job_of, user_of};
 use super::fleet::ProviderFacts;
 use super::hosts::disk;
@@ -152,6 +154,14 @@ fn attempts(ctx: &Ctx, user: &User, job: &Job) -> Attempts {
     Attempts { known, lost: None }
 }
 
+/// Where the attempts up to the first of a lineage logged, also those of which the records are in the archive; and whether
+/// that is known of all that have begun.
+pub(super) fn log_dirs(ctx: &Ctx, user: &User, leaf: &Job) -> (Vec<String>, bool) {
+    let attempts = attempts(ctx, user, leaf);
+    let is_known = attempts.lost.is_none();
+    (attempts.known.into_iter().filter_map(|job| job.log_dir).collect(), is_known)
+}
+
 /// The youngest attempt with a complete checkpoint, or with a directory that may hold one.
 fn source(
     ctx: &Ctx,
@@ -169,8 +179,16 @@ fn source(
         };
         let runner = runners::of(ctx, attempt);
         let files = runner.files();
-        match checkpoint::find(&*files, log, pattern.as_ref()) {
+        // A look waits for no bucket.
+        let at = ObjectAt::parse(log).filter(|_| asked == Asked::Machines);
+        let shelf = at.and_then(|at| Some((at, shelf::open(ctx).ok()?)));
+        let found = match shelf {
+            Some((at, shelf)) => find::in_log_bucket(ctx, &shelf, &at, pattern.as_ref()),
+            None => checkpoint::find(&*files, log, pattern.as_ref()),
+        };
+        match found {
             Checkpoints::Newest(..) => return Ok(ResumeFrom::Checkpoint(log.clone())),
+            Checkpoints::HalfCopied(name) => return Err(half_copied(log, &name)),
             Checkpoints::Unknown(reason) => return Ok(ResumeFrom::Perhaps(log.clone(), reason)),
             Checkpoints::NotHere if !would_be_here(ctx, &*files, attempt, log) => {
                 return Ok(ResumeFrom::Perhaps(
@@ -196,6 +214,12 @@ fn source(
                 .hint(rerun(job)))
         }
     }
+}
+
+/// Nobody begins where a copy is not whole: the program would take it for the newest.
+fn half_copied(log: &str, name: &str) -> Error {
+    Error::refused(format!("{log}/{name} is a copy that is not whole"))
+        .hint("complete it by the same copy again (tpu checkpoints copy …), or take it away")
 }
 
 /// Whether an attempt may have a checkpoint on a disk that only its machine sees.
@@ -298,6 +322,27 @@ fn as_it_is(job: &Job, attempts: &[Job]) -> Result<Code, Error> {
     }
     Err(Error::not_found(format!("the directory of {} is gone: {dir}", job.id()))
         .hint("bring it back, or start the code from where it is now: tpu run"))
+}
+
+/// No id is longer.
+const SMALL: u64 = 4 << 10;
+
+/// `--config.load_from=…` and its companions, computed from the lineage and never stored. What begins from
+/// nothing has none.
+pub(super) fn resume_args(ctx: &Ctx, user: &User, job: &Job, start: &ResumeFrom) -> Vec<String> {
+    let Some(source) = start.directory() else { return Vec::new() };
+    let mut args = vec![format!("--config.load_from={source}")];
+    if job.log_stage {
+        args.push(format!("--config.stage={}", job.stage + 1));
+    }
+    // On the disk of whoever wrote there.
+    let wrote = user.jobs().iter().find(|job| job.log_dir.as_deref() == Some(source));
+    let runner = runners::of(ctx, wrote.unwrap_or(job));
+    let id = runner.files().read(&Path::new(source).join("wandb_run_id.txt"), 0, SMALL);
+    if let Some(id) = id.ok().flatten().and_then(|id| String::from_utf8(id).ok()) {
+        args.push(format!("--config.wandb_resume_id={}", id.trim()));
+    }
+    args
 }
 
 fn rerun(job: &Job) -> String {

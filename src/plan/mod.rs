@@ -18,6 +18,7 @@ pub mod filter;
 pub mod next;
 pub mod notices;
 pub mod preferred;
+pub mod prune;
 pub mod queue;
 pub mod resume_from;
 pub mod seen;

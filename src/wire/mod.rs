@@ -6,6 +6,7 @@
 
 pub mod archive;
 pub mod board;
+pub mod checkpoints;
 pub mod classified;
 pub mod cleaned;
 pub mod cloudmesh;

@@ -9,6 +9,9 @@ use super::board::{
     BoardDocument, NotesDocument, ReleasedDocument, ReservedDocument, SheetDocument,
     SheetImportDocument,
 };
+use super::checkpoints::{
+    CheckpointsDocument, CopiedCheckpointsDocument, PrunedDocument, StorageDocument,
+};
 use super::classified::{PatternsDocument, VerdictDocument};
 use super::cleaned::{CleanedDocument, WouldCleanDocument};
 use super::cloudmesh::{
@@ -131,6 +134,10 @@ documents! {
     ArchiveDocument<'_>: "archive";
     ArchivedJobDocument<'_>: "archive";
     RestoredJobsDocument<'_>: "archive";
+    CheckpointsDocument<'_>: "checkpoints";
+    CopiedCheckpointsDocument: "checkpoints";
+    PrunedDocument: "checkpoints";
+    StorageDocument<'_>: "storage";
     FinishedDocument<'_>: "finish-job";
     FailedDocument<'_>: "fail-job";
     EventsDocument<'_>: "history", "monitor-log";

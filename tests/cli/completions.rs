@@ -61,6 +61,7 @@ const CASES: &[(&[&str], &[&str], &[&str])] = &[
     (&["tpu", "quo"], &["quota"], &["queue"]),
     (&["tpu", "quota", "v5"], &["v5e", "v5p"], &["alice"]),
     (&["tpu", "billing", "--mo"], &["--month"], &["--csv"]),
+    (&["tpu", "checkpoints", "al"], &["alice"], &[]),
     (&["tpu", "archive", "re"], &["restore"], &["list"]),
     (&["tpu", "fl"], &["flavors"], &["run"]),
     (&["tpu", "kjob", "re"], &["resources-flavors"], &["list"]),

@@ -1,10 +1,16 @@
 //! Looking back: statistics and the archive. What is left and what it cost: quotas and bills.
 
+mod across;
 mod archive;
 mod billing;
+mod checkpoints;
 mod choose;
+mod copies;
 mod made;
 mod month;
 mod objects;
+mod pruned;
 mod quota;
+mod shelves;
 mod stats;
+mod stored;

@@ -2,7 +2,7 @@
 
 use clap::{Args, Subcommand};
 
-use super::Deferred;
+use super::{CheckpointsArgs, Deferred, StorageArgs};
 
 /// The commands that look back.
 #[derive(Debug, Subcommand)]
@@ -27,6 +27,16 @@ pub enum Insight {
         after_help = "Examples:\n  tpu archive list alice status:error age>7d\n  tpu archive show 7\n  tpu archive restore 7,9-12 alice\n\nA filter is as in the monitor: status: tag: tpu: type: zone: dir: user: age>2h !not."
     )]
     Archive(Deferred<ArchiveArgs>),
+    /// List checkpoints, copy them, clear them away
+    #[command(
+        after_help = "Examples:\n  tpu checkpoints 7\n  tpu checkpoints copy 7 europe-west4-a\n  tpu checkpoints prune 7 --keep every 10k\n\nWhole is what its framework loads again: no temporary name, no half copy, in a bucket with Orbax's commit_success.txt."
+    )]
+    Checkpoints(Deferred<CheckpointsArgs>),
+    /// Show how much lies in buckets and directories
+    #[command(
+        after_help = "Examples:\n  tpu storage\n  tpu storage gs://lab-us /nfs/logs --csv\n\nAn answer is kept for a quarter of an hour; --fresh asks anew."
+    )]
+    Storage(Deferred<StorageArgs>),
 }
 
 /// `tpu stats`.

@@ -105,6 +105,9 @@ pub struct Copy {
     /// A directory here, or TARGET:PATH of one
     #[arg(value_name = "TO")]
     pub to: String,
+    /// The zone, where a run is copied from one to another
+    #[arg(value_name = "ZONE", hide = true)]
+    pub zone: Option<String>,
     /// Worker, from 0, or all
     #[arg(long, value_name = "WORKER", default_value = "all")]
     pub worker: String,

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use crate::cli::Outcome;
 use crate::cli::app::{App, UNDONE};
 use crate::cli::args::{Copy, KillRemote, OfRecipe, Ssh, Workers};
+use crate::cli::commands::checkpoints;
 use crate::cli::console;
 use crate::cli::print::Output;
 use crate::model::data::Data;
@@ -320,6 +321,9 @@ fn table(strangers: &[Stranger]) -> String {
 
 /// `cp`.
 fn copy(app: &App, of: &Copy) -> Outcome {
+    if let Some(step) = checkpoints::of_cp(of) {
+        return checkpoints::act(app, &step);
+    }
     let ctx = app.ctx()?;
     let data = ctx.data()?;
     // A file here may have a colon in its name as well: before it stands a target, or it is a file.

@@ -11,6 +11,7 @@ use crate::model::rules::Rules;
 use crate::model::spec::JobSpec;
 use crate::model::target::Target;
 use crate::model::time::{Timestamp, age};
+use crate::ops::checkpoints::across::Haul;
 
 /// A checked attempt.
 #[derive(Clone, Debug)]
@@ -57,6 +58,8 @@ pub struct LaunchPlan {
     pub turn: Option<Turn>,
     /// Nodes on which it is not to begin, and until when: those that its lineage was lost with.
     pub avoid: Vec<(String, Timestamp)>,
+    /// What is carried to the region of its target before it begins.
+    pub haul: Option<Haul>,
     /// Environment to hand on instead of the caller's (a resume takes its parent's).
     pub env: Option<Vec<(OsString, OsString)>>,
 }

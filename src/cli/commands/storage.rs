@@ -1,0 +1,113 @@
+//! `tpu storage`: how much lies where.
+
+use crate::cli::Outcome;
+use crate::cli::app::App;
+use crate::cli::args::StorageArgs;
+use crate::cli::print::{Output, table};
+use crate::cli::progress::Progress;
+use crate::model::time::{self, Zone};
+use crate::ops::storage::{self, StorageReport};
+use crate::ops::{Error, Kind};
+use crate::text::{self, escape};
+use crate::wire::checkpoints::StorageDocument;
+
+/// `storage`.
+pub(in crate::cli) fn run(app: &App, args: &StorageArgs) -> Outcome {
+    if args.csv && app.global.json {
+        return Err(Error::usage("--csv and --json are two answers").hint("ask for one of them"));
+    }
+    let ctx = app.ctx()?;
+    let report = {
+        let _line = Progress::new(app, "counting");
+        storage::report(ctx, &args.places, args.fresh)?
+    };
+    if report.is_unknown() && !args.places.is_empty() {
+        let why: Vec<&str> = report.rows.iter().filter_map(|row| row.unknown.as_deref()).collect();
+        let error = Error::new(Kind::Unreachable, why.join("\n"));
+        return Err(if report.hints.is_empty() {
+            error
+        } else {
+            error.hint(report.hints.join("\n"))
+        });
+    }
+    let mut notes: Vec<String> = report
+        .rows
+        .iter()
+        .filter_map(|row| Some(format!("{}: {}", row.name, row.unknown.as_ref()?)))
+        .collect();
+    notes.dedup();
+    notes.extend(report.hints.clone());
+    if args.csv {
+        return Ok(Output::new(csv(&report)?, &StorageDocument::from(&report)).notes(notes));
+    }
+    let zone = app.zone(&*ctx.data()?)?;
+    let text = || told(&report, &zone);
+    Ok(Output::either(&app.global, text, || StorageDocument::from(&report)).notes(notes))
+}
+
+fn told(report: &StorageReport, zone: &Zone) -> String {
+    if report.rows.is_empty() {
+        return "The project has no bucket.".to_owned();
+    }
+    let unknown = || "?".to_owned();
+    let mut rows: Vec<Vec<String>> = report
+        .rows
+        .iter()
+        .map(|row| {
+            let of = row.figures.as_ref();
+            let largest = of.and_then(|of| of.largest.as_ref());
+            vec![
+                escape(&row.name).into_owned(),
+                of.map_or_else(unknown, |of| text::bytes(of.bytes)),
+                of.map_or_else(unknown, |of| of.objects.to_string()),
+                of.and_then(|of| of.oldest).map_or_else(|| "-".to_owned(), |at| zone.stamp(at)),
+                largest.map_or_else(
+                    || "-".to_owned(),
+                    |(name, bytes)| format!("{} {}", text::bytes(*bytes), escape(name)),
+                ),
+                row.age_s.map_or_else(|| "-".to_owned(), time::age),
+            ]
+        })
+        .collect();
+    let known: Vec<_> = report.rows.iter().filter_map(|row| row.figures.as_ref()).collect();
+    if known.len() > 1 {
+        let bytes = known.iter().map(|of| of.bytes).fold(0_u64, u64::saturating_add);
+        let objects: u64 = known.iter().map(|of| of.objects).sum();
+        let none = String::new;
+        rows.push(vec![
+            "total".to_owned(),
+            text::bytes(bytes),
+            objects.to_string(),
+            none(),
+            none(),
+            none(),
+        ]);
+    }
+    table::columns(&["name", "size", "objects", "oldest", "largest checkpoint", "age"], &rows)
+}
+
+/// The rows for other programs: one line each, the first names the columns.
+fn csv(report: &StorageReport) -> Result<String, Error> {
+    let failed = |e: &dyn std::fmt::Display| {
+        Error::failed(format!("the table cannot be written: {e}")).hint("--json says the same")
+    };
+    let mut writer = csv::Writer::from_writer(Vec::new());
+    let head = ["name", "bytes", "objects", "oldest", "largest_checkpoint"];
+    writer.write_record(head).map_err(|e| failed(&e))?;
+    for row in &report.rows {
+        let of = row.figures.as_ref();
+        let number = |value: Option<u64>| value.map(|v| v.to_string()).unwrap_or_default();
+        let largest = of.and_then(|of| of.largest.as_ref());
+        let oldest = of.and_then(|of| of.oldest).map(time::Timestamp::to_rfc3339);
+        let record = [
+            escape(&row.name).into_owned(),
+            number(of.map(|of| of.bytes)),
+            number(of.map(|of| of.objects)),
+            oldest.unwrap_or_default(),
+            number(largest.map(|(_, bytes)| *bytes)),
+        ];
+        writer.write_record(record).map_err(|e| failed(&e))?;
+    }
+    let bytes = writer.into_inner().map_err(|e| failed(&e))?;
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}

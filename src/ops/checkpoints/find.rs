@@ -1,0 +1,257 @@
+//! Finds the checkpoints below a place: steps, sizes, whether each is whole, and what is in it.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io;
+use std::path::Path;
+
+use regex::Regex;
+
+use crate::model::checkpoint::{self, Completeness, MARKER, Medium, completeness, step_of};
+use crate::model::data::User;
+use crate::model::objects::{ObjectAt, ObjectFact, StoragePlace};
+use crate::model::time::Timestamp;
+use crate::ops::checkpoint::Checkpoints;
+use crate::ops::{Ctx, Error};
+
+use super::shelf::Shelf;
+
+/// A file or an object of a checkpoint.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CheckpointPart {
+    /// Its path within the checkpoint; empty where that is a single file.
+    pub path: String,
+    /// Its bytes.
+    pub size: u64,
+    /// When it was written.
+    pub written: Option<Timestamp>,
+    /// The object, if it is one.
+    pub object: Option<ObjectFact>,
+}
+
+/// A checkpoint, whole or not.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FoundCheckpoint {
+    /// Where it is itself.
+    pub place: StoragePlace,
+    /// Its path below the place that was looked at: `checkpoints/step_10`.
+    pub below: String,
+    /// Its step.
+    pub step: u64,
+    /// Whether it is whole.
+    pub state: Completeness,
+    /// What is in it, without the mark of a copy.
+    pub parts: Vec<CheckpointPart>,
+}
+
+impl FoundCheckpoint {
+    /// The bytes of it.
+    pub fn bytes(&self) -> u64 {
+        self.parts.iter().map(|part| part.size).sum()
+    }
+
+    /// When its newest part was written.
+    pub fn written(&self) -> Option<Timestamp> {
+        self.parts.iter().filter_map(|part| part.written).max()
+    }
+}
+
+/// The setting for unusual names of checkpoints.
+pub fn pattern(ctx: &Ctx, user: Option<&User>) -> Result<Option<Regex>, Error> {
+    let Some(text) = ctx.settings(user)?.checkpoint_pattern else { return Ok(None) };
+    Regex::new(&text).map(Some).map_err(|e| {
+        Error::usage(format!("the setting checkpoint_pattern is no regular expression: {e}"))
+            .hint("the step is its first group: ^weights-(\\d+)$")
+    })
+}
+
+/// The newest that is whole.
+pub fn newest(found: &[FoundCheckpoint]) -> Option<&FoundCheckpoint> {
+    found.iter().filter(|one| one.state.is_complete()).max_by_key(|one| one.step)
+}
+
+/// All that is below a place and in `checkpoints/` there, the oldest step first. An error where it is not known; a place
+/// that is not there has none.
+pub fn below(
+    ctx: &Ctx,
+    shelf: Option<&Shelf>,
+    place: &StoragePlace,
+    pattern: Option<&Regex>,
+) -> Result<Vec<FoundCheckpoint>, Error> {
+    let mut found = match place {
+        StoragePlace::Directory(dir) => {
+            let unread = |e: io::Error| {
+                Error::unreachable(format!("what is in {} is unknown: {e}", dir.display()))
+                    .hint("nothing was changed; try again when it can be read")
+            };
+            on_disk(dir, pattern).map_err(unread)?
+        }
+        StoragePlace::Bucket(at) => {
+            let shelf =
+                shelf.ok_or_else(|| Error::refused(format!("{at}: no bucket is known here")))?;
+            in_bucket(at, &shelf.all(ctx, &at.bucket, &at.prefix())?, pattern)
+        }
+    };
+    found.sort_by(|a, b| a.step.cmp(&b.step).then_with(|| a.below.cmp(&b.below)));
+    Ok(found)
+}
+
+/// Where checkpoints lie below a place.
+const WITHIN: [&str; 2] = ["", "checkpoints"];
+
+fn joined(within: &str, name: &str) -> String {
+    if within.is_empty() { name.to_owned() } else { format!("{within}/{name}") }
+}
+
+/// The step of what has the name of a checkpoint, also one that is being written.
+fn step_in(name: &str, pattern: Option<&Regex>) -> Option<u64> {
+    step_of(name, pattern).or_else(|| {
+        let begun = name.find(".orbax-checkpoint-tmp").and_then(|at| name.get(..at));
+        let begun = begun.or_else(|| name.strip_suffix(".partial"))?;
+        step_of(begun, pattern)
+    })
+}
+
+fn on_disk(root: &Path, pattern: Option<&Regex>) -> io::Result<Vec<FoundCheckpoint>> {
+    let mut found = Vec::new();
+    for within in WITHIN {
+        let dir = if within.is_empty() { root.to_owned() } else { root.join(within) };
+        let entries = match fs::read_dir(&dir) {
+            Ok(entries) => entries,
+            Err(e) if e.kind() == io::ErrorKind::NotFound => continue,
+            // What has the name is a file.
+            Err(e) if e.kind() == io::ErrorKind::NotADirectory && !within.is_empty() => continue,
+            Err(e) => return Err(e),
+        };
+        for entry in entries {
+            let entry = entry?;
+            let Some(name) = entry.file_name().to_str().map(str::to_owned) else { continue };
+            let Some(step) = step_in(&name, pattern) else { continue };
+            let mut parts = Vec::new();
+            parts_of(&entry.path(), "", &mut parts)?;
+            let is_empty_file =
+                matches!(parts.as_slice(), [one] if one.path.is_empty() && one.size == 0);
+            let below = joined(within, &name);
+            let state = if is_empty_file {
+                Completeness::Incomplete("it is empty".to_owned())
+            } else {
+                completeness(&name, Medium::Disk, parts.iter().map(|part| part.path.as_str()))
+            };
+            parts.retain(|part| part.path != MARKER);
+            let place = StoragePlace::Directory(entry.path());
+            found.push(FoundCheckpoint { place, below, step, state, parts });
+        }
+    }
+    Ok(found)
+}
+
+/// Every file at or below a path. Links are followed as whoever loads it follows them.
+fn parts_of(path: &Path, name: &str, parts: &mut Vec<CheckpointPart>) -> io::Result<()> {
+    let meta = match fs::metadata(path) {
+        Ok(meta) => meta,
+        // Removed meanwhile.
+        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Err(e) => return Err(e),
+    };
+    if meta.is_dir() {
+        for entry in fs::read_dir(path)? {
+            let entry = entry?;
+            let file = entry.file_name();
+            let Some(file) = file.to_str() else {
+                let text = format!("{} has a name that is no text", entry.path().display());
+                return Err(io::Error::new(io::ErrorKind::InvalidData, text));
+            };
+            parts_of(&entry.path(), &joined(name, file), parts)?;
+        }
+        return Ok(());
+    }
+    let written = meta.modified().ok().and_then(|at| jiff::Timestamp::try_from(at).ok());
+    parts.push(CheckpointPart {
+        path: name.to_owned(),
+        size: meta.len(),
+        written: written.map(Timestamp::from_jiff),
+        object: None,
+    });
+    Ok(())
+}
+
+/// The same of a list of objects below a prefix.
+fn in_bucket(
+    at: &ObjectAt,
+    objects: &[ObjectFact],
+    pattern: Option<&Regex>,
+) -> Vec<FoundCheckpoint> {
+    let prefix = at.prefix();
+    let mut by_name: BTreeMap<String, (String, Vec<CheckpointPart>)> = BTreeMap::new();
+    for object in objects {
+        let Some(rest) = object.at.name.strip_prefix(&prefix) else { continue };
+        let (within, rest) = match rest.strip_prefix("checkpoints/") {
+            Some(rest) => ("checkpoints", rest),
+            None => ("", rest),
+        };
+        let (name, path) = rest.split_once('/').unwrap_or((rest, ""));
+        // What a console makes to show a directory is nothing in it.
+        if name.is_empty() || path.is_empty() && rest.ends_with('/') || path.ends_with('/') {
+            continue;
+        }
+        let part = CheckpointPart {
+            path: path.to_owned(),
+            size: object.size,
+            written: object.updated,
+            object: Some(object.clone()),
+        };
+        by_name.entry(joined(within, name)).or_insert((name.to_owned(), Vec::new())).1.push(part);
+    }
+    let mut found = Vec::new();
+    for (below, (name, mut parts)) in by_name {
+        let Some(step) = step_in(&name, pattern) else { continue };
+        let is_empty_file =
+            matches!(parts.as_slice(), [one] if one.path.is_empty() && one.size == 0);
+        let state = if is_empty_file {
+            Completeness::Incomplete("it is empty".to_owned())
+        } else {
+            completeness(&name, Medium::Bucket, parts.iter().map(|part| part.path.as_str()))
+        };
+        parts.retain(|part| part.path != MARKER);
+        let place = StoragePlace::Bucket(at.join(&below));
+        found.push(FoundCheckpoint { place, below, step, state, parts });
+    }
+    found
+}
+
+/// What a resume would find in a bucket. What cannot be asked is unknown.
+pub fn in_log_bucket(
+    ctx: &Ctx,
+    shelf: &Shelf,
+    at: &ObjectAt,
+    pattern: Option<&Regex>,
+) -> Checkpoints {
+    let place = StoragePlace::Bucket(at.clone());
+    let found = match below(ctx, Some(shelf), &place, pattern) {
+        Ok(found) => found,
+        Err(error) => return Checkpoints::Unknown(error.message),
+    };
+    let half = found.iter().rev().find(|one| one.state == Completeness::HalfCopied);
+    match (newest(&found), half) {
+        (Some(whole), Some(half)) if half.step < whole.step => {
+            Checkpoints::Newest(whole.step, name_of(whole))
+        }
+        (_, Some(half)) => Checkpoints::HalfCopied(half.below.clone()),
+        (Some(whole), None) => Checkpoints::Newest(whole.step, name_of(whole)),
+        (None, None) if found.is_empty() => Checkpoints::None,
+        (None, None) => Checkpoints::None,
+    }
+}
+
+fn name_of(found: &FoundCheckpoint) -> String {
+    found.below.rsplit('/').next().unwrap_or(&found.below).to_owned()
+}
+
+/// Whether a path names a checkpoint itself, and not where several are.
+pub fn is_one(place: &StoragePlace, pattern: Option<&Regex>) -> bool {
+    let name = match place {
+        StoragePlace::Directory(dir) => dir.file_name().and_then(|name| name.to_str()),
+        StoragePlace::Bucket(at) => at.name.rsplit('/').next(),
+    };
+    name.is_some_and(|name| step_of(name, pattern).is_some() && checkpoint::is_named_like_one(name))
+}

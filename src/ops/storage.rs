@@ -1,0 +1,302 @@
+//! How much lies where: buckets and directories by what is directly below them, asked side by side, and kept with their age.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io;
+use std::path::Path;
+use std::sync::mpsc::channel;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::model::checkpoint::{is_named_like_one, step_of};
+use crate::model::objects::{ObjectAt, ObjectFact, StoragePlace};
+use crate::model::time::Timestamp;
+use crate::provider::retry;
+use crate::provider::storage::ObjectQuery;
+use crate::store::atomic;
+use crate::sys::threads::next_of;
+
+use super::checkpoints::shelf::{self, Shelf};
+use super::{Ctx, Error};
+
+/// An answer that is younger is not asked for again.
+const FRESH_S: u64 = 15 * 60;
+/// How long a whole bucket may take.
+const PATIENCE: Duration = Duration::from_secs(3_600);
+/// Mode of the file with the last answers.
+const MODE: u32 = 0o660;
+
+/// What lies in a place.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StorageFigures {
+    /// Bytes.
+    pub bytes: u64,
+    /// Objects or files.
+    pub objects: u64,
+    /// When the oldest was written.
+    pub oldest: Option<Timestamp>,
+    /// The largest checkpoint and its bytes.
+    pub largest: Option<(String, u64)>,
+}
+
+/// A row: a place, or what is directly below one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StorageRow {
+    /// The place.
+    pub name: String,
+    /// What is there; `None` where nobody has ever said.
+    pub figures: Option<StorageFigures>,
+    /// How old the answer is.
+    pub age_s: Option<u64>,
+    /// Why it could not be asked now.
+    pub unknown: Option<String>,
+}
+
+/// All rows.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct StorageReport {
+    /// In the order in which they were asked for.
+    pub rows: Vec<StorageRow>,
+    /// What a person can do about those that are unknown.
+    pub hints: Vec<String>,
+}
+
+impl StorageReport {
+    /// Whether nothing at all is known.
+    pub fn is_unknown(&self) -> bool {
+        !self.rows.is_empty() && self.rows.iter().all(|row| row.figures.is_none())
+    }
+}
+
+/// What was said of a place.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct Kept {
+    at: Timestamp,
+    rows: Vec<(String, StorageFigures)>,
+}
+
+/// Counts what lies in these places; in all buckets of the project where none is named.
+pub fn report(ctx: &Ctx, named: &[String], anew: bool) -> Result<StorageReport, Error> {
+    let shelf = shelf::open(ctx);
+    let (places, is_split) = if named.is_empty() {
+        let shelf = shelf.as_ref().map_err(Error::again)?;
+        let buckets = shelf.ask(ctx, |door| door.buckets())?;
+        let place = |name| StoragePlace::Bucket(ObjectAt::new(name, ""));
+        (buckets.into_iter().map(place).collect(), false)
+    } else {
+        let read = |text: &String| {
+            StoragePlace::parse(text).map(|place| absolute(ctx, place)).map_err(|why| {
+                Error::usage(why).hint("name buckets as gs://BUCKET, directories by their paths")
+            })
+        };
+        (named.iter().map(read).collect::<Result<Vec<_>, _>>()?, true)
+    };
+    if let (Some(StoragePlace::Bucket(_)), Err(error)) =
+        (places.iter().find(|place| place.bucket().is_some()), &shelf)
+    {
+        return Err(error.again());
+    }
+    let shelf = shelf.ok();
+    let mut kept = read(ctx);
+    let now = ctx.clock.now();
+    let key = |place: &StoragePlace| format!("{place}{}", if is_split { "/" } else { "" });
+    let is_old = |place: &&StoragePlace| {
+        let known = kept.get(&key(place));
+        anew || known.is_none_or(|known| now.seconds_since(known.at) >= FRESH_S)
+    };
+    let asked: Vec<StoragePlace> = places.iter().filter(is_old).cloned().collect();
+    let (say, said) = channel();
+    for (at, place) in asked.iter().enumerate() {
+        let (say, place, shelf) = (say.clone(), place.clone(), shelf.clone());
+        let tries = Tries { clock: ctx.clock.clone(), random: ctx.random.clone() };
+        ctx.threads.spawn(Box::new(move || {
+            // Whoever asked may have gone.
+            drop(say.send((at, counted(&tries, shelf.as_ref(), &place, is_split))));
+        }));
+    }
+    drop(say);
+    let mut failed: BTreeMap<String, Error> = BTreeMap::new();
+    for _ in 0..asked.len() {
+        let Ok((at, answer)) = next_of(&*ctx.threads, &said, PATIENCE) else { break };
+        let Some(place) = asked.get(at) else { continue };
+        match answer {
+            Ok(rows) => drop(kept.insert(key(place), Kept { at: now, rows })),
+            Err(error) => drop(failed.insert(key(place), error)),
+        }
+    }
+    keep(ctx, &kept);
+    Ok(told(&places, &kept, &failed, (now, &key)))
+}
+
+fn told(
+    places: &[StoragePlace],
+    kept: &BTreeMap<String, Kept>,
+    failed: &BTreeMap<String, Error>,
+    (now, key): (Timestamp, &dyn Fn(&StoragePlace) -> String),
+) -> StorageReport {
+    let mut report = StorageReport::default();
+    for place in places {
+        let why = failed.get(&key(place));
+        if let Some(hint) = why.and_then(|error| error.hint.clone())
+            && !report.hints.contains(&hint)
+        {
+            report.hints.push(hint);
+        }
+        let unknown = why.map(|error| error.message.clone());
+        let Some(known) = kept.get(&key(place)) else {
+            let name = place.to_string();
+            let unknown = unknown.or_else(|| Some("no answer came".to_owned()));
+            report.rows.push(StorageRow { name, figures: None, age_s: None, unknown });
+            continue;
+        };
+        let age_s = Some(now.seconds_since(known.at));
+        report.rows.extend(known.rows.iter().map(|(name, figures)| StorageRow {
+            name: name.clone(),
+            figures: Some(figures.clone()),
+            age_s,
+            unknown: unknown.clone(),
+        }));
+    }
+    report
+}
+
+fn absolute(ctx: &Ctx, place: StoragePlace) -> StoragePlace {
+    match place {
+        StoragePlace::Directory(dir) => StoragePlace::Directory(ctx.env.cwd.join(dir)),
+        bucket @ StoragePlace::Bucket(_) => bucket,
+    }
+}
+
+fn path(ctx: &Ctx) -> std::path::PathBuf {
+    ctx.store.paths().state().join("storage.json")
+}
+
+/// The last answers. What cannot be read is asked anew.
+fn read(ctx: &Ctx) -> BTreeMap<String, Kept> {
+    let read = ctx.store.disk().read(&path(ctx)).ok();
+    read.and_then(|read| serde_json::from_slice(&read.bytes).ok()).unwrap_or_default()
+}
+
+fn keep(ctx: &Ctx, kept: &BTreeMap<String, Kept>) {
+    let bytes = serde_json::to_vec(kept).unwrap_or_default();
+    // Without it the next one asks again.
+    drop(atomic::write_file(&**ctx.store.disk(), &path(ctx), &bytes, MODE));
+}
+
+/// What trying again takes, on another thread.
+struct Tries {
+    clock: std::sync::Arc<dyn crate::sys::clock::Clock>,
+    random: std::sync::Arc<dyn crate::sys::random::Random>,
+}
+
+/// Figures by what is directly below a place, or of the whole.
+struct Counts<'a> {
+    place: &'a StoragePlace,
+    is_split: bool,
+    rows: BTreeMap<String, StorageFigures>,
+    checkpoints: BTreeMap<String, BTreeMap<String, u64>>,
+}
+
+impl Counts<'_> {
+    /// Counts a file by its path below the place.
+    fn add(&mut self, below: &str, bytes: u64, written: Option<Timestamp>) {
+        let top = below.split_once('/').map_or("", |(top, _)| top);
+        let name = if self.is_split { self.place.join(top) } else { self.place.clone() };
+        let name = name.to_string();
+        let row = self.rows.entry(name.clone()).or_default();
+        row.bytes = row.bytes.saturating_add(bytes);
+        row.objects += 1;
+        row.oldest = [row.oldest, written].into_iter().flatten().min();
+        let mut path = String::new();
+        for part in below.split('/') {
+            path = if path.is_empty() { part.to_owned() } else { format!("{path}/{part}") };
+            if step_of(part, None).is_some() && is_named_like_one(part) {
+                let of = self.place.join(&path).to_string();
+                *self.checkpoints.entry(name).or_default().entry(of).or_default() += bytes;
+                return;
+            }
+        }
+    }
+
+    fn done(mut self) -> Vec<(String, StorageFigures)> {
+        if self.rows.is_empty() {
+            self.rows.insert(self.place.to_string(), StorageFigures::default());
+        }
+        for (name, all) in self.checkpoints {
+            let largest = all.into_iter().max_by_key(|(_, bytes)| *bytes);
+            if let Some(row) = self.rows.get_mut(&name) {
+                row.largest = largest;
+            }
+        }
+        self.rows.into_iter().collect()
+    }
+}
+
+fn counted(
+    tries: &Tries,
+    shelf: Option<&Shelf>,
+    place: &StoragePlace,
+    is_split: bool,
+) -> Result<Vec<(String, StorageFigures)>, Error> {
+    let (rows, checkpoints) = (BTreeMap::new(), BTreeMap::new());
+    let mut counts = Counts { place, is_split, rows, checkpoints };
+    match (place, shelf) {
+        (StoragePlace::Directory(dir), _) => walk(dir, "", &mut counts).map_err(|e| {
+            let what = format!("what is in {} is unknown: {e}", dir.display());
+            if e.kind() == io::ErrorKind::NotFound {
+                Error::not_found(what).hint("name a directory that is there")
+            } else {
+                Error::unreachable(what).hint("nothing was changed; try again when it can be read")
+            }
+        })?,
+        (StoragePlace::Bucket(at), Some(shelf)) => {
+            let (prefix, mut page) = (at.prefix(), None::<String>);
+            loop {
+                let query = ObjectQuery {
+                    bucket: &at.bucket,
+                    prefix: &prefix,
+                    by_directory: false,
+                    page: page.take(),
+                };
+                let door = shelf.door()?;
+                let ask = || door.list_objects(&query);
+                let got = retry::persistently(&*tries.clock, &*tries.random, ask)?;
+                for ObjectFact { at, size, updated, .. } in got.objects {
+                    let below = at.name.strip_prefix(&prefix).unwrap_or(&at.name);
+                    counts.add(below, size, updated);
+                }
+                page = got.next;
+                if page.is_none() {
+                    break;
+                }
+            }
+        }
+        (StoragePlace::Bucket(at), None) => {
+            return Err(Error::refused(format!("{at}: no bucket is known here")));
+        }
+    }
+    Ok(counts.done())
+}
+
+/// Counts the files below a directory. Links are not followed: what is behind them lies elsewhere.
+fn walk(dir: &Path, above: &str, counts: &mut Counts<'_>) -> io::Result<()> {
+    for entry in fs::read_dir(dir)? {
+        let entry = entry?;
+        let name = entry.file_name().to_string_lossy().into_owned();
+        let below = if above.is_empty() { name } else { format!("{above}/{name}") };
+        let meta = match entry.metadata() {
+            Ok(meta) => meta,
+            // Removed meanwhile.
+            Err(e) if e.kind() == io::ErrorKind::NotFound => continue,
+            Err(e) => return Err(e),
+        };
+        if meta.is_dir() {
+            walk(&entry.path(), &below, counts)?;
+        } else {
+            let written = meta.modified().ok().and_then(|at| jiff::Timestamp::try_from(at).ok());
+            counts.add(&below, meta.len(), written.map(Timestamp::from_jiff));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,99 @@
+//! A job that goes on in another region takes its newest checkpoint along where `checkpoint_copy` says so, tells what that
+//! costs, and never begins from a half copy.
+
+use std::fs;
+
+use tpu::kinds::tpu::sim::{Call, Event};
+use tpu::model::objects::ObjectAt;
+use tpu::provider::Trouble;
+use tpu::provider::storage::UploadState;
+
+use super::shelves::Shelves;
+use crate::common::wait::wait_until;
+
+/// A job of alice's whose log directory is in a bucket of one region, and a target in another one.
+fn run() -> Shelves {
+    let lab = Shelves::new();
+    let target = "lab-eu-v2-8".to_owned();
+    drop(
+        lab.env
+            .tpu(&format!("register {target} --zone europe-west4-a --type v2-8 --spot"))
+            .exits(0),
+    );
+    let zone = Some("europe-west4-a".to_owned());
+    lab.pull(&Event::Ready { target, zone, accelerator: None, pricing: None });
+    lab.file("logs/run/checkpoint_5/w", 1_000);
+    lab.file("logs/run/checkpoint_9/w", 3_000_000_000 / 1_000);
+    lab.env.code("alice", "staging.sh", "echo \"$@\" >\"$TPU_DATA.args\"; sleep 1000\n");
+    let mut record = lab.job(1, "error", "gs://lab-us/logs/run");
+    record["stage_dir"] = serde_json::json!(lab.env.path("code-alice"));
+    record["extra_msgs"]["launch"]["mode"] = serde_json::json!("script");
+    lab.jobs(&[record]);
+    drop(
+        lab.env
+            .tpu(&format!(
+                "checkpoints copy --all {} us-central1",
+                lab.env.path("logs/run").display()
+            ))
+            .exits(0),
+    );
+    lab
+}
+
+const RESUME: &str = "resume w=1 alice tpu=lab-eu-v2-8";
+
+fn begun_with(lab: &Shelves) -> String {
+    let path = lab.env.path("data.json.args");
+    wait_until("it begins", || fs::read_to_string(&path).is_ok_and(|text| text.ends_with('\n')));
+    fs::read_to_string(&path).unwrap()
+}
+
+#[test]
+fn it_takes_its_newest_checkpoint_along_and_says_what_that_costs() {
+    let lab = run();
+    let said = "is copied to gs://lab-eu/logs/run/checkpoint_9: from us-central1 to europe-west4 costs 0.15";
+    lab.env.tpu(&format!("{RESUME} --dry-run")).exits(0).says(&[said]);
+    assert!(lab.store().object(&ObjectAt::new("lab-eu", "logs/run/checkpoint_9/w")).is_err());
+    lab.env.tpu(RESUME).exits(0).says(&["Resumed alice/1", said]);
+    let args = begun_with(&lab);
+    assert!(args.contains("--config.load_from=gs://lab-eu/logs/run"), "{args}");
+    let of =
+        |name: &str| lab.store().object(&ObjectAt::new("lab-eu", format!("logs/run/{name}/w")));
+    let there = lab.store().object(&ObjectAt::new("lab-us", "logs/run/checkpoint_9/w")).unwrap();
+    assert_eq!(of("checkpoint_9").unwrap().crc32c, there.crc32c);
+    assert!(of("checkpoint_5").is_err(), "the newest alone");
+}
+
+#[test]
+fn one_that_cannot_be_copied_keeps_the_job_from_beginning_and_the_same_again_goes_on() {
+    let lab = run();
+    lab.fail(Trouble::Permission, Call::Rewrite, 1);
+    lab.env.tpu(RESUME).exits(4).says(&["storage.objects.create", "roles/storage.objectUser"]);
+    assert_eq!(lab.env.jobs("alice").len(), 1, "nothing began");
+    lab.env.tpu(RESUME).exits(0).says(&["Resumed alice/1"]);
+    assert!(begun_with(&lab).contains("load_from=gs://lab-eu/logs/run"));
+}
+
+#[test]
+fn nobody_begins_from_a_half_copy() {
+    let lab = run();
+    let mark = ObjectAt::new("lab-us", "logs/run/checkpoint_12/.tpu-copying");
+    for at in [ObjectAt::new("lab-us", "logs/run/checkpoint_12/w"), mark.clone()] {
+        let session = lab.store().begin_upload(&at, crc32c::crc32c(b"w")).unwrap();
+        let done = lab.store().upload((&session, 1), 0, b"w").unwrap();
+        assert!(matches!(done, UploadState::Done(_)));
+    }
+    lab.env.tpu(RESUME).exits(4).says(&["checkpoint_12 is a copy that is not whole"]);
+    assert_eq!(lab.env.jobs("alice").len(), 1);
+    lab.store().delete_object(&mark, None).unwrap();
+    lab.env.tpu(RESUME).exits(0).says(&["checkpoint_12"]);
+}
+
+#[test]
+fn without_the_setting_nothing_is_copied() {
+    let lab = run();
+    drop(lab.env.tpu("reset-settings checkpoint_copy alice -y").exits(0));
+    drop(lab.env.tpu(RESUME).exits(0));
+    assert!(begun_with(&lab).contains("load_from=gs://lab-us/logs/run"));
+    assert_eq!(lab.asked("POST", "rewriteTo"), 0);
+}

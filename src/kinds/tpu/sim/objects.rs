@@ -7,6 +7,7 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use serde::{Deserialize, Serialize};
 
@@ -48,6 +49,9 @@ pub(in crate::kinds::tpu) enum Rewritten {
 pub(in crate::kinds::tpu) struct Objects {
     root: PathBuf,
 }
+
+/// Held while an upload or a copy grows: what somebody asked for who is gone by now does not mix with what is asked for next.
+static GROWING: Mutex<()> = Mutex::new(());
 
 /// Newer versions have higher numbers, also within one instant.
 static NEWEST: AtomicU64 = AtomicU64::new(0);
@@ -132,6 +136,11 @@ impl Objects {
             Err(e) if !is_missing(&e) => Err(e),
             _ => Ok(was_there),
         }
+    }
+
+    /// Lets nothing else grow meanwhile.
+    pub(in crate::kinds::tpu) fn alone() -> MutexGuard<'static, ()> {
+        GROWING.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn upload(&self, id: &str, ending: &str) -> PathBuf {

@@ -8,7 +8,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Value, json};
 
 use super::{AnswerBody, StorageAnswer, StorageRequest};
-use crate::kinds::tpu::sim::objects::{Kept, Rewritten, Uploading};
+use crate::kinds::tpu::sim::objects::{Kept, Objects, Rewritten, Uploading};
 use crate::kinds::tpu::sim::{Call, SimCloud};
 use crate::provider::{ProviderError, Trouble};
 
@@ -270,6 +270,7 @@ pub(super) fn upload(
     _: &Rules,
 ) -> io::Result<StorageAnswer> {
     let id = request.parameter("upload_id").unwrap_or_default();
+    let _alone = Objects::alone();
     let objects = sim.objects();
     let Some((of, there)) = objects.uploading(id)? else {
         return Ok(StorageAnswer::refused(StatusCode::GONE, "gone", "There is no such upload."));
@@ -321,6 +322,7 @@ pub(super) fn rewrite(
     request: &StorageRequest,
     rules: &Rules,
 ) -> io::Result<StorageAnswer> {
+    let _alone = Objects::alone();
     let from = (request.place("bucket"), request.place("object"));
     let to = (request.place("to"), request.place("name"));
     let objects = sim.objects();

@@ -22,7 +22,10 @@ use super::args::{
 use super::commands::cms::CmsDoes;
 use super::commands::jobman::JobmanDoes;
 use super::commands::{
-    aliases, archive, attach, billing, board, callbacks, check, checkpoints, classify, clean, cloud, cms, daemon as monitor_cmds, data, dirs, doctor, help, history, hosts, import, init, inventory, jobfile, jobman, kill, logs, news, notify, queue, quota, requeue, resume, rules, run, secrets, settings, show, stats, storage, sweep, targets, tasks, users, wait, workers,
+    aliases, archive, attach, billing, board, callbacks, check, checkpoints, classify, clean,
+    cloud, cms, daemon as monitor_cmds, data, dirs, doctor, help, history, hosts, import, init,
+    inventory, jobfile, jobman, kill, logs, news, notify, queue, quota, requeue, resume, rules,
+    run, secrets, settings, show, stats, storage, sweep, targets, tasks, users, wait, workers,
 };
 use super::print::{self, Output};
 use super::screen;

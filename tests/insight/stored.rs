@@ -41,6 +41,7 @@ fn every_page_counts_once_and_each_prefix_has_its_row() {
     assert_eq!(rows[1]["largest_checkpoint"]["name"], "gs://lab-us/runs/x/checkpoint_10");
     assert_eq!(rows[1]["largest_checkpoint"]["bytes"], 1_000);
     assert!(rows[0]["largest_checkpoint"].is_null());
+    assert_eq!(lab.env.tpu("jobman storage --json").exits(0).json()["rows"], document["rows"]);
     let table = lab.env.tpu("storage gs://lab-us one --csv").exits(0);
     let lines: Vec<String> =
         table.stdout.lines().map(|line| line.replace(lab.env.root(), "")).collect();

@@ -2,7 +2,7 @@
 
 use clap::{Args, Subcommand};
 
-use super::{BillingArgs, QuotaArgs};
+use super::{BillingArgs, QuotaArgs, StorageArgs};
 
 /// `tpu jobman`.
 #[derive(Debug, Args)]
@@ -91,6 +91,8 @@ pub enum JobmanStep {
     Quota(QuotaArgs),
     /// Show what a month has cost, as `tpu billing`
     Billing(BillingArgs),
+    /// Show how much lies in buckets and directories, as `tpu storage`
+    Storage(StorageArgs),
     /// Log in to the first worker of a job's TPU
     Ssh {
         /// Which

@@ -20,7 +20,7 @@ use crate::ops::{Error, Kind, teardown};
 use crate::wire::jobman::{JobmanDoneDocument, JobmanDonePart};
 
 use super::queue::hold;
-use super::{attach, billing, kill, logs, quota, requeue, resume, tasks, wait, workers};
+use super::{attach, billing, kill, logs, quota, requeue, resume, storage, tasks, wait, workers};
 use called::{Called, Stands};
 
 /// What a command of it does to the world.
@@ -40,7 +40,8 @@ pub(in crate::cli) fn nature(args: &Jobman) -> JobmanDoes {
         JobmanStep::List
         | JobmanStep::Status { .. }
         | JobmanStep::Quota(_)
-        | JobmanStep::Billing(_) => (true, false, false),
+        | JobmanStep::Billing(_)
+        | JobmanStep::Storage(_) => (true, false, false),
         JobmanStep::Queue(of) => (of.looks(), false, false),
         JobmanStep::Create { .. } | JobmanStep::Start(_) | JobmanStep::Resume(_) => {
             (false, false, false)
@@ -95,6 +96,7 @@ pub(in crate::cli) fn run(app: App, args: &Jobman) -> Outcome {
         JobmanStep::Queue(of) => queue::queue(&app, of),
         JobmanStep::Quota(of) => quota::run(&app, of),
         JobmanStep::Billing(of) => billing::run(&app, of),
+        JobmanStep::Storage(of) => storage::run(&app, of),
         JobmanStep::Ssh { id } => log_in(&app, &called::one(&app, id)?),
     }
 }

@@ -26,6 +26,8 @@ pub enum Checkpoints {
     None,
     /// `log_dir` is not there. Whether that means anything depends on whose directory it is.
     NotHere,
+    /// Their disk was asked, and has not answered: whoever asks again may know.
+    Silent(String),
     /// They cannot be read from here (`gs://…`, no right to), or something there may be one, for this reason.
     Unknown(String),
 }
@@ -51,6 +53,7 @@ pub fn find(files: &dyn Files, log_dir: &str, pattern: Option<&Regex>) -> Checkp
             return Checkpoints::Unknown(format!("{log_dir} is no directory"));
         }
         Ok(Listing::NotThere) => return Checkpoints::NotHere,
+        Err(e) if is_silence(&e) => return Checkpoints::Silent(format!("{log_dir}: {e}")),
         Err(e) => return Checkpoints::Unknown(format!("{log_dir} cannot be seen from here: {e}")),
     }
     let below = root.join("checkpoints");
@@ -58,9 +61,18 @@ pub fn find(files: &dyn Files, log_dir: &str, pattern: Option<&Regex>) -> Checkp
         Ok(Listing::Entries { entries, unread }) => found.look((&below, entries, unread), pattern),
         Ok(Listing::NoDirectory) => found.doubt(&below, &"it is no directory"),
         Ok(Listing::NotThere) => {}
+        // The newest may be there.
+        Err(e) if is_silence(&e) => {
+            return Checkpoints::Silent(format!("{}: {e}", below.display()));
+        }
         Err(e) => found.doubt(&below, &e),
     }
     found.newest(files)
+}
+
+/// Whether a disk was asked that has not answered.
+fn is_silence(error: &io::Error) -> bool {
+    error.kind() == io::ErrorKind::TimedOut
 }
 
 /// What was found in some directories.

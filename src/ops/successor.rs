@@ -189,6 +189,7 @@ fn source(
         match found {
             Checkpoints::Newest(..) => return Ok(ResumeFrom::Checkpoint(log.clone())),
             Checkpoints::HalfCopied(name) => return Err(half_copied(log, &name)),
+            Checkpoints::Silent(why) => return Err(silent_disk(job, &why)),
             Checkpoints::Unknown(reason) => return Ok(ResumeFrom::Perhaps(log.clone(), reason)),
             Checkpoints::NotHere if !would_be_here(ctx, &*files, attempt, log) => {
                 return Ok(ResumeFrom::Perhaps(
@@ -214,6 +215,12 @@ fn source(
                 .hint(rerun(job)))
         }
     }
+}
+
+/// Nobody begins by a question that was not answered: a program that is sent where nothing is does not come back.
+fn silent_disk(job: &Job, why: &str) -> Error {
+    Error::unreachable(format!("whether {} has a checkpoint cannot be seen now: {why}", job.id()))
+        .hint("nothing was changed; try again when its disk answers")
 }
 
 /// Nobody begins where a copy is not whole: the program would take it for the newest.
@@ -264,9 +271,8 @@ fn would_be_here(ctx: &Ctx, files: &dyn Files, job: &Job, log: &str) -> bool {
     };
     let path = Path::new(log);
     let is_beside_the_data = path.starts_with(ctx.store.paths().state());
-    let is_dir = |path: &Path| files.is_dir(path).unwrap_or_default();
     let is_unused_or_in_use = |path: &Path| is_unused_or_in_use(files, path);
-    let has_disk = path.parent().is_some_and(is_dir)
+    let has_disk = files.has_disk(path)
         || is_beside_the_data && path.ancestors().nth(2).is_some_and(is_unused_or_in_use);
     is_of_this_host && is_ours && has_disk
 }

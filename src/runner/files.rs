@@ -16,6 +16,12 @@ pub trait Files: Send + Sync {
     /// What lies in a directory.
     fn list(&self, dir: &Path) -> io::Result<Listing>;
 
+    /// Whether the disk is there on which a path would lie, so that what is not found there is not there at all. Who
+    /// cannot tell by the disk itself tells by the directory that would hold it.
+    fn has_disk(&self, path: &Path) -> bool {
+        path.parent().is_some_and(|parent| self.is_dir(parent).unwrap_or_default())
+    }
+
     /// What a file holds from this byte on, so many bytes at most. `None` where nothing has its name.
     fn read(&self, path: &Path, from: u64, most: u64) -> io::Result<Option<Vec<u8>>>;
 

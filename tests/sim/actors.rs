@@ -227,7 +227,8 @@ fn kill_job(world: &Arc<World>, host: usize, job: JobId, lineage: u32, token: St
         if kill::kill_one(ctx, &job, Unreached::Refuse).is_ok() {
             told.state().kill_told(lineage, &token);
             if told.site.get().is_some_and(|site| site.is_live(&token)) {
-                let text = format!("3: lineage {lineage} is said to be killed, and is at Slurm");
+                let text =
+                    format!("3: lineage {lineage} is said to be killed, and its engine has it");
                 told.state().violation(text);
             }
         }
@@ -441,7 +442,7 @@ pub(crate) fn calm(world: &World) {
     }
     drop(world.fleet.pull(&Event::Calm));
     if let Some(site) = world.site.get() {
-        engine::calm(site);
+        site.calm();
     }
     let hosts = world.state().hosts.len();
     for host in 0..hosts {

@@ -3,6 +3,7 @@
 
 use std::process::Command;
 
+use super::cluster::Engine;
 use super::run::{Story, play};
 
 /// The fail point, what it does wrong, and the first seed that shows it. A change of the program or of the
@@ -25,6 +26,12 @@ const BUGS_OF_SLURM: [(&str, &str, u64); 2] = [
     ("bug-unheard", "a submission whose answer was lost counts as one that nobody heard", 56),
 ];
 
+/// The same in worlds with a cluster of Kubernetes.
+const BUGS_OF_KUBERNETES: [(&str, &str, u64); 2] = [
+    ("bug-silent-is-empty", "a server that does not answer counts as one that has no Job", 319),
+    ("bug-unheard", "a creation whose answer was lost counts as one that nobody heard", 158),
+];
+
 /// Every bug is found within so many seeds.
 const MOST: u64 = 2_000;
 
@@ -34,8 +41,10 @@ const MOST: u64 = 2_000;
 fn shown(bug: &str, from: u64, story: fn(u64) -> Story) -> Option<String> {
     let this = std::env::current_exe().unwrap();
     let mut command = Command::new(this);
-    if story(from).has_cluster {
-        command.env("TPU_SIM_SLURM", "1");
+    match story(from).engine {
+        Some(Engine::Slurm) => drop(command.env("TPU_SIM_SLURM", "1")),
+        Some(Engine::Kubernetes) => drop(command.env("TPU_SIM_KUBERNETES", "1")),
+        None => {}
     }
     let output = command
         .args(["--exact", "sim::as_asked", "--nocapture"])
@@ -60,7 +69,12 @@ fn every_deliberate_bug_is_found() {
 
 #[test]
 fn and_those_about_a_cluster_of_slurm() {
-    println!("{}", found(&BUGS_OF_SLURM, Story::with_cluster));
+    println!("{}", found(&BUGS_OF_SLURM, Story::with_slurm));
+}
+
+#[test]
+fn and_those_about_a_cluster_of_kubernetes() {
+    println!("{}", found(&BUGS_OF_KUBERNETES, Story::with_kubernetes));
 }
 
 /// What each of them has broken, a line for each.

@@ -61,6 +61,13 @@ impl MemoryDisk {
     }
 }
 
+/// A checkpoint of a step, in a log directory.
+pub(crate) fn keep_checkpoint(disk: &MemoryDisk, dir: &Path, step: f64) {
+    let checkpoint = dir.join(format!("checkpoint_{step:.0}"));
+    let _made = disk.make_dir(&checkpoint);
+    disk.write(&checkpoint.join("weights"), "w");
+}
+
 impl Files for MemoryDisk {
     fn is_dir(&self, path: &Path) -> io::Result<bool> {
         Ok(self.contents().dirs.contains(path))

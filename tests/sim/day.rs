@@ -41,7 +41,7 @@ pub(crate) fn play(hours: f64, jobs: usize, targets: usize) -> Day {
         chaos: length,
         faults,
         print: false,
-        has_cluster: false,
+        engine: None,
         has_queues: false,
     };
     let world = new_world(&story);

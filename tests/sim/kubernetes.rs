@@ -26,8 +26,7 @@ use super::effects::Me;
 use super::lies;
 use super::observer::Cause;
 use super::pods::{
-    BatchJob, LAUNCH, LOOK, Later, Loss, Phase, Pod, There, Weather, is_chosen, refused,
-    said,
+    BatchJob, LAUNCH, LOOK, Later, Loss, Phase, Pod, There, Weather, is_chosen, refused, said,
 };
 use super::world::{TrueTime, World};
 

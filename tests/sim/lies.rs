@@ -6,6 +6,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use serde_json::Value;
+use tpu::kinds::kubernetes::api::{ApiAnswer, ApiCall, ApiVerb, Unanswered};
 use tpu::kinds::slurm::client::{ProgramAnswer, ProgramCall, Silence};
 use tpu::model::facts::{PaneFact, TargetFact, TargetState};
 use tpu::model::time::Timestamp;
@@ -109,6 +110,25 @@ pub(crate) fn told_of_slurm(
         }
         "sbatch" if !is_good && is_planted("bug-unheard") => {
             Err(Silence::NotStarted("nobody has heard it".to_owned()))
+        }
+        _ => answer,
+    }
+}
+
+/// What the API server of a cluster is said to have said: that there is nothing, where it has not answered; that it was
+/// not asked, where it was.
+pub(crate) fn told_of_kubernetes(
+    call: &ApiCall,
+    answer: Result<ApiAnswer, Unanswered>,
+) -> Result<ApiAnswer, Unanswered> {
+    let is_good = matches!(&answer, Ok(said) if said.status < 500);
+    let is_job = call.path.ends_with("/jobs");
+    match call.verb {
+        ApiVerb::Get if !is_good && is_job && is_planted("bug-silent-is-empty") => {
+            Ok(ApiAnswer { status: 200, body: "{\"items\":[]}".into(), ..ApiAnswer::default() })
+        }
+        ApiVerb::Post if !is_good && is_job && is_planted("bug-unheard") => {
+            Err(Unanswered::NotSent("nobody has heard it".to_owned()))
         }
         _ => answer,
     }

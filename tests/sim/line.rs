@@ -74,7 +74,7 @@ pub(super) fn play(seed: u64) -> Day {
         chaos: DAY,
         faults: Faults { monitor: 5, ..Faults::default() },
         print: false,
-        has_cluster: false,
+        engine: None,
         has_queues: false,
     };
     let world = new_world(&story);

@@ -76,7 +76,7 @@ pub(crate) fn play(seed: u64, unopened: u64, count: usize) -> Told {
         chaos: PATIENCE,
         faults,
         print: false,
-        has_cluster: false,
+        engine: None,
         has_queues: false,
     };
     let world = new_world(&story);

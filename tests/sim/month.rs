@@ -110,7 +110,7 @@ pub(crate) fn play(size: Size) -> Month {
         chaos: length,
         faults,
         print: false,
-        has_cluster: false,
+        engine: None,
         has_queues: false,
     };
     let world = new_world(&story);

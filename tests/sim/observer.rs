@@ -16,7 +16,7 @@ use tpu::sys::random::Random as _;
 
 use super::turns::Turns;
 use super::world::{Pid, Purpose, Role, State};
-use super::{DATA, slurm};
+use super::{DATA, cluster};
 
 /// How a program is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -393,7 +393,7 @@ impl State {
                 "1: lineage {lineage} begins again, and is at work ({health:?})"
             ));
         }
-        let is_shared = target == tpu::model::target::LOCAL || slurm::TARGETS.contains(&&*target);
+        let is_shared = target == tpu::model::target::LOCAL || cluster::TARGETS.contains(&&*target);
         let on_it = |other: &str| other == target && !is_shared;
         if let Some((other, ..)) = others.iter().find(|(_, other, _)| on_it(other)) {
             self.violation(format!("2: lineage {lineage} begins on {target}, where {other} is"));

@@ -51,7 +51,7 @@ pub(crate) fn play(seed: u64, jobs: usize, kills: u32) -> Told {
         chaos: patience,
         faults,
         print: false,
-        has_cluster: false,
+        engine: None,
         has_queues: true,
     };
     let world = new_world(&story);

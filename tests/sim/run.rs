@@ -11,17 +11,16 @@ use tpu::model::ids::{TargetName, UserName};
 use tpu::model::job::{Job, Status};
 use tpu::model::lineage;
 use tpu::model::rules::Action;
-use tpu::model::target::{Registration, TargetKind};
 use tpu::sys::random::Random as _;
 
 use super::actors::{self, USERS};
+use super::cluster::{Cluster, Engine, TARGETS};
 use super::observer::{Cause, Health, Program};
 use super::promises::Promises;
-use super::slurm::{self, Site};
 use super::tpu::{fleet, new_fleet, target, to_its_end};
 use super::turns::Turns;
 use super::world::{Faults, Pid, TrueTime, Work, World};
-use super::{CODE, DATA, engine, queues};
+use super::{CODE, DATA, engine, kubernetes, queues, slurm};
 use crate::common::fakes::disk::FakeDisk;
 
 /// Words of a coroutine's stack.
@@ -37,8 +36,8 @@ pub(crate) struct Story {
     pub(crate) chaos: Duration,
     pub(crate) faults: Faults,
     pub(crate) print: bool,
-    /// Whether partitions of a cluster are among the targets.
-    pub(crate) has_cluster: bool,
+    /// The cluster that is among the targets.
+    pub(crate) engine: Option<Engine>,
     /// Whether persons submit jobs to queues.
     pub(crate) has_queues: bool,
 }
@@ -64,18 +63,27 @@ impl Story {
             chaos,
             faults,
             print: false,
-            has_cluster: false,
+            engine: None,
             has_queues: false,
         }
     }
 }
 
 impl Story {
-    /// The story of a seed in a world with a cluster.
-    pub(crate) fn with_cluster(seed: u64) -> Self {
+    /// The story of a seed in a world with a cluster of Slurm.
+    pub(crate) fn with_slurm(seed: u64) -> Self {
+        Self::with(Engine::Slurm, seed)
+    }
+
+    /// The same with one of Kubernetes.
+    pub(crate) fn with_kubernetes(seed: u64) -> Self {
+        Self::with(Engine::Kubernetes, seed)
+    }
+
+    fn with(engine: Engine, seed: u64) -> Self {
         let story = Self::of(seed);
         // What a launcher does by itself, a submission waits for: there is time for both.
-        Self { has_cluster: true, chaos: story.chaos * 2, ..story }
+        Self { engine: Some(engine), chaos: story.chaos * 2, ..story }
     }
 
     /// The story of a seed in a world with queues.
@@ -130,22 +138,23 @@ pub(crate) fn new_world(story: &Story) -> Arc<World> {
     if story.has_queues {
         queues::set_up(&mut data);
     }
-    if story.has_cluster {
-        for partition in slurm::TARGETS {
-            let registration = Registration {
-                kind: TargetKind::new("slurm"),
-                engine: true,
-                options: [("partition", partition)].into_iter().collect(),
-                ..Registration::default()
-            };
-            data.registry_mut().register(TargetName::from(partition), registration);
+    let site: Option<Arc<dyn Cluster>> = story.engine.map(|engine| match engine {
+        Engine::Slurm => Arc::new(slurm::Site::new(&time)) as _,
+        Engine::Kubernetes => Arc::new(kubernetes::Site::new(&time)) as _,
+    });
+    if let Some(site) = &site {
+        for name in TARGETS {
+            data.registry_mut().register(TargetName::from(name), site.registration(name));
         }
     }
     disk.put(DATA.as_ref(), &data.to_bytes(), 0o660, (1000, 1000));
     let strings = fleet(&cloud_disk, clock);
     let world = World::new(story.seed, story.hosts, &time, (disk, cloud_disk, strings));
-    if story.has_cluster {
-        let _known = world.site.set(Arc::new(Site::new(&time)));
+    if let Some(site) = site {
+        drop(world.site.set(site));
+        // Copies of code lie on this machine before they go to a cluster.
+        let roots = tempfile::tempdir().expect("a directory for copies of code");
+        drop((story.engine == Some(Engine::Kubernetes)).then(|| world.roots.set(roots)));
     }
     {
         let mut state = world.state();
@@ -170,8 +179,8 @@ pub(crate) fn play(story: &Story) -> Outcome {
     stage.actor(actors::fate);
     if let Some(site) = world.site.get() {
         let (programs, fate) = (Arc::clone(site), Arc::clone(site));
-        stage.actor(move |world| engine::nodes(world, &programs));
-        stage.actor(move |world| engine::fate(world, &fate));
+        stage.actor(move |world| engine::nodes(world, &*programs));
+        stage.actor(move |world| engine::fate(world, &*fate));
         stage.actor(|world| (0..3).for_each(|on| engine::run(world, 0, on, "pre", 60.0)));
     }
     let targets = story.targets;
@@ -299,7 +308,7 @@ fn open(world: &World, data: &Data, leaf: &Job) -> Option<String> {
         Status::Starting | Status::Running if is_shared => {
             let site = world.site.get()?;
             let is_there = token.is_some_and(|token| site.is_live(&token));
-            (!is_there).then(|| "Slurm has it not".to_owned())
+            (!is_there).then(|| "its engine has it not".to_owned())
         }
         Status::Unset | Status::Starting | Status::Running => {
             (!is_working).then(|| format!("its program is {:?}", own.map(|p| (p.health, p.cause))))
@@ -308,8 +317,9 @@ fn open(world: &World, data: &Data, leaf: &Job) -> Option<String> {
             let action = leaf.rules.action(*kind);
             let was_preempted = own.is_some_and(|p| p.cause == Some(Cause::Preempted));
             let wants = was_preempted && leaf.rules.action(ErrorKind::Preempted) != Action::Pass;
-            // Without a stage directory there is nothing to resume.
-            let cannot = leaf.stage_dir.is_none();
+            // Without a stage directory there is nothing to resume; and where the record of an attempt before it was
+            // taken out, nobody knows whether that has a checkpoint, and a person decides.
+            let cannot = leaf.stage_dir.is_none() || is_shared && is_cut_off(data, leaf);
             if stopped || cannot {
                 return None;
             }
@@ -322,6 +332,17 @@ fn open(world: &World, data: &Data, leaf: &Job) -> Option<String> {
             wants.then(|| "it was preempted in truth".to_owned())
         }
     }
+}
+
+/// Whether the record of an attempt before this one is gone.
+fn is_cut_off(data: &Data, leaf: &Job) -> bool {
+    let mut father = leaf.father;
+    while let Some(number) = father {
+        let before = data.users().iter().find(|user| user.name == leaf.user);
+        let Some(job) = before.and_then(|user| user.job(number)) else { return true };
+        father = job.father;
+    }
+    false
 }
 
 /// Runs coroutines, one at a time.

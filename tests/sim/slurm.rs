@@ -4,48 +4,39 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 
 use tpu::effects::Effects;
+use tpu::kinds::KindOfTarget;
+use tpu::kinds::slurm::Slurm;
 use tpu::kinds::slurm::client::{
     Client, Clients, ClusterDisk, ProgramAnswer, ProgramCall, Silence,
 };
 use tpu::kinds::slurm::cluster::Cluster;
 use tpu::model::job::Job;
+use tpu::model::target::{Registration, TargetKind};
 use tpu::runner::files::Files as _;
 
 use super::actors;
-use super::cluster_disk::MemoryDisk;
+use super::cluster::{self, AtWork, Begun, Cluster as _, Draw, Order, Start};
+use super::cluster_disk::{MemoryDisk, keep_checkpoint};
 use super::effects::Me;
 use super::lies;
 use super::observer::Cause;
 use super::world::{TrueTime, World};
-use crate::slurm::sim::{Cancelled, Loss, MESSAGE_TIMEOUT, SimCluster, SimJob};
+use crate::slurm::sim::{Cancelled, Loss, MESSAGE_TIMEOUT, SimCluster, SimJob, Weather};
 
-/// The targets that are partitions of it.
-pub(crate) const TARGETS: [&str; 2] = ["gpu", "gpu-2"];
+/// The name of a job of somebody else.
+const THEIRS: &str = "theirs";
 
 /// How the names of our jobs begin.
 const PREFIX: &str = "tpu-";
 
 /// The cluster, with what is known of its jobs and said to nobody.
 pub(crate) struct Site {
-    pub(crate) cluster: Arc<SimCluster>,
-    pub(crate) disk: MemoryDisk,
+    cluster: Arc<SimCluster>,
+    disk: MemoryDisk,
     orders: Mutex<BTreeMap<String, Order>>,
     begun: Mutex<Begun>,
-}
-
-/// The programs that run there: by the name of the job, and how often Slurm has started it, which the observer knows
-/// them as, and for how many seconds nothing of their work was kept.
-type Begun = BTreeMap<(String, u32), (usize, f64)>;
-
-/// What a job was submitted with.
-#[derive(Clone, Debug)]
-pub(crate) struct Order {
-    pub(crate) lineage: u32,
-    pub(crate) log: PathBuf,
-    loads: Option<PathBuf>,
 }
 
 impl Site {
@@ -59,43 +50,18 @@ impl Site {
         self.orders.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The programs that run there.
-    pub(crate) fn begun(&self) -> MutexGuard<'_, Begun> {
-        self.begun.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Whatever Slurm has no more, or not as it was, is dead.
-    fn bury(&self, world: &World) {
-        let jobs = self.cluster.jobs();
-        self.begun().retain(|(name, restarts), (number, _)| {
-            let is_its = |job: &&SimJob| job.name == *name && job.restarts == *restarts;
-            let word = jobs.iter().find(is_its).map(|job| job.state);
-            if word == Some("RUNNING") {
-                return true;
-            }
-            let cause = match word {
-                Some("PREEMPTED") => Cause::Preempted,
-                Some("COMPLETED") => Cause::Finished,
-                Some("CANCELLED") => Cause::Stopped,
-                _ => Cause::Window,
-            };
-            let mut state = world.state();
-            if let Some(program) = state.observer.programs.get_mut(*number) {
-                program.cause.get_or_insert(cause);
-            }
-            let now = state.now;
-            state.observer.ended(*number, now);
-            false
-        });
+    /// The job of a start.
+    fn job(&self, at: &AtWork) -> Option<SimJob> {
+        self.live().into_iter().find(|job| (&job.name, job.restarts) == (&at.start.0, at.start.1))
     }
 
     /// What a job was submitted with; none of one that is not ours.
-    pub(crate) fn order(&self, name: &str) -> Option<Order> {
+    fn order(&self, name: &str) -> Option<Order> {
         self.orders().get(name).cloned()
     }
 
     /// Whether a job will end before it begins, because its launch was given up before it was submitted.
-    pub(crate) fn is_given_up(&self, job: &SimJob) -> bool {
+    fn is_given_up(&self, job: &SimJob) -> bool {
         let Some(order) = self.order(&job.name) else { return false };
         let mark = order.log.parent().map(|dir| dir.join("slurm-given-up"));
         let has_begun = self.begun().contains_key(&(job.name.clone(), job.restarts));
@@ -103,21 +69,83 @@ impl Site {
     }
 
     /// Jobs of ours that are not over.
-    pub(crate) fn live(&self) -> Vec<SimJob> {
+    fn live(&self) -> Vec<SimJob> {
         let mut jobs = self.cluster.jobs();
         jobs.retain(|job| !job.is_over() && job.name.starts_with(PREFIX));
         jobs
     }
+}
 
-    /// Whether a launch has a job there that is not over.
-    pub(crate) fn is_live(&self, token: &str) -> bool {
+impl cluster::Cluster for Site {
+    fn registration(&self, target: &str) -> Registration {
+        Registration {
+            kind: TargetKind::new("slurm"),
+            engine: true,
+            options: [("partition", target)].into_iter().collect(),
+            ..Registration::default()
+        }
+    }
+
+    fn kind(self: Arc<Self>, me: &Me) -> Arc<dyn KindOfTarget> {
+        Arc::new(Slurm::with(Arc::new(Doors { me: me.clone(), site: self })))
+    }
+
+    fn begun(&self) -> MutexGuard<'_, Begun> {
+        self.begun.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn fate(&self, (name, restarts): &Start) -> Option<Cause> {
+        let jobs = self.cluster.jobs();
+        let its = jobs.iter().find(|job| job.name == *name && job.restarts == *restarts);
+        match its.map(|job| job.state) {
+            Some("RUNNING") => None,
+            Some("PREEMPTED") => Some(Cause::Preempted),
+            Some("COMPLETED") => Some(Cause::Finished),
+            Some("CANCELLED") => Some(Cause::Stopped),
+            _ => Some(Cause::Window),
+        }
+    }
+
+    fn at_work(&self) -> Vec<AtWork> {
+        let at_work = |job: SimJob| {
+            let order = self.order(&job.name)?;
+            let token = token_of(&job.name).to_owned();
+            Some(AtWork { start: (job.name, job.restarts), token, order })
+        };
+        self.live().into_iter().filter(|job| job.state == "RUNNING").filter_map(at_work).collect()
+    }
+
+    fn refuses(&self, at: &AtWork) -> bool {
+        let job = self.job(at).filter(|job| self.is_given_up(job));
+        // As the batch script does.
+        job.map(|job| self.cluster.end_by(job.id, 54)).is_some()
+    }
+
+    fn prints(&self, at: &AtWork, text: &str) {
+        self.disk.append(&at.order.log, text);
+    }
+
+    fn keeps(&self, at: &AtWork, step: f64) {
+        let Some(dir) = at.order.log.parent() else { return };
+        keep_checkpoint(&self.disk, dir, step);
+    }
+
+    fn ends(&self, at: &AtWork, code: i32) {
+        let Some(job) = self.job(at) else { return };
+        // Its script writes down how.
+        if let Some(dir) = at.order.log.parent() {
+            let text = format!("{} {} {code}\n", job.id, job.restarts);
+            self.disk.write(&dir.join("slurm-exit"), &text);
+        }
+        self.cluster.end(job.id, code);
+    }
+
+    fn is_live(&self, token: &str) -> bool {
         self.live().iter().any(|job| token_of(&job.name) == token)
     }
 
-    /// Of one launch there is one submission, and of one lineage one job that is not over, beside those that will
-    /// run nothing.
-    pub(crate) fn hold(&self, world: &World) {
-        self.bury(world);
+    fn hold(&self, world: &World) {
+        cluster::bury(self, world);
         let mut at_work: BTreeMap<u32, SimJob> = BTreeMap::new();
         for job in self.live() {
             if self.cluster.accepted(&job.name) > 1 {
@@ -136,8 +164,7 @@ impl Site {
         }
     }
 
-    /// A job that nobody knows, or whose record is over.
-    pub(crate) fn forgotten(&self, world: &World) -> Option<String> {
+    fn forgotten(&self, world: &World) -> Option<String> {
         let data = actors::data(world)?;
         let knows = |job: &SimJob| {
             let is_its = |record: &&Job| token_in(record) == Some(token_of(&job.name));
@@ -146,10 +173,66 @@ impl Site {
         let lost = self.live().into_iter().find(|job| !knows(job))?;
         Some(format!("{} is {} at Slurm, and no live record knows it", lost.name, lost.state))
     }
+
+    fn happens(&self, world: &World, Draw { choice, draw, long }: Draw) {
+        let running = || {
+            let mut jobs = self.live();
+            jobs.retain(|job| job.state == "RUNNING");
+            let index = usize::try_from(draw.checked_rem(jobs.len() as u64)?).ok()?;
+            jobs.get(index).cloned()
+        };
+        let note = |text: String| world.state().note(None, &text);
+        match choice {
+            0..25 => {
+                let Some(job) = running() else { return };
+                let is_requeued = draw % 3 == 0;
+                note(format!("{} is preempted, requeued: {is_requeued}", job.name));
+                self.cluster.preempt(job.id, is_requeued);
+            }
+            25..33 => {
+                let node = if draw % 2 == 0 { "n1" } else { "n2" };
+                note(format!("{node} fails"));
+                self.cluster.fail_node(node);
+            }
+            33..41 => {
+                note("the nodes are there again".to_owned());
+                self.cluster.mend_nodes();
+            }
+            41..68 => {
+                let weather = match draw % 6 {
+                    0 => Weather::Away,
+                    1 => Weather::Hangs,
+                    2 => Weather::Slow(long),
+                    _ => Weather::Fair,
+                };
+                note(format!("the controller: {weather:?}"));
+                self.cluster.set_weather(weather);
+            }
+            68..73 => {
+                note("it is set up anew".to_owned());
+                self.cluster.reset();
+            }
+            73..80 => {
+                note("it forgets what is over".to_owned());
+                self.cluster.forget_ended();
+            }
+            _ => {
+                let id = self.cluster.submit_by_hand(THEIRS);
+                note(format!("somebody else submits {id}"));
+            }
+        }
+    }
+
+    fn calm(&self) {
+        self.cluster.set_weather(Weather::Fair);
+        self.cluster.mend_nodes();
+        // One that lists nothing at all may have lost what it had: nobody would ever know.
+        self.cluster.submit_by_hand(THEIRS);
+    }
 }
 
 /// The token of the launch that a job is of.
-pub(crate) fn token_of(name: &str) -> &str {
+fn token_of(name: &str) -> &str {
     name.strip_prefix(PREFIX).unwrap_or_default()
 }
 
@@ -158,9 +241,9 @@ fn token_in(record: &Job) -> Option<&str> {
 }
 
 /// Opens the cluster for one process.
-pub(crate) struct Doors {
-    pub(crate) me: Me,
-    pub(crate) site: Arc<Site>,
+struct Doors {
+    me: Me,
+    site: Arc<Site>,
 }
 
 impl Clients for Doors {
@@ -182,17 +265,8 @@ impl Door<'_> {
             let value = |arg: &String| arg.strip_prefix(name).map(str::to_owned);
             call.args.iter().find_map(value).unwrap_or_default()
         };
-        let script = String::from_utf8_lossy(&call.stdin).into_owned();
-        let word = |name: &str| {
-            let (_, rest) = script.split_once(name)?;
-            let end = rest.find(|c: char| c.is_whitespace() || c == '\'').unwrap_or(rest.len());
-            rest.get(..end).map(str::to_owned)
-        };
-        let order = Order {
-            lineage: word("--config.lineage=").and_then(|n| n.parse().ok()).unwrap_or(0),
-            log: PathBuf::from(option("--output=")),
-            loads: word("--config.load_from=").map(PathBuf::from),
-        };
+        let script = String::from_utf8_lossy(&call.stdin);
+        let order = Order::read(&script, PathBuf::from(option("--output=")));
         let loads = order.loads.clone();
         self.site.orders().insert(option("--job-name="), order);
         let mut state = self.me.world.state();
@@ -240,7 +314,7 @@ impl Door<'_> {
                 (Some(_), _) => {}
             }
         }
-        self.me.world.state().rests_on_slurm(self.me.pid);
+        self.me.world.state().rests_on_cluster(self.me.pid);
     }
 }
 
@@ -258,7 +332,7 @@ impl Client for Door<'_> {
         self.site.hold(&self.me.world);
         let said = answer.as_ref().map(|answer| answer.code).ok();
         if call.program == "squeue" && said == Some(0) {
-            self.me.world.state().has_asked_slurm(self.me.pid);
+            self.me.world.state().has_asked_cluster(self.me.pid);
         }
         let answer = lies::told_of_slurm(call, answer);
         // It may die before it hears it.
@@ -285,25 +359,4 @@ fn shown(call: &ProgramCall) -> String {
     let last = call.args.last().filter(|_| call.program != "sbatch" && call.program != "squeue");
     let words = call.args.iter().filter(telling).chain(last);
     words.cloned().collect::<Vec<_>>().join(" ")
-}
-
-/// The word under which a process notes when it last heard from the cluster.
-const ASKED: &str = "slurm";
-
-impl super::world::State {
-    fn has_asked_slurm(&mut self, me: super::world::Pid) {
-        let now = self.own_time(me);
-        if let Some(proc) = self.proc_mut(me) {
-            proc.asked.insert(ASKED.to_owned(), now);
-        }
-    }
-
-    fn rests_on_slurm(&mut self, me: super::world::Pid) {
-        let now = self.own_time(me);
-        let asked = self.proc(me).and_then(|proc| proc.asked.get(ASKED).copied());
-        let age = asked.map(|at| now.saturating_sub(at));
-        if age.is_none_or(|age| age > Duration::from_secs(65)) {
-            self.violation(format!("7: a job is cancelled on an answer that is {age:?} old"));
-        }
-    }
 }

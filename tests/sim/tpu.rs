@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use tpu::effects::{Effects, Warnings};
 use tpu::kinds::Kinds;
-use tpu::kinds::slurm::Slurm;
 use tpu::kinds::tpu::sim::{SimCloud, SimConfig, SimTarget};
 use tpu::model::ids::TargetName;
 use tpu::model::settings::{Layer, SettingOrigin};
@@ -22,7 +21,6 @@ use tpu::sys::random::{Random as _, SeededRandom};
 
 use super::effects::{Door, Me};
 use super::launcher::paths;
-use super::slurm::Doors;
 use super::world::{Died, Pid, Purpose, Role, State, Work, World};
 use crate::common::fakes::disk::FakeDisk;
 
@@ -129,8 +127,7 @@ fn context(me: &Me, start: &Start) -> Ctx {
 fn kinds(me: &Me) -> Kinds {
     let built_in = Kinds::built_in();
     let Some(site) = me.world.site.get() else { return built_in };
-    let doors = Doors { me: me.clone(), site: Arc::clone(site) };
-    built_in.and(Arc::new(Slurm::with(Arc::new(doors))))
+    built_in.and(Arc::clone(site).kind(me))
 }
 
 /// The control plane's clock is right; whoever waits for its answer waits in the world.

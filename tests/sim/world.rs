@@ -18,9 +18,9 @@ use tpu::model::time::Timestamp;
 use tpu::sys::clock::Clock;
 use tpu::sys::random::{Random as _, SeededRandom};
 
+use super::cluster::Cluster;
 use super::launcher::Habits;
 use super::observer::Observer;
-use super::slurm::Site;
 use crate::common::fakes::disk::FakeDisk;
 use crate::common::fakes::tmux::FakeTmux;
 
@@ -184,7 +184,7 @@ pub(crate) struct World {
     /// The fleet, for whoever pulls its strings.
     pub(crate) fleet: SimCloud,
     /// The cluster that is among the targets, if there is one.
-    pub(crate) site: OnceLock<Arc<Site>>,
+    pub(crate) site: OnceLock<Arc<dyn Cluster>>,
     /// Where code is copied to on the real disk, in a world whose commands run on the machine itself.
     pub(crate) roots: OnceLock<tempfile::TempDir>,
 }

@@ -235,6 +235,14 @@ impl Files for JobDisk<'_> {
         })
     }
 
+    /// A volume that is not mounted is seen by nobody: no pod begins without it.
+    fn has_disk(&self, path: &Path) -> bool {
+        match self.volume(path) {
+            Some(volume) => self.seen(&volume, path).is_ok(),
+            None => ThisDisk.has_disk(path),
+        }
+    }
+
     fn read(&self, path: &Path, from: u64, most: u64) -> io::Result<Option<Vec<u8>>> {
         let Some(volume) = self.volume(path) else { return ThisDisk.read(path, from, most) };
         let words = [text(path)?, from.saturating_add(1).to_string(), most.to_string()];

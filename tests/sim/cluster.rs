@@ -70,7 +70,7 @@ pub(crate) struct Draw {
     /// Below 100.
     pub(crate) choice: u64,
     /// Below 1000.
-    pub(crate) draw: u64,
+    pub(crate) which: u64,
     /// Milliseconds.
     pub(crate) long: Duration,
 }

@@ -135,10 +135,10 @@ pub(crate) fn fate(world: &Arc<World>, cluster: &dyn Cluster) {
         let draw = {
             let state = world.state();
             let (choice, draw) = (state.rng.below(100), state.rng.below(1_000));
-            Draw { choice, draw, long: state.between(500, 12_000) }
+            Draw { choice, which: draw, long: state.between(500, 12_000) }
         };
         if draw.choice >= 90 {
-            lose_connection(world, cluster, draw.draw);
+            lose_connection(world, cluster, draw.which);
         } else {
             cluster.happens(world, draw);
         }

@@ -380,7 +380,7 @@ impl cluster::Cluster for Site {
         Some(format!("{} is at Kubernetes, and no live record knows it", lost.name))
     }
 
-    fn happens(&self, world: &World, Draw { choice, draw, long }: Draw) {
+    fn happens(&self, world: &World, Draw { choice, which: draw, long }: Draw) {
         let note = |text: String| world.state().note(None, &text);
         self.go_on();
         let now = self.now();

@@ -174,7 +174,7 @@ impl cluster::Cluster for Site {
         Some(format!("{} is {} at Slurm, and no live record knows it", lost.name, lost.state))
     }
 
-    fn happens(&self, world: &World, Draw { choice, draw, long }: Draw) {
+    fn happens(&self, world: &World, Draw { choice, which: draw, long }: Draw) {
         let running = || {
             let mut jobs = self.live();
             jobs.retain(|job| job.state == "RUNNING");

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::io;
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
@@ -14,9 +15,11 @@ use crate::model::objects::{ObjectAt, ObjectFact, StoragePlace};
 use crate::model::time::Timestamp;
 use crate::provider::retry;
 use crate::provider::storage::ObjectQuery;
-use crate::store::atomic;
+use crate::sys::clock::Clock;
+use crate::sys::random::Random;
 use crate::sys::threads::next_of;
 
+use super::asked::{self, Aged};
 use super::checkpoints::shelf::{self, Shelf};
 use super::{Ctx, Error};
 
@@ -24,8 +27,6 @@ use super::{Ctx, Error};
 const FRESH_S: u64 = 15 * 60;
 /// How long a whole bucket may take.
 const PATIENCE: Duration = Duration::from_secs(3_600);
-/// Mode of the file with the last answers.
-const MODE: u32 = 0o660;
 
 /// What lies in a place.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -70,11 +71,7 @@ impl StorageReport {
 }
 
 /// What was said of a place.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-struct Kept {
-    at: Timestamp,
-    rows: Vec<(String, StorageFigures)>,
-}
+type Said = Aged<Vec<(String, StorageFigures)>>;
 
 /// Counts what lies in these places; in all buckets of the project where none is named.
 pub fn report(ctx: &Ctx, named: &[String], anew: bool) -> Result<StorageReport, Error> {
@@ -98,12 +95,11 @@ pub fn report(ctx: &Ctx, named: &[String], anew: bool) -> Result<StorageReport, 
         return Err(error.again());
     }
     let shelf = shelf.ok();
-    let mut kept = read(ctx);
-    let now = ctx.clock.now();
-    let key = |place: &StoragePlace| format!("{place}{}", if is_split { "/" } else { "" });
+    let question =
+        |place: &StoragePlace| format!("storage of {place}{}", if is_split { "/" } else { "" });
     let is_old = |place: &&StoragePlace| {
-        let known = kept.get(&key(place));
-        anew || known.is_none_or(|known| now.seconds_since(known.at) >= FRESH_S)
+        anew || asked::last::<Vec<(String, StorageFigures)>>(ctx, &question(place), FRESH_S)
+            .is_none()
     };
     let asked: Vec<StoragePlace> = places.iter().filter(is_old).cloned().collect();
     let (say, said) = channel();
@@ -121,44 +117,46 @@ pub fn report(ctx: &Ctx, named: &[String], anew: bool) -> Result<StorageReport, 
         let Ok((at, answer)) = next_of(&*ctx.threads, &said, PATIENCE) else { break };
         let Some(place) = asked.get(at) else { continue };
         match answer {
-            Ok(rows) => drop(kept.insert(key(place), Kept { at: now, rows })),
-            Err(error) => drop(failed.insert(key(place), error)),
+            Ok(rows) => drop(asked::keep(ctx, &question(place), rows)),
+            Err(error) => drop(failed.insert(question(place), error)),
         }
     }
-    keep(ctx, &kept);
-    Ok(told(&places, &kept, &failed, (now, &key)))
+    let mut report = StorageReport::default();
+    for place in &places {
+        let question = question(place);
+        // However old it is: it says so.
+        let known = asked::last(ctx, &question, u64::MAX);
+        told(ctx, &mut report, place, (known, failed.get(&question)));
+    }
+    Ok(report)
 }
 
+/// Adds what is known of a place, and why there is no newer answer.
 fn told(
-    places: &[StoragePlace],
-    kept: &BTreeMap<String, Kept>,
-    failed: &BTreeMap<String, Error>,
-    (now, key): (Timestamp, &dyn Fn(&StoragePlace) -> String),
-) -> StorageReport {
-    let mut report = StorageReport::default();
-    for place in places {
-        let why = failed.get(&key(place));
-        if let Some(hint) = why.and_then(|error| error.hint.clone())
-            && !report.hints.contains(&hint)
-        {
-            report.hints.push(hint);
-        }
-        let unknown = why.map(|error| error.message.clone());
-        let Some(known) = kept.get(&key(place)) else {
-            let name = place.to_string();
-            let unknown = unknown.or_else(|| Some("no answer came".to_owned()));
-            report.rows.push(StorageRow { name, figures: None, age_s: None, unknown });
-            continue;
-        };
-        let age_s = Some(now.seconds_since(known.at));
-        report.rows.extend(known.rows.iter().map(|(name, figures)| StorageRow {
-            name: name.clone(),
-            figures: Some(figures.clone()),
-            age_s,
-            unknown: unknown.clone(),
-        }));
+    ctx: &Ctx,
+    report: &mut StorageReport,
+    place: &StoragePlace,
+    (known, why): (Option<Said>, Option<&Error>),
+) {
+    if let Some(hint) = why.and_then(|error| error.hint.clone())
+        && !report.hints.contains(&hint)
+    {
+        report.hints.push(hint);
     }
-    report
+    let unknown = why.map(|error| error.message.clone());
+    let Some(Aged { answer, at }) = known else {
+        let name = place.to_string();
+        let unknown = unknown.or_else(|| Some("no answer came".to_owned()));
+        report.rows.push(StorageRow { name, figures: None, age_s: None, unknown });
+        return;
+    };
+    let age_s = Some(ctx.clock.now().seconds_since(at));
+    report.rows.extend(answer.into_iter().map(|(name, figures)| StorageRow {
+        name,
+        figures: Some(figures),
+        age_s,
+        unknown: unknown.clone(),
+    }));
 }
 
 fn absolute(ctx: &Ctx, place: StoragePlace) -> StoragePlace {
@@ -168,26 +166,10 @@ fn absolute(ctx: &Ctx, place: StoragePlace) -> StoragePlace {
     }
 }
 
-fn path(ctx: &Ctx) -> std::path::PathBuf {
-    ctx.store.paths().state().join("storage.json")
-}
-
-/// The last answers. What cannot be read is asked anew.
-fn read(ctx: &Ctx) -> BTreeMap<String, Kept> {
-    let read = ctx.store.disk().read(&path(ctx)).ok();
-    read.and_then(|read| serde_json::from_slice(&read.bytes).ok()).unwrap_or_default()
-}
-
-fn keep(ctx: &Ctx, kept: &BTreeMap<String, Kept>) {
-    let bytes = serde_json::to_vec(kept).unwrap_or_default();
-    // Without it the next one asks again.
-    drop(atomic::write_file(&**ctx.store.disk(), &path(ctx), &bytes, MODE));
-}
-
 /// What trying again takes, on another thread.
 struct Tries {
-    clock: std::sync::Arc<dyn crate::sys::clock::Clock>,
-    random: std::sync::Arc<dyn crate::sys::random::Random>,
+    clock: Arc<dyn Clock>,
+    random: Arc<dyn Random>,
 }
 
 /// Figures by what is directly below a place, or of the whole.
@@ -272,9 +254,7 @@ fn counted(
                 }
             }
         }
-        (StoragePlace::Bucket(at), None) => {
-            return Err(Error::refused(format!("{at}: no bucket is known here")));
-        }
+        (StoragePlace::Bucket(at), None) => return Err(shelf::none_for(at)),
     }
     Ok(counts.done())
 }

@@ -53,6 +53,21 @@ pub fn read_to_string(path: &Path) -> io::Result<String> {
     io::read_to_string(open(path)?)
 }
 
+/// The CRC32C of a file, also through a link.
+pub fn crc32c(path: &Path) -> io::Result<u32> {
+    const PIECE: usize = 1 << 20;
+    let mut file = open(path)?;
+    let mut piece = vec![0; PIECE];
+    let mut sum = 0;
+    loop {
+        let read = file.read(&mut piece)?;
+        if read == 0 {
+            return Ok(sum);
+        }
+        sum = crc32c::crc32c_append(sum, piece.get(..read).unwrap_or_default());
+    }
+}
+
 fn checked(path: &Path, options: &OpenOptions, more: OFlags) -> io::Result<File> {
     // Of plain files this says nothing; a named pipe is opened at once, whoever is at its other end.
     let flags = OFlags::NONBLOCK | OFlags::NOCTTY | more;

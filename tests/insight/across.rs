@@ -75,6 +75,16 @@ fn one_that_cannot_be_copied_keeps_the_job_from_beginning_and_the_same_again_goe
 }
 
 #[test]
+fn a_bucket_that_does_not_answer_sends_nobody_anywhere() {
+    let lab = run();
+    lab.fail(Trouble::Transient, Call::Objects, 100);
+    lab.env.tpu(RESUME).exits(6).says(&["whether alice/1 has a checkpoint cannot be seen now"]);
+    assert_eq!(lab.env.jobs("alice").len(), 1, "nothing began");
+    lab.pull(&Event::Calm);
+    lab.env.tpu(RESUME).exits(0).says(&["Resumed alice/1"]);
+}
+
+#[test]
 fn nobody_begins_from_a_half_copy() {
     let lab = run();
     let mark = ObjectAt::new("lab-us", "logs/run/checkpoint_12/.tpu-copying");

@@ -182,3 +182,15 @@ fn a_refusal_says_what_follows_from_it_and_names_the_role() {
     let statuses: Vec<Value> = lab.asked().iter().map(|one| one["status"].clone()).collect();
     assert!(statuses.contains(&Value::from(429)) && statuses.contains(&Value::from(403)));
 }
+
+#[test]
+fn an_upload_that_was_begun_elsewhere_gets_neither_bytes_nor_who_we_are() {
+    let lab = lab();
+    let foreign = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    foreign.set_nonblocking(true).unwrap();
+    let session = format!("http://{}/upload/storage/v1/b/lab-us/o", foreign.local_addr().unwrap());
+    let error = store(&lab).upload((&session, 1), 0, b"w").unwrap_err();
+    assert_eq!(error.trouble, Trouble::NotFound, "{error:?}");
+    assert!(store(&lab).upload_state(&session, 1).is_err());
+    assert!(foreign.accept().is_err(), "somebody was there");
+}

@@ -154,6 +154,20 @@ fn what_a_run_needs_stays_where_the_rule_would_let_it_go() {
 }
 
 #[test]
+fn what_a_command_of_its_own_names_stays_as_well() {
+    let lab = lab();
+    let mut data = lab.env.data();
+    let over = lab.env.path("logs/over").join("checkpoint_10");
+    let command = format!("python3 train.py --base={}", over.display());
+    data["users"]["alice"]["job_data"][2]["customized_settings"]["command"] =
+        serde_json::json!(["bash", "-c", command]);
+    lab.env.write_data(&data);
+    let said = lab.env.tpu("checkpoints prune --keep newest -y").exits(0);
+    said.says(&["Removed 4 checkpoints", "a run names its directory"]);
+    assert_eq!(left(&lab, "logs/over"), ALL);
+}
+
+#[test]
 fn a_question_that_failed_removes_nothing_of_its_run() {
     let lab = lab();
     let mut data = lab.env.data();

@@ -15,7 +15,7 @@ use crate::ops::{Ctx, Error};
 use crate::provider::storage::UploadState;
 
 use super::find::{CheckpointPart, FoundCheckpoint};
-use super::shelf::Shelf;
+use super::shelf::{self, Shelf};
 use super::state::{self, StateFile};
 use super::transfer::{self, PartSource, disk};
 
@@ -151,10 +151,7 @@ impl Copying<'_> {
         to: &StoragePlace,
         arrived: &mut transfer::Arrived<'_>,
     ) -> Result<bool, Error> {
-        let shelf = self.shelf.ok_or_else(|| {
-            Error::refused(format!("{at}: no bucket is known here"))
-                .hint("tpu set-settings cloud google")
-        })?;
+        let shelf = self.shelf.ok_or_else(|| shelf::none_for(at))?;
         let ctx = self.ctx;
         let is_single = matches!(self.from.parts.as_slice(), [one] if one.path.is_empty());
         let known = shelf.all(ctx, &at.bucket, &at.name)?;

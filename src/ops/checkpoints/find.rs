@@ -12,9 +12,9 @@ use crate::model::data::User;
 use crate::model::objects::{ObjectAt, ObjectFact, StoragePlace};
 use crate::model::time::Timestamp;
 use crate::ops::checkpoint::Checkpoints;
-use crate::ops::{Ctx, Error};
+use crate::ops::{Ctx, Error, Kind};
 
-use super::shelf::Shelf;
+use super::shelf::{self, Shelf};
 
 /// A file or an object of a checkpoint.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -87,8 +87,7 @@ pub fn below(
             on_disk(dir, pattern).map_err(unread)?
         }
         StoragePlace::Bucket(at) => {
-            let shelf =
-                shelf.ok_or_else(|| Error::refused(format!("{at}: no bucket is known here")))?;
+            let shelf = shelf.ok_or_else(|| shelf::none_for(at))?;
             in_bucket(at, &shelf.all(ctx, &at.bucket, &at.prefix())?, pattern)
         }
     };
@@ -229,6 +228,7 @@ pub fn in_log_bucket(
     let place = StoragePlace::Bucket(at.clone());
     let found = match below(ctx, Some(shelf), &place, pattern) {
         Ok(found) => found,
+        Err(error) if error.kind == Kind::Unreachable => return Checkpoints::Silent(error.message),
         Err(error) => return Checkpoints::Unknown(error.message),
     };
     let half = found.iter().rev().find(|one| one.state == Completeness::HalfCopied);
@@ -238,7 +238,6 @@ pub fn in_log_bucket(
         }
         (_, Some(half)) => Checkpoints::HalfCopied(half.below.clone()),
         (Some(whole), None) => Checkpoints::Newest(whole.step, name_of(whole)),
-        (None, None) if found.is_empty() => Checkpoints::None,
         (None, None) => Checkpoints::None,
     }
 }

@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
+use std::sync::Arc;
 
 use crate::model::checkpoint::MARKER;
 use crate::model::data::{Data, User};
@@ -116,17 +117,27 @@ fn canonical(dir: &str) -> String {
     }
 }
 
-/// Paths and addresses in arguments.
-fn paths_in(args: &str) -> Vec<String> {
-    let words =
-        shlex::split(args).unwrap_or_else(|| args.split_whitespace().map(str::to_owned).collect());
+/// Paths and addresses in words of a command.
+fn paths_in<'a>(words: impl Iterator<Item = &'a str>) -> Vec<String> {
     let is_path = |text: &&str| text.starts_with('/') || text.starts_with("gs://");
     words
-        .iter()
-        .flat_map(|word| [word.as_str(), word.split_once('=').map_or("", |(_, value)| value)])
+        .flat_map(|word| [word, word.split_once('=').map_or("", |(_, value)| value)])
         .filter(is_path)
         .map(canonical)
         .collect()
+}
+
+/// All words that a job's program is given: its arguments and, of its own command, each word and what a shell makes of it.
+fn words_of(job: &Job) -> Vec<String> {
+    let split = |text: &str| {
+        shlex::split(text).unwrap_or_else(|| text.split_whitespace().map(str::to_owned).collect())
+    };
+    let mut words = split(&job.extra_configs);
+    for word in job.command.iter().flatten().filter_map(|word| word.to_str()) {
+        words.push(word.to_owned());
+        words.extend(split(word));
+    }
+    words
 }
 
 fn needed(ctx: &Ctx, user: &User, leaf: &Job, lineage: &Lineage) -> Needed {
@@ -135,7 +146,8 @@ fn needed(ctx: &Ctx, user: &User, leaf: &Job, lineage: &Lineage) -> Needed {
         own.filter_map(|job| job.log_dir.as_deref()).map(canonical).collect();
     let (before, is_known) = successor::log_dirs(ctx, user, leaf);
     dirs.extend(before.iter().map(|dir| canonical(dir)));
-    Needed { dirs, args: paths_in(&leaf.extra_configs), is_known }
+    let words = words_of(leaf);
+    Needed { dirs, args: paths_in(words.iter().map(String::as_str)), is_known }
 }
 
 /// The directories that are meant, each with a job whose it is.
@@ -222,16 +234,24 @@ fn decided(ctx: &Ctx, dirs: Vec<LogDir>, needs: &[Needed], keep: KeepRule) -> Pr
     report
 }
 
-/// Takes away what is not needed, and returns what that was. Before each it is decided anew: what a run has come to need
-/// meanwhile stays.
+/// Takes away what is not needed, and returns what that was. Whenever somebody has changed a record meanwhile it is
+/// decided anew: what a run has come to need stays.
 pub fn act(ctx: &Ctx, scope: &PruneScope, keep: KeepRule) -> Result<PruneReport, Error> {
+    let mut seen = ctx.data()?;
     let mut report = look(ctx, scope, keep)?;
     let shelf = shelf::open(ctx).ok();
-    let again = look(ctx, scope, keep)?;
-    let still: BTreeSet<String> = again.removed().map(|found| found.place.to_string()).collect();
+    let places = |report: &PruneReport| -> BTreeSet<String> {
+        report.removed().map(|found| found.place.to_string()).collect()
+    };
+    let mut still = places(&report);
     for one in &mut report.all {
         if one.fate != PruneFate::Remove {
             continue;
+        }
+        let now = ctx.data()?;
+        if !Arc::ptr_eq(&now, &seen) {
+            still = places(&look(ctx, scope, keep)?);
+            seen = now;
         }
         if still.contains(&one.found.place.to_string()) {
             remove(ctx, shelf.as_ref(), &one.found)?;
@@ -250,9 +270,7 @@ fn remove(ctx: &Ctx, shelf: Option<&Shelf>, found: &FoundCheckpoint) -> Result<(
                 .hint("what is left of it ends in .partial, which nobody loads")
         }),
         (StoragePlace::Bucket(at), Some(shelf)) => from_bucket(ctx, shelf, at, found),
-        (StoragePlace::Bucket(at), None) => {
-            Err(Error::refused(format!("{at}: no bucket is known here")))
-        }
+        (StoragePlace::Bucket(at), None) => Err(shelf::none_for(at)),
     }
 }
 

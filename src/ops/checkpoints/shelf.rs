@@ -24,10 +24,17 @@ pub fn open(ctx: &Ctx) -> Result<Shelf, Error> {
             return Ok(Shelf { provider });
         }
     }
-    Err(Error::refused("nobody here knows buckets: no provider of Google's is set up").hint(
-        "tpu set-settings cloud google, tpu set-settings project NAME; to practise: tpu sim serve",
-    ))
+    Err(Error::refused("nobody here knows buckets: no provider has a store of objects")
+        .hint(SET_UP))
 }
+
+/// The error for who wants something of a bucket where there is no way to any.
+pub fn none_for(at: &ObjectAt) -> Error {
+    Error::refused(format!("{at}: no bucket is known here")).hint(SET_UP)
+}
+
+const SET_UP: &str =
+    "tpu set-settings cloud google, tpu set-settings project NAME; to practise: tpu sim serve";
 
 impl Shelf {
     /// The door itself, for one request at a time.
@@ -61,26 +68,6 @@ impl Shelf {
                     .hint("nothing was changed; try again"));
                 }
                 None => return Ok(objects),
-            }
-        }
-    }
-
-    /// What lies directly below a prefix: objects, and directories by their whole names.
-    pub fn level(
-        &self,
-        ctx: &Ctx,
-        bucket: &str,
-        prefix: &str,
-    ) -> Result<(Vec<ObjectFact>, Vec<String>), Error> {
-        let (mut objects, mut directories, mut page) = (Vec::new(), Vec::new(), None::<String>);
-        loop {
-            let query = ObjectQuery { bucket, prefix, by_directory: true, page };
-            let got = self.ask(ctx, |door| door.list_objects(&query))?;
-            objects.extend(got.objects);
-            directories.extend(got.directories);
-            page = got.next;
-            if page.is_none() {
-                return Ok((objects, directories));
             }
         }
     }

@@ -9,8 +9,6 @@ use serde::{Deserialize, Serialize};
 use crate::model::objects::StoragePlace;
 use crate::ops::{Ctx, Error};
 use crate::store::atomic;
-use crate::store::disk::Lock;
-use crate::store::{Who, lock};
 
 /// Mode of the files: whoever shares the data file shares them.
 const MODE: u32 = 0o660;
@@ -62,13 +60,7 @@ pub(super) fn alone<T>(
         // If it cannot be made, the lock says so with its path.
         drop(ctx.store.disk().make_dir(dir, DIR_MODE));
     }
-    let who = Who {
-        pid: ctx.env.pid,
-        host: ctx.env.hostname.clone(),
-        command: format!("tpu {}", ctx.actor),
-    };
-    let lock = Lock { path: &path, mode: MODE, guarded: None };
-    lock::with(&**ctx.store.disk(), &*ctx.clock, &who, lock, work)?
+    ctx.store.locking(&path, work)?
 }
 
 impl<'a> StateFile<'a> {

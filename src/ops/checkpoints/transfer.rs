@@ -13,13 +13,11 @@ use crate::provider::{ProviderError, Trouble, retry};
 use crate::sys::files;
 
 use super::find::CheckpointPart;
-use super::shelf::Shelf;
+use super::shelf::{self, Shelf};
 use super::state::{PartUnderWay, StateFile};
 
 /// Bytes of one request.
 const CHUNK: u64 = 8 << 20;
-/// Bytes that are summed at once.
-const PIECE: usize = 1 << 20;
 /// The first wait after a failure; it doubles.
 const FIRST_WAIT: Duration = Duration::from_millis(500);
 
@@ -91,19 +89,7 @@ pub(super) fn disk(path: &Path, what: &str, error: &io::Error) -> Error {
 
 /// The checksum of a file.
 pub(super) fn sum(path: &Path) -> Result<u32, Error> {
-    let read = || {
-        let mut file = files::open(path)?;
-        let mut piece = vec![0; PIECE];
-        let mut sum = 0;
-        loop {
-            let read = file.read(&mut piece)?;
-            if read == 0 {
-                return Ok(sum);
-            }
-            sum = crc32c::crc32c_append(sum, piece.get(..read).unwrap_or_default());
-        }
-    };
-    read().map_err(|e| disk(path, "read", &e))
+    files::crc32c(path).map_err(|e| disk(path, "read", &e))
 }
 
 fn differs(what: &str) -> Error {
@@ -142,7 +128,7 @@ pub(super) fn to_file(
                 (piece(path, there, CHUNK).map_err(|e| disk(path, "read", &e))?, None)
             }
             PartSource::Object(fact) => {
-                let door = shelf.ok_or_else(no_buckets)?.door()?;
+                let door = shelf.ok_or_else(|| shelf::none_for(&fact.at))?.door()?;
                 match door.read_object(fact, there, CHUNK) {
                     Ok(part) => (part.bytes, part.cut),
                     Err(error) => (Vec::new(), Some(error)),
@@ -172,10 +158,6 @@ pub(super) fn to_file(
         return Err(differs(&to.display().to_string()));
     }
     fs::rename(&partial, to).map_err(|e| disk(to, "write", &e))
-}
-
-fn no_buckets() -> Error {
-    Error::refused("no bucket is known here").hint("tpu set-settings cloud google")
 }
 
 /// Some bytes of a file.

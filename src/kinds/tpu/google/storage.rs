@@ -315,8 +315,13 @@ impl ObjectStore for Google {
         };
         let headers = &[("content-range", range.as_str())][..];
         let (method, body, needs) = (Method::Put, Some(bytes), "storage.objects.create");
-        let reply =
-            self.api()?.storage(&Request { method, url: session, headers, body, doing, needs })?;
+        let api = self.api()?;
+        // It was kept where others of the lab may write, and our token goes there.
+        if !session.starts_with(&format!("{}/upload/storage/v1/b/", api.storage)) {
+            let message = "the upload that was begun is none of this store's";
+            return Err(ProviderError::new(Trouble::NotFound, doing, message));
+        }
+        let reply = api.storage(&Request { method, url: session, headers, body, doing, needs })?;
         reached(&reply, "", doing)
     }
 

@@ -12,13 +12,12 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use serde::{Deserialize, Serialize};
 
 use crate::model::time::Timestamp;
+use crate::sys::files;
 
 /// What the names of files with bytes end in: no escaped name holds it.
 const BYTES: &str = "%o";
 /// The same of what is known of them.
 const KNOWN: &str = "%m";
-/// Bytes that are read at once.
-const PIECE: usize = 1 << 20;
 
 /// What is known of an object.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -186,7 +185,7 @@ impl Objects {
         now: Timestamp,
     ) -> io::Result<Option<Kept>> {
         let bytes = self.upload(id, BYTES);
-        let crc32c = sum(&bytes)?;
+        let crc32c = files::crc32c(&bytes)?;
         let is_right = of.crc32c.is_none_or(|expected| expected == crc32c);
         let kept = if is_right {
             Some(self.put(&bytes, (&of.bucket, &of.name), crc32c, now)?)
@@ -238,22 +237,8 @@ impl Objects {
             return Ok(Rewritten::Going(there));
         }
         drop(target);
-        let crc32c = sum(&partial)?;
+        let crc32c = files::crc32c(&partial)?;
         self.put(&partial, to, crc32c, now).map(Rewritten::Done)
-    }
-}
-
-/// The checksum of a file.
-fn sum(path: &Path) -> io::Result<u32> {
-    let mut file = File::open(path)?;
-    let mut piece = vec![0; PIECE];
-    let mut sum = 0;
-    loop {
-        let read = file.read(&mut piece)?;
-        if read == 0 {
-            return Ok(sum);
-        }
-        sum = crc32c::crc32c_append(sum, piece.get(..read).unwrap_or_default());
     }
 }
 

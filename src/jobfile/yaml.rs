@@ -7,7 +7,7 @@ use std::fmt;
 
 use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde::ser::{Serialize, Serializer};
-use serde_saphyr::options::AliasLimits;
+use serde_saphyr::options::{AliasLimits, NonFiniteFloatPolicy};
 use serde_saphyr::{LitStr, Location, RenderOptions, SnippetMode, Spanned, UserMessageFormatter};
 
 use super::BadFile;
@@ -122,7 +122,7 @@ fn options(documents: usize) -> serde_saphyr::Options {
             max_documents: documents,
         },
         alias_limits: alias_limits(),
-        reject_non_finite_typeless_float: false,
+        non_finite_float_policy: NonFiniteFloatPolicy::PassThrough,
         with_snippet: false,
     }
 }

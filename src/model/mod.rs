@@ -47,6 +47,7 @@ pub mod options;
 pub mod order;
 pub mod outbox;
 pub mod pattern;
+pub mod plot;
 pub mod policy;
 pub mod prices;
 pub mod queue;

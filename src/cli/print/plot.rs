@@ -1,50 +1,9 @@
-//! Plots in a terminal: bars, columns for the hours of a day, a calendar. Of blocks, or of what any terminal has.
+//! Plots in a terminal, with names and numbers beside them: bars, columns for the hours of a day, a calendar.
 
 use crate::model::calendar::Day;
+use crate::model::plot;
+pub(in crate::cli) use crate::model::plot::Glyphs;
 use crate::text;
-
-/// What plots are drawn with.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::cli) struct Glyphs {
-    /// From almost nothing to a whole cell, for bars.
-    across: &'static [char],
-    /// The same for columns.
-    up: &'static [char],
-    /// From something to most, for a calendar; the first stands for nothing.
-    shades: &'static [char],
-    /// Below columns.
-    rule: char,
-}
-
-impl Glyphs {
-    /// Those of a terminal that has all characters.
-    pub(in crate::cli) const BLOCKS: Self = Self {
-        across: &['▏', '▎', '▍', '▌', '▋', '▊', '▉', '█'],
-        up: &['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'],
-        shades: &['·', '░', '▒', '▓', '█'],
-        rule: '─',
-    };
-
-    /// Those of any terminal.
-    pub(in crate::cli) const ASCII: Self =
-        Self { across: &['#'], up: &['#'], shades: &['.', '-', '=', '*', '#'], rule: '-' };
-}
-
-/// So many parts of `whole`, of which `most` are the most.
-fn parts(value: f64, most: f64, whole: usize) -> usize {
-    if !(value > 0.0 && most > 0.0) {
-        return 0;
-    }
-    #[expect(
-        clippy::cast_precision_loss,
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "some hundred cells of a terminal"
-    )]
-    let parts = (value / most * whole as f64).round() as usize;
-    // What is there is seen.
-    parts.clamp(1, whole)
-}
 
 /// One bar for each row, on one scale: a label, the bar, what it stands for.
 pub(in crate::cli) fn bars(
@@ -57,13 +16,9 @@ pub(in crate::cli) fn bars(
     let told = widest(&|row| text::width(&row.2)).unwrap_or(0);
     let room = columns.saturating_sub(label + told + 4).clamp(10, 60);
     let most = rows.iter().map(|row| row.1).fold(0.0, f64::max);
-    let steps = glyphs.across.len();
     let mut out = String::new();
     for (name, value, told) in rows {
-        let parts = parts(*value, most, room * steps);
-        let full = glyphs.across.last().copied().unwrap_or('#');
-        let mut bar: String = std::iter::repeat_n(full, parts / steps).collect();
-        bar.extend((parts % steps).checked_sub(1).and_then(|part| glyphs.across.get(part)));
+        let bar = plot::bar((*value, most), room, glyphs);
         let line = format!("  {} {} {told}", text::fit(name, label), text::fit(&bar, room));
         out += &format!("{}\n", line.trim_end());
     }
@@ -76,22 +31,15 @@ const HIGH: usize = 4;
 /// A column for each hour of the day, with the most beside it.
 pub(in crate::cli) fn hours(values: &[f64; 24], unit: &str, glyphs: Glyphs) -> String {
     let most = values.iter().copied().fold(0.0, f64::max);
-    let steps = glyphs.up.len();
-    let columns = values.map(|value| parts(value, most, HIGH * steps));
     let scale = format!("{most:.2}{unit}");
     let blank = " ".repeat(text::width(&scale));
     let mut out = String::new();
-    for row in (0..HIGH).rev() {
-        let cell = |parts: usize| match parts.saturating_sub(row * steps) {
-            0 => ' ',
-            left => glyphs.up.get(left.min(steps) - 1).copied().unwrap_or('#'),
-        };
-        let line: String =
-            columns.iter().flat_map(|parts| [' ', cell(*parts), cell(*parts)]).collect();
-        let beside = if row == HIGH - 1 { &scale } else { &blank };
+    for (at, row) in plot::columns(values, HIGH, glyphs).into_iter().enumerate() {
+        let line: String = row.into_iter().flat_map(|cell| [' ', cell, cell]).collect();
+        let beside = if at == 0 { &scale } else { &blank };
         out += &format!("{}\n", format!("  {beside}{line}").trim_end());
     }
-    let rule: String = std::iter::repeat_n(glyphs.rule, 24 * 3).collect();
+    let rule = glyphs.rule(24 * 3);
     let named: Vec<String> = (0..24).map(|hour| format!(" {hour:02}")).collect();
     let named = named.concat();
     out + &format!("  {blank}{rule}\n  {blank}{named}\n")
@@ -99,49 +47,13 @@ pub(in crate::cli) fn hours(values: &[f64; 24], unit: &str, glyphs: Glyphs) -> S
 
 /// Days as a calendar: a row for each weekday, a column for each week, the newest at the right.
 pub(in crate::cli) fn calendar(days: &[(Day, f64)], columns: usize, glyphs: Glyphs) -> String {
-    let (Some((first, _)), Some((last, _))) = (days.first(), days.last()) else {
-        return String::new();
-    };
-    let most = days.iter().map(|(_, value)| *value).fold(0.0, f64::max);
-    let monday = |day: Day| day.plus(-i64::try_from(day.weekday()).unwrap_or(0));
-    let room = i64::try_from(columns.saturating_sub(6) / 2).unwrap_or(26).clamp(4, 53);
-    let all = monday(*last).since(monday(*first)) / 7 + 1;
-    let weeks = all.min(room);
-    let begin = monday(*last).plus(-7 * (weeks - 1));
-    let value = |day: Day| {
-        let at = days.binary_search_by_key(&day, |(day, _)| *day).ok()?;
-        days.get(at).map(|(_, value)| *value)
-    };
-    let mut out = String::new();
-    let mut head = String::new();
-    for week in 0..weeks {
-        let day = begin.plus(7 * week).to_string();
-        let is_new = week == 0 || day.get(8..).is_some_and(|of_month| of_month <= "07");
-        let width = usize::try_from(week * 2).unwrap_or(0);
-        if is_new && text::width(&head) <= width {
-            head = text::fit(&head, width) + day.get(5..).unwrap_or_default() + " ";
-        }
-    }
-    out += &format!("      {}\n", head.trim_end());
-    for (weekday, name) in ["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"].iter().enumerate() {
-        let mut line = format!("  {name} ");
-        for week in 0..weeks {
-            let day = begin.plus(7 * week + i64::try_from(weekday).unwrap_or(0));
-            let shade = match value(day) {
-                _ if day > *last || day < *first => ' ',
-                Some(value) => shade(value, most, glyphs),
-                None => shade(0.0, most, glyphs),
-            };
-            line.extend([shade, ' ']);
-        }
-        out += &format!("{}\n", line.trim_end());
+    let room = (columns.saturating_sub(6) / 2).clamp(4, 53);
+    let Some(grid) = plot::calendar(days, room, glyphs) else { return String::new() };
+    let mut out = format!("      {}\n", grid.months);
+    for (name, cells) in grid.weekdays {
+        out += &format!("{}\n", format!("  {name} {cells}").trim_end());
     }
     out
-}
-
-fn shade(value: f64, most: f64, glyphs: Glyphs) -> char {
-    let at = parts(value, most, glyphs.shades.len() - 1);
-    glyphs.shades.get(at).copied().unwrap_or(' ')
 }
 
 #[cfg(test)]

@@ -16,19 +16,20 @@ use crate::model::order::TypeInZone;
 use crate::model::prices::{self, Prices};
 use crate::model::target::{Pricing, Target};
 use crate::model::time::{Timestamp, Zone};
+use crate::model::view::Whose;
 use crate::plan::seen::SeenOf;
 use crate::plan::stats::run::{self, CapacityWait, Past, PastRun, Period, RanOn, RunOutcome};
 use crate::plan::stats::{By, Stats, stats};
 use crate::plan::types;
 use crate::store::{AttemptId, Event};
 
-use super::{Ctx, Error, archive};
+use super::{Ctx, Error, archive, wake};
 
 /// What is asked.
 #[derive(Clone, Debug)]
 pub struct StatsRequest {
-    /// Whose; everybody's without.
-    pub user: Option<UserName>,
+    /// Whose.
+    pub whose: Whose,
     /// What rows stand for.
     pub by: By,
     /// From this instant on.
@@ -52,28 +53,43 @@ pub struct StatsReport {
     pub journal_since: Option<Timestamp>,
 }
 
+/// What was gathered for one who counts again and again. It is read anew only once something has changed.
+#[derive(Default)]
+pub struct StatsMemory(Option<(u64, Gathered)>);
+
 /// Counts what ran.
 pub fn report(ctx: &Ctx, request: &StatsRequest, zone: &Zone) -> Result<StatsReport, Error> {
+    report_from(ctx, &mut StatsMemory::default(), request, zone)
+}
+
+/// The same for one who has counted before: where neither the data nor the journal nor the archive has changed, nothing
+/// is read.
+pub fn report_from(
+    ctx: &Ctx,
+    memory: &mut StatsMemory,
+    request: &StatsRequest,
+    zone: &Zone,
+) -> Result<StatsReport, Error> {
+    // The mark is taken first: what changes while all this is read is read the next time.
+    let mark = wake::history(ctx);
+    let gathered = match memory.0.take().filter(|(known, _)| *known == mark) {
+        Some((_, gathered)) => gathered,
+        None => gather(ctx, usize::MAX)?,
+    };
+    let (_, gathered) = memory.0.insert((mark, gathered));
     let now = ctx.clock.now();
     let until = request.until.map_or(now, |until| until.min(now));
     let period = Period { since: request.since, until };
-    let Gathered { mut past, endless, journal_since } = gather(ctx, usize::MAX)?;
-    if let Some(user) = &request.user {
-        past.keep(user);
-    }
+    let past = gathered.past.of(&request.whose);
     let stats = stats(&past, request.by, &period, zone);
-    let endless = u32::try_from(endless.iter().filter(|id| is_meant(id, request)).count());
+    let endless = gathered.endless.iter().filter(|id| request.whose.includes(&id.user)).count();
     Ok(StatsReport {
         by: request.by,
         period,
         stats,
-        endless: endless.unwrap_or(u32::MAX),
-        journal_since,
+        endless: u32::try_from(endless).unwrap_or(u32::MAX),
+        journal_since: gathered.journal_since,
     })
-}
-
-fn is_meant(id: &JobId, request: &StatsRequest) -> bool {
-    request.user.as_ref().is_none_or(|user| id.user == *user)
 }
 
 /// No more archived records are read for a choice: what was seen long ago says little.

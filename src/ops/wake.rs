@@ -2,6 +2,7 @@
 //! predecessors. The screen and MONITOR ask here before they look in earnest; nothing is read or decided.
 
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::path::Path;
 use std::time::Duration;
 
 use super::{Ctx, runners};
@@ -14,18 +15,26 @@ const LONGEST: Duration = Duration::from_secs(10);
 
 /// Which version of the data file is there; the same number as long as none can be seen.
 pub fn data(ctx: &Ctx) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    if let Ok(stat) = ctx.store.disk().stat(ctx.store.paths().data()) {
-        (stat.file, stat.size, stat.modified).hash(&mut hasher);
-    }
-    hasher.finish()
+    mark_of(ctx, &[ctx.store.paths().data()])
 }
 
 /// How long the journal is, and when it was last written to; the same number as long as nothing is added.
 pub fn journal(ctx: &Ctx) -> u64 {
+    mark_of(ctx, &[&ctx.store.paths().events()])
+}
+
+/// Data file, journal and archive in one number: all that is known of what ran.
+pub fn history(ctx: &Ctx) -> u64 {
+    let paths = ctx.store.paths();
+    mark_of(ctx, &[paths.data(), &paths.events(), &paths.archive()])
+}
+
+/// Which versions of some files are there.
+fn mark_of(ctx: &Ctx, files: &[&Path]) -> u64 {
     let mut hasher = DefaultHasher::new();
-    if let Ok(stat) = ctx.store.disk().stat(&ctx.store.paths().events()) {
-        (stat.file, stat.size, stat.modified).hash(&mut hasher);
+    for file in files {
+        let stat = ctx.store.disk().stat(file).ok();
+        stat.map(|stat| (stat.file, stat.size, stat.modified)).hash(&mut hasher);
     }
     hasher.finish()
 }

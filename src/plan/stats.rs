@@ -61,6 +61,19 @@ impl By {
     pub fn parse(word: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|by| by.as_str() == word)
     }
+
+    /// The one so many places further, round the end.
+    #[must_use]
+    pub fn moved(self, places: usize) -> Self {
+        let at = Self::ALL.into_iter().position(|by| by == self).unwrap_or(0);
+        Self::ALL.into_iter().cycle().nth(at + places).unwrap_or(self)
+    }
+
+    /// The one before, round the end.
+    #[must_use]
+    pub fn before(self) -> Self {
+        self.moved(Self::ALL.len() - 1)
+    }
 }
 
 /// Where nobody says what a row would be called.

@@ -12,6 +12,7 @@ use tpu::model::settings::SettingOrigin;
 use tpu::model::spec::{AnyOf, JobSpec, TargetRequest};
 use tpu::model::target::{Pricing, Registration};
 use tpu::model::time::Zone;
+use tpu::model::view::Whose;
 use tpu::ops::clean::{self, Ends, Extent};
 use tpu::ops::launch::RunRequest;
 use tpu::ops::queue::pass;
@@ -252,7 +253,7 @@ fn ask(world: &Arc<World>, told: &Arc<Mutex<Vec<StatsReport>>>) {
     let pid = call(world, &actors::start(0, Purpose::Other), move |ctx| {
         let zone = Zone::named("UTC", jiff::tz::TimeZone::UTC).expect("UTC is a zone");
         for by in By::ALL {
-            let request = StatsRequest { user: None, by, since: None, until: None };
+            let request = StatsRequest { whose: Whose::default(), by, since: None, until: None };
             let report = stats::report(ctx, &request, &zone).expect("statistics can be made");
             kept.lock().unwrap_or_else(PoisonError::into_inner).push(report);
         }

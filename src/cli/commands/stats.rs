@@ -6,14 +6,14 @@ use crate::cli::args::StatsArgs;
 use crate::cli::print::plot::{self, Glyphs};
 use crate::cli::print::{Output, csv, table};
 use crate::cli::screen;
-use crate::model::facts::percent;
 use crate::model::time::{self, Timestamp, Zone};
+use crate::model::view::Whose;
 use crate::ops::error::did_you_mean;
 use crate::ops::stats::{self, StatsReport, StatsRequest};
 use crate::ops::whose::{About, Purpose};
 use crate::ops::{Error, selection};
 use crate::plan::stats::By;
-use crate::plan::stats::figures::{Figures, Waits, hours};
+use crate::plan::stats::figures::{Figures, hours};
 use crate::text::{self, counted, escape};
 use crate::wire::stats::{StatsDocument, TOTAL};
 
@@ -53,7 +53,8 @@ pub(in crate::cli) fn run(app: &App, args: &StatsArgs) -> Outcome {
         return Err(Error::usage("nothing lies between --since and --until")
             .hint("--since is the earlier one, as in --since 30d --until 7d"));
     }
-    let report = stats::report(ctx, &StatsRequest { user, by, since, until }, &zone)?;
+    let report =
+        stats::report(ctx, &StatsRequest { whose: Whose::of(user), by, since, until }, &zone)?;
     if args.csv {
         return Ok(Output::new(as_csv(&report)?, &StatsDocument::from(&report)));
     }
@@ -82,24 +83,6 @@ fn notes(report: &StatsReport) -> Vec<String> {
     endless.into_iter().collect()
 }
 
-/// Money, with what it leaves out.
-fn money(figures: &Figures) -> String {
-    match (figures.cost(), figures.cost_known > 0.0) {
-        (Some(cost), _) => format!("{cost:.2}"),
-        (None, true) => format!("{:.2} + ?", figures.cost_known),
-        (None, false) => "?".to_owned(),
-    }
-}
-
-/// Seconds for each, and nothing where there is none.
-fn mean(waits: Waits) -> String {
-    waits.mean_s().map_or_else(|| "-".to_owned(), time::age)
-}
-
-fn rate(per_hour: Option<f64>) -> String {
-    per_hour.map_or_else(|| "-".to_owned(), |rate| format!("{rate:.3}"))
-}
-
 /// The columns of the table.
 const HEAD: [&str; 12] = [
     "",
@@ -117,7 +100,6 @@ const HEAD: [&str; 12] = [
 ];
 
 fn row(key: &str, figures: &Figures) -> Vec<String> {
-    let failures: u32 = figures.failures.values().sum();
     let vain = match figures.in_vain {
         0 => String::new(),
         times => format!(", {times} in vain"),
@@ -125,14 +107,14 @@ fn row(key: &str, figures: &Figures) -> Vec<String> {
     vec![
         text::cut(&escape(key), 40).into_owned(),
         format!("{:.1}", figures.hours()),
-        money(figures),
-        figures.got_on.share().map_or_else(|| "?".to_owned(), percent),
-        figures.waited_s().map_or_else(|| "?".to_owned(), |_| mean(figures.queue)),
-        format!("{}{vain}", mean(figures.capacity)),
+        figures.cost_in_words(),
+        figures.goodput_in_words(),
+        figures.waited_in_words(),
+        format!("{}{vain}", figures.capacity.mean_in_words()),
         figures.preemptions.to_string(),
-        rate(figures.preemptions_per_hour()),
-        failures.saturating_sub(figures.preemptions).to_string(),
-        mean(figures.recoveries),
+        figures.rate_in_words(),
+        figures.other_failures().to_string(),
+        figures.recoveries.mean_in_words(),
         figures.finished.to_string(),
         figures.failed.to_string(),
     ]

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use crate::model::facts::ErrorKind;
+use crate::model::facts::{ErrorKind, percent};
+use crate::model::time;
 
 /// The sums of one row.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -71,6 +72,11 @@ impl Waits {
     pub fn mean_s(self) -> Option<u64> {
         self.total_s.checked_div(u64::from(self.count))
     }
+
+    /// The same in words; a dash where there was none.
+    pub fn mean_in_words(self) -> String {
+        self.mean_s().map_or_else(|| "-".to_owned(), time::age)
+    }
 }
 
 /// How much of the time of some lineages was worth something.
@@ -123,6 +129,36 @@ impl Figures {
     pub fn finished_share(&self) -> Option<f64> {
         let ended = self.finished + self.failed;
         (ended > 0).then(|| f64::from(self.finished) / f64::from(ended))
+    }
+
+    /// How often it failed otherwise than by a preemption.
+    pub fn other_failures(&self) -> u32 {
+        let failures: u32 = self.failures.values().sum();
+        failures.saturating_sub(self.preemptions)
+    }
+
+    /// What it cost, with a question mark for what nobody has put a price on.
+    pub fn cost_in_words(&self) -> String {
+        match (self.cost(), self.cost_known > 0.0) {
+            (Some(cost), _) => format!("{cost:.2}"),
+            (None, true) => format!("{:.2} + ?", self.cost_known),
+            (None, false) => "?".to_owned(),
+        }
+    }
+
+    /// How much of the time was worth something; a question mark where nobody can tell.
+    pub fn goodput_in_words(&self) -> String {
+        self.got_on.share().map_or_else(|| "?".to_owned(), percent)
+    }
+
+    /// How long each waited in the queue; a question mark where that is known of none.
+    pub fn waited_in_words(&self) -> String {
+        self.waited_s().map_or_else(|| "?".to_owned(), |_| self.queue.mean_in_words())
+    }
+
+    /// Preemptions in an hour of work; a dash where nothing worked.
+    pub fn rate_in_words(&self) -> String {
+        self.preemptions_per_hour().map_or_else(|| "-".to_owned(), |rate| format!("{rate:.3}"))
     }
 
     /// Adds the time of an attempt.

@@ -1,12 +1,14 @@
 //! What statistics are made of: attempts as they were, waits for targets, and the part of time that is looked at.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use crate::model::facts::{ErrorKind, Progress};
-use crate::model::ids::{JobId, JobNumber, TargetName, UserName};
+use crate::model::ids::{JobId, JobNumber, TargetName};
 use crate::model::job::{Job, Status, Succession};
 use crate::model::target::Pricing;
 use crate::model::time::Timestamp;
+use crate::model::view::Whose;
 
 /// One attempt.
 #[derive(Clone, Debug)]
@@ -178,9 +180,13 @@ pub struct Past {
 }
 
 impl Past {
-    /// What belongs to one user.
-    pub fn keep(&mut self, user: &UserName) {
-        self.runs.retain(|run| run.id.user == *user);
-        self.capacity.retain(|wait| wait.job.user == *user);
+    /// What belongs to these users.
+    pub fn of(&self, whose: &Whose) -> Cow<'_, Self> {
+        if whose.is_everybody() {
+            return Cow::Borrowed(self);
+        }
+        let runs = self.runs.iter().filter(|run| whose.includes(&run.id.user)).cloned();
+        let capacity = self.capacity.iter().filter(|wait| whose.includes(&wait.job.user)).cloned();
+        Cow::Owned(Self { runs: runs.collect(), capacity: capacity.collect() })
     }
 }

@@ -152,6 +152,18 @@ fn a_tab_asks_for_what_it_shows_and_not_twice() {
     assert!(screen.frame((80, 24)).contains("data.json cannot be read"));
 }
 
+/// A question that fails at once would else be asked without end.
+#[test]
+fn what_cannot_be_read_is_asked_for_again_only_after_a_while() {
+    let mut screen = Screen::showing(samples::snapshot());
+    screen.press("4");
+    let problem = Problem::new("data.json cannot be read", "restore it");
+    let effects = screen.send(Message::Answer(Ask::Events, Err(problem)));
+    assert_eq!(effects, []);
+    assert_eq!(screen.wait(4), []);
+    assert_eq!(screen.wait(1), [Effect::Ask(Ask::Events)]);
+}
+
 #[test]
 fn a_row_leads_to_its_jobs() {
     let mut screen = screen();

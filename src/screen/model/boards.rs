@@ -24,6 +24,8 @@ pub struct Asked<T> {
     pub seen: Option<T>,
     /// When it came.
     pub at: Option<Timestamp>,
+    /// When an answer came last, be it none.
+    pub heard: Option<Timestamp>,
     /// Why there is no newer one.
     pub problem: Option<Problem>,
     /// Since when an answer is awaited.
@@ -34,14 +36,14 @@ pub struct Asked<T> {
 
 impl<T> Default for Asked<T> {
     fn default() -> Self {
-        Self { seen: None, at: None, problem: None, waiting: None, wanted: false }
+        Self { seen: None, at: None, heard: None, problem: None, waiting: None, wanted: false }
     }
 }
 
 impl<T> Asked<T> {
     /// Takes an answer in. What was seen before stays when there is none.
     pub fn answered(&mut self, answer: Result<T, Problem>, now: Timestamp) {
-        (self.waiting, self.wanted) = (None, false);
+        (self.waiting, self.wanted, self.heard) = (None, false, Some(now));
         match answer {
             Ok(seen) => {
                 (self.seen, self.at, self.problem) = (Some(seen), Some(now), None);
@@ -52,7 +54,7 @@ impl<T> Asked<T> {
 
     /// Whether to ask (again): nothing is awaited, and the last answer is so old or somebody wants a new one.
     pub fn is_due(&self, now: Timestamp, every_s: u64) -> bool {
-        let is_old = self.at.is_none_or(|at| now.seconds_since(at) >= every_s);
+        let is_old = self.heard.is_none_or(|at| now.seconds_since(at) >= every_s);
         self.waiting.is_none() && (is_old || self.wanted)
     }
 

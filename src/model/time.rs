@@ -81,7 +81,7 @@ impl Timestamp {
 pub const LOCAL: &str = "local";
 
 /// The zone in which one person reads times.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Zone {
     shown: TimeZone,
     /// The machine's own, by which every other clock in the terminal goes.

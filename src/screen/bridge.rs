@@ -17,6 +17,7 @@ use crate::ops::queue::{
     self, edit,
     shown::{self, WaitingMembers},
 };
+use crate::ops::stats::{self, StatsMemory, StatsRequest};
 use crate::ops::{
     Ctx, Error, attach, curves, journal, logs, panes, preview, remembered, snapshot, wake,
 };
@@ -26,6 +27,8 @@ use crate::sys::proc::{self, Spawn};
 const EVENTS: usize = 1_000;
 /// So much of a log file is shown when the window is gone (bytes).
 const LOG_BYTES: u64 = 4 << 20;
+/// Seconds of a day.
+const DAY_S: i64 = 86_400;
 
 /// The use cases, as the screen asks for them.
 pub struct Bridge {
@@ -42,6 +45,8 @@ pub struct Bridge {
     wake: Mutex<wake::Wake>,
     /// What was read of logs.
     curves: Mutex<curves::CurveMemory>,
+    /// What ran, as it was last read.
+    past: Mutex<StatsMemory>,
     /// The pane that was last read.
     near: Mutex<Option<panes::Known>>,
 }
@@ -59,6 +64,7 @@ impl Bridge {
             plan_memory: Mutex::default(),
             wake: Mutex::default(),
             curves: Mutex::default(),
+            past: Mutex::default(),
             near: Mutex::default(),
         }
     }
@@ -153,6 +159,15 @@ impl Backend for Bridge {
             Ask::Plan => {
                 let mut memory = self.plan_memory.lock().unwrap_or_else(PoisonError::into_inner);
                 Answer::Plan(preview::plan_from(&self.ctx, &mut memory, snapshot::ANSWER_SERVES)?)
+            }
+            Ask::Usage(question) => {
+                let days = question.reach.days();
+                let since = days.map(|days| self.ctx.clock.now().plus_seconds(-days * DAY_S));
+                let (whose, by) = (question.whose.clone(), question.by);
+                let request = StatsRequest { whose, by, since, until: None };
+                let mut memory = self.past.lock().unwrap_or_else(PoisonError::into_inner);
+                let report = stats::report_from(&self.ctx, &mut memory, &request, &question.zone)?;
+                Answer::Usage(Box::new(report))
             }
             Ask::Curve(job) => {
                 let mut memory = self.curves.lock().unwrap_or_else(PoisonError::into_inner);

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use super::keys::Key;
-use super::model::Choices;
+use super::model::{Choices, UsageQuestion};
 use super::pane::PaneText;
 use crate::model::curve::Curve;
 use crate::model::entry::Priority;
@@ -15,6 +15,7 @@ use crate::ops::journal::Event;
 use crate::ops::launch::RunRequest;
 use crate::ops::preview::Plan;
 use crate::ops::queue::WaitingOutlook;
+use crate::ops::stats::StatsReport;
 
 /// What went wrong, and what to do about it, in words for a person.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -115,6 +116,8 @@ pub enum Ask {
     Events,
     /// What will happen by itself.
     Plan,
+    /// What ran, counted.
+    Usage(UsageQuestion),
     /// The loss of a job's lineage, from its logs.
     Curve(JobId),
     /// What the form of a new run of this user may be filled with.
@@ -142,6 +145,8 @@ pub enum Answer {
     Events(Vec<Event>),
     /// What will happen by itself.
     Plan(Plan),
+    /// What ran, counted.
+    Usage(Box<StatsReport>),
     /// The loss of a lineage.
     Curve(Curve),
     /// For the form.

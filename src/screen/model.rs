@@ -5,12 +5,14 @@
 mod boards;
 mod form;
 mod over;
+mod usage;
 
 use std::collections::BTreeSet;
 
 pub use boards::{Asked, BoardRow, Boards, Choosing, concerns, jobs_of, rows as board_rows};
 pub use form::{Choices, FIELDS, FieldId, Form, Proposal};
 pub use over::{Body, Choice, ChoiceOf, CommandLine, Confirm, Overlay, Page, Tells, Toast};
+pub use usage::{ALL_TOGETHER, Measure, Reach, Usage, UsageQuestion, UsageSeen};
 
 use super::keys::{Command, Context, KeyMap};
 use super::log_filter::LogFilter;

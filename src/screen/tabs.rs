@@ -16,15 +16,18 @@ pub enum Tab {
     Events,
     /// What will happen by itself.
     Plan,
+    /// What ran, and what it cost.
+    Usage,
 }
 
 /// The tabs from left to right: which, its name, and what keys mean there.
-pub const TABLE: [(Tab, &str, Context); 5] = [
+pub const TABLE: [(Tab, &str, Context); 6] = [
     (Tab::Jobs, "Jobs", Context::List),
     (Tab::Targets, "Targets", Context::Targets),
     (Tab::Queue, "Queue", Context::Queue),
     (Tab::Events, "Events", Context::Events),
     (Tab::Plan, "Plan", Context::Plan),
+    (Tab::Usage, "Usage", Context::Usage),
 ];
 
 impl Tab {

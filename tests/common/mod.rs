@@ -16,4 +16,5 @@ pub(crate) mod sim;
 pub(crate) mod sshd;
 pub(crate) mod terminal;
 pub(crate) mod tmux;
+pub(crate) mod usage;
 pub(crate) mod wait;

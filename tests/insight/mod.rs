@@ -14,3 +14,4 @@ mod quota;
 mod shelves;
 mod stats;
 mod stored;
+mod tab;

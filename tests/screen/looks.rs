@@ -1,4 +1,4 @@
-//! Nine scenes in colours and in ASCII. The text is the same in all themes, so it stands once; a map beside it
+//! Ten scenes in colours and in ASCII. The text is the same in all themes, so it stands once; a map beside it
 //! says with one letter for each cell which style is where, and a legend what that is on dark, on light, in
 //! sixteen colours and without colours.
 
@@ -14,6 +14,7 @@ use tpu::screen::theme::{BUILT_IN, Theme};
 use crate::common::boards::{answer, screen};
 use crate::common::samples;
 use crate::common::screen::{SIZES, Screen, text_of};
+use crate::common::usage;
 
 /// The themes that differ in kind: full colours on dark and on light, the terminal's own, none.
 const THEMES: [&str; 4] = ["dark", "light", "ansi16", "plain"];
@@ -21,11 +22,12 @@ const THEMES: [&str; 4] = ["dark", "light", "ansi16", "plain"];
 const SIZE: (u16, u16) = (80, 24);
 
 /// What is shown, and the keys that lead there.
-const SCENES: [(&str, &str); 9] = [
+const SCENES: [(&str, &str); 10] = [
     ("jobs", "j j"),
     ("targets", "2 j"),
     ("events", "4"),
     ("plan", "5 j"),
+    ("usage", "6"),
     ("detail", "j j j enter"),
     ("log", "j j l"),
     ("form", "j j n ctrl-u v down"),
@@ -36,7 +38,7 @@ const SCENES: [(&str, &str); 9] = [
 fn scene(name: &str, keys: &str) -> Screen {
     let mut screen = screen();
     screen.send(Message::Resize(SIZE.0, SIZE.1));
-    screen.press(keys);
+    usage::press(&mut screen, keys);
     let output = "\u{1b}[36m[worker 0]\u{1b}[0m step 11900 loss 0.418\n\
                   \u{1b}[36m[worker 1]\u{1b}[0m \u{1b}[32m検証 ✅\u{1b}[0m saving checkpoint 12000 🚀\n";
     let pane = PaneText::from_capture(output.as_bytes());

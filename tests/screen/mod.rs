@@ -17,3 +17,4 @@ mod tabs;
 mod threads;
 mod trouble;
 mod update;
+mod usage;

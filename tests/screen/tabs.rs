@@ -121,15 +121,16 @@ fn keys_go_through_the_tabs_and_back() {
         ("3", Tab::Queue),
         ("4", Tab::Events),
         ("5", Tab::Plan),
+        ("6", Tab::Usage),
         ("1", Tab::Jobs),
     ] {
         screen.press(key);
         assert_eq!(screen.model.tab, tab);
     }
-    screen.press("tab tab tab tab tab tab");
+    screen.press("tab tab tab tab tab tab tab");
     assert_eq!(screen.model.tab, Tab::Targets);
     screen.press("backtab backtab");
-    assert_eq!(screen.model.tab, Tab::Plan);
+    assert_eq!(screen.model.tab, Tab::Usage);
     screen.press("esc");
     assert_eq!(screen.model.tab, Tab::Jobs);
 }

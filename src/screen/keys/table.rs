@@ -31,6 +31,8 @@ contexts! {
     Events,
     /// Reading what will happen.
     Plan,
+    /// Looking at what ran.
+    Usage,
     /// Reading the whole output of a job.
     Log,
     /// Reading the help.
@@ -80,6 +82,20 @@ pub enum Command {
     EventsTab,
     /// The tab of plans.
     PlanTab,
+    /// The tab of what ran.
+    UsageTab,
+    /// Rows stand for the next thing.
+    NextBy,
+    /// Rows stand for the thing before.
+    PreviousBy,
+    /// Counts further back.
+    LongerPeriod,
+    /// Counts less far back.
+    ShorterPeriod,
+    /// Bars stand for hours, or for cost.
+    Measure,
+    /// Shows the next plot of those that do not fit at once.
+    NextPlot,
     /// The next tab.
     NextTab,
     /// The tab before.
@@ -223,6 +239,10 @@ pub enum Needs {
     Waiting,
     /// A selected row of the tab.
     Row,
+    /// Something that was counted and has a price.
+    Cost,
+    /// Plots that do not fit at once.
+    Plots,
     /// A filter, marks or a message to take back.
     Something,
     /// More to read than the screen holds.
@@ -250,7 +270,9 @@ pub struct Binding {
 
 const JOBS: &[Context] = &[List, Detail];
 const BOARDS: &[Context] = &[Targets, Queue, Events, Plan];
-const TABS: &[Context] = &[List, Detail, Targets, Queue, Events, Plan];
+const NOT_JOBS: &[Context] = &[Targets, Queue, Events, Plan, Usage];
+const TABS: &[Context] = &[List, Detail, Targets, Queue, Events, Plan, Usage];
+const LOOKS: &[Context] = &[List, Detail, Targets, Queue, Events, Plan, Usage, Log];
 const WAITING: &[Context] = &[Queue, List, Detail];
 const PROMPTS: &[Context] = &[Filter, Search, LogFilter, Tag, CommandLine];
 const PAGES: &[Context] = &[Help, Page];
@@ -286,6 +308,12 @@ pub const TABLE: &[Binding] = &[
     line((C::Attach, "attach"), JOBS, &["a"], ("attach", "go to its tmux window"), Needs::Job),
     line((C::Explain, "explain"), JOBS, &["e"], ("explain", "say why it is as it is"), Needs::Job),
     line((C::Details, "go-to"), BOARDS, &["enter"], ("its jobs", "go to the jobs that the row is about"), Needs::Row),
+    line((C::NextBy, "usage-by"), &[Usage], &["b", "right"], ("by", "count by the next: user, target, type, zone, tag, week, kind"), Needs::Nothing),
+    line((C::PreviousBy, "usage-by-before"), &[Usage], &["B", "left"], ("", "count by the one before"), Needs::Nothing),
+    line((C::LongerPeriod, "usage-longer"), &[Usage], &["p"], ("period", "the last 7, 30 or 90 days, or all time"), Needs::Nothing),
+    line((C::ShorterPeriod, "usage-shorter"), &[Usage], &["P"], ("", "a shorter period"), Needs::Nothing),
+    line((C::NextPlot, "usage-plot"), &[Usage], &["v"], ("plots", "the next of the plots that do not fit at once"), Needs::Plots),
+    line((C::Measure, "usage-measure"), &[Usage], &["c"], ("cost/hours", "let bars stand for cost, or for hours"), Needs::Cost),
     line((C::Filter, "filter"), TABS, &["/"], ("filter", "show only what matches"), Needs::Nothing),
     line((C::Tag, "tag"), JOBS, &["t"], ("tag", "give it a tag"), Needs::Job),
     line((C::CommandLine, "command"), TABS, &[":"], ("command", "type any command of tpu"), Needs::Nothing),
@@ -304,6 +332,7 @@ pub const TABLE: &[Binding] = &[
     line((C::QueueTab, "tab-queue"), TABS, &["3"], ("", "what waits: in which order, and why"), Needs::Nothing),
     line((C::EventsTab, "tab-events"), TABS, &["4"], ("", "what has happened"), Needs::Nothing),
     line((C::PlanTab, "tab-plan"), TABS, &["5"], ("", "what will happen by itself"), Needs::Nothing),
+    line((C::UsageTab, "tab-usage"), TABS, &["6"], ("", "what ran: hours, cost, waits, failures"), Needs::Nothing),
     line((C::NextTab, "next-tab"), TABS, &["tab"], ("tabs", "the next tab"), Needs::Nothing),
     line((C::PreviousTab, "previous-tab"), TABS, &["backtab"], ("", "the tab before"), Needs::Nothing),
     line((C::AllUsers, "all-users"), TABS, &["0"], ("", "everybody's jobs, or one user's again"), Needs::Nothing),
@@ -320,7 +349,7 @@ pub const TABLE: &[Binding] = &[
     line((C::PageDown, "page-down"), TABS, &["pgdn", "ctrl-f"], ("", "a screenful down"), Needs::Row),
     line((C::PageUp, "page-up"), TABS, &["pgup", "ctrl-b"], ("", "a screenful up"), Needs::Row),
     line((C::Back, "clear"), &[List], &["esc"], ("", "take back message, filter, marks"), Needs::Something),
-    line((C::Back, "to-jobs"), BOARDS, &["esc"], ("jobs", "take back the filter, then back to the jobs"), Needs::Nothing),
+    line((C::Back, "to-jobs"), NOT_JOBS, &["esc"], ("jobs", "take back the filter, then back to the jobs"), Needs::Nothing),
     // The log.
     line((C::Search, "log-search"), &[Log], &["/"], ("search", "search"), Needs::Nothing),
     line((C::NextHit, "next-hit"), &[Log], &["n"], ("next", "next hit"), Needs::Nothing),
@@ -375,9 +404,9 @@ pub const TABLE: &[Binding] = &[
     line((C::Accept, "form-accept"), &[Form], &["enter"], ("plan, then start", "take the proposal; show the plan; start"), Needs::Nothing),
     line((C::Back, "form-back"), &[Form], &["esc"], ("leave it", "start nothing"), Needs::Nothing),
     // Everywhere.
-    line((C::Theme, "theme"), &[List, Detail, Targets, Queue, Events, Plan, Log], &["T"], ("", "the next theme"), Needs::Nothing),
-    line((C::Mouse, "mouse"), &[List, Detail, Targets, Queue, Events, Plan, Log], &["m"], ("", "release the mouse to select text, or take it again"), Needs::Nothing),
-    line((C::Help, "help"), &[List, Detail, Targets, Queue, Events, Plan, Log], &["?"], ("help", "this list"), Needs::Nothing),
+    line((C::Theme, "theme"), LOOKS, &["T"], ("", "the next theme"), Needs::Nothing),
+    line((C::Mouse, "mouse"), LOOKS, &["m"], ("", "release the mouse to select text, or take it again"), Needs::Nothing),
+    line((C::Help, "help"), LOOKS, &["?"], ("help", "this list"), Needs::Nothing),
     line((C::Quit, "quit"), TABS, &["q"], ("quit", "leave; the jobs go on"), Needs::Nothing),
     line((C::Quit, "leave"), ALL, &["ctrl-c"], ("", "leave at once; the jobs go on"), Needs::Nothing),
     line((C::Suspend, "suspend"), ALL, &["ctrl-z"], ("", "stop this screen until `fg`"), Needs::Nothing),

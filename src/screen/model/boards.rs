@@ -14,7 +14,7 @@ use crate::plan::board::Row;
 use crate::plan::expected::ExpectedStart;
 use crate::plan::filter::Filter;
 use crate::screen::message::Problem;
-use crate::screen::model::Model;
+use crate::screen::model::{Model, Usage};
 use crate::screen::tabs::Tab;
 
 /// What was asked for, what came, and how old it is.
@@ -92,7 +92,9 @@ pub struct Boards {
     pub plan: Asked<Plan>,
     /// Why each entry of the queue does not begin, when machines have been asked, and when it is expected to.
     pub queue: Asked<HashMap<JobId, WaitingOutlook>>,
-    choosing: [Choosing; 4],
+    /// What ran, counted.
+    pub usage: Usage,
+    choosing: [Choosing; 5],
 }
 
 /// One row of such a tab.
@@ -107,23 +109,25 @@ pub struct BoardRow {
 impl Boards {
     /// The choice on a tab.
     pub fn choosing(&self, tab: Tab) -> &Choosing {
-        let [targets, queue, events, plan] = &self.choosing;
+        let [targets, queue, events, plan, usage] = &self.choosing;
         match tab {
             Tab::Jobs | Tab::Targets => targets,
             Tab::Queue => queue,
             Tab::Events => events,
             Tab::Plan => plan,
+            Tab::Usage => usage,
         }
     }
 
     /// The same, to be changed.
     pub fn choosing_mut(&mut self, tab: Tab) -> &mut Choosing {
-        let [targets, queue, events, plan] = &mut self.choosing;
+        let [targets, queue, events, plan, usage] = &mut self.choosing;
         match tab {
             Tab::Jobs | Tab::Targets => targets,
             Tab::Queue => queue,
             Tab::Events => events,
             Tab::Plan => plan,
+            Tab::Usage => usage,
         }
     }
 
@@ -150,7 +154,7 @@ impl Boards {
     /// Asks for everything again, whatever its age.
     pub fn look_again(&mut self) {
         (self.targets.wanted, self.events.wanted, self.plan.wanted) = (true, true, true);
-        (self.figures.wanted, self.queue.wanted) = (true, true);
+        (self.figures.wanted, self.queue.wanted, self.usage.asked.wanted) = (true, true, true);
     }
 
     /// Says that what the tabs show has changed.
@@ -166,6 +170,7 @@ impl Boards {
             Tab::Queue => self.queue.waiting,
             Tab::Events => self.events.waiting,
             Tab::Plan => self.plan.waiting,
+            Tab::Usage => self.usage.asked.waiting,
         };
         since.map(|at| now.seconds_since(at))
     }
@@ -186,6 +191,7 @@ impl Boards {
             Tab::Queue => (self.queue.age_s(now), self.queue.problem.as_ref()),
             Tab::Events => (self.events.age_s(now), self.events.problem.as_ref()),
             Tab::Plan => (self.plan.age_s(now), self.plan.problem.as_ref()),
+            Tab::Usage => (self.usage.asked.age_s(now), self.usage.asked.problem.as_ref()),
         }
     }
 }
@@ -266,6 +272,11 @@ pub fn rows(model: &Model, tab: Tab) -> Vec<BoardRow> {
             });
             texts.filter_map(row).collect()
         }
+        Tab::Usage => {
+            let rows = boards.usage.asked.seen.iter().flat_map(|seen| &seen.rows).enumerate();
+            let texts = rows.map(|(at, row)| (at, (row.key.clone(), row.key.clone())));
+            texts.filter_map(row).collect()
+        }
     }
 }
 
@@ -287,7 +298,8 @@ pub fn concerns(entry: &Entry) -> bool {
 pub fn jobs_of(model: &Model, row: &BoardRow) -> Vec<JobId> {
     let boards = &model.boards;
     match model.tab {
-        Tab::Jobs => Vec::new(),
+        // What ran long ago is no longer among the jobs.
+        Tab::Jobs | Tab::Usage => Vec::new(),
         Tab::Targets => {
             let item = boards.targets.seen.as_ref().and_then(|seen| seen.targets.get(row.at));
             item.map(|item| item.jobs.clone()).unwrap_or_default()

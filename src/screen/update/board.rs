@@ -2,7 +2,7 @@
 
 use tui_input::Input;
 
-use super::{actions, in_sight, list, moved, note};
+use super::{actions, in_sight, list, moved, note, usage};
 use crate::model::view::{JobView, Whose};
 use crate::plan::filter::Filter;
 use crate::screen::keys::Command;
@@ -26,6 +26,7 @@ pub(super) fn any(model: &mut Model, command: Command) -> Option<Vec<Effect>> {
         Command::QueueTab => Tab::Queue,
         Command::EventsTab => Tab::Events,
         Command::PlanTab => Tab::Plan,
+        Command::UsageTab => Tab::Usage,
         Command::NextTab => model.tab.moved(1),
         Command::PreviousTab => model.tab.moved(TABLE.len() - 1),
         Command::AllUsers => return Some(all_users(model)),
@@ -137,7 +138,7 @@ pub(super) fn set_filter(model: &mut Model, filter: String) {
 
 /// Goes to the jobs that the chosen row is about.
 pub(super) fn open(model: &mut Model) -> Vec<Effect> {
-    let Some(row) = chosen(model) else { return Vec::new() };
+    let Some(row) = chosen(model).filter(|_| model.tab != Tab::Usage) else { return Vec::new() };
     let jobs = jobs_of(model, &row);
     let Some(first) = jobs.first() else {
         note(model, "No job is on it.".to_owned());
@@ -212,7 +213,7 @@ pub(super) fn wants(model: &mut Model) -> Vec<Effect> {
     let shows_queue = match model.tab {
         Tab::Queue => true,
         Tab::Jobs => model.selected().is_some_and(JobView::is_queued),
-        Tab::Targets | Tab::Events | Tab::Plan => false,
+        Tab::Targets | Tab::Events | Tab::Plan | Tab::Usage => false,
     };
     if shows_queue && model.boards.queue.is_due(now, every) {
         model.boards.queue.waiting = Some(now);
@@ -227,6 +228,7 @@ pub(super) fn wants(model: &mut Model) -> Vec<Effect> {
         model.boards.plan.waiting = Some(now);
         effects.push(Effect::Ask(Ask::Plan));
     }
+    effects.extend(usage::wants(model, now));
     effects.extend(wanted_curves(model));
     effects
 }

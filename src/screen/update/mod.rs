@@ -12,6 +12,7 @@ mod log;
 mod mouse;
 mod page;
 mod queue;
+mod usage;
 
 use std::collections::HashSet;
 use std::sync::LazyLock;
@@ -205,6 +206,9 @@ fn command_of(model: &mut Model, command: Command) -> Vec<Effect> {
                 .or_else(|| queue::command(model, command))
                 .unwrap_or_else(|| board::command(model, command))
         }
+        (command, Context::Usage) => board::any(model, command)
+            .or_else(|| usage::command(model, command).then(Vec::new))
+            .unwrap_or_else(|| board::command(model, command)),
         (
             command,
             Context::Confirm
@@ -249,6 +253,10 @@ fn answered(model: &mut Model, ask: Ask, answer: Result<Box<Answer>, Problem>) {
         (Ask::Events, Err(problem)) => model.boards.events.answered(Err(problem), now),
         (Ask::Plan, Ok(Answer::Plan(seen))) => model.boards.plan.answered(Ok(seen), now),
         (Ask::Plan, Err(problem)) => model.boards.plan.answered(Err(problem), now),
+        (Ask::Usage(question), Ok(Answer::Usage(report))) => {
+            usage::answered(model, question, Ok(*report));
+        }
+        (Ask::Usage(question), Err(problem)) => usage::answered(model, question, Err(problem)),
         (Ask::Curve(job), answer) => {
             let curve = match answer {
                 Ok(Answer::Curve(curve)) => Some(curve),

@@ -6,7 +6,7 @@ use ratatui::text::{Line, Span};
 
 use super::grid::{self, Grid, GridColumn};
 use super::spans::{dotted, outside, span};
-use super::{machines, status, style, words};
+use super::{machines, status, style, usage, words};
 use crate::model::facts::TargetState;
 use crate::model::job;
 use crate::model::time;
@@ -32,7 +32,8 @@ pub(super) fn render(frame: &mut Frame<'_>, model: &Model, area: Rect, titled: b
                 "No target is known. `tpu register NAME --zone ZONE` makes one known.",
             );
             let total = targets.len();
-            let grid = Grid { columns: TARGETS, rows, value: &value, nothing, total, titled };
+            let grid =
+                Grid { columns: TARGETS, rows, value: &value, nothing, total, titled, bars: None };
             grid::render(frame, model, area, &grid);
         }
         Tab::Queue => {
@@ -40,7 +41,8 @@ pub(super) fn render(frame: &mut Frame<'_>, model: &Model, area: Rect, titled: b
             let nothing =
                 nothing(model, "Nothing waits. As in: tpu submit v4-8 -- python3 train.py");
             let total = model.jobs().iter().filter(|job| job.is_queued()).count();
-            let grid = Grid { columns: QUEUE, rows, value: &value, nothing, total, titled };
+            let grid =
+                Grid { columns: QUEUE, rows, value: &value, nothing, total, titled, bars: None };
             grid::render(frame, model, area, &grid);
         }
         Tab::Events => {
@@ -48,7 +50,8 @@ pub(super) fn render(frame: &mut Frame<'_>, model: &Model, area: Rect, titled: b
             let value = |row: &BoardRow| events.get(row.at);
             let nothing = nothing(model, "Nothing has happened yet.");
             let total = events.len();
-            let grid = Grid { columns: EVENTS, rows, value: &value, nothing, total, titled };
+            let grid =
+                Grid { columns: EVENTS, rows, value: &value, nothing, total, titled, bars: None };
             grid::render(frame, model, area, &grid);
         }
         Tab::Plan => {
@@ -57,9 +60,11 @@ pub(super) fn render(frame: &mut Frame<'_>, model: &Model, area: Rect, titled: b
             let value = |row: &BoardRow| entries.get(row.at);
             let nothing = nothing(model, &idle(model));
             let total = entries.iter().filter(|entry| concerns(entry)).count();
-            let grid = Grid { columns: PLAN, rows, value: &value, nothing, total, titled };
+            let grid =
+                Grid { columns: PLAN, rows, value: &value, nothing, total, titled, bars: None };
             grid::render(frame, model, area, &grid);
         }
+        Tab::Usage => usage::table(frame, model, area),
     }
 }
 
@@ -68,7 +73,7 @@ const LONG_S: u64 = 3;
 
 /// What to say when there is no row: that it is being read, that it cannot be, that a filter hides all, or
 /// that there is nothing.
-fn nothing(model: &Model, otherwise: &str) -> String {
+pub(super) fn nothing(model: &Model, otherwise: &str) -> String {
     let (age, problem) = model.boards.state(model.tab, model.now);
     let filter = &model.boards.choosing(model.tab).filter;
     match (age, problem) {
@@ -167,6 +172,7 @@ pub(super) fn footnote(model: &Model) -> Option<Line<'static>> {
             let entry = model.boards.plan.seen.as_ref()?.jobs.get(row.at)?;
             outside(&entry.reason)
         }
+        Tab::Usage => usage::footnote(model)?,
     };
     Some(Line::from(span(format!(" {text}"), style(model, Role::Base))))
 }

@@ -5,7 +5,7 @@ use ratatui::layout::Rect;
 use ratatui::text::Line;
 
 use super::spans::{outside, push_cell, span, wrap};
-use super::{list, lower_border, panel, select, style, tabs};
+use super::{list, lower_border, panel, select, style, tabs, usage};
 use crate::model::time;
 use crate::screen::model::{BoardRow, Model};
 use crate::screen::tabs::Tab;
@@ -44,7 +44,24 @@ pub(super) struct Grid<'a, T: 'static> {
     pub(super) total: usize,
     /// Whether the tabs stand in its upper border.
     pub(super) titled: bool,
+    /// Bars behind the first column.
+    pub(super) bars: Option<Bars<'a, T>>,
 }
+
+/// Bars, one for each row, as long as the other columns leave room for.
+pub(super) struct Bars<'a, T> {
+    /// The head of the first column, where rows do not always stand for the same.
+    pub(super) of: &'static str,
+    /// The head of the bars.
+    pub(super) head: &'static str,
+    /// How much of how much a bar shows; `None` for a row that has none.
+    pub(super) share: &'a dyn Fn(&T) -> Option<(f64, f64)>,
+}
+
+/// Fewer cells are no bar.
+const LEAST_BAR: usize = 8;
+/// More cells say no more.
+const LONGEST_BAR: usize = 60;
 
 /// Draws the table with its frame.
 pub(super) fn render<T>(frame: &mut Frame<'_>, model: &Model, area: Rect, grid: &Grid<'_, T>) {
@@ -70,21 +87,39 @@ pub(super) fn render<T>(frame: &mut Frame<'_>, model: &Model, area: Rect, grid: 
             None => Vec::new(),
         })
         .collect();
-    let widths = fit(grid.columns, &cells, usize::from(inner.width).saturating_sub(2));
+    let room = usize::from(inner.width).saturating_sub(2);
+    let bar = grid.bars.as_ref().map_or(0, |_| LEAST_BAR + GAP);
+    let widths = fit(grid.columns, &cells, room.saturating_sub(bar));
+    let taken: usize = widths.iter().flatten().map(|width| width + GAP).sum();
+    let bar_cells = room.saturating_sub(taken).min(LONGEST_BAR);
     let mut heads = Line::raw("  ");
-    for (column, width) in grid.columns.iter().zip(&widths) {
+    for (at, (column, width)) in grid.columns.iter().zip(&widths).enumerate() {
+        let bars = grid.bars.as_ref().filter(|_| at == 0);
         if let Some(width) = width {
-            let head = Line::from(span(column.head, style(model, Role::Dim)));
-            push_cell(&mut heads, head, (*width, GAP));
+            let head = bars.map_or(column.head, |bars| bars.of);
+            push_cell(&mut heads, Line::from(span(head, style(model, Role::Dim))), (*width, GAP));
+        }
+        if let Some(bars) = bars {
+            push_cell(
+                &mut heads,
+                Line::from(span(bars.head, style(model, Role::Dim))),
+                (bar_cells, GAP),
+            );
         }
     }
     frame.render_widget(heads, Rect { height: 1, ..inner });
     for ((y, row), cells) in (body.y..body.bottom()).zip(&shown).zip(cells) {
         let is_selected = choosing.selected.as_ref() == Some(&row.key);
         let mut line = Line::raw(if is_selected { "▸ " } else { "  " });
-        for (cell, width) in cells.into_iter().zip(&widths) {
+        for (at, (cell, width)) in cells.into_iter().zip(&widths).enumerate() {
             if let Some(width) = width {
                 push_cell(&mut line, cell, (*width, GAP));
+            }
+            if let Some(bars) = grid.bars.as_ref().filter(|_| at == 0) {
+                let share = (grid.value)(row).and_then(|value| (bars.share)(value));
+                let bar =
+                    share.map(|share| usage::bar(model, share, bar_cells)).unwrap_or_default();
+                push_cell(&mut line, bar, (bar_cells, GAP));
             }
         }
         let at = Rect { y, height: 1, ..body };
@@ -147,7 +182,7 @@ fn fit<T>(
 
 /// What the filter hides and how old this is, in the lower border.
 fn foot<T>(frame: &mut Frame<'_>, model: &Model, area: Rect, grid: &Grid<'_, T>) {
-    let mut line = Line::default();
+    let mut line = usage::asked(model);
     let filter = &model.boards.choosing(model.tab).filter;
     if !filter.is_empty() {
         let text = format!(" {} of {} · /{} ", grid.rows.len(), grid.total, outside(filter));

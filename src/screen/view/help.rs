@@ -75,6 +75,7 @@ fn context_title(context: Context) -> &'static str {
         Context::Queue => "in the queue",
         Context::Events => "in the events",
         Context::Plan => "in the plan",
+        Context::Usage => "in the usage",
         _ => "in the list",
     }
 }

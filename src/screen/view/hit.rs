@@ -48,8 +48,7 @@ pub fn at(model: &Model, x: u16, y: u16) -> Option<Spot> {
     if layout.bar.contains(place) {
         return bar::key_at(model, layout.bar, x).map(Spot::Key);
     }
-    let titled = layout.list.or(layout.timelines).or(layout.board);
-    if let Some(area) = titled.filter(|area| y == area.y && area.contains(place))
+    if let Some(area) = layout.titled().filter(|area| y == area.y && area.contains(place))
         && let Some(tab) = tabs::at(model, x.saturating_sub(area.x + 1))
     {
         return Some(Spot::Tab(tab));

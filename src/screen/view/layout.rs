@@ -12,6 +12,7 @@
 
 use ratatui::layout::{Constraint, Rect};
 
+use super::usage::{self, Plots};
 use super::{banner, columns, evidence, timeline};
 use crate::screen::model::Model;
 use crate::screen::tabs::Tab;
@@ -40,6 +41,8 @@ pub struct Layout {
     pub timelines: Option<Rect>,
     /// The table of a tab beside the jobs, with its frame.
     pub board: Option<Rect>,
+    /// The plots of the tab of usage.
+    pub usage: Option<Plots>,
     /// Whether list and detail stand side by side.
     pub beside: bool,
     /// The evidence line; no rows when there is nothing to say.
@@ -72,6 +75,7 @@ impl Layout {
             log: None,
             timelines: None,
             board: None,
+            usage: None,
             beside: false,
             evidence,
             bar,
@@ -108,9 +112,13 @@ impl Layout {
         layout
     }
 
-    /// The table, and above the events the timelines where there is room for both.
+    /// The table; above the events the timelines, below the table of usage the plots, where there is room.
     fn place_board(&mut self, model: &Model) {
         self.board = Some(self.body);
+        if model.tab == Tab::Usage {
+            let plots = usage::place(model, self.body);
+            (self.board, self.usage) = (plots.table, Some(plots));
+        }
         if model.tab != Tab::Events {
             return;
         }
@@ -123,6 +131,12 @@ impl Layout {
             let [upper, lower] = ratatui::layout::Layout::vertical(split).areas(self.body);
             (self.timelines, self.board) = (Some(upper), Some(lower));
         }
+    }
+
+    /// The panel in whose upper border the tabs stand.
+    pub fn titled(&self) -> Option<Rect> {
+        let plot = self.usage.and_then(|plots| plots.first());
+        self.list.or(self.timelines).or(self.board).or(plot)
     }
 
     /// Rows that the table of a tab beside the jobs shows at once.

@@ -32,6 +32,7 @@ mod status;
 mod tabs;
 mod timeline;
 mod toast;
+mod usage;
 mod words;
 
 use ratatui::Frame;
@@ -106,6 +107,9 @@ fn panels(model: &Model, frame: &mut Frame<'_>) {
     }
     if let Some(area) = layout.board {
         board::render(frame, model, area, layout.timelines.is_none());
+    }
+    if let Some(plots) = &layout.usage {
+        usage::render(frame, model, plots);
     }
     evidence::render(frame, model, layout.evidence);
     bar::render(frame, model, layout.bar);

@@ -1,10 +1,11 @@
 //! Whether a command makes sense at the moment: its key is then in the bar, in the help, and does something.
 
+use super::layout::Layout;
 use super::{help, page};
 use crate::model::groups;
 use crate::model::view::JobView;
 use crate::screen::keys::Needs;
-use crate::screen::model::{Model, Overlay};
+use crate::screen::model::{Model, Overlay, UsageSeen};
 use crate::screen::tabs::Tab;
 
 /// Whether what a command needs is there.
@@ -27,6 +28,8 @@ pub fn are_met(model: &Model, needs: Needs) -> bool {
             Tab::Jobs => model.selected().is_some(),
             tab => !model.boards.choosing(tab).rows.is_empty(),
         },
+        Needs::Cost => model.boards.usage.asked.seen.as_ref().is_some_and(UsageSeen::has_cost),
+        Needs::Plots => Layout::of(model).usage.is_some_and(|plots| plots.ways > 1),
         Needs::More => match &model.overlay {
             Some(Overlay::Help(_)) => help::lines(model).len() > help::rows(model),
             Some(Overlay::Page(page)) => page::extent(model, page).0 > 0,

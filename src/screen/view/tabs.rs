@@ -1,4 +1,4 @@
-//! The tabs, in the upper border of what they show: `[1 Jobs] 2 Targets  3 Queue  4 Events  5 Plan`.
+//! The tabs, in the upper border of what they show: `[1 Jobs] 2 Targets  3 Queue  4 Events  5 Plan  6 Usage`.
 
 use ratatui::text::Line;
 

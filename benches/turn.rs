@@ -89,7 +89,7 @@ fn counted(lab: &Lab) -> (Ctx, Arc<AtomicUsize>) {
     let lists = Arc::new(AtomicUsize::new(0));
     let cloud = Counting { cloud: sim::beside(&ctx), lists: Arc::clone(&lists) };
     let providers = Providers::fixed(Arc::new(cloud));
-    (Ctx { providers, ..ctx }, lists)
+    (Ctx { providers: providers.into(), ..ctx }, lists)
 }
 
 /// One turn in which there is nothing to do.

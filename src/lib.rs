@@ -22,6 +22,7 @@
 //! - a **command**: what it does in `ops/`, its words in `cli/commands/`, its arguments in `cli/args.rs`,
 //!   one line in `cli/dispatch.rs` (the compiler asks for it); an old spelling in `cli/legacy.rs`.
 //! - a **document** of `--json`: a struct in `wire/` and its line in the table of `wire/schema.rs`; then `./x schema`.
+//! - a **route** of the API: a function in `api/`, in the file of its resource, with its entry in the list there.
 //! - a **pattern**: a `[[rule]]` with examples in `assets/patterns.toml`, no Rust. A new *class* of
 //!   failure is a variant of `model::facts::ErrorKind` and a row of each table in `model/rules.rs`.
 //! - a **column** of the screen: an entry of `screen/view/columns.rs`, if `model::view::JobView` holds the
@@ -70,6 +71,7 @@ pub mod ops;
 // Pure again: what of it leaves as JSON.
 pub mod wire;
 
+pub mod api;
 pub mod cli;
 pub mod daemon;
 pub mod demo;

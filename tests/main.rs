@@ -6,6 +6,7 @@
     reason = "a helper that fails ends its test, as an assertion does"
 )]
 
+mod api;
 mod architecture;
 mod classify;
 mod cli;

@@ -98,7 +98,7 @@ impl App {
         kinds().checked(settings)?;
         let effects = Effects { warnings: self.warnings.clone(), ..ctx.effects };
         let effects = if self.global.dry_run { effects.dry_run() } else { effects };
-        Ok(Ctx { effects, layers, kinds: kinds().clone(), ..ctx })
+        Ok(Ctx { effects, layers: Arc::new(layers), kinds: kinds().clone(), ..ctx })
     }
 
     /// What `--verbose` says: which file, server, cloud and user hold.

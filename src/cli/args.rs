@@ -17,6 +17,7 @@ mod files;
 mod foreign;
 mod globals;
 mod hosts;
+mod http;
 mod insight;
 mod jobman;
 mod jobs;
@@ -47,6 +48,7 @@ pub use globals::{Color, Globals};
 pub use hosts::{
     AddHosts, DrainHosts, HostLimits, Hosts, HostsStep, Pools, PoolsStep, SetHosts, SomeHosts,
 };
+pub use http::{Http, ServeArgs, TokenCreateArgs, TokenStep};
 pub use insight::{ArchiveArgs, ArchiveStep, BillingArgs, Insight, QuotaArgs, StatsArgs};
 pub use jobman::{Jobman, JobmanIds, JobmanQueue, JobmanStep};
 pub use jobs::{
@@ -442,6 +444,9 @@ pub enum Command {
     /// Job files.
     #[command(flatten)]
     JobFiles(JobFiles),
+    /// Over HTTP.
+    #[command(flatten)]
+    Http(Http),
     /// Other tools.
     #[command(flatten)]
     Foreign(Foreign),

@@ -1,9 +1,12 @@
 //! Which function each command calls. The one file of `cli` that knows the screen, the demo and MONITOR.
 
+use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
+use crate::api::{ServeOptions, Server};
 use crate::demo::lab;
 use crate::demo::story::{Sabotage, Story};
 use crate::model::ids::JobId;
@@ -11,13 +14,14 @@ use crate::model::job::Succession;
 use crate::model::view::Whose;
 use crate::ops::provision::Change;
 use crate::ops::{Error, clean::Ends, watch};
-use crate::wire::pages::{DemoDocument, KindDocument, ScreenDocument};
+use crate::wire::pages::{DemoDocument, KindDocument, ScreenDocument, ServingDocument};
 
 use super::Outcome;
 use super::app::{App, asked_to_end};
 use super::args::{
-    ArchiveStep, CheckpointsStep, Cli, Command, DaemonStep, Foreign, FromKind, HostsStep, Insight,
-    JobFiles, NotifyStep, QueueStep, SecretsStep, SimEvent, State, Workers,
+    ArchiveStep, CheckpointsStep, Cli, Command, DaemonStep, Foreign, FromKind, HostsStep, Http,
+    Insight, JobFiles, NotifyStep, QueueStep, SecretsStep, ServeArgs, SimEvent, State, TokenStep,
+    Workers,
 };
 use super::commands::cms::CmsDoes;
 use super::commands::jobman::JobmanDoes;
@@ -25,7 +29,8 @@ use super::commands::{
     aliases, archive, attach, billing, board, callbacks, check, checkpoints, classify, clean,
     cloud, cms, daemon as monitor_cmds, data, dirs, doctor, help, history, hosts, import, init,
     inventory, jobfile, jobman, kill, logs, news, notify, queue, quota, requeue, resume, rules,
-    run, secrets, settings, show, stats, storage, sweep, targets, tasks, users, wait, workers,
+    run, secrets, settings, show, stats, storage, sweep, targets, tasks, tokens, users, wait,
+    workers,
 };
 use super::print::{self, Output};
 use super::screen;
@@ -291,6 +296,16 @@ pub(super) fn verb(command: Command) -> Verb {
                 changes(move |app| secrets::remove(app, &name)).destroys()
             }
         },
+        Command::Http(Http::Serve(args)) => {
+            Verb::new(Does::CannotBeTried, move |app| serve(app, &args))
+        }
+        Command::Http(Http::Token(args)) => match args.step.clone() {
+            None | Some(TokenStep::List) => looks(tokens::list),
+            Some(TokenStep::Create(args)) => changes(move |app| tokens::create(app, &args)),
+            Some(TokenStep::Revoke { name }) => {
+                changes(move |app| tokens::revoke(app, &name)).destroys()
+            }
+        },
         Command::Foreign(Foreign::Cms(args)) => {
             let (does, destroys) = cms::nature(&args);
             let kind: fn(Borrowing) -> Verb = match does {
@@ -449,6 +464,29 @@ fn daemon(app: App, step: DaemonStep) -> Outcome {
         DaemonStep::Status => monitor_cmds::status(&app),
         DaemonStep::Plan => monitor_cmds::plan(&app),
     }
+}
+
+/// The API, until somebody ends it.
+fn serve(app: App, args: &ServeArgs) -> Outcome {
+    let stop = asked_to_end(&[SIGINT, SIGTERM, SIGHUP])?;
+    let here = |path: &Option<PathBuf>| path.as_ref().map(|path| app.env.cwd.join(path));
+    let listen = args.listen.unwrap_or(SocketAddr::from(([127, 0, 0, 1], 7960)));
+    let serving = ServeOptions {
+        listen: args.socket.is_none().then_some(listen),
+        socket: here(&args.socket),
+        tls: here(&args.cert).zip(here(&args.key)),
+        behind_proxy: args.behind_proxy,
+        hosts: args.host.clone(),
+    };
+    let global = app.global.clone();
+    let server = Server::bind(Arc::new(app.into_ctx()?), &serving)?;
+    let address = server.address();
+    let said = format!("Answering on {address}; Ctrl-C ends it.\n");
+    let output = Output::new(said, &ServingDocument { address: &address });
+    print::to_stdout(&print::printed(&output, &global), print::choice(global.color))
+        .map_err(|e| Error::failed(format!("cannot print: {e}")))?;
+    server.serve(&stop)?;
+    Ok(Output::default())
 }
 
 /// The tour.

@@ -70,6 +70,7 @@ pub mod sweep;
 pub mod target;
 pub mod task;
 pub mod time;
+pub mod token;
 pub mod unbegun;
 mod user;
 pub mod variables;

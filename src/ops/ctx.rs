@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 
 use crate::classify::Classifier;
-use crate::effects::Effects;
+use crate::effects::{Effects, Warnings};
 use crate::kinds::Kinds;
 use crate::model::data::{Data, User};
 use crate::model::ids::{JobId, UserName};
@@ -23,17 +23,17 @@ pub struct Ctx {
     /// The doors to the world, and who acts.
     pub effects: Effects,
     /// Settings above those of data.json: the machine's file, `--settings`, environment, flags.
-    pub layers: Layers,
+    pub layers: Arc<Layers>,
     /// The lab's own patterns, laid over the built-in ones if the file is there.
     pub patterns: Option<PathBuf>,
     /// The directory in which the account keeps its secrets; none where it has no home.
     pub secrets: Option<PathBuf>,
     /// The classifier, prepared when it is first needed.
-    pub classifier: OnceLock<Option<Classifier>>,
+    pub classifier: Arc<OnceLock<Option<Classifier>>>,
     /// The kinds of target that there are.
     pub kinds: Kinds,
     /// The providers of targets, each opened when it is first needed.
-    pub providers: Providers,
+    pub providers: Arc<Providers>,
 }
 
 /// Use cases name a door as what lies below `ops` does: `ctx.store`, `ctx.clock`.
@@ -46,6 +46,25 @@ impl Deref for Ctx {
 }
 
 impl Ctx {
+    /// The same for one who acts through this process: `actor` is named in the journal, warnings are that one's own,
+    /// and no secret is taken from what this process was started with.
+    #[must_use]
+    pub fn on_behalf(&self, actor: &str) -> Self {
+        let mut effects = self.effects.clone();
+        actor.clone_into(&mut effects.actor);
+        effects.warnings = Warnings::default();
+        effects.env = effects.env.without_secrets();
+        Self {
+            effects,
+            layers: Arc::clone(&self.layers),
+            patterns: self.patterns.clone(),
+            secrets: self.secrets.clone(),
+            classifier: Arc::clone(&self.classifier),
+            kinds: self.kinds.clone(),
+            providers: Arc::clone(&self.providers),
+        }
+    }
+
     /// Applies `change` to what the state file holds now, in one transaction; an error changes nothing.
     pub fn transact<T>(
         &self,

@@ -62,6 +62,7 @@ pub mod settings;
 pub mod settings_files;
 pub mod setup;
 pub mod targets;
+pub mod tokens;
 pub mod users;
 pub mod worker_shell;
 

@@ -1,7 +1,7 @@
 //! Builds the effects of a real run. Tests build their own; nothing else differs.
 
 use std::path::PathBuf;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use crate::effects::{Effects, Warnings};
 use crate::kinds::Kinds;
@@ -15,7 +15,6 @@ use crate::sys::threads::OsThreads;
 use crate::tmux::oneshot::OneShot;
 
 use super::Ctx;
-use super::providers::Providers;
 use super::setting_layers::Layers;
 
 /// What the effects are built from.
@@ -61,11 +60,11 @@ pub fn open(opening: Opening) -> Ctx {
     };
     Ctx {
         effects,
-        layers: Layers::fixed(layers),
+        layers: Arc::new(Layers::fixed(layers)),
         patterns,
         secrets,
-        classifier: OnceLock::new(),
+        classifier: Arc::default(),
         kinds: Kinds::built_in(),
-        providers: Providers::default(),
+        providers: Arc::default(),
     }
 }

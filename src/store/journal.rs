@@ -169,13 +169,13 @@ fn mark(head: &[u8]) -> u64 {
 }
 
 /// What was appended behind a place, the oldest first, and the place behind that: as much as a piece holds; whoever wants
-/// all asks until the place stays. A line that is half written is left for later; one that cannot be read is passed over.
+/// all asks until the place stays. With each event comes the place behind it. A line that is half written is left for later; one that cannot be read is passed over.
 /// Behind a place that is nowhere any more comes all that there is.
 pub(super) fn since(
     disk: &dyn Disk,
     paths: &Paths,
     place: Bookmark,
-) -> Result<(Vec<Event>, Bookmark), StoreError> {
+) -> Result<(Vec<PlacedEvent>, Bookmark), StoreError> {
     let parts: Vec<PathBuf> = std::iter::once(paths.events())
         .chain((1..=OLDER_PARTS).map(|n| paths.older_events(n)))
         .collect();
@@ -224,15 +224,29 @@ struct From {
     head: Vec<u8>,
 }
 
-/// The whole lines of a piece, and the place behind them.
-fn lines(bytes: &[u8], from: &From) -> (Vec<Event>, Bookmark) {
+/// An event, and the place behind it.
+pub(super) type PlacedEvent = (Event, Bookmark);
+
+/// The whole lines of a piece, each with the place behind it, and the place behind all.
+fn lines(bytes: &[u8], from: &From) -> (Vec<PlacedEvent>, Bookmark) {
     // No line is as long as a piece: one that is, is passed over.
     let end = bytes.iter().rposition(|byte| *byte == b'\n').map_or(bytes.len(), |end| end + 1);
     let whole = bytes.get(..end).unwrap_or_default();
-    let events = whole.split(|byte| *byte == b'\n');
-    let events = events.filter_map(|line| serde_json::from_slice(line).ok()).collect();
     let head: Vec<u8> = from.head.iter().chain(whole).take(HEAD).copied().collect();
-    (events, Bookmark { offset: from.offset + whole.len() as u64, mark: mark(&head) })
+    let place = |read: usize| {
+        let known = usize::try_from(from.offset).unwrap_or(HEAD).saturating_add(read).min(HEAD);
+        let mark = mark(head.get(..known).unwrap_or(&head));
+        Bookmark { offset: from.offset + read as u64, mark }
+    };
+    let mut read = 0;
+    let mut events = Vec::new();
+    for line in whole.split_inclusive(|byte| *byte == b'\n') {
+        read += line.len();
+        if let Ok(event) = serde_json::from_slice(line) {
+            events.push((event, place(read)));
+        }
+    }
+    (events, place(whole.len()))
 }
 
 /// A piece of a part behind a place, if the part is there and the place is one of it.

@@ -230,6 +230,15 @@ impl Store {
     /// What was appended to the journal behind a place, the oldest first, and the place behind that. Whoever wants all of
     /// it asks until the place stays.
     pub fn events_since(&self, place: Bookmark) -> Result<(Vec<Event>, Bookmark), StoreError> {
+        let (events, end) = self.placed_events_since(place)?;
+        Ok((events.into_iter().map(|(event, _)| event).collect(), end))
+    }
+
+    /// The same, each event with the place behind it.
+    pub fn placed_events_since(
+        &self,
+        place: Bookmark,
+    ) -> Result<(Vec<(Event, Bookmark)>, Bookmark), StoreError> {
         journal::since(&*self.disk, &self.paths, place)
     }
 

@@ -164,6 +164,11 @@ impl Paths {
         self.state().join("outbox.lock")
     }
 
+    /// The tokens of the API that an account of this machine has made.
+    pub fn tokens(&self, uid: u32) -> PathBuf {
+        self.state().join(format!("tokens-{uid}.json"))
+    }
+
     /// The simulated fleet.
     pub fn sim(&self) -> PathBuf {
         self.state().join("sim.json")

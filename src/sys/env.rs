@@ -31,6 +31,20 @@ pub struct Env {
 }
 
 impl Env {
+    /// The same for somebody else: of the variables only those that say where this process is at home, and how it speaks.
+    /// What else the account has in its environment is nobody else's.
+    #[must_use]
+    pub fn without_secrets(mut self) -> Self {
+        const KEPT: [&str; 7] = ["HOME", "LANG", "LOGNAME", "PATH", "SHELL", "TZ", "USER"];
+        self.vars.retain(|name, _| {
+            let name = name.to_str().unwrap_or_default();
+            let ours =
+                ["TPU_", "XDG_", "TMUX_TMPDIR", "CLOUDSDK_", "GOOGLE_", "KUBE", "SLURM_", "SSH_"];
+            KEPT.contains(&name) || ours.iter().any(|prefix| name.starts_with(prefix))
+        });
+        self
+    }
+
     /// Reads the environment of this process.
     #[expect(clippy::disallowed_methods, reason = "sys::env is the door to the environment")]
     pub fn read() -> Self {

@@ -92,3 +92,33 @@ pub struct ClearedLogDocument {
     #[schemars(extend("const" = true))]
     pub cleared: bool,
 }
+
+/// An event as it is streamed.
+#[derive(Serialize, JsonSchema)]
+pub struct StreamedEventPart<'a> {
+    /// What it is called: `Last-Event-ID` asks for what came behind it.
+    pub id: &'a str,
+    /// When.
+    pub time: TimePart,
+    /// The kind of event, for programs.
+    pub kind: &'a str,
+    /// Who did it: a command, MONITOR, a callback.
+    pub actor: &'a str,
+    /// Whose affair it is.
+    pub user: Option<&'a UserName>,
+    /// Which of that user's jobs.
+    pub job: Option<JobNumber>,
+    /// What happened, for people.
+    pub text: &'a str,
+    /// Details, for programs.
+    pub data: &'a Value,
+}
+
+impl<'a> StreamedEventPart<'a> {
+    /// An event, called so.
+    pub fn new(event: &'a Event, id: &'a str) -> Self {
+        let Event { at, actor, user, job, kind, text, data } = event;
+        let (user, time) = (user.as_ref(), TimePart(*at));
+        Self { id, time, kind, actor, user, job: *job, text, data }
+    }
+}

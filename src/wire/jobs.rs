@@ -56,6 +56,32 @@ impl<'a> SnapshotDocument<'a> {
     }
 }
 
+/// A piece of what a job has printed.
+#[derive(Serialize, JsonSchema)]
+pub struct LogsPieceDocument<'a> {
+    /// Where it begins, in bytes.
+    pub offset: u64,
+    /// Where the next one begins.
+    pub next_offset: u64,
+    /// What it says; bytes that are no text are replaced.
+    pub text: &'a str,
+    /// The worker that printed it; null for all of them.
+    pub worker: Option<u32>,
+}
+
+/// A page of jobs.
+#[derive(Serialize, JsonSchema)]
+pub struct JobsPageDocument<'a> {
+    /// When the look was made.
+    pub generated_at: TimePart,
+    /// In the order of the data file.
+    pub jobs: Vec<JobPart<'a>>,
+    /// What asks for the next page, as `cursor`; null where this is the last.
+    pub next: Option<&'a str>,
+    /// Whether MONITOR runs.
+    pub monitor: MonitorPart,
+}
+
 /// One job and why it is as it is.
 #[derive(Serialize, JsonSchema)]
 pub struct ExplainDocument<'a> {

@@ -39,6 +39,13 @@ pub struct DemoDocument {
     pub demo: &'static str,
 }
 
+/// A server that answers from now on.
+#[derive(Serialize, JsonSchema)]
+pub struct ServingDocument<'a> {
+    /// Where: the beginning of every address, or a socket.
+    pub address: &'a str,
+}
+
 /// The screen was not opened: this is a dry run.
 #[derive(Serialize, JsonSchema)]
 pub struct ScreenDocument {

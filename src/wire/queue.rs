@@ -125,6 +125,13 @@ impl<'a> WaitingChangedDocument<'a> {
     }
 }
 
+/// The queues that there are.
+#[derive(Serialize, JsonSchema)]
+pub struct QueuesDocument<'a> {
+    /// The usual one, and those that were made.
+    pub queues: Vec<QueuePart<'a>>,
+}
+
 /// A queue that was made, changed or forgotten.
 #[derive(Serialize, JsonSchema)]
 pub struct QueueChangedDocument<'a> {

@@ -34,8 +34,8 @@ use super::jobfile::{ConvertedDocument, FormatSchemaDocument, SecretDocument, Se
 use super::jobman::{JobmanDoneDocument, JobmanJobsDocument, JobmanTasksDocument};
 use super::jobs::{
     ExplainDocument, FailedDocument, FinishedDocument, JobIdDocument, JobScriptDocument,
-    LogsDocument, RuleDocument, RulesDocument, ShowDocument, SnapshotDocument, StageDirDocument,
-    TagDocument, TagsDocument, ToldDocument, WaitDocument,
+    JobsPageDocument, LogsDocument, LogsPieceDocument, RuleDocument, RulesDocument, ShowDocument,
+    SnapshotDocument, StageDirDocument, TagDocument, TagsDocument, ToldDocument, WaitDocument,
 };
 use super::launches::{
     KilledDocument, LaunchPlanDocument, LaunchedDocument, LaunchedGroupDocument, SuccessorDocument,
@@ -45,10 +45,10 @@ use super::money::{BillingDocument, QuotaDocument};
 use super::notices::{NotifyDocument, NotifyTestDocument};
 use super::pages::{
     DemoDocument, EmptyDocument, KindDocument, ManualDocument, ScreenDocument, ScriptDocument,
-    TextDocument, WelcomeDocument,
+    ServingDocument, TextDocument, WelcomeDocument,
 };
 use super::queue::{
-    QueueChangedDocument, QueueDocument, QueueEntryDocument, SubmittedDocument,
+    QueueChangedDocument, QueueDocument, QueueEntryDocument, QueuesDocument, SubmittedDocument,
     WaitingChangedDocument,
 };
 use super::settings::{
@@ -63,6 +63,7 @@ use super::targets::{
     TargetAliasDocument, TargetAliasesDocument, TargetFactDocument, TargetFactsDocument,
     TargetPlanDocument, TargetsDocument, WouldDocument,
 };
+use super::tokens::{NewTokenDocument, RevokedTokenDocument, TokensDocument};
 use super::users::{
     AddedUserDocument, ConfigAliasDocument, ConfigAliasesDocument, DirDocument, DirsDocument,
     ForgottenConfigAliasDocument, ForgottenDirDocument, RemovedUserDocument, SwappedDirsDocument,
@@ -177,6 +178,9 @@ documents! {
     NotifyTestDocument<'_>: "notify";
     SecretsDocument<'_>: "secrets";
     SecretDocument<'_>: "secrets";
+    TokensDocument<'_>: "token";
+    NewTokenDocument<'_>: "token";
+    RevokedTokenDocument<'_>: "token";
     CmsJobsChangedDocument<'_>: "cms";
     CmsJobsDocument<'_>: "cms";
     JobsetDocument<'_>: "cms";
@@ -227,6 +231,10 @@ documents! {
     WouldDocument<'_>: "delete", "start", "stop", "restart", "ssh", "cp", "kill-remote", "daemon-start",
         "daemon-stop", "daemon-run", "sim", "launcher", "cms", "jobman";
     ScreenDocument: "monitor";
+    ServingDocument<'_>: "serve";
+    JobsPageDocument<'_>: "serve";
+    QueuesDocument<'_>: "serve";
+    LogsPieceDocument<'_>: "serve";
     EmptyDocument: "ssh", "sim", "monitor", "demo-train", "launcher", "daemon-run", "jobman";
     ErrorDocument<'_>: "error";
 }

@@ -13,6 +13,7 @@ use crate::model::queue::{QueuePolicy, QueueState};
 use crate::model::rules::Action;
 use crate::model::target::Pricing;
 use crate::model::time::Timestamp;
+use crate::model::token::TokenRole;
 use crate::model::view::Shown;
 use crate::ops::Kind;
 use crate::ops::doctor::Severity;
@@ -132,6 +133,7 @@ worded! {
     LaunchMode: "Whether the users' own script does the work, or a command does";
     Occasion: "What people can be told of";
     Severity: "Whether it is as it should be";
+    TokenRole: "What the bearer of a token may do";
     Kind: "The kind of failure of a command; its exit code says the same";
 }
 

@@ -56,7 +56,7 @@ fn ctx(env: &TestEnv) -> Ctx {
     let Ok(text) = std::fs::read_to_string(env.path("settings.json")) else { return ctx };
     let origin = SettingOrigin::Environment("TPU_SETTINGS".to_owned());
     let layer = Layer::parse(&text, &origin).unwrap();
-    Ctx { layers: Layers::fixed(vec![(origin, layer)]), ..ctx }
+    Ctx { layers: std::sync::Arc::new(Layers::fixed(vec![(origin, layer)])), ..ctx }
 }
 
 fn kept(env: &TestEnv) -> PathBuf {

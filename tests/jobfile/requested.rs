@@ -169,7 +169,7 @@ fn waited_for(cloud: Arc<dyn Provider>, clock: &Arc<ManualClock>, pull: &dyn Fn(
     let env = TestEnv::new();
     let mut ctx = env.ctx(Env::fixed([("HOME", env.path("").to_str().unwrap())]));
     ctx.effects.clock = Arc::clone(clock) as Arc<_>;
-    ctx.providers = Providers::fixed(cloud);
+    ctx.providers = Providers::fixed(cloud).into();
     pull(&Event::NoCapacity { target: None, zone: None, times: None, for_s: None });
     let spec = TargetSpec {
         name: "mine".into(),

@@ -1,7 +1,7 @@
 //! Starts the program under test in the world: the same use cases as everywhere, with simulated effects.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::time::Duration;
 
 use tpu::effects::{Effects, Warnings};
@@ -114,12 +114,12 @@ fn context(me: &Me, start: &Start) -> Ctx {
     };
     Ctx {
         effects,
-        layers: Layers::fixed(vec![(origin, layer)]),
+        layers: Arc::new(Layers::fixed(vec![(origin, layer)])),
         patterns: None,
         secrets: None,
-        classifier: OnceLock::new(),
+        classifier: Arc::default(),
         kinds: kinds(me),
-        providers,
+        providers: Arc::new(providers),
     }
 }
 

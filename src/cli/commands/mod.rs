@@ -44,6 +44,7 @@ pub(super) mod submit;
 pub(super) mod sweep;
 pub(super) mod targets;
 pub(super) mod tasks;
+pub(super) mod tokens;
 pub(super) mod users;
 pub(super) mod wait;
 mod waiting;

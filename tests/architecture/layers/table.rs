@@ -53,6 +53,7 @@ pub(super) const LAYERS: &[Layer] = &[
     layer("screen", &["ops", "effects", "model", "plan", "text", "sys"], BELOW_OPS),
     // What people are sent leaves as a document of `wire`.
     layer("daemon", &["wire", "ops", "effects", "model", "plan", "text", "sys"], BELOW_OPS),
+    layer("api", &["wire", "ops", "effects", "model", "plan", "text", "sys"], BELOW_OPS),
     layer("demo", &["ops", "effects", "model", "plan", "text", "sys"], BELOW_OPS),
 ];
 
@@ -72,6 +73,7 @@ pub(super) const EXCEPTIONS: &[Exception] = &[
     // who understands what is typed into it.
     Exception { file: "src/cli/screen", uses: "screen", whole: true },
     Exception { file: "src/cli/dispatch.rs", uses: "daemon", whole: true },
+    Exception { file: "src/cli/dispatch.rs", uses: "api", whole: true },
     // Which kinds of target there are is said where the program begins; their options are the command line's.
     Exception { file: "src/cli/mod.rs", uses: "kinds", whole: false },
     Exception { file: "src/cli/args/kinds.rs", uses: "kinds", whole: false },

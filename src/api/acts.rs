@@ -1,0 +1,244 @@
+//! What is done to a job: `POST /api/v1/jobs/{user}/{number}/{verb}`, and what of it is changed by `PATCH`.
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use crate::model::entry::Priority;
+use crate::model::ids::JobId;
+use crate::model::job::Succession;
+use crate::model::setup::SetUpHow;
+use crate::ops::launch::check::parse_rules;
+use crate::ops::queue::requeue::{self, Requeued};
+use crate::ops::queue::{edit, pass};
+use crate::ops::resume::{self, AgainRequest};
+use crate::ops::{Ctx, Error, Kind, kill, rules, snapshot, unhold};
+use crate::wire::jobs::{ExplainDocument, JobIdPart, JobPart};
+use crate::wire::launches::{KilledDocument, KilledPart, SuccessorDocument, WouldConcernDocument};
+use crate::wire::queue::WaitingChangedDocument;
+
+use super::answer::Answer;
+use super::asked::Asked;
+use super::failure::Failure;
+use super::jobs;
+use super::route::{Gives, Route, shape};
+use super::takes::Parameter;
+
+/// Whose job, which, and whether it is only to be said what would be done.
+const ACT: [Parameter; 3] = [jobs::JOB[0], jobs::JOB[1], DRY_RUN];
+const DRY_RUN: Parameter = Parameter::flag("dry_run", "say what would be done, and do nothing");
+/// The same, and whether a check that refuses is passed over.
+const FORCED: [Parameter; 4] = [
+    jobs::JOB[0],
+    jobs::JOB[1],
+    DRY_RUN,
+    Parameter::flag("force", "go on where a check would refuse"),
+];
+
+/// What is changed of a job; what is not said stays.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct JobChange {
+    /// How urgent it is, from 0 to 100; of what waits.
+    priority: Option<u8>,
+    /// Its tag; an empty one takes it away.
+    tags: Option<String>,
+    /// Its rules, as `tpu set-rule` reads them.
+    rule: Option<String>,
+}
+
+/// What is done to one job.
+pub(super) fn routes() -> Vec<Route> {
+    let (killed, waiting) = (
+        Gives::Json(shape::<KilledDocument<'_>>),
+        Gives::Json(shape::<WaitingChangedDocument<'_>>),
+    );
+    let again = Gives::Json(shape::<SuccessorDocument<'_>>);
+    let post = |path, says, gives, run| Route::post(path, says, gives, run).with(&ACT);
+    vec![
+        post(
+            "/api/v1/jobs/{user}/{number}/kill",
+            "Stops a job, or takes it out of the queue",
+            killed,
+            kill,
+        )
+        .with(&FORCED),
+        post(
+            "/api/v1/jobs/{user}/{number}/resume",
+            "Starts its successor from its last checkpoint",
+            again,
+            resume,
+        )
+        .with(&FORCED),
+        post(
+            "/api/v1/jobs/{user}/{number}/rerun",
+            "Starts its successor from scratch",
+            again,
+            rerun,
+        )
+        .with(&FORCED),
+        post("/api/v1/jobs/{user}/{number}/hold", "Lets what waits not begin", waiting, hold),
+        post("/api/v1/jobs/{user}/{number}/unhold", "Lets it begin in its turn", waiting, unhold),
+        post(
+            "/api/v1/jobs/{user}/{number}/requeue",
+            "Stops it and puts it back into the queue",
+            waiting,
+            requeue,
+        ),
+        Route::patch(
+            "/api/v1/jobs/{user}/{number}",
+            "Changes priority, tag or rules",
+            Gives::Json(shape::<ExplainDocument<'_>>),
+            change,
+        )
+        .with(&jobs::JOB)
+        .takes(shape::<JobChange>),
+    ]
+}
+
+/// What went wrong, with how the job stands now where that is why.
+fn with_now(asked: &Asked<'_>, error: Error) -> Failure {
+    let refused = error.kind == Kind::Refused;
+    let view = refused.then(|| snapshot::look_at(asked.ctx, &asked.job()).ok()).flatten();
+    let failure = Failure::from(error);
+    match view.and_then(|view| serde_json::to_value(JobPart::from(&view)).ok()) {
+        Some(now) => failure.now(now),
+        None => failure,
+    }
+}
+
+/// Whether a job waits in a queue and has no attempt yet.
+fn waits(ctx: &Ctx, id: &JobId) -> Result<bool, Error> {
+    Ok(ctx.data()?.queues().entry(id).is_some())
+}
+
+fn would(id: &JobId) -> Answer {
+    Answer::document(&WouldConcernDocument { would: vec![JobIdPart::from(id)] })
+}
+
+fn kill(asked: &Asked<'_>) -> Result<Answer, Failure> {
+    let (ctx, id) = (asked.ctx, asked.job());
+    jobs::still(asked, &id)?;
+    if waits(ctx, &id)? {
+        if asked.flag("dry_run") {
+            return Ok(would(&id));
+        }
+        edit::dequeue(ctx, std::slice::from_ref(&id))?;
+        return Ok(Answer::document(&KilledDocument { killed: Vec::new() }));
+    }
+    if asked.flag("dry_run") {
+        let (can, problems) = kill::dry_run(ctx, std::slice::from_ref(&id));
+        return match Error::all(problems) {
+            Some(error) if can.is_empty() => Err(error.into()),
+            _ => Ok(would(&id)),
+        };
+    }
+    let mut done = kill::kill(ctx, std::slice::from_ref(&id), asked.flag("force"));
+    let (_, result) = done.pop().ok_or_else(|| Error::failed("nothing was killed"))?;
+    let killed = result.map_err(|error| with_now(asked, error))?;
+    begin_what_waits(ctx);
+    Ok(Answer::document(&KilledDocument { killed: vec![KilledPart::from(&killed)] }))
+}
+
+/// A place became free; where no daemon runs, whoever freed it lets the next one begin.
+fn begin_what_waits(ctx: &Ctx) -> Vec<JobId> {
+    let passage = match pass::unless_watched(ctx, usize::MAX) {
+        Ok(passage) => passage.unwrap_or_default(),
+        Err(_) => return Vec::new(),
+    };
+    passage.started.iter().map(|(_, launched, _)| launched.job.clone()).collect()
+}
+
+fn resume(asked: &Asked<'_>) -> Result<Answer, Failure> {
+    again(asked, Succession::Resume)
+}
+
+fn rerun(asked: &Asked<'_>) -> Result<Answer, Failure> {
+    again(asked, Succession::Rerun)
+}
+
+fn again(asked: &Asked<'_>, how: Succession) -> Result<Answer, Failure> {
+    let id = asked.job();
+    jobs::still(asked, &id)?;
+    let request = AgainRequest {
+        job: id.clone(),
+        how,
+        target: None,
+        on: None,
+        force: asked.flag("force"),
+        however_ended: false,
+        from_nothing: false,
+        setup: SetUpHow::default(),
+        turn: None,
+    };
+    if asked.flag("dry_run") {
+        resume::plan(asked.ctx, &request)?;
+        return Ok(would(&id));
+    }
+    let again = resume::again(asked.ctx, &request).map_err(|error| with_now(asked, error))?;
+    Ok(Answer::document(&SuccessorDocument::from(&again.launched)))
+}
+
+fn hold(asked: &Asked<'_>) -> Result<Answer, Failure> {
+    waiting(asked, |ctx, ids| edit::hold(ctx, ids, None))
+}
+
+fn unhold(asked: &Asked<'_>) -> Result<Answer, Failure> {
+    waiting(asked, |ctx, ids| match ids {
+        [id] if !waits(ctx, id)? => unhold::unhold(ctx, id),
+        ids => edit::unhold(ctx, ids),
+    })
+}
+
+fn waiting(
+    asked: &Asked<'_>,
+    act: impl FnOnce(&Ctx, &[JobId]) -> Result<(), Error>,
+) -> Result<Answer, Failure> {
+    let id = asked.job();
+    jobs::still(asked, &id)?;
+    if asked.flag("dry_run") {
+        return Ok(would(&id));
+    }
+    act(asked.ctx, std::slice::from_ref(&id)).map_err(|error| with_now(asked, error))?;
+    let started = begin_what_waits(asked.ctx);
+    Ok(Answer::document(&WaitingChangedDocument::of(&[id], &started)))
+}
+
+fn requeue(asked: &Asked<'_>) -> Result<Answer, Failure> {
+    let (ctx, id) = (asked.ctx, asked.job());
+    jobs::still(asked, &id)?;
+    if asked.flag("dry_run") {
+        return Ok(would(&id));
+    }
+    let (waits, _) = requeue::requeue(ctx, &id, &Requeued::default())?;
+    let started = begin_what_waits(ctx);
+    Ok(Answer::document(&WaitingChangedDocument::of(&[waits], &started)))
+}
+
+fn change(asked: &Asked<'_>) -> Result<Answer, Failure> {
+    let (ctx, id) = (asked.ctx, asked.job());
+    let JobChange { priority, tags, rule } = asked.json()?;
+    jobs::still(asked, &id)?;
+    // All of it is read before any of it is done.
+    let priority = priority.map(|number| {
+        Priority::parse(&number.to_string()).ok_or_else(|| {
+            Error::usage(format!("priority: {number}")).hint("a whole number from 0 to 100")
+        })
+    });
+    let (priority, rule) = (priority.transpose()?, rule.as_deref().map(parse_rules).transpose()?);
+    if priority.is_some() && (tags.is_some() || rule.is_some()) {
+        // Else the one could be done, and the other not.
+        let what = "priority is about what waits, tags and rule are about what has begun";
+        return Err(Error::usage(what).hint("say one of both").into());
+    }
+    if let Some(priority) = priority {
+        edit::set_priority(ctx, std::slice::from_ref(&id), priority)?;
+    }
+    if let Some(tag) = &tags {
+        rules::add_tag(ctx, std::slice::from_ref(&id), tag)?;
+    }
+    if let Some(rule) = &rule {
+        rules::set_rule(ctx, &id, rule)?;
+    }
+    asked.served.looks.after_change(ctx);
+    jobs::one(asked)
+}

@@ -1,0 +1,75 @@
+//! What is answered, before it is bytes on a connection.
+
+use axum::body::Body;
+use axum::http::{HeaderName, HeaderValue, Response, StatusCode};
+
+use crate::wire;
+use crate::wire::schema::Document;
+
+/// An answer that is whole.
+#[derive(Debug)]
+pub(super) struct Answer {
+    status: StatusCode,
+    kind: &'static str,
+    headers: Vec<(&'static str, String)>,
+    body: String,
+}
+
+impl Answer {
+    /// Plain text.
+    pub(super) fn text(body: impl Into<String>) -> Self {
+        Self {
+            status: StatusCode::OK,
+            kind: "text/plain; charset=utf-8",
+            headers: Vec::new(),
+            body: body.into(),
+        }
+    }
+
+    /// A document, as `--json` prints it.
+    pub(super) fn document(document: &impl Document) -> Self {
+        Self::text(wire::text(document)).kind("application/json")
+    }
+
+    /// Nothing, and that is all right.
+    pub(super) fn unchanged(tag: &str) -> Self {
+        Self::text("").status(StatusCode::NOT_MODIFIED).header("etag", tag)
+    }
+
+    /// The same of another kind of content.
+    pub(super) fn kind(self, kind: &'static str) -> Self {
+        Self { kind, ..self }
+    }
+
+    /// The same with another status.
+    pub(super) fn status(self, status: StatusCode) -> Self {
+        Self { status, ..self }
+    }
+
+    /// The same with one more header.
+    pub(super) fn header(mut self, name: &'static str, value: impl Into<String>) -> Self {
+        self.headers.push((name, value.into()));
+        self
+    }
+
+    /// The text.
+    pub(super) fn body(&self) -> &str {
+        &self.body
+    }
+
+    /// As it leaves.
+    pub(super) fn response(self) -> Response<Body> {
+        let mut response = Response::new(Body::from(self.body));
+        *response.status_mut() = self.status;
+        let headers = response.headers_mut();
+        if self.status != StatusCode::NOT_MODIFIED {
+            headers.insert("content-type", HeaderValue::from_static(self.kind));
+        }
+        for (name, value) in self.headers {
+            if let Ok(value) = HeaderValue::try_from(value) {
+                headers.insert(HeaderName::from_static(name), value);
+            }
+        }
+        response
+    }
+}

@@ -1,0 +1,21 @@
+//! How many requests were answered.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
+
+/// Requests that were answered, by method and status.
+#[derive(Debug, Default)]
+pub(super) struct Counted(Mutex<BTreeMap<(String, u16), u64>>);
+
+impl Counted {
+    /// One more.
+    pub(super) fn add(&self, method: &str, status: u16) {
+        let mut counted = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        *counted.entry((method.to_owned(), status)).or_default() += 1;
+    }
+
+    /// All of them.
+    pub(super) fn all(&self) -> BTreeMap<(String, u16), u64> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}

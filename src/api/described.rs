@@ -1,0 +1,136 @@
+//! The description of the API, made of the same table as the server: OpenAPI 3.1 for programs, a page for people.
+
+use std::fmt::Write as _;
+
+use axum::http::Method;
+use schemars::SchemaGenerator;
+use schemars::generate::SchemaSettings;
+use serde_json::{Map, Value, json};
+
+use super::route::{Gives, Route, shape};
+use super::takes::{Needs, Of, Parameter};
+use crate::wire::problem::ProblemDocument;
+
+/// The description for programs.
+pub(super) fn for_programs(routes: &[Route]) -> Value {
+    let mut settings = SchemaSettings::draft2020_12();
+    settings.definitions_path = "/components/schemas".into();
+    let mut generator = settings.for_serialize().into_generator();
+    let problem = shape::<ProblemDocument<'_>>(&mut generator);
+    let mut paths: Map<String, Value> = Map::new();
+    for route in routes {
+        let said = operation(route, &mut generator, problem.as_value());
+        let path = paths.entry(route.path).or_insert_with(|| json!({}));
+        path[route.method.as_str().to_lowercase()] = said;
+    }
+    let schemas = generator.take_definitions(true);
+    json!({
+        "openapi": "3.1.0",
+        "info": {
+            "title": "tpu",
+            "version": env!("CARGO_PKG_VERSION"),
+            "description": "Jobs, queues and targets of a lab, as `--json` of the commands shows them.",
+        },
+        "paths": paths,
+        "components": {
+            "schemas": schemas,
+            "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
+        },
+        "security": [{"token": []}],
+    })
+}
+
+fn operation(route: &Route, generator: &mut SchemaGenerator, problem: &Value) -> Value {
+    let is_get = route.method == Method::GET;
+    let content = match route.gives {
+        Gives::Json(shape) => json!({"application/json": {"schema": shape(generator)}}),
+        Gives::Text(kind) => json!({kind: {"schema": {"type": "string"}}}),
+        Gives::Events => json!({"text/event-stream": {"schema": {"type": "string"}}}),
+    };
+    let mut answers = json!({
+        "200": {"description": "done", "content": content},
+        "default": {
+            "description": "not done, and why",
+            "content": {"application/problem+json": {"schema": problem}},
+        },
+    });
+    if is_get {
+        answers["304"] = json!({"description": "as it was: If-None-Match names this version"});
+    }
+    let parameters: Vec<Value> =
+        route.parameters.iter().map(|parameter| described_parameter(route, parameter)).collect();
+    let mut said = json!({
+        "summary": route.says,
+        "operationId": operation_id(route),
+        "parameters": parameters,
+        "responses": answers,
+    });
+    if let Some(body) = route.body {
+        let schema = body(generator);
+        said["requestBody"] =
+            json!({"required": true, "content": {"application/json": {"schema": schema}}});
+    }
+    if route.needs == Needs::Nothing {
+        said["security"] = json!([]);
+    }
+    said
+}
+
+fn operation_id(route: &Route) -> String {
+    let path = route.path.trim_start_matches("/api/v1").replace(['{', '}'], "");
+    let words = path.split(['/', '.', '-']).filter(|word| !word.is_empty());
+    let id = words.collect::<Vec<_>>().join("_");
+    let id = if id.is_empty() { "begin".to_owned() } else { id };
+    format!("{}_{id}", route.method.as_str().to_lowercase())
+}
+
+fn described_parameter(route: &Route, parameter: &Parameter) -> Value {
+    let Parameter { name, says, of } = parameter;
+    let is_of_path = route.path.contains(&format!("{{{name}}}"));
+    let schema = match of {
+        Of::Text => json!({"type": "string"}),
+        Of::Number(least, most) => {
+            json!({"type": "integer", "minimum": least, "maximum": most})
+        }
+        Of::Flag => json!({"type": "boolean"}),
+        Of::Word(words) => json!({"type": "string", "enum": words}),
+    };
+    json!({
+        "name": name,
+        "in": if is_of_path { "path" } else { "query" },
+        "required": is_of_path,
+        "description": says,
+        "schema": schema,
+    })
+}
+
+/// The same for people: a page without a script.
+pub(super) fn for_people(routes: &[Route]) -> String {
+    let mut rows = String::new();
+    for route in routes {
+        let Route { method, path, says, needs, .. } = route;
+        let who = match needs {
+            Needs::Nothing => "anybody",
+            Needs::Seeing => "viewer",
+            Needs::Acting => "operator",
+            Needs::Targets => "operator with targets",
+            Needs::Administering => "admin",
+        };
+        let takes =
+            route.parameters.iter().filter(|of| !path.contains(&format!("{{{}}}", of.name)));
+        let takes: Vec<String> =
+            takes.map(|of| format!("<code>{}</code> {}", of.name, of.says)).collect();
+        // Writing to a String cannot fail.
+        let _ = writeln!(
+            rows,
+            "<tr><td><code>{method} {path}</code></td><td>{says}</td><td>{}</td><td>{who}</td></tr>",
+            takes.join("<br>")
+        );
+    }
+    format!(
+        "<!doctype html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n<title>tpu: the API</title>\n\
+         <h1>tpu: the API</h1>\n<p>Each request shows a token: <code>Authorization: Bearer TOKEN</code>. \
+         Programs read <a href=\"/openapi.json\">/openapi.json</a>.</p>\n\
+         <table>\n<tr><th>route</th><th>what it does</th><th>takes</th><th>who may</th></tr>\n{rows}</table>\n</html>\n"
+    )
+}

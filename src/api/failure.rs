@@ -1,0 +1,95 @@
+//! What went wrong, as `application/problem+json` (RFC 9457) with our code, advice and exit number.
+
+use axum::http::StatusCode;
+use serde_json::Value;
+
+use crate::ops::{Error, Kind};
+use crate::wire::problem::ProblemDocument;
+
+use super::answer::Answer;
+
+/// A request that was not done.
+#[derive(Debug)]
+pub(super) struct Failure(Box<Said>);
+
+/// What is said of it.
+#[derive(Debug)]
+struct Said {
+    status: StatusCode,
+    error: Error,
+    /// How what it is about stands now, where that is why.
+    now: Option<Value>,
+    /// Further headers.
+    headers: Vec<(&'static str, String)>,
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        let status = match error.kind {
+            Kind::Usage => StatusCode::BAD_REQUEST,
+            Kind::NotFound => StatusCode::NOT_FOUND,
+            Kind::Refused => StatusCode::CONFLICT,
+            Kind::Failed => StatusCode::INTERNAL_SERVER_ERROR,
+            Kind::State | Kind::Unreachable | Kind::Interrupted => StatusCode::SERVICE_UNAVAILABLE,
+            Kind::TimeOver => StatusCode::GATEWAY_TIMEOUT,
+        };
+        Self(Box::new(Said { status, error, now: None, headers: Vec::new() }))
+    }
+}
+
+impl Failure {
+    /// The same with another status.
+    pub(super) fn status(mut self, status: StatusCode) -> Self {
+        self.0.status = status;
+        self
+    }
+
+    /// The same with how it stands now.
+    pub(super) fn now(mut self, now: Value) -> Self {
+        self.0.now = Some(now);
+        self
+    }
+
+    /// The same with a header.
+    pub(super) fn header(mut self, name: &'static str, value: impl Into<String>) -> Self {
+        self.0.headers.push((name, value.into()));
+        self
+    }
+
+    /// Somebody who has not shown who they are.
+    pub(super) fn unauthorized(what: &str) -> Self {
+        let error = Error::refused(what)
+            .hint("show a token: Authorization: Bearer TOKEN; `tpu token create NAME` makes one");
+        Self::from(error).status(StatusCode::UNAUTHORIZED).header("www-authenticate", "Bearer")
+    }
+
+    /// Somebody who may not.
+    pub(super) fn forbidden(what: impl Into<String>, hint: &str) -> Self {
+        Self::from(Error::refused(what).hint(hint)).status(StatusCode::FORBIDDEN)
+    }
+
+    /// Whether it is one that the journal tells of: somebody tried what they may not.
+    pub(super) fn is_denial(&self) -> bool {
+        matches!(
+            self.0.status,
+            StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN | StatusCode::TOO_MANY_REQUESTS
+        )
+    }
+
+    /// What is wrong, in words.
+    pub(super) fn message(&self) -> &str {
+        &self.0.error.message
+    }
+
+    /// As it leaves.
+    pub(super) fn answer(&self, path: &str) -> Answer {
+        let Said { status, error, now, headers } = &*self.0;
+        let document = ProblemDocument::new(status.as_u16(), error, path, now.as_ref());
+        let text = serde_json::to_string(&document).unwrap_or_default();
+        let mut answer = Answer::text(text).kind("application/problem+json").status(*status);
+        for (name, value) in headers {
+            answer = answer.header(name, value.clone());
+        }
+        answer
+    }
+}

@@ -1,0 +1,47 @@
+//! Answers that flow: events and followed logs, bit by bit until the other side goes.
+
+use std::convert::Infallible;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use axum::body::{Body, Bytes};
+use axum::http::{HeaderValue, Response};
+use http_body::Frame;
+use tokio::sync::mpsc;
+
+/// Pieces that may wait for a slow reader; then it is cut off, and asks again from where it was.
+pub(super) const WAITING: usize = 64;
+
+/// An answer that flows.
+pub(super) struct Flow {
+    /// What kind of content it is.
+    pub(super) kind: &'static str,
+    /// Its pieces.
+    pub(super) pieces: mpsc::Receiver<Bytes>,
+}
+
+impl Flow {
+    /// As it leaves.
+    pub(super) fn response(self) -> Response<Body> {
+        let mut response = Response::new(Body::new(Pieces(self.pieces)));
+        let headers = response.headers_mut();
+        headers.insert("content-type", HeaderValue::from_static(self.kind));
+        // A proxy that gathers pieces would hold them back.
+        headers.insert("x-accel-buffering", HeaderValue::from_static("no"));
+        response
+    }
+}
+
+struct Pieces(mpsc::Receiver<Bytes>);
+
+impl http_body::Body for Pieces {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        self.0.poll_recv(context).map(|piece| piece.map(|piece| Ok(Frame::data(piece))))
+    }
+}

@@ -1,0 +1,237 @@
+//! What every request must have, whatever it asks for, and what becomes of it: the way from a connection to the function
+//! of a route and back.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::Body;
+use axum::extract::{RawPathParams, Request};
+use axum::http::{HeaderMap, HeaderValue, Method, Response, StatusCode, Uri};
+use axum::middleware::{self, Next};
+use axum::routing::{MethodFilter, on};
+use serde_json::json;
+
+use crate::model::ids::UserName;
+use crate::ops::Error;
+use crate::ops::journal::Event;
+
+use super::asked::{self, Asked};
+use super::connection::Door;
+use super::failure::Failure;
+use super::route::{Route, Run};
+use super::routes;
+use super::served::Served;
+use super::takes::Needs;
+use super::who::{self, Who};
+
+/// Bytes of a body.
+const LARGEST_BODY: usize = 1 << 20;
+/// A body has to be there within this.
+const SLOWEST_BODY: Duration = Duration::from_secs(10);
+
+/// Headers of every answer: nothing of it is kept, shown in a frame, or taken for something else.
+const HEADERS: [(&str, &str); 5] = [
+    ("cache-control", "no-store"),
+    ("content-security-policy", "default-src 'none'; frame-ancestors 'none'"),
+    ("referrer-policy", "no-referrer"),
+    ("x-content-type-options", "nosniff"),
+    ("x-frame-options", "DENY"),
+];
+
+/// All routes as a service.
+pub(super) fn router(served: &Arc<Served>) -> Router {
+    let mut router = Router::new();
+    for route in routes::all() {
+        let filter = MethodFilter::try_from(route.method.clone()).unwrap_or(MethodFilter::GET);
+        let (served, path, route) = (Arc::clone(served), route.path, Arc::new(route));
+        let handler = move |params: RawPathParams, request: Request| {
+            let params = params.iter().map(|(name, value)| (name.to_owned(), value.to_owned()));
+            let params: Vec<(String, String)> = params.collect();
+            answered(Arc::clone(&served), Arc::clone(&route), params, request)
+        };
+        router = router.route(path, on(filter, handler));
+    }
+    let served = Arc::clone(served);
+    router
+        .fallback(|request: Request| async move { nowhere(request.uri()) })
+        .method_not_allowed_fallback(|request: Request| async move {
+            other_method(request.method(), request.uri())
+        })
+        .layer(middleware::from_fn(move |request: Request, next: Next| {
+            let served = Arc::clone(&served);
+            async move {
+                let method = request.method().clone();
+                let mut response = match meant_for_us(&served, &request) {
+                    Ok(()) => next.run(request).await,
+                    Err(failure) => failure.answer(request.uri().path()).response(),
+                };
+                let headers = response.headers_mut();
+                for (name, value) in HEADERS {
+                    headers.entry(name).or_insert(HeaderValue::from_static(value));
+                }
+                served.counted.add(method.as_str(), response.status().as_u16());
+                response
+            }
+        }))
+}
+
+/// Refuses what a browser was talked into sending: under another name than ours, or from a page of somebody else's.
+fn meant_for_us(served: &Served, request: &Request) -> Result<(), Failure> {
+    if door(request) == Door::Socket {
+        return Ok(());
+    }
+    let headers = request.headers();
+    let host = headers.get("host").and_then(|host| host.to_str().ok());
+    let named = request.uri().authority().map(ToString::to_string);
+    let host = named.as_deref().or(host).unwrap_or_default();
+    if !served.is_called(host) {
+        let error = Error::refused(format!("this server is not called {host:?}"))
+            .hint("name it as it is called here: tpu serve --host NAME");
+        return Err(Failure::from(error).status(StatusCode::MISDIRECTED_REQUEST));
+    }
+    let origin = headers.get("origin").map(|origin| origin.to_str().unwrap_or("?"));
+    let Some(origin) = origin else { return Ok(()) };
+    let from = origin.split_once("://").map_or(origin, |(_, from)| from);
+    if served.is_called(from) {
+        return Ok(());
+    }
+    let what = format!("pages of {origin} may not ask");
+    Err(Failure::forbidden(what, "ask from a program, or from a page of this server"))
+}
+
+fn door(request: &Request) -> Door {
+    // What came by none that we know is a stranger.
+    request.extensions().get::<Door>().copied().unwrap_or(Door::Port)
+}
+
+/// A request to a route, from its first byte to its answer.
+async fn answered(
+    served: Arc<Served>,
+    route: Arc<Route>,
+    params: Vec<(String, String)>,
+    request: Request,
+) -> Response<Body> {
+    let door = door(&request);
+    let (parts, body) = request.into_parts();
+    let path = parts.uri.path().to_owned();
+    // Who may not ask at all is not listened to any longer.
+    let (headers, uri) = (parts.headers, parts.uri);
+    let asking =
+        (Arc::clone(&served), Arc::clone(&route), headers.clone(), uri.clone(), params.clone());
+    let let_in = tokio::task::spawn_blocking(move || {
+        let (served, route, headers, uri, params) = asking;
+        let_in(&served, &route, (door, &headers, &uri), &params)
+    });
+    let who = match let_in.await {
+        Ok(Ok(who)) => who,
+        Ok(Err(failure)) => return failure.answer(&path).response(),
+        Err(_) => return broken(&path),
+    };
+    let read = axum::body::to_bytes(body, LARGEST_BODY);
+    let body = match tokio::time::timeout(SLOWEST_BODY, read).await {
+        Ok(Ok(body)) => body,
+        Ok(Err(_)) => {
+            let error = Error::usage("the body is larger than 1 MiB").hint("send less");
+            let failure = Failure::from(error).status(StatusCode::PAYLOAD_TOO_LARGE);
+            return failure.answer(&path).response();
+        }
+        Err(_) => {
+            let error = Error::usage("the body did not come").hint("send it within ten seconds");
+            let failure = Failure::from(error).status(StatusCode::REQUEST_TIMEOUT);
+            return failure.answer(&path).response();
+        }
+    };
+    let at = path.clone();
+    let work = tokio::task::spawn_blocking(move || {
+        let ctx = served.ctx_of(&who);
+        let done =
+            asked::words((route.path, route.parameters), params, uri.query().unwrap_or_default())
+                .and_then(|words| {
+                    let asked = Asked {
+                        ctx: &ctx,
+                        served: &served,
+                        who: &who,
+                        words: &words,
+                        headers: &headers,
+                        body: &body,
+                    };
+                    match route.run {
+                        Run::Whole(run) => run(&asked).map(super::answer::Answer::response),
+                        Run::Flowing(run) => run(&asked).map(super::flow::Flow::response),
+                    }
+                });
+        if route.method != Method::GET {
+            served.looks.after_change(&ctx);
+        }
+        done.unwrap_or_else(|failure| {
+            if failure.is_denial() {
+                deny(&served, &who.name, &route, failure.message());
+            }
+            failure.answer(&path).response()
+        })
+    });
+    work.await.unwrap_or_else(|_| broken(&at))
+}
+
+/// Who asks, if they may.
+fn let_in(
+    served: &Served,
+    route: &Route,
+    (door, headers, uri): (Door, &HeaderMap, &Uri),
+    params: &[(String, String)],
+) -> Result<Who, Failure> {
+    if route.needs == Needs::Nothing {
+        let rights = crate::model::token::Rights::none();
+        return Ok(Who { name: "nobody".to_owned(), rights });
+    }
+    let who = who::who(&served.ctx, &served.strangers, (door, headers, uri));
+    let who = who.inspect_err(|failure| {
+        if failure.is_denial() {
+            deny(served, "somebody", route, failure.message());
+        }
+    })?;
+    let user = params.iter().find(|(name, _)| name == "user");
+    let user = user.map(|(_, user)| UserName::from(user.as_str()));
+    who::may(&who, route.needs, user.as_ref()).inspect_err(|failure| {
+        deny(served, &who.name, route, failure.message());
+    })?;
+    Ok(who)
+}
+
+/// Notes that somebody tried what they may not. Of a flood the journal has the beginning of each minute.
+fn deny(served: &Served, who: &str, route: &Route, why: &str) {
+    let ctx = &served.ctx;
+    if served.denials.are_many(ctx.clock.now()) {
+        return;
+    }
+    // A journal that cannot be written lets nobody in who was refused.
+    drop(ctx.store.note(&[Event {
+        at: ctx.clock.now(),
+        actor: format!("api {who}"),
+        user: None,
+        job: None,
+        kind: "denied".to_owned(),
+        text: format!("{} {}: {why}", route.method, route.path),
+        data: json!({"route": route.path, "method": route.method.as_str()}),
+    }]));
+}
+
+fn nowhere(uri: &Uri) -> Response<Body> {
+    let error = Error::not_found(format!("there is nothing at {}", uri.path()))
+        .hint("/docs says what there is");
+    Failure::from(error).answer(uri.path()).response()
+}
+
+fn other_method(method: &Method, uri: &Uri) -> Response<Body> {
+    let error = Error::usage(format!("{method} is nothing that {} does", uri.path()))
+        .hint("/docs says what it does");
+    let failure = Failure::from(error).status(StatusCode::METHOD_NOT_ALLOWED);
+    failure.answer(uri.path()).response()
+}
+
+/// An error inside us: the request has not hurt anybody else.
+fn broken(path: &str) -> Response<Body> {
+    let error = Error::failed("an error inside tpu").hint("please report it; `tpu doctor`");
+    Failure::from(error).answer(path).response()
+}

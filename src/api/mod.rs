@@ -1,0 +1,143 @@
+//! Jobs over HTTP: `tpu serve`. A way in like the command line: routes call `ops` and speak `wire`, and decide nothing.
+//!
+//! From the outside in: `connection` takes connections (port, socket, TLS) and gives them up in time; `guard` looks at
+//! what every request must have (the name of this server, no other origin); `who` says who asks and whether they may;
+//! `asked` is the request as the function of a route sees it; `answer`, `flow` and `failure` are what it gives back.
+//! `routes` lists all routes, one file for each resource, and `openapi` describes them from the same table. `looks` and
+//! `pulse` look and read once for all who ask.
+
+mod acts;
+mod answer;
+mod asked;
+mod board;
+mod connection;
+mod counted;
+mod described;
+mod events;
+mod failure;
+mod flow;
+mod guard;
+mod health;
+mod jobs;
+mod lab;
+mod logs;
+mod looks;
+mod metrics;
+mod openapi;
+mod pulse;
+mod queues;
+mod route;
+mod routes;
+mod served;
+mod takes;
+mod who;
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use crate::ops::{Ctx, Error, tokens};
+
+use connection::Doorway;
+use served::{Description, Served};
+
+/// How often the journal is read on, and the look is looked at.
+const BEAT: Duration = Duration::from_millis(200);
+/// Whoever has heard nothing for so long hears that all is well.
+const STILL_HERE: Duration = Duration::from_secs(15);
+/// Requests that are answered at once; others wait for one of them.
+const AT_ONCE: usize = 32;
+
+/// Where to listen, and as what.
+#[derive(Clone, Debug, Default)]
+pub struct ServeOptions {
+    /// The address of a port.
+    pub listen: Option<SocketAddr>,
+    /// A socket in the file system, which its owner alone can open.
+    pub socket: Option<PathBuf>,
+    /// The chain of certificates and the key, as files in PEM.
+    pub tls: Option<(PathBuf, PathBuf)>,
+    /// Whether something in front of it speaks TLS.
+    pub behind_proxy: bool,
+    /// Names under which it is called beside those of this machine.
+    pub hosts: Vec<String>,
+}
+
+/// A server that listens and does not answer yet.
+pub struct Server {
+    served: Arc<Served>,
+    doorway: Doorway,
+}
+
+impl Server {
+    /// Listens. What would let strangers in is refused: an address that others reach without TLS, or before there is a
+    /// token.
+    pub fn bind(ctx: Arc<Ctx>, serving: &ServeOptions) -> Result<Self, Error> {
+        ctx.data()?;
+        if let Some(listen) = serving.listen.filter(|listen| !listen.ip().is_loopback()) {
+            if serving.tls.is_none() && !serving.behind_proxy {
+                let what = format!("on {listen} everybody on the way reads the tokens");
+                return Err(Error::refused(what).hint(
+                    "--cert FILE --key FILE speak TLS; --behind-proxy says that something in front does",
+                ));
+            }
+            if tokens::list(&ctx)?.is_empty() {
+                return Err(Error::refused("there is no token, so that nobody could ask")
+                    .hint("tpu token create NAME --role viewer"));
+            }
+        }
+        let doorway = Doorway::open(&ctx, serving)?;
+        let routes = routes::all();
+        let description = Description {
+            for_programs: described::for_programs(&routes).to_string(),
+            for_people: described::for_people(&routes),
+        };
+        let served = Served::new(ctx, serving.hosts.clone(), description);
+        Ok(Self { served: Arc::new(served), doorway })
+    }
+
+    /// Where it listens, as an address that can be typed.
+    pub fn address(&self) -> String {
+        self.doorway.address()
+    }
+
+    /// Answers until `stop` is set. Whoever follows something then is cut off, and asks the next server.
+    pub fn serve(self, stop: &AtomicBool) -> Result<(), Error> {
+        let cannot = |e: std::io::Error| Error::failed(format!("cannot serve: {e}"));
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .max_blocking_threads(AT_ONCE)
+            .build()
+            .map_err(cannot)?;
+        let ended = AtomicBool::new(false);
+        let is_over = || stop.load(Ordering::Relaxed) || ended.load(Ordering::Relaxed);
+        let (served, is_over) = (&self.served, &is_over);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                let mut quiet = Duration::ZERO;
+                while !is_over() {
+                    served.ctx.clock.sleep(BEAT);
+                    served.pulse.beat(&served.ctx);
+                    quiet += BEAT;
+                    if quiet >= STILL_HERE {
+                        quiet = Duration::ZERO;
+                        served.pulse.still_here();
+                    }
+                }
+            });
+            scope.spawn(|| {
+                while !is_over() {
+                    served.ctx.clock.sleep(BEAT);
+                    served.looks.keep_fresh(&served.ctx);
+                }
+            });
+            let done = runtime.block_on(self.doorway.serve(guard::router(served), is_over));
+            ended.store(true, Ordering::Relaxed);
+            // A slow answer keeps nobody from the end.
+            runtime.shutdown_background();
+            done.map_err(cannot)
+        })
+    }
+}

@@ -1,0 +1,158 @@
+//! The journal as it grows, for all who follow it: it is read once, and each event goes to everybody.
+//!
+//! An event is called by the place behind it in the journal ([`Bookmark`]), so that whoever was away asks for what came
+//! since, from this server or from the next one.
+
+use std::sync::Mutex;
+use std::sync::PoisonError;
+
+use axum::body::Bytes;
+use tokio::sync::mpsc;
+
+use crate::model::ids::UserName;
+use crate::model::outbox::Bookmark;
+use crate::model::token::Rights;
+use crate::ops::journal::Event;
+use crate::ops::{Ctx, Error};
+use crate::wire::events::StreamedEventPart;
+
+use super::flow::WAITING;
+
+/// Those who follow at once; who comes then is asked to come later.
+const MOST: usize = 2_000;
+
+/// Somebody who follows the journal.
+struct Follower {
+    pieces: mpsc::Sender<Bytes>,
+    rights: Rights,
+    user: Option<UserName>,
+    /// How far it has been told.
+    told: Bookmark,
+}
+
+#[derive(Default)]
+struct State {
+    followers: Vec<Follower>,
+    read: Option<Bookmark>,
+}
+
+/// The journal, and who follows it.
+#[derive(Default)]
+pub(super) struct Pulse(Mutex<State>);
+
+/// What was read of the journal at once: events with the places behind them, and the place behind all.
+type Heard = (Vec<(Event, Bookmark)>, Bookmark);
+
+/// Who wants to follow, and from where.
+pub(super) struct Following {
+    /// What the follower may see.
+    pub(super) rights: Rights,
+    /// Whose events; everybody's without.
+    pub(super) user: Option<UserName>,
+    /// The last event that was heard; from now on without.
+    pub(super) heard: Option<Bookmark>,
+}
+
+impl Pulse {
+    /// Follows from now on, or behind what was heard. `None` where too many do.
+    pub(super) fn follow(
+        &self,
+        ctx: &Ctx,
+        following: Following,
+    ) -> Result<Option<mpsc::Receiver<Bytes>>, Error> {
+        let Following { rights, user, heard } = following;
+        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        state.followers.retain(|follower| !follower.pieces.is_closed());
+        if state.followers.len() >= MOST {
+            return Ok(None);
+        }
+        let told = match heard {
+            Some(heard) => heard,
+            None => ctx.store.journal_end()?,
+        };
+        let (pieces, flow) = mpsc::channel(WAITING);
+        state.followers.push(Follower { pieces, rights, user, told });
+        Ok(Some(flow))
+    }
+
+    /// How many follow.
+    pub(super) fn followers(&self) -> usize {
+        let state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        state.followers.iter().filter(|follower| !follower.pieces.is_closed()).count()
+    }
+
+    /// Reads on, and tells everybody; to be called every now and then. Nobody reads where nobody follows.
+    pub(super) fn beat(&self, ctx: &Ctx) {
+        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        state.followers.retain(|follower| !follower.pieces.is_closed());
+        if state.followers.is_empty() {
+            return;
+        }
+        let Ok(end) = ctx.store.journal_end() else { return };
+        if state.read == Some(end) && state.followers.iter().all(|follower| follower.told == end) {
+            return;
+        }
+        // Most of them have heard the same: each place is read from once.
+        let mut read: Vec<(Bookmark, Heard)> = Vec::new();
+        state.followers.retain_mut(|follower| {
+            let known = read.iter().position(|(from, _)| *from == follower.told);
+            let place = known.or_else(|| {
+                // What cannot be read now is told later.
+                let heard = ctx.store.placed_events_since(follower.told).ok()?;
+                read.push((follower.told, heard));
+                Some(read.len() - 1)
+            });
+            let heard = place.and_then(|place| read.get(place));
+            heard.is_none_or(|(_, heard)| follower.hear(heard))
+        });
+        state.read = Some(end);
+    }
+
+    /// Says that all is well, to whoever has heard nothing for a while: else a proxy would hang up.
+    pub(super) fn still_here(&self) {
+        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        state.followers.retain(|follower| {
+            let sent = follower.pieces.try_send(Bytes::from_static(b": still here\n\n"));
+            !matches!(sent, Err(mpsc::error::TrySendError::Closed(_)))
+        });
+    }
+}
+
+impl Follower {
+    /// Tells what has happened since: a piece of the journal, and what is more with the next beat. Whether it still
+    /// follows: who is too slow is cut off, and asks again.
+    fn hear(&mut self, (events, end): &Heard) -> bool {
+        let mine = events.iter().filter(|(event, _)| self.is_meant(event));
+        let text: String = mine.map(|(event, place)| as_text(event, *place)).collect();
+        self.told = *end;
+        text.is_empty() || self.pieces.try_send(Bytes::from(text)).is_ok()
+    }
+
+    fn is_meant(&self, event: &Event) -> bool {
+        let is_of = self.user.is_none() || self.user == event.user;
+        is_of
+            && match &event.user {
+                Some(user) => self.rights.may_see(user),
+                // What is nobody's affair may name everybody.
+                None => self.rights.sees_everybody(),
+            }
+    }
+}
+
+/// As a server-sent event: JSON has no line break, so that it is one line.
+fn as_text(event: &Event, place: Bookmark) -> String {
+    let id = in_words(place);
+    let data = serde_json::to_string(&StreamedEventPart::new(event, &id)).unwrap_or_default();
+    format!("id: {id}\ndata: {data}\n\n")
+}
+
+/// A place of the journal as the name of an event.
+pub(super) fn in_words(place: Bookmark) -> String {
+    format!("{:x}-{}", place.mark, place.offset)
+}
+
+/// The same, read.
+pub(super) fn place(text: &str) -> Option<Bookmark> {
+    let (mark, offset) = text.split_once('-')?;
+    Some(Bookmark { mark: u64::from_str_radix(mark, 16).ok()?, offset: offset.parse().ok()? })
+}

@@ -1,0 +1,51 @@
+//! `/api/v1/queues`: which there are, and whether they let anything begin. What waits in them stands among the jobs.
+
+use crate::model::ids::QueueName;
+use crate::model::queue::QueueState;
+use crate::ops::queue::edit::{self, QueueEdit};
+use crate::wire::queue::{QueueChangedDocument, QueuePart, QueuesDocument};
+
+use super::answer::Answer;
+use super::asked::Asked;
+use super::failure::Failure;
+use super::route::{Gives, Route, shape};
+use super::takes::{Needs, Parameter};
+
+const QUEUE: [Parameter; 1] = [Parameter::text("queue", "its name")];
+
+/// What is done with queues.
+pub(super) fn routes() -> Vec<Route> {
+    let changed = Gives::Json(shape::<QueueChangedDocument<'_>>);
+    let change = |path, says, run| {
+        Route::post(path, says, changed, run).with(&QUEUE).needs(Needs::Administering)
+    };
+    vec![
+        Route::get(
+            "/api/v1/queues",
+            "Lists queues; what waits in them stands among the jobs",
+            Gives::Json(shape::<QueuesDocument<'_>>),
+            list,
+        ),
+        change("/api/v1/queues/{queue}/pause", "Lets nothing of a queue begin", |asked| {
+            set(asked, QueueState::Paused)
+        }),
+        change("/api/v1/queues/{queue}/resume", "Lets it begin again", |asked| {
+            set(asked, QueueState::Open)
+        }),
+        change("/api/v1/queues/{queue}/drain", "Lets nothing more enter a queue", |asked| {
+            set(asked, QueueState::Draining)
+        }),
+    ]
+}
+
+fn list(asked: &Asked<'_>) -> Result<Answer, Failure> {
+    let queues = asked.ctx.data()?.queues().all();
+    Ok(Answer::document(&QueuesDocument { queues: queues.iter().map(QueuePart::from).collect() }))
+}
+
+fn set(asked: &Asked<'_>, state: QueueState) -> Result<Answer, Failure> {
+    let name = QueueName::new(asked.text("queue").unwrap_or_default());
+    let edit = QueueEdit { state: Some(state), ..QueueEdit::default() };
+    let queue = edit::set(asked.ctx, &name, &edit)?;
+    Ok(Answer::document(&QueueChangedDocument { queue: Some(QueuePart::from(&queue)) }))
+}

@@ -1,0 +1,115 @@
+//! What a route is: its path, who may, what it takes and gives, and the function that answers. The description of the
+//! API and the server are both made of these, so that neither says what the other does not do.
+
+use axum::http::Method;
+use schemars::{JsonSchema, Schema, SchemaGenerator};
+
+use super::answer::Answer;
+use super::asked::Asked;
+use super::failure::Failure;
+use super::flow::Flow;
+use super::takes::{Needs, Parameter};
+
+/// One path and one method.
+pub(super) struct Route {
+    /// The method.
+    pub(super) method: Method,
+    /// The path, with what is filled in as in `/jobs/{user}/{number}`.
+    pub(super) path: &'static str,
+    /// What it does, in one sentence without its end.
+    pub(super) says: &'static str,
+    /// Who may.
+    pub(super) needs: Needs,
+    /// What stands in path and query.
+    pub(super) parameters: &'static [Parameter],
+    /// What its body has to be.
+    pub(super) body: Option<Shape>,
+    /// What it answers when all went well.
+    pub(super) gives: Gives,
+    /// What answers.
+    pub(super) run: Run,
+}
+
+/// The schema of a type.
+pub(super) type Shape = fn(&mut SchemaGenerator) -> Schema;
+
+/// The schema of `T`.
+pub(super) fn shape<T: JsonSchema>(generator: &mut SchemaGenerator) -> Schema {
+    generator.subschema_for::<T>()
+}
+
+/// What is answered when all went well.
+#[derive(Clone, Copy)]
+pub(super) enum Gives {
+    /// JSON of this shape.
+    Json(Shape),
+    /// Text of this kind.
+    Text(&'static str),
+    /// Server-sent events.
+    Events,
+}
+
+/// The function of a route.
+#[derive(Clone, Copy)]
+pub(super) enum Run {
+    /// Answers at once.
+    Whole(fn(&Asked<'_>) -> Result<Answer, Failure>),
+    /// Answers bit by bit, until the other side goes.
+    Flowing(fn(&Asked<'_>) -> Result<Flow, Failure>),
+}
+
+impl Route {
+    /// A route that is read and needs no more than seeing.
+    pub(super) fn get(
+        path: &'static str,
+        says: &'static str,
+        gives: Gives,
+        run: fn(&Asked<'_>) -> Result<Answer, Failure>,
+    ) -> Self {
+        Self {
+            method: Method::GET,
+            path,
+            says,
+            needs: Needs::Seeing,
+            parameters: &[],
+            body: None,
+            gives,
+            run: Run::Whole(run),
+        }
+    }
+
+    /// A route by which something is done to a job.
+    pub(super) fn post(
+        path: &'static str,
+        says: &'static str,
+        gives: Gives,
+        run: fn(&Asked<'_>) -> Result<Answer, Failure>,
+    ) -> Self {
+        Self { method: Method::POST, needs: Needs::Acting, ..Self::get(path, says, gives, run) }
+    }
+
+    /// A route by which something of a job is changed.
+    pub(super) fn patch(
+        path: &'static str,
+        says: &'static str,
+        gives: Gives,
+        run: fn(&Asked<'_>) -> Result<Answer, Failure>,
+    ) -> Self {
+        Self { method: Method::PATCH, ..Self::post(path, says, gives, run) }
+    }
+
+    /// The same with these parameters.
+    pub(super) fn with(self, parameters: &'static [Parameter]) -> Self {
+        Self { parameters, ..self }
+    }
+
+    /// The same for whoever may this.
+    pub(super) fn needs(self, needs: Needs) -> Self {
+        Self { needs, ..self }
+    }
+
+    /// The same with a body of this shape.
+    pub(super) fn takes(self, body: Shape) -> Self {
+        Self { body: Some(body), ..self }
+    }
+}

@@ -1,0 +1,72 @@
+//! What all requests share.
+
+use std::sync::Arc;
+
+use crate::ops::Ctx;
+
+use super::counted::Counted;
+use super::looks::Looks;
+use super::pulse::Pulse;
+use super::who::{Lately, Who};
+
+/// What all requests share: the doors to the world, the last look, those who follow the journal.
+pub(super) struct Served {
+    /// The doors; each request acts through a copy in its own name.
+    pub(super) ctx: Arc<Ctx>,
+    /// How jobs are, looked at for everybody at once.
+    pub(super) looks: Looks,
+    /// The journal as it grows.
+    pub(super) pulse: Pulse,
+    /// Those who showed nothing of worth lately.
+    pub(super) strangers: Lately,
+    /// What was refused lately.
+    pub(super) denials: Lately,
+    /// Names under which this server may be called beside those of this machine.
+    pub(super) hosts: Vec<String>,
+    /// Requests that were answered, by status.
+    pub(super) counted: Counted,
+    /// What there is.
+    pub(super) description: Description,
+}
+
+/// What there is, as text that is made once.
+pub(super) struct Description {
+    /// OpenAPI, JSON.
+    pub(super) for_programs: String,
+    /// A page.
+    pub(super) for_people: String,
+}
+
+impl Served {
+    /// Before anybody has asked.
+    pub(super) fn new(ctx: Arc<Ctx>, hosts: Vec<String>, description: Description) -> Self {
+        Self {
+            ctx,
+            looks: Looks::default(),
+            pulse: Pulse::default(),
+            strangers: Lately::default(),
+            denials: Lately::default(),
+            hosts,
+            counted: Counted::default(),
+            description,
+        }
+    }
+
+    /// Whether this is a name of ours, with a port or without: of this machine, an address, or one that was said. A name
+    /// that somebody else gave to our address is none (DNS rebinding).
+    pub(super) fn is_called(&self, host: &str) -> bool {
+        let name = match host.rsplit_once(':') {
+            Some((name, port)) if port.chars().all(|c| c.is_ascii_digit()) => name,
+            _ => host,
+        };
+        let name = name.trim_start_matches('[').trim_end_matches(']').to_ascii_lowercase();
+        let own = self.ctx.env.hostname.to_ascii_lowercase();
+        let is_said = self.hosts.iter().any(|known| known.eq_ignore_ascii_case(&name));
+        name == "localhost" || name.parse::<std::net::IpAddr>().is_ok() || name == own || is_said
+    }
+
+    /// The surroundings of one request, in whose name it acts.
+    pub(super) fn ctx_of(&self, who: &Who) -> Ctx {
+        self.ctx.on_behalf(&format!("api {}", who.name))
+    }
+}

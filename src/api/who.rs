@@ -1,0 +1,121 @@
+//! Who asks, and whether they may: the one place where a request is let through.
+
+use std::collections::VecDeque;
+use std::sync::{Mutex, PoisonError};
+
+use axum::http::{HeaderMap, StatusCode, Uri};
+
+use crate::model::ids::UserName;
+use crate::model::time::Timestamp;
+use crate::model::token::{Rights, TokenRole};
+use crate::ops::{Ctx, tokens};
+
+use super::connection::Door;
+use super::failure::Failure;
+use super::takes::Needs;
+
+/// Whoever asks.
+#[derive(Clone, Debug)]
+pub(super) struct Who {
+    /// As the journal names them.
+    pub(super) name: String,
+    /// What they may.
+    pub(super) rights: Rights,
+}
+
+/// A token that is shown wrongly is answered so often a minute, and then told to come later; so many refusals the journal
+/// has of a minute.
+const A_MINUTE: usize = 30;
+
+/// What happened lately that should not.
+#[derive(Debug, Default)]
+pub(super) struct Lately(Mutex<VecDeque<Timestamp>>);
+
+impl Lately {
+    /// One more. Whether there were too many within a minute.
+    pub(super) fn are_many(&self, now: Timestamp) -> bool {
+        let mut seen = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        while seen.front().is_some_and(|at| now.seconds_since(*at) >= 60) {
+            seen.pop_front();
+        }
+        if seen.len() >= A_MINUTE {
+            return true;
+        }
+        seen.push_back(now);
+        false
+    }
+}
+
+/// Who asks, by the token that is shown. Whoever comes by the socket needs none.
+pub(super) fn who(
+    ctx: &Ctx,
+    strangers: &Lately,
+    (door, headers, uri): (Door, &HeaderMap, &Uri),
+) -> Result<Who, Failure> {
+    // What stands in an address ends in logs and histories.
+    let in_query = form_urlencoded::parse(uri.query().unwrap_or_default().as_bytes())
+        .any(|(name, value)| tokens::is_like(&value) || matches!(&*name, "token" | "access_token"));
+    if in_query {
+        return Err(Failure::unauthorized("a token in an address is not taken"));
+    }
+    let shown = headers.get("authorization").and_then(|value| value.to_str().ok());
+    let Some(shown) = shown else {
+        return match door {
+            Door::Socket => Ok(Who { name: "socket".to_owned(), rights: Rights::all() }),
+            Door::Port => Err(Failure::unauthorized("no token was shown")),
+        };
+    };
+    let token = shown.split_once(' ').filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer"));
+    let found = match token {
+        None => Ok(None),
+        Some((_, token)) => tokens::find(ctx, token.trim()),
+    };
+    match found {
+        Ok(Some(token)) => Ok(Who { name: format!("token {}", token.name), rights: token.rights }),
+        Ok(None) => {
+            let failure = Failure::unauthorized("this token opens nothing");
+            Err(if strangers.are_many(ctx.clock.now()) {
+                failure.status(StatusCode::TOO_MANY_REQUESTS).header("retry-after", "60")
+            } else {
+                failure
+            })
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Whether somebody may use a route, and of the user whom its path names.
+pub(super) fn may(who: &Who, needs: Needs, user: Option<&UserName>) -> Result<(), Failure> {
+    let Who { name, rights } = who;
+    let whose = |may: bool, what: &str| match (may, user) {
+        (true, _) => Ok(()),
+        (false, Some(user)) => {
+            let hint = "it takes a token that is about that user, or an admin's";
+            Err(Failure::forbidden(format!("{name} may not {what} {user}'s jobs"), hint))
+        }
+        (false, None) => {
+            let hint = "it takes an operator's token, or an admin's";
+            Err(Failure::forbidden(format!("{name} may not {what} jobs"), hint))
+        }
+    };
+    let of_user = |may: fn(&Rights, &UserName) -> bool| user.is_none_or(|user| may(rights, user));
+    match needs {
+        Needs::Nothing => Ok(()),
+        Needs::Seeing => whose(of_user(Rights::may_see), "see"),
+        Needs::Acting => {
+            let some = rights.may_administer() || !rights.users.is_empty();
+            let acts = rights.role > TokenRole::Viewer && some;
+            whose(acts && of_user(Rights::may_act_for), "act on")
+        }
+        Needs::Targets if rights.may_use_targets() => Ok(()),
+        Needs::Targets => Err(Failure::forbidden(
+            format!("{name} may not make, reserve or give back targets"),
+            "it takes a token made with --targets, or an admin's",
+        )),
+        Needs::Administering if rights.may_administer() => Ok(()),
+        Needs::Administering => Err(Failure::forbidden(
+            format!("{name} may not change what is everybody's"),
+            "it takes an admin's token",
+        )),
+    }
+}

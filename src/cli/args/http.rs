@@ -1,0 +1,91 @@
+//! The arguments of what is served over HTTP: `serve`, `token`.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+
+use crate::model::token::TokenRole;
+
+use super::Deferred;
+
+/// The commands about HTTP.
+#[derive(Debug, Subcommand)]
+pub enum Http {
+    /// Answer over HTTP: jobs, events, figures, for programs
+    #[command(
+        after_help = "Examples:\n  tpu serve\n  tpu serve --listen 127.0.0.1:8000\n  tpu serve --socket ~/tpu.sock\n  tpu serve --listen 0.0.0.0:7960 --cert chain.pem --key key.pem\n\nA port takes a token with each request (`tpu token create`), a socket its owner\nalone. /docs says what there is."
+    )]
+    Serve(Deferred<ServeArgs>),
+    /// Make tokens of the API, list, take back
+    #[command(
+        after_help = "Examples:\n  tpu token create phone --role viewer --expires 30d\n  TOKEN=$(tpu token create notebook --role operator --user alice)\n  tpu token list\n  tpu token revoke phone\n\nThe token alone goes to the standard output, once; no command shows it again.\n--user names whose jobs it is about: an operator acts on theirs, a viewer sees\ntheirs alone. An admin acts on all."
+    )]
+    Token(Deferred<TokenArgs>),
+}
+
+/// `tpu serve`.
+#[derive(Debug, Args)]
+pub struct ServeArgs {
+    /// Address and port; port 0 takes any that is free [default: 127.0.0.1:7960]
+    #[arg(long, value_name = "ADDRESS:PORT", conflicts_with = "socket")]
+    pub listen: Option<SocketAddr>,
+    /// A socket in the file system instead, for its owner alone
+    #[arg(long, value_name = "PATH")]
+    pub socket: Option<PathBuf>,
+    /// Speak TLS: the chain of certificates, PEM
+    #[arg(long, value_name = "FILE", requires = "key")]
+    pub cert: Option<PathBuf>,
+    /// Its key, PEM
+    #[arg(long, value_name = "FILE", requires = "cert")]
+    pub key: Option<PathBuf>,
+    /// Something in front of it speaks TLS
+    #[arg(long)]
+    pub behind_proxy: bool,
+    /// A name under which it is called, beside those of this machine
+    #[arg(long, value_name = "NAME")]
+    pub host: Vec<String>,
+}
+
+/// `tpu token`.
+#[derive(Debug, Args)]
+pub struct TokenArgs {
+    /// What to do; list them without a word
+    #[command(subcommand)]
+    pub step: Option<TokenStep>,
+}
+
+/// What can be done with tokens.
+#[derive(Clone, Debug, Subcommand)]
+pub enum TokenStep {
+    /// Make one, and print it
+    Create(TokenCreateArgs),
+    /// List them, without what they are
+    List,
+    /// Take one back
+    Revoke {
+        /// What it is called
+        name: String,
+    },
+}
+
+/// `tpu token create`.
+#[derive(Clone, Debug, Args)]
+pub struct TokenCreateArgs {
+    /// What it is called; the journal names it
+    pub name: String,
+    /// What it may do: viewer, operator or admin
+    #[arg(long, value_name = "ROLE", value_parser = role)]
+    pub role: TokenRole,
+    /// Let it apply, reapply and reserve targets, too
+    #[arg(long)]
+    pub targets: bool,
+    /// How long it is worth something, as in 30d; for ever without
+    #[arg(long, value_name = "SPAN")]
+    pub expires: Option<String>,
+}
+
+fn role(word: &str) -> Result<TokenRole, String> {
+    TokenRole::parse(word)
+        .ok_or_else(|| format!("one of {}", TokenRole::ALL.map(TokenRole::as_str).join(", ")))
+}

@@ -1,0 +1,77 @@
+//! `token`: what opens the API, and to whom.
+
+use crate::cli::Outcome;
+use crate::cli::app::App;
+use crate::cli::args::TokenCreateArgs;
+use crate::cli::print::{Output, table};
+use crate::model::ids::UserName;
+use crate::model::time;
+use crate::model::token::{Rights, Token};
+use crate::ops::Error;
+use crate::ops::tokens::{self, TokenRequest};
+use crate::wire::tokens::{NewTokenDocument, RevokedTokenDocument, TokenPart, TokensDocument};
+
+/// `token create`: the token alone on stdout, what it may do on stderr.
+pub(in crate::cli) fn create(app: &App, args: &TokenCreateArgs) -> Outcome {
+    let ctx = app.ctx()?;
+    // `--user` stands for any command; of a token it may name several.
+    let named = app.global.user.iter().flat_map(|names| names.split(','));
+    let users = named.map(str::trim).filter(|name| !name.is_empty()).map(UserName::from).collect();
+    let expires = args.expires.as_ref().map(|span| {
+        let seconds = time::parse_age(span).and_then(|span| i64::try_from(span).ok());
+        let end = seconds.map(|seconds| ctx.clock.now().plus_seconds(seconds));
+        end.ok_or_else(|| {
+            Error::usage(format!("--expires {span}: no span")).hint("as in 12h, 30d or 8w")
+        })
+    });
+    let rights = Rights { role: args.role, users, targets: args.targets };
+    let request = TokenRequest { name: args.name.clone(), rights, expires: expires.transpose()? };
+    let (made, secret) = tokens::create(ctx, &request)?;
+    let document = NewTokenDocument { token: &secret, made: TokenPart::from(&made) };
+    if ctx.store.is_dry_run() {
+        return Ok(Output::new("", &document).notes(vec![format!("would make {}", told(&made))]));
+    }
+    let note = format!("{}; nobody can show it again", told(&made));
+    Ok(Output::new(format!("{secret}\n"), &document).notes(vec![note]))
+}
+
+/// `token list`.
+pub(in crate::cli) fn list(app: &App) -> Outcome {
+    let ctx = app.ctx()?;
+    let all = tokens::list(ctx)?;
+    let now = ctx.clock.now();
+    let text = if all.is_empty() {
+        "there are none: tpu token create NAME --role viewer\n".to_owned()
+    } else {
+        let rows = all.iter().map(|token| {
+            let users = token.rights.users.iter().map(UserName::as_str).collect::<Vec<_>>();
+            let of = if users.is_empty() { "everybody".to_owned() } else { users.join(",") };
+            let end = match token.expires {
+                None => "never".to_owned(),
+                Some(_) if !token.holds(now) => "over".to_owned(),
+                Some(end) => format!("in {}", time::age(end.seconds_since(now))),
+            };
+            let targets = if token.rights.may_use_targets() { "yes" } else { "no" };
+            let role = token.rights.role.as_str().to_owned();
+            vec![token.name.clone(), role, of, targets.to_owned(), end]
+        });
+        table::columns(&["NAME", "ROLE", "USERS", "TARGETS", "ENDS"], &rows.collect::<Vec<_>>())
+    };
+    let document = TokensDocument { tokens: all.iter().map(TokenPart::from).collect() };
+    Ok(Output::new(text, &document))
+}
+
+/// `token revoke`.
+pub(in crate::cli) fn revoke(app: &App, name: &str) -> Outcome {
+    tokens::revoke(app.ctx()?, name)?;
+    Ok(Output::new(format!("{name} opens nothing any more\n"), &RevokedTokenDocument { name }))
+}
+
+/// What a token is, in words.
+fn told(token: &Token) -> String {
+    let Rights { role, users, .. } = &token.rights;
+    let users: Vec<&str> = users.iter().map(UserName::as_str).collect();
+    let of = if users.is_empty() { String::new() } else { format!(" of {}", users.join(", ")) };
+    let targets = if token.rights.may_use_targets() { ", targets too" } else { "" };
+    format!("token {}: {}{of}{targets}", token.name, role.as_str())
+}

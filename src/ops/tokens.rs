@@ -1,0 +1,215 @@
+//! Tokens of the API: made, listed, taken back, recognised.
+//!
+//! ```text
+//! `tpu token create` ── 32 random bytes, shown once ── whoever asks ── Authorization: Bearer ─┐
+//!                  └── HMAC-SHA256 under the account's key, kept beside the data file ── [`find`]
+//! ```
+//! One file for each account, readable by its owner alone: whoever serves is that account, and acts with its rights.
+//! The key lies elsewhere, in the account's own directory of settings, so that a copy of the state (a backup, a shared
+//! disk) says nothing of a token.
+
+use std::fmt::Write as _;
+use std::io::ErrorKind;
+use std::path::PathBuf;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use ring::hmac;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::model::time::Timestamp;
+use crate::model::token::{Rights, Token, TokenRole, is_name};
+use crate::store::{Event, atomic};
+
+use super::ctx::user_of;
+use super::{Ctx, Error, init};
+
+/// What every token begins with: whoever finds one in a log knows what it is.
+const PREFIX: &str = "tpu_";
+/// Random bytes of a token, and of the key.
+const BYTES: usize = 32;
+/// Mode of both files.
+const MODE: u32 = 0o600;
+
+/// The file of tokens.
+#[derive(Default, Serialize, Deserialize)]
+struct TokenFile {
+    tokens: Vec<Token>,
+}
+
+/// A token that is to be made.
+#[derive(Clone, Debug)]
+pub struct TokenRequest {
+    /// What it is to be called.
+    pub name: String,
+    /// What it may do.
+    pub rights: Rights,
+    /// From when on it is to be worth nothing.
+    pub expires: Option<Timestamp>,
+}
+
+fn path(ctx: &Ctx) -> PathBuf {
+    ctx.store.paths().tokens(ctx.env.uid)
+}
+
+fn read(ctx: &Ctx) -> Result<TokenFile, Error> {
+    let path = path(ctx);
+    match ctx.store.disk().read(&path) {
+        Ok(contents) => serde_json::from_slice(&contents.bytes).map_err(|e| {
+            Error::state(format!("{}: {e}", path.display()))
+                .hint("move it away: its tokens are then worth nothing, and new ones can be made")
+        }),
+        Err(e) if e.kind() == ErrorKind::NotFound => Ok(TokenFile::default()),
+        Err(e) => Err(Error::state(format!("cannot read {}: {e}", path.display()))
+            .hint("it belongs to the account that serves")),
+    }
+}
+
+/// Changes the tokens as the only one who does, and notes it in the journal.
+fn change<T>(
+    ctx: &Ctx,
+    change: impl FnOnce(&mut TokenFile) -> Result<(T, String), Error>,
+) -> Result<T, Error> {
+    let path = path(ctx);
+    let guard = path.with_extension("lock");
+    ctx.store.state_dir()?;
+    ctx.store.locking(&guard, || {
+        let mut file = read(ctx)?;
+        let (value, text) = change(&mut file)?;
+        if !ctx.store.is_dry_run() {
+            let bytes = serde_json::to_vec_pretty(&file).unwrap_or_default();
+            atomic::write_file(&**ctx.store.disk(), &path, &bytes, MODE)?;
+        }
+        ctx.store.note(&[Event {
+            at: ctx.clock.now(),
+            actor: ctx.actor.clone(),
+            user: None,
+            job: None,
+            kind: "token".to_owned(),
+            text,
+            data: Value::Null,
+        }])?;
+        Ok(value)
+    })?
+}
+
+/// The key of the account, if it has one; with `make`, one is made.
+fn key(ctx: &Ctx, make: bool) -> Result<Option<hmac::Key>, Error> {
+    let nowhere = || {
+        Error::state("there is no home directory to keep a key in")
+            .hint("set HOME, or XDG_CONFIG_HOME")
+    };
+    let dir = ctx.secrets.as_deref().and_then(std::path::Path::parent).ok_or_else(nowhere)?;
+    let (disk, path) = (ctx.store.disk(), dir.join("api-key"));
+    let cannot = |what: &str, e: std::io::Error| {
+        Error::state(format!("cannot {what} {}: {e}", path.display()))
+            .hint("it belongs to the account that serves")
+    };
+    let bytes = match disk.read(&path) {
+        Ok(contents) if contents.bytes.len() == BYTES => contents.bytes,
+        Ok(_) => {
+            return Err(Error::state(format!("{} is no key of ours", path.display()))
+                .hint("move it away: tokens are then worth nothing, and new ones can be made"));
+        }
+        Err(e) if e.kind() == ErrorKind::NotFound && make => {
+            let mut bytes = vec![0; BYTES];
+            ctx.random.fill(&mut bytes);
+            if !ctx.store.is_dry_run() {
+                init::make_dirs(ctx, dir)?;
+                atomic::write_file(&**disk, &path, &bytes, MODE)?;
+            }
+            bytes
+        }
+        Err(e) if e.kind() == ErrorKind::NotFound => return Ok(None),
+        Err(e) => return Err(cannot("read", e)),
+    };
+    Ok(Some(hmac::Key::new(hmac::HMAC_SHA256, &bytes)))
+}
+
+/// In lower-case hexadecimal.
+fn hash(key: &hmac::Key, token: &str) -> String {
+    let tag = hmac::sign(key, token.as_bytes());
+    tag.as_ref().iter().fold(String::new(), |mut text, byte| {
+        // Writing to a String cannot fail.
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}
+
+/// Makes a token. What is returned with it is the token itself, which nobody can say again.
+pub fn create(ctx: &Ctx, request: &TokenRequest) -> Result<(Token, String), Error> {
+    let TokenRequest { name, rights, expires } = request;
+    if !is_name(name) {
+        return Err(Error::usage(format!("{name:?}: no name of a token"))
+            .hint("letters, digits, - _ and ., 64 at most, as in: phone"));
+    }
+    let data = ctx.data()?;
+    for user in &rights.users {
+        user_of(&data, user)?;
+    }
+    if rights.role == TokenRole::Operator && rights.users.is_empty() {
+        return Err(Error::usage("an operator acts for somebody, and no user is named")
+            .hint("as in --role operator --user alice; --role admin acts for everybody"));
+    }
+    if expires.is_some_and(|end| end <= ctx.clock.now()) {
+        return Err(Error::usage("it would be worth nothing from the beginning")
+            .hint("as in --expires 30d"));
+    }
+    change(ctx, |file| {
+        let now = ctx.clock.now();
+        file.tokens.retain(|old| old.name != *name || old.holds(now));
+        if file.tokens.iter().any(|old| old.name == *name) {
+            return Err(Error::refused(format!("there is a token {name}"))
+                .hint(format!("`tpu token revoke {name}` takes it back")));
+        }
+        let mut bytes = [0; BYTES];
+        ctx.random.fill(&mut bytes);
+        let secret = format!("{PREFIX}{}", URL_SAFE_NO_PAD.encode(bytes));
+        let key = key(ctx, true)?.expect("made where there is none");
+        let token = Token {
+            name: name.clone(),
+            hash: hash(&key, &secret),
+            rights: rights.clone(),
+            created: now,
+            expires: *expires,
+        };
+        file.tokens.push(token.clone());
+        let text = format!("made token {name}: {}", rights.role.as_str());
+        Ok(((token, secret), text))
+    })
+}
+
+/// All that there are, the oldest first; those that are over, too.
+pub fn list(ctx: &Ctx) -> Result<Vec<Token>, Error> {
+    Ok(read(ctx)?.tokens)
+}
+
+/// Takes a token back: what a request shows of it is worth nothing from then on.
+pub fn revoke(ctx: &Ctx, name: &str) -> Result<(), Error> {
+    change(ctx, |file| {
+        let before = file.tokens.len();
+        file.tokens.retain(|token| token.name != name);
+        if file.tokens.len() == before {
+            return Err(Error::not_found(format!("no token {name}"))
+                .hint("`tpu token list` shows those that there are"));
+        }
+        Ok(((), format!("took token {name} back")))
+    })
+}
+
+/// Whether a text looks like a token, whatever it opens.
+pub fn is_like(text: &str) -> bool {
+    text.starts_with(PREFIX)
+}
+
+/// The token that somebody shows, if it is one and holds. It is compared by its keyed hash: how long that takes says
+/// nothing of a token.
+pub fn find(ctx: &Ctx, shown: &str) -> Result<Option<Token>, Error> {
+    if !is_like(shown) {
+        return Ok(None);
+    }
+    let Some(key) = key(ctx, false)? else { return Ok(None) };
+    let (hash, now) = (hash(&key, shown), ctx.clock.now());
+    Ok(read(ctx)?.tokens.into_iter().find(|token| token.hash == hash && token.holds(now)))
+}

@@ -1,0 +1,73 @@
+//! What is done to a job: as the command does it, by who may, once, and never half.
+
+use serde_json::json;
+
+use tpu::model::token::TokenRole;
+
+use super::Api;
+
+#[test]
+fn a_running_job_is_killed_and_comes_back() {
+    let api = Api::new(|_| Vec::new());
+    let token = api.token("alices", TokenRole::Operator, &["alice"]);
+    let script = "echo begun > \"$PWD/begun\"; exec sleep 1000";
+    let number = api.env.start(script, &["run", "local"]);
+    let path = format!("/api/v1/jobs/alice/{number}");
+    let post = |verb: &str| api.ask(&token, &format!("POST {path}/{verb}"), &[], "");
+    let would = post("kill?dry_run=true").is(200).json();
+    assert_eq!(would["would"], json!([{"user": "alice", "window": number}]));
+    assert_ne!(api.env.job("alice", number)["status"], "killed");
+    let killed = post("kill").is(200).json();
+    assert_eq!(killed["killed"][0]["window"], json!(number));
+    // The next one who asks knows of it.
+    assert_eq!(api.get(&token, &path).is(200).json()["job"]["status"], "killed");
+    let again = post("rerun?force=true").is(200).json();
+    assert_eq!(again["launched"]["parent"], json!(number));
+    let twice = post("rerun?force=true").is(409).json();
+    assert_eq!((&twice["code"], &twice["exit"]), (&json!("refused"), &json!(4)));
+    let child = again["launched"]["window"].as_u64().unwrap();
+    api.ask(&token, &format!("POST /api/v1/jobs/alice/{child}/kill"), &[], "").is(200);
+    let actors: Vec<String> = api.env.journal().into_iter().map(|event| event.actor).collect();
+    assert!(actors.iter().any(|actor| actor == "api token alices"), "{actors:?}");
+}
+
+#[test]
+fn what_waits_is_held_let_go_made_urgent_and_taken_out() {
+    let api = Api::new(|_| Vec::new());
+    let token = api.token("alices", TokenRole::Operator, &["alice"]);
+    api.env.code("alice", "staging.sh", "true\n");
+    let id = api.env.tpu("submit local --hold --user alice --json -- true").exits(0).json();
+    let number = id["jobs"][0]["window"].as_u64().unwrap();
+    let path = format!("/api/v1/jobs/alice/{number}");
+    let ask =
+        |line: &str, body: &str| api.ask(&token, line, &["Content-Type: application/json"], body);
+    let shown = || api.get(&token, &path).is(200).json()["job"].clone();
+    let patched = ask(&format!("PATCH {path}"), "{\"priority\": 80}").is(200).json();
+    assert_eq!(patched["job"]["priority"], 80);
+    assert_eq!(shown()["held"], true);
+    for body in [
+        "{\"priority\": 101}",
+        "{\"urgent\": 1}",
+        "{\"priority\": 1, \"tags\": \"x\"}",
+        "{",
+        "[]",
+        "{\"rule\": \"oom\"}",
+    ] {
+        ask(&format!("PATCH {path}"), body).is(400);
+        assert_eq!(shown()["priority"], 80, "{body}");
+    }
+    api.ask(&token, &format!("PATCH {path}"), &["Content-Type: text/plain"], "x").is(415);
+    let old = ["If-Match: \"1\"", "Content-Type: application/json"];
+    api.ask(&token, &format!("PATCH {path}"), &old, "{\"priority\": 1}").is(412);
+    assert_eq!(shown()["priority"], 80);
+    // Whoever lets it go lets it begin, where nothing else keeps it.
+    ask("POST /api/v1/queues/default/pause", "").is(403);
+    let admin = api.admin();
+    let paused = api.ask(&admin, "POST /api/v1/queues/default/pause", &[], "").is(200).json();
+    assert_eq!(paused["queue"]["state"], "paused");
+    ask(&format!("POST {path}/unhold"), "").is(200);
+    assert_eq!(shown()["held"], false);
+    ask(&format!("POST {path}/hold"), "").is(200);
+    ask(&format!("POST {path}/kill"), "").is(200);
+    api.get(&token, &path).is(404);
+}

@@ -445,7 +445,7 @@ mod tests {
         for said in [
             "name: train\n",
             "  slurm: gpu\n",
-            "  time: 2:00:00\n",
+            "  time: \"2:00:00\"\n",
             "  nodes: 2\n",
             "  ntasks: 4\n",
             "  - gpus-per-node=4\n  - exclusive\n  - constraint=a100&big\n",

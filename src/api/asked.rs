@@ -79,7 +79,10 @@ impl Asked<'_> {
     /// Whether whoever asks has this version already.
     pub(super) fn has(&self, tag: &str) -> bool {
         let known = self.header("if-none-match").unwrap_or_default();
-        known.split(',').map(str::trim).any(|known| known == tag || known == "*")
+        known.split(',').map(str::trim).any(|known| {
+            // A proxy that compresses calls it a weak one.
+            known.strip_prefix("W/").unwrap_or(known) == tag || known == "*"
+        })
     }
 
     /// Refuses where whoever asks means another version than the one that there is.

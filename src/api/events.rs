@@ -40,7 +40,8 @@ fn follow(asked: &Asked<'_>) -> Result<Flow, Failure> {
         let what = format!("{} may not see {user}'s jobs", asked.who.name);
         return Err(Failure::forbidden(what, "it takes a token that is about that user"));
     }
-    let following = Following { rights: asked.who.rights.clone(), user, heard };
+    let (rights, token) = (asked.who.rights.clone(), asked.who.token.clone());
+    let following = Following { rights, user, token, heard };
     let pieces = asked.served.pulse.follow(asked.ctx, following)?.ok_or_else(|| {
         let error = Error::refused("too many follow already").hint("close some, or come later");
         Failure::from(error).status(StatusCode::SERVICE_UNAVAILABLE).header("retry-after", "10")

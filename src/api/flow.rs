@@ -10,7 +10,7 @@ use http_body::Frame;
 use tokio::sync::mpsc;
 
 /// Pieces that may wait for a slow reader; then it is cut off, and asks again from where it was.
-pub(super) const WAITING: usize = 64;
+pub(super) const WAITING: usize = 4;
 
 /// An answer that flows.
 pub(super) struct Flow {

@@ -15,6 +15,7 @@ use serde_json::json;
 use crate::model::ids::UserName;
 use crate::ops::Error;
 use crate::ops::journal::Event;
+use crate::text;
 
 use super::asked::{self, Asked};
 use super::connection::Door;
@@ -27,6 +28,8 @@ use super::who::{self, Who};
 
 /// Bytes of a body.
 const LARGEST_BODY: usize = 1 << 20;
+/// The same where none is read.
+const LARGEST_OF_NONE: usize = 1 << 10;
 /// A body has to be there within this.
 const SLOWEST_BODY: Duration = Duration::from_secs(10);
 
@@ -93,7 +96,7 @@ fn meant_for_us(served: &Served, request: &Request) -> Result<(), Failure> {
     let origin = headers.get("origin").map(|origin| origin.to_str().unwrap_or("?"));
     let Some(origin) = origin else { return Ok(()) };
     let from = origin.split_once("://").map_or(origin, |(_, from)| from);
-    if served.is_called(from) {
+    if from.eq_ignore_ascii_case(host) {
         return Ok(());
     }
     let what = format!("pages of {origin} may not ask");
@@ -128,11 +131,13 @@ async fn answered(
         Ok(Err(failure)) => return failure.answer(&path).response(),
         Err(_) => return broken(&path),
     };
-    let read = axum::body::to_bytes(body, LARGEST_BODY);
+    let most = if route.body.is_some() { LARGEST_BODY } else { LARGEST_OF_NONE };
+    let read = axum::body::to_bytes(body, most);
     let body = match tokio::time::timeout(SLOWEST_BODY, read).await {
         Ok(Ok(body)) => body,
         Ok(Err(_)) => {
-            let error = Error::usage("the body is larger than 1 MiB").hint("send less");
+            let error = Error::usage("the body is too large")
+                .hint("send 1 MiB at most, and none where none is read");
             let failure = Failure::from(error).status(StatusCode::PAYLOAD_TOO_LARGE);
             return failure.answer(&path).response();
         }
@@ -183,7 +188,7 @@ fn let_in(
 ) -> Result<Who, Failure> {
     if route.needs == Needs::Nothing {
         let rights = crate::model::token::Rights::none();
-        return Ok(Who { name: "nobody".to_owned(), rights });
+        return Ok(Who { name: "nobody".to_owned(), rights, token: None });
     }
     let who = who::who(&served.ctx, &served.strangers, (door, headers, uri));
     let who = who.inspect_err(|failure| {
@@ -212,7 +217,7 @@ fn deny(served: &Served, who: &str, route: &Route, why: &str) {
         user: None,
         job: None,
         kind: "denied".to_owned(),
-        text: format!("{} {}: {why}", route.method, route.path),
+        text: format!("{} {}: {}", route.method, route.path, text::cut(why, 200)),
         data: json!({"route": route.path, "method": route.method.as_str()}),
     }]));
 }

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 
 use crate::model::ids::JobId;
-use crate::model::view::JobView;
+use crate::model::view::{JobView, MonitorHealth};
 use crate::ops::error::did_you_mean;
 use crate::ops::hosts::figures;
 use crate::ops::{Error, snapshot};
@@ -77,7 +77,11 @@ fn list(asked: &Asked<'_>) -> Result<Answer, Failure> {
     let next = page.last().filter(|_| is_more).map(|(_, (job, _))| job.id.to_string());
     let versions = page.iter().map(|(_, (_, part))| part.version.to_string());
     let said = versions.collect::<Vec<_>>().join(",")
-        + &format!("{next:?}{:?}{:?}", asked.text("fields"), seen.snapshot.monitor);
+        + &format!(
+            "{next:?}{:?}{:?}",
+            asked.text("fields"),
+            seen.snapshot.monitor != MonitorHealth::NotRunning
+        );
     let tag = format!("\"{:x}\"", fnv1a(said.bytes()));
     if asked.has(&tag) {
         return Ok(Answer::unchanged(&tag));

@@ -4,7 +4,7 @@
 
 use axum::http::StatusCode;
 
-use crate::ops::{Error, Kind, ctx::job_of, logs, show};
+use crate::ops::{Kind, ctx::job_of, logs, show};
 use crate::wire::jobs::LogsPieceDocument;
 
 use super::answer::Answer;
@@ -23,7 +23,7 @@ const LOGS: [Parameter; 3] = [
     Parameter::number(
         "offset",
         "where to begin, in bytes; X-Next-Offset of the piece before",
-        (0, 1 << 53),
+        (0, 1 << 40),
     ),
 ];
 
@@ -108,6 +108,12 @@ fn whole(mut bytes: Vec<u8>, offset: u64, next: u64) -> (String, u64) {
 }
 
 fn script(asked: &Asked<'_>) -> Result<Answer, Failure> {
-    let script: Result<String, Error> = show::script(asked.ctx, &asked.job());
-    Ok(Answer::text(script?))
+    let (ctx, id) = (asked.ctx, asked.job());
+    if job_of(&*ctx.data()?, &id)?.engine.is_some() {
+        // The batch script and the manifest say the environment of whoever submitted the job.
+        let what = format!("what {id} was submitted with holds values of its environment");
+        let hint = format!("on the machine: tpu script {} {}", id.window, id.user);
+        return Err(Failure::forbidden(what, &hint));
+    }
+    Ok(Answer::text(show::script(ctx, &id)?))
 }

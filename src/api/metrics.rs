@@ -30,7 +30,8 @@ fn metrics(asked: &Asked<'_>) -> Result<Answer, Failure> {
     }
     family(&mut text, "tpu_queue_entries", "gauge", "What waits, by queue.");
     let mut waiting: BTreeMap<&str, u64> = BTreeMap::new();
-    for entry in &data.queues().entries {
+    let may_see = |user| asked.who.rights.may_see(user);
+    for entry in data.queues().entries.iter().filter(|entry| may_see(&entry.user)) {
         *waiting.entry(entry.queue.as_str()).or_default() += 1;
     }
     for (queue, count) in waiting {

@@ -47,6 +47,8 @@ use served::{Description, Served};
 const BEAT: Duration = Duration::from_millis(200);
 /// Whoever has heard nothing for so long hears that all is well.
 const STILL_HERE: Duration = Duration::from_secs(15);
+/// Answers that are being made get so long, once the server is to end.
+const LAST_ANSWERS: Duration = Duration::from_secs(10);
 /// Requests that are answered at once; others wait for one of them.
 const AT_ONCE: usize = 32;
 
@@ -123,7 +125,7 @@ impl Server {
                     quiet += BEAT;
                     if quiet >= STILL_HERE {
                         quiet = Duration::ZERO;
-                        served.pulse.still_here();
+                        served.pulse.still_here(&served.ctx);
                     }
                 }
             });
@@ -135,8 +137,8 @@ impl Server {
             });
             let done = runtime.block_on(self.doorway.serve(guard::router(served), is_over));
             ended.store(true, Ordering::Relaxed);
-            // A slow answer keeps nobody from the end.
-            runtime.shutdown_background();
+            // What is being done to a job is done to its end, and said; a slow answer keeps nobody from the end.
+            runtime.shutdown_timeout(LAST_ANSWERS);
             done.map_err(cannot)
         })
     }

@@ -13,11 +13,15 @@ use crate::model::ids::UserName;
 use crate::model::outbox::Bookmark;
 use crate::model::token::Rights;
 use crate::ops::journal::Event;
-use crate::ops::{Ctx, Error};
+use crate::ops::{Ctx, Error, tokens};
 use crate::wire::events::StreamedEventPart;
 
 use super::flow::WAITING;
 
+/// Bytes that are told at once, about; what is more comes with the next beat.
+const LARGEST_PIECE: usize = 64 << 10;
+/// Places of the journal from which is read at one beat: of those who were away each has its own.
+const AT_ONCE: usize = 8;
 /// Those who follow at once; who comes then is asked to come later.
 const MOST: usize = 2_000;
 
@@ -26,6 +30,8 @@ struct Follower {
     pieces: mpsc::Sender<Bytes>,
     rights: Rights,
     user: Option<UserName>,
+    /// The hash of its token, where it has shown one.
+    token: Option<String>,
     /// How far it has been told.
     told: Bookmark,
 }
@@ -49,6 +55,8 @@ pub(super) struct Following {
     pub(super) rights: Rights,
     /// Whose events; everybody's without.
     pub(super) user: Option<UserName>,
+    /// The hash of the token that was shown; whoever came by the socket has none.
+    pub(super) token: Option<String>,
     /// The last event that was heard; from now on without.
     pub(super) heard: Option<Bookmark>,
 }
@@ -60,7 +68,7 @@ impl Pulse {
         ctx: &Ctx,
         following: Following,
     ) -> Result<Option<mpsc::Receiver<Bytes>>, Error> {
-        let Following { rights, user, heard } = following;
+        let Following { rights, user, token, heard } = following;
         let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         state.followers.retain(|follower| !follower.pieces.is_closed());
         if state.followers.len() >= MOST {
@@ -71,7 +79,9 @@ impl Pulse {
             None => ctx.store.journal_end()?,
         };
         let (pieces, flow) = mpsc::channel(WAITING);
-        state.followers.push(Follower { pieces, rights, user, told });
+        // Whoever is cut off before anything has happened knows where to go on.
+        drop(pieces.try_send(at(told)));
+        state.followers.push(Follower { pieces, rights, user, token, told });
         Ok(Some(flow))
     }
 
@@ -95,8 +105,15 @@ impl Pulse {
         // Most of them have heard the same: each place is read from once.
         let mut read: Vec<(Bookmark, Heard)> = Vec::new();
         state.followers.retain_mut(|follower| {
+            if follower.pieces.capacity() == 0 {
+                // It reads slowly; `still_here` gives it up.
+                return true;
+            }
             let known = read.iter().position(|(from, _)| *from == follower.told);
             let place = known.or_else(|| {
+                if read.len() == AT_ONCE {
+                    return None;
+                }
                 // What cannot be read now is told later.
                 let heard = ctx.store.placed_events_since(follower.told).ok()?;
                 read.push((follower.told, heard));
@@ -108,12 +125,19 @@ impl Pulse {
         state.read = Some(end);
     }
 
-    /// Says that all is well, to whoever has heard nothing for a while: else a proxy would hang up.
-    pub(super) fn still_here(&self) {
+    /// Says that all is well, and how far it has come, to everybody: else a proxy would hang up. Whoever does not read, or
+    /// whose token is worth nothing any more, is cut off.
+    pub(super) fn still_here(&self, ctx: &Ctx) {
+        // Where that cannot be read now, nobody is cut off for it.
+        let tokens = tokens::list(ctx).ok();
+        let now = ctx.clock.now();
+        let is_worth = |hash: &String| {
+            tokens.as_ref().is_none_or(|all| all.iter().any(|of| of.hash == *hash && of.holds(now)))
+        };
         let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         state.followers.retain(|follower| {
-            let sent = follower.pieces.try_send(Bytes::from_static(b": still here\n\n"));
-            !matches!(sent, Err(mpsc::error::TrySendError::Closed(_)))
+            follower.token.as_ref().is_none_or(is_worth)
+                && follower.pieces.try_send(at(follower.told)).is_ok()
         });
     }
 }
@@ -122,8 +146,16 @@ impl Follower {
     /// Tells what has happened since: a piece of the journal, and what is more with the next beat. Whether it still
     /// follows: who is too slow is cut off, and asks again.
     fn hear(&mut self, (events, end): &Heard) -> bool {
-        let mine = events.iter().filter(|(event, _)| self.is_meant(event));
-        let text: String = mine.map(|(event, place)| as_text(event, *place)).collect();
+        let mut text = String::new();
+        for (event, place) in events {
+            if self.is_meant(event) {
+                text += &as_text(event, *place);
+            }
+            self.told = *place;
+            if text.len() >= LARGEST_PIECE {
+                return self.pieces.try_send(Bytes::from(text)).is_ok();
+            }
+        }
         self.told = *end;
         text.is_empty() || self.pieces.try_send(Bytes::from(text)).is_ok()
     }
@@ -144,6 +176,11 @@ fn as_text(event: &Event, place: Bookmark) -> String {
     let id = in_words(place);
     let data = serde_json::to_string(&StreamedEventPart::new(event, &id)).unwrap_or_default();
     format!("id: {id}\ndata: {data}\n\n")
+}
+
+/// How far somebody has come, without an event.
+fn at(place: Bookmark) -> Bytes {
+    Bytes::from(format!(": still here\nid: {}\n\n", in_words(place)))
 }
 
 /// A place of the journal as the name of an event.

@@ -21,6 +21,8 @@ pub(super) struct Who {
     pub(super) name: String,
     /// What they may.
     pub(super) rights: Rights,
+    /// The hash of the token that was shown, if one was.
+    pub(super) token: Option<String>,
 }
 
 /// A token that is shown wrongly is answered so often a minute, and then told to come later; so many refusals the journal
@@ -61,7 +63,10 @@ pub(super) fn who(
     let shown = headers.get("authorization").and_then(|value| value.to_str().ok());
     let Some(shown) = shown else {
         return match door {
-            Door::Socket => Ok(Who { name: "socket".to_owned(), rights: Rights::all() }),
+            Door::Socket => {
+                let rights = Rights::all();
+                Ok(Who { name: "socket".to_owned(), rights, token: None })
+            }
             Door::Port => Err(Failure::unauthorized("no token was shown")),
         };
     };
@@ -71,7 +76,11 @@ pub(super) fn who(
         Some((_, token)) => tokens::find(ctx, token.trim()),
     };
     match found {
-        Ok(Some(token)) => Ok(Who { name: format!("token {}", token.name), rights: token.rights }),
+        Ok(Some(token)) => Ok(Who {
+            name: format!("token {}", token.name),
+            rights: token.rights,
+            token: Some(token.hash),
+        }),
         Ok(None) => {
             let failure = Failure::unauthorized("this token opens nothing");
             Err(if strangers.are_many(ctx.clock.now()) {
@@ -86,7 +95,7 @@ pub(super) fn who(
 
 /// Whether somebody may use a route, and of the user whom its path names.
 pub(super) fn may(who: &Who, needs: Needs, user: Option<&UserName>) -> Result<(), Failure> {
-    let Who { name, rights } = who;
+    let Who { name, rights, .. } = who;
     let whose = |may: bool, what: &str| match (may, user) {
         (true, _) => Ok(()),
         (false, Some(user)) => {

@@ -198,9 +198,10 @@ pub fn revoke(ctx: &Ctx, name: &str) -> Result<(), Error> {
     })
 }
 
-/// Whether a text looks like a token, whatever it opens.
+/// Whether a text looks like a token, whatever it opens: what it begins with, and 32 bytes in base64.
 pub fn is_like(text: &str) -> bool {
-    text.starts_with(PREFIX)
+    text.strip_prefix(PREFIX)
+        .is_some_and(|rest| URL_SAFE_NO_PAD.decode(rest).is_ok_and(|bytes| bytes.len() == BYTES))
 }
 
 /// The token that somebody shows, if it is one and holds. It is compared by its keyed hash: how long that takes says

@@ -66,6 +66,18 @@ fn who_was_away_hears_what_was_missed_and_nothing_twice() {
 }
 
 #[test]
+fn a_token_that_is_taken_back_hears_nothing_more() {
+    let api = Api::new(records);
+    let token = api.token("v", TokenRole::Viewer, &[]);
+    let mut stream = api.follow(&token, &[]);
+    tpu::ops::tokens::revoke(&api.ctx, "v").unwrap();
+    // It ends within the time after which each stream is looked at.
+    let mut rest = String::new();
+    std::io::Read::read_to_string(&mut stream, &mut rest).unwrap();
+    assert!(!rest.contains("alice"), "{rest}");
+}
+
+#[test]
 fn events_of_others_are_not_heard() {
     let api = Api::new(records);
     let token = api.token("v", TokenRole::Viewer, &["bob"]);

@@ -48,11 +48,15 @@ pub(super) struct JobChange {
 
 /// What is done to one job.
 pub(super) fn routes() -> Vec<Route> {
-    let (killed, waiting) = (
-        Gives::Json(shape::<KilledDocument<'_>>),
-        Gives::Json(shape::<WaitingChangedDocument<'_>>),
-    );
-    let again = Gives::Json(shape::<SuccessorDocument<'_>>);
+    // What a trial says has a shape of its own.
+    let killed = Gives::OneOf(&[
+        shape::<KilledDocument<'_>>,
+        shape::<WaitingChangedDocument<'_>>,
+        shape::<WouldConcernDocument<'_>>,
+    ]);
+    let waiting =
+        Gives::OneOf(&[shape::<WaitingChangedDocument<'_>>, shape::<WouldConcernDocument<'_>>]);
+    let again = Gives::OneOf(&[shape::<SuccessorDocument<'_>>, shape::<WouldConcernDocument<'_>>]);
     let post = |path, says, gives, run| Route::post(path, says, gives, run).with(&ACT);
     vec![
         post(
@@ -117,35 +121,24 @@ fn would(id: &JobId) -> Answer {
 
 fn kill(asked: &Asked<'_>) -> Result<Answer, Failure> {
     let (ctx, id) = (asked.ctx, asked.job());
-    jobs::still(asked, &id)?;
+    jobs::still(asked)?;
+    let one = std::slice::from_ref(&id);
     if waits(ctx, &id)? {
-        if asked.flag("dry_run") {
-            return Ok(would(&id));
-        }
-        edit::dequeue(ctx, std::slice::from_ref(&id))?;
-        return Ok(Answer::document(&KilledDocument { killed: Vec::new() }));
+        return waiting(asked, edit::dequeue);
     }
-    if asked.flag("dry_run") {
-        let (can, problems) = kill::dry_run(ctx, std::slice::from_ref(&id));
+    if asked.is_trial() {
+        let (can, problems) = kill::dry_run(ctx, one);
         return match Error::all(problems) {
             Some(error) if can.is_empty() => Err(error.into()),
             _ => Ok(would(&id)),
         };
     }
-    let mut done = kill::kill(ctx, std::slice::from_ref(&id), asked.flag("force"));
+    let mut done = kill::kill(ctx, one, asked.flag("force"));
     let (_, result) = done.pop().ok_or_else(|| Error::failed("nothing was killed"))?;
     let killed = result.map_err(|error| with_now(asked, error))?;
-    begin_what_waits(ctx);
+    // A place became free.
+    pass::look_after(ctx);
     Ok(Answer::document(&KilledDocument { killed: vec![KilledPart::from(&killed)] }))
-}
-
-/// A place became free; where no daemon runs, whoever freed it lets the next one begin.
-fn begin_what_waits(ctx: &Ctx) -> Vec<JobId> {
-    let passage = match pass::unless_watched(ctx, usize::MAX) {
-        Ok(passage) => passage.unwrap_or_default(),
-        Err(_) => return Vec::new(),
-    };
-    passage.started.iter().map(|(_, launched, _)| launched.job.clone()).collect()
 }
 
 fn resume(asked: &Asked<'_>) -> Result<Answer, Failure> {
@@ -158,7 +151,7 @@ fn rerun(asked: &Asked<'_>) -> Result<Answer, Failure> {
 
 fn again(asked: &Asked<'_>, how: Succession) -> Result<Answer, Failure> {
     let id = asked.job();
-    jobs::still(asked, &id)?;
+    jobs::still(asked)?;
     let request = AgainRequest {
         job: id.clone(),
         how,
@@ -170,8 +163,8 @@ fn again(asked: &Asked<'_>, how: Succession) -> Result<Answer, Failure> {
         setup: SetUpHow::default(),
         turn: None,
     };
-    if asked.flag("dry_run") {
-        resume::plan(asked.ctx, &request)?;
+    if asked.is_trial() {
+        resume::plan(asked.ctx, &request).map_err(|error| with_now(asked, error))?;
         return Ok(would(&id));
     }
     let again = resume::again(asked.ctx, &request).map_err(|error| with_now(asked, error))?;
@@ -179,45 +172,49 @@ fn again(asked: &Asked<'_>, how: Succession) -> Result<Answer, Failure> {
 }
 
 fn hold(asked: &Asked<'_>) -> Result<Answer, Failure> {
+    jobs::still(asked)?;
     waiting(asked, |ctx, ids| edit::hold(ctx, ids, None))
 }
 
 fn unhold(asked: &Asked<'_>) -> Result<Answer, Failure> {
+    jobs::still(asked)?;
     waiting(asked, |ctx, ids| match ids {
         [id] if !waits(ctx, id)? => unhold::unhold(ctx, id),
         ids => edit::unhold(ctx, ids),
     })
 }
 
+/// Changes what waits; a trial makes the change on a copy, which refuses what the change would.
 fn waiting(
     asked: &Asked<'_>,
     act: impl FnOnce(&Ctx, &[JobId]) -> Result<(), Error>,
 ) -> Result<Answer, Failure> {
     let id = asked.job();
-    jobs::still(asked, &id)?;
-    if asked.flag("dry_run") {
-        return Ok(would(&id));
-    }
     act(asked.ctx, std::slice::from_ref(&id)).map_err(|error| with_now(asked, error))?;
-    let started = begin_what_waits(asked.ctx);
-    Ok(Answer::document(&WaitingChangedDocument::of(&[id], &started)))
+    Ok(if asked.is_trial() { would(&id) } else { changed(asked.ctx, &id) })
+}
+
+/// That something waits otherwise now, and what has begun since.
+fn changed(ctx: &Ctx, id: &JobId) -> Answer {
+    let started = pass::look_after(ctx).begun();
+    Answer::document(&WaitingChangedDocument::of(std::slice::from_ref(id), &started))
 }
 
 fn requeue(asked: &Asked<'_>) -> Result<Answer, Failure> {
     let (ctx, id) = (asked.ctx, asked.job());
-    jobs::still(asked, &id)?;
-    if asked.flag("dry_run") {
+    jobs::still(asked)?;
+    if asked.is_trial() {
         return Ok(would(&id));
     }
-    let (waits, _) = requeue::requeue(ctx, &id, &Requeued::default())?;
-    let started = begin_what_waits(ctx);
-    Ok(Answer::document(&WaitingChangedDocument::of(&[waits], &started)))
+    let done = requeue::requeue(ctx, &id, &Requeued::default());
+    let (waits, _) = done.map_err(|error| with_now(asked, error))?;
+    Ok(changed(ctx, &waits))
 }
 
 fn change(asked: &Asked<'_>) -> Result<Answer, Failure> {
     let (ctx, id) = (asked.ctx, asked.job());
     let JobChange { priority, tags, rule } = asked.json()?;
-    jobs::still(asked, &id)?;
+    jobs::still(asked)?;
     // All of it is read before any of it is done.
     let priority = priority.map(|number| {
         Priority::parse(&number.to_string()).ok_or_else(|| {

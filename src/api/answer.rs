@@ -3,6 +3,8 @@
 use axum::body::Body;
 use axum::http::{HeaderName, HeaderValue, Response, StatusCode};
 
+use serde_json::Value;
+
 use crate::wire;
 use crate::wire::schema::Document;
 
@@ -29,6 +31,17 @@ impl Answer {
     /// A document, as `--json` prints it.
     pub(super) fn document(document: &impl Document) -> Self {
         Self::text(wire::text(document)).kind("application/json")
+    }
+
+    /// The same, and of each of its `jobs` only these members, if some are named.
+    pub(super) fn document_with(document: &impl Document, fields: Option<&[&str]>) -> Self {
+        let Some(fields) = fields else { return Self::document(document) };
+        let mut members = wire::members(document);
+        let jobs = members.get_mut("jobs").and_then(Value::as_array_mut);
+        for job in jobs.into_iter().flatten().filter_map(Value::as_object_mut) {
+            job.retain(|name, _| fields.contains(&name.as_str()));
+        }
+        Self::text(Value::Object(members).to_string()).kind("application/json")
     }
 
     /// Nothing, and that is all right.

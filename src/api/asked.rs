@@ -46,6 +46,11 @@ impl Asked<'_> {
         self.text(name) == Some("true")
     }
 
+    /// Whether it is only to be said what would be done: what is changed then is a copy.
+    pub(super) fn is_trial(&self) -> bool {
+        self.ctx.store.is_dry_run()
+    }
+
     /// The user of the path.
     pub(super) fn user(&self) -> UserName {
         UserName::from(self.text("user").unwrap_or_default())

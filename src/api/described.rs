@@ -44,7 +44,15 @@ fn operation(route: &Route, generator: &mut SchemaGenerator, problem: &Value) ->
     let is_get = route.method == Method::GET;
     let content = match route.gives {
         Gives::Json(shape) => json!({"application/json": {"schema": shape(generator)}}),
+        Gives::OneOf(shapes) => {
+            let any: Vec<_> = shapes.iter().map(|shape| shape(generator)).collect();
+            json!({"application/json": {"schema": {"anyOf": any}}})
+        }
         Gives::Text(kind) => json!({kind: {"schema": {"type": "string"}}}),
+        Gives::TextOr(kind, shape) => json!({
+            "application/json": {"schema": shape(generator)},
+            kind: {"schema": {"type": "string"}},
+        }),
         Gives::Events => json!({"text/event-stream": {"schema": {"type": "string"}}}),
     };
     let mut answers = json!({

@@ -36,9 +36,8 @@ fn follow(asked: &Asked<'_>) -> Result<Flow, Failure> {
         })?),
     };
     let user = asked.text("user").map(UserName::from);
-    if let Some(user) = user.as_ref().filter(|user| !asked.who.rights.may_see(user)) {
-        let what = format!("{} may not see {user}'s jobs", asked.who.name);
-        return Err(Failure::forbidden(what, "it takes a token that is about that user"));
+    if let Some(user) = &user {
+        asked.who.sees(user)?;
     }
     let (rights, token) = (asked.who.rights.clone(), asked.who.token.clone());
     let following = Following { rights, user, token, heard };

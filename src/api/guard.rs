@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
-use axum::body::Body;
+use axum::body::{Body, Bytes};
 use axum::extract::{RawPathParams, Request};
 use axum::http::{HeaderMap, HeaderValue, Method, Response, StatusCode, Uri};
 use axum::middleware::{self, Next};
@@ -13,13 +13,16 @@ use axum::routing::{MethodFilter, on};
 use serde_json::json;
 
 use crate::model::ids::UserName;
+use crate::model::token::Rights;
 use crate::ops::Error;
 use crate::ops::journal::Event;
 use crate::text;
 
+use super::answer::Answer;
 use super::asked::{self, Asked};
 use super::connection::Door;
 use super::failure::Failure;
+use super::flow::Flow;
 use super::route::{Route, Run};
 use super::routes;
 use super::served::Served;
@@ -32,6 +35,9 @@ const LARGEST_BODY: usize = 1 << 20;
 const LARGEST_OF_NONE: usize = 1 << 10;
 /// A body has to be there within this.
 const SLOWEST_BODY: Duration = Duration::from_secs(10);
+
+/// Who finds no room for so long is told to come later.
+const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Headers of every answer: nothing of it is kept, shown in a frame, or taken for something else.
 const HEADERS: [(&str, &str); 5] = [
@@ -122,14 +128,13 @@ async fn answered(
     let (headers, uri) = (parts.headers, parts.uri);
     let asking =
         (Arc::clone(&served), Arc::clone(&route), headers.clone(), uri.clone(), params.clone());
-    let let_in = tokio::task::spawn_blocking(move || {
+    let let_in = blocking(&served, move || {
         let (served, route, headers, uri, params) = asking;
         let_in(&served, &route, (door, &headers, &uri), &params)
     });
-    let who = match let_in.await {
-        Ok(Ok(who)) => who,
-        Ok(Err(failure)) => return failure.answer(&path).response(),
-        Err(_) => return broken(&path),
+    let who = match let_in.await.and_then(|let_in| let_in) {
+        Ok(who) => who,
+        Err(failure) => return failure.answer(&path).response(),
     };
     let most = if route.body.is_some() { LARGEST_BODY } else { LARGEST_OF_NONE };
     let read = axum::body::to_bytes(body, most);
@@ -148,27 +153,9 @@ async fn answered(
         }
     };
     let at = path.clone();
-    let work = tokio::task::spawn_blocking(move || {
-        let ctx = served.ctx_of(&who);
-        let done =
-            asked::words((route.path, route.parameters), params, uri.query().unwrap_or_default())
-                .and_then(|words| {
-                    let asked = Asked {
-                        ctx: &ctx,
-                        served: &served,
-                        who: &who,
-                        words: &words,
-                        headers: &headers,
-                        body: &body,
-                    };
-                    match route.run {
-                        Run::Whole(run) => run(&asked).map(super::answer::Answer::response),
-                        Run::Flowing(run) => run(&asked).map(super::flow::Flow::response),
-                    }
-                });
-        if route.method != Method::GET {
-            served.looks.after_change(&ctx);
-        }
+    let room = Arc::clone(&served);
+    let work = blocking(&room, move || {
+        let done = done(&served, &route, (&who, &headers, &body), (params, &uri));
         done.unwrap_or_else(|failure| {
             if failure.is_denial() {
                 deny(&served, &who.name, &route, failure.message());
@@ -176,7 +163,51 @@ async fn answered(
             failure.answer(&path).response()
         })
     });
-    work.await.unwrap_or_else(|_| broken(&at))
+    work.await.unwrap_or_else(|failure| failure.answer(&at).response())
+}
+
+/// Does what a route does, in the name of who asks.
+fn done(
+    served: &Served,
+    route: &Route,
+    (who, headers, body): (&Who, &HeaderMap, &Bytes),
+    (params, uri): (Vec<(String, String)>, &Uri),
+) -> Result<Response<Body>, Failure> {
+    let query = uri.query().unwrap_or_default();
+    let words = asked::words((route.path, route.parameters), params, query)?;
+    let is_trial = words.iter().any(|(name, value)| name == "dry_run" && value == "true");
+    let ctx = served.ctx_of(who, is_trial);
+    let asked = Asked { ctx: &ctx, served, who, words: &words, headers, body };
+    let answer = match route.run {
+        Run::Whole(run) => run(&asked).map(Answer::response),
+        Run::Flowing(run) => run(&asked).map(Flow::response),
+    };
+    if route.method != Method::GET {
+        served.looks.after_change(&ctx);
+    }
+    answer
+}
+
+/// Does what waits for files and programs beside those who serve, as many at once as there is room for. Who finds none
+/// for long is told to come later; an error inside us has not hurt anybody else.
+async fn blocking<T: Send + 'static>(
+    served: &Served,
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, Failure> {
+    let room = tokio::time::timeout(PATIENCE, Arc::clone(&served.room).acquire_owned()).await;
+    let Ok(Ok(room)) = room else {
+        let error = Error::refused("too much is asked at once").passing().hint("come later");
+        let busy = Failure::from(error).status(StatusCode::SERVICE_UNAVAILABLE);
+        return Err(busy.header("retry-after", "5"));
+    };
+    let done = tokio::task::spawn_blocking(move || {
+        let done = work();
+        drop(room);
+        done
+    });
+    done.await.map_err(|_| {
+        Error::failed("an error inside tpu").hint("please report it; `tpu doctor`").into()
+    })
 }
 
 /// Who asks, if they may.
@@ -187,7 +218,7 @@ fn let_in(
     params: &[(String, String)],
 ) -> Result<Who, Failure> {
     if route.needs == Needs::Nothing {
-        let rights = crate::model::token::Rights::none();
+        let rights = Rights::none();
         return Ok(Who { name: "nobody".to_owned(), rights, token: None });
     }
     let who = who::who(&served.ctx, &served.strangers, (door, headers, uri));
@@ -233,10 +264,4 @@ fn other_method(method: &Method, uri: &Uri) -> Response<Body> {
         .hint("/docs says what it does");
     let failure = Failure::from(error).status(StatusCode::METHOD_NOT_ALLOWED);
     failure.answer(uri.path()).response()
-}
-
-/// An error inside us: the request has not hurt anybody else.
-fn broken(path: &str) -> Response<Body> {
-    let error = Error::failed("an error inside tpu").hint("please report it; `tpu doctor`");
-    Failure::from(error).answer(path).response()
 }

@@ -1,6 +1,6 @@
 //! `/api/v1/jobs`: all jobs, page by page; one of them; why it is as it is.
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use crate::model::ids::JobId;
 use crate::model::view::{JobView, MonitorHealth};
@@ -16,7 +16,7 @@ use crate::wire::words::TimePart;
 use super::answer::Answer;
 use super::asked::Asked;
 use super::failure::Failure;
-use super::looks::{Part, Seen, without_ages};
+use super::looks::version;
 use super::route::{Gives, Route, shape};
 use super::takes::Parameter;
 
@@ -64,63 +64,40 @@ fn list(asked: &Asked<'_>) -> Result<Answer, Failure> {
             .hint("as in status:error tag:sweep tpu:v4 age>2h !text")
             .into());
     }
-    let user = asked.text("user");
-    let begin = asked.text("cursor").map_or(Ok(0), |cursor| behind(&seen, cursor))?;
+    let cursor = asked.text("cursor").map(|cursor| {
+        JobId::parse(cursor).ok_or_else(|| {
+            let hint = "take it from `next` of the page before";
+            Error::usage(format!("cursor={cursor}")).hint(hint)
+        })
+    });
+    let cursor = cursor.transpose()?;
+    let fields = asked.text("fields").map(known).transpose()?;
     let limit = asked.number("limit").and_then(|limit| usize::try_from(limit).ok()).unwrap_or(PAGE);
-    let each = seen.snapshot.jobs.iter().zip(&seen.parts).enumerate().skip(begin);
-    let mut meant = each.filter(|(_, (job, _))| {
+    let user = asked.text("user");
+    let mut meant = seen.behind(cursor.as_ref()).filter(|(_, job)| {
         let is_of = user.is_none_or(|user| job.id.user.as_str() == user);
         is_of && asked.who.rights.may_see(&job.id.user) && filter.matches(job)
     });
-    let page: Vec<(usize, (&JobView, &Part))> = meant.by_ref().take(limit).collect();
+    let page: Vec<(usize, &JobView)> = meant.by_ref().take(limit).collect();
     let is_more = meant.next().is_some();
-    let next = page.last().filter(|_| is_more).map(|(_, (job, _))| job.id.to_string());
-    let versions = page.iter().map(|(_, (_, part))| part.version.to_string());
-    let said = versions.collect::<Vec<_>>().join(",")
-        + &format!(
-            "{next:?}{:?}{:?}",
-            asked.text("fields"),
-            seen.snapshot.monitor != MonitorHealth::NotRunning
-        );
-    let tag = format!("\"{:x}\"", fnv1a(said.bytes()));
+    let next = page.last().filter(|_| is_more).map(|(_, job)| job.id.to_string());
+    let runs = seen.snapshot.monitor != MonitorHealth::NotRunning;
+    let versions: Vec<u64> = page.iter().map(|(at, _)| seen.version(*at)).collect();
+    let tag = in_quotes(fnv1a(format!("{versions:?} {next:?} {fields:?} {runs}").bytes()));
     if asked.has(&tag) {
         return Ok(Answer::unchanged(&tag));
     }
-    let jobs: Vec<String> = match asked.text("fields") {
-        None => page.iter().map(|(_, (_, part))| part.json.clone()).collect(),
-        Some(fields) => {
-            let fields = known(fields)?;
-            page.iter().map(|(_, (_, part))| only(&part.json, &fields)).collect()
-        }
-    };
     let document = JobsPageDocument {
         generated_at: TimePart(seen.snapshot.at),
-        jobs: Vec::new(),
+        jobs: page.iter().map(|(_, job)| JobPart::from(*job)).collect(),
         next: next.as_deref(),
         monitor: MonitorPart::from(&seen.snapshot.monitor),
     };
-    // The jobs are JSON already.
-    let whole = crate::wire::text(&document);
-    let whole = whole.replacen("\"jobs\":[]", &format!("\"jobs\":[{}]", jobs.join(",")), 1);
-    Ok(Answer::text(whole).kind("application/json").header("etag", tag))
+    Ok(Answer::document_with(&document, fields.as_deref()).header("etag", tag))
 }
 
-/// Where the jobs behind a page begin. The last job of a page may be gone by now.
-fn behind(seen: &Seen, cursor: &str) -> Result<usize, Error> {
-    let last = JobId::parse(cursor).ok_or_else(|| {
-        Error::usage(format!("cursor={cursor}")).hint("take it from `next` of the page before")
-    })?;
-    let jobs = &seen.snapshot.jobs;
-    if let Some(place) = jobs.iter().position(|job| job.id == last) {
-        return Ok(place + 1);
-    }
-    let of_user =
-        jobs.iter().position(|job| job.id.user == last.user && job.id.window > last.window);
-    let users_end = || {
-        let end = jobs.iter().rposition(|job| job.id.user == last.user);
-        end.map_or(0, |end| end + 1)
-    };
-    Ok(of_user.unwrap_or_else(users_end))
+fn in_quotes(version: u64) -> String {
+    format!("\"{version:x}\"")
 }
 
 /// The members that are wished for; `user` and `window` say which job it is, and are always there.
@@ -140,26 +117,35 @@ fn known(fields: &str) -> Result<Vec<&str>, Error> {
     }
 }
 
-fn only(json: &str, fields: &[&str]) -> String {
-    let members: Map<String, Value> = serde_json::from_str(json).unwrap_or_default();
-    let kept = members.into_iter().filter(|(name, _)| fields.contains(&name.as_str()));
-    Value::Object(kept.collect()).to_string()
-}
-
 /// A job as all see it at the last look.
 pub(super) fn one(asked: &Asked<'_>) -> Result<Answer, Failure> {
-    let id = asked.job();
     let seen = asked.served.looks.now(asked.ctx)?;
-    match seen.snapshot.jobs.iter().find(|job| job.id == id) {
+    match seen.job(&asked.job()) {
         Some(view) => shown(asked, view),
-        // A member of a group that waits stands in the list as a part of its group.
+        // It has begun since.
         None => explain(asked),
     }
 }
 
 /// A job as it is now.
 fn explain(asked: &Asked<'_>) -> Result<Answer, Failure> {
-    shown(asked, &snapshot::look_at(asked.ctx, &asked.job())?)
+    with_view(asked, |view| shown(asked, view))
+}
+
+/// Does something with a job as it is now. What waits has no attempt that could be looked at by itself.
+fn with_view<T>(
+    asked: &Asked<'_>,
+    act: impl FnOnce(&JobView) -> Result<T, Failure>,
+) -> Result<T, Failure> {
+    let id = asked.job();
+    if asked.ctx.data()?.queues().entry(&id).is_some() {
+        asked.served.looks.after_change(asked.ctx);
+        let seen = asked.served.looks.now(asked.ctx)?;
+        if let Some(view) = seen.job(&id) {
+            return act(view);
+        }
+    }
+    act(&snapshot::look_at(asked.ctx, &id)?)
 }
 
 fn shown(asked: &Asked<'_>, view: &JobView) -> Result<Answer, Failure> {
@@ -181,21 +167,14 @@ fn answer(asked: &Asked<'_>, view: &JobView) -> Result<Answer, Failure> {
 }
 
 /// Refuses where whoever asks has seen another version of a job than the one that there is now.
-pub(super) fn still(asked: &Asked<'_>, id: &JobId) -> Result<(), Failure> {
-    if asked.header("if-match").is_none() {
-        return Ok(());
-    }
-    asked.served.looks.after_change(asked.ctx);
-    let seen = asked.served.looks.now(asked.ctx)?;
-    match seen.snapshot.jobs.iter().find(|job| job.id == *id) {
-        Some(view) => asked.still(&tag(&answer(asked, view)?)),
-        None => asked.still(&tag(&answer(asked, &snapshot::look_at(asked.ctx, id)?)?)),
+pub(super) fn still(asked: &Asked<'_>) -> Result<(), Failure> {
+    match asked.header("if-match") {
+        None => Ok(()),
+        Some(_) => with_view(asked, |view| asked.still(&tag(&answer(asked, view)?))),
     }
 }
 
-/// The version of an answer: what it says, but for what only grows older.
+/// The version of an answer.
 fn tag(answer: &Answer) -> String {
-    let mut value: Value = serde_json::from_str(answer.body()).unwrap_or_default();
-    without_ages(&mut value);
-    format!("\"{:x}\"", fnv1a(value.to_string().bytes()))
+    in_quotes(version(&serde_json::from_str(answer.body()).unwrap_or_default()))
 }

@@ -33,15 +33,8 @@ pub(super) fn routes() -> Vec<Route> {
         Route::get(
             "/api/v1/jobs/{user}/{number}/logs",
             "Shows what a job has printed, as text, or as JSON by Accept",
-            Gives::Text("text/plain; charset=utf-8"),
+            Gives::TextOr("text/plain; charset=utf-8", shape::<LogsPieceDocument<'_>>),
             output,
-        )
-        .with(&LOGS),
-        Route::get(
-            "/api/v1/jobs/{user}/{number}/logs.json",
-            "The same as JSON",
-            Gives::Json(shape::<LogsPieceDocument<'_>>),
-            as_json,
         )
         .with(&LOGS),
         Route::get(
@@ -55,23 +48,18 @@ pub(super) fn routes() -> Vec<Route> {
 }
 
 fn output(asked: &Asked<'_>) -> Result<Answer, Failure> {
-    if asked.header("accept").is_some_and(|kinds| kinds.contains("application/json")) {
-        return as_json(asked);
-    }
-    let (text, next) = piece(asked)?;
-    Ok(Answer::text(text).header("x-next-offset", next.to_string()))
-}
-
-fn as_json(asked: &Asked<'_>) -> Result<Answer, Failure> {
     let offset = asked.number("offset").unwrap_or(0);
-    let (text, next_offset) = piece(asked)?;
-    Ok(Answer::document(&LogsPieceDocument { offset, next_offset, text: &text, worker: None }))
+    let (text, next_offset) = piece(asked, offset)?;
+    if asked.header("accept").is_some_and(|kinds| kinds.contains("application/json")) {
+        let document = LogsPieceDocument { offset, next_offset, text: &text, worker: None };
+        return Ok(Answer::document(&document));
+    }
+    Ok(Answer::text(text).header("x-next-offset", next_offset.to_string()))
 }
 
 /// A piece of the output from `offset` on, of whole characters, and where the next one begins.
-fn piece(asked: &Asked<'_>) -> Result<(String, u64), Failure> {
+fn piece(asked: &Asked<'_>, offset: u64) -> Result<(String, u64), Failure> {
     let (ctx, id) = (asked.ctx, asked.job());
-    let offset = asked.number("offset").unwrap_or(0);
     let data = ctx.data()?;
     job_of(&data, &id)?;
     if offset > 0 {
@@ -82,6 +70,10 @@ fn piece(asked: &Asked<'_>) -> Result<(String, u64), Failure> {
         Ok(output) => {
             let next = output.next.unwrap_or(output.bytes.len() as u64);
             Ok(whole(output.bytes, 0, next))
+        }
+        // It has not printed anything yet.
+        Err(error) if error.kind == Kind::NotFound && !logs::is_over(ctx, &id)? => {
+            Ok((String::new(), 0))
         }
         // It was there, and is not any more.
         Err(error) if error.kind == Kind::NotFound => {

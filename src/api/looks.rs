@@ -1,14 +1,15 @@
 //! How jobs are, for all who ask: one look serves everybody, and is made anew while somebody asks.
 //!
-//! Each job is written as JSON once a look, with its version beside it, so that an answer is a matter of putting pieces
-//! together. Whoever has changed something sees it: [`Looks::after_change`] lets the next one wait for a new look.
+//! Jobs stand in the order of their names, which stays whatever begins, ends and waits meanwhile: pages go by it. Whoever has
+//! changed something sees it: [`Looks::after_change`] lets the next one wait for a new look.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use serde_json::Value;
 
+use crate::model::ids::JobId;
 use crate::model::view::{JobView, Snapshot, Whose};
 use crate::ops::queue::shown::{self, WaitingMembers};
 use crate::ops::snapshot::LookMemory;
@@ -21,22 +22,14 @@ const SERVES: Duration = Duration::from_secs(1);
 /// So long after the last question nobody is looked for any more.
 const ATTENDS: Duration = Duration::from_secs(10);
 
-/// A look, and each of its jobs as it leaves.
+/// A look.
 pub(super) struct Seen {
-    /// The look.
+    /// What was seen, the jobs by user and number.
     pub(super) snapshot: Snapshot,
-    /// Its jobs as JSON, in its order.
-    pub(super) parts: Vec<Part>,
+    /// The versions of its jobs, in their order, as far as somebody has asked.
+    versions: Vec<OnceLock<u64>>,
     /// When it was made, by the monotonic clock.
     made: Duration,
-}
-
-/// A job as it leaves.
-pub(super) struct Part {
-    /// A JSON object.
-    pub(super) json: String,
-    /// Changes with it, but not with what only grows older.
-    pub(super) version: u64,
 }
 
 #[derive(Default)]
@@ -133,24 +126,44 @@ impl Looks {
 }
 
 impl Seen {
-    fn of(snapshot: Snapshot, made: Duration) -> Self {
-        let parts = snapshot.jobs.iter().map(Part::of).collect();
-        Self { snapshot, parts, made }
+    fn of(mut snapshot: Snapshot, made: Duration) -> Self {
+        snapshot.jobs.sort_by(|a, b| a.id.cmp(&b.id));
+        let versions = snapshot.jobs.iter().map(|_| OnceLock::new()).collect();
+        Self { snapshot, versions, made }
+    }
+
+    /// A job of it.
+    pub(super) fn job(&self, id: &JobId) -> Option<&JobView> {
+        let at = self.snapshot.jobs.binary_search_by(|job| job.id.cmp(id)).ok()?;
+        self.snapshot.jobs.get(at)
+    }
+
+    /// The jobs behind one, which need not be there any more, each with its place; all without one.
+    pub(super) fn behind(&self, last: Option<&JobId>) -> impl Iterator<Item = (usize, &JobView)> {
+        let begin =
+            last.map_or(0, |last| self.snapshot.jobs.partition_point(|job| job.id <= *last));
+        self.snapshot.jobs.iter().enumerate().skip(begin)
+    }
+
+    /// The version of the job at a place: it changes with what is said of it, but not with what only grows older.
+    pub(super) fn version(&self, at: usize) -> u64 {
+        let of = |job| version(&serde_json::to_value(JobPart::from(job)).unwrap_or_default());
+        match (self.snapshot.jobs.get(at), self.versions.get(at)) {
+            (Some(job), Some(known)) => *known.get_or_init(|| of(job)),
+            _ => 0,
+        }
     }
 }
 
-impl Part {
-    fn of(view: &JobView) -> Self {
-        let json = serde_json::to_string(&JobPart::from(view)).unwrap_or_default();
-        let mut value: Value = serde_json::from_str(&json).unwrap_or_default();
-        without_ages(&mut value);
-        let version = fnv1a(value.to_string().bytes());
-        Self { json, version }
-    }
+/// A number that changes with a document, but not with what of it only grows older.
+pub(super) fn version(document: &Value) -> u64 {
+    let mut document = document.clone();
+    without_ages(&mut document);
+    fnv1a(document.to_string().bytes())
 }
 
 /// Takes out what is another number a second later although nothing has happened.
-pub(super) fn without_ages(value: &mut Value) {
+fn without_ages(value: &mut Value) {
     match value {
         Value::Object(members) => {
             for name in ["age_s", "in_s", "generated_at"] {

@@ -9,7 +9,6 @@
 mod acts;
 mod answer;
 mod asked;
-mod board;
 mod connection;
 mod counted;
 mod described;
@@ -18,18 +17,22 @@ mod failure;
 mod flow;
 mod guard;
 mod health;
+mod hosts;
 mod jobs;
-mod lab;
 mod logs;
 mod looks;
 mod metrics;
 mod openapi;
+mod plan;
 mod pulse;
 mod queues;
 mod route;
 mod routes;
 mod served;
 mod takes;
+mod targets;
+mod usage;
+mod users;
 mod who;
 
 use std::net::SocketAddr;
@@ -41,7 +44,7 @@ use std::time::Duration;
 use crate::ops::{Ctx, Error, tokens};
 
 use connection::Doorway;
-use served::{Description, Served};
+use served::{AT_ONCE, Description, Served};
 
 /// How often the journal is read on, and the look is looked at.
 const BEAT: Duration = Duration::from_millis(200);
@@ -49,8 +52,6 @@ const BEAT: Duration = Duration::from_millis(200);
 const STILL_HERE: Duration = Duration::from_secs(15);
 /// Answers that are being made get so long, once the server is to end.
 const LAST_ANSWERS: Duration = Duration::from_secs(10);
-/// Requests that are answered at once; others wait for one of them.
-const AT_ONCE: usize = 32;
 
 /// Where to listen, and as what.
 #[derive(Clone, Debug, Default)]

@@ -43,8 +43,12 @@ pub(super) fn shape<T: JsonSchema>(generator: &mut SchemaGenerator) -> Schema {
 pub(super) enum Gives {
     /// JSON of this shape.
     Json(Shape),
+    /// JSON of one of these shapes.
+    OneOf(&'static [Shape]),
     /// Text of this kind.
     Text(&'static str),
+    /// Text of this kind, or JSON of this shape, as was asked.
+    TextOr(&'static str, Shape),
     /// Server-sent events.
     Events,
 }

@@ -1,7 +1,9 @@
 //! All routes, one resource after the other: a new one is a file and a line here.
 
 use super::route::Route;
-use super::{acts, board, events, health, jobs, lab, logs, metrics, openapi, queues};
+use super::{
+    acts, events, health, hosts, jobs, logs, metrics, openapi, plan, queues, targets, usage, users,
+};
 
 /// All routes.
 pub(super) fn all() -> Vec<Route> {
@@ -13,8 +15,11 @@ pub(super) fn all() -> Vec<Route> {
         logs::routes,
         acts::routes,
         queues::routes,
-        lab::routes,
-        board::routes,
+        targets::routes,
+        hosts::routes,
+        users::routes,
+        plan::routes,
+        usage::routes,
         events::routes,
     ];
     resources.into_iter().flat_map(|routes| routes()).collect()

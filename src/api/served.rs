@@ -2,12 +2,17 @@
 
 use std::sync::Arc;
 
+use tokio::sync::Semaphore;
+
 use crate::ops::Ctx;
 
 use super::counted::Counted;
 use super::looks::Looks;
 use super::pulse::Pulse;
 use super::who::{Lately, Who};
+
+/// Requests that wait for files and programs at once; others wait for one of them.
+pub(super) const AT_ONCE: usize = 32;
 
 /// What all requests share: the doors to the world, the last look, those who follow the journal.
 pub(super) struct Served {
@@ -19,6 +24,8 @@ pub(super) struct Served {
     pub(super) pulse: Pulse,
     /// Those who showed nothing of worth lately.
     pub(super) strangers: Lately,
+    /// Room for what waits for files and programs.
+    pub(super) room: Arc<Semaphore>,
     /// What was refused lately.
     pub(super) denials: Lately,
     /// Names under which this server may be called beside those of this machine.
@@ -45,6 +52,7 @@ impl Served {
             looks: Looks::default(),
             pulse: Pulse::default(),
             strangers: Lately::default(),
+            room: Arc::new(Semaphore::new(AT_ONCE)),
             denials: Lately::default(),
             hosts,
             counted: Counted::default(),
@@ -65,8 +73,9 @@ impl Served {
         name == "localhost" || name.parse::<std::net::IpAddr>().is_ok() || name == own || is_said
     }
 
-    /// The surroundings of one request, in whose name it acts.
-    pub(super) fn ctx_of(&self, who: &Who) -> Ctx {
-        self.ctx.on_behalf(&format!("api {}", who.name))
+    /// The surroundings of one request, in whose name it acts; of a trial those in which nothing is changed.
+    pub(super) fn ctx_of(&self, who: &Who, is_trial: bool) -> Ctx {
+        let ctx = self.ctx.on_behalf(&format!("api {}", who.name));
+        if is_trial { Ctx { effects: ctx.effects.dry_run(), ..ctx } } else { ctx }
     }
 }

@@ -7,7 +7,7 @@ use axum::http::{HeaderMap, StatusCode, Uri};
 
 use crate::model::ids::UserName;
 use crate::model::time::Timestamp;
-use crate::model::token::{Rights, TokenRole};
+use crate::model::token::Rights;
 use crate::ops::{Ctx, tokens};
 
 use super::connection::Door;
@@ -23,6 +23,26 @@ pub(super) struct Who {
     pub(super) rights: Rights,
     /// The hash of the token that was shown, if one was.
     pub(super) token: Option<String>,
+}
+
+impl Who {
+    /// Refuses where a user's jobs may not be seen.
+    pub(super) fn sees(&self, user: &UserName) -> Result<(), Failure> {
+        if self.rights.may_see(user) {
+            return Ok(());
+        }
+        let what = format!("{} may not see {user}'s jobs", self.name);
+        Err(Failure::forbidden(what, "it takes a token that is about that user, or an admin's"))
+    }
+
+    /// Refuses where not everybody's jobs may be seen: targets and machines say whose are there.
+    pub(super) fn sees_everybody(&self) -> Result<(), Failure> {
+        if self.rights.sees_everybody() {
+            return Ok(());
+        }
+        let what = format!("{} may not see who is where", self.name);
+        Err(Failure::forbidden(what, "it takes a token that is not about some users alone"))
+    }
 }
 
 /// A token that is shown wrongly is answered so often a minute, and then told to come later; so many refusals the journal
@@ -96,25 +116,14 @@ pub(super) fn who(
 /// Whether somebody may use a route, and of the user whom its path names.
 pub(super) fn may(who: &Who, needs: Needs, user: Option<&UserName>) -> Result<(), Failure> {
     let Who { name, rights, .. } = who;
-    let whose = |may: bool, what: &str| match (may, user) {
-        (true, _) => Ok(()),
-        (false, Some(user)) => {
-            let hint = "it takes a token that is about that user, or an admin's";
-            Err(Failure::forbidden(format!("{name} may not {what} {user}'s jobs"), hint))
-        }
-        (false, None) => {
-            let hint = "it takes an operator's token, or an admin's";
-            Err(Failure::forbidden(format!("{name} may not {what} jobs"), hint))
-        }
-    };
-    let of_user = |may: fn(&Rights, &UserName) -> bool| user.is_none_or(|user| may(rights, user));
     match needs {
         Needs::Nothing => Ok(()),
-        Needs::Seeing => whose(of_user(Rights::may_see), "see"),
+        Needs::Seeing => user.map_or(Ok(()), |user| who.sees(user)),
+        Needs::Acting if user.is_some_and(|user| rights.may_act_for(user)) => Ok(()),
         Needs::Acting => {
-            let some = rights.may_administer() || !rights.users.is_empty();
-            let acts = rights.role > TokenRole::Viewer && some;
-            whose(acts && of_user(Rights::may_act_for), "act on")
+            let whose = user.map(|user| format!("{user}'s ")).unwrap_or_default();
+            let hint = "it takes an operator's token that is about that user, or an admin's";
+            Err(Failure::forbidden(format!("{name} may not act on {whose}jobs"), hint))
         }
         Needs::Targets if rights.may_use_targets() => Ok(()),
         Needs::Targets => Err(Failure::forbidden(

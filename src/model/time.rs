@@ -107,6 +107,12 @@ impl Zone {
         setting == LOCAL || zone_of(setting).is_some()
     }
 
+    /// Reads so long ago (`30d`), a day, or an instant; `None` if the word is none of them.
+    pub fn moment(&self, word: &str, now: Timestamp) -> Option<Timestamp> {
+        let ago = parse_age(word).and_then(|ago| i64::try_from(ago).ok());
+        ago.map(|ago| now.plus_seconds(-ago)).or_else(|| self.instant(word))
+    }
+
     /// Reads a day, which begins at midnight, or an instant; `None` if the word is neither.
     pub fn instant(&self, word: &str) -> Option<Timestamp> {
         let midnight = || {

@@ -106,7 +106,7 @@ impl Rights {
 pub struct Token {
     /// What it is called; the journal names it.
     pub name: String,
-    /// HMAC-SHA256 of it under the key of the account, in lower-case hexadecimal.
+    /// HMAC-SHA256 of it and of all that stands here, under the key of the account, in lower-case hexadecimal.
     pub hash: String,
     /// What it may do.
     #[serde(flatten)]

@@ -13,7 +13,7 @@ use crate::model::time::Timestamp;
 use crate::plan::board::Row;
 use crate::provider::{ProviderError, TargetAt, Trouble};
 
-use super::board::Board;
+use super::board::{Board, rooms};
 use super::fleet::ProviderFacts;
 use super::providers::Places;
 use super::{Ctx, Error, names, snapshot};
@@ -25,6 +25,14 @@ pub const IMPORTED: &str = "imported";
 fn is_in_use(fact: &TargetFact) -> bool {
     let is_pending = fact.state == TargetState::Pending;
     fact.state == TargetState::Ready || is_pending && !fact.endpoints.is_empty()
+}
+
+/// All targets but this machine, by zone and name.
+pub fn seen(ctx: &Ctx) -> Result<Board, Error> {
+    let mut seen = rooms::look(ctx)?;
+    seen.targets.retain(|row| row.fact.machines != Machines::Here);
+    seen.targets.sort_by(|a, b| (&a.zone, &a.target).cmp(&(&b.zone, &b.target)));
+    Ok(seen)
 }
 
 /// The hours since a target was created, where the control plane says when that was.

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! `tpu token create` ── 32 random bytes, shown once ── whoever asks ── Authorization: Bearer ─┐
-//!                  └── HMAC-SHA256 under the account's key, kept beside the data file ── [`find`]
+//!                  └── HMAC-SHA256 of it and its rights under the account's key, beside the data file ── [`find`]
 //! ```
 //! One file for each account, readable by its owner alone: whoever serves is that account, and acts with its rights.
 //! The key lies elsewhere, in the account's own directory of settings, so that a copy of the state (a backup, a shared
@@ -10,7 +10,7 @@
 
 use std::fmt::Write as _;
 use std::io::ErrorKind;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -94,43 +94,63 @@ fn change<T>(
     })?
 }
 
-/// The key of the account, if it has one; with `make`, one is made.
-fn key(ctx: &Ctx, make: bool) -> Result<Option<hmac::Key>, Error> {
-    let nowhere = || {
+/// Where the key of the account lies.
+fn key_path(ctx: &Ctx) -> Result<PathBuf, Error> {
+    let dir = ctx.secrets.as_deref().and_then(Path::parent).ok_or_else(|| {
         Error::state("there is no home directory to keep a key in")
             .hint("set HOME, or XDG_CONFIG_HOME")
-    };
-    let dir = ctx.secrets.as_deref().and_then(std::path::Path::parent).ok_or_else(nowhere)?;
-    let (disk, path) = (ctx.store.disk(), dir.join("api-key"));
-    let cannot = |what: &str, e: std::io::Error| {
-        Error::state(format!("cannot {what} {}: {e}", path.display()))
-            .hint("it belongs to the account that serves")
-    };
-    let bytes = match disk.read(&path) {
-        Ok(contents) if contents.bytes.len() == BYTES => contents.bytes,
-        Ok(_) => {
-            return Err(Error::state(format!("{} is no key of ours", path.display()))
-                .hint("move it away: tokens are then worth nothing, and new ones can be made"));
-        }
-        Err(e) if e.kind() == ErrorKind::NotFound && make => {
-            let mut bytes = vec![0; BYTES];
-            ctx.random.fill(&mut bytes);
-            if !ctx.store.is_dry_run() {
-                init::make_dirs(ctx, dir)?;
-                atomic::write_file(&**disk, &path, &bytes, MODE)?;
-            }
-            bytes
-        }
-        Err(e) if e.kind() == ErrorKind::NotFound => return Ok(None),
-        Err(e) => return Err(cannot("read", e)),
-    };
-    Ok(Some(hmac::Key::new(hmac::HMAC_SHA256, &bytes)))
+    })?;
+    Ok(dir.join("api-key"))
 }
 
-/// In lower-case hexadecimal.
-fn hash(key: &hmac::Key, token: &str) -> String {
-    let tag = hmac::sign(key, token.as_bytes());
-    tag.as_ref().iter().fold(String::new(), |mut text, byte| {
+/// The key of the account, if it has one.
+fn key(ctx: &Ctx, path: &Path) -> Result<Option<hmac::Key>, Error> {
+    match ctx.store.disk().read(path) {
+        Ok(contents) if contents.bytes.len() == BYTES => Ok(Some(as_key(&contents.bytes))),
+        Ok(_) => Err(Error::state(format!("{} is no key of ours", path.display()))
+            .hint("move it away: tokens are then worth nothing, and new ones can be made")),
+        Err(e) if e.kind() == ErrorKind::NotFound => Ok(None),
+        Err(e) => Err(Error::state(format!("cannot read {}: {e}", path.display()))
+            .hint("it belongs to the account that serves")),
+    }
+}
+
+/// The key of the account; one is made where there is none, by one of those who want it.
+fn key_for_new(ctx: &Ctx) -> Result<hmac::Key, Error> {
+    let path = key_path(ctx)?;
+    if let Some(dir) = path.parent().filter(|_| !ctx.store.is_dry_run()) {
+        init::make_dirs(ctx, dir)?;
+    }
+    let make = || {
+        if let Some(key) = key(ctx, &path)? {
+            return Ok(key);
+        }
+        let mut bytes = [0; BYTES];
+        ctx.random.fill(&mut bytes);
+        if !ctx.store.is_dry_run() {
+            atomic::write_file(&**ctx.store.disk(), &path, &bytes, MODE)?;
+        }
+        Ok(as_key(&bytes))
+    };
+    if ctx.store.is_dry_run() {
+        make()
+    } else {
+        ctx.store.locking(&path.with_extension("lock"), make)?
+    }
+}
+
+fn as_key(bytes: &[u8]) -> hmac::Key {
+    hmac::Key::new(hmac::HMAC_SHA256, bytes)
+}
+
+/// What is kept of a token: it signs the secret and all that stands beside it, so that nobody makes more of a token who can
+/// write the file and has no key. In lower-case hexadecimal.
+fn signed(key: &hmac::Key, secret: &str, token: &Token) -> String {
+    let said = Token { hash: String::new(), ..token.clone() };
+    let mut signing = hmac::Context::with_key(key);
+    signing.update(secret.as_bytes());
+    signing.update(&serde_json::to_vec(&said).unwrap_or_default());
+    signing.sign().as_ref().iter().fold(String::new(), |mut text, byte| {
         // Writing to a String cannot fail.
         let _ = write!(text, "{byte:02x}");
         text
@@ -166,14 +186,14 @@ pub fn create(ctx: &Ctx, request: &TokenRequest) -> Result<(Token, String), Erro
         let mut bytes = [0; BYTES];
         ctx.random.fill(&mut bytes);
         let secret = format!("{PREFIX}{}", URL_SAFE_NO_PAD.encode(bytes));
-        let key = key(ctx, true)?.expect("made where there is none");
-        let token = Token {
+        let mut token = Token {
             name: name.clone(),
-            hash: hash(&key, &secret),
+            hash: String::new(),
             rights: rights.clone(),
             created: now,
             expires: *expires,
         };
+        token.hash = signed(&key_for_new(ctx)?, &secret, &token);
         file.tokens.push(token.clone());
         let text = format!("made token {name}: {}", rights.role.as_str());
         Ok(((token, secret), text))
@@ -210,7 +230,8 @@ pub fn find(ctx: &Ctx, shown: &str) -> Result<Option<Token>, Error> {
     if !is_like(shown) {
         return Ok(None);
     }
-    let Some(key) = key(ctx, false)? else { return Ok(None) };
-    let (hash, now) = (hash(&key, shown), ctx.clock.now());
-    Ok(read(ctx)?.tokens.into_iter().find(|token| token.hash == hash && token.holds(now)))
+    let Some(key) = key(ctx, &key_path(ctx)?)? else { return Ok(None) };
+    let now = ctx.clock.now();
+    let is_shown = |token: &Token| token.hash == signed(&key, shown, token) && token.holds(now);
+    Ok(read(ctx)?.tokens.into_iter().find(is_shown))
 }

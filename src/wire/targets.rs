@@ -1,5 +1,7 @@
 //! Targets: what control planes say of them, what they cost, what is done to them, their names.
 
+use std::collections::BTreeMap;
+
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -8,6 +10,7 @@ use crate::model::ids::TargetName;
 use crate::model::prices::Prices;
 use crate::model::target::Pricing;
 use crate::model::time::Timestamp;
+use crate::ops::board::Board;
 use crate::ops::dry_run::Remake;
 use crate::ops::inventory::{self, Change, Class, Description, Plan, Sum};
 use crate::plan::board::{Row, Standing};
@@ -160,6 +163,18 @@ pub struct TargetsDocument<'a> {
     pub in_use: Vec<InUsePart<'a>>,
     /// Zones that said nothing.
     pub silent: Vec<SilentZonePart<'a>>,
+}
+
+impl<'a> TargetsDocument<'a> {
+    /// The targets of a look with what they cost by a table of prices.
+    pub fn of(seen: &'a Board, sums: &'a BTreeMap<Class, Sum>, prices: &Prices) -> Self {
+        let listed = |row| ListedTargetPart::of(row, prices, seen.at);
+        Self {
+            targets: seen.targets.iter().map(listed).collect(),
+            in_use: sums.iter().map(InUsePart::from).collect(),
+            silent: seen.silent.iter().map(SilentZonePart::from).collect(),
+        }
+    }
 }
 
 /// A target with what it costs and who has it.

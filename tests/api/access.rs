@@ -1,7 +1,6 @@
 //! Who may what: each attack is refused, says so in the journal, and leaves everything as it was.
 
 use std::io::Write as _;
-use std::net::TcpStream;
 use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::net::UnixStream;
 
@@ -12,6 +11,7 @@ use tpu::ops::tokens;
 
 use super::{Api, heard};
 use crate::common::env::TestEnv;
+use crate::common::tmux::write_file;
 
 fn records(env: &TestEnv) -> Vec<Value> {
     vec![env.record("alice", 1, "finished"), env.record("bob", 1, "finished")]
@@ -166,7 +166,7 @@ fn what_is_too_large_or_too_slow_is_given_up() {
     let large = " ".repeat((1 << 20) + 1);
     api.ask(&token, "PATCH /api/v1/jobs/alice/1", &[], &large).is(413);
     // Whoever begins a head and does not end it is hung up on; others are answered meanwhile.
-    let mut slow = TcpStream::connect(api.address()).unwrap();
+    let mut slow = api.connect();
     slow.write_all(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nX-Slow: ").unwrap();
     api.get(&token, "/api/v1/jobs").is(200);
     let said = heard(slow);
@@ -223,4 +223,20 @@ fn tokens_are_made_listed_and_taken_back() {
     env.tpu("token revoke phone -y").exits(3);
     env.tpu("token create dry --role viewer --dry-run").exits(0);
     assert_eq!(env.tpu("token list --json").exits(0).json()["tokens"].as_array().unwrap().len(), 1);
+}
+
+#[test]
+fn nobody_makes_more_of_a_token_than_it_is() {
+    let api = Api::new(records);
+    let token = api.token("phone", TokenRole::Viewer, &["bob"]);
+    api.get(&token, "/api/v1/jobs").is(200);
+    let path = api.ctx.store.paths().tokens(api.ctx.env.uid);
+    let whole = std::fs::read_to_string(&path).unwrap();
+    for (is, becomes) in [("viewer", "admin"), ("bob", "alice"), ("phone", "other")] {
+        assert!(whole.contains(is), "{whole}");
+        write_file(&path, &whole.replace(is, becomes));
+        api.get(&token, "/api/v1/jobs").is(401);
+    }
+    write_file(&path, &whole);
+    api.get(&token, "/api/v1/jobs").is(200);
 }

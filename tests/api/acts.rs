@@ -25,6 +25,7 @@ fn a_running_job_is_killed_and_comes_back() {
     assert_eq!(again["launched"]["parent"], json!(number));
     let twice = post("rerun?force=true").is(409).json();
     assert_eq!((&twice["code"], &twice["exit"]), (&json!("refused"), &json!(4)));
+    assert_eq!(twice["now"]["window"], json!(number), "it says how the job stands");
     let child = again["launched"]["window"].as_u64().unwrap();
     api.ask(&token, &format!("POST /api/v1/jobs/alice/{child}/kill"), &[], "").is(200);
     let actors: Vec<String> = api.env.journal().into_iter().map(|event| event.actor).collect();
@@ -67,7 +68,31 @@ fn what_waits_is_held_let_go_made_urgent_and_taken_out() {
     assert_eq!(paused["queue"]["state"], "paused");
     ask(&format!("POST {path}/unhold"), "").is(200);
     assert_eq!(shown()["held"], false);
+    // What is only tried out changes nothing, and is refused where the act would be.
+    ask(&format!("POST {path}/hold?dry_run=true"), "").is(200);
+    assert_eq!(shown()["held"], false);
     ask(&format!("POST {path}/hold"), "").is(200);
-    ask(&format!("POST {path}/kill"), "").is(200);
+    let explained = api.get(&token, &format!("{path}/explain")).is(200).json();
+    assert_eq!(explained["job"]["held"], true, "what waits is explained, too");
+    ask(&format!("POST {path}/kill?dry_run=true"), "").is(200);
+    assert_eq!(shown()["held"], true);
+    let out = ask(&format!("POST {path}/kill"), "").is(200).json();
+    assert_eq!(out["jobs"], json!([{"user": "alice", "window": number}]));
     api.get(&token, &path).is(404);
+}
+
+#[test]
+fn a_trial_is_refused_where_the_act_would_be() {
+    let api = Api::new(|env| vec![env.record("alice", 1, "finished")]);
+    let token = api.token("alices", TokenRole::Operator, &["alice"]);
+    let before = api.env.data_bytes();
+    for verb in ["hold", "unhold", "resume", "rerun"] {
+        let ask = |query: &str| {
+            api.ask(&token, &format!("POST /api/v1/jobs/alice/1/{verb}{query}"), &[], "")
+        };
+        let (act, trial) = (ask(""), ask("?dry_run=true"));
+        assert_eq!(act.status, trial.status, "{verb}: {act:?} {trial:?}");
+        assert!(matches!(act.status, 404 | 409), "{verb}: {act:?}");
+    }
+    assert_eq!(api.env.data_bytes(), before);
 }

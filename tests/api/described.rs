@@ -40,9 +40,8 @@ fn what_is_answered_is_as_the_description_says() {
         let said = api.get(&token, &filled).is(200);
         let content = get["responses"]["200"]["content"].as_object().unwrap();
         let kind = said.header("content-type").unwrap();
-        let (expected, of) = content.iter().next().unwrap();
-        assert_eq!(kind, expected, "{path}");
-        if expected == "application/json" {
+        let of = content.get(kind).unwrap_or_else(|| panic!("{path}: {kind} is not described"));
+        if kind == "application/json" {
             let schema = schema(&description, &of["schema"]);
             let validator = jsonschema::validator_for(&schema).unwrap();
             let answer = said.json();

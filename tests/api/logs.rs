@@ -18,9 +18,8 @@ fn printed(text: &str) -> Api {
 
 #[test]
 fn pieces_make_the_whole() {
-    // Characters of one to four bytes, so that each cut would fall into some.
-    let line = "loss 0.5 — größer als \u{1F600}\n";
-    let text = line.repeat((2 << 20) / line.len());
+    // Characters of four bytes behind one of one: each cut at a whole number of them falls into one.
+    let text = format!("x{}\n", "\u{1F600}".repeat(600_000));
     let api = printed(&text);
     let token = api.admin();
     let mut heard = String::new();

@@ -7,11 +7,12 @@ mod events;
 mod jobs;
 mod logs;
 
-use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::io::{BufRead as _, BufReader, ErrorKind, Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use serde_json::Value;
 
@@ -118,11 +119,6 @@ impl Api {
         }
     }
 
-    /// `127.0.0.1:PORT`.
-    pub(super) fn address(&self) -> &str {
-        &self.address
-    }
-
     /// A token of these users.
     pub(super) fn token(&self, name: &str, role: TokenRole, users: &[&str]) -> String {
         let users = users.iter().map(|name| UserName::from(*name)).collect();
@@ -134,6 +130,13 @@ impl Api {
     /// An admin's token.
     pub(super) fn admin(&self) -> String {
         self.token("admin", TokenRole::Admin, &[])
+    }
+
+    /// A connection; what says nothing for a minute says nothing.
+    pub(super) fn connect(&self) -> TcpStream {
+        let stream = TcpStream::connect(&self.address).unwrap();
+        stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+        stream
     }
 
     /// Asks with a token and further headers; `line` is method and path.
@@ -151,7 +154,7 @@ impl Api {
 
     /// Asks with these headers and no others but those without which nothing is understood.
     pub(super) fn raw(&self, line: &str, headers: &[&str], body: &str) -> Said {
-        let mut stream = TcpStream::connect(&self.address).unwrap();
+        let mut stream = self.connect();
         let is_named = headers.iter().any(|header| header.to_lowercase().starts_with("host:"));
         let host = if is_named { String::new() } else { format!("Host: {}\r\n", self.address) };
         let length = body.len();
@@ -169,7 +172,7 @@ impl Api {
 
     /// Opens a stream of events; its lines come one by one.
     pub(super) fn follow(&self, token: &str, headers: &[&str]) -> BufReader<TcpStream> {
-        let mut stream = TcpStream::connect(&self.address).unwrap();
+        let mut stream = self.connect();
         let mut request = format!(
             "GET /api/v1/events HTTP/1.1\r\nHost: {}\r\nAuthorization: Bearer {token}\r\n",
             self.address
@@ -193,8 +196,10 @@ impl Api {
 /// Reads an answer to its end.
 pub(super) fn heard(stream: TcpStream) -> Said {
     let mut text = String::new();
-    // A server that has said why it hangs up has said enough.
-    drop(BufReader::new(stream).read_to_string(&mut text));
+    // A server that has said why it hangs up has said enough; one that says nothing and stays has not.
+    if let Err(e) = BufReader::new(stream).read_to_string(&mut text) {
+        assert!(e.kind() != ErrorKind::WouldBlock, "it neither answers nor hangs up: {text}");
+    }
     let (head, body) = text.split_once("\r\n\r\n").unwrap_or((&text, ""));
     let mut lines = head.lines();
     let status = lines.next().and_then(|line| line.split(' ').nth(1)?.parse().ok());

@@ -13,15 +13,15 @@ use crate::model::ids::TargetName;
 use crate::model::prices::Prices;
 use crate::model::target::{Machines, ProviderAt, ProviderName, Registration};
 use crate::model::time;
-use crate::ops::board::{Board, rooms};
+use crate::ops::board::Board;
 use crate::ops::inventory::{self, Change, Class, Description, Sum};
 use crate::ops::selection;
 use crate::ops::{Error, dry_run, targets};
 use crate::plan::board::Row;
 use crate::text::counted;
 use crate::wire::targets::{
-    DescribeDocument, DescribeMachinesDocument, DescribedTargetPart, ImportDocument, InUsePart,
-    ListedTargetPart, SilentZonePart, TargetsDocument,
+    DescribeDocument, DescribeMachinesDocument, DescribedTargetPart, ImportDocument,
+    TargetsDocument,
 };
 use crate::wire::workers::StepPart;
 
@@ -37,9 +37,7 @@ pub(in crate::cli) fn targets(app: &App, args: &Targets) -> Outcome {
         return import(app, &wish(app, args)?);
     }
     let ctx = app.ctx()?;
-    let mut seen = rooms::look(ctx)?;
-    seen.targets.retain(|row| row.fact.machines != Machines::Here);
-    seen.targets.sort_by(|a, b| (&a.zone, &a.target).cmp(&(&b.zone, &b.target)));
+    let seen = inventory::seen(ctx)?;
     let prices = ctx.provider_settings().prices;
     let sums = inventory::sums(&seen, &prices);
     let text = match (seen.targets.is_empty(), args.cost) {
@@ -47,12 +45,7 @@ pub(in crate::cli) fn targets(app: &App, args: &Targets) -> Outcome {
         (_, true) => costs(&sums),
         (_, false) => table(&seen, &prices),
     };
-    let listed = |row| ListedTargetPart::of(row, &prices, seen.at);
-    let document = TargetsDocument {
-        targets: seen.targets.iter().map(listed).collect(),
-        in_use: sums.iter().map(InUsePart::from).collect(),
-        silent: seen.silent.iter().map(SilentZonePart::from).collect(),
-    };
+    let document = TargetsDocument::of(&seen, &sums, &prices);
     Ok(Output::new(text, &document).notes(silences(&seen.silent)))
 }
 

@@ -7,6 +7,7 @@ use crate::cli::print::Output;
 use crate::model::ids::JobId;
 use crate::ops::called::{JobWord, WaitingCalled};
 use crate::ops::queue::members;
+use crate::ops::queue::pass;
 use crate::ops::queue::shown::waits_yet;
 use crate::ops::selection;
 use crate::ops::whose::{Meant, Purpose, Several};
@@ -16,7 +17,7 @@ use crate::wire::jobs::JobIdPart;
 use crate::wire::launches::{KilledDocument, KilledPart, WouldConcernDocument};
 
 use super::queue;
-use super::waiting::{look_after, never_began};
+use super::waiting::never_began;
 
 /// Stops jobs.
 pub(in crate::cli) fn kill(app: &App, of: &Kill) -> Outcome {
@@ -88,7 +89,7 @@ pub(in crate::cli) fn kill(app: &App, of: &Kill) -> Outcome {
         }
     }
     let nothing = done.is_empty();
-    for (_, launched, _) in look_after(ctx).started {
+    for (_, launched, _) in pass::look_after(ctx).started {
         text += &format!("{}\n", launched.in_words());
     }
     let document = KilledDocument { killed: done.iter().map(KilledPart::from).collect() };

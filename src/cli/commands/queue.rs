@@ -42,8 +42,7 @@ use crate::wire::words::TimePart;
 
 use super::submit::submit;
 use super::waiting::{
-    begun, look_after, never_began, nobody_starts, priority, refuse_hopeless, started_lines,
-    still_waiting, wants, why,
+    never_began, nobody_starts, priority, refuse_hopeless, started_lines, still_waiting, wants, why,
 };
 
 /// `explain` of what waits: the entry that the words call, if they call one.
@@ -295,7 +294,7 @@ fn changed(
 ) -> Outcome {
     let queue = change(app.ctx()?, &QueueName::new(name), edit)?;
     if !app.global.dry_run {
-        drop(look_after(app.ctx()?));
+        drop(pass::look_after(app.ctx()?));
     }
     let text = format!("Queue {}: {}.", queue.name, edit::in_words(&queue));
     Ok(Output::new(text, &QueueChangedDocument { queue: Some(QueuePart::from(&queue)) }))
@@ -409,7 +408,7 @@ fn dispatch(app: &App, args: &RunQueue) -> Outcome {
         for line in started_lines(&passage) {
             app.tell(&line);
         }
-        started.extend(begun(&passage));
+        started.extend(passage.begun());
         if passage.waiting > 0 && !args.once {
             refuse_hopeless(ctx, passage.waiting)?;
         }
@@ -483,10 +482,10 @@ pub(super) fn waiting_of(app: &App, words: &[String]) -> Result<(Vec<JobId>, Vec
 
 fn told(app: &App, ids: &[JobId], what: &str) -> Outcome {
     let ctx = app.ctx()?;
-    let passage = if app.global.dry_run { Passage::default() } else { look_after(ctx) };
+    let passage = if app.global.dry_run { Passage::default() } else { pass::look_after(ctx) };
     let mut lines: Vec<String> = ids.iter().map(|id| format!("{id} {what}.")).collect();
     lines.extend(started_lines(&passage));
-    let started = begun(&passage);
+    let started = passage.begun();
     Ok(Output::new(lines.join("\n"), &WaitingChangedDocument::of(ids, &started)))
 }
 
@@ -549,11 +548,11 @@ fn take_out(app: &App, ids: &[JobId]) -> Outcome {
 /// Takes what is called out of the queue: jobs, groups, members.
 pub(super) fn take_out_called(app: &App, called: &[WaitingCalled]) -> Outcome {
     take_members_out(app.ctx()?, called)?;
-    let passage = look_after(app.ctx()?);
+    let passage = pass::look_after(app.ctx()?);
     let mut lines: Vec<String> = called.iter().map(never_began).collect();
     lines.extend(started_lines(&passage));
     let ids: Vec<JobId> = called.iter().map(|called| called.id.clone()).collect();
-    let started = begun(&passage);
+    let started = passage.begun();
     Ok(Output::new(lines.join("\n"), &WaitingChangedDocument::of(&ids, &started)))
 }
 

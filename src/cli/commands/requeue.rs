@@ -7,13 +7,14 @@ use crate::cli::print::Output;
 use crate::model::ids::{JobId, QueueName};
 use crate::model::job::Status;
 use crate::ops::Error;
+use crate::ops::queue::pass;
 use crate::ops::queue::requeue::{self, Requeued};
 use crate::ops::queue::shown::waits_yet;
 use crate::ops::whose::{Meant, Purpose, Several};
 use crate::wire::queue::WaitingChangedDocument;
 
 use super::kill;
-use super::waiting::{begun, look_after, nobody_starts, priority, started_lines};
+use super::waiting::{nobody_starts, priority, started_lines};
 
 /// `requeue`.
 pub(in crate::cli) fn requeue(app: &App, args: &Requeue) -> Outcome {
@@ -59,12 +60,12 @@ pub(in crate::cli) fn requeue(app: &App, args: &Requeue) -> Outcome {
             Err(error) => problems.push(error),
         }
     }
-    let passage = look_after(ctx);
+    let passage = pass::look_after(ctx);
     lines.extend(started_lines(&passage));
     if ctx.data()?.queues().entries.iter().any(|entry| waiting.contains(&entry.id())) {
         notes.extend(nobody_starts(ctx));
     }
-    let started = begun(&passage);
+    let started = passage.begun();
     let document = WaitingChangedDocument::of(&waiting, &started);
     let output = Output::new(lines.join("\n"), &document).notes(notes);
     kill::of_several(output, waiting.is_empty(), problems)

@@ -6,7 +6,7 @@ use crate::cli::args::StatsArgs;
 use crate::cli::print::plot::{self, Glyphs};
 use crate::cli::print::{Output, csv, table};
 use crate::cli::screen;
-use crate::model::time::{self, Timestamp, Zone};
+use crate::model::time::{Timestamp, Zone};
 use crate::model::view::Whose;
 use crate::ops::error::did_you_mean;
 use crate::ops::stats::{self, StatsReport, StatsRequest};
@@ -66,9 +66,7 @@ pub(in crate::cli) fn run(app: &App, args: &StatsArgs) -> Outcome {
 
 /// Reads so long ago, a day, or an instant.
 fn instant(flag: &str, word: &str, now: Timestamp, zone: &Zone) -> Result<Timestamp, Error> {
-    let ago = time::parse_age(word).and_then(|ago| i64::try_from(ago).ok());
-    let found = ago.map(|ago| now.plus_seconds(-ago)).or_else(|| zone.instant(word));
-    found.ok_or_else(|| {
+    zone.moment(word, now).ok_or_else(|| {
         Error::usage(format!("{flag} {word}: neither a span nor a day"))
             .hint("as in 90m, 12h, 30d, 2026-11-01 or 2026-11-01T14:00:00Z")
     })

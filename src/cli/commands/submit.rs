@@ -14,6 +14,7 @@ use crate::model::pattern;
 use crate::model::spec::JobSpec;
 use crate::model::sweep::Sweep;
 use crate::ops::launch::RunRequest;
+use crate::ops::queue::pass;
 use crate::ops::queue::submit::{self, Submission};
 use crate::ops::{Error, names};
 use crate::text::counted;
@@ -22,9 +23,7 @@ use crate::wire::queue::{SubmittedDocument, SubmittedPart};
 
 use super::choose::Begins;
 use super::run::{refuse_of_files, refuse_other_files, request, warn_of_aliases};
-use super::waiting::{
-    begun, look_after, nobody_starts, priority, standing_of, started_lines, waits_line, wants,
-};
+use super::waiting::{nobody_starts, priority, standing_of, started_lines, waits_line, wants};
 
 /// Keys of `submit` that are no configs.
 const KEYS: [&str; 6] = ["queue", "priority", "after", "after_any", "after_not", "after_each"];
@@ -84,7 +83,7 @@ pub(in crate::cli) fn submit(app: &App, args: &Submit) -> Outcome {
 /// What has been queued, what of it has begun, and why the first of the rest waits.
 pub(super) fn submitted(app: &App, ids: &[JobId], all: &[(RunRequest, Submission)]) -> Outcome {
     let ctx = app.ctx()?;
-    let passage = look_after(ctx);
+    let passage = pass::look_after(ctx);
     let data = ctx.data()?;
     let mut lines: Vec<String> = Vec::new();
     for (id, (request, how)) in ids.iter().zip(all) {
@@ -105,7 +104,7 @@ pub(super) fn submitted(app: &App, ids: &[JobId], all: &[(RunRequest, Submission
         lines.extend(standing.map(|(_, why)| waits_line(entry, &why)));
         notes.extend(nobody_starts(ctx));
     }
-    let started: Vec<JobId> = begun(&passage);
+    let started: Vec<JobId> = passage.begun();
     let document = SubmittedDocument {
         jobs: ids.iter().zip(all).map(|(id, (request, _))| part(id, request)).collect(),
         started: started.iter().map(JobIdPart::from).collect(),

@@ -29,26 +29,9 @@ pub(super) fn wants(target: &TargetRequest) -> String {
     }
 }
 
-/// Lets what waits have a look, behind a change that is made: what goes wrong there is said, and is no failure of the
-/// change.
-pub(super) fn look_after(ctx: &Ctx) -> Passage {
-    match pass::unless_watched(ctx, usize::MAX) {
-        Ok(passage) => passage.unwrap_or_default(),
-        Err(error) => {
-            ctx.warn([format!("what waits was not looked at: {}", error.message)]);
-            Passage::default()
-        }
-    }
-}
-
 /// Says what has begun.
 pub(super) fn started_lines(passage: &Passage) -> Vec<String> {
     passage.started.iter().map(|(_, launched, _)| launched.in_words()).collect()
-}
-
-/// The jobs that have begun.
-pub(super) fn begun(passage: &Passage) -> Vec<JobId> {
-    passage.started.iter().map(|(_, launched, _)| launched.job.clone()).collect()
 }
 
 /// That an entry waits, and why.

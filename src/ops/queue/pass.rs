@@ -65,6 +65,13 @@ pub struct Passage {
     pub waiting: usize,
 }
 
+impl Passage {
+    /// The jobs that have begun.
+    pub fn begun(&self) -> Vec<JobId> {
+        self.started.iter().map(|(_, launched, _)| launched.job.clone()).collect()
+    }
+}
+
 /// Looks at every entry of some once, in the order of the queue, and starts what can begin; once so many have begun,
 /// the rest is left to the next pass. Trouble of one is none of the others: whoever could never begin as he is is held,
 /// with the reason.
@@ -136,6 +143,18 @@ pub fn unless_watched(ctx: &Ctx, most: usize) -> Result<Option<Passage>, Error> 
     }
     presence::settle(ctx)?;
     pass(ctx, Mine::All, most).map(Some)
+}
+
+/// Lets what waits have a look, behind a change that is made: what goes wrong there is said, and is no failure of the
+/// change.
+pub fn look_after(ctx: &Ctx) -> Passage {
+    match unless_watched(ctx, usize::MAX) {
+        Ok(passage) => passage.unwrap_or_default(),
+        Err(error) => {
+            ctx.warn([format!("what waits was not looked at: {}", error.message)]);
+            Passage::default()
+        }
+    }
 }
 
 /// Starts as many jobs of an entry as it was given places. What has started, and whether one of the places was not to be

@@ -4,7 +4,7 @@ use crate::cli::Outcome;
 use crate::cli::app::App;
 use crate::cli::args::{CmsJobFields, CmsNames, Kill, Many};
 use crate::cli::commands::kill::{self, of_several};
-use crate::cli::commands::waiting::{begun, look_after, nobody_starts, started_lines};
+use crate::cli::commands::waiting::{nobody_starts, started_lines};
 use crate::cli::legacy;
 use crate::cli::print::Output;
 use crate::jobfile::cloudmesh::{CloudmeshFile, ImportedJob};
@@ -15,6 +15,7 @@ use crate::ops::cloudmesh::ready::{self, Adding, JobFate, WhichReady};
 use crate::ops::cloudmesh::translate::{differences, translate};
 use crate::ops::cloudmesh::{self, again, template};
 use crate::ops::named::expanded;
+use crate::ops::queue::pass;
 use crate::text::escape;
 use crate::wire::cloudmesh::CmsJobsChangedDocument;
 
@@ -111,7 +112,7 @@ pub(super) fn released(
         return Ok(Output::would(&would_run(&*ctx.data()?, user, chosen)?));
     }
     let done = ready::run(ctx, user, chosen, others)?;
-    let passage = look_after(ctx);
+    let passage = pass::look_after(ctx);
     let mut lines: Vec<String> = done.said;
     lines.extend(started_lines(&passage));
     let data = ctx.data()?;
@@ -123,7 +124,7 @@ pub(super) fn released(
     if lines.is_empty() {
         lines.push("Nothing is ready; `tpu cms job list` lists the jobs.".to_owned());
     }
-    Ok(told(lines, &begun(&passage)).notes(notes))
+    Ok(told(lines, &passage.begun()).notes(notes))
 }
 
 fn would_run(data: &Data, user: &UserName, chosen: &WhichReady) -> Result<String, Error> {
@@ -243,7 +244,7 @@ pub(super) fn taken_away(app: &App, user: &UserName, names: &[String]) -> Outcom
     let undone = ("nothing was taken away", "add -y to take it away without a question");
     app.agree(&format!("Take {} away?", all.join(", ")), undone)?;
     let problems = again::delete(ctx, user, &doomed)?;
-    let passage = look_after(ctx);
+    let passage = pass::look_after(ctx);
     let is_gone = |id: &&crate::model::ids::JobId| {
         ctx.data().is_ok_and(|data| data.job(id).is_none() && data.queues().entry(id).is_none())
     };
@@ -252,5 +253,5 @@ pub(super) fn taken_away(app: &App, user: &UserName, names: &[String]) -> Outcom
         gone.iter().map(|id| format!("{id} is taken away; the archive keeps it.")).collect();
     let nothing = lines.is_empty();
     lines.extend(started_lines(&passage));
-    of_several(told(lines, &begun(&passage)), nothing, problems)
+    of_several(told(lines, &passage.begun()), nothing, problems)
 }

@@ -1,11 +1,13 @@
-//! `/api/v1/targets/{target}/{reserve|release}`: who keeps which target.
+//! `/api/v1/targets`: which there are and what they cost, and who keeps which.
 
 use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::model::ids::UserName;
-use crate::ops::{Error, board};
+use crate::ops::{Error, board, inventory};
+use crate::text;
 use crate::wire::board::{ReleasedDocument, ReservedDocument};
+use crate::wire::targets::TargetsDocument;
 use crate::wire::words::TimePart;
 
 use super::answer::Answer;
@@ -15,6 +17,9 @@ use super::route::{Gives, Route, shape};
 use super::takes::{Needs, Parameter};
 
 const TARGET: [Parameter; 1] = [Parameter::text("target", "its name, or an alias of it")];
+
+const TARGETS: [Parameter; 1] =
+    [Parameter::word("format", "json, or text for curl", &["json", "text"])];
 
 /// Who is to have it, and for how long.
 #[derive(Deserialize, JsonSchema)]
@@ -34,9 +39,16 @@ pub(super) struct Return {
     for_user: Option<String>,
 }
 
-/// What is done with targets.
+/// What is read of targets and done with them.
 pub(super) fn routes() -> Vec<Route> {
     vec![
+        Route::get(
+            "/api/v1/targets",
+            "Lists targets, and what they cost",
+            Gives::TextOr("text/plain; charset=utf-8", shape::<TargetsDocument<'_>>),
+            list,
+        )
+        .with(&TARGETS),
         Route::post(
             "/api/v1/targets/{target}/reserve",
             "Keeps a target for a user",
@@ -56,6 +68,22 @@ pub(super) fn routes() -> Vec<Route> {
         .takes(shape::<Return>)
         .needs(Needs::Targets),
     ]
+}
+
+fn list(asked: &Asked<'_>) -> Result<Answer, Failure> {
+    asked.who.sees_everybody()?;
+    let seen = inventory::seen(asked.ctx)?;
+    if asked.text("format") == Some("text") {
+        let rows = seen.targets.iter().map(|row| {
+            let zone = row.zone.as_deref().unwrap_or("-");
+            let kind = row.told_type().unwrap_or("-");
+            format!("{:<40} {zone:<20} {kind:<12} {}\n", row.target.as_str(), row.standing.as_str())
+        });
+        return Ok(Answer::text(text::harmless(&rows.collect::<String>())));
+    }
+    let prices = asked.ctx.provider_settings().prices;
+    let sums = inventory::sums(&seen, &prices);
+    Ok(Answer::document(&TargetsDocument::of(&seen, &sums, &prices)))
 }
 
 /// The user who is meant, if the token is about that one.

@@ -7,12 +7,13 @@ use serde_json::json;
 use super::lab::Lab;
 use crate::common::wait::{wait_for, wait_until};
 
-/// Prints numbered lines until it is told to end, and writes the same into a file that outlives it.
+/// Prints numbered lines until it is told to end, and writes each into a file that outlives it before it prints it:
+/// whoever is killed in between has written one that nobody saw, and never printed one that the file lacks.
 fn counting(lab: &Lab, name: &str) -> u64 {
     let truth = lab.env.path(&format!("{name}.truth"));
     let stop = lab.env.path(&format!("{name}.stop"));
     let script = format!(
-        "n=0; until [ -e '{1}' ]; do n=$((n+1)); echo \"$n of many\"; echo \"$n of many\" >>'{0}'; sleep 0.001; done",
+        "n=0; until [ -e '{1}' ]; do n=$((n+1)); echo \"$n of many\" >>'{0}'; echo \"$n of many\"; sleep 0.001; done",
         truth.display(),
         stop.display()
     );
@@ -28,7 +29,11 @@ fn lines(path: &Path) -> usize {
 fn assert_whole(lab: &Lab, window: u64, name: &str, all: bool) {
     let truth = std::fs::read_to_string(lab.env.path(&format!("{name}.truth"))).unwrap();
     let kept = lab.logs(window);
-    assert!(truth.starts_with(&kept), "{name}: what is kept is what was printed");
+    if !truth.starts_with(&kept) {
+        let differs = truth.lines().zip(kept.lines()).enumerate().find(|(_, (a, b))| a != b);
+        let lengths = (truth.len(), kept.len());
+        panic!("{name}: what is kept is not what was printed: {lengths:?} bytes, {differs:?}");
+    }
     assert!(!kept.is_empty(), "{name}: nothing is kept");
     if all {
         assert_eq!(kept.len(), truth.len(), "{name}: all of it");
@@ -63,7 +68,8 @@ fn monitor_keeps_what_is_printed_until_somebody_deletes_the_job() {
     let looked = lines(&lab.env.path(&kept));
     wait_until("MONITOR follows it", || lines(&lab.env.path(&kept)) > looked + 300);
     let name = lab.name(window);
-    let before = lines(&lab.env.path("a.truth"));
+    // The last that is written may not be printed yet.
+    let before = lines(&lab.env.path("a.truth")) - 1;
     let path = format!("/apis/batch/v1/namespaces/lab/jobs/{name}");
     let body = json!({"propagationPolicy": "Background"});
     assert_eq!(lab.cluster.ask("DELETE", &path, Some(&body)).status, 200);

@@ -270,7 +270,8 @@ fn of_those_that_may_be_at_work_on_one_task_none_begins_when_it_is_done() {
     submit(&env);
     is(&env, "next", "DONE");
     assert_eq!(task(&env, "agent")["state"], "DONE");
-    assert_eq!(ran(&env), ["agent", "next"]);
+    let said = env.journal();
+    assert_eq!(ran(&env), ["agent", "next"], "{said:#?}");
 }
 
 #[test]

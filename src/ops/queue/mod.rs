@@ -218,6 +218,7 @@ pub fn hand_in(tx: &mut Tx<'_>, turn: &Turn, plan: &LaunchPlan) -> Result<(), Er
             .passing()
             .hint(format!("let it begin: tpu unhold {}", turn.entry.window)));
     }
+    tasks::is_needed(&tx.data, entry)?;
     let queue = queues.queue(&entry.queue).ok_or_else(gone)?;
     if queue.state == QueueState::Paused {
         return Err(Error::refused(format!("queue {} is paused", queue.name))

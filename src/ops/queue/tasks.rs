@@ -204,17 +204,36 @@ fn done(data: &Data) -> impl Iterator<Item = &JobId> {
 /// What waits of tasks that are done: the rest of a group, and what goes on from a member.
 fn enough(data: &Data) -> Vec<JobId> {
     let done: HashSet<&JobId> = done(data).collect();
-    let is_over = |entry: &&QueueEntry| {
-        let before = entry.succeeds.map(|of| JobId::new(entry.user.clone(), of.job));
-        let member = before.and_then(|before| data.job(&before)?.member());
-        let group = member.map(|of| JobId::new(entry.user.clone(), of.group));
-        entry.spec.array.is_some() && done.contains(&entry.id())
-            || group.is_some_and(|group| done.contains(&group))
-    };
+    let is_over =
+        |entry: &&QueueEntry| group(data, entry).is_some_and(|group| done.contains(&group));
     if done.is_empty() {
         return Vec::new();
     }
     data.queues().entries.iter().filter(is_over).map(QueueEntry::id).collect()
+}
+
+/// The group of which an entry is the rest, or from a member of which it goes on.
+fn group(data: &Data, entry: &QueueEntry) -> Option<JobId> {
+    let Some(of) = entry.succeeds else {
+        return entry.spec.array.is_some().then(|| entry.id());
+    };
+    let before = JobId::new(entry.user.clone(), of.job);
+    let member = data.job(&before)?.member()?;
+    Some(JobId::new(entry.user.clone(), member.group))
+}
+
+/// Refuses to begin what is not needed any more: another member of its task has ended well, if only just now.
+pub(super) fn is_needed(data: &Data, entry: &QueueEntry) -> Result<(), Error> {
+    let group = group(data, entry);
+    let task = data.queues().tasks.iter().find(|task| group.as_ref() == Some(&task.job));
+    match task {
+        Some(task) if task.is_done || ended_well(data).contains(&task.job) => {
+            Err(Error::refused(format!("task {} is done", task.id))
+                .passing()
+                .hint("another of its jobs has ended well"))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Tasks that are done, of which a failed member is brought back by its rules.

@@ -62,6 +62,23 @@ impl Asked<'_> {
         JobId { user: self.user(), window: JobNumber(number.unwrap_or(0)) }
     }
 
+    /// Whose jobs a request is about: as it says, else the only user that the token is about, else the only one there is.
+    pub(super) fn user_meant(
+        &self,
+        said: Option<UserName>,
+        how_to_say: &str,
+    ) -> Result<UserName, Failure> {
+        if let Some(user) = said.or_else(|| self.who.rights.only_user().cloned()) {
+            return Ok(user);
+        }
+        match self.ctx.data()?.users() {
+            [only] => Ok(only.name.clone()),
+            _ => Err(Error::usage("whose jobs are they?")
+                .hint(format!("say it: {how_to_say}"))
+                .into()),
+        }
+    }
+
     /// A header, if it is text.
     pub(super) fn header(&self, name: &str) -> Option<&str> {
         self.headers.get(name)?.to_str().ok()

@@ -7,12 +7,12 @@ use schemars::SchemaGenerator;
 use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value, json};
 
-use super::route::{Gives, Route, shape};
+use super::route::{Body, Gives, Route, shape};
 use super::takes::{Needs, Of, Parameter};
 use crate::wire::problem::ProblemDocument;
 
 /// The description for programs.
-pub(super) fn for_programs(routes: &[Route]) -> Value {
+pub(super) fn for_programs(routes: &[Route], job_file: &Value) -> Value {
     let mut settings = SchemaSettings::draft2020_12();
     settings.definitions_path = "/components/schemas".into();
     let mut generator = settings.for_serialize().into_generator();
@@ -23,7 +23,8 @@ pub(super) fn for_programs(routes: &[Route]) -> Value {
         let path = paths.entry(route.path).or_insert_with(|| json!({}));
         path[route.method.as_str().to_lowercase()] = said;
     }
-    let schemas = generator.take_definitions(true);
+    let mut schemas = generator.take_definitions(true);
+    add_job_file(&mut schemas, job_file);
     json!({
         "openapi": "3.1.0",
         "info": {
@@ -38,6 +39,18 @@ pub(super) fn for_programs(routes: &[Route]) -> Value {
         },
         "security": [{"token": []}],
     })
+}
+
+/// Adds the schema of a job file, whose own parts stand beside all others here.
+fn add_job_file(schemas: &mut Map<String, Value>, schema: &Value) {
+    let moved = schema.to_string().replace("#/$defs/", "#/components/schemas/JobFile-");
+    let Ok(Value::Object(mut whole)) = serde_json::from_str::<Value>(&moved) else { return };
+    whole.remove("$schema");
+    if let Some(Value::Object(parts)) = whole.remove("$defs") {
+        let parts = parts.into_iter().map(|(name, part)| (format!("JobFile-{name}"), part));
+        schemas.extend(parts);
+    }
+    schemas.insert("JobFile".to_owned(), Value::Object(whole));
 }
 
 fn operation(route: &Route, generator: &mut SchemaGenerator, problem: &Value) -> Value {
@@ -74,9 +87,14 @@ fn operation(route: &Route, generator: &mut SchemaGenerator, problem: &Value) ->
         "responses": answers,
     });
     if let Some(body) = route.body {
-        let schema = body(generator);
-        said["requestBody"] =
-            json!({"required": true, "content": {"application/json": {"schema": schema}}});
+        let content = match body {
+            Body::Json(shape) => json!({"application/json": {"schema": shape(generator)}}),
+            Body::JobFile => {
+                let schema = json!({"$ref": "#/components/schemas/JobFile"});
+                json!({"application/json": {"schema": schema}, "application/yaml": {"schema": schema}})
+            }
+        };
+        said["requestBody"] = json!({"required": true, "content": content});
     }
     if route.needs == Needs::Nothing {
         said["security"] = json!([]);

@@ -59,7 +59,11 @@ pub(super) fn router(served: &Arc<Served>) -> Router {
             let params: Vec<(String, String)> = params.collect();
             answered(Arc::clone(&served), Arc::clone(&route), params, request)
         };
-        router = router.route(path, on(filter, handler));
+        router = router.route(path, on(filter, handler.clone()));
+        // Cloudmesh's own paths end in one.
+        if path.starts_with("/cloudmesh") {
+            router = router.route(&format!("{path}/"), on(filter, handler));
+        }
     }
     let served = Arc::clone(served);
     router
@@ -260,8 +264,22 @@ fn nowhere(uri: &Uri) -> Response<Body> {
 }
 
 fn other_method(method: &Method, uri: &Uri) -> Response<Body> {
+    let known = routes::all();
+    let known = known.iter().filter(|route| is_path_of(route, uri.path()));
+    let methods: Vec<&str> = known.map(|route| route.method.as_str()).collect();
+    let allowed = methods.join(", ");
     let error = Error::usage(format!("{method} is nothing that {} does", uri.path()))
-        .hint("/docs says what it does");
+        .hint(format!("as in: {allowed} {}; /docs says what it does", uri.path()));
     let failure = Failure::from(error).status(StatusCode::METHOD_NOT_ALLOWED);
-    failure.answer(uri.path()).response()
+    failure.header("allow", allowed).answer(uri.path()).response()
+}
+
+/// Whether a path is one of this route, whatever is filled in.
+fn is_path_of(route: &Route, path: &str) -> bool {
+    let mut parts = path.trim_end_matches('/').split('/');
+    let mut own = route.path.split('/');
+    let fits = own
+        .by_ref()
+        .all(|own| parts.next().is_some_and(|part| own.starts_with('{') || own == part));
+    fits && parts.next().is_none()
 }

@@ -9,6 +9,7 @@
 mod acts;
 mod answer;
 mod asked;
+mod cloudmesh;
 mod connection;
 mod counted;
 mod described;
@@ -29,6 +30,7 @@ mod queues;
 mod route;
 mod routes;
 mod served;
+mod submit;
 mod takes;
 mod targets;
 mod usage;
@@ -41,6 +43,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use crate::ops::commands::Commands;
+use crate::ops::jobfile::body;
 use crate::ops::{Ctx, Error, tokens};
 
 use connection::Doorway;
@@ -77,7 +81,11 @@ pub struct Server {
 impl Server {
     /// Listens. What would let strangers in is refused: an address that others reach without TLS, or before there is a
     /// token.
-    pub fn bind(ctx: Arc<Ctx>, serving: &ServeOptions) -> Result<Self, Error> {
+    pub fn bind(
+        ctx: Arc<Ctx>,
+        serving: &ServeOptions,
+        commands: Arc<dyn Commands>,
+    ) -> Result<Self, Error> {
         ctx.data()?;
         if let Some(listen) = serving.listen.filter(|listen| !listen.ip().is_loopback()) {
             if serving.tls.is_none() && !serving.behind_proxy {
@@ -94,10 +102,10 @@ impl Server {
         let doorway = Doorway::open(&ctx, serving)?;
         let routes = routes::all();
         let description = Description {
-            for_programs: described::for_programs(&routes).to_string(),
+            for_programs: described::for_programs(&routes, &body::schema(&ctx.kinds)).to_string(),
             for_people: described::for_people(&routes),
         };
-        let served = Served::new(ctx, serving.hosts.clone(), description);
+        let served = Served::new(ctx, serving.hosts.clone(), (description, commands));
         Ok(Self { served: Arc::new(served), doorway })
     }
 

@@ -23,11 +23,20 @@ pub(super) struct Route {
     /// What stands in path and query.
     pub(super) parameters: &'static [Parameter],
     /// What its body has to be.
-    pub(super) body: Option<Shape>,
+    pub(super) body: Option<Body>,
     /// What it answers when all went well.
     pub(super) gives: Gives,
     /// What answers.
     pub(super) run: Run,
+}
+
+/// What a body has to be.
+#[derive(Clone, Copy)]
+pub(super) enum Body {
+    /// JSON of this shape.
+    Json(Shape),
+    /// A job file, as JSON or YAML.
+    JobFile,
 }
 
 /// The schema of a type.
@@ -36,6 +45,11 @@ pub(super) type Shape = fn(&mut SchemaGenerator) -> Schema;
 /// The schema of `T`.
 pub(super) fn shape<T: JsonSchema>(generator: &mut SchemaGenerator) -> Schema {
     generator.subschema_for::<T>()
+}
+
+/// The schema of whatever there is: what is answered is as another program's.
+pub(super) fn any(_: &mut SchemaGenerator) -> Schema {
+    Schema::default()
 }
 
 /// What is answered when all went well.
@@ -114,6 +128,11 @@ impl Route {
 
     /// The same with a body of this shape.
     pub(super) fn takes(self, body: Shape) -> Self {
-        Self { body: Some(body), ..self }
+        Self { body: Some(Body::Json(body)), ..self }
+    }
+
+    /// The same with a job file as its body.
+    pub(super) fn takes_job_file(self) -> Self {
+        Self { body: Some(Body::JobFile), ..self }
     }
 }

@@ -2,7 +2,8 @@
 
 use super::route::Route;
 use super::{
-    acts, events, health, hosts, jobs, logs, metrics, openapi, plan, queues, targets, usage, users,
+    acts, cloudmesh, events, health, hosts, jobs, logs, metrics, openapi, plan, queues, submit,
+    targets, usage, users,
 };
 
 /// All routes.
@@ -12,6 +13,7 @@ pub(super) fn all() -> Vec<Route> {
         openapi::routes,
         metrics::routes,
         jobs::routes,
+        submit::routes,
         logs::routes,
         acts::routes,
         queues::routes,
@@ -21,6 +23,7 @@ pub(super) fn all() -> Vec<Route> {
         plan::routes,
         usage::routes,
         events::routes,
+        cloudmesh::routes,
     ];
     resources.into_iter().flat_map(|routes| routes()).collect()
 }

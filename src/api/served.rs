@@ -5,6 +5,7 @@ use std::sync::Arc;
 use tokio::sync::Semaphore;
 
 use crate::ops::Ctx;
+use crate::ops::commands::Commands;
 
 use super::counted::Counted;
 use super::looks::Looks;
@@ -30,6 +31,8 @@ pub(super) struct Served {
     pub(super) denials: Lately,
     /// Names under which this server may be called beside those of this machine.
     pub(super) hosts: Vec<String>,
+    /// The command line.
+    pub(super) commands: Arc<dyn Commands>,
     /// Requests that were answered, by status.
     pub(super) counted: Counted,
     /// What there is.
@@ -46,7 +49,11 @@ pub(super) struct Description {
 
 impl Served {
     /// Before anybody has asked.
-    pub(super) fn new(ctx: Arc<Ctx>, hosts: Vec<String>, description: Description) -> Self {
+    pub(super) fn new(
+        ctx: Arc<Ctx>,
+        hosts: Vec<String>,
+        (description, commands): (Description, Arc<dyn Commands>),
+    ) -> Self {
         Self {
             ctx,
             looks: Looks::default(),
@@ -55,6 +62,7 @@ impl Served {
             room: Arc::new(Semaphore::new(AT_ONCE)),
             denials: Lately::default(),
             hosts,
+            commands,
             counted: Counted::default(),
             description,
         }

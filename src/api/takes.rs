@@ -7,7 +7,7 @@ pub(super) enum Needs {
     Nothing,
     /// To see.
     Seeing,
-    /// To act on jobs.
+    /// To act on jobs; where the path names no user, on somebody's.
     Acting,
     /// To make, reserve and give back targets.
     Targets,

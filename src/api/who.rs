@@ -35,6 +35,11 @@ impl Who {
         Err(Failure::forbidden(what, "it takes a token that is about that user, or an admin's"))
     }
 
+    /// Refuses where a user's jobs may not be acted on.
+    pub(super) fn acts_for(&self, user: &UserName) -> Result<(), Failure> {
+        may(self, Needs::Acting, Some(user))
+    }
+
     /// Refuses where not everybody's jobs may be seen: targets and machines say whose are there.
     pub(super) fn sees_everybody(&self) -> Result<(), Failure> {
         if self.rights.sees_everybody() {
@@ -119,7 +124,7 @@ pub(super) fn may(who: &Who, needs: Needs, user: Option<&UserName>) -> Result<()
     match needs {
         Needs::Nothing => Ok(()),
         Needs::Seeing => user.map_or(Ok(()), |user| who.sees(user)),
-        Needs::Acting if user.is_some_and(|user| rights.may_act_for(user)) => Ok(()),
+        Needs::Acting if user.map_or(rights.may_act(), |user| rights.may_act_for(user)) => Ok(()),
         Needs::Acting => {
             let whose = user.map(|user| format!("{user}'s ")).unwrap_or_default();
             let hint = "it takes an operator's token that is about that user, or an admin's";

@@ -24,6 +24,7 @@ use super::args::{
     Workers,
 };
 use super::commands::cms::CmsDoes;
+use super::commands::cms::service::{self, Service};
 use super::commands::jobman::JobmanDoes;
 use super::commands::{
     aliases, archive, attach, billing, board, callbacks, check, checkpoints, classify, clean,
@@ -34,6 +35,7 @@ use super::commands::{
 };
 use super::print::{self, Output};
 use super::screen;
+use super::served::OwnCommands;
 
 /// Runs a command, or what happens when none was typed.
 pub(super) fn run(app: App, command: Option<Command>) -> Outcome {
@@ -307,6 +309,17 @@ pub(super) fn verb(command: Command) -> Verb {
             }
         },
         Command::Foreign(Foreign::Cms(args)) => {
+            match service::wanted(&args) {
+                None => {}
+                Some(Err(error)) => return looks(move |_| Err(error)),
+                Some(Ok(Service::Info(address))) => {
+                    return looks(move |_| Ok(service::info(address)));
+                }
+                Some(Ok(Service::Start(address))) => {
+                    let listen = ServeArgs { listen: Some(address), ..ServeArgs::default() };
+                    return Verb::new(Does::CannotBeTried, move |app| serve(app, &listen));
+                }
+            }
             let (does, destroys) = cms::nature(&args);
             let kind: fn(Borrowing) -> Verb = match does {
                 CmsDoes::Look => looks,
@@ -479,7 +492,7 @@ fn serve(app: App, args: &ServeArgs) -> Outcome {
         hosts: args.host.clone(),
     };
     let global = app.global.clone();
-    let server = Server::bind(Arc::new(app.into_ctx()?), &serving)?;
+    let server = Server::bind(Arc::new(app.into_ctx()?), &serving, Arc::new(OwnCommands))?;
     let address = server.address();
     let said = format!("Answering on {address}; Ctrl-C ends it.\n");
     let output = Output::new(said, &ServingDocument { address: &address });

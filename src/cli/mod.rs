@@ -14,9 +14,11 @@ pub mod legacy;
 mod print;
 mod progress;
 mod screen;
+mod served;
 mod whose;
 
 pub use screen::nature;
+pub use served::OwnCommands;
 
 use std::ffi::OsString;
 use std::path::Path;

@@ -6,6 +6,7 @@
 #![warn(clippy::indexing_slicing, clippy::string_slice, clippy::wildcard_enum_match_arm)]
 
 pub mod accelerators;
+pub mod answered;
 pub mod archived;
 pub mod audit;
 pub mod billing;

@@ -4,18 +4,15 @@
 //! remove those without a window: so a record begins with the claim, under the number that its entry has had since it
 //! was submitted.
 
-use std::sync::Arc;
+mod file;
 
-use serde_json::{Map, Value};
-
-use super::entry::{self, Environment, QueueEntry};
+use super::answered::AnsweredRequest;
+use super::entry::QueueEntry;
 use super::ids::{JobId, QueueName, UserName};
 use super::loan::Loan;
 use super::making::Making;
 use super::queue::Queue;
-use super::read::{self, DataError, Json, Path};
 use super::task::SubmittedTask;
-use super::walk::Walk;
 
 /// All queues, with what waits in them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -30,6 +27,8 @@ pub struct Queues {
     pub loans: Vec<Loan>,
     /// The tasks of files that have become jobs.
     pub tasks: Vec<SubmittedTask>,
+    /// Requests that were answered lately.
+    pub answered: Vec<AnsweredRequest>,
 }
 
 impl Queues {
@@ -51,11 +50,19 @@ impl Queues {
         self.tasks.iter().find(|task| task.is(file, id))
     }
 
-    /// The highest number that something of this user has which waits, or is a task: it is known by that for good.
+    /// The answer that a request of this sender has had, if it had one.
+    pub fn answer(&self, by: &str, key: &str) -> Option<&AnsweredRequest> {
+        self.answered.iter().find(|request| request.is(by, key))
+    }
+
+    /// The highest number that something of this user has which waits, is a task or was answered: it is known by that.
     pub fn highest_number(&self, user: &UserName) -> Option<u32> {
         let entries = self.entries.iter().filter(|entry| entry.user == *user);
         let tasks = self.tasks.iter().filter(|task| task.job.user == *user);
-        entries.map(|entry| entry.number.0).chain(tasks.map(|task| task.job.window.0)).max()
+        let answered = self.answered.iter().flat_map(|request| &request.jobs);
+        let answered = answered.filter(|job| job.user == *user).map(|job| job.window.0);
+        let numbers = entries.map(|entry| entry.number.0);
+        numbers.chain(tasks.map(|task| task.job.window.0)).chain(answered).max()
     }
 
     /// The queue of this name; the usual one is there even where nobody has said anything of it.
@@ -102,116 +109,22 @@ impl Queues {
         let at = self.entries.iter().position(|entry| entry.id() == *id)?;
         Some(self.entries.remove(at))
     }
-
-    /// Reads what comes next on a walk through the document, in that one walk: thousands may wait.
-    pub(super) fn read(walk: &mut Walk<'_>, path: &Path<'_>) -> Result<Self, DataError> {
-        if walk.peek() != Some(b'{') {
-            let found = Json::new(walk.value());
-            let expected = || path.error("a map", Some(found));
-            return found.is_null().then(Self::default).ok_or_else(expected);
-        }
-        let mut named = Vec::new();
-        let mut environments: Vec<Environment> = Vec::new();
-        let mut entries: Vec<QueueEntry> = Vec::new();
-        let (mut makings, mut loans, mut tasks) = (Vec::new(), Vec::new(), Vec::new());
-        // Which of the environments is that of which entry: they may stand behind them.
-        let mut of_entries: Vec<Option<u32>> = Vec::new();
-        walk.object(|walk, key| {
-            let name = key.name();
-            let path = Path::Key(path, &name);
-            match &*name {
-                "queues" => named = read::list(Json::new(walk.value()), &path, Queue::read)?,
-                "environments" => {
-                    let all = Json::new(walk.value());
-                    environments = read::list(all, &path, entry::read_environment)?;
-                }
-                "entries" => (entries, of_entries) = take_entries(walk, &path)?,
-                "makings" => makings = read::list(Json::new(walk.value()), &path, Making::read)?,
-                "loans" => loans = read::list(Json::new(walk.value()), &path, Loan::read)?,
-                "tasks" => {
-                    tasks = read::list(Json::new(walk.value()), &path, SubmittedTask::read)?;
-                }
-                _ => drop(walk.value()),
-            }
-            Ok::<_, DataError>(())
-        })?;
-        for (entry, env) in entries.iter_mut().zip(of_entries) {
-            let env = env.and_then(|at| environments.get(usize::try_from(at).ok()?));
-            entry.env = env.cloned().unwrap_or_default();
-        }
-        Ok(Self { named, entries, makings, loans, tasks })
-    }
-
-    /// For the file. What many entries keep of the environment stands there once.
-    pub(super) fn write(&self) -> Value {
-        let mut environments: Vec<&Environment> = Vec::new();
-        let mut entries = Vec::new();
-        for entry in &self.entries {
-            let known = environments
-                .iter()
-                .rposition(|known| Arc::ptr_eq(known, &entry.env) || **known == entry.env);
-            let at = known.unwrap_or_else(|| {
-                environments.push(&entry.env);
-                environments.len() - 1
-            });
-            entries.push(entry.write(at));
-        }
-        let environments: Vec<Value> =
-            environments.into_iter().map(entry::write_environment).collect();
-        let members = [
-            ("queues", self.named.iter().map(Queue::write).collect::<Vec<_>>()),
-            ("environments", environments),
-            ("entries", entries),
-        ];
-        let makings: Vec<Value> = self.makings.iter().map(Making::write).collect();
-        let makings = (!makings.is_empty()).then_some(("makings", makings));
-        let loans: Vec<Value> = self.loans.iter().map(Loan::write).collect();
-        let loans = (!loans.is_empty()).then_some(("loans", loans));
-        let tasks: Vec<Value> = self.tasks.iter().map(SubmittedTask::write).collect();
-        let tasks = (!tasks.is_empty()).then_some(("tasks", tasks));
-        let members: Map<String, Value> = members
-            .into_iter()
-            .chain(makings)
-            .chain(loans)
-            .chain(tasks)
-            .map(|(key, list)| (key.to_owned(), Value::Array(list)))
-            .collect();
-        Value::Object(members)
-    }
-}
-
-/// Reads the entries, and of each the place of its environment among those that are kept.
-fn take_entries(
-    walk: &mut Walk<'_>,
-    path: &Path<'_>,
-) -> Result<(Vec<QueueEntry>, Vec<Option<u32>>), DataError> {
-    let (mut entries, mut environments) = (Vec::new(), Vec::new());
-    if walk.peek() != Some(b'[') {
-        let found = Json::new(walk.value());
-        let expected = || path.error("a list", Some(found));
-        return found.is_null().then_some((entries, environments)).ok_or_else(expected);
-    }
-    walk.array(|walk| {
-        let path = Path::Index(path, entries.len());
-        let (entry, environment) = QueueEntry::take(walk, &path)?;
-        entries.push(entry);
-        environments.push(environment);
-        Ok(())
-    })?;
-    Ok((entries, environments))
 }
 
 #[cfg(test)]
 mod tests {
     use std::ffi::OsString;
     use std::os::unix::ffi::OsStringExt as _;
+    use std::sync::Arc;
 
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     use super::*;
     use crate::model::capacity::{Ask, GpuAsk, Memory};
     use crate::model::data::Data;
-    use crate::model::entry::{After, AfterWhich, Awaited, Keeper, Passed, Priority, QueueHold};
+    use crate::model::entry::{
+        After, AfterWhich, Awaited, Environment, Keeper, Passed, Priority, QueueHold,
+    };
     use crate::model::execution::Execution;
     use crate::model::facts::ErrorKind;
     use crate::model::ids::JobNumber;
@@ -220,12 +133,14 @@ mod tests {
     use crate::model::notify::{Receiver, WayTo};
     use crate::model::policy::Policy;
     use crate::model::queue::{QueuePolicy, QueueState};
+    use crate::model::read::Path;
     use crate::model::repeat::{Repeat, RepeatWhen};
     use crate::model::retry::Retry;
     use crate::model::setup::{Docker, Module, SetUpHow};
     use crate::model::spec::{AnyOf, JobSpec, Staged, TargetRequest};
     use crate::model::sweep::Sweep;
     use crate::model::time::Timestamp;
+    use crate::model::walk::Walk;
 
     fn at(second: i64) -> Timestamp {
         Timestamp::from_second(1_795_161_700 + second)
@@ -381,6 +296,17 @@ mod tests {
         last.priority = Priority::parse("0").unwrap();
         last.held = Some(QueueHold { by: "tpu".to_owned(), since: at(5), why: None });
         queues.entries.push(last);
+        let job = |number| JobId::new(UserName::from("alice"), JobNumber(number));
+        queues.answered.push(AnsweredRequest {
+            by: "token a".to_owned(),
+            key: "k".to_owned(),
+            said: "0f".to_owned(),
+            at: at(7),
+            jobs: vec![job(12), job(13)],
+        });
+        assert_eq!(queues.highest_number(&UserName::from("alice")), Some(16));
+        queues.answered[0].jobs.push(job(40));
+        assert_eq!(queues.highest_number(&UserName::from("alice")), Some(40));
         let text = written(&queues);
         assert_eq!(read(&text), queues, "{text}");
         assert_eq!(written(&read(&text)), text);

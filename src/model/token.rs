@@ -78,6 +78,11 @@ impl Rights {
         }
     }
 
+    /// Whether jobs may be acted on at all; whose is asked next.
+    pub fn may_act(&self) -> bool {
+        self.role > TokenRole::Viewer
+    }
+
     /// Whether targets may be made anew, reserved and given back.
     pub fn may_use_targets(&self) -> bool {
         match self.role {

@@ -77,6 +77,8 @@ pub mod watch;
 
 // What the words of a request mean, and whose they are about.
 pub mod called;
+pub mod commands;
+pub mod request;
 pub mod selection;
 pub mod whose;
 

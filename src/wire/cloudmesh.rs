@@ -242,3 +242,12 @@ pub struct PolicyDocument<'a> {
     /// Who says so.
     pub origin: String,
 }
+
+/// Whether the service answers that `tpu cms job --service start` begins.
+#[derive(Serialize, JsonSchema)]
+pub struct CmsServiceDocument<'a> {
+    /// Whether it does.
+    pub answers: bool,
+    /// Where it says what there is.
+    pub docs: &'a str,
+}

@@ -6,6 +6,7 @@ use serde::Serialize;
 use crate::model::entry::QueueEntry;
 use crate::model::ids::{JobId, JobNumber, QueueName, UserName};
 use crate::model::queue::{Queue, QueuePolicy, QueueState};
+use crate::model::spec::JobSpec;
 
 use super::jobs::JobIdPart;
 use super::words::{TimePart, Word};
@@ -17,6 +18,22 @@ pub struct SubmittedDocument<'a> {
     pub jobs: Vec<SubmittedPart<'a>>,
     /// Those that have begun at once.
     pub started: Vec<JobIdPart<'a>>,
+}
+
+impl<'a> SubmittedDocument<'a> {
+    /// Jobs, each with what it is to do, and those of them that have begun.
+    pub fn of(jobs: impl Iterator<Item = (&'a JobId, &'a JobSpec)>, started: &'a [JobId]) -> Self {
+        let part = |(id, spec): (&'a JobId, &'a JobSpec)| SubmittedPart {
+            user: &id.user,
+            window: id.window,
+            name: spec.name.as_deref(),
+            members: spec.array.as_ref().map(|array| array.indexes().to_vec()),
+        };
+        Self {
+            jobs: jobs.map(part).collect(),
+            started: started.iter().map(JobIdPart::from).collect(),
+        }
+    }
 }
 
 /// A job or a group that was submitted.

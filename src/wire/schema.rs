@@ -15,8 +15,8 @@ use super::checkpoints::{
 use super::classified::{PatternsDocument, VerdictDocument};
 use super::cleaned::{CleanedDocument, WouldCleanDocument};
 use super::cloudmesh::{
-    CloudmeshDocument, CmsJobsChangedDocument, CmsJobsDocument, JobsetDocument, PolicyDocument,
-    TemplateDocument,
+    CloudmeshDocument, CmsJobsChangedDocument, CmsJobsDocument, CmsServiceDocument, JobsetDocument,
+    PolicyDocument, TemplateDocument,
 };
 use super::daemon::{
     AckDocument, MonitorStartedDocument, MonitorStatusDocument, MonitorStoppedDocument,
@@ -184,6 +184,7 @@ documents! {
     CmsJobsChangedDocument<'_>: "cms";
     CmsJobsDocument<'_>: "cms";
     JobsetDocument<'_>: "cms";
+    CmsServiceDocument<'_>: "cms";
     PolicyDocument<'_>: "cms";
     TemplateDocument<'_>: "cms";
     HostsAddedDocument<'_>: "hosts", "cms";

@@ -2,10 +2,12 @@
 
 mod access;
 mod acts;
+mod cloudmesh;
 mod described;
 mod events;
 mod jobs;
 mod logs;
+mod submit;
 
 use std::io::{BufRead as _, BufReader, ErrorKind, Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
@@ -17,6 +19,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use tpu::api::{ServeOptions, Server};
+use tpu::cli::OwnCommands;
 use tpu::model::ids::UserName;
 use tpu::model::token::{Rights, TokenRole};
 use tpu::ops::Ctx;
@@ -104,7 +107,7 @@ impl Api {
         let listen = Some(SocketAddr::from(([127, 0, 0, 1], 0)));
         let mut serving = ServeOptions { listen, ..ServeOptions::default() };
         change(&mut serving);
-        let server = Server::bind(Arc::clone(&self.ctx), &serving).unwrap();
+        let server = Server::bind(Arc::clone(&self.ctx), &serving, Arc::new(OwnCommands)).unwrap();
         server.address().trim_start_matches("http://").clone_into(&mut self.address);
         self.stop = Arc::new(AtomicBool::new(false));
         let stop = Arc::clone(&self.stop);

@@ -1,6 +1,7 @@
 //! Commands as the manual prints them: hosts, the scheduler, the page itself; and what is refused.
 
 use super::{host, lab};
+use crate::common::wait::wait_until;
 
 #[test]
 fn hosts_and_the_scheduler_work_as_the_manual_prints_them() {
@@ -42,11 +43,11 @@ fn hosts_and_the_scheduler_work_as_the_manual_prints_them() {
     assert!(env.tpu("cms job scheduler").exits(2).stderr.contains("--policy=random"));
 }
 
-/// What somebody types who forgets something, or who wants a service.
+/// What somebody types who forgets something, or wants what there is not.
 const REFUSED: [(&str, i32, &str); 16] = [
-    ("job --service start", 2, "no REST service"),
-    ("job --service info", 2, "no REST service"),
-    ("queue --service start --port=8000", 2, "no REST service"),
+    ("job --service stop", 2, "start or info"),
+    ("queue --service start --port=http", 2, "no port"),
+    ("queue info --queue=nowhere", 3, "there is no queue 'nowhere'"),
     ("job add", 2, "which jobs?"),
     ("job add another.yaml --name=a", 2, "a file and --name"),
     ("job add --name=run", 4, "it is a command"),
@@ -94,4 +95,21 @@ fn the_manual_is_printed() {
     }
     assert!(help.lines().all(|line| line.chars().count() <= 90), "{help}");
     assert_eq!(env.tpu("cms job").exits(0).stdout, help);
+}
+
+#[test]
+fn the_service_answers_with_its_routes_and_says_whether_it_does() {
+    let env = lab();
+    // One that nobody has at the moment.
+    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let info = format!("cms queue --service info --port={port} --json");
+    assert_eq!(env.tpu(&info).exits(0).json()["answers"], false);
+    let service = env.start_tpu(&format!("cms queue --service start --port={port}"), &[]);
+    wait_until("it answers", || env.tpu(&info).exits(0).json()["answers"] == true);
+    let said = env.tpu(&info).exits(0).json();
+    assert_eq!(said["docs"], format!("http://127.0.0.1:{port}/docs"));
+    let taken = env.tpu(&format!("cms queue --service start --port={port}"));
+    assert_ne!(taken.code, 0, "two cannot have one port");
+    drop(service);
+    wait_until("it is gone", || env.tpu(&info).exits(0).json()["answers"] == false);
 }

@@ -5,7 +5,7 @@ use crate::cli::json_schema::assert_described;
 use crate::common::tmux::write_file;
 
 /// Commands in an order in which each works, and the command that the schema calls them.
-const LINES: [(&str, &str); 29] = [
+const LINES: [(&str, &str); 30] = [
     ("import", "import cloudmesh spec.yaml lab-cluster.yaml a-queue.yaml --no-probe"),
     ("import", "import cloudmesh spec.yaml lab-cluster.yaml a-queue.yaml --no-probe"),
     ("cms", "cms set jobset=spec.yaml"),
@@ -18,6 +18,7 @@ const LINES: [(&str, &str); 29] = [
     ("cms", "cms job list"),
     ("cms", "cms job status"),
     ("cms", "cms job help"),
+    ("cms", "cms job --service info"),
     ("cms", "cms job add --name=z[0-1] --ip=localhost --executable=true"),
     ("cms", "cms job run --name=z0"),
     ("cms", "cms job kill --name=z1 -y"),

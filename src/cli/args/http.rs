@@ -25,7 +25,7 @@ pub enum Http {
 }
 
 /// `tpu serve`.
-#[derive(Debug, Args)]
+#[derive(Debug, Default, Args)]
 pub struct ServeArgs {
     /// Address and port; port 0 takes any that is free [default: 127.0.0.1:7960]
     #[arg(long, value_name = "ADDRESS:PORT", conflicts_with = "socket")]

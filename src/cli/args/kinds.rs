@@ -10,6 +10,7 @@ use clap::{Arg, ArgAction, ArgMatches, Args, Command, Error, FromArgMatches, Sub
 use crate::jobfile::own::KindWords;
 use crate::kinds::{KindCommand, KindOfTarget, KindOption, Kinds};
 use crate::model::options::KindOptions;
+use crate::ops::jobfile;
 
 /// The kinds of target of this program.
 static KINDS: OnceLock<Kinds> = OnceLock::new();
@@ -27,11 +28,7 @@ pub(in crate::cli) fn have_kinds(kinds: Kinds) {
 
 /// What a file of jobs may say of a target of each kind.
 pub(in crate::cli) fn kind_words() -> Vec<KindWords> {
-    let words = |kind: &dyn KindOfTarget| KindWords {
-        word: kind.word().to_string(),
-        options: kind.job_options().iter().map(|option| (option.name, option.is_many)).collect(),
-    };
-    kinds().all().map(words).collect()
+    jobfile::kind_words(kinds())
 }
 
 /// What was said by options that kinds of target bring along.

@@ -9,93 +9,15 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use crate::cli::app::{App, asked_to_end};
 use crate::cli::args::Run;
 use crate::cli::progress::Progress;
-use crate::model::data::Data;
-use crate::model::policy::Policy;
-use crate::ops::error::did_you_mean;
 use crate::ops::launch::RunRequest;
 use crate::ops::launch::attempt::Launched;
-use crate::ops::named;
-use crate::ops::queue::field::{self, Wish};
+use crate::ops::queue::field::Wish;
 use crate::ops::queue::keep::{self, Patience, Stop};
 use crate::ops::queue::{now, presence};
-use crate::ops::selection::Sorted;
 use crate::ops::{Ctx, Error};
 use crate::plan::choice::Assignment;
-use crate::plan::types::parse_type;
 use crate::sys::env::Env;
 use crate::sys::proc::{self, Spawn};
-
-/// When a job is to begin.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Begins {
-    /// At once, or after a wait at the terminal.
-    Now,
-    /// When its turn in the queue comes.
-    InTurn,
-}
-
-/// The words that name types, if a target is to be chosen. A target of that very name comes first.
-pub(super) fn types(
-    args: &Run,
-    sorted: &mut Sorted,
-    data: &Data,
-    begins: Begins,
-) -> Option<Vec<String>> {
-    // What waits may wait for a target that is yet to come.
-    let is_known = |word: &str| match begins {
-        Begins::Now => field::is_type(data, word),
-        Begins::InTurn => field::is_type(data, word) || parse_type(word).is_some(),
-    };
-    let is_type = |word: &String| data.resolve_target(word).is_none() && is_known(word);
-    let (types, rest): (Vec<String>, Vec<String>) = sorted.rest.drain(..).partition(is_type);
-    sorted.rest = rest;
-    let is_wait_alone = args.wait && sorted.rest.is_empty();
-    let chosen = !types.is_empty() || args.auto || is_wait_alone;
-    chosen.then_some(types)
-}
-
-/// The machines among which one is to be chosen, if several are named, or one that has room for several and is to be
-/// waited for. A target of a type comes first.
-pub(super) fn among(
-    args: &Run,
-    sorted: &mut Sorted,
-    data: &Data,
-) -> Result<Option<Vec<String>>, Error> {
-    let takes_several = |word: &str| {
-        data.resolve_target(word).is_some_and(|target| {
-            data.registration(&target.name).is_some_and(|known| known.host.is_some())
-                || target.is_here()
-        })
-    };
-    let is_meant = |word: &String| {
-        named::is_of_several(data, word)
-            || (args.wait || args.policy.is_some()) && takes_several(word)
-    };
-    let (among, rest): (Vec<String>, Vec<String>) = sorted.rest.drain(..).partition(is_meant);
-    sorted.rest = rest;
-    if among.is_empty() {
-        return match &args.policy {
-            None => Ok(None),
-            Some(_) => Err(Error::usage("--policy says which of several machines is taken")
-                .hint("name some, as in: tpu run gpu[1-4] --policy smart -- COMMAND")),
-        };
-    }
-    if let Some(word) = sorted.rest.first() {
-        return Err(Error::not_found(format!("'{word}' is neither a user nor a target"))
-            .hint("`tpu hosts` lists machines and pools; a command stands behind --"));
-    }
-    named::named(data, &among)?;
-    Ok(Some(among))
-}
-
-/// Reads `--policy`.
-pub(super) fn policy(word: &str) -> Result<Policy, Error> {
-    Policy::parse(word).ok_or_else(|| {
-        let known = Policy::ALL.map(Policy::as_str);
-        let hint = did_you_mean(word, known).unwrap_or_else(|| known.join(", "));
-        Error::usage(format!("--policy {word}: no such policy")).hint(hint)
-    })
-}
 
 /// Who waits in line looks at least so often.
 const LOOK: Duration = Duration::from_secs(3);

@@ -20,13 +20,13 @@ use crate::model::spec::{AnyOf, TargetRequest};
 use crate::model::time;
 use crate::ops::called::WaitingCalled;
 use crate::ops::error::did_you_mean;
-use crate::ops::queue;
 use crate::ops::queue::edit::{self, QueueEdit};
 use crate::ops::queue::expected;
 use crate::ops::queue::field::Avoided;
 use crate::ops::queue::members::take_out as take_members_out;
 use crate::ops::queue::pass::{self, Passage};
 use crate::ops::queue::places;
+use crate::ops::queue::{self, why};
 use crate::ops::selection::{self, Sorted};
 use crate::ops::whose::{About, Purpose};
 use crate::ops::{Ctx, Error, Kind, watch};
@@ -42,7 +42,7 @@ use crate::wire::words::TimePart;
 
 use super::submit::submit;
 use super::waiting::{
-    never_began, nobody_starts, priority, refuse_hopeless, started_lines, still_waiting, wants, why,
+    never_began, nobody_starts, priority, refuse_hopeless, started_lines, still_waiting, wants,
 };
 
 /// `explain` of what waits: the entry that the words call, if they call one.

@@ -9,18 +9,16 @@ use crate::cli::legacy;
 use crate::cli::print::Output;
 use crate::model::capacity::Ask;
 use crate::model::data::Data;
-use crate::model::execution::Execution;
 use crate::model::ids::{JobId, UserName};
-use crate::model::member::{Array, Member};
-use crate::model::spec::{AnyOf, JobSpec, TargetRequest};
-use crate::ops::error::did_you_mean;
+use crate::model::member::Member;
 use crate::ops::fleet;
 use crate::ops::launch::attempt::{self, Launched};
 use crate::ops::launch::group::LaunchedGroup;
 use crate::ops::launch::plan::LaunchPlan;
 use crate::ops::launch::{self, RunRequest};
 use crate::ops::queue::field::Wish;
-use crate::ops::selection::{self, Sorted};
+use crate::ops::request::{self, Begins, Beside};
+use crate::ops::selection;
 use crate::ops::{Ctx, Error};
 use crate::ops::{named, names};
 use crate::plan::types::parse_type;
@@ -31,7 +29,7 @@ use crate::wire::launches::{
 };
 use crate::wire::words::Word;
 
-use super::choose::{self, Begins, Chosen};
+use super::choose::{self, Chosen};
 use super::notify;
 
 /// What `run` did.
@@ -188,108 +186,49 @@ pub(super) fn request(
     data: &Data,
     begins: Begins,
 ) -> Result<RunRequest, Error> {
-    request_of(app, args, selection::sort(&args.words, data)?, data, begins)
+    let ctx = app.ctx()?;
+    let mut sorted = selection::sort(&args.words, data)?;
+    if args.ask_notes && !sorted.pairs.iter().any(|(key, _)| key == "ssn") {
+        if !app.may_ask() {
+            return Err(Error::usage("-ssn asks for notes, and there is nobody to ask")
+                .hint("give them: ssn=NOTES"));
+        }
+        sorted.pairs.push(("ssn".to_owned(), console::ask("Notes: ")?));
+    }
+    let whose = |named| {
+        let user = app.user(data, named)?;
+        warn_of_aliases(ctx, (data, &user), &args.words, &Ask::KEYS);
+        Ok(user)
+    };
+    let request = request::of_words(ctx, data, (sorted, &whose), (&said(args)?, begins))?;
+    if let Some(name) = &args.name {
+        names::refuse_as_job(name, &legacy::command_words())?;
+    }
+    Ok(request)
 }
 
-/// Whether any target of a type will do.
-fn is_of_type(target: &TargetRequest) -> bool {
-    matches!(target, TargetRequest::Any(any_of) if any_of.among.is_empty())
-}
-
-/// The same of words that are sorted already, or of what a file says instead of them.
-pub(super) fn request_of(
-    app: &App,
-    args: &Run,
-    mut sorted: Sorted,
-    data: &Data,
-    begins: Begins,
-) -> Result<RunRequest, Error> {
-    sorted.no_selector()?;
-    name_usual_target(app, args, &mut sorted)?;
-    let types = choose::types(args, &mut sorted, data, begins);
-    let policy = args.policy.as_deref().map(choose::policy).transpose()?;
-    let among = choose::among(args, &mut sorted, data)?;
+/// What stands beside the words.
+fn said(args: &Run) -> Result<Beside, Error> {
     let reclaimable = match (args.norm, args.pre) {
         (true, _) => Some(false),
         (_, true) => Some(true),
         _ => None,
     };
-    let target = match (types, among) {
-        (_, Some(among)) => {
-            TargetRequest::Any(AnyOf { among, policy, reclaimable, ..AnyOf::default() })
-        }
-        (Some(types), None) if sorted.rest.is_empty() => {
-            let zones = args.zone.clone();
-            TargetRequest::Any(AnyOf { types, reclaimable, zones, ..AnyOf::default() })
-        }
-        (Some(_) | None, None) => TargetRequest::Named(target(&mut sorted, data)?),
-    };
-    let user = app.user(data, sorted.user.take())?;
-    if let Some(zone) = args.zone.first().filter(|_| !is_of_type(&target)) {
-        return Err(Error::usage(format!("--zone {zone}: what is named is where it is"))
-            .hint("it is about types: tpu submit v6e-16 --zone us-east5-b"));
-    }
-    if let TargetRequest::Named(target) = &target
-        && begins == Begins::Now
-        && (args.auto || args.wait || args.norm || args.pre)
-    {
-        return Err(Error::usage(format!("{target} is one target: there is nothing to choose"))
-            .hint("name a type to choose among: tpu run v2-32 --auto"));
-    }
-    let array = match &args.array {
-        None => None,
-        Some(typed) => Some(Array::parse(typed).map_err(|error| {
-            Error::usage(format!("--array {typed}: {error}"))
-                .hint("as in --array 0-3, 0,2,5-7 or 0-9%2")
-        })?),
-    };
-    if let (Some(_), TargetRequest::Any(any), Begins::Now) = (&array, &target, begins) {
-        let what =
-            format!("a group needs one target that takes several jobs, not {}", any.in_words());
-        return Err(
-            Error::refused(what).hint("name it, as in: tpu run local --array 0-3 -- COMMAND")
-        );
-    }
-    let dir = directory(&mut sorted)?;
-    let monitor = match sorted.take("monitor") {
-        None => true,
-        Some(text) => flag(&text).ok_or_else(|| {
-            Error::usage(format!("monitor={text}: not a truth value")).hint("true or false")
-        })?,
-    };
-    let mut notes = sorted.take("ssn");
-    if args.ask_notes && notes.is_none() {
-        if !app.may_ask() {
-            return Err(Error::usage("-ssn asks for notes, and there is nobody to ask")
-                .hint("give them: ssn=NOTES"));
-        }
-        notes = Some(console::ask("Notes: ")?);
-    }
-    warn_of_aliases(app.ctx()?, (data, &user), &args.words, &Ask::KEYS);
-    let ask = ask(&mut sorted)?;
-    let tag = sorted.take("tag").or_else(|| notes.clone().filter(|_| !args.no_tag));
-    let rules = sorted.take("rule");
-    let command = (!args.command.is_empty()).then(|| args.command.clone());
-    if let Some(name) = &args.name {
-        names::refuse_as_job(name, &legacy::command_words())?;
-    }
-    let spec = JobSpec {
+    Ok(Beside {
+        force: args.force,
+        is_any: args.auto,
+        waits: args.wait,
+        reclaimable,
+        zones: args.zone.clone(),
+        policy: args.policy.clone(),
         name: args.name.clone(),
-        array,
-        dir: Some(dir),
-        configs: sorted.pairs,
-        command,
-        tag,
-        notes,
-        rules,
-        monitor,
-        log_stage: args.log_stage,
-        ask,
+        array: args.array.clone(),
+        command: (!args.command.is_empty()).then(|| args.command.clone()),
         options: args.of_kind.said.clone(),
-        execution: Execution { notify: notify::typed(&args.notify)?, ..Execution::default() },
-        ..JobSpec::on(target)
-    };
-    Ok(RunRequest { user, spec, on: None, force: args.force })
+        notify: notify::typed(&args.notify)?,
+        log_stage: args.log_stage,
+        notes_are_no_tag: args.no_tag,
+    })
 }
 
 /// Says which of the keys that were typed a user has given another meaning, which does not count.
@@ -308,87 +247,4 @@ pub(super) fn warn_of_aliases(
             "{key}= says how the job is to run, and not your alias for {full}: that is {full}=…"
         ))
     }));
-}
-
-/// What is asked of the target beside a place: `gpus=2`, `gpu=0,2`, `cpus=8`, `mem=32G`.
-fn ask(sorted: &mut Sorted) -> Result<Ask, Error> {
-    let mut ask = Ask::default();
-    for key in Ask::KEYS {
-        let Some(value) = sorted.take(key) else { continue };
-        if let Some(Err((expected, example))) = ask.say(key, &value) {
-            return Err(Error::usage(format!("{key}={value} is not {expected}"))
-                .hint(format!("as in {example}")));
-        }
-    }
-    Ok(ask)
-}
-
-/// Where no target is named, what is said of one kind of target alone may say which is meant.
-fn name_usual_target(app: &App, args: &Run, sorted: &mut Sorted) -> Result<(), Error> {
-    let is_named = |(key, _): &(String, String)| matches!(key.as_str(), "tpu" | "ka");
-    if !sorted.rest.is_empty() || sorted.pairs.iter().any(is_named) {
-        return Ok(());
-    }
-    let ctx = app.ctx()?;
-    let usual = ctx.kinds.all().find_map(|kind| kind.usual_target(&args.of_kind.said, ctx));
-    sorted.rest.extend(usual.transpose()?.map(|name| name.to_string()));
-    Ok(())
-}
-
-/// The one word that is left is the target; the original also knew `tpu=`.
-fn target(sorted: &mut Sorted, data: &Data) -> Result<String, Error> {
-    let named = sorted.take("tpu").or_else(|| sorted.take("ka"));
-    let is_target = |word: &&String| data.resolve_target(word).is_some();
-    let has_target = named.is_some() || sorted.rest.iter().any(|word| is_target(&word));
-    if let Some(word) = sorted.rest.iter().find(|word| has_target && !is_target(word)) {
-        let users = data.users().iter().map(|user| user.name.as_str());
-        return Err(Error::not_found(format!("'{word}' is neither a user nor a target")).hint(
-            did_you_mean(word, users).unwrap_or_else(|| {
-                "`tpu list-users` lists the users; a command stands behind --".to_owned()
-            }),
-        ));
-    }
-    match (named, sorted.rest.as_slice()) {
-        (Some(target), []) => Ok(target),
-        (None, [target]) => Ok(target.clone()),
-        (None, []) => Err(Error::usage("on which target?")
-            .hint("as in: tpu run v2-32-p2 (`tpu -lta` lists them; `local` is this machine)")),
-        (named, words) => {
-            let all: Vec<&str> =
-                named.iter().map(String::as_str).chain(words.iter().map(String::as_str)).collect();
-            Err(Error::usage(format!("one of these too many: {}", all.join(", ")))
-                .hint("one target and one user; configs are KEY=VALUE; a command stands behind --"))
-        }
-    }
-}
-
-/// `dir=N` or a bare N; slot 1 if neither is given.
-fn directory(sorted: &mut Sorted) -> Result<u32, Error> {
-    let named = match sorted.take("dir") {
-        None => None,
-        Some(text) => Some(text.parse().map_err(|_| {
-            Error::usage(format!("dir={text}: slots are numbers")).hint("`tpu ls` lists them")
-        })?),
-    };
-    let windows = sorted.windows.first().map(|window| {
-        Error::usage(format!("w={window} means nothing here")).hint("a directory is dir=N")
-    });
-    if let Some(error) = windows {
-        return Err(error);
-    }
-    let all: Vec<u32> = named.into_iter().chain(sorted.numbers.iter().copied()).collect();
-    match all.as_slice() {
-        [] => Ok(1),
-        [one] => Ok(*one),
-        _ => Err(Error::usage("one directory at a time, please").hint("as in dir=2")),
-    }
-}
-
-/// Truth values in the spellings of the original.
-fn flag(text: &str) -> Option<bool> {
-    match text {
-        "true" | "True" | "1" => Some(true),
-        "false" | "False" | "0" => Some(false),
-        _ => None,
-    }
 }

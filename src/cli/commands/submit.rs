@@ -6,24 +6,22 @@ use crate::cli::args::{Run, Submit};
 use crate::cli::legacy;
 use crate::cli::print::Output;
 use crate::model::data::Data;
-use crate::model::entry::{After, AfterWhich, QueueEntry};
-use crate::model::ids::{JobId, JobNumber, QueueName, UserName};
-use crate::model::job::Job;
-use crate::model::member::{Array, Member};
+use crate::model::entry::AfterWhich;
+use crate::model::ids::{JobId, QueueName, UserName};
+use crate::model::member::Array;
 use crate::model::pattern;
 use crate::model::spec::JobSpec;
 use crate::model::sweep::Sweep;
 use crate::ops::launch::RunRequest;
-use crate::ops::queue::pass;
 use crate::ops::queue::submit::{self, Submission};
+use crate::ops::queue::{after, pass, standing_of};
+use crate::ops::request::Begins;
 use crate::ops::{Error, names};
 use crate::text::counted;
-use crate::wire::jobs::JobIdPart;
-use crate::wire::queue::{SubmittedDocument, SubmittedPart};
+use crate::wire::queue::SubmittedDocument;
 
-use super::choose::Begins;
 use super::run::{refuse_of_files, refuse_other_files, request, warn_of_aliases};
-use super::waiting::{nobody_starts, priority, standing_of, started_lines, waits_line, wants};
+use super::waiting::{nobody_starts, priority, started_lines, waits_line, wants};
 
 /// Keys of `submit` that are no configs.
 const KEYS: [&str; 6] = ["queue", "priority", "after", "after_any", "after_not", "after_each"];
@@ -105,10 +103,8 @@ pub(super) fn submitted(app: &App, ids: &[JobId], all: &[(RunRequest, Submission
         notes.extend(nobody_starts(ctx));
     }
     let started: Vec<JobId> = passage.begun();
-    let document = SubmittedDocument {
-        jobs: ids.iter().zip(all).map(|(id, (request, _))| part(id, request)).collect(),
-        started: started.iter().map(JobIdPart::from).collect(),
-    };
+    let specs = all.iter().map(|(request, _)| &request.spec);
+    let document = SubmittedDocument::of(ids.iter().zip(specs), &started);
     Ok(Output::new(lines.join("\n"), &document).notes(notes))
 }
 
@@ -150,54 +146,10 @@ fn submission(
             _ => AfterWhich::Not,
         };
         for word in value.split(',') {
-            how.after.extend(after(data, user, which, word)?);
+            how.after.extend(after::called(data, user, which, word)?);
         }
     }
     Ok(how)
-}
-
-/// What one word of `after=` waits for: a number, a member `12_3`, another user's `bob/7`, or a tag.
-pub(super) fn after(
-    data: &Data,
-    user: &UserName,
-    which: AfterWhich,
-    word: &str,
-) -> Result<Vec<After>, Error> {
-    let (owner, called) = match word.rsplit_once('/') {
-        Some((owner, called)) => (UserName::from(owner), called),
-        None => (user.clone(), word),
-    };
-    if let Some(member) = Member::parse(called) {
-        let job = JobId::new(owner, member.group);
-        return Ok(vec![After { which, job, member: Some(member.index), met: None }]);
-    }
-    if let Ok(number) = called.parse() {
-        let job = JobId::new(owner, JobNumber(number));
-        return Ok(vec![After { which, job, member: None, met: None }]);
-    }
-    let tagged = |tags: Option<&str>| tags.is_some_and(|tags| tags.split(',').any(|t| t == called));
-    let user = crate::ops::ctx::user_of(data, &owner)?;
-    let records = user.jobs().iter().filter(|job| job.child.is_none());
-    let records =
-        records.filter(|job| tagged(job.job_tags.as_deref()) || job.name() == Some(called));
-    let entries = data.queues().entries.iter().filter(|entry| entry.user == owner);
-    let entries = entries.filter(|entry| {
-        tagged(entry.spec.tag.as_deref()) || entry.spec.name.as_deref() == Some(called)
-    });
-    let waiting: Vec<JobId> = entries.map(QueueEntry::id).collect();
-    // A group of which some wait stands for all its members, also for those that have begun.
-    let is_of_waiting = |job: &&Job| {
-        job.member().is_some_and(|of| waiting.iter().any(|group| group.window == of.group))
-    };
-    let begun = records.filter(|job| !is_of_waiting(job)).map(Job::id);
-    let ids: Vec<JobId> = begun.chain(waiting.iter().cloned()).collect();
-    if ids.is_empty() {
-        return Err(Error::not_found(format!(
-            "no job of {owner} has the number, name or tag '{called}'"
-        ))
-        .hint("as in after=12, after=12_3, after=TAG; `tpu check` lists the jobs"));
-    }
-    Ok(ids.into_iter().map(|job| After { which, job, member: None, met: None }).collect())
 }
 
 /// Makes a group of the values that differ.
@@ -232,12 +184,6 @@ fn group(members: &str, at_once: Option<u32>) -> Result<Option<Array>, Error> {
 
 pub(super) fn jobs_of(request: &RunRequest) -> usize {
     request.spec.array.as_ref().map_or(1, |array| array.indexes().len())
-}
-
-fn part<'a>(id: &'a JobId, request: &'a RunRequest) -> SubmittedPart<'a> {
-    let members = request.spec.array.as_ref().map(|array| array.indexes().to_vec());
-    let name = request.spec.name.as_deref();
-    SubmittedPart { user: &id.user, window: id.window, name, members }
 }
 
 /// One request for each name of a pattern; configs with as many values are given out one by one.

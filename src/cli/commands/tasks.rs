@@ -19,13 +19,14 @@ use crate::model::facts::ErrorKind;
 use crate::model::job::{Job, Status};
 use crate::model::task::SubmittedTask;
 use crate::ops::ctx::user_of;
+use crate::ops::jobfile::ready::JobFile;
 use crate::ops::launch::RunRequest;
 use crate::ops::queue::submit::{self, Submission};
 use crate::ops::queue::tasks::{self, TaskOf};
 use crate::ops::{Ctx, Error, jobfile, names};
 use crate::text::counted;
 
-use super::jobfile::{JobFile, documents, submits_alone};
+use super::jobfile::{beside_file, directory, documents, submits_alone, would};
 use super::submit::submitted;
 
 /// A file of tasks that was read.
@@ -120,7 +121,16 @@ pub(super) fn submit_tasks(
     let mut notes = file.notes();
     let user = user_of(&data, &app.user(&data, None)?)?;
     let path = Path::new(&file.file);
-    let of_file = JobFile { app, args, shown: file.shown, path, data: &data };
+    let (beside, commands) = (beside_file(args)?, legacy::command_words());
+    let of_file = JobFile {
+        ctx,
+        data: &data,
+        user: &user.name,
+        beside: &beside,
+        shown: file.shown,
+        dir: directory(path),
+        commands: &commands,
+    };
     let mut all: Vec<(RunRequest, Submission)> = Vec::new();
     // Which of those that are submitted now is which task.
     let mut places: Vec<Option<usize>> = Vec::new();
@@ -178,7 +188,7 @@ pub(super) fn submit_tasks(
     }
     let ids = submit::enter_each(ctx, &all)?;
     if app.global.dry_run {
-        return Ok(of_file.would(&all)?.notes(notes));
+        return Ok(would(ctx, &all)?.notes(notes));
     }
     Ok(submitted(app, &ids, &all)?.notes(notes))
 }

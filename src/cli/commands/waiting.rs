@@ -1,16 +1,12 @@
 //! What all say of what waits: for what, why, and what has begun.
 
-use crate::model::data::Data;
 use crate::model::entry::{Priority, QueueEntry};
-use crate::model::ids::JobId;
 use crate::model::spec::TargetRequest;
 use crate::ops::called::WaitingCalled;
-use crate::ops::queue;
 use crate::ops::queue::field::Avoided;
 use crate::ops::queue::pass::{self, Passage};
-use crate::ops::queue::places;
+use crate::ops::queue::{self, places};
 use crate::ops::{Ctx, Error, watch};
-use crate::plan::queue::EntryStanding;
 use crate::text::escape;
 
 /// Reads how urgent something is.
@@ -64,28 +60,6 @@ pub(super) fn nobody_starts(ctx: &Ctx) -> Vec<String> {
     said.into_iter().collect()
 }
 
-/// Where an entry stands in its queue, and why it waits.
-pub(super) fn standing_of(
-    ctx: &Ctx,
-    data: &Data,
-    id: &JobId,
-) -> Result<Option<(usize, String)>, Error> {
-    let at = data.queues().entries.iter().position(|entry| entry.id() == *id);
-    let mut standings = queue::standings(ctx, data, &Avoided::new())?;
-    places::tell(ctx, data, &mut standings, &|entry| entry.id() == *id);
-    let own = standings.into_iter().find(|standing| Some(standing.entry) == at);
-    Ok(own.map(|own| (own.position, why(ctx, &own))))
-}
-
-/// Why an entry has not begun, for people.
-pub(super) fn why<P>(ctx: &Ctx, standing: &EntryStanding<P>) -> String {
-    match &standing.waits {
-        Some(reason) => reason.to_string(),
-        None if watch::running(ctx).is_none() => "nothing is in its way".to_owned(),
-        None => "it begins at the next look".to_owned(),
-    }
-}
-
 /// Refuses to wait where nothing of what waits could ever begin as things are set up.
 pub(super) fn refuse_hopeless(ctx: &Ctx, waiting: usize) -> Result<(), Error> {
     let data = ctx.data()?;
@@ -120,7 +94,7 @@ pub(super) fn still_waiting(ctx: &Ctx) -> Vec<String> {
     for standing in &standings {
         let Some(entry) = data.queues().entries.get(standing.entry) else { continue };
         let made = if entry.applies { ", and does not run: tpu daemon start" } else { "" };
-        lines.push(format!("{} waits: {}{made}", entry.id(), escape(&why(ctx, standing))));
+        lines.push(format!("{} waits: {}{made}", entry.id(), escape(&queue::why(ctx, standing))));
     }
     if !rest.is_empty() {
         lines.push(format!("{} more wait: tpu queue", rest.len()));

@@ -1,8 +1,13 @@
-//! Job files on the disk.
+//! Job files: on the disk, and as requests.
+
+pub mod body;
+pub mod ready;
 
 use std::path::{Path, PathBuf};
 
+use crate::jobfile::own::KindWords;
 use crate::jobfile::yaml;
+use crate::kinds::{KindOfTarget, Kinds};
 
 use super::{Ctx, Error};
 
@@ -27,6 +32,15 @@ pub fn text(ctx: &Ctx, path: &Path, shown: &str) -> Result<String, Error> {
             .hint("save it as UTF-8; a file is read whole or not at all")
     })?;
     Ok(text.strip_prefix('\u{feff}').unwrap_or(&text).to_owned())
+}
+
+/// What a file of jobs may say of a target of each kind.
+pub fn kind_words(kinds: &Kinds) -> Vec<KindWords> {
+    let words = |kind: &dyn KindOfTarget| KindWords {
+        word: kind.word().to_string(),
+        options: kind.job_options().iter().map(|option| (option.name, option.is_many)).collect(),
+    };
+    kinds.all().map(words).collect()
 }
 
 /// Whether a word names a file of jobs: it ends in `.yaml` or `.yml`.

@@ -9,8 +9,9 @@ use crate::model::entry::{After, AfterWhich, QueueEntry};
 use crate::model::ids::{JobId, JobNumber, UserName};
 use crate::model::job::{Job, Status, Succession};
 use crate::model::lineage::{self, Lineage};
-use crate::model::member::Array;
+use crate::model::member::{Array, Member};
 use crate::model::task::SubmittedTask;
+use crate::ops::ctx::user_of;
 use crate::ops::{Ctx, Error};
 use crate::plan::expected::{Awaited, Awaits};
 use crate::plan::slots::first_of;
@@ -75,6 +76,50 @@ fn met(which: AfterWhich, who: &str, end: &End) -> Met {
             Met::Never(format!("{who} did not end well: {how}"))
         }
     }
+}
+
+/// What one word of `after=` waits for: a number, a member `12_3`, another user's `bob/7`, or a tag.
+pub fn called(
+    data: &Data,
+    user: &UserName,
+    which: AfterWhich,
+    word: &str,
+) -> Result<Vec<After>, Error> {
+    let (owner, called) = match word.rsplit_once('/') {
+        Some((owner, called)) => (UserName::from(owner), called),
+        None => (user.clone(), word),
+    };
+    if let Some(member) = Member::parse(called) {
+        let job = JobId::new(owner, member.group);
+        return Ok(vec![After { which, job, member: Some(member.index), met: None }]);
+    }
+    if let Ok(number) = called.parse() {
+        let job = JobId::new(owner, JobNumber(number));
+        return Ok(vec![After { which, job, member: None, met: None }]);
+    }
+    let tagged = |tags: Option<&str>| tags.is_some_and(|tags| tags.split(',').any(|t| t == called));
+    let user = user_of(data, &owner)?;
+    let records = user.jobs().iter().filter(|job| job.child.is_none());
+    let records =
+        records.filter(|job| tagged(job.job_tags.as_deref()) || job.name() == Some(called));
+    let entries = data.queues().entries.iter().filter(|entry| entry.user == owner);
+    let entries = entries.filter(|entry| {
+        tagged(entry.spec.tag.as_deref()) || entry.spec.name.as_deref() == Some(called)
+    });
+    let waiting: Vec<JobId> = entries.map(QueueEntry::id).collect();
+    // A group of which some wait stands for all its members, also for those that have begun.
+    let is_of_waiting = |job: &&Job| {
+        job.member().is_some_and(|of| waiting.iter().any(|group| group.window == of.group))
+    };
+    let begun = records.filter(|job| !is_of_waiting(job)).map(Job::id);
+    let ids: Vec<JobId> = begun.chain(waiting.iter().cloned()).collect();
+    if ids.is_empty() {
+        return Err(Error::not_found(format!(
+            "no job of {owner} has the number, name or tag '{called}'"
+        ))
+        .hint("as in after=12, after=12_3, after=TAG; `tpu check` lists the jobs"));
+    }
+    Ok(ids.into_iter().map(|job| After { which, job, member: None, met: None }).collect())
 }
 
 /// Refuses to wait for what is not known, and of a group what has no members to wait for.

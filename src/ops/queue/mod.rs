@@ -8,6 +8,7 @@
 //! ([`hand_in`]): so it is started once, however many processes look at the queue at the same time.
 
 pub mod after;
+pub mod at_once;
 mod buckets;
 pub mod edit;
 pub mod expected;
@@ -17,6 +18,7 @@ pub mod limits;
 pub mod loans;
 pub mod members;
 pub mod now;
+pub mod once;
 pub mod order;
 pub mod pass;
 pub mod places;
@@ -43,7 +45,7 @@ use crate::plan::expected::ExpectedStart;
 use crate::plan::queue::{self as plan, EntryStanding, Readiness, UserLimits};
 use crate::store::Tx;
 
-use super::{Ctx, Error, journal, records, stats};
+use super::{Ctx, Error, journal, records, stats, watch};
 use after::{AwaitedEnds, Dependence};
 use field::{Avoided, Field, Wish};
 
@@ -141,6 +143,24 @@ fn wishes(data: &Data, present: &[bool]) -> HashMap<JobId, Rc<Wish>> {
         (entry.id(), Rc::new(Wish::of_entry(data, entry, known.get(&entry.queue))))
     };
     counted.map(wish).collect()
+}
+
+/// Where an entry stands in its queue, and why it waits.
+pub fn standing_of(ctx: &Ctx, data: &Data, id: &JobId) -> Result<Option<(usize, String)>, Error> {
+    let at = data.queues().entries.iter().position(|entry| entry.id() == *id);
+    let mut standings = standings(ctx, data, &Avoided::new())?;
+    places::tell(ctx, data, &mut standings, &|entry| entry.id() == *id);
+    let own = standings.into_iter().find(|standing| Some(standing.entry) == at);
+    Ok(own.map(|own| (own.position, why(ctx, &own))))
+}
+
+/// Why an entry has not begun, for people.
+pub fn why<P>(ctx: &Ctx, standing: &EntryStanding<P>) -> String {
+    match &standing.waits {
+        Some(reason) => reason.to_string(),
+        None if watch::running(ctx).is_none() => "nothing is in its way".to_owned(),
+        None => "it begins at the next look".to_owned(),
+    }
 }
 
 /// Somebody else has started what was to be started, or it was told not to begin.

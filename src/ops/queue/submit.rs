@@ -18,6 +18,7 @@ use crate::ops::{
 use crate::store::Tx;
 
 use super::field::Wish;
+use super::once::{Entered, Once};
 use super::pass::kept;
 use super::tasks::{self, TaskOf};
 use super::{after, buckets, edit, loans, now, order, supply};
@@ -98,6 +99,19 @@ pub fn enter_each_placed(
     all: &[(RunRequest, Submission)],
     placed: &Placed<'_>,
 ) -> Result<Vec<JobId>, Error> {
+    match enter_once(ctx, all, None, placed)? {
+        Entered::New(ids) | Entered::Before(ids) => Ok(ids),
+        Entered::Other => Ok(Vec::new()),
+    }
+}
+
+/// The same, and a request with a key only once: that it was answered is written down with the jobs.
+pub fn enter_once(
+    ctx: &Ctx,
+    all: &[(RunRequest, Submission)],
+    once: Option<&Once>,
+    placed: &Placed<'_>,
+) -> Result<Entered, Error> {
     let (mut ready, mut orders) = (Vec::new(), Vec::new());
     for (index, (request, how)) in all.iter().enumerate() {
         let at = |what: MeantKey| move |error: Error| placed(index, what, error);
@@ -143,6 +157,9 @@ pub fn enter_each_placed(
         let env = kept(check::kept_environment(ctx));
         let place = watch::place(ctx);
         let enter = |tx: &mut Tx<'_>| {
+            if let Some(before) = once.and_then(|once| once.known(&tx.data)) {
+                return Ok(before);
+            }
             let mut ids: Vec<JobId> = Vec::new();
             let each = all.iter().zip(&ready).zip(&staged).zip(&orders);
             for (index, ((((request, how), ready), staged), order)) in each.enumerate() {
@@ -186,11 +203,14 @@ pub fn enter_each_placed(
                 }
                 ids.push(id);
             }
-            Ok(ids)
+            if let Some(once) = once {
+                once.note(tx, &ids);
+            }
+            Ok(Entered::New(ids))
         };
         ctx.transact(enter)
     });
-    if entered.is_err() {
+    if !matches!(entered, Ok(Entered::New(_))) {
         for staged in &copies {
             stage::discard(ctx, staged);
         }

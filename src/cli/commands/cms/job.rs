@@ -31,7 +31,7 @@ pub(super) fn run(app: &App, step: &CmsJobStep) -> Outcome {
         CmsJobStep::Add { file, fields } => changes::add(app, file.as_deref(), fields),
         CmsJobStep::List { what: Some(_), .. } => list_hosts(app),
         CmsJobStep::List { what: None, name, status } => {
-            jobs::list(app, name.as_deref(), status.as_deref())
+            jobs::list(app, name.as_deref(), status.as_deref(), None)
         }
         CmsJobStep::Status => jobs::by_status(app),
         CmsJobStep::Kill(names) => changes::kill(app, names),

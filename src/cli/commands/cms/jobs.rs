@@ -7,10 +7,12 @@ use crate::cli::print::{Output, block, table::columns};
 use crate::jobfile::cloudmesh::{ImportedJob, ImportedState};
 use crate::model::data::Data;
 use crate::model::entry::QueueEntry;
+use crate::model::ids::QueueName;
 use crate::model::job::Status;
 use crate::model::view::{JobView, Snapshot};
 use crate::ops::cloudmesh::ready::{self, READY, UNDEFINED};
 use crate::ops::error::did_you_mean;
+use crate::ops::queue::edit;
 use crate::ops::{Ctx, Error, snapshot};
 use crate::text::{counted, escape};
 use crate::wire::cloudmesh::{CmsInFilePart, CmsJobsDocument, CmsWaitingPart};
@@ -19,14 +21,23 @@ use crate::wire::jobs::JobPart;
 use super::file::jobset_of;
 
 /// `tpu cms job list [--name=TEXT] [--status=STATUS]`.
-pub(super) fn list(app: &App, name: Option<&str>, status: Option<&str>) -> Outcome {
+pub(super) fn list(
+    app: &App,
+    name: Option<&str>,
+    status: Option<&str>,
+    queue: Option<&str>,
+) -> Outcome {
     let status = status.map(known_status).transpose()?;
-    listed(app, name, status.as_ref(), false)
+    let queue = queue.map(QueueName::new);
+    if let Some(queue) = &queue {
+        edit::find(&*app.ctx()?.data()?, queue)?;
+    }
+    listed(app, (name, status.as_ref(), queue.as_ref()), false)
 }
 
 /// `tpu cms job status`.
 pub(super) fn by_status(app: &App) -> Outcome {
-    listed(app, None, None, true)
+    listed(app, (None, None, None), true)
 }
 
 /// What a job is called: its name, else its window.
@@ -49,21 +60,38 @@ fn word_of(entry: &QueueEntry) -> &'static str {
     }
 }
 
-fn listed(app: &App, name: Option<&str>, status: Option<&Chosen>, is_by_status: bool) -> Outcome {
+/// Lists the jobs with this in their names, of this status and in this queue, where one is said.
+fn listed(
+    app: &App,
+    (name, status, queue): (Option<&str>, Option<&Chosen>, Option<&QueueName>),
+    is_by_status: bool,
+) -> Outcome {
     let ctx = app.ctx()?;
     let (whose, _) = app.requester()?.users_and_jobs_of_list(&[])?;
     let mut look = snapshot::look(ctx, &mut snapshot::LookMemory::default(), &whose)?;
     let data = ctx.data()?;
     let is_called = |called: &str| name.is_none_or(|text| called.contains(text));
     let file = in_file(app, ctx, &data, &look)?;
-    look.jobs.retain(|job| is_called(&name_of(job)) && status.is_none_or(|of| of.holds(job)));
+    let is_in_queue = |job: &JobView| {
+        queue.is_none_or(|queue| {
+            let spec = data.job(&job.id).and_then(|job| job.spec.as_ref());
+            spec.and_then(|spec| spec.queue.as_ref()) == Some(queue)
+        })
+    };
+    look.jobs.retain(|job| {
+        is_called(&name_of(job)) && status.is_none_or(|of| of.holds(job)) && is_in_queue(job)
+    });
     let entries = data.queues().entries.iter().filter(|entry| whose.includes(&entry.user));
     let entries = entries.filter(|entry| {
-        is_called(&name_of_entry(entry)) && status.is_none_or(|of| of.holds_waiting(word_of(entry)))
+        is_called(&name_of_entry(entry))
+            && status.is_none_or(|of| of.holds_waiting(word_of(entry)))
+            && queue.is_none_or(|queue| entry.queue == *queue)
     });
     let entries: Vec<&QueueEntry> = entries.collect();
     let file: Vec<&ImportedJob> = file
         .iter()
+        // What stands in the file alone is in no queue.
+        .filter(|_| queue.is_none())
         .filter(|job| is_called(&job.name) && status.is_none_or(|of| of.holds_in_file(job.state)))
         .collect();
     let of_jobs = look.jobs.iter().map(|job| (job.shown.word(), row(job)));

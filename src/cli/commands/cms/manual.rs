@@ -29,7 +29,7 @@ pub(in crate::cli) const COMMANDS: &[(&str, &str)] = &[
         "job delete --name=NAME",
         "stops a job that is at work, and takes it away: tpu kill, tpu clean",
     ),
-    ("job --service start|info", "is not there: scripts use --json"),
+    ("job --service start|info", "tpu serve on port 8000; whether it answers, and where /docs is"),
     ("job help", "this page"),
     ("cluster create [--cluster=NAME]", "nothing: a pool is there when a host is in it"),
     ("cluster list [--cluster=NAME]", "tpu pools; tpu hosts list NAME"),
@@ -58,7 +58,7 @@ pub(in crate::cli) const COMMANDS: &[(&str, &str)] = &[
         "as job reset; without a name all that did not end well",
     ),
     ("queue delete --name=NAME", "as job delete"),
-    ("queue --service start|info", "is not there: scripts use --json"),
+    ("queue --service start|info [--port=N]", "the same"),
 ];
 
 /// The page.

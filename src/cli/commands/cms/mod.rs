@@ -8,6 +8,7 @@ mod job;
 mod jobs;
 pub(in crate::cli) mod manual;
 mod queue;
+pub(in crate::cli) mod service;
 mod template;
 
 use crate::cli::Outcome;
@@ -66,18 +67,12 @@ pub(in crate::cli) fn run(app: &App, args: &Cms) -> Outcome {
     match &args.part {
         CmsPart::Set { variable } => job::variable(app, variable),
         CmsPart::Job(args) => match &args.step {
-            _ if args.service.is_some() => Err(no_service()),
             Some(step) => job::run(app, step),
             None => Ok(manual::page()),
         },
         CmsPart::Queue(args) => queue::run(app, args),
         CmsPart::Cluster(args) => cluster::run(app, &args.step),
     }
-}
-
-fn no_service() -> Error {
-    Error::usage("this version of tpu has no REST service")
-        .hint("scripts read the documents of --json: tpu check --json")
 }
 
 /// Whose jobset is meant where `--user` is the account on a machine.

@@ -19,15 +19,15 @@ use crate::ops::queue::edit::{self, QueueEdit};
 use crate::wire::queue::{QueueChangedDocument, QueuePart};
 
 use super::changes::{added, made_ready, released, taken_away};
-use super::{jobs, manual, no_service};
+use super::{jobs, manual};
 
 /// `tpu cms queue …`.
 pub(super) fn run(app: &App, args: &CmsQueue) -> Outcome {
     match &args.step {
-        _ if args.service.is_some() => Err(no_service()),
         None => Ok(manual::page()),
         Some(CmsQueueStep::Info(words) | CmsQueueStep::Refresh(words)) => {
-            jobs::list(app, words.name.as_deref(), words.status.as_deref())
+            let queue = words.queue.as_deref();
+            jobs::list(app, words.name.as_deref(), words.status.as_deref(), queue)
         }
         Some(CmsQueueStep::Create(words)) => create(app, &named(words.queue.as_deref())),
         Some(CmsQueueStep::Add(jobs)) => add(app, jobs),

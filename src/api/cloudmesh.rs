@@ -1,0 +1,473 @@
+//! `/cloudmesh`: the routes of Cloudmesh's service, with its parameters in the query. Each says what the command of ours
+//! says that does the same (`tpu cms …`), and like it never removes a directory of a job.
+
+use axum::http::Method;
+use serde_json::{Value, json};
+
+use crate::model::data::User;
+use crate::model::entry::QueueEntry;
+use crate::model::ids::{JobId, QueueName, UserName};
+use crate::model::job::Job;
+use crate::model::queue::{Queue, QueueState};
+use crate::model::spec::StoredSpec;
+use crate::ops::commands::Told;
+use crate::ops::queue::edit::{self, QueueEdit};
+use crate::ops::{Error, kill};
+use crate::wire::cloudmesh::CmsJobsDocument;
+
+use super::answer::Answer;
+use super::asked::Asked;
+use super::failure::Failure;
+use super::route::{Gives, Route, any, shape};
+use super::takes::{Needs, Parameter};
+
+const TEXT: Gives = Gives::Text("text/plain; charset=utf-8");
+const EXPERIMENT: Parameter = Parameter::text("experiment", "directory of the queue; none here");
+const FOR_USER: Parameter =
+    Parameter::text("for_user", "whose jobs; the token's only user without");
+const QUEUE: Parameter = Parameter::text("queue", "its name");
+const NAMES: Parameter = Parameter::text("name", "names of jobs, or patterns of names");
+const TIMEOUT: Parameter = Parameter::text("timeout", "minutes; nothing here");
+const CLUSTER: Parameter = Parameter::text("cluster", "its name, a pool here");
+const NEW_QUEUE: [Parameter; 2] = [Parameter::text("name", "its name"), EXPERIMENT];
+const NEW_CLUSTER: [Parameter; 1] = [Parameter::text("name", "its name")];
+const FIFO: [Parameter; 5] = [
+    QUEUE,
+    Parameter::number("max_parallel", "so many at a time", (1, 100_000)),
+    TIMEOUT,
+    EXPERIMENT,
+    FOR_USER,
+];
+const RESET: [Parameter; 5] =
+    [QUEUE, NAMES, Parameter::text("status", "those of this state"), EXPERIMENT, FOR_USER];
+const ID: Parameter = Parameter::text("id", "name of a host, or a pattern of names");
+
+/// What is said of jobs that are added, each one value for all or one for each name.
+const ADDED: [Parameter; 14] = [
+    QUEUE,
+    NAMES,
+    Parameter::text("command", "what they run"),
+    Parameter::text("input", "nothing, as there"),
+    Parameter::text("output", "files in which a copy of their output is kept"),
+    Parameter::text("status", "their state; ready without"),
+    Parameter::text("gpu", "the GPUs that they want"),
+    Parameter::text("user", "account on the host; who is known there without"),
+    Parameter::text("host", "the hosts on which they run"),
+    Parameter::text("shell", "the shell that reads their commands"),
+    Parameter::text("log", "nothing: every job has one here"),
+    Parameter::text("pyenv", "the activate of a Python environment"),
+    EXPERIMENT,
+    FOR_USER,
+];
+const HOST_ADDED: [Parameter; 8] = [
+    CLUSTER,
+    ID,
+    Parameter::text("name", "where it is"),
+    Parameter::text("user", "account there"),
+    Parameter::text("ip", "where it is, which outranks the name"),
+    Parameter::text("status", "active"),
+    Parameter::text("gpu", "nothing here"),
+    Parameter::text("pyenv", "the activate of a Python environment"),
+];
+
+const JOB: [Parameter; 4] = [QUEUE, Parameter::text("job", "its name"), EXPERIMENT, FOR_USER];
+const TAKEN: [Parameter; 5] =
+    [QUEUE, Parameter::text("job", "its name"), NAMES, EXPERIMENT, FOR_USER];
+const HOST: [Parameter; 2] = [CLUSTER, ID];
+const SET: [Parameter; 4] = [
+    CLUSTER,
+    ID,
+    Parameter::text("key", "max_jobs_allowed, cpus, gpus, pyenv or status"),
+    Parameter::text("value", "its value"),
+];
+
+/// The routes of Cloudmesh.
+pub(super) fn routes() -> Vec<Route> {
+    [queues(), jobs(), clusters()].into_iter().flatten().collect()
+}
+
+fn queues() -> Vec<Route> {
+    let listed = Gives::Json(any);
+    vec![
+        Route::get("/cloudmesh", "Says what this is", Gives::Json(any), |_| {
+            Ok(json(&json!({"message": "Cloudmesh's routes on tpu; /docs says what there is"})))
+        }),
+        Route::get("/cloudmesh/queue", "Lists queues by their names", listed, all_queues)
+            .with(&[EXPERIMENT]),
+        put(Method::POST, "/cloudmesh/queue", "Makes a queue", |asked| {
+            Ok(said(asked, None, &["queue", "create"], &[("queue", "name")])?.json())
+        })
+        .with(&NEW_QUEUE)
+        .needs(Needs::Administering),
+        Route::get(
+            "/cloudmesh/queue/{queue}",
+            "Lists the jobs of a queue",
+            jobs_of_queue(),
+            |asked| {
+                let user = seen_user(asked)?;
+                Ok(said(asked, user.as_ref(), &["queue", "info"], &[("queue", "queue")])?.json())
+            },
+        )
+        .with(&[QUEUE, EXPERIMENT, FOR_USER]),
+        Route::get("/cloudmesh/queue/{queue}/info", "The same as a table", TEXT, table)
+            .with(&[QUEUE, EXPERIMENT, FOR_USER]),
+        put(Method::POST, "/cloudmesh/queue/{queue}", "Adds jobs, which are ready then", |asked| {
+            added(asked)
+        })
+        .with(&ADDED),
+        put(
+            Method::DELETE,
+            "/cloudmesh/queue/{queue}",
+            "Takes out what waits in a queue, and removes it",
+            remove,
+        )
+        .with(&[QUEUE, EXPERIMENT])
+        .needs(Needs::Administering),
+        put(Method::PUT, "/cloudmesh/queue/{queue}/refresh", "Looks at its jobs anew", table)
+            .with(&[QUEUE, EXPERIMENT, FOR_USER])
+            .needs(Needs::Seeing),
+        put(
+            Method::PUT,
+            "/cloudmesh/queue/{queue}/run_fifo",
+            "Lets its ready jobs begin where they say, so many at a time",
+            |asked| {
+                let options = [("queue", "queue"), ("max_parallel", "max_parallel")];
+                Ok(result(&said(asked, Some(&user(asked)?), &["queue", "run", "fifo"], &options)?))
+            },
+        )
+        .with(&FIFO)
+        .needs(Needs::Administering),
+        put(
+            Method::PUT,
+            "/cloudmesh/queue/{queue}/run_fifo_multi",
+            "Lets all its jobs begin on any host of a cluster",
+            |asked| {
+                let options = [("queue", "queue"), ("hostfile", "cluster")];
+                Ok(result(&said(
+                    asked,
+                    Some(&user(asked)?),
+                    &["queue", "run", "fifo_multi"],
+                    &options,
+                )?))
+            },
+        )
+        .with(&[QUEUE, CLUSTER, TIMEOUT, EXPERIMENT, FOR_USER])
+        .needs(Needs::Administering),
+        put(
+            Method::PUT,
+            "/cloudmesh/queue/{queue}/stop",
+            "Lets nothing of a queue begin, and stops its jobs",
+            stop,
+        )
+        .with(&[QUEUE, EXPERIMENT, FOR_USER])
+        .needs(Needs::Administering),
+        put(Method::PUT, "/cloudmesh/queue/{queue}/reset", "Makes jobs ready again", |asked| {
+            let options = [("queue", "queue"), ("name", "name"), ("status", "status")];
+            Ok(said(asked, Some(&user(asked)?), &["queue", "reset"], &options)?.text())
+        })
+        .with(&RESET),
+        put(Method::PUT, "/cloudmesh/queue/ran", "Says which queues let jobs begin", ran)
+            .with(&[EXPERIMENT])
+            .needs(Needs::Seeing),
+    ]
+}
+
+fn jobs() -> Vec<Route> {
+    vec![
+        Route::get("/cloudmesh/queue/{queue}/job/{job}", "Shows a job", jobs_of_queue(), |asked| {
+            let user = seen_user(asked)?;
+            let mut told = said(
+                asked,
+                user.as_ref(),
+                &["queue", "info"],
+                &[("queue", "queue"), ("name", "job")],
+            )?;
+            let name = asked.text("job").unwrap_or_default();
+            // `info` takes a part of a name as well.
+            let mut is_any = false;
+            for list in ["jobs", "waiting", "in_file"] {
+                let Some(Value::Array(all)) = told.members.get_mut(list) else { continue };
+                all.retain(|job| job["name"].as_str() == Some(name));
+                is_any |= !all.is_empty();
+            }
+            if !is_any {
+                let queue = asked.text("queue").unwrap_or_default();
+                return Err(Error::not_found(format!("no job of queue {queue} is called {name}"))
+                    .hint("GET /cloudmesh/queue/{queue} lists them")
+                    .into());
+            }
+            Ok(told.json())
+        })
+        .with(&JOB),
+        put(
+            Method::DELETE,
+            "/cloudmesh/queue/{queue}/job/{job}",
+            "Stops jobs that are at work, and takes them away",
+            |asked| {
+                let name = if asked.text("name").is_some() { "name" } else { "job" };
+                let options = [("queue", "queue"), ("name", name)];
+                Ok(said(asked, Some(&user(asked)?), &["queue", "delete"], &options)?.text())
+            },
+        )
+        .with(&TAKEN),
+    ]
+}
+
+fn clusters() -> Vec<Route> {
+    let listed = Gives::Json(any);
+    let change = |method, path, says, run| put(method, path, says, run).needs(Needs::Administering);
+    let on_host = "/cloudmesh/cluster/{cluster}/id/{id}";
+    vec![
+        change(
+            Method::POST,
+            "/cloudmesh/cluster",
+            "Nothing: a pool is there when a host is in it",
+            |asked| Ok(said(asked, None, &["cluster", "create"], &[("cluster", "name")])?.json()),
+        )
+        .with(&NEW_CLUSTER),
+        Route::get("/cloudmesh/cluster", "Lists clusters", listed, |asked| {
+            asked.who.sees_everybody()?;
+            Ok(said(asked, None, &["cluster", "list"], &[])?.json())
+        }),
+        Route::get(
+            "/cloudmesh/cluster/{cluster}",
+            "Lists the hosts of a cluster",
+            listed,
+            |asked| {
+                asked.who.sees_everybody()?;
+                Ok(said(asked, None, &["cluster", "list"], &[("cluster", "cluster")])?.json())
+            },
+        )
+        .with(&[CLUSTER]),
+        Route::get("/cloudmesh/cluster/{cluster}/info", "The same as a table", TEXT, |asked| {
+            asked.who.sees_everybody()?;
+            Ok(said(asked, None, &["cluster", "list"], &[("cluster", "cluster")])?.text())
+        })
+        .with(&[CLUSTER]),
+        change(
+            Method::DELETE,
+            "/cloudmesh/cluster/{cluster}",
+            "Forgets the hosts of a cluster on which nothing runs",
+            |asked| Ok(said(asked, None, &["cluster", "delete"], &[("id", "cluster")])?.text()),
+        )
+        .with(&[CLUSTER]),
+        change(
+            Method::POST,
+            "/cloudmesh/cluster/{cluster}",
+            "Puts hosts into a cluster",
+            |asked| {
+                let account = asked.text("user").map(UserName::from);
+                let options =
+                    ["cluster", "id", "name", "ip", "status", "gpu", "pyenv"].map(|one| (one, one));
+                Ok(said(asked, account.as_ref(), &["cluster", "add"], &options)?.text())
+            },
+        )
+        .with(&HOST_ADDED),
+        Route::get(on_host, "Shows a host", listed, |asked| {
+            asked.who.sees_everybody()?;
+            Ok(told(asked, None, &["hosts", "list"], &[("", "id")])?.json())
+        })
+        .with(&HOST),
+        change(Method::DELETE, on_host, "Forgets a host on which nothing runs", |asked| {
+            Ok(said(asked, None, &["cluster", "delete"], &[("id", "id")])?.text())
+        })
+        .with(&HOST),
+        change(
+            Method::PUT,
+            "/cloudmesh/cluster/{cluster}/id/{id}/activate",
+            "Lets jobs begin on a host again",
+            |asked| Ok(said(asked, None, &["cluster", "activate"], &[("id", "id")])?.text()),
+        )
+        .with(&HOST),
+        change(
+            Method::PUT,
+            "/cloudmesh/cluster/{cluster}/id/{id}/deactivate",
+            "Lets nothing new begin on a host",
+            |asked| Ok(said(asked, None, &["cluster", "deactivate"], &[("id", "id")])?.text()),
+        )
+        .with(&HOST),
+        change(
+            Method::PUT,
+            "/cloudmesh/cluster/{cluster}/id/{id}/set",
+            "Sets a value of a host",
+            |asked| {
+                let options = [("id", "id"), ("key", "key"), ("value", "value")];
+                Ok(said(asked, None, &["cluster", "set"], &options)?.text())
+            },
+        )
+        .with(&SET),
+    ]
+}
+
+fn jobs_of_queue() -> Gives {
+    Gives::Json(shape::<CmsJobsDocument<'_>>)
+}
+
+/// A route by which something is changed, in another method than ours.
+fn put(
+    method: Method,
+    path: &'static str,
+    says: &'static str,
+    run: fn(&Asked<'_>) -> Result<Answer, Failure>,
+) -> Route {
+    Route { method, ..Route::post(path, says, TEXT, run) }
+}
+
+impl Told {
+    fn json(self) -> Answer {
+        json(&Value::Object(self.members))
+    }
+
+    fn text(self) -> Answer {
+        let notes = self.notes.into_iter().map(|note| format!("{note}\n"));
+        Answer::text(notes.fold(self.text, |text, note| text + &note))
+    }
+}
+
+fn json(value: &Value) -> Answer {
+    Answer::text(value.to_string()).kind("application/json")
+}
+
+/// As Cloudmesh's schedulers answer.
+fn result(told: &Told) -> Answer {
+    let lines = told.text.lines().chain(told.notes.iter().map(String::as_str));
+    let said: Vec<&str> = lines.collect();
+    json(&json!({"result": said.join(" ")}))
+}
+
+/// Carries a command of `cms` out, with what the request says for its options.
+fn said(
+    asked: &Asked<'_>,
+    user: Option<&UserName>,
+    command: &[&str],
+    options: &[(&str, &str)],
+) -> Result<Told, Failure> {
+    let command: Vec<&str> = ["cms"].iter().chain(command).copied().collect();
+    told(asked, user, &command, options)
+}
+
+/// Carries a command out, with what the request says for its options; what has no name stands behind all others.
+fn told(
+    asked: &Asked<'_>,
+    user: Option<&UserName>,
+    command: &[&str],
+    options: &[(&str, &str)],
+) -> Result<Told, Failure> {
+    let mut words: Vec<String> = command.iter().map(|word| (*word).to_owned()).collect();
+    for (option, parameter) in options {
+        // In one word, so that no value is taken for an option.
+        let Some(value) = asked.text(parameter) else { continue };
+        if option.is_empty() {
+            words.extend(["--".to_owned(), value.to_owned()]);
+        } else {
+            words.push(format!("--{option}={value}"));
+        }
+    }
+    let ctx = asked.served.ctx_of(asked.who, false);
+    Ok(asked.served.commands.run(ctx, user, &words)?)
+}
+
+/// The user on whose jobs it acts.
+fn user(asked: &Asked<'_>) -> Result<UserName, Failure> {
+    let user = asked.user_meant(asked.text("for_user").map(UserName::from), "for_user=NAME")?;
+    asked.who.acts_for(&user)?;
+    Ok(user)
+}
+
+/// The user whose jobs are shown; everybody's where nobody is meant.
+fn seen_user(asked: &Asked<'_>) -> Result<Option<UserName>, Failure> {
+    let user = asked.text("for_user").map(UserName::from);
+    let user = user.or_else(|| asked.who.rights.only_user().cloned());
+    match &user {
+        Some(user) => asked.who.sees(user)?,
+        None => asked.who.sees_everybody()?,
+    }
+    Ok(user)
+}
+
+fn table(asked: &Asked<'_>) -> Result<Answer, Failure> {
+    let user = seen_user(asked)?;
+    Ok(said(asked, user.as_ref(), &["queue", "info"], &[("queue", "queue")])?.text())
+}
+
+fn all_queues(asked: &Asked<'_>) -> Result<Answer, Failure> {
+    let queues = asked.ctx.data()?.queues().all();
+    let names: Vec<&str> = queues.iter().map(|queue| queue.name.as_str()).collect();
+    Ok(json(&json!({"queues": names})))
+}
+
+fn added(asked: &Asked<'_>) -> Result<Answer, Failure> {
+    let user = user(asked)?;
+    let options = [
+        "queue",
+        "name",
+        "command",
+        "input",
+        "output",
+        "status",
+        "gpu",
+        "host",
+        "shell",
+        "log",
+        "pyenv",
+        "experiment",
+    ];
+    Ok(said(asked, Some(&user), &["queue", "add"], &options.map(|one| (one, one)))?.text())
+}
+
+/// What waits in a queue, and what of it is at work.
+fn of_queue(asked: &Asked<'_>, name: &QueueName) -> Result<(Vec<JobId>, Vec<JobId>), Failure> {
+    let data = asked.ctx.data()?;
+    edit::find(&data, name)?;
+    let user = asked.text("for_user");
+    let is_meant = |id: &JobId| user.is_none_or(|user| id.user.as_str() == user);
+    let waiting = data.queues().entries.iter().filter(|entry| entry.queue == *name);
+    let waiting = waiting.map(QueueEntry::id).filter(is_meant).collect();
+    let jobs = data.users().iter().flat_map(User::jobs).filter(|job| job.status.is_live());
+    let is_of = |spec: &StoredSpec| spec.queue.as_ref() == Some(name);
+    let jobs = jobs.filter(|job| job.spec.as_ref().is_some_and(is_of));
+    Ok((waiting, jobs.map(Job::id).filter(is_meant).collect()))
+}
+
+fn queue_named(asked: &Asked<'_>) -> QueueName {
+    QueueName::new(asked.text("queue").unwrap_or_default())
+}
+
+fn remove(asked: &Asked<'_>) -> Result<Answer, Failure> {
+    let name = queue_named(asked);
+    let (waiting, _) = of_queue(asked, &name)?;
+    if name == QueueName::usual() {
+        return Err(Error::refused(format!("{name} is the queue of whoever names none"))
+            .hint("stop it: PUT /cloudmesh/queue/{queue}/stop")
+            .into());
+    }
+    edit::dequeue(asked.ctx, &waiting)?;
+    edit::remove(asked.ctx, &name)?;
+    let taken: Vec<String> = waiting.iter().map(ToString::to_string).collect();
+    let taken = if taken.is_empty() { "nothing".to_owned() } else { taken.join(", ") };
+    Ok(Answer::text(format!("Removed the queue {name}; taken out of it: {taken}.\n")))
+}
+
+fn stop(asked: &Asked<'_>) -> Result<Answer, Failure> {
+    let name = queue_named(asked);
+    let (_, live) = of_queue(asked, &name)?;
+    let edit = QueueEdit { state: Some(QueueState::Paused), ..QueueEdit::default() };
+    edit::set(asked.ctx, &name, &edit)?;
+    let mut text = format!("Queue {name} is paused.\n");
+    for (id, done) in kill::kill(asked.ctx, &live, false) {
+        text += &match done {
+            Ok(_) => format!("{id} is stopped.\n"),
+            Err(error) => format!("{id} is not stopped: {}\n", error.message),
+        };
+    }
+    Ok(Answer::text(text))
+}
+
+fn ran(asked: &Asked<'_>) -> Result<Answer, Failure> {
+    let queues = asked.ctx.data()?.queues().all();
+    let line = |queue: &Queue| {
+        let word = if queue.state == QueueState::Paused { "Not Running" } else { "Running" };
+        format!("{}: {word}\n", queue.name)
+    };
+    Ok(Answer::text(queues.iter().map(line).collect::<String>()))
+}

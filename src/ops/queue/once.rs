@@ -1,0 +1,54 @@
+//! Requests with keys of their own: whoever sends one again, as its answer was lost on the way, submits nothing twice.
+
+use crate::model::answered::AnsweredRequest;
+use crate::model::data::Data;
+use crate::model::ids::JobId;
+use crate::store::Tx;
+
+/// For so many seconds a request is known by its key.
+pub const KNOWN_S: u64 = 24 * 3_600;
+
+/// What became of jobs that were submitted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Entered {
+    /// They are in their queues, under these numbers.
+    New(Vec<JobId>),
+    /// The same request was answered before, with these.
+    Before(Vec<JobId>),
+    /// Another request with this key was.
+    Other,
+}
+
+/// A request with a key of its own.
+#[derive(Clone, Debug)]
+pub struct Once {
+    /// Who sends it.
+    pub by: String,
+    /// Its key.
+    pub key: String,
+    /// What it says, as a hash.
+    pub said: String,
+}
+
+impl Once {
+    /// What became of it, if it was answered before.
+    pub fn known(&self, data: &Data) -> Option<Entered> {
+        let before = data.queues().answer(&self.by, &self.key)?;
+        let is_same = before.said == self.said;
+        Some(if is_same { Entered::Before(before.jobs.clone()) } else { Entered::Other })
+    }
+
+    /// Writes down what it has become, in the transaction in which it becomes that. What was answered long ago is forgotten.
+    pub(super) fn note(&self, tx: &mut Tx<'_>, jobs: &[JobId]) {
+        let Self { by, key, said } = self.clone();
+        let at = tx.now;
+        let answered = &mut tx.data.queues_mut().answered;
+        answered.retain(|request| at.seconds_since(request.at) < KNOWN_S);
+        answered.push(AnsweredRequest { by, key, said, at, jobs: jobs.to_vec() });
+    }
+
+    /// Forgets it: it has come to nothing, and may be sent again.
+    pub(super) fn forget(&self, tx: &mut Tx<'_>) {
+        tx.data.queues_mut().answered.retain(|request| !request.is(&self.by, &self.key));
+    }
+}

@@ -1,0 +1,213 @@
+//! Jobs that are submitted over HTTP: as the command does it, for whom one may, and each request with a key once.
+
+use serde_json::{Value, json};
+
+use tpu::model::token::TokenRole;
+
+use super::{Api, Said};
+use crate::common::tmux::write_file;
+use crate::common::wait::wait_until;
+
+const JSON: &str = "Content-Type: application/json";
+const YAML: &str = "Content-Type: application/yaml";
+
+/// A place with code to run, and nothing that would begin by itself.
+fn lab() -> Api {
+    let api = Api::new(|_| Vec::new());
+    api.env.code("alice", "staging.sh", "true\n");
+    api
+}
+
+fn job(mark: &str) -> String {
+    json!({"target": "local", "dir": 1, "command": ["sh", "-c", format!("echo ran >> \"$HOME/{mark}\"")]})
+        .to_string()
+}
+
+fn post(api: &Api, token: &str, (query, headers): (&str, &[&str]), body: &str) -> Said {
+    api.ask(token, &format!("POST /api/v1/jobs{query}"), headers, body)
+}
+
+/// How often a job has run.
+fn ran(api: &Api, mark: &str) -> usize {
+    std::fs::read_to_string(api.env.path(mark)).unwrap_or_default().lines().count()
+}
+
+fn waiting(api: &Api) -> usize {
+    api.env.data()["queue"]["entries"].as_array().map_or(0, Vec::len)
+}
+
+#[test]
+fn a_job_is_submitted_as_json_or_as_yaml_and_begins_in_its_turn() {
+    let api = lab();
+    let token = api.token("alices", TokenRole::Operator, &["alice"]);
+    let said = post(&api, &token, ("", &[JSON]), &job("a")).is(200).json();
+    assert_eq!(said["jobs"][0]["user"], "alice");
+    assert_eq!(said["started"][0]["user"], "alice", "nothing is in its way: {said}");
+    wait_until("it has run", || ran(&api, "a") == 1);
+    let dir = api.env.data()["users"]["alice"]["working_dir"]["1"].as_str().unwrap().to_owned();
+    let yaml = format!(
+        "for_user: alice\njobs:\n  one:\n    target: local\n    dir: {dir}\n    hold: true\n    command: 'true'\n  \
+         two:\n    target: local\n    dir: 1\n    after: one\n    command: 'true'\n"
+    );
+    let said = post(&api, &token, ("", &[YAML]), &yaml).is(200).json();
+    let names: Vec<&Value> =
+        said["jobs"].as_array().unwrap().iter().map(|job| &job["name"]).collect();
+    assert_eq!(names, ["one", "two"]);
+    assert_eq!(said["started"], json!([]), "the first is held, and the second waits for it");
+    assert_eq!(waiting(&api), 2);
+    let actors: Vec<String> = api.env.journal().into_iter().map(|event| event.actor).collect();
+    assert!(actors.iter().any(|actor| actor == "api token alices"), "{actors:?}");
+}
+
+#[test]
+fn a_request_that_is_sent_again_is_answered_as_before_and_starts_nothing() {
+    let mut api = lab();
+    let token = api.token("alices", TokenRole::Operator, &["alice"]);
+    let key = ["Idempotency-Key: one", JSON];
+    let first = post(&api, &token, ("", &key), &job("a")).is(200).json();
+    let again = post(&api, &token, ("", &key), &job("a")).is(200);
+    assert_eq!(again.header("idempotency-replayed"), Some("true"));
+    assert_eq!(again.json()["jobs"], first["jobs"]);
+    // Another request with it is none that could be answered so, nor is one that says something else beside it.
+    let other = post(&api, &token, ("", &key), &job("b")).is(422).json();
+    assert_eq!(other["code"], "refused", "{other}");
+    post(&api, &token, ("?start=now", &key), &job("a")).is(422);
+    // The next server knows it as well.
+    api.end();
+    api.begin(|_| {});
+    let next = post(&api, &token, ("", &key), &job("a")).is(200).json();
+    assert_eq!(next["jobs"], first["jobs"]);
+    // The same key of somebody else is another.
+    let admin = api.admin();
+    let body = job("c").replacen('{', "{\"for_user\":\"alice\",", 1);
+    let others = post(&api, &admin, ("", &key), &body).is(200).json();
+    assert_ne!(others["jobs"], first["jobs"]);
+    wait_until("both have run", || ran(&api, "a") == 1 && ran(&api, "c") == 1);
+    assert_eq!(ran(&api, "b"), 0);
+}
+
+#[test]
+fn a_key_outlives_its_job_and_the_number_is_nobody_elses() {
+    let api = lab();
+    let token = api.token("alices", TokenRole::Operator, &["alice"]);
+    let held = job("a").replacen('{', "{\"hold\":true,", 1);
+    let key = ["Idempotency-Key: k", JSON];
+    let first = post(&api, &token, ("", &key), &held).is(200).json();
+    let number = first["jobs"][0]["window"].as_u64().unwrap();
+    api.ask(&token, &format!("POST /api/v1/jobs/alice/{number}/kill"), &[], "").is(200);
+    let again = post(&api, &token, ("", &key), &held).is(200).json();
+    assert_eq!(again["jobs"][0]["window"], number);
+    assert_eq!(waiting(&api), 0, "what somebody has taken out does not come back");
+    let new = post(&api, &token, ("", &[JSON]), &held).is(200).json();
+    assert_ne!(new["jobs"][0]["window"], number);
+}
+
+#[test]
+fn many_who_send_one_request_at_the_same_time_submit_it_once() {
+    let api = lab();
+    let token = api.token("alices", TokenRole::Operator, &["alice"]);
+    let held = job("a").replacen('{', "{\"hold\":true,", 1);
+    let said: Vec<Value> = std::thread::scope(|scope| {
+        let send = || {
+            let key = ["Idempotency-Key: same", JSON];
+            post(&api, &token, ("", &key), &held).is(200).json()["jobs"].clone()
+        };
+        let threads: Vec<_> = (0..12).map(|_| scope.spawn(send)).collect();
+        threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+    });
+    assert!(said.iter().all(|jobs| *jobs == said[0]), "{said:?}");
+    assert_eq!(waiting(&api), 1);
+    let copies = api.env.data().to_string().matches("\"copy\"").count();
+    assert!(copies <= 1, "copies of those that came too late are gone");
+}
+
+#[test]
+fn what_is_to_begin_now_begins_or_leaves_nothing() {
+    let api = lab();
+    let token = api.token("alices", TokenRole::Operator, &["alice"]);
+    let key = ["Idempotency-Key: now", JSON];
+    let held = job("a").replacen('{', "{\"hold\":true,", 1);
+    let said = post(&api, &token, ("?start=now", &key), &held).is(409).json();
+    assert!(said["detail"].as_str().unwrap().contains("cannot begin at once"), "{said}");
+    assert_eq!(waiting(&api), 0);
+    // Nothing has come of it: the key may be used again.
+    let said = post(&api, &token, ("?start=now", &key), &job("a")).is(200).json();
+    assert_eq!(said["started"], json!([{"user": "alice", "window": said["jobs"][0]["window"]}]));
+    wait_until("it has run", || ran(&api, "a") == 1);
+    let two =
+        "target: local\ndir: 1\ncommand: 'true'\n---\ntarget: local\ndir: 1\ncommand: 'true'\n";
+    post(&api, &token, ("?start=now", &[YAML]), two).is(400);
+    assert_eq!(waiting(&api), 0);
+}
+
+#[test]
+fn what_is_wrong_is_said_with_its_place_and_nothing_is_submitted() {
+    let api = lab();
+    let token = api.token("alices", TokenRole::Operator, &["alice"]);
+    write_file(&api.env.path("secret"), "x");
+    let before = api.env.data_bytes();
+    for (kind, body, says) in [
+        (JSON, "", "line 1, column 0"),
+        (JSON, "{", "line 1"),
+        (JSON, "[]", "body"),
+        (JSON, "{\"target\": \"nowhere\", \"dir\": 1, \"command\": \"true\"}", "nowhere"),
+        (JSON, "{\"target\": \"local\", \"dir\": 9, \"command\": \"true\"}", "9"),
+        (
+            JSON,
+            "{\"target\": \"local\", \"dir\": \"/etc\", \"command\": \"true\"}",
+            "/etc is in no slot",
+        ),
+        (JSON, "{\"target\": \"local\", \"command\": \"true\"}", "where its code is"),
+        (JSON, "{\"target\": \"local\", \"code\": \".\", \"command\": \"true\"}", "code"),
+        (JSON, "{\"target\": \"local\", \"dir\": 1, \"comand\": \"true\"}", "comand"),
+        (
+            JSON,
+            "{\"target\": \"local\", \"dir\": 1, \"name\": \"kill\", \"command\": \"true\"}",
+            "kill",
+        ),
+        (JSON, "{\"for_user\": [], \"target\": \"local\"}", "for_user"),
+        (YAML, "target: local\ndir: 1\ncommand: 'true'\nqueue: nowhere\n", "nowhere"),
+        (
+            YAML,
+            "for_user: alice\ntarget: local\n---\nfor_user: bob\ntarget: local\n",
+            "one request",
+        ),
+        (YAML, "target: [\n", "body"),
+        (YAML, "", "no job"),
+    ] {
+        let said = post(&api, &token, ("", &[kind]), body);
+        assert!((400..500).contains(&said.status), "{body}: {said:?}");
+        let detail = said.json()["detail"].as_str().unwrap().to_owned();
+        assert!(detail.contains(says), "{body}: {detail}");
+    }
+    post(&api, &token, ("", &["Content-Type: text/plain"]), "x").is(415);
+    post(&api, &token, ("?start=soon", &[JSON]), &job("a")).is(400);
+    for key in ["Idempotency-Key: ", "Idempotency-Key: a b", "Idempotency-Key: \u{e9}"] {
+        post(&api, &token, ("", &[JSON, key]), &job("a")).is(400);
+    }
+    let long = format!("Idempotency-Key: {}", "k".repeat(256));
+    post(&api, &token, ("", &[JSON, &long]), &job("a")).is(400);
+    assert_eq!(api.env.data_bytes(), before);
+    let would = post(&api, &token, ("?dry_run=true", &[JSON]), &job("a")).is(200).json();
+    assert_eq!(would["would"][0]["user"], "alice");
+    assert_eq!(api.env.data_bytes(), before, "a trial changes nothing");
+}
+
+#[test]
+fn nobody_submits_for_somebody_else() {
+    let api = lab();
+    let before = api.env.data_bytes();
+    let viewer = api.token("viewer", TokenRole::Viewer, &["alice"]);
+    let bobs = api.token("bobs", TokenRole::Operator, &["bob"]);
+    let both = api.token("both", TokenRole::Operator, &["alice", "bob"]);
+    let for_alice = job("a").replacen('{', "{\"for_user\":\"alice\",", 1);
+    post(&api, &viewer, ("", &[JSON]), &for_alice).is(403);
+    post(&api, &bobs, ("", &[JSON]), &for_alice).is(403);
+    post(&api, &both, ("", &[JSON]), &job("a")).is(400);
+    api.raw("POST /api/v1/jobs", &[JSON], &job("a")).is(401);
+    post(&api, &bobs, ("", &[JSON]), &for_alice.replace("alice", "carol")).is(403);
+    let admin = api.admin();
+    post(&api, &admin, ("", &[JSON]), &for_alice.replace("alice", "carol")).is(404);
+    assert_eq!(api.env.data_bytes(), before);
+    post(&api, &both, ("", &[JSON]), &for_alice).is(200);
+}

@@ -17,6 +17,7 @@ use crate::wire::cloudmesh::CmsJobsDocument;
 
 use super::answer::Answer;
 use super::asked::Asked;
+use super::borrowed::{self, told};
 use super::failure::Failure;
 use super::route::{Gives, Route, any, shape};
 use super::takes::{Needs, Parameter};
@@ -95,8 +96,9 @@ fn queues() -> Vec<Route> {
         Route::get("/cloudmesh/queue", "Lists queues by their names", listed, all_queues)
             .with(&[EXPERIMENT]),
         put(Method::POST, "/cloudmesh/queue", "Makes a queue", |asked| {
-            Ok(said(asked, None, &["queue", "create"], &[("queue", "name")])?.json())
+            Ok(borrowed::json(said(asked, None, &["queue", "create"], &[("queue", "name")])?))
         })
+        .gives(listed)
         .with(&NEW_QUEUE)
         .needs(Needs::Administering),
         Route::get(
@@ -105,7 +107,12 @@ fn queues() -> Vec<Route> {
             jobs_of_queue(),
             |asked| {
                 let user = seen_user(asked)?;
-                Ok(said(asked, user.as_ref(), &["queue", "info"], &[("queue", "queue")])?.json())
+                Ok(borrowed::json(said(
+                    asked,
+                    user.as_ref(),
+                    &["queue", "info"],
+                    &[("queue", "queue")],
+                )?))
             },
         )
         .with(&[QUEUE, EXPERIMENT, FOR_USER]),
@@ -135,6 +142,7 @@ fn queues() -> Vec<Route> {
                 Ok(result(&said(asked, Some(&user(asked)?), &["queue", "run", "fifo"], &options)?))
             },
         )
+        .gives(listed)
         .with(&FIFO)
         .needs(Needs::Administering),
         put(
@@ -151,6 +159,7 @@ fn queues() -> Vec<Route> {
                 )?))
             },
         )
+        .gives(listed)
         .with(&[QUEUE, CLUSTER, TIMEOUT, EXPERIMENT, FOR_USER])
         .needs(Needs::Administering),
         put(
@@ -163,7 +172,7 @@ fn queues() -> Vec<Route> {
         .needs(Needs::Administering),
         put(Method::PUT, "/cloudmesh/queue/{queue}/reset", "Makes jobs ready again", |asked| {
             let options = [("queue", "queue"), ("name", "name"), ("status", "status")];
-            Ok(said(asked, Some(&user(asked)?), &["queue", "reset"], &options)?.text())
+            Ok(borrowed::text(said(asked, Some(&user(asked)?), &["queue", "reset"], &options)?))
         })
         .with(&RESET),
         put(Method::PUT, "/cloudmesh/queue/ran", "Says which queues let jobs begin", ran)
@@ -196,7 +205,7 @@ fn jobs() -> Vec<Route> {
                     .hint("GET /cloudmesh/queue/{queue} lists them")
                     .into());
             }
-            Ok(told.json())
+            Ok(borrowed::json(told))
         })
         .with(&JOB),
         put(
@@ -206,7 +215,12 @@ fn jobs() -> Vec<Route> {
             |asked| {
                 let name = if asked.text("name").is_some() { "name" } else { "job" };
                 let options = [("queue", "queue"), ("name", name)];
-                Ok(said(asked, Some(&user(asked)?), &["queue", "delete"], &options)?.text())
+                Ok(borrowed::text(said(
+                    asked,
+                    Some(&user(asked)?),
+                    &["queue", "delete"],
+                    &options,
+                )?))
             },
         )
         .with(&TAKEN),
@@ -222,12 +236,20 @@ fn clusters() -> Vec<Route> {
             Method::POST,
             "/cloudmesh/cluster",
             "Nothing: a pool is there when a host is in it",
-            |asked| Ok(said(asked, None, &["cluster", "create"], &[("cluster", "name")])?.json()),
+            |asked| {
+                Ok(borrowed::json(said(
+                    asked,
+                    None,
+                    &["cluster", "create"],
+                    &[("cluster", "name")],
+                )?))
+            },
         )
+        .gives(listed)
         .with(&NEW_CLUSTER),
         Route::get("/cloudmesh/cluster", "Lists clusters", listed, |asked| {
             asked.who.sees_everybody()?;
-            Ok(said(asked, None, &["cluster", "list"], &[])?.json())
+            Ok(borrowed::json(said(asked, None, &["cluster", "list"], &[])?))
         }),
         Route::get(
             "/cloudmesh/cluster/{cluster}",
@@ -235,20 +257,27 @@ fn clusters() -> Vec<Route> {
             listed,
             |asked| {
                 asked.who.sees_everybody()?;
-                Ok(said(asked, None, &["cluster", "list"], &[("cluster", "cluster")])?.json())
+                Ok(borrowed::json(said(
+                    asked,
+                    None,
+                    &["cluster", "list"],
+                    &[("cluster", "cluster")],
+                )?))
             },
         )
         .with(&[CLUSTER]),
         Route::get("/cloudmesh/cluster/{cluster}/info", "The same as a table", TEXT, |asked| {
             asked.who.sees_everybody()?;
-            Ok(said(asked, None, &["cluster", "list"], &[("cluster", "cluster")])?.text())
+            Ok(borrowed::text(said(asked, None, &["cluster", "list"], &[("cluster", "cluster")])?))
         })
         .with(&[CLUSTER]),
         change(
             Method::DELETE,
             "/cloudmesh/cluster/{cluster}",
             "Forgets the hosts of a cluster on which nothing runs",
-            |asked| Ok(said(asked, None, &["cluster", "delete"], &[("id", "cluster")])?.text()),
+            |asked| {
+                Ok(borrowed::text(said(asked, None, &["cluster", "delete"], &[("id", "cluster")])?))
+            },
         )
         .with(&[CLUSTER]),
         change(
@@ -259,31 +288,35 @@ fn clusters() -> Vec<Route> {
                 let account = asked.text("user").map(UserName::from);
                 let options =
                     ["cluster", "id", "name", "ip", "status", "gpu", "pyenv"].map(|one| (one, one));
-                Ok(said(asked, account.as_ref(), &["cluster", "add"], &options)?.text())
+                Ok(borrowed::text(said(asked, account.as_ref(), &["cluster", "add"], &options)?))
             },
         )
         .with(&HOST_ADDED),
         Route::get(on_host, "Shows a host", listed, |asked| {
             asked.who.sees_everybody()?;
-            Ok(told(asked, None, &["hosts", "list"], &[("", "id")])?.json())
+            Ok(borrowed::json(told(asked, None, &["hosts", "list"], &[("", "id")])?))
         })
         .with(&HOST),
         change(Method::DELETE, on_host, "Forgets a host on which nothing runs", |asked| {
-            Ok(said(asked, None, &["cluster", "delete"], &[("id", "id")])?.text())
+            Ok(borrowed::text(said(asked, None, &["cluster", "delete"], &[("id", "id")])?))
         })
         .with(&HOST),
         change(
             Method::PUT,
             "/cloudmesh/cluster/{cluster}/id/{id}/activate",
             "Lets jobs begin on a host again",
-            |asked| Ok(said(asked, None, &["cluster", "activate"], &[("id", "id")])?.text()),
+            |asked| {
+                Ok(borrowed::text(said(asked, None, &["cluster", "activate"], &[("id", "id")])?))
+            },
         )
         .with(&HOST),
         change(
             Method::PUT,
             "/cloudmesh/cluster/{cluster}/id/{id}/deactivate",
             "Lets nothing new begin on a host",
-            |asked| Ok(said(asked, None, &["cluster", "deactivate"], &[("id", "id")])?.text()),
+            |asked| {
+                Ok(borrowed::text(said(asked, None, &["cluster", "deactivate"], &[("id", "id")])?))
+            },
         )
         .with(&HOST),
         change(
@@ -292,7 +325,7 @@ fn clusters() -> Vec<Route> {
             "Sets a value of a host",
             |asked| {
                 let options = [("id", "id"), ("key", "key"), ("value", "value")];
-                Ok(said(asked, None, &["cluster", "set"], &options)?.text())
+                Ok(borrowed::text(said(asked, None, &["cluster", "set"], &options)?))
             },
         )
         .with(&SET),
@@ -303,7 +336,7 @@ fn jobs_of_queue() -> Gives {
     Gives::Json(shape::<CmsJobsDocument<'_>>)
 }
 
-/// A route by which something is changed, in another method than ours.
+/// A route by which something is changed, in another method than ours; it answers as a table does.
 fn put(
     method: Method,
     path: &'static str,
@@ -311,17 +344,6 @@ fn put(
     run: fn(&Asked<'_>) -> Result<Answer, Failure>,
 ) -> Route {
     Route { method, ..Route::post(path, says, TEXT, run) }
-}
-
-impl Told {
-    fn json(self) -> Answer {
-        json(&Value::Object(self.members))
-    }
-
-    fn text(self) -> Answer {
-        let notes = self.notes.into_iter().map(|note| format!("{note}\n"));
-        Answer::text(notes.fold(self.text, |text, note| text + &note))
-    }
 }
 
 fn json(value: &Value) -> Answer {
@@ -346,27 +368,6 @@ fn said(
     told(asked, user, &command, options)
 }
 
-/// Carries a command out, with what the request says for its options; what has no name stands behind all others.
-fn told(
-    asked: &Asked<'_>,
-    user: Option<&UserName>,
-    command: &[&str],
-    options: &[(&str, &str)],
-) -> Result<Told, Failure> {
-    let mut words: Vec<String> = command.iter().map(|word| (*word).to_owned()).collect();
-    for (option, parameter) in options {
-        // In one word, so that no value is taken for an option.
-        let Some(value) = asked.text(parameter) else { continue };
-        if option.is_empty() {
-            words.extend(["--".to_owned(), value.to_owned()]);
-        } else {
-            words.push(format!("--{option}={value}"));
-        }
-    }
-    let ctx = asked.served.ctx_of(asked.who, false);
-    Ok(asked.served.commands.run(ctx, user, &words)?)
-}
-
 /// The user on whose jobs it acts.
 fn user(asked: &Asked<'_>) -> Result<UserName, Failure> {
     let user = asked.user_meant(asked.text("for_user").map(UserName::from), "for_user=NAME")?;
@@ -387,7 +388,7 @@ fn seen_user(asked: &Asked<'_>) -> Result<Option<UserName>, Failure> {
 
 fn table(asked: &Asked<'_>) -> Result<Answer, Failure> {
     let user = seen_user(asked)?;
-    Ok(said(asked, user.as_ref(), &["queue", "info"], &[("queue", "queue")])?.text())
+    Ok(borrowed::text(said(asked, user.as_ref(), &["queue", "info"], &[("queue", "queue")])?))
 }
 
 fn all_queues(asked: &Asked<'_>) -> Result<Answer, Failure> {
@@ -412,7 +413,7 @@ fn added(asked: &Asked<'_>) -> Result<Answer, Failure> {
         "pyenv",
         "experiment",
     ];
-    Ok(said(asked, Some(&user), &["queue", "add"], &options.map(|one| (one, one)))?.text())
+    Ok(borrowed::text(said(asked, Some(&user), &["queue", "add"], &options.map(|one| (one, one)))?))
 }
 
 /// What waits in a queue, and what of it is at work.

@@ -6,9 +6,11 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::body::{Body, Bytes};
+use axum::extract::rejection::RawPathParamsRejection;
 use axum::extract::{RawPathParams, Request};
 use axum::http::{HeaderMap, HeaderValue, Method, Response, StatusCode, Uri};
 use axum::middleware::{self, Next};
+use axum::response::Redirect;
 use axum::routing::{MethodFilter, on};
 use serde_json::json;
 
@@ -54,10 +56,18 @@ pub(super) fn router(served: &Arc<Served>) -> Router {
     for route in routes::all() {
         let filter = MethodFilter::try_from(route.method.clone()).unwrap_or(MethodFilter::GET);
         let (served, path, route) = (Arc::clone(served), route.path, Arc::new(route));
-        let handler = move |params: RawPathParams, request: Request| {
-            let params = params.iter().map(|(name, value)| (name.to_owned(), value.to_owned()));
-            let params: Vec<(String, String)> = params.collect();
-            answered(Arc::clone(&served), Arc::clone(&route), params, request)
+        let handler = move |params: Result<RawPathParams, _>, request: Request| {
+            let params = params.map(|params| {
+                let each = params.iter().map(|(name, value)| (name.to_owned(), value.to_owned()));
+                each.collect::<Vec<(String, String)>>()
+            });
+            let (served, route) = (Arc::clone(&served), Arc::clone(&route));
+            async move {
+                match params {
+                    Ok(params) => answered(served, route, params, request).await,
+                    Err::<_, RawPathParamsRejection>(_) => odd_path(request.uri()),
+                }
+            }
         };
         router = router.route(path, on(filter, handler.clone()));
         // Cloudmesh's own paths end in one.
@@ -67,6 +77,8 @@ pub(super) fn router(served: &Arc<Served>) -> Router {
     }
     let served = Arc::clone(served);
     router
+        // Where a browser looks that knows Cloudmesh's service.
+        .route("/redoc", on(MethodFilter::GET, || async { Redirect::permanent("/docs") }))
         .fallback(|request: Request| async move { nowhere(request.uri()) })
         .method_not_allowed_fallback(|request: Request| async move {
             other_method(request.method(), request.uri())
@@ -255,6 +267,12 @@ fn deny(served: &Served, who: &str, route: &Route, why: &str) {
         text: format!("{} {}: {}", route.method, route.path, text::cut(why, 200)),
         data: json!({"route": route.path, "method": route.method.as_str()}),
     }]));
+}
+
+fn odd_path(uri: &Uri) -> Response<Body> {
+    let error =
+        Error::usage("a part of the path is no text in UTF-8").hint("/docs says what there is");
+    Failure::from(error).answer(uri.path()).response()
 }
 
 fn nowhere(uri: &Uri) -> Response<Body> {

@@ -60,20 +60,20 @@ fn output(asked: &Asked<'_>) -> Result<Answer, Failure> {
 /// A piece of the output from `offset` on, of whole characters, and where the next one begins.
 fn piece(asked: &Asked<'_>, offset: u64) -> Result<(String, u64), Failure> {
     let (ctx, id) = (asked.ctx, asked.job());
-    let data = ctx.data()?;
-    job_of(&data, &id)?;
-    if offset > 0 {
-        let (bytes, next) = logs::after(ctx, &id, offset)?;
+    job_of(&*ctx.data()?, &id)?;
+    if let Some((bytes, next)) = logs::piece(ctx, &id, offset, PIECE as u64)? {
         return Ok(whole(bytes, offset, next));
     }
-    match logs::output(ctx, &id) {
+    match logs::window(ctx, &id) {
         Ok(output) => {
-            let next = output.next.unwrap_or(output.bytes.len() as u64);
-            Ok(whole(output.bytes, 0, next))
+            let from = usize::try_from(offset).unwrap_or(usize::MAX);
+            let bytes = output.bytes.get(from..).unwrap_or_default().to_vec();
+            let next = offset + bytes.len() as u64;
+            Ok(whole(bytes, offset, next))
         }
         // It has not printed anything yet.
         Err(error) if error.kind == Kind::NotFound && !logs::is_over(ctx, &id)? => {
-            Ok((String::new(), 0))
+            Ok((String::new(), offset))
         }
         // It was there, and is not any more.
         Err(error) if error.kind == Kind::NotFound => {

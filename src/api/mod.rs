@@ -9,6 +9,7 @@
 mod acts;
 mod answer;
 mod asked;
+mod borrowed;
 mod cloudmesh;
 mod connection;
 mod counted;
@@ -43,7 +44,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use crate::ops::commands::Commands;
+use crate::ops::commands::LentCommands;
 use crate::ops::jobfile::body;
 use crate::ops::{Ctx, Error, tokens};
 
@@ -84,7 +85,7 @@ impl Server {
     pub fn bind(
         ctx: Arc<Ctx>,
         serving: &ServeOptions,
-        commands: Arc<dyn Commands>,
+        commands: Arc<dyn LentCommands>,
     ) -> Result<Self, Error> {
         ctx.data()?;
         if let Some(listen) = serving.listen.filter(|listen| !listen.ip().is_loopback()) {

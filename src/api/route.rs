@@ -121,6 +121,11 @@ impl Route {
         Self { parameters, ..self }
     }
 
+    /// The same with another answer.
+    pub(super) fn gives(self, gives: Gives) -> Self {
+        Self { gives, ..self }
+    }
+
     /// The same for whoever may this.
     pub(super) fn needs(self, needs: Needs) -> Self {
         Self { needs, ..self }

@@ -2,8 +2,8 @@
 
 use super::route::Route;
 use super::{
-    acts, cloudmesh, events, health, hosts, jobs, logs, metrics, openapi, plan, queues, submit,
-    targets, usage, users,
+    acts, borrowed, cloudmesh, events, health, hosts, jobs, logs, metrics, openapi, plan, queues,
+    submit, targets, usage, users,
 };
 
 /// All routes.
@@ -23,6 +23,7 @@ pub(super) fn all() -> Vec<Route> {
         plan::routes,
         usage::routes,
         events::routes,
+        borrowed::routes,
         cloudmesh::routes,
     ];
     resources.into_iter().flat_map(|routes| routes()).collect()

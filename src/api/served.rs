@@ -5,7 +5,7 @@ use std::sync::Arc;
 use tokio::sync::Semaphore;
 
 use crate::ops::Ctx;
-use crate::ops::commands::Commands;
+use crate::ops::commands::LentCommands;
 
 use super::counted::Counted;
 use super::looks::Looks;
@@ -32,7 +32,7 @@ pub(super) struct Served {
     /// Names under which this server may be called beside those of this machine.
     pub(super) hosts: Vec<String>,
     /// The command line.
-    pub(super) commands: Arc<dyn Commands>,
+    pub(super) commands: Arc<dyn LentCommands>,
     /// Requests that were answered, by status.
     pub(super) counted: Counted,
     /// What there is.
@@ -52,7 +52,7 @@ impl Served {
     pub(super) fn new(
         ctx: Arc<Ctx>,
         hosts: Vec<String>,
-        (description, commands): (Description, Arc<dyn Commands>),
+        (description, commands): (Description, Arc<dyn LentCommands>),
     ) -> Self {
         Self {
             ctx,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::model::ids::UserName;
 use crate::model::settings::{Layer, SettingOrigin};
-use crate::ops::commands::{Commands, Told};
+use crate::ops::commands::{LentCommands, Told};
 use crate::ops::setting_layers::Layers;
 use crate::ops::{Ctx, Error};
 
@@ -17,7 +17,7 @@ use super::{dispatch, legacy};
 #[derive(Clone, Copy, Debug, Default)]
 pub struct OwnCommands;
 
-impl Commands for OwnCommands {
+impl LentCommands for OwnCommands {
     fn words(&self) -> Vec<String> {
         legacy::command_words()
     }

@@ -130,7 +130,7 @@ pub fn find(ctx: &Ctx, id: &JobId) -> Result<ArchivedJob, Error> {
 pub fn output(ctx: &Ctx, id: &JobId) -> Result<Vec<u8>, Error> {
     let ArchivedJob { archived, .. } = find(ctx, id)?;
     let job = &archived.job;
-    let kept = runners::output(ctx, &*ctx.data()?, job, Want::Kept { from: 0 })?;
+    let kept = runners::output(ctx, &*ctx.data()?, job, Want::Kept { from: 0, most: u64::MAX })?;
     kept.map(|kept| kept.bytes.into()).ok_or_else(|| {
         let log = job.log_dir.as_deref().unwrap_or("none was reported");
         Error::not_found(format!("nothing that {id} has printed is left"))

@@ -6,7 +6,7 @@ use super::{Ctx, Error};
 use crate::model::ids::UserName;
 
 /// The command line.
-pub trait Commands: Send + Sync {
+pub trait LentCommands: Send + Sync {
     /// Words that no name of a job may be, as they are commands.
     fn words(&self) -> Vec<String>;
 

@@ -27,13 +27,25 @@ pub struct Output {
     pub next: Option<u64>,
 }
 
+/// A piece of the output of a job from a byte on, so many bytes at most; nothing if it is not kept, or not any more.
+pub fn piece(ctx: &Ctx, id: &JobId, from: u64, most: u64) -> Result<Option<(Vec<u8>, u64)>, Error> {
+    let data = ctx.data()?;
+    let kept = runners::output(ctx, &data, job_of(&data, id)?, Want::Kept { from, most })?;
+    Ok(kept.map(|kept| (kept.bytes.into(), kept.next)))
+}
+
 /// Reads all output of a job.
 pub fn output(ctx: &Ctx, id: &JobId) -> Result<Output, Error> {
+    if let Some((bytes, next)) = piece(ctx, id, 0, u64::MAX)? {
+        return Ok(Output { bytes, next: Some(next) });
+    }
+    window(ctx, id)
+}
+
+/// What the window of a job shows, where its output is not kept.
+pub fn window(ctx: &Ctx, id: &JobId) -> Result<Output, Error> {
     let data = ctx.data()?;
     let job = job_of(&data, id)?;
-    if let Some(kept) = runners::output(ctx, &data, job, Want::Kept { from: 0 })? {
-        return Ok(Output { bytes: kept.bytes.into(), next: Some(kept.next) });
-    }
     let shown = pane_text(ctx, job, 0).map(|bytes| Output { bytes, next: None });
     shown.ok_or_else(|| {
         let log = job.log_dir.as_deref().unwrap_or("none was reported");
@@ -47,7 +59,7 @@ pub fn output(ctx: &Ctx, id: &JobId) -> Result<Output, Error> {
 pub fn after(ctx: &Ctx, id: &JobId, next: u64) -> Result<(Vec<u8>, u64), Error> {
     let data = ctx.data()?;
     let Ok(job) = job_of(&data, id) else { return Ok((Vec::new(), next)) };
-    let more = runners::output(ctx, &data, job, Want::Kept { from: next })?;
+    let more = runners::output(ctx, &data, job, Want::Kept { from: next, most: u64::MAX })?;
     Ok(more.map_or_else(|| (Vec::new(), next), |more| (more.bytes.into(), more.next)))
 }
 

@@ -288,6 +288,8 @@ pub enum Want {
     Kept {
         /// The first byte.
         from: u64,
+        /// So many bytes at most.
+        most: u64,
     },
     /// So many bytes at the end of what is kept, if this launch has written any.
     KeptEnd {

@@ -30,6 +30,7 @@ fn a_queue_is_made_filled_run_and_removed() {
     let ask = |token: &str, line: &str| api.ask(token, line, &[], "");
     let hello = ask(&viewer, "GET /cloudmesh/").is(200).json();
     assert!(hello["message"].as_str().unwrap().contains("/docs"));
+    assert_eq!(ask(&viewer, "GET /redoc").is(308).header("location"), Some("/docs"));
     ask(&alices, "POST /cloudmesh/queue/?name=exp").is(403);
     ask(&admin, "POST /cloudmesh/queue/?name=exp").is(200);
     let queues = ask(&viewer, "GET /cloudmesh/queue/").is(200).json();

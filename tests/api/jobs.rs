@@ -2,6 +2,8 @@
 
 use serde_json::{Value, json};
 
+use tpu::model::token::TokenRole;
+
 use super::Api;
 use crate::cli::json_schema::assert_described;
 
@@ -125,4 +127,27 @@ fn what_begins_between_two_pages_is_on_one_of_them() {
     let next = first["next"].as_str().unwrap();
     let rest = api.get(&token, &format!("/api/v1/jobs?cursor={next}")).is(200).json();
     assert_eq!(ids(&rest), ["alice/3", "bob/1"]);
+}
+
+#[test]
+fn what_happened_to_a_job_is_told_to_whoever_may_see_it() {
+    let api = Api::new(|_| Vec::new());
+    let number = api.env.start("true", &["run"]);
+    let (alices, bobs) = (
+        api.token("alices", TokenRole::Viewer, &["alice"]),
+        api.token("bobs", TokenRole::Viewer, &["bob"]),
+    );
+    let path = format!("/api/v1/jobs/alice/{number}/timeline");
+    let said = api.get(&alices, &path).is(200).json();
+    let kinds: Vec<&str> = said["events"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|event| event["kind"].as_str().unwrap())
+        .collect();
+    assert!(kinds.contains(&"run"), "{said}");
+    api.get(&bobs, &path).is(403);
+    api.get(&alices, "/api/v1/jobs/alice/99/timeline").is(404);
+    let rules = api.get(&bobs, "/api/v1/rules").is(200).json();
+    assert!(rules.to_string().contains("pre"), "{rules}");
 }

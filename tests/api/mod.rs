@@ -5,6 +5,7 @@ mod acts;
 mod cloudmesh;
 mod described;
 mod events;
+mod fuzz;
 mod jobs;
 mod logs;
 mod submit;

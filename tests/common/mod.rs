@@ -2,6 +2,7 @@
 
 pub(crate) mod boards;
 pub(crate) mod cables;
+pub(crate) mod dice;
 pub(crate) mod env;
 pub(crate) mod fakes;
 pub(crate) mod queued;

@@ -12,6 +12,7 @@ use serde_json::json;
 use super::Lab;
 use super::hook::{Fate, Got, Hook};
 use super::mails::Mails;
+use crate::common::dice::Dice;
 use crate::common::wait::wait_at_most;
 use std::time::Duration;
 use tpu::sys::clock::{Clock as _, SystemClock};
@@ -26,18 +27,6 @@ const BURST: usize = 150;
 #[expect(clippy::disallowed_methods, reason = "asked for on the command line of ./x")]
 fn asked_for() -> Option<usize> {
     std::env::var("TPU_PROVE_NOTICES").ok().and_then(|text| text.parse().ok())
-}
-
-/// Small and the same on every machine (xorshift).
-struct Dice(u64);
-
-impl Dice {
-    fn below(&mut self, most: usize) -> usize {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        usize::try_from(self.0 % most as u64).unwrap()
-    }
 }
 
 /// What becomes of request `number` of a receiver that fails.

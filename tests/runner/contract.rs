@@ -115,7 +115,8 @@ fn stop(world: &impl World, job: &Job, part: StopPart) -> Result<StopOutcome, Ru
 }
 
 fn kept(world: &impl World, job: &Job, from: u64) -> Option<Chunk> {
-    let wanted = OutputWanted { run: run(job), seen: None, want: Want::Kept { from } };
+    let wanted =
+        OutputWanted { run: run(job), seen: None, want: Want::Kept { from, most: u64::MAX } };
     world.runner().output(&[wanted]).unwrap().remove(0)
 }
 

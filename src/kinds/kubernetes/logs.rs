@@ -109,12 +109,12 @@ pub(super) fn chunk(effects: &Effects, token: &str, want: Want) -> std::io::Resu
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(None),
         Err(e) => return Err(e),
     };
-    let from = match (want, printed::end(want)) {
-        (Want::Kept { from }, _) => from,
-        (_, Some(most)) => size.saturating_sub(most),
-        (_, None) => 0,
+    let (from, most) = match (want, printed::end(want)) {
+        (Want::Kept { from, most }, _) => (from, most),
+        (_, Some(most)) => (size.saturating_sub(most), u64::MAX),
+        (_, None) => (0, u64::MAX),
     };
-    let length = usize::try_from(size.saturating_sub(from)).unwrap_or(usize::MAX);
+    let length = usize::try_from(size.saturating_sub(from).min(most)).unwrap_or(usize::MAX);
     let bytes = disk.read_at(&path, from, length)?;
     Ok(Some(printed::piece(bytes, from, want)))
 }

@@ -50,8 +50,8 @@ pub(super) fn chunks(
 }
 
 fn kept(disk: &dyn ClusterDisk, path: &Path, want: Want) -> io::Result<Option<FileEnd>> {
-    let Want::Kept { from } = want else { return Ok(None) };
-    Ok(disk.read(path, from, u64::MAX)?.map(|bytes| FileEnd { bytes, from }))
+    let Want::Kept { from, most } = want else { return Ok(None) };
+    Ok(disk.read(path, from, most)?.map(|bytes| FileEnd { bytes, from }))
 }
 
 #[cfg(test)]
@@ -66,7 +66,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("output.log");
         let read = |want| chunk(&HereDisk, &path, want).unwrap();
-        assert_eq!(read(Want::Kept { from: 0 }), None);
+        assert_eq!(read(Want::Kept { from: 0, most: u64::MAX }), None);
         crate::store::atomic::write_file(
             &crate::store::disk::OsDisk,
             &path,
@@ -74,9 +74,12 @@ mod tests {
             0o600,
         )
         .unwrap();
-        let first = read(Want::Kept { from: 0 }).unwrap();
+        let first = read(Want::Kept { from: 0, most: u64::MAX }).unwrap();
         assert_eq!((&first.bytes[..], first.next), (&b"hello\nworld\n"[..], 12));
-        assert_eq!(read(Want::Kept { from: 12 }).unwrap(), Chunk { bytes: Bytes::new(), next: 12 });
+        assert_eq!(
+            read(Want::Kept { from: 12, most: u64::MAX }).unwrap(),
+            Chunk { bytes: Bytes::new(), next: 12 }
+        );
         assert_eq!(&read(Want::KeptEnd { bytes: 6 }).unwrap().bytes[..], b"world\n");
     }
 }

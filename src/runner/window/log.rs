@@ -14,14 +14,14 @@ fn path(job: &Job) -> Option<PathBuf> {
     path.is_file().then_some(path)
 }
 
-/// What it holds from a byte on; `None` if there is no such file.
-pub(super) fn from(job: &Job, from: u64) -> Result<Option<Chunk>, RunError> {
+/// What it holds from a byte on, so many bytes at most; `None` if there is no such file.
+pub(super) fn from(job: &Job, from: u64, most: u64) -> Result<Option<Chunk>, RunError> {
     let Some(path) = path(job) else { return Ok(None) };
     let read = || -> io::Result<Vec<u8>> {
         let mut file = files::open(&path)?;
         file.seek(SeekFrom::Start(from))?;
         let mut bytes = Vec::new();
-        file.read_to_end(&mut bytes)?;
+        file.take(most).read_to_end(&mut bytes)?;
         Ok(bytes)
     };
     let bytes = read().map_err(|e| {

@@ -291,9 +291,9 @@ impl Runner for WindowRunner<'_> {
         for (index, OutputWanted { run, seen, want }) in wanted.iter().enumerate() {
             let (above, colours) = match want {
                 Want::Shown { above, colours } => (*above, *colours),
-                Want::Kept { from } => {
+                Want::Kept { from, most } => {
                     if let Some(output) = outputs.get_mut(index) {
-                        *output = log::from(run.job, *from)?;
+                        *output = log::from(run.job, *from, *most)?;
                     }
                     continue;
                 }

@@ -340,15 +340,15 @@ impl Runner for Engine {
     fn output(&self, wanted: &[OutputWanted<'_>]) -> Result<Vec<Option<Chunk>>, RunError> {
         let read = |wanted: &OutputWanted<'_>| {
             let log = std::fs::read(self.dir(wanted.run).join("log")).unwrap_or_default();
-            let from = match wanted.want {
-                Want::Shown { .. } => 0,
-                Want::Kept { from } => usize::try_from(from).unwrap_or(usize::MAX),
-                Want::KeptEnd { bytes } => {
-                    log.len().saturating_sub(usize::try_from(bytes).unwrap_or(usize::MAX))
-                }
+            let count = |bytes: u64| usize::try_from(bytes).unwrap_or(usize::MAX);
+            let (from, most) = match wanted.want {
+                Want::Shown { .. } => (0, usize::MAX),
+                Want::Kept { from, most } => (count(from), count(most)),
+                Want::KeptEnd { bytes } => (log.len().saturating_sub(count(bytes)), usize::MAX),
             };
-            let bytes = log.get(from..).unwrap_or_default().to_vec();
-            Some(Chunk { bytes: bytes.into(), next: log.len() as u64 })
+            let bytes: Vec<u8> = log.into_iter().skip(from).take(most).collect();
+            let next = (from + bytes.len()) as u64;
+            Some(Chunk { bytes: bytes.into(), next })
         };
         Ok(wanted.iter().map(read).collect())
     }

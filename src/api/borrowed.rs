@@ -1,0 +1,89 @@
+//! Answers in the words of commands, which the command line lends: each says what the command says. And the routes that
+//! are such answers and nothing else.
+
+use serde_json::Value;
+
+use crate::model::ids::UserName;
+use crate::ops::commands::Told;
+use crate::ops::ctx::job_of;
+use crate::wire::events::EventsDocument;
+use crate::wire::jobs::RulesDocument;
+use crate::wire::pages::KindDocument;
+
+use super::answer::Answer;
+use super::asked::Asked;
+use super::failure::Failure;
+use super::jobs::JOB;
+use super::route::{Gives, Route, shape};
+use super::takes::Parameter;
+
+const IMAGES: [Parameter; 1] = [Parameter::text("filter", "those with this in their names")];
+
+/// Routes that are answered by a command.
+pub(super) fn routes() -> Vec<Route> {
+    let of_kind = Gives::Json(shape::<KindDocument<'_>>);
+    vec![
+        Route::get(
+            "/api/v1/jobs/{user}/{number}/timeline",
+            "Says what has happened to a job, the newest last",
+            Gives::Json(shape::<EventsDocument<'_>>),
+            timeline,
+        )
+        .with(&JOB),
+        Route::get(
+            "/api/v1/rules",
+            "Lists what may happen by itself when a job fails",
+            Gives::Json(shape::<RulesDocument<'_>>),
+            |asked| Ok(json(told(asked, None, &["check-rules"], &[])?)),
+        ),
+        Route::get("/api/v1/flavors", "Lists what jobs may ask for by name", of_kind, |asked| {
+            Ok(json(told(asked, None, &["flavors"], &[])?))
+        }),
+        Route::get("/api/v1/images", "Lists the images of the registry", of_kind, |asked| {
+            Ok(json(told(asked, None, &["images"], &[("", "filter")])?))
+        })
+        .with(&IMAGES),
+    ]
+}
+
+fn timeline(asked: &Asked<'_>) -> Result<Answer, Failure> {
+    let told = told(asked, Some(&asked.user()), &["history"], &[("", "number")])?;
+    let is_silent = told.members.get("events").and_then(Value::as_array).is_none_or(Vec::is_empty);
+    if is_silent {
+        // The journal keeps what was cleaned away; of what there never was it has nothing.
+        job_of(&*asked.ctx.data()?, &asked.job())?;
+    }
+    Ok(json(told))
+}
+
+/// Carries a command out, with what the request says for its options; what has no name stands behind all others.
+pub(super) fn told(
+    asked: &Asked<'_>,
+    user: Option<&UserName>,
+    command: &[&str],
+    options: &[(&str, &str)],
+) -> Result<Told, Failure> {
+    let mut words: Vec<String> = command.iter().map(|word| (*word).to_owned()).collect();
+    for (option, parameter) in options {
+        let Some(value) = asked.text(parameter) else { continue };
+        if option.is_empty() {
+            words.extend(["--".to_owned(), value.to_owned()]);
+        } else {
+            // In one word, so that no value is taken for an option.
+            words.push(format!("--{option}={value}"));
+        }
+    }
+    let ctx = asked.served.ctx_of(asked.who, asked.is_trial());
+    Ok(asked.served.commands.run(ctx, user, &words)?)
+}
+
+/// As `--json` prints it.
+pub(super) fn json(told: Told) -> Answer {
+    Answer::text(Value::Object(told.members).to_string()).kind("application/json")
+}
+
+/// As people read it.
+pub(super) fn text(told: Told) -> Answer {
+    let notes = told.notes.into_iter().map(|note| format!("{note}\n"));
+    Answer::text(notes.fold(told.text, |text, note| text + &note))
+}

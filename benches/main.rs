@@ -6,6 +6,7 @@
 //! would otherwise link everything again; a group of figures is a module and a line of [`GROUPS`]. `guard` is
 //! the one part that counts instructions, for CI.
 
+mod api;
 mod board;
 mod classify;
 mod common;
@@ -50,7 +51,7 @@ struct Plan {
 type Group = fn(&mut Table, &Plan) -> io::Result<()>;
 
 /// The groups by name, in the order of the specification.
-const GROUPS: [(&str, Group); 19] = [
+const GROUPS: [(&str, Group); 20] = [
     ("start", start::start),
     ("store", store::store),
     ("launches", launches::launches),
@@ -65,6 +66,7 @@ const GROUPS: [(&str, Group); 19] = [
     ("workers", workers::workers),
     ("hosts", hosts::hosts),
     ("insight", insight::insight),
+    ("api", api::api),
     ("queue", queue::queue),
     ("size", size),
     ("together", together::together),

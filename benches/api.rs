@@ -66,6 +66,7 @@ pub(crate) fn api(table: &mut Table, _: &Plan) -> io::Result<()> {
 }
 
 impl Served {
+    #[expect(clippy::disallowed_methods, reason = "it is at work until the figures are taken")]
     fn new() -> io::Result<Self> {
         let lab = Lab::new()?;
         lab.write(&finished(&lab, JOBS))?;
@@ -229,6 +230,7 @@ fn follow(served: &Served) -> io::Result<BufReader<TcpStream>> {
 }
 
 /// How long after it was noted each of some events is heard.
+#[expect(clippy::disallowed_methods, reason = "a part of a second counts")]
 fn events(served: &Served) -> io::Result<Sample> {
     let mut stream = follow(served)?;
     let mut late = Vec::new();

@@ -4,6 +4,7 @@
 use serde_json::Value;
 
 use crate::model::ids::UserName;
+use crate::ops::Error;
 use crate::ops::commands::Told;
 use crate::ops::ctx::job_of;
 use crate::wire::events::EventsDocument;
@@ -74,7 +75,14 @@ pub(super) fn told(
         }
     }
     let ctx = asked.served.ctx_of(asked.who, asked.is_trial());
-    Ok(asked.served.commands.run(ctx, user, &words)?)
+    let told = asked.served.commands.run(ctx, user, &words)?;
+    if told.code == 0 {
+        return Ok(told);
+    }
+    // Of several things some were not done: what was is said as well.
+    let lines = told.text.lines().chain(told.notes.iter().map(String::as_str));
+    let said: Vec<&str> = lines.filter(|line| !line.is_empty()).collect();
+    Err(Error::refused(said.join("\n")).hint("what is said to be done is done").into())
 }
 
 /// As `--json` prints it.

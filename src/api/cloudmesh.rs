@@ -52,7 +52,7 @@ const ADDED: [Parameter; 14] = [
     Parameter::text("output", "files in which a copy of their output is kept"),
     Parameter::text("status", "their state; ready without"),
     Parameter::text("gpu", "the GPUs that they want"),
-    Parameter::text("user", "account on the host; who is known there without"),
+    Parameter::text("user", "nothing: an account is said where a host is added"),
     Parameter::text("host", "the hosts on which they run"),
     Parameter::text("shell", "the shell that reads their commands"),
     Parameter::text("log", "nothing: every job has one here"),
@@ -285,10 +285,9 @@ fn clusters() -> Vec<Route> {
             "/cloudmesh/cluster/{cluster}",
             "Puts hosts into a cluster",
             |asked| {
-                let account = asked.text("user").map(UserName::from);
-                let options =
-                    ["cluster", "id", "name", "ip", "status", "gpu", "pyenv"].map(|one| (one, one));
-                Ok(borrowed::text(said(asked, account.as_ref(), &["cluster", "add"], &options)?))
+                let options = ["cluster", "id", "name", "user", "ip", "status", "gpu", "pyenv"]
+                    .map(|one| (one, one));
+                Ok(borrowed::text(said(asked, None, &["cluster", "add"], &options)?))
             },
         )
         .with(&HOST_ADDED),
@@ -436,12 +435,15 @@ fn queue_named(asked: &Asked<'_>) -> QueueName {
 
 fn remove(asked: &Asked<'_>) -> Result<Answer, Failure> {
     let name = queue_named(asked);
-    let (waiting, _) = of_queue(asked, &name)?;
     if name == QueueName::usual() {
         return Err(Error::refused(format!("{name} is the queue of whoever names none"))
             .hint("stop it: PUT /cloudmesh/queue/{queue}/stop")
             .into());
     }
+    // Nothing more enters it from here on.
+    let edit = QueueEdit { state: Some(QueueState::Draining), ..QueueEdit::default() };
+    edit::set(asked.ctx, &name, &edit)?;
+    let (waiting, _) = of_queue(asked, &name)?;
     edit::dequeue(asked.ctx, &waiting)?;
     edit::remove(asked.ctx, &name)?;
     let taken: Vec<String> = waiting.iter().map(ToString::to_string).collect();
@@ -451,15 +453,21 @@ fn remove(asked: &Asked<'_>) -> Result<Answer, Failure> {
 
 fn stop(asked: &Asked<'_>) -> Result<Answer, Failure> {
     let name = queue_named(asked);
-    let (_, live) = of_queue(asked, &name)?;
     let edit = QueueEdit { state: Some(QueueState::Paused), ..QueueEdit::default() };
     edit::set(asked.ctx, &name, &edit)?;
+    // Nothing of it begins from here on, so that these are all.
+    let (_, live) = of_queue(asked, &name)?;
     let mut text = format!("Queue {name} is paused.\n");
+    let mut is_whole = true;
     for (id, done) in kill::kill(asked.ctx, &live, false) {
+        is_whole &= done.is_ok();
         text += &match done {
             Ok(_) => format!("{id} is stopped.\n"),
             Err(error) => format!("{id} is not stopped: {}\n", error.message),
         };
+    }
+    if !is_whole {
+        return Err(Error::refused(text.trim_end()).hint("stop the rest: tpu kill").into());
     }
     Ok(Answer::text(text))
 }

@@ -6,7 +6,7 @@ use axum::http::StatusCode;
 use ring::digest;
 
 use crate::model::data::{Data, User};
-use crate::model::ids::JobId;
+use crate::model::ids::{JobId, UserName};
 use crate::model::job::Job;
 use crate::model::member::Array;
 use crate::ops::Error;
@@ -57,13 +57,24 @@ fn submit(asked: &Asked<'_>) -> Result<Answer, Failure> {
     let body = SubmittedFile::read(asked.body, written(asked)?)?;
     let user = asked.user_meant(body.for_user.clone(), "for_user: NAME, in the body")?;
     asked.who.acts_for(&user)?;
-    let once = once(asked)?;
-    if let Some(before) = once.as_ref().and_then(|once| once.known(&data)) {
+    let once = once(asked, &user)?;
+    if let Some(before) = once.as_ref().and_then(|once| once.known(&data, ctx.clock.now())) {
         return answered_before(&data, before);
     }
+    let jobs = body.understood(ctx, &user)?;
+    if jobs.make_targets() && !asked.who.rights.may_use_targets() {
+        let what = format!("{} may not have targets made", asked.who.name);
+        return Err(Failure::forbidden(
+            what,
+            "it takes a token made with --targets, or an admin's",
+        ));
+    }
     let is_now = asked.text("start") == Some("now");
+    if is_now {
+        jobs.may_begin_at_once()?;
+    }
     let commands = asked.served.commands.words();
-    let (entered, all) = body.enter(ctx, (&user, &commands), (once.as_ref(), is_now))?;
+    let (entered, all) = jobs.enter(ctx, &commands, (once.as_ref(), is_now))?;
     let ids = match entered {
         Entered::New(ids) => ids,
         before => return answered_before(&*ctx.data()?, before),
@@ -88,6 +99,13 @@ fn answered_before(data: &Data, before: Entered) -> Result<Answer, Failure> {
             .hint("take another key for another request; the same is answered as before for a day");
         return Err(Failure::from(error).status(StatusCode::UNPROCESSABLE_ENTITY));
     };
+    let is_open = |id: &JobId| data.queues().entry(id).is_some_and(|entry| entry.keeper.is_some());
+    if ids.iter().any(is_open) {
+        // Whether it begins is not known yet.
+        let error = Error::refused("this request is being carried out").passing();
+        let failure = Failure::from(error.hint("send it again in a moment"));
+        return Err(failure.header("retry-after", "1"));
+    }
     let begun: Vec<JobId> = ids.iter().filter(|id| data.job(id).is_some()).cloned().collect();
     let document = SubmittedDocument {
         jobs: ids.iter().map(|id| part(data, id)).collect(),
@@ -115,7 +133,7 @@ fn part<'a>(data: &'a Data, id: &'a JobId) -> SubmittedPart<'a> {
 }
 
 /// The key of the request, if it has one.
-fn once(asked: &Asked<'_>) -> Result<Option<Once>, Failure> {
+fn once(asked: &Asked<'_>, user: &UserName) -> Result<Option<Once>, Failure> {
     if asked.headers.get("idempotency-key").is_none() || asked.is_trial() {
         return Ok(None);
     }
@@ -130,6 +148,8 @@ fn once(asked: &Asked<'_>) -> Result<Option<Once>, Failure> {
     };
     let mut said = digest::Context::new(&digest::SHA256);
     said.update(asked.text("start").unwrap_or("queue").as_bytes());
+    said.update(b"\n");
+    said.update(user.as_str().as_bytes());
     said.update(b"\n");
     said.update(asked.body);
     let mut hash = String::new();

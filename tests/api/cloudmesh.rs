@@ -94,6 +94,8 @@ fn what_only_looks_changes_nothing_and_says_the_right_call() {
     let query = "name=x&command=true";
     api.raw(&format!("POST /cloudmesh/queue/default?{query}"), &[], "").is(401);
     api.ask(&admin, &format!("POST /cloudmesh/queue/default?{query}&nmae=x"), &[], "").is(400);
+    let many = "POST /cloudmesh/queue/default?for_user=alice&name=a[1-1001]&command=x";
+    api.ask(&admin, many, &[], "").is(400);
     // What looks like an option is a name, and no good one.
     api.ask(&admin, "POST /cloudmesh/queue/default?for_user=alice&name=--help&command=x", &[], "")
         .is(409);

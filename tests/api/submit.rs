@@ -137,7 +137,60 @@ fn what_is_to_begin_now_begins_or_leaves_nothing() {
     let two =
         "target: local\ndir: 1\ncommand: 'true'\n---\ntarget: local\ndir: 1\ncommand: 'true'\n";
     post(&api, &token, ("?start=now", &[YAML]), two).is(400);
+    let group = job("a").replacen('{', "{\"array\":\"0-3\",", 1);
+    post(&api, &token, ("?start=now", &[JSON]), &group).is(400);
     assert_eq!(waiting(&api), 0);
+}
+
+#[test]
+fn nobody_else_begins_what_is_to_begin_now_or_not_at_all() {
+    let api = lab();
+    let token = api.token("alices", TokenRole::Operator, &["alice"]);
+    // As it stands while a server looks whether it can begin: kept by that process.
+    let held = job("a").replacen('{', "{\"hold\":true,", 1);
+    let key = ["Idempotency-Key: k", JSON];
+    let number = post(&api, &token, ("", &key), &held).is(200).json()["jobs"][0]["window"].clone();
+    let mut data = api.env.data();
+    let entry = &mut data["queue"]["entries"][0];
+    entry["held"] = Value::Null;
+    let owner = tpu::ops::lease::me(&api.ctx.env);
+    entry["keeper"] = json!({"owner": owner, "seen": api.ctx.clock.now().to_rfc3339()});
+    api.env.write_data(&data);
+    drop(api.env.tpu("queue run").exits(0));
+    assert_eq!((waiting(&api), ran(&api, "a")), (1, 0), "{number}: it is that process's alone");
+    let again = post(&api, &token, ("", &key), &held).is(409);
+    assert_eq!(again.header("retry-after"), Some("1"), "what becomes of it is not known yet");
+}
+
+#[test]
+fn a_key_is_known_for_a_day() {
+    let api = lab();
+    let token = api.token("alices", TokenRole::Operator, &["alice"]);
+    let held = job("a").replacen('{', "{\"hold\":true,", 1);
+    let key = ["Idempotency-Key: k", JSON];
+    let first = post(&api, &token, ("", &key), &held).is(200).json();
+    let mut data = api.env.data();
+    data["queue"]["answered"][0]["at"] = json!("2026-01-01T00:00:00Z");
+    api.env.write_data(&data);
+    let second = post(&api, &token, ("", &key), &held).is(200).json();
+    assert_ne!(first["jobs"], second["jobs"]);
+    assert_eq!(api.env.data()["queue"]["answered"].as_array().unwrap().len(), 1);
+}
+
+#[test]
+fn who_may_not_use_targets_has_none_made() {
+    let api = lab();
+    let before = api.env.data_bytes();
+    let token = api.token("alices", TokenRole::Operator, &["alice"]);
+    let body = json!({
+        "target": {"accelerator": "v6e-8", "zone": "us-east5-b"}, "name": "mine", "dir": 1,
+        "command": "true",
+    });
+    for query in ["", "?dry_run=true", "?start=now"] {
+        let said = post(&api, &token, (query, &[JSON]), &body.to_string()).is(403).json();
+        assert!(said["hint"].as_str().unwrap().contains("--targets"), "{said}");
+    }
+    assert_eq!(api.env.data_bytes(), before);
 }
 
 #[test]

@@ -142,6 +142,7 @@ pub(super) fn beside_file(args: &Submit) -> Result<BesideFile, Error> {
         is_held: args.hold,
         stages_late: args.stage_late,
         applies: args.apply,
+        is_now: false,
         setup: args.setup.as_deref().map(setup_how).transpose()?,
     })
 }

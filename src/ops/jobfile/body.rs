@@ -60,14 +60,8 @@ impl SubmittedFile {
         Ok(Self { documents, for_user })
     }
 
-    /// Puts its jobs into queues, all of them or none; of a request with a key only once. `commands` are words that no name
-    /// of a job may be; `is_alone` where it may hold no more than one.
-    pub fn enter(
-        self,
-        ctx: &Ctx,
-        (user, commands): (&UserName, &[String]),
-        (once, is_alone): (Option<&Once>, bool),
-    ) -> Result<EnteredJobs, Error> {
+    /// Understands its jobs as those of a user.
+    pub fn understood(self, ctx: &Ctx, user: &UserName) -> Result<UnderstoodJobs, Error> {
         let data = ctx.data()?;
         let of_user = user_of(&data, user)?;
         let mut documents = self.documents;
@@ -76,18 +70,59 @@ impl SubmittedFile {
         }
         let kinds = kind_words(&ctx.kinds);
         let jobs = ready::jobs(ctx, documents, (BODY, &Given { set: &[], kinds: &kinds }))?;
-        if is_alone && jobs.len() > 1 {
-            let what = format!("{BODY} has {}, and one may begin at once", jobs.len());
-            return Err(Error::usage(what).hint("let them wait for their turns"));
-        }
-        let home = of_user.dir(1).map(PathBuf::from).unwrap_or_default();
-        let beside = BesideFile::default();
-        let file =
-            JobFile { ctx, data: &data, user, beside: &beside, shown: BODY, dir: &home, commands };
-        for job in &jobs {
+        Ok(UnderstoodJobs { jobs, user: user.clone() })
+    }
+}
+
+/// The jobs of a file, as those of a user.
+#[derive(Clone, Debug)]
+pub struct UnderstoodJobs {
+    jobs: Vec<OwnJob>,
+    user: UserName,
+}
+
+impl UnderstoodJobs {
+    /// Whether a target is made for one of them.
+    pub fn make_targets(&self) -> bool {
+        self.jobs.iter().any(|job| job.order.is_some())
+    }
+
+    /// Refuses what cannot begin at once as a whole.
+    pub fn may_begin_at_once(&self) -> Result<(), Error> {
+        let what = match self.jobs.as_slice() {
+            [job] if job.array.is_some() => "a group",
+            [job] if job.order.is_some() => "a job for which a target is made",
+            [_] => return Ok(()),
+            _ => "several jobs",
+        };
+        Err(Error::usage(format!("{what}: one job by itself may begin at once"))
+            .hint("let them wait for their turns"))
+    }
+
+    /// Puts them into queues, all of them or none; of a request with a key only once. `commands` are words that no name of a
+    /// job may be; `is_now` where it is to begin at once.
+    pub fn enter(
+        &self,
+        ctx: &Ctx,
+        commands: &[String],
+        (once, is_now): (Option<&Once>, bool),
+    ) -> Result<EnteredJobs, Error> {
+        let data = ctx.data()?;
+        let home = user_of(&data, &self.user)?.dir(1).map(PathBuf::from).unwrap_or_default();
+        let beside = BesideFile { is_now, ..BesideFile::default() };
+        let file = JobFile {
+            ctx,
+            data: &data,
+            user: &self.user,
+            beside: &beside,
+            shown: BODY,
+            dir: &home,
+            commands,
+        };
+        for job in &self.jobs {
             says_where_its_code_is(&file, job)?;
         }
-        file.enter(&jobs, once)
+        file.enter(&self.jobs, once)
     }
 }
 

@@ -38,6 +38,8 @@ pub struct BesideFile {
     pub stages_late: bool,
     /// Whether targets are made for them where none is free.
     pub applies: bool,
+    /// Whether they begin at once or not at all.
+    pub is_now: bool,
     /// What of a set-up is done.
     pub setup: Option<SetUpHow>,
 }
@@ -258,6 +260,7 @@ impl JobFile<'_> {
             is_held: job.waits.is_held || self.beside.is_held,
             stages_late: self.beside.stages_late,
             applies: self.beside.applies,
+            is_kept: self.beside.is_now,
             sweep: job.sweep.clone(),
             order: job.order.clone().map(|order| order.from(self.dir)),
             repository: self.repository(job),

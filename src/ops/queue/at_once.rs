@@ -1,21 +1,39 @@
-//! Jobs that begin at once or not at all.
+//! Jobs that begin at once or not at all. Until it is known which, an entry is kept by the process that asks, as that of
+//! somebody who waits at a terminal: nobody else begins it, and it goes with that process.
 
 use crate::model::ids::JobId;
 use crate::ops::{Ctx, Error, records, stage};
 
 use super::once::Once;
-use super::pass::{AT_ONCE, Mine, Passage, pass};
+use super::pass::{Mine, Passage, pass};
 use super::standing_of;
 
-/// Starts what has entered a queue. If nothing of it can begin at once it waits no more, its request may be sent again,
-/// and why it could not begin is the error. The members of a group that cannot begin yet wait on.
+/// Starts what has entered a queue to begin at once. If it cannot, for whatever reason, it waits no more, its request may be
+/// sent again, and why it could not begin is the error.
 pub fn start(ctx: &Ctx, id: &JobId, once: Option<&Once>) -> Result<Passage, Error> {
-    let passage = pass(ctx, Mine::Own(id), AT_ONCE)?;
-    if !passage.started.is_empty() || ctx.data()?.queues().entry(id).is_none() {
+    let begun = turn(ctx, id);
+    if begun.is_err() {
+        withdraw(ctx, id, once)?;
+    }
+    begun
+}
+
+/// What has begun; that nothing has is the error, with the reason.
+fn turn(ctx: &Ctx, id: &JobId) -> Result<Passage, Error> {
+    let passage = pass(ctx, Mine::Own(id), 1)?;
+    if !passage.started.is_empty() {
         return Ok(passage);
     }
     let standing = standing_of(ctx, &*ctx.data()?, id)?;
     let why = standing.map_or_else(|| "its turn has not come".to_owned(), |(_, why)| why);
+    Err(Error::refused(format!("it cannot begin at once: {why}"))
+        .passing()
+        .hint("let it wait for its turn"))
+}
+
+/// Takes it out again, and forgets that its request was answered. What has been claimed meanwhile has a record, which says
+/// what became of it.
+fn withdraw(ctx: &Ctx, id: &JobId, once: Option<&Once>) -> Result<(), Error> {
     let left = ctx.transact(|tx| {
         let left = tx.data.queues_mut().take(id);
         if left.is_some() {
@@ -26,14 +44,8 @@ pub fn start(ctx: &Ctx, id: &JobId, once: Option<&Once>) -> Result<Passage, Erro
         }
         Ok(left)
     })?;
-    let Some(left) = left else {
-        // Somebody else has begun it in between.
-        return Ok(passage);
-    };
-    if let Some(staged) = left.spec.staged {
-        stage::discard(ctx, &staged);
+    if let Some(staged) = left.and_then(|entry| entry.spec.staged) {
+        stage::discard_unless_used(ctx, &staged);
     }
-    Err(Error::refused(format!("it cannot begin at once: {why}"))
-        .passing()
-        .hint("let it wait for its turn: start=queue"))
+    Ok(())
 }

@@ -188,6 +188,7 @@ pub fn follow(tx: &mut Tx<'_>, from: &JobId, to: &JobId) {
 /// Lets those that wait for an entry wait for the job that it has become, under another number.
 pub fn renumber(tx: &mut Tx<'_>, from: &JobId, to: &JobId) {
     follow(tx, from, to);
+    once::follow(tx, from, to);
     let text = format!("{}{to}: a window stood in its place", stats::BECOME);
     records::note(tx, from, stats::RENUMBERED, text);
 }

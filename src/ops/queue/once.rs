@@ -3,6 +3,7 @@
 use crate::model::answered::AnsweredRequest;
 use crate::model::data::Data;
 use crate::model::ids::JobId;
+use crate::model::time::Timestamp;
 use crate::store::Tx;
 
 /// For so many seconds a request is known by its key.
@@ -31,9 +32,12 @@ pub struct Once {
 }
 
 impl Once {
-    /// What became of it, if it was answered before.
-    pub fn known(&self, data: &Data) -> Option<Entered> {
+    /// What became of it, if it was answered lately.
+    pub fn known(&self, data: &Data, now: Timestamp) -> Option<Entered> {
         let before = data.queues().answer(&self.by, &self.key)?;
+        if now.seconds_since(before.at) >= KNOWN_S {
+            return None;
+        }
         let is_same = before.said == self.said;
         Some(if is_same { Entered::Before(before.jobs.clone()) } else { Entered::Other })
     }
@@ -50,5 +54,17 @@ impl Once {
     /// Forgets it: it has come to nothing, and may be sent again.
     pub(super) fn forget(&self, tx: &mut Tx<'_>) {
         tx.data.queues_mut().answered.retain(|request| !request.is(&self.by, &self.key));
+    }
+}
+
+/// What was answered with one number is answered with another.
+pub(super) fn follow(tx: &mut Tx<'_>, from: &JobId, to: &JobId) {
+    let is_meant = |request: &AnsweredRequest| request.jobs.contains(from);
+    if !tx.data.queues().answered.iter().any(is_meant) {
+        return;
+    }
+    let answered = tx.data.queues_mut().answered.iter_mut();
+    for job in answered.flat_map(|request| &mut request.jobs).filter(|job| *job == from) {
+        *job = to.clone();
     }
 }

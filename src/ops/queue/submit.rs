@@ -157,7 +157,7 @@ pub fn enter_once(
         let env = kept(check::kept_environment(ctx));
         let place = watch::place(ctx);
         let enter = |tx: &mut Tx<'_>| {
-            if let Some(before) = once.and_then(|once| once.known(&tx.data)) {
+            if let Some(before) = once.and_then(|once| once.known(&tx.data, tx.now)) {
                 return Ok(before);
             }
             let mut ids: Vec<JobId> = Vec::new();

@@ -9,6 +9,7 @@ use crate::jobfile::cloudmesh::template::TemplateJob;
 use crate::model::data::{Data, User};
 use crate::model::ids::{QueueName, UserName};
 use crate::model::job::{Job, Status};
+use crate::model::member::Array;
 use crate::ops::Error;
 use crate::ops::cloudmesh::ready::{self, WhichReady};
 use crate::ops::cloudmesh::template;
@@ -66,6 +67,10 @@ fn add(app: &App, words: &CmsQueueJobs) -> Outcome {
     let queue = named(words.queue.as_deref());
     edit::find(&*ctx.data()?, &queue)?;
     let names = expanded(&words.name)?;
+    if names.len() > Array::MOST {
+        return Err(Error::usage(format!("{} jobs in one request", names.len()))
+            .hint(format!("at most {} at a time", Array::MOST)));
+    }
     for said in [&words.name, &words.command] {
         template::refuse_unsafe(said)?;
     }

@@ -64,7 +64,8 @@ fn hold(seeds: std::ops::Range<u64>, story: fn(u64) -> Story) -> u64 {
     steps
 }
 
-/// A share of the seeds for each test, so that they run side by side.
+/// A share of the seeds for each test, so that they run side by side: together less than a minute of each story, as
+/// thousands are `./x sim`'s.
 macro_rules! hold_of {
     ($promise:ident, $story:ident, $count:literal: $($name:ident: $from:literal),* $(,)?) => {
         mod $promise {
@@ -80,11 +81,7 @@ macro_rules! hold_of {
 
 hold_of! {
     nothing_that_must_never_happen_happens, of, 50:
-    from_seed_0: 0, from_seed_50: 50, from_seed_100: 100, from_seed_150: 150, from_seed_200: 200,
-    from_seed_250: 250, from_seed_300: 300, from_seed_350: 350, from_seed_400: 400,
-    from_seed_450: 450, from_seed_500: 500, from_seed_550: 550, from_seed_600: 600,
-    from_seed_650: 650, from_seed_700: 700, from_seed_750: 750, from_seed_800: 800,
-    from_seed_850: 850, from_seed_900: 900, from_seed_950: 950,
+    from_seed_0: 0, from_seed_50: 50, from_seed_100: 100, from_seed_150: 150,
 }
 
 hold_of! {
@@ -93,13 +90,13 @@ hold_of! {
 }
 
 hold_of! {
-    nor_where_a_cluster_of_slurm_is_among_the_targets, with_slurm, 25:
-    from_seed_0: 0, from_seed_25: 25, from_seed_50: 50, from_seed_75: 75,
+    nor_where_a_cluster_of_slurm_is_among_the_targets, with_slurm, 10:
+    from_seed_0: 0, from_seed_10: 10, from_seed_20: 20,
 }
 
 hold_of! {
-    nor_where_a_cluster_of_kubernetes_is_among_the_targets, with_kubernetes, 25:
-    from_seed_0: 0, from_seed_25: 25, from_seed_50: 50, from_seed_75: 75,
+    nor_where_a_cluster_of_kubernetes_is_among_the_targets, with_kubernetes, 10:
+    from_seed_0: 0, from_seed_10: 10, from_seed_20: 20,
 }
 
 /// Seeds that have shown a mistake once.

@@ -7,11 +7,14 @@ use crate::model::entry::Priority;
 use crate::model::ids::JobId;
 use crate::model::job::Succession;
 use crate::model::setup::SetUpHow;
+use crate::ops::clean::{self, Ends, Extent};
+use crate::ops::ctx::job_of;
 use crate::ops::launch::check::parse_rules;
 use crate::ops::queue::requeue::{self, Requeued};
 use crate::ops::queue::{edit, pass};
 use crate::ops::resume::{self, AgainRequest};
 use crate::ops::{Ctx, Error, Kind, kill, rules, snapshot, unhold};
+use crate::wire::cleaned::{CleanedDocument, WouldCleanDocument};
 use crate::wire::jobs::{ExplainDocument, JobIdPart, JobPart};
 use crate::wire::launches::{KilledDocument, KilledPart, SuccessorDocument, WouldConcernDocument};
 use crate::wire::queue::WaitingChangedDocument;
@@ -56,6 +59,7 @@ pub(super) fn routes() -> Vec<Route> {
     ]);
     let waiting =
         Gives::OneOf(&[shape::<WaitingChangedDocument<'_>>, shape::<WouldConcernDocument<'_>>]);
+    let cleaned = Gives::OneOf(&[shape::<CleanedDocument<'_>>, shape::<WouldCleanDocument<'_>>]);
     let again = Gives::OneOf(&[shape::<SuccessorDocument<'_>>, shape::<WouldConcernDocument<'_>>]);
     let post = |path, says, gives, run| Route::post(path, says, gives, run).with(&ACT);
     vec![
@@ -88,6 +92,19 @@ pub(super) fn routes() -> Vec<Route> {
             waiting,
             requeue,
         ),
+        post(
+            "/api/v1/jobs/{user}/{number}/pause",
+            "Stops it, at a checkpoint where it can, and holds what is to go on from there",
+            waiting,
+            pause,
+        ),
+        post(
+            "/api/v1/jobs/{user}/{number}/clean",
+            "Moves the records of what has ended to the archive, with all attempts, and closes their windows",
+            cleaned,
+            clean,
+        )
+        .with(&FORCED),
         Route::patch(
             "/api/v1/jobs/{user}/{number}",
             "Changes priority, tag or rules",
@@ -201,14 +218,47 @@ fn changed(ctx: &Ctx, id: &JobId) -> Answer {
 }
 
 fn requeue(asked: &Asked<'_>) -> Result<Answer, Failure> {
+    put_back(asked, &Requeued::default())
+}
+
+fn pause(asked: &Asked<'_>) -> Result<Answer, Failure> {
+    put_back(asked, &Requeued { is_held: true, ..Requeued::default() })
+}
+
+fn put_back(asked: &Asked<'_>, how: &Requeued) -> Result<Answer, Failure> {
     let (ctx, id) = (asked.ctx, asked.job());
     jobs::still(asked)?;
     if asked.is_trial() {
+        requeue::dry_run(ctx, &id).map_err(|error| with_now(asked, error))?;
         return Ok(would(&id));
     }
-    let done = requeue::requeue(ctx, &id, &Requeued::default());
+    let done = requeue::requeue(ctx, &id, how);
     let (waits, _) = done.map_err(|error| with_now(asked, error))?;
     Ok(changed(ctx, &waits))
+}
+
+fn clean(asked: &Asked<'_>) -> Result<Answer, Failure> {
+    let (ctx, id) = (asked.ctx, asked.job());
+    jobs::still(asked)?;
+    let extent = Extent { force: asked.flag("force"), ..Extent::of(Ends::All) };
+    let one = std::slice::from_ref(&id);
+    // What there is not has not been cleaned away.
+    job_of(&*ctx.data()?, &id)?;
+    let cleaned = if asked.is_trial() {
+        clean::dry_run_clean_some(ctx, &id.user, one, extent)?
+    } else {
+        clean::clean_some(ctx, &id.user, one, extent)?
+    };
+    match cleaned.kept.first() {
+        Some(kept) if cleaned.archived.is_empty() => {
+            let error = Error::refused(format!("{} stays: {}", kept.job, kept.reason));
+            Err(with_now(asked, error.hint("what has ended is cleaned; `kill` ends it")))
+        }
+        _ if asked.is_trial() => {
+            Ok(Answer::document(&WouldCleanDocument::from((&id.user, &cleaned))))
+        }
+        _ => Ok(Answer::document(&CleanedDocument::from(&cleaned))),
+    }
 }
 
 fn change(asked: &Asked<'_>) -> Result<Answer, Failure> {

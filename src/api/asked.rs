@@ -1,5 +1,7 @@
 //! A request as the functions of routes see it: who asks, and what, already held against the table of parameters.
 
+use std::sync::Arc;
+
 use axum::body::Bytes;
 use axum::http::{HeaderMap, StatusCode};
 use serde::de::DeserializeOwned;
@@ -18,7 +20,7 @@ pub(super) struct Asked<'a> {
     /// What it may touch; what it changes is noted as done by who asks.
     pub(super) ctx: &'a Ctx,
     /// What all requests share.
-    pub(super) served: &'a Served,
+    pub(super) served: &'a Arc<Served>,
     /// Who asks.
     pub(super) who: &'a Who,
     /// Parts of the path and of the query by their names.
@@ -62,21 +64,23 @@ impl Asked<'_> {
         JobId { user: self.user(), window: JobNumber(number.unwrap_or(0)) }
     }
 
-    /// Whose jobs a request is about: as it says, else the only user that the token is about, else the only one there is.
-    pub(super) fn user_meant(
+    /// For whom whoever asks acts: as they say, else the only user that the token is about, else the only one there is.
+    /// Refused where they may not.
+    pub(super) fn acting_for(
         &self,
         said: Option<UserName>,
         how_to_say: &str,
     ) -> Result<UserName, Failure> {
-        if let Some(user) = said.or_else(|| self.who.rights.only_user().cloned()) {
-            return Ok(user);
-        }
-        match self.ctx.data()?.users() {
-            [only] => Ok(only.name.clone()),
-            _ => Err(Error::usage("whose jobs are they?")
-                .hint(format!("say it: {how_to_say}"))
-                .into()),
-        }
+        let data = self.ctx.data()?;
+        let only = || match data.users() {
+            [only] => Some(only.name.clone()),
+            _ => None,
+        };
+        let user = said.or_else(|| self.who.rights.only_user().cloned()).or_else(only);
+        let user = user
+            .ok_or_else(|| Error::usage("for whom is it?").hint(format!("say it: {how_to_say}")))?;
+        self.who.acts_for(&user)?;
+        Ok(user)
     }
 
     /// A header, if it is text.

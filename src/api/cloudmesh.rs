@@ -369,9 +369,7 @@ fn said(
 
 /// The user on whose jobs it acts.
 fn user(asked: &Asked<'_>) -> Result<UserName, Failure> {
-    let user = asked.user_meant(asked.text("for_user").map(UserName::from), "for_user=NAME")?;
-    asked.who.acts_for(&user)?;
-    Ok(user)
+    asked.acting_for(asked.text("for_user").map(UserName::from), "for_user=NAME")
 }
 
 /// The user whose jobs are shown; everybody's where nobody is meant.

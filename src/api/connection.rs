@@ -16,6 +16,7 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio_io_timeout::TimeoutStream;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::ServerConfig;
 use tokio_rustls::rustls::crypto::ring;
@@ -30,6 +31,8 @@ use super::ServeOptions;
 const MOST: usize = 2_500;
 /// A request, and the greeting of TLS, have to be there within this.
 const PATIENCE: Duration = Duration::from_secs(10);
+/// Whoever takes nothing of an answer for so long does not read.
+const SLOWEST_READER: Duration = Duration::from_secs(30);
 /// How often it is looked whether the end has come.
 const LOOK: Duration = Duration::from_millis(50);
 /// After a connection that could not be taken, for want of files.
@@ -224,10 +227,12 @@ where
     S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
 {
     let service = TowerToHyperService::new(router);
+    let mut stream = TimeoutStream::new(stream);
+    stream.set_write_timeout(Some(SLOWEST_READER));
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(PATIENCE)
-        .serve_connection(TokioIo::new(stream), service);
+        .serve_connection(TokioIo::new(Box::pin(stream)), service);
     async move {
         // Whoever hangs up does not want to know.
         drop(connection.await);

@@ -56,7 +56,9 @@ fn add_job_file(schemas: &mut Map<String, Value>, schema: &Value) {
 fn operation(route: &Route, generator: &mut SchemaGenerator, problem: &Value) -> Value {
     let is_get = route.method == Method::GET;
     let content = match route.gives {
-        Gives::Json(shape) => json!({"application/json": {"schema": shape(generator)}}),
+        Gives::Json(shape) | Gives::Begun(shape, _) => {
+            json!({"application/json": {"schema": shape(generator)}})
+        }
         Gives::OneOf(shapes) => {
             let any: Vec<_> = shapes.iter().map(|shape| shape(generator)).collect();
             json!({"application/json": {"schema": {"anyOf": any}}})
@@ -65,6 +67,11 @@ fn operation(route: &Route, generator: &mut SchemaGenerator, problem: &Value) ->
         Gives::TextOr(kind, shape) => json!({
             "application/json": {"schema": shape(generator)},
             kind: {"schema": {"type": "string"}},
+        }),
+        Gives::Log(shape) => json!({
+            "application/json": {"schema": shape(generator)},
+            "text/plain; charset=utf-8": {"schema": {"type": "string"}},
+            "text/event-stream": {"schema": {"type": "string"}},
         }),
         Gives::Events => json!({"text/event-stream": {"schema": {"type": "string"}}}),
     };
@@ -75,6 +82,11 @@ fn operation(route: &Route, generator: &mut SchemaGenerator, problem: &Value) ->
             "content": {"application/problem+json": {"schema": problem}},
         },
     });
+    if let Gives::Begun(_, shape) = route.gives {
+        let content = json!({"application/json": {"schema": shape(generator)}});
+        answers["202"] = json!({"description": "begun, and not done yet", "content": content});
+        answers["200"]["description"] = json!("what would be done");
+    }
     if is_get {
         answers["304"] = json!({"description": "as it was: If-None-Match names this version"});
     }

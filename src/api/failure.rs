@@ -76,6 +76,11 @@ impl Failure {
         )
     }
 
+    /// Whether it is about what was there once, or not yet.
+    pub(super) fn is_gone(&self) -> bool {
+        self.0.status == StatusCode::GONE
+    }
+
     /// What is wrong, in words.
     pub(super) fn message(&self) -> &str {
         &self.0.error.message

@@ -25,7 +25,7 @@ use super::asked::{self, Asked};
 use super::connection::Door;
 use super::failure::Failure;
 use super::flow::Flow;
-use super::route::{Route, Run};
+use super::route::{Either, Route, Run};
 use super::routes;
 use super::served::Served;
 use super::takes::Needs;
@@ -37,9 +37,6 @@ const LARGEST_BODY: usize = 1 << 20;
 const LARGEST_OF_NONE: usize = 1 << 10;
 /// A body has to be there within this.
 const SLOWEST_BODY: Duration = Duration::from_secs(10);
-
-/// Who finds no room for so long is told to come later.
-const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Headers of every answer: nothing of it is kept, shown in a frame, or taken for something else.
 const HEADERS: [(&str, &str); 5] = [
@@ -144,7 +141,7 @@ async fn answered(
     let (headers, uri) = (parts.headers, parts.uri);
     let asking =
         (Arc::clone(&served), Arc::clone(&route), headers.clone(), uri.clone(), params.clone());
-    let let_in = blocking(&served, move || {
+    let let_in = served.beside(move || {
         let (served, route, headers, uri, params) = asking;
         let_in(&served, &route, (door, &headers, &uri), &params)
     });
@@ -170,7 +167,7 @@ async fn answered(
     };
     let at = path.clone();
     let room = Arc::clone(&served);
-    let work = blocking(&room, move || {
+    let work = room.beside(move || {
         let done = done(&served, &route, (&who, &headers, &body), (params, &uri));
         done.unwrap_or_else(|failure| {
             if failure.is_denial() {
@@ -184,7 +181,7 @@ async fn answered(
 
 /// Does what a route does, in the name of who asks.
 fn done(
-    served: &Served,
+    served: &Arc<Served>,
     route: &Route,
     (who, headers, body): (&Who, &HeaderMap, &Bytes),
     (params, uri): (Vec<(String, String)>, &Uri),
@@ -197,33 +194,15 @@ fn done(
     let answer = match route.run {
         Run::Whole(run) => run(&asked).map(Answer::response),
         Run::Flowing(run) => run(&asked).map(Flow::response),
+        Run::Either(run) => run(&asked).map(|either| match either {
+            Either::Whole(answer) => answer.response(),
+            Either::Flowing(flow) => flow.response(),
+        }),
     };
     if route.method != Method::GET {
         served.looks.after_change(&ctx);
     }
     answer
-}
-
-/// Does what waits for files and programs beside those who serve, as many at once as there is room for. Who finds none
-/// for long is told to come later; an error inside us has not hurt anybody else.
-async fn blocking<T: Send + 'static>(
-    served: &Served,
-    work: impl FnOnce() -> T + Send + 'static,
-) -> Result<T, Failure> {
-    let room = tokio::time::timeout(PATIENCE, Arc::clone(&served.room).acquire_owned()).await;
-    let Ok(Ok(room)) = room else {
-        let error = Error::refused("too much is asked at once").passing().hint("come later");
-        let busy = Failure::from(error).status(StatusCode::SERVICE_UNAVAILABLE);
-        return Err(busy.header("retry-after", "5"));
-    };
-    let done = tokio::task::spawn_blocking(move || {
-        let done = work();
-        drop(room);
-        done
-    });
-    done.await.map_err(|_| {
-        Error::failed("an error inside tpu").hint("please report it; `tpu doctor`").into()
-    })
 }
 
 /// Who asks, if they may.

@@ -1,23 +1,21 @@
-//! `…/logs` and `…/script`: what a job has printed, piece by piece, and what it runs.
+//! `…/logs` and `…/script`: what a job has printed, piece by piece or as it comes, and what it runs.
 //!
 //! Only what belongs to a record is read, through its runner: no path comes from a request.
 
-use axum::http::StatusCode;
-
-use crate::ops::{Kind, ctx::job_of, logs, show};
+use crate::ops::{ctx::job_of, show};
 use crate::wire::jobs::LogsPieceDocument;
 
 use super::answer::Answer;
 use super::asked::Asked;
 use super::failure::Failure;
+use super::follow::{self, Follow};
 use super::jobs::JOB;
-use super::route::{Gives, Route, shape};
+use super::piece::{Piece, Wanted, piece};
+use super::route::{Either, Gives, Route, shape};
 use super::takes::Parameter;
 
-/// Bytes of a piece at most.
-const PIECE: usize = 1 << 20;
-/// Which piece.
-const LOGS: [Parameter; 3] = [
+/// Which piece, of whom.
+const LOGS: [Parameter; 5] = [
     JOB[0],
     JOB[1],
     Parameter::number(
@@ -25,15 +23,20 @@ const LOGS: [Parameter; 3] = [
         "where to begin, in bytes; X-Next-Offset of the piece before",
         (0, 1 << 40),
     ),
+    Parameter::number("worker", "the lines of this worker alone, from 0", (0, u32::MAX as u64)),
+    Parameter::flag(
+        "follow",
+        "go on until the job has ended; as server-sent events by Accept, each called by where the next begins",
+    ),
 ];
 
 /// What is read of one job's output.
 pub(super) fn routes() -> Vec<Route> {
     vec![
-        Route::get(
+        Route::either(
             "/api/v1/jobs/{user}/{number}/logs",
             "Shows what a job has printed, as text, or as JSON by Accept",
-            Gives::TextOr("text/plain; charset=utf-8", shape::<LogsPieceDocument<'_>>),
+            Gives::Log(shape::<LogsPieceDocument<'_>>),
             output,
         )
         .with(&LOGS),
@@ -47,56 +50,27 @@ pub(super) fn routes() -> Vec<Route> {
     ]
 }
 
-fn output(asked: &Asked<'_>) -> Result<Answer, Failure> {
+fn output(asked: &Asked<'_>) -> Result<Either, Failure> {
     let offset = asked.number("offset").unwrap_or(0);
-    let (text, next_offset) = piece(asked, offset)?;
-    if asked.header("accept").is_some_and(|kinds| kinds.contains("application/json")) {
-        let document = LogsPieceDocument { offset, next_offset, text: &text, worker: None };
-        return Ok(Answer::document(&document));
+    let worker = asked.number("worker").and_then(|worker| u32::try_from(worker).ok());
+    let (ctx, job) = (asked.ctx, asked.job());
+    job_of(&*ctx.data()?, &job)?;
+    let accepts = |kind| asked.header("accept").is_some_and(|kinds| kinds.contains(kind));
+    if asked.flag("follow") {
+        let as_events = accepts("text/event-stream");
+        // Whoever was cut off says how far it had come, as with any other stream.
+        let heard = asked.header("last-event-id").and_then(|id| id.parse().ok());
+        let offset = heard.filter(|_| as_events).unwrap_or(offset);
+        let of = Wanted { job, offset, worker };
+        return follow::begin(asked, Follow { of, as_events }).map(Either::Flowing);
     }
-    Ok(Answer::text(text).header("x-next-offset", next_offset.to_string()))
-}
-
-/// A piece of the output from `offset` on, of whole characters, and where the next one begins.
-fn piece(asked: &Asked<'_>, offset: u64) -> Result<(String, u64), Failure> {
-    let (ctx, id) = (asked.ctx, asked.job());
-    job_of(&*ctx.data()?, &id)?;
-    if let Some((bytes, next)) = logs::piece(ctx, &id, offset, PIECE as u64)? {
-        return Ok(whole(bytes, offset, next));
-    }
-    match logs::window(ctx, &id) {
-        Ok(output) => {
-            let from = usize::try_from(offset).unwrap_or(usize::MAX);
-            let bytes = output.bytes.get(from..).unwrap_or_default().to_vec();
-            let next = offset + bytes.len() as u64;
-            Ok(whole(bytes, offset, next))
-        }
-        // It has not printed anything yet.
-        Err(error) if error.kind == Kind::NotFound && !logs::is_over(ctx, &id)? => {
-            Ok((String::new(), offset))
-        }
-        // It was there, and is not any more.
-        Err(error) if error.kind == Kind::NotFound => {
-            Err(Failure::from(error).status(StatusCode::GONE))
-        }
-        Err(error) => Err(error.into()),
-    }
-}
-
-/// As much of it as a piece holds, up to the end of a character.
-fn whole(mut bytes: Vec<u8>, offset: u64, next: u64) -> (String, u64) {
-    let is_all = bytes.len() <= PIECE;
-    bytes.truncate(PIECE);
-    if let Err(e) = std::str::from_utf8(&bytes)
-        && e.error_len().is_none()
-    {
-        // The last character goes on behind the piece.
-        bytes.truncate(e.valid_up_to());
-        let next = offset + bytes.len() as u64;
-        return (String::from_utf8_lossy(&bytes).into_owned(), next);
-    }
-    let next = if is_all { next } else { offset + bytes.len() as u64 };
-    (String::from_utf8_lossy(&bytes).into_owned(), next)
+    let Piece { text, next } = piece(ctx, &Wanted { job, offset, worker })?;
+    Ok(Either::Whole(if accepts("application/json") {
+        let document = LogsPieceDocument { offset, next_offset: next, text: &text, worker };
+        Answer::document(&document)
+    } else {
+        Answer::text(text).header("x-next-offset", next.to_string())
+    }))
 }
 
 fn script(asked: &Asked<'_>) -> Result<Answer, Failure> {

@@ -4,7 +4,7 @@
 //! what every request must have (the name of this server, no other origin); `who` says who asks and whether they may;
 //! `asked` is the request as the function of a route sees it; `answer`, `flow` and `failure` are what it gives back.
 //! `routes` lists all routes, one file for each resource, and `openapi` describes them from the same table. `looks` and
-//! `pulse` look and read once for all who ask.
+//! `pulse` look and read once for all who ask; `piece` and `follow` read what a job has printed.
 
 mod acts;
 mod answer;
@@ -13,10 +13,12 @@ mod borrowed;
 mod cloudmesh;
 mod connection;
 mod counted;
+mod curve;
 mod described;
 mod events;
 mod failure;
 mod flow;
+mod follow;
 mod guard;
 mod health;
 mod hosts;
@@ -25,6 +27,7 @@ mod logs;
 mod looks;
 mod metrics;
 mod openapi;
+mod piece;
 mod plan;
 mod pulse;
 mod queues;
@@ -49,7 +52,7 @@ use crate::ops::jobfile::body;
 use crate::ops::{Ctx, Error, tokens};
 
 use connection::Doorway;
-use served::{AT_ONCE, Description, Served};
+use served::{AT_ONCE, Description, MADE, Served};
 
 /// How often the journal is read on, and the look is looked at.
 const BEAT: Duration = Duration::from_millis(200);
@@ -120,7 +123,7 @@ impl Server {
         let cannot = |e: std::io::Error| Error::failed(format!("cannot serve: {e}"));
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
-            .max_blocking_threads(AT_ONCE)
+            .max_blocking_threads(AT_ONCE + MADE)
             .build()
             .map_err(cannot)?;
         let ended = AtomicBool::new(false);

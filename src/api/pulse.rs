@@ -128,15 +128,10 @@ impl Pulse {
     /// Says that all is well, and how far it has come, to everybody: else a proxy would hang up. Whoever does not read, or
     /// whose token is worth nothing any more, is cut off.
     pub(super) fn still_here(&self, ctx: &Ctx) {
-        // Where that cannot be read now, nobody is cut off for it.
-        let tokens = tokens::list(ctx).ok();
-        let now = ctx.clock.now();
-        let is_worth = |hash: &String| {
-            tokens.as_ref().is_none_or(|all| all.iter().any(|of| of.hash == *hash && of.holds(now)))
-        };
+        let is_worth = tokens::worth(ctx);
         let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         state.followers.retain(|follower| {
-            follower.token.as_ref().is_none_or(is_worth)
+            follower.token.as_ref().is_none_or(|hash| is_worth(hash))
                 && follower.pieces.try_send(at(follower.told)).is_ok()
         });
     }

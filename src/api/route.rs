@@ -63,8 +63,20 @@ pub(super) enum Gives {
     Text(&'static str),
     /// Text of this kind, or JSON of this shape, as was asked.
     TextOr(&'static str, Shape),
+    /// A log: text, or JSON of this shape, or server-sent events, as was asked.
+    Log(Shape),
+    /// JSON of the first shape where it is tried, of the second (202) where it has begun.
+    Begun(Shape, Shape),
     /// Server-sent events.
     Events,
+}
+
+/// What is answered at once, or bit by bit, as was asked.
+pub(super) enum Either {
+    /// At once.
+    Whole(Answer),
+    /// Bit by bit.
+    Flowing(Flow),
 }
 
 /// The function of a route.
@@ -74,6 +86,8 @@ pub(super) enum Run {
     Whole(fn(&Asked<'_>) -> Result<Answer, Failure>),
     /// Answers bit by bit, until the other side goes.
     Flowing(fn(&Asked<'_>) -> Result<Flow, Failure>),
+    /// The one or the other.
+    Either(fn(&Asked<'_>) -> Result<Either, Failure>),
 }
 
 impl Route {
@@ -94,6 +108,17 @@ impl Route {
             gives,
             run: Run::Whole(run),
         }
+    }
+
+    /// The same, answered at once or bit by bit.
+    pub(super) fn either(
+        path: &'static str,
+        says: &'static str,
+        gives: Gives,
+        run: fn(&Asked<'_>) -> Result<Either, Failure>,
+    ) -> Self {
+        let never = |_: &Asked<'_>| Ok(Answer::text(""));
+        Self { run: Run::Either(run), ..Self::get(path, says, gives, never) }
     }
 
     /// A route by which something is done to a job.

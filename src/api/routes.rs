@@ -2,8 +2,8 @@
 
 use super::route::Route;
 use super::{
-    acts, borrowed, cloudmesh, events, health, hosts, jobs, logs, metrics, openapi, plan, queues,
-    submit, targets, usage, users,
+    acts, borrowed, cloudmesh, curve, events, health, hosts, jobs, logs, metrics, openapi, plan,
+    queues, submit, targets, usage, users,
 };
 
 /// All routes.
@@ -15,6 +15,7 @@ pub(super) fn all() -> Vec<Route> {
         jobs::routes,
         submit::routes,
         logs::routes,
+        curve::routes,
         acts::routes,
         queues::routes,
         targets::routes,

@@ -1,19 +1,29 @@
 //! What all requests share.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
+use axum::http::StatusCode;
 use tokio::sync::Semaphore;
 
-use crate::ops::Ctx;
 use crate::ops::commands::LentCommands;
+use crate::ops::curves::CurveMemory;
+use crate::ops::{Ctx, Error};
 
 use super::counted::Counted;
+use super::failure::Failure;
 use super::looks::Looks;
 use super::pulse::Pulse;
 use super::who::{Lately, Who};
 
 /// Requests that wait for files and programs at once; others wait for one of them.
 pub(super) const AT_ONCE: usize = 32;
+/// Logs that are followed at once.
+const FOLLOWED: usize = 200;
+/// Targets that are made at once.
+pub(super) const MADE: usize = 16;
+/// Who finds no room for so long is told to come later.
+const PATIENCE: Duration = Duration::from_secs(5);
 
 /// What all requests share: the doors to the world, the last look, those who follow the journal.
 pub(super) struct Served {
@@ -27,6 +37,12 @@ pub(super) struct Served {
     pub(super) strangers: Lately,
     /// Room for what waits for files and programs.
     pub(super) room: Arc<Semaphore>,
+    /// Room for those who follow a log.
+    pub(super) followers: Arc<Semaphore>,
+    /// Room for targets that are made.
+    pub(super) makers: Arc<Semaphore>,
+    /// What was read of the curves of logs that have not grown since.
+    pub(super) curves: Mutex<CurveMemory>,
     /// What was refused lately.
     pub(super) denials: Lately,
     /// Names under which this server may be called beside those of this machine.
@@ -60,12 +76,37 @@ impl Served {
             pulse: Pulse::default(),
             strangers: Lately::default(),
             room: Arc::new(Semaphore::new(AT_ONCE)),
+            followers: Arc::new(Semaphore::new(FOLLOWED)),
+            makers: Arc::new(Semaphore::new(MADE)),
+            curves: Mutex::default(),
             denials: Lately::default(),
             hosts,
             commands,
             counted: Counted::default(),
             description,
         }
+    }
+
+    /// Does what waits for files and programs beside those who serve, as many at once as there is room for. Who finds none
+    /// for long is told to come later; an error inside us has not hurt anybody else.
+    pub(super) async fn beside<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, Failure> {
+        let room = tokio::time::timeout(PATIENCE, Arc::clone(&self.room).acquire_owned()).await;
+        let Ok(Ok(room)) = room else {
+            let error = Error::refused("too much is asked at once").passing().hint("come later");
+            let busy = Failure::from(error).status(StatusCode::SERVICE_UNAVAILABLE);
+            return Err(busy.header("retry-after", "5"));
+        };
+        let done = tokio::task::spawn_blocking(move || {
+            let done = work();
+            drop(room);
+            done
+        });
+        done.await.map_err(|_| {
+            Error::failed("an error inside tpu").hint("please report it; `tpu doctor`").into()
+        })
     }
 
     /// Whether this is a name of ours, with a port or without: of this machine, an address, or one that was said. A name

@@ -55,19 +55,14 @@ fn submit(asked: &Asked<'_>) -> Result<Answer, Failure> {
     let ctx = asked.ctx;
     let data = ctx.data()?;
     let body = SubmittedFile::read(asked.body, written(asked)?)?;
-    let user = asked.user_meant(body.for_user.clone(), "for_user: NAME, in the body")?;
-    asked.who.acts_for(&user)?;
+    let user = asked.acting_for(body.for_user.clone(), "for_user: NAME, in the body")?;
     let once = once(asked, &user)?;
     if let Some(before) = once.as_ref().and_then(|once| once.known(&data, ctx.clock.now())) {
         return answered_before(&data, before);
     }
     let jobs = body.understood(ctx, &user)?;
-    if jobs.make_targets() && !asked.who.rights.may_use_targets() {
-        let what = format!("{} may not have targets made", asked.who.name);
-        return Err(Failure::forbidden(
-            what,
-            "it takes a token made with --targets, or an admin's",
-        ));
+    if jobs.make_targets() {
+        asked.who.uses_targets()?;
     }
     let is_now = asked.text("start") == Some("now");
     if is_now {

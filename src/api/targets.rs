@@ -1,14 +1,19 @@
-//! `/api/v1/targets`: which there are and what they cost, and who keeps which.
+//! `/api/v1/targets`: which there are and what they cost, who keeps which, and how they are made.
 
+use std::sync::Arc;
+
+use axum::http::StatusCode;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::model::ids::UserName;
-use crate::ops::{Error, board, inventory};
+use crate::model::ids::{TargetName, UserName};
+use crate::model::target::Pricing;
+use crate::ops::provision::{self, Wish};
+use crate::ops::{Ctx, Error, board, dry_run, inventory, selection, watch};
 use crate::text;
 use crate::wire::board::{ReleasedDocument, ReservedDocument};
-use crate::wire::targets::TargetsDocument;
-use crate::wire::words::TimePart;
+use crate::wire::targets::{TargetBegunDocument, TargetPlanDocument, TargetsDocument};
+use crate::wire::words::{TimePart, Word};
 
 use super::answer::Answer;
 use super::asked::Asked;
@@ -17,6 +22,9 @@ use super::route::{Gives, Route, shape};
 use super::takes::{Needs, Parameter};
 
 const TARGET: [Parameter; 1] = [Parameter::text("target", "its name, or an alias of it")];
+
+const MAKE: [Parameter; 2] =
+    [TARGET[0], Parameter::flag("dry_run", "say what would be done, and do nothing")];
 
 const TARGETS: [Parameter; 1] =
     [Parameter::word("format", "json, or text for curl", &["json", "text"])];
@@ -39,6 +47,23 @@ pub(super) struct Return {
     for_user: Option<String>,
 }
 
+/// What is asked for; what is not said is as it is known, or as it was.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct TargetWish {
+    /// The zone.
+    zone: Option<String>,
+    /// The accelerator type.
+    r#type: Option<String>,
+    /// How it is paid for.
+    #[schemars(with = "Option<Word<Pricing>>")]
+    pricing: Option<Pricing>,
+    /// The runtime version.
+    version: Option<String>,
+    /// Whether it waits for capacity in its place.
+    queued: Option<bool>,
+}
+
 /// What is read of targets and done with them.
 pub(super) fn routes() -> Vec<Route> {
     vec![
@@ -49,6 +74,14 @@ pub(super) fn routes() -> Vec<Route> {
             list,
         )
         .with(&TARGETS),
+        make("/api/v1/targets/{target}/apply", "Makes a target that is not there", |asked| {
+            begin(asked, Making::Apply)
+        }),
+        make(
+            "/api/v1/targets/{target}/reapply",
+            "Deletes a target with all that is on it, and makes it again",
+            |asked| begin(asked, Making::Reapply),
+        ),
         Route::post(
             "/api/v1/targets/{target}/reserve",
             "Keeps a target for a user",
@@ -70,6 +103,67 @@ pub(super) fn routes() -> Vec<Route> {
     ]
 }
 
+fn make(
+    path: &'static str,
+    says: &'static str,
+    run: fn(&Asked<'_>) -> Result<Answer, Failure>,
+) -> Route {
+    let begun = Gives::Begun(shape::<TargetPlanDocument<'_>>, shape::<TargetBegunDocument<'_>>);
+    let route = Route::post(path, says, begun, run).with(&MAKE);
+    route.takes(shape::<TargetWish>).needs(Needs::Targets)
+}
+
+/// How a target is made.
+#[derive(Clone, Copy)]
+enum Making {
+    /// What is there stays.
+    Apply,
+    /// It is deleted before.
+    Reapply,
+}
+
+/// Begins to make a target, which takes minutes: what would be refused is refused at once, and events tell of the rest.
+fn begin(asked: &Asked<'_>, making: Making) -> Result<Answer, Failure> {
+    let TargetWish { zone, r#type, pricing, version, queued } = asked.json()?;
+    let wish = Wish { zone, accelerator: r#type, pricing, runtime_version: version, queued };
+    let (verb, is_anew) = match making {
+        Making::Apply => ("apply", false),
+        Making::Reapply => ("reapply", true),
+    };
+    let (ctx, typed) = (asked.ctx, asked.text("target").unwrap_or_default());
+    let data = ctx.data()?;
+    selection::no_job(&data, typed, verb)?;
+    // A name that nothing knows yet may be asked for.
+    let known = data.resolve_target(typed).map(|target| target.name);
+    let name = known.unwrap_or_else(|| TargetName::new(typed.to_owned()));
+    let plan = dry_run::remake(ctx, &name, &wish, is_anew)?;
+    if asked.is_trial() {
+        return Ok(Answer::document(&TargetPlanDocument::from(&plan)));
+    }
+    let room = Arc::clone(&asked.served.makers).try_acquire_owned().map_err(|_| {
+        let error = Error::refused("too many targets are being made").hint("come later");
+        Failure::from(error).status(StatusCode::SERVICE_UNAVAILABLE).header("retry-after", "60")
+    })?;
+    let answer = Answer::document(&TargetBegunDocument { target: &name, begun: verb });
+    let own = asked.served.ctx_of(asked.who, false);
+    drop(tokio::task::spawn_blocking(move || {
+        let made = provision::provide(&own, &name, &wish, is_anew);
+        tell(&own, &name, made.map(|fact| fact.raw_state));
+        drop(room);
+    }));
+    Ok(answer.status(StatusCode::ACCEPTED))
+}
+
+/// Tells the journal how it went: nobody waits for the answer.
+fn tell(ctx: &Ctx, name: &TargetName, made: Result<String, Error>) {
+    let (kind, text) = match made {
+        Ok(state) => ("made", format!("{name} is {state}")),
+        Err(error) => ("not-made", format!("{name}: {}", error.message)),
+    };
+    // Whoever reads the targets sees it all the same.
+    drop(watch::note(ctx, &ctx.actor, kind, &text));
+}
+
 fn list(asked: &Asked<'_>) -> Result<Answer, Failure> {
     asked.who.sees_everybody()?;
     let seen = inventory::seen(asked.ctx)?;
@@ -86,23 +180,9 @@ fn list(asked: &Asked<'_>) -> Result<Answer, Failure> {
     Ok(Answer::document(&TargetsDocument::of(&seen, &sums, &prices)))
 }
 
-/// The user who is meant, if the token is about that one.
-fn for_whom(asked: &Asked<'_>, named: Option<&str>) -> Result<UserName, Failure> {
-    let rights = &asked.who.rights;
-    let user = named.map(UserName::from).or_else(|| rights.only_user().cloned());
-    let user = user.ok_or_else(|| {
-        Error::usage("for_user: nobody is named").hint("the token is about several, or everybody")
-    })?;
-    if rights.may_act_for(&user) {
-        return Ok(user);
-    }
-    let what = format!("{} may not act for {user}", asked.who.name);
-    Err(Failure::forbidden(what, "it takes a token that is about that user, or an admin's"))
-}
-
 fn reserve(asked: &Asked<'_>) -> Result<Answer, Failure> {
     let Reservation { for_user, seconds } = asked.json()?;
-    let user = for_whom(asked, for_user.as_deref())?;
+    let user = asked.acting_for(for_user.map(UserName::new), "for_user: NAME, in the body")?;
     let typed = asked.text("target").unwrap_or_default();
     let (target, until) = board::reserve(asked.ctx, typed, &user, seconds)?;
     Ok(Answer::document(&ReservedDocument { target: &target, user: &user, until: TimePart(until) }))
@@ -110,7 +190,7 @@ fn reserve(asked: &Asked<'_>) -> Result<Answer, Failure> {
 
 fn release(asked: &Asked<'_>) -> Result<Answer, Failure> {
     let Return { for_user } = asked.json()?;
-    let user = for_whom(asked, for_user.as_deref())?;
+    let user = asked.acting_for(for_user.map(UserName::new), "for_user: NAME, in the body")?;
     let typed = asked.text("target").unwrap_or_default();
     let (target, was_taken) = board::release(asked.ctx, typed, Some(&user))?;
     Ok(Answer::document(&ReleasedDocument { target: &target, was_taken }))

@@ -40,6 +40,11 @@ impl Who {
         may(self, Needs::Acting, Some(user))
     }
 
+    /// Refuses where targets may not be made, kept or given back.
+    pub(super) fn uses_targets(&self) -> Result<(), Failure> {
+        may(self, Needs::Targets, None)
+    }
+
     /// Refuses where not everybody's jobs may be seen: targets and machines say whose are there.
     pub(super) fn sees_everybody(&self) -> Result<(), Failure> {
         if self.rights.sees_everybody() {

@@ -38,7 +38,7 @@ pub use cms::{
     CmsJobFields, CmsJobStep, CmsNames, CmsPart, CmsQueue, CmsQueueJobs, CmsQueueRun, CmsQueueStep,
     CmsQueueWords, ForeignTool, ImportFrom,
 };
-pub use daemon::{Daemon, DaemonStep, MonitorLog};
+pub use daemon::{AlsoServe, Daemon, DaemonStep, MonitorLog};
 pub use deferred::Deferred;
 pub use files::{
     Convert, ForeignJobFile, FormatName, FormatSchema, JobFiles, NotifyStep, SecretsStep,
@@ -469,7 +469,7 @@ pub enum Command {
     // -- MONITOR: what happens by itself
     /// Run, start or stop MONITOR, or ask what it plans
     #[command(
-        after_help = "Examples:\n  tpu daemon start\n  tpu daemon status\n  tpu daemon plan --json"
+        after_help = "Examples:\n  tpu daemon start\n  tpu daemon start --serve\n  tpu daemon status\n  tpu daemon plan --json"
     )]
     Daemon(Deferred<Daemon>),
     /// Ask MONITOR to look at once

@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
@@ -13,18 +14,18 @@ use crate::model::ids::JobId;
 use crate::model::job::Succession;
 use crate::model::view::Whose;
 use crate::ops::provision::Change;
-use crate::ops::{Error, clean::Ends, watch};
+use crate::ops::{Error, clean::Ends, service, watch};
 use crate::wire::pages::{DemoDocument, KindDocument, ScreenDocument, ServingDocument};
 
 use super::Outcome;
 use super::app::{App, asked_to_end};
 use super::args::{
-    ArchiveStep, CheckpointsStep, Cli, Command, DaemonStep, Foreign, FromKind, HostsStep, Http,
-    Insight, JobFiles, NotifyStep, QueueStep, SecretsStep, ServeArgs, SimEvent, State, TokenStep,
-    Workers,
+    AlsoServe, ArchiveStep, CheckpointsStep, Cli, Command, DaemonStep, Foreign, FromKind,
+    HostsStep, Http, Insight, JobFiles, NotifyStep, QueueStep, SecretsStep, ServeArgs, SimEvent,
+    State, TokenStep, Workers,
 };
 use super::commands::cms::CmsDoes;
-use super::commands::cms::service::{self, Service};
+use super::commands::cms::service::{self as cms_service, Service};
 use super::commands::jobman::JobmanDoes;
 use super::commands::{
     aliases, archive, attach, billing, board, callbacks, check, checkpoints, classify, clean,
@@ -309,11 +310,11 @@ pub(super) fn verb(command: Command) -> Verb {
             }
         },
         Command::Foreign(Foreign::Cms(args)) => {
-            match service::wanted(&args) {
+            match cms_service::wanted(&args) {
                 None => {}
                 Some(Err(error)) => return looks(move |_| Err(error)),
                 Some(Ok(Service::Info(address))) => {
-                    return looks(move |_| Ok(service::info(address)));
+                    return looks(move |_| Ok(cms_service::info(address)));
                 }
                 Some(Ok(Service::Start(address))) => {
                     let listen = ServeArgs { listen: Some(address), ..ServeArgs::default() };
@@ -357,10 +358,12 @@ pub(super) fn verb(command: Command) -> Verb {
             kind(Box::new(move |app: &App| cloud::sim(app, &args.event))).on_terminal_if(serves)
         }
         Command::Daemon(args) => {
-            let step = args.step;
-            Verb::new(Does::Act, move |app| daemon(app, step))
-                .destroys_if(step == DaemonStep::Stop)
-                .on_terminal_if(step == DaemonStep::Run)
+            let step = args.step.clone();
+            let destroys = matches!(step, DaemonStep::Stop);
+            let stays = matches!(step, DaemonStep::Run(_));
+            Verb::new(Does::Act, move |app| daemon(app, &step))
+                .destroys_if(destroys)
+                .on_terminal_if(stays)
         }
         Command::Ack => changes(monitor_cmds::ack),
         Command::MonitorLog(args) => looks(move |app| monitor_cmds::log(app, &args)),
@@ -462,35 +465,65 @@ fn monitor(app: App, scope: &screen::Scope) -> Outcome {
 }
 
 /// MONITOR.
-fn daemon(app: App, step: DaemonStep) -> Outcome {
+fn daemon(app: App, step: &DaemonStep) -> Outcome {
     match step {
-        DaemonStep::Run if app.global.dry_run => monitor_cmds::dry_run_start(&app),
-        DaemonStep::Run => {
-            let stop = asked_to_end(&[SIGINT, SIGTERM, SIGHUP])?;
-            let mut ctx = app.into_ctx()?;
-            watch::ACTOR.clone_into(&mut ctx.effects.actor);
-            crate::daemon::run(&Arc::new(ctx), &stop, &mut std::io::stdout())?;
-            Ok(Output::default())
-        }
-        DaemonStep::Start => monitor_cmds::start(&app),
+        DaemonStep::Run(_) if app.global.dry_run => monitor_cmds::dry_run_start(&app),
+        DaemonStep::Run(also) => run_daemon(app, also),
+        DaemonStep::Start(also) => monitor_cmds::start(&app, also),
         DaemonStep::Stop => monitor_cmds::stop(&app),
         DaemonStep::Status => monitor_cmds::status(&app),
         DaemonStep::Plan => monitor_cmds::plan(&app),
     }
 }
 
-/// The API, until somebody ends it.
-fn serve(app: App, args: &ServeArgs) -> Outcome {
+/// MONITOR until somebody ends it, and the API beside it, if it is wanted. Where that cannot go on, MONITOR does.
+fn run_daemon(app: App, also: &AlsoServe) -> Outcome {
     let stop = asked_to_end(&[SIGINT, SIGTERM, SIGHUP])?;
+    service::may_start(app.ctx()?)?;
+    let serving = also.wanted().map(|how| serving(&app, how));
+    let colors = print::choice(app.global.color);
+    let mut ctx = app.into_ctx()?;
+    watch::ACTOR.clone_into(&mut ctx.effects.actor);
+    let ctx = Arc::new(ctx);
+    let server = serving.map(|how| Server::bind(Arc::clone(&ctx), &how, Arc::new(OwnCommands)));
+    let server = server.transpose()?;
+    if let Some(server) = &server {
+        let said = format!("Answering on {}.\n", server.address());
+        print::to_stdout(&said, colors).map_err(|e| Error::failed(format!("cannot print: {e}")))?;
+    }
+    let has_ended = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let (watched, has_ended) = (&ctx, &has_ended);
+        if let Some(server) = server {
+            scope.spawn(move || {
+                let Err(error) = server.serve(has_ended) else { return };
+                // It has said so where it could; whoever asks for an answer finds nobody.
+                drop(watch::note(watched, watch::ACTOR, "not-serving", &error.message));
+            });
+        }
+        let done = crate::daemon::run(&ctx, &stop, &mut std::io::stdout());
+        has_ended.store(true, Ordering::Relaxed);
+        done.map(|()| Output::default())
+    })
+}
+
+/// Where a server is to listen, and as what.
+fn serving(app: &App, args: &ServeArgs) -> ServeOptions {
     let here = |path: &Option<PathBuf>| path.as_ref().map(|path| app.env.cwd.join(path));
     let listen = args.listen.unwrap_or(SocketAddr::from(([127, 0, 0, 1], 7960)));
-    let serving = ServeOptions {
+    ServeOptions {
         listen: args.socket.is_none().then_some(listen),
         socket: here(&args.socket),
         tls: here(&args.cert).zip(here(&args.key)),
         behind_proxy: args.behind_proxy,
         hosts: args.host.clone(),
-    };
+    }
+}
+
+/// The API, until somebody ends it.
+fn serve(app: App, args: &ServeArgs) -> Outcome {
+    let stop = asked_to_end(&[SIGINT, SIGTERM, SIGHUP])?;
+    let serving = serving(&app, args);
     let global = app.global.clone();
     let server = Server::bind(Arc::new(app.into_ctx()?), &serving, Arc::new(OwnCommands))?;
     let address = server.address();

@@ -75,7 +75,7 @@ pub fn lay_out(ctx: &Ctx, root: &Path) -> Result<(), Error> {
         fleet.pull(&TargetName::from(full), &Pull::Ready)?;
     }
     settings::set_monitor(ctx, "checking_freq", TURN_S)?;
-    service::start(ctx, &[]).map(drop)
+    service::start(ctx, &service::How::default()).map(drop)
 }
 
 /// Writes a file that is not there yet.

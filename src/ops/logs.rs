@@ -63,6 +63,16 @@ pub fn after(ctx: &Ctx, id: &JobId, next: u64) -> Result<(Vec<u8>, u64), Error> 
     Ok(more.map_or_else(|| (Vec::new(), next), |more| (more.bytes.into(), more.next)))
 }
 
+/// A line of one worker, without the words that say so. With several workers each line says whose it is; what does not is
+/// the first worker's.
+pub fn of_worker(line: &[u8], worker: u32) -> Option<&[u8]> {
+    match line.strip_prefix(format!("[worker {worker}] ").as_bytes()) {
+        Some(line) => Some(line),
+        None if worker == 0 && !line.starts_with(b"[worker ") => Some(line),
+        None => None,
+    }
+}
+
 /// Whether nothing more is to come of a job: its record says so, or the engine that has it. An engine that does not
 /// answer says nothing.
 pub fn is_over(ctx: &Ctx, id: &JobId) -> Result<bool, Error> {

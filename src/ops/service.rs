@@ -19,12 +19,20 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// How often we look.
 const POLL: Duration = Duration::from_millis(20);
 
-/// Starts MONITOR in the background, and waits until it has turned once. `flags` are the global flags
-/// that it is to have. Refused if one runs.
-pub fn start(ctx: &Ctx, flags: &[String]) -> Result<Note, Error> {
+/// What a MONITOR is started with.
+#[derive(Clone, Debug, Default)]
+pub struct How {
+    /// The global flags that it is to have.
+    pub flags: Vec<String>,
+    /// The words by which it answers over HTTP as well, if it is to.
+    pub serving: Option<Vec<String>>,
+}
+
+/// Starts MONITOR in the background, and waits until it has turned once. Refused if one runs.
+pub fn start(ctx: &Ctx, how: &How) -> Result<Note, Error> {
     ctx.data()?;
     // Of several who start one at once, each would open a window.
-    ctx.store.starting_monitor(&watch::place(ctx), || start_alone(ctx, flags))?
+    ctx.store.starting_monitor(&watch::place(ctx), || start_alone(ctx, how))?
 }
 
 /// Refuses where a MONITOR runs at this place.
@@ -36,11 +44,11 @@ pub fn may_start(ctx: &Ctx) -> Result<(), Error> {
     }
 }
 
-fn start_alone(ctx: &Ctx, flags: &[String]) -> Result<Note, Error> {
+fn start_alone(ctx: &Ctx, how: &How) -> Result<Note, Error> {
     may_start(ctx)?;
     ctx.tmux.ensure_session(SESSION, HISTORY, &secrets::withheld(ctx, &[]))?;
     let index = free_index(&ctx.tmux.look());
-    panes::open_own(ctx, SESSION, index, argv(ctx, flags)?)?;
+    panes::open_own(ctx, SESSION, index, argv(ctx, how)?)?;
     let deadline = ctx.clock.monotonic() + PATIENCE;
     while ctx.clock.monotonic() < deadline {
         if let Some(note) = watch::running(ctx) {
@@ -48,7 +56,11 @@ fn start_alone(ctx: &Ctx, flags: &[String]) -> Result<Note, Error> {
         }
         ctx.clock.sleep(POLL);
     }
-    Err(Error::failed("MONITOR did not begin").hint("`tpu daemon run` shows what is wrong"))
+    let words = ["daemon".to_owned(), "run".to_owned()];
+    let words: Vec<String> =
+        words.into_iter().chain(how.serving.iter().flatten().cloned()).collect();
+    let hint = format!("`tpu {}` shows what is wrong", words.join(" "));
+    Err(Error::failed("MONITOR did not begin").hint(hint))
 }
 
 /// The first window behind those that are there.
@@ -64,7 +76,7 @@ fn free_index(tmux: &TmuxFact) -> u32 {
 
 /// `env NAME=VALUE… tpu FLAGS… daemon run`: a new window has the environment of the tmux server, which
 /// may know nothing of what this `tpu` was started with.
-fn argv(ctx: &Ctx, flags: &[String]) -> Result<Vec<String>, Error> {
+fn argv(ctx: &Ctx, how: &How) -> Result<Vec<String>, Error> {
     const MORE: [&str; 7] =
         ["HOME", "TZ", "TMUX_TMPDIR", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "FAILPOINTS", "LANG"];
     let more = MORE.iter().filter_map(|name| {
@@ -87,8 +99,9 @@ fn argv(ctx: &Ctx, flags: &[String]) -> Result<Vec<String>, Error> {
     argv.push(text(&ctx.tpu)?);
     argv.extend(["--data".to_owned(), text(ctx.store.paths().data())?]);
     argv.extend(ctx.tmux_socket.iter().flat_map(|s| ["--tmux-socket".to_owned(), s.clone()]));
-    argv.extend(flags.iter().cloned());
+    argv.extend(how.flags.iter().cloned());
     argv.extend(["daemon".to_owned(), "run".to_owned()]);
+    argv.extend(how.serving.iter().flatten().cloned());
     Ok(argv)
 }
 

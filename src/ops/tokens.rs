@@ -205,6 +205,14 @@ pub fn list(ctx: &Ctx) -> Result<Vec<Token>, Error> {
     Ok(read(ctx)?.tokens)
 }
 
+/// Says of the hash of a token, which was shown before, whether it is still worth something. Where that cannot be read
+/// now, it is.
+pub fn worth(ctx: &Ctx) -> impl Fn(&str) -> bool {
+    let all = list(ctx).ok();
+    let now = ctx.clock.now();
+    move |hash| all.as_ref().is_none_or(|all| all.iter().any(|of| of.hash == hash && of.holds(now)))
+}
+
 /// Takes a token back: what a request shows of it is worth nothing from then on.
 pub fn revoke(ctx: &Ctx, name: &str) -> Result<(), Error> {
     change(ctx, |file| {

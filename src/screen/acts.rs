@@ -92,7 +92,8 @@ pub(super) fn carry_out(ctx: &Ctx, flags: &[String], act: &Act) -> Result<String
             Ok(format!("{target} takes jobs again."))
         }
         Act::StartDaemon => {
-            let note = service::start(ctx, flags)?;
+            let how = service::How { flags: flags.to_vec(), serving: None };
+            let note = service::start(ctx, &how)?;
             Ok(format!("The daemon runs: process {}, tmux session {}.", note.pid, service::SESSION))
         }
         Act::StopDaemon => {

@@ -10,6 +10,7 @@ pub mod checkpoints;
 pub mod classified;
 pub mod cleaned;
 pub mod cloudmesh;
+pub mod curves;
 pub mod daemon;
 pub mod data;
 pub mod doctor;

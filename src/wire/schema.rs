@@ -18,6 +18,7 @@ use super::cloudmesh::{
     CloudmeshDocument, CmsJobsChangedDocument, CmsJobsDocument, CmsServiceDocument, JobsetDocument,
     PolicyDocument, TemplateDocument,
 };
+use super::curves::CurveDocument;
 use super::daemon::{
     AckDocument, MonitorStartedDocument, MonitorStatusDocument, MonitorStoppedDocument,
     PlanDocument,
@@ -60,8 +61,8 @@ use super::sweep::SweepDocument;
 use super::targets::{
     DescribeDocument, DescribeMachinesDocument, ForgottenDocument, ImportDocument,
     RegisteredDocument, SimulatedEventDocument, SimulatedStoryDocument, SimulatedTargetDocument,
-    TargetAliasDocument, TargetAliasesDocument, TargetFactDocument, TargetFactsDocument,
-    TargetPlanDocument, TargetsDocument, WouldDocument,
+    TargetAliasDocument, TargetAliasesDocument, TargetBegunDocument, TargetFactDocument,
+    TargetFactsDocument, TargetPlanDocument, TargetsDocument, WouldDocument,
 };
 use super::tokens::{NewTokenDocument, RevokedTokenDocument, TokensDocument};
 use super::users::{
@@ -236,6 +237,8 @@ documents! {
     JobsPageDocument<'_>: "serve";
     QueuesDocument<'_>: "serve";
     LogsPieceDocument<'_>: "serve";
+    CurveDocument<'_>: "serve";
+    TargetBegunDocument<'_>: "serve";
     EmptyDocument: "ssh", "sim", "monitor", "demo-train", "launcher", "daemon-run", "jobman";
     ErrorDocument<'_>: "error";
 }

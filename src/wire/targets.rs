@@ -32,6 +32,16 @@ pub struct TargetFactDocument<'a> {
     pub target: TargetPart<'a>,
 }
 
+/// A target that is being made.
+#[derive(Serialize, JsonSchema)]
+pub struct TargetBegunDocument<'a> {
+    /// Full name.
+    pub target: &'a TargetName,
+    /// What has begun: apply or reapply. Events tell how it goes: of the same kind that it has begun, then `made` or
+    /// `not-made`.
+    pub begun: &'a str,
+}
+
 /// What a control plane says about a target.
 #[derive(Serialize, JsonSchema)]
 pub struct TargetPart<'a> {

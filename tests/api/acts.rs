@@ -96,3 +96,50 @@ fn a_trial_is_refused_where_the_act_would_be() {
     }
     assert_eq!(api.env.data_bytes(), before);
 }
+
+#[test]
+fn a_paused_job_is_stopped_and_goes_on_when_it_is_let_go() {
+    let api = Api::new(|_| Vec::new());
+    let token = api.token("alices", TokenRole::Operator, &["alice"]);
+    let number = api.env.start("exec sleep 1000", &["run", "local"]);
+    let post = |number: u64, verb: &str| {
+        api.ask(&token, &format!("POST /api/v1/jobs/alice/{number}/{verb}"), &[], "")
+    };
+    let would = post(number, "pause?dry_run=true").is(200).json();
+    assert_eq!(would["would"], json!([{"user": "alice", "window": number}]));
+    assert_ne!(api.env.job("alice", number)["status"], "killed");
+    let paused = post(number, "pause").is(200).json();
+    assert_eq!(api.env.job("alice", number)["status"], "killed");
+    let waits = paused["jobs"][0]["window"].as_u64().unwrap();
+    let shown = api.get(&token, &format!("/api/v1/jobs/alice/{waits}")).is(200).json();
+    assert_eq!(shown["job"]["held"], true, "{shown}");
+    for query in ["", "?dry_run=true"] {
+        let twice = post(number, &format!("pause{query}")).is(409).json();
+        assert_eq!(twice["now"]["window"], json!(number), "{twice}");
+    }
+    let begun = post(waits, "unhold").is(200).json();
+    assert_eq!(begun["started"], json!([{"user": "alice", "window": waits}]), "{begun}");
+    post(waits, "kill").is(200);
+}
+
+#[test]
+fn what_has_ended_is_cleaned_away_and_what_lives_stays() {
+    let api = Api::new(|_| Vec::new());
+    let token = api.token("alices", TokenRole::Operator, &["alice"]);
+    let number = api.env.start("exec sleep 1000", &["run", "local"]);
+    let path = format!("/api/v1/jobs/alice/{number}");
+    let post = |verb: &str| api.ask(&token, &format!("POST {path}/{verb}"), &[], "");
+    for query in ["", "?dry_run=true"] {
+        let said = post(&format!("clean{query}")).is(409).json();
+        assert_eq!(said["now"]["window"], json!(number), "{said}");
+    }
+    assert!(api.env.has_window("alice", number));
+    post("kill").is(200);
+    let would = post("clean?dry_run=true").is(200).json();
+    assert_eq!(would["would"]["windows"], json!([number]));
+    api.get(&token, &path).is(200);
+    let done = post("clean").is(200).json();
+    assert_eq!(done["archived"], json!([{"user": "alice", "window": number}]));
+    api.get(&token, &path).is(404);
+    post("clean").is(404);
+}

@@ -220,8 +220,9 @@ fn whatever_is_asked_is_answered_as_described_and_refused_without_a_trace() {
         "tpu_nothing".to_owned(),
     ];
     let (routes, problem) = described(&api, &admin);
-    let routes: Vec<&Described> =
-        routes.iter().filter(|route| !route.answers.contains_key("text/event-stream")).collect();
+    // What only flows has no end.
+    let flows = |of: &&Described| of.answers.keys().all(|kind| kind == "text/event-stream");
+    let routes: Vec<&Described> = routes.iter().filter(|route| !flows(route)).collect();
     let mut dice = Dice(SEED);
     let mut problems: Vec<String> = Vec::new();
     let (mut statuses, mut tried) = (BTreeMap::<u16, usize>::new(), BTreeMap::<&str, usize>::new());

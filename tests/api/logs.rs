@@ -1,6 +1,11 @@
 //! `…/logs`: what was printed, all of it and nothing twice, in pieces of whole characters; nothing else of the disk.
 
+use std::io::BufRead;
+
 use serde_json::Value;
+
+use tpu::model::token::TokenRole;
+use tpu::ops::tokens;
 
 use super::Api;
 use crate::common::tmux::write_file;
@@ -54,4 +59,116 @@ fn a_log_that_is_gone_says_so() {
     // Behind the end there is nothing, and that is no error: more may come.
     let said = api.get(&token, "/api/v1/jobs/alice/1/logs?offset=1000").is(200);
     assert_eq!(said.body, "");
+}
+
+#[test]
+fn a_log_that_goes_while_it_is_read_is_gone_behind_its_beginning_too() {
+    let api = printed("one\ntwo\n");
+    let token = api.admin();
+    let said = api.get(&token, "/api/v1/jobs/alice/1/logs").is(200);
+    let next = said.header("x-next-offset").unwrap().to_owned();
+    std::fs::remove_file(api.env.path("logs/output.log")).unwrap();
+    api.get(&token, &format!("/api/v1/jobs/alice/1/logs?offset={next}")).is(410);
+}
+
+#[test]
+fn the_lines_of_one_worker_are_whole_and_its_own() {
+    let mut text = String::from("setting up\n");
+    for step in 0..60_000 {
+        text += &format!("[worker 0] step {step}\n[worker 1] loss {step}\n[worker 10] x {step}\n");
+    }
+    text += "[worker 1] cut off";
+    let api = printed(&text);
+    let token = api.admin();
+    let all = |worker: u32| {
+        let (mut heard, mut next) = (String::new(), 0_u64);
+        loop {
+            let path = format!("/api/v1/jobs/alice/1/logs?worker={worker}&offset={next}");
+            let said = api.ask(&token, &format!("GET {path}"), &["Accept: application/json"], "");
+            let said = said.is(200).json();
+            assert_eq!(said["worker"], worker);
+            heard += said["text"].as_str().unwrap();
+            let after = said["next_offset"].as_u64().unwrap();
+            if after == next {
+                return heard;
+            }
+            next = after;
+        }
+    };
+    let of = |worker: u32, word: &str| -> String {
+        let sign = format!("[worker {worker}] ");
+        let lines = text.split_inclusive('\n').filter(|line| line.contains(word));
+        lines.map(|line| line.replace(&sign, "")).collect()
+    };
+    assert!(all(0) == format!("setting up\n{}", of(0, "step ")));
+    assert!(all(1) == of(1, "[worker 1] "));
+    assert!(all(10) == of(10, "[worker 10] "));
+    assert_eq!(all(2), "");
+}
+
+/// The next event of a stream: its lines up to the empty one.
+fn event(stream: &mut impl BufRead) -> Vec<String> {
+    let mut lines = Vec::new();
+    loop {
+        let mut line = String::new();
+        stream.read_line(&mut line).unwrap();
+        // An answer that flows comes in pieces, each with its length before it.
+        let line = line.trim_end();
+        let is_length = u64::from_str_radix(line, 16).is_ok() && !line.contains(' ');
+        match line {
+            "" if !lines.is_empty() => return lines,
+            "" => {}
+            _ if is_length => {}
+            line => lines.push(line.to_owned()),
+        }
+    }
+}
+
+#[test]
+fn a_log_is_followed_to_its_end_and_gone_on_with_where_it_was_cut_off() {
+    let api = Api::new(|_| Vec::new());
+    let token = api.token("alices", TokenRole::Operator, &["alice"]);
+    let (go, end) = (api.env.path("go"), api.env.path("end"));
+    let script = format!(
+        "echo first; until [ -e {} ]; do sleep 0.05; done; \
+         echo second; until [ -e {} ]; do sleep 0.05; done; echo third",
+        go.display(),
+        end.display()
+    );
+    let number = api.env.start(&script, &["run", "local"]);
+    let path = format!("/api/v1/jobs/alice/{number}/logs?follow=true");
+    let as_text = api.flow(&token, &path, &[]);
+    let mut stream = api.flow(&token, &path, &["Accept: text/event-stream"]);
+    let told = event(&mut stream);
+    let id = told[0].strip_prefix("id: ").unwrap().to_owned();
+    assert!(told[1].contains("first"), "{told:?}");
+    drop(stream);
+    write_file(&go, "");
+    let again = format!("Last-Event-ID: {id}");
+    let mut stream = api.flow(&token, &path, &["Accept: text/event-stream", &again]);
+    let told = event(&mut stream);
+    assert!(told[1].contains("second") && !told[1].contains("first"), "{told:?}");
+    write_file(&end, "");
+    let told = event(&mut stream);
+    assert!(told[1].contains("third"), "{told:?}");
+    assert_eq!(event(&mut stream), ["event: end", "data: {}"]);
+    let whole = super::heard_on(as_text);
+    assert!(whole.contains("first") && whole.contains("second") && whole.contains("third"));
+}
+
+#[test]
+fn a_token_that_is_taken_back_follows_no_log_any_more() {
+    let api = Api::new(|_| Vec::new());
+    let number = api.env.start("echo first; exec sleep 1000", &["run", "local"]);
+    let token = api.token("alices", TokenRole::Viewer, &["alice"]);
+    let bobs = api.token("bobs", TokenRole::Viewer, &["bob"]);
+    let path = format!("/api/v1/jobs/alice/{number}/logs?follow=true");
+    api.get(&bobs, &path).is(403);
+    let mut stream = api.flow(&token, &path, &["Accept: text/event-stream"]);
+    assert!(event(&mut stream)[1].contains("first"));
+    tokens::revoke(&api.ctx, "alices").unwrap();
+    let told = event(&mut stream);
+    assert_eq!(told[0], "event: problem");
+    assert!(told[1].contains("opens nothing any more"), "{told:?}");
+    drop(api.env.tpu("kill 1 -y --user alice").exits(0));
 }

@@ -8,6 +8,8 @@ mod events;
 mod fuzz;
 mod jobs;
 mod logs;
+mod makes;
+mod monitor;
 mod submit;
 
 use std::io::{BufRead as _, BufReader, ErrorKind, Read as _, Write as _};
@@ -24,6 +26,8 @@ use tpu::cli::OwnCommands;
 use tpu::model::ids::UserName;
 use tpu::model::token::{Rights, TokenRole};
 use tpu::ops::Ctx;
+use tpu::ops::setting_layers::Layers;
+use tpu::ops::settings_files::SettingsPlaces;
 use tpu::ops::tokens::{self, TokenRequest};
 use tpu::sys::env::Env;
 
@@ -95,9 +99,11 @@ impl Api {
     pub(super) fn over(env: TestEnv, change: impl Fn(&mut ServeOptions)) -> Self {
         // As a process of this place would have it.
         let (vars, home) = (env.variables().clone(), env.path("."));
-        let ctx = env.ctx(Env { vars, cwd: home.clone(), home, ..Env::read() });
+        let here = Env { vars, cwd: home.clone(), home, ..Env::read() };
+        let places = SettingsPlaces { machine: None, named: None, env: here.clone(), cloud: None };
+        let layers = Arc::new(Layers::fixed(places.read().unwrap()));
         let secrets = Some(env.path("config/tpu/secrets"));
-        let ctx = Arc::new(Ctx { secrets, ..ctx });
+        let ctx = Arc::new(Ctx { secrets, layers, ..env.ctx(here) });
         let mut api = Self { env, ctx, address: String::new(), stop: Arc::default(), thread: None };
         api.begin(change);
         api
@@ -126,7 +132,16 @@ impl Api {
     /// A token of these users.
     pub(super) fn token(&self, name: &str, role: TokenRole, users: &[&str]) -> String {
         let users = users.iter().map(|name| UserName::from(*name)).collect();
-        let rights = Rights { role, users, targets: false };
+        self.token_with(name, Rights { role, users, targets: false })
+    }
+
+    /// A token of an operator of alice's who may use targets.
+    pub(super) fn with_targets(&self, name: &str) -> String {
+        let users = vec![UserName::from("alice")];
+        self.token_with(name, Rights { role: TokenRole::Operator, users, targets: true })
+    }
+
+    fn token_with(&self, name: &str, rights: Rights) -> String {
         let request = TokenRequest { name: name.to_owned(), rights, expires: None };
         tokens::create(&self.ctx, &request).unwrap().1
     }
@@ -176,9 +191,14 @@ impl Api {
 
     /// Opens a stream of events; its lines come one by one.
     pub(super) fn follow(&self, token: &str, headers: &[&str]) -> BufReader<TcpStream> {
+        self.flow(token, "/api/v1/events", headers)
+    }
+
+    /// Opens a path whose answer flows, and reads its head.
+    pub(super) fn flow(&self, token: &str, path: &str, headers: &[&str]) -> BufReader<TcpStream> {
         let mut stream = self.connect();
         let mut request = format!(
-            "GET /api/v1/events HTTP/1.1\r\nHost: {}\r\nAuthorization: Bearer {token}\r\n",
+            "GET {path} HTTP/1.1\r\nHost: {}\r\nAuthorization: Bearer {token}\r\n",
             self.address
         );
         for header in headers {
@@ -195,6 +215,14 @@ impl Api {
         }
         reader
     }
+}
+
+/// What is left of a stream.
+pub(super) fn heard_on(mut reader: BufReader<TcpStream>) -> String {
+    let mut text = String::new();
+    // One that ends without its last piece was cut off.
+    drop(reader.read_to_string(&mut text));
+    text
 }
 
 /// Reads an answer to its end.

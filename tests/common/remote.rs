@@ -36,9 +36,13 @@ pub(crate) fn gcloud_here(dir: &Path, body: &str) -> Bench {
     Bench { remote: gcloud::open(config), dir: dir.to_owned() }
 }
 
-/// So many workers of one target.
+/// So many workers of one target. All of them are this machine, where other tests have commands of the same tokens: that
+/// of each test is called otherwise, else one would stop what is the other's.
 pub(crate) fn workers(count: u32) -> Vec<Worker> {
-    (0..count).map(|index| Worker { index, address: format!("here-{index}") }).collect()
+    let thread = std::thread::current();
+    let test = thread.name().unwrap_or_default().replace("::", "-");
+    let of = |index| format!("here-{}-{test}-{index}", std::process::id());
+    (0..count).map(|index| Worker { index, address: of(index) }).collect()
 }
 
 /// Starts a command, or finds it started, and hears everything it says. A worker on which it cannot be started

@@ -1,6 +1,10 @@
 //! The arguments of the commands about MONITOR.
 
+use std::path::Path;
+
 use clap::{Args, Subcommand};
+
+use super::ServeArgs;
 
 /// `tpu daemon`.
 #[derive(Debug, Args)]
@@ -11,18 +15,36 @@ pub struct Daemon {
 }
 
 /// What can be done with MONITOR.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Subcommand)]
+#[derive(Debug, Clone, Subcommand)]
 pub enum DaemonStep {
     /// Run it here, until Ctrl-C or SIGTERM
-    Run,
+    Run(AlsoServe),
     /// Start it in a tmux session of its own (tpu-MONITOR)
-    Start,
+    Start(AlsoServe),
     /// End it; jobs go on
     Stop,
     /// Say whether it runs (exit code 0) or not (1)
     Status,
     /// Say what would happen next to each job, and why
     Plan,
+}
+
+/// Whether MONITOR answers over HTTP as well, and where.
+#[derive(Debug, Clone, Default, Args)]
+pub struct AlsoServe {
+    /// Answer over HTTP as well, as `tpu serve` does
+    #[arg(long)]
+    pub serve: bool,
+    /// Where, and as what
+    #[command(flatten)]
+    pub how: ServeArgs,
+}
+
+impl AlsoServe {
+    /// Where it is to answer, if it is: whoever says where means that it is.
+    pub fn wanted(&self) -> Option<&ServeArgs> {
+        (self.serve || !self.how.to_flags(Path::new("")).is_empty()).then_some(&self.how)
+    }
 }
 
 /// `tpu -Ml`.

@@ -1,7 +1,7 @@
 //! The arguments of what is served over HTTP: `serve`, `token`.
 
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
 
@@ -25,7 +25,7 @@ pub enum Http {
 }
 
 /// `tpu serve`.
-#[derive(Debug, Default, Args)]
+#[derive(Debug, Clone, Default, Args)]
 pub struct ServeArgs {
     /// Address and port; port 0 takes any that is free [default: 127.0.0.1:7960]
     #[arg(long, value_name = "ADDRESS:PORT", conflicts_with = "socket")]
@@ -45,6 +45,26 @@ pub struct ServeArgs {
     /// A name under which it is called, beside those of this machine
     #[arg(long, value_name = "NAME")]
     pub host: Vec<String>,
+}
+
+impl ServeArgs {
+    /// The same as words that another process is started with, whose directory may be another one than `here`.
+    pub fn to_flags(&self, here: &Path) -> Vec<String> {
+        let Self { listen, socket, cert, key, behind_proxy, host } = self;
+        let file = |path: &Option<PathBuf>| {
+            path.as_ref().map(|path| here.join(path).display().to_string())
+        };
+        let said = [
+            ("--listen", listen.map(|listen| listen.to_string())),
+            ("--socket", file(socket)),
+            ("--cert", file(cert)),
+            ("--key", file(key)),
+        ];
+        let said = said.into_iter().filter_map(|(flag, value)| Some([flag.to_owned(), value?]));
+        let hosts = host.iter().map(|name| ["--host".to_owned(), name.clone()]);
+        let proxy = behind_proxy.then(|| "--behind-proxy".to_owned());
+        said.chain(hosts).flatten().chain(proxy).collect()
+    }
 }
 
 /// `tpu token`.

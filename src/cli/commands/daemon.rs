@@ -2,7 +2,7 @@
 
 use crate::cli::Outcome;
 use crate::cli::app::App;
-use crate::cli::args::MonitorLog;
+use crate::cli::args::{AlsoServe, MonitorLog};
 use crate::cli::print::{Output, table};
 use crate::model::time::{self, Zone};
 use crate::model::view::{MonitorHealth, Next};
@@ -21,13 +21,20 @@ use super::history;
 const OFF: &str = "MONITOR does not run: nothing happens by itself until `tpu daemon start`";
 
 /// `daemon start`.
-pub(in crate::cli) fn start(app: &App) -> Outcome {
+pub(in crate::cli) fn start(app: &App, also: &AlsoServe) -> Outcome {
     if app.global.dry_run {
         return dry_run_start(app);
     }
-    let note = service::start(app.ctx()?, &app.flags())?;
+    let mut how = service::How { flags: app.flags(), serving: None };
+    let mut serves = "";
+    if let Some(serving) = also.wanted() {
+        let flags = serving.to_flags(&app.env.cwd);
+        how.serving = Some([vec!["--serve".to_owned()], flags].concat());
+        serves = " It answers over HTTP: the window of its session says where.";
+    }
+    let note = service::start(app.ctx()?, &how)?;
     Ok(Output::new(
-        format!("MONITOR runs: process {}, tmux session {}.", note.pid, service::SESSION),
+        format!("MONITOR runs: process {}, tmux session {}.{serves}", note.pid, service::SESSION),
         &MonitorStartedDocument { running: true, pid: note.pid, session: service::SESSION },
     ))
 }

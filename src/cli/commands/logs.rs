@@ -62,17 +62,9 @@ struct Wanted {
 }
 
 impl Wanted {
-    /// A line as it is shown, if it is wanted. With several workers each line says whose it is; what does
-    /// not is the first worker's.
+    /// A line as it is shown, if it is wanted.
     fn line<'a>(&self, line: &'a [u8]) -> Option<&'a [u8]> {
-        let line = match self.worker {
-            None => line,
-            Some(worker) => match line.strip_prefix(format!("[worker {worker}] ").as_bytes()) {
-                Some(line) => line,
-                None if worker == 0 && !line.starts_with(b"[worker ") => line,
-                None => return None,
-            },
-        };
+        let line = self.worker.map_or(Some(line), |worker| logs::of_worker(line, worker))?;
         self.grep.as_ref().is_none_or(|grep| grep.is_match(line)).then_some(line)
     }
 }

@@ -6,6 +6,7 @@
 
 use std::time::Duration;
 
+use crate::model::data::Data;
 use crate::model::entry::{Awaited, Passed, Priority, QueueEntry, QueueHold};
 use crate::model::ids::{JobId, QueueName};
 use crate::model::job::{Job, Status, Succession};
@@ -36,18 +37,48 @@ pub struct Requeued {
     pub now: bool,
 }
 
+/// Refuses what [`requeue`] would refuse before it stops anything.
+pub fn dry_run(ctx: &Ctx, id: &JobId) -> Result<(), Error> {
+    let data = ctx.data()?;
+    let job = job_of(&data, &leaf_of(ctx, id)?)?;
+    checked(ctx, &data, job)?;
+    may_enter(&data, job)
+}
+
+/// How a job would go on, if it can be begun again: what could not be is not stopped.
+fn checked(ctx: &Ctx, data: &Data, job: &Job) -> Result<Succession, Error> {
+    let way = if job.status == Status::Finished { Succession::Rerun } else { Succession::Resume };
+    drop(successor::of(ctx, user_of(data, &job.user)?, job, way)?);
+    if let Some(execution) = job.execution() {
+        secrets::are_kept(ctx, execution)?;
+    }
+    Ok(way)
+}
+
+/// Refuses what goes on already, or is about to.
+fn may_enter(data: &Data, job: &Job) -> Result<(), Error> {
+    let id = job.id();
+    if let Some(waits) = data.queues().successor_of(&id) {
+        return Err(Error::refused(format!("{id} waits to go on as {} already", waits.id()))
+            .hint(format!("`tpu explain {} {}` says why", waits.number, id.user)));
+    }
+    if let Some(intent) = &job.intent {
+        return Err(Error::refused(format!("{id} is {}", intent.action))
+            .hint("wait until that is over, then try again"));
+    }
+    match job.child {
+        Some(child) => Err(Error::refused(format!("{id} already goes on in window {child}"))
+            .hint("look again: tpu check")),
+        None => Ok(()),
+    }
+}
+
 /// Puts a job back into the queue. Its number there; what was to be known of how it was stopped.
 pub fn requeue(ctx: &Ctx, id: &JobId, how: &Requeued) -> Result<(JobId, Option<String>), Error> {
     reconcile::reconcile(ctx)?;
     let data = ctx.data()?;
-    let user = user_of(&data, &id.user)?;
     let job = job_of(&data, &leaf_of(ctx, id)?)?;
-    let way = if job.status == Status::Finished { Succession::Rerun } else { Succession::Resume };
-    // What could not be begun again is not stopped.
-    drop(successor::of(ctx, user, job, way)?);
-    if let Some(execution) = job.execution() {
-        secrets::are_kept(ctx, execution)?;
-    }
+    let way = checked(ctx, &data, job)?;
     let entry = enter(ctx, job, way, how)?;
     fail::fail_point!("requeue-entered");
     match stop(ctx, (job, &entry), how) {
@@ -95,10 +126,7 @@ fn enter(ctx: &Ctx, job: &Job, way: Succession, how: &Requeued) -> Result<JobId,
     let place = watch::place(ctx);
     ctx.transact(|tx| {
         let now = tx.now;
-        if let Some(waits) = tx.data.queues().successor_of(&id) {
-            return Err(Error::refused(format!("{id} waits to go on as {} already", waits.id()))
-                .hint(format!("`tpu explain {} {}` says why", waits.number, id.user)));
-        }
+        may_enter(&tx.data, job_of(&tx.data, &id)?)?;
         takes(&tx.data, &queue)?;
         user_of(&tx.data, &id.user)?;
         let number = tx.data.next_number(&id.user, None);
@@ -106,14 +134,6 @@ fn enter(ctx: &Ctx, job: &Job, way: Succession, how: &Requeued) -> Result<JobId,
         let held = how.is_held.then(|| name_at_work(ctx, &tx.data));
         let waits = JobId::new(id.user.clone(), number);
         let job = job_mut(&mut tx.data, &id)?;
-        if let Some(intent) = &job.intent {
-            return Err(Error::refused(format!("{id} is {}", intent.action))
-                .hint("wait until that is over, then try again"));
-        }
-        if let Some(child) = job.child {
-            return Err(Error::refused(format!("{id} already goes on in window {child}"))
-                .hint("look again: tpu check"));
-        }
         let tpu = job.tpu.clone();
         // No rule brings it back beside that.
         let recovery = job.recovery.get_or_insert_default();

@@ -50,10 +50,13 @@ impl Once {
         answered.retain(|request| at.seconds_since(request.at) < KNOWN_S);
         answered.push(AnsweredRequest { by, key, said, at, jobs: jobs.to_vec() });
     }
+}
 
-    /// Forgets it: it has come to nothing, and may be sent again.
-    pub(super) fn forget(&self, tx: &mut Tx<'_>) {
-        tx.data.queues_mut().answered.retain(|request| !request.is(&self.by, &self.key));
+/// Forgets a request that was answered with a job which has come to nothing: it may be sent again.
+pub(super) fn forget(tx: &mut Tx<'_>, job: &JobId) {
+    let is_meant = |request: &AnsweredRequest| request.jobs.contains(job);
+    if tx.data.queues().answered.iter().any(is_meant) {
+        tx.data.queues_mut().answered.retain(|request| !is_meant(request));
     }
 }
 

@@ -2,6 +2,7 @@
 
 mod access;
 mod acts;
+mod attacks;
 mod cloudmesh;
 mod described;
 mod events;
@@ -10,7 +11,7 @@ mod jobs;
 mod logs;
 mod submit;
 
-use std::io::{BufRead as _, BufReader, ErrorKind, Read as _, Write as _};
+use std::io::{BufRead as _, BufReader, ErrorKind, Read, Write as _};
 use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -35,7 +36,8 @@ pub(super) struct Api {
     pub(super) env: TestEnv,
     /// The doors of the server.
     pub(super) ctx: Arc<Ctx>,
-    address: String,
+    /// Where it listens, as `127.0.0.1:PORT`.
+    pub(super) address: String,
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
@@ -93,11 +95,7 @@ impl Api {
 
     /// A server over a place that is there.
     pub(super) fn over(env: TestEnv, change: impl Fn(&mut ServeOptions)) -> Self {
-        // As a process of this place would have it.
-        let (vars, home) = (env.variables().clone(), env.path("."));
-        let ctx = env.ctx(Env { vars, cwd: home.clone(), home, ..Env::read() });
-        let secrets = Some(env.path("config/tpu/secrets"));
-        let ctx = Arc::new(Ctx { secrets, ..ctx });
+        let ctx = doors(&env);
         let mut api = Self { env, ctx, address: String::new(), stop: Arc::default(), thread: None };
         api.begin(change);
         api
@@ -125,10 +123,7 @@ impl Api {
 
     /// A token of these users.
     pub(super) fn token(&self, name: &str, role: TokenRole, users: &[&str]) -> String {
-        let users = users.iter().map(|name| UserName::from(*name)).collect();
-        let rights = Rights { role, users, targets: false };
-        let request = TokenRequest { name: name.to_owned(), rights, expires: None };
-        tokens::create(&self.ctx, &request).unwrap().1
+        token(&self.ctx, name, role, users)
     }
 
     /// An admin's token.
@@ -197,8 +192,24 @@ impl Api {
     }
 }
 
+/// The doors of a place, as a process that is started there would have them.
+pub(super) fn doors(env: &TestEnv) -> Arc<Ctx> {
+    let (vars, home) = (env.variables().clone(), env.path("."));
+    let ctx = env.ctx(Env { vars, cwd: home.clone(), home, ..Env::read() });
+    let secrets = Some(env.path("config/tpu/secrets"));
+    Arc::new(Ctx { secrets, ..ctx })
+}
+
+/// A token of these users.
+pub(super) fn token(ctx: &Ctx, name: &str, role: TokenRole, users: &[&str]) -> String {
+    let users = users.iter().map(|name| UserName::from(*name)).collect();
+    let rights = Rights { role, users, targets: false };
+    let request = TokenRequest { name: name.to_owned(), rights, expires: None };
+    tokens::create(ctx, &request).unwrap().1
+}
+
 /// Reads an answer to its end.
-pub(super) fn heard(stream: TcpStream) -> Said {
+pub(super) fn heard(stream: impl Read) -> Said {
     let mut text = String::new();
     // A server that has said why it hangs up has said enough; one that says nothing and stays has not.
     if let Err(e) = BufReader::new(stream).read_to_string(&mut text) {

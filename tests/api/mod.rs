@@ -6,6 +6,7 @@ mod attacks;
 mod cloudmesh;
 mod described;
 mod events;
+mod examples;
 mod fuzz;
 mod jobs;
 mod logs;

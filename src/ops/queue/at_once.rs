@@ -8,12 +8,22 @@ use super::once;
 use super::pass::{Mine, Passage, pass};
 use super::standing_of;
 
+/// So often what could not begin is taken out of the queue; each time that may wait for whoever writes just then.
+const TRIES: usize = 12;
+
 /// Starts what has entered a queue to begin at once. If it cannot, for whatever reason, it waits no more, its request may be
 /// sent again, and why it could not begin is the error.
 pub fn start(ctx: &Ctx, id: &JobId) -> Result<Passage, Error> {
     let begun = turn(ctx, id);
     if begun.is_err() {
-        withdraw(ctx, id)?;
+        // A server lives on: what it left there would be kept by it, and its request be answered with "later", for days.
+        let mut tries = 1;
+        while let Err(error) = withdraw(ctx, id) {
+            if tries == TRIES {
+                return Err(error);
+            }
+            tries += 1;
+        }
     }
     begun
 }

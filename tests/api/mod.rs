@@ -11,6 +11,7 @@ mod fuzz;
 mod jobs;
 mod logs;
 mod submit;
+mod together;
 
 use std::io::{BufRead as _, BufReader, ErrorKind, Read, Write as _};
 use std::net::{SocketAddr, TcpStream};

@@ -226,7 +226,8 @@ fn done(
     if route.method != Method::GET {
         served.looks.after_change(&ctx);
     }
-    answer
+    let changed = StatusCode::PRECONDITION_FAILED;
+    answer.map_err(|why| if ctx.insisted.is_broken() { why.status(changed) } else { why })
 }
 
 /// Does what waits for files and programs beside those who serve, as many at once as there is room for. Who finds none

@@ -170,7 +170,12 @@ fn answer(asked: &Asked<'_>, view: &JobView) -> Result<Answer, Failure> {
 pub(super) fn still(asked: &Asked<'_>) -> Result<(), Failure> {
     match asked.header("if-match") {
         None => Ok(()),
-        Some(_) => with_view(asked, |view| asked.still(&tag(&answer(asked, view)?))),
+        Some(any) if any.trim() == "*" => with_view(asked, |_| Ok(())),
+        Some(_) => {
+            // What is looked at here is seen again by the change: others may come in between.
+            asked.ctx.insist_on(&asked.job())?;
+            with_view(asked, |view| asked.still(&tag(&answer(asked, view)?)))
+        }
     }
 }
 

@@ -126,6 +126,8 @@ impl<'a> Replay<'a> {
                 Err(_) => self.wrong.push(format!("{event:?}")),
             },
             ("dequeued" | "withdrawn", Stand::Waits(..)) => self.stands(&id, Stand::Gone),
+            // What it was to go on from has ended well, or is not known any more.
+            ("dependency", Stand::Waits(..)) => self.stands(&id, Stand::Over("error")),
             ("run" | "resume" | "rerun", Stand::Waits(is_held, _)) => {
                 if *is_held {
                     let may_be = self.doubts.may(&id, &[Verb::Unhold]);

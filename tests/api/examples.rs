@@ -1,5 +1,6 @@
 //! The examples of docs/api.md, as they stand there, with the programs for which they are written and a real server.
 
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use tpu::model::token::TokenRole;
@@ -24,7 +25,8 @@ fn program(name: &str) -> Option<PathBuf> {
     let places = ["/usr/bin", "/bin", "/usr/local/bin"];
     let found = places.iter().map(|dir| Path::new(dir).join(name)).find(|path| path.exists());
     if found.is_none() {
-        eprintln!("skipped: there is no {name} to run the example of docs/api.md with");
+        let why = format!("skipped: there is no {name} to run the example of docs/api.md with");
+        drop(writeln!(std::io::stderr(), "{why}"));
     }
     found
 }

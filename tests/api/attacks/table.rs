@@ -299,15 +299,15 @@ pub(super) struct Bytes {
     /// What is tried.
     pub(super) name: &'static str,
     /// What is sent, made with an admin's token.
-    pub(super) bytes: fn(&str) -> Vec<u8>,
+    pub(super) sent: fn(&str) -> Vec<u8>,
     /// The status of the one answer; 0 where it is hung up on.
     pub(super) comes: &'static [u16],
     /// Whether whoever sends it says that nothing more comes.
     pub(super) ends: bool,
 }
 
-const fn bytes(name: &'static str, bytes: fn(&str) -> Vec<u8>, comes: &'static [u16]) -> Bytes {
-    Bytes { name, bytes, comes, ends: false }
+const fn bytes(name: &'static str, sent: fn(&str) -> Vec<u8>, comes: &'static [u16]) -> Bytes {
+    Bytes { name, sent, comes, ends: false }
 }
 
 impl Bytes {
@@ -464,7 +464,8 @@ pub(super) const BYTES: &[Bytes] = &[
     bytes(
         "1,000 headers",
         |token| {
-            let headers: String = (0..1_000).map(|n| format!("X-{n}: y\r\n")).collect();
+            let headers: Vec<String> = (0..1_000).map(|n| format!("X-{n}: y\r\n")).collect();
+            let headers = headers.concat();
             request("GET /healthz", token, &headers, "")
         },
         &[431, 0],

@@ -203,7 +203,9 @@ impl<'a> Client<'a> {
                     key.is_open = false;
                     key.answers.push(jobs.clone());
                     if is_first {
-                        jobs.into_iter().for_each(|job| self.lab.knows(job));
+                        for job in jobs {
+                            self.lab.knows(job);
+                        }
                     }
                     return;
                 }
@@ -257,7 +259,9 @@ impl<'a> Client<'a> {
         };
         let waits = said.filter(|_| verb == Verb::Requeue && outcome == Outcome::Done);
         let becomes = waits.and_then(|said| ids(&said.json()["jobs"]).pop());
-        becomes.iter().for_each(|job| self.lab.knows(job.clone()));
+        if let Some(job) = &becomes {
+            self.lab.knows(job.clone());
+        }
         let (actor, on) = (self.holder.actor.clone(), read.map(|(_, seen)| seen));
         self.acts.push(Act { actor, job, verb, text, outcome, on, becomes });
     }

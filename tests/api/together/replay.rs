@@ -125,9 +125,9 @@ impl<'a> Replay<'a> {
                 Ok(priority) => self.stands(&id, Stand::Waits(*is_held, priority)),
                 Err(_) => self.wrong.push(format!("{event:?}")),
             },
-            ("dequeued" | "withdrawn", Stand::Waits(..)) => self.stands(&id, Stand::Gone),
-            // What it was to go on from has ended well, or is not known any more.
-            ("dependency", Stand::Waits(..)) => self.stands(&id, Stand::Over("error")),
+            ("dequeued" | "withdrawn", Stand::Waits(..)) | ("archived", Stand::Over(_)) => {
+                self.stands(&id, Stand::Gone);
+            }
             ("run" | "resume" | "rerun", Stand::Waits(is_held, _)) => {
                 if *is_held {
                     let may_be = self.doubts.may(&id, &[Verb::Unhold]);
@@ -138,20 +138,22 @@ impl<'a> Replay<'a> {
                 }
                 self.stands(&id, Stand::Live);
             }
-            ("started", Stand::Live) => {}
             ("finished", Stand::Live) => self.stands(&id, Stand::Over("finished")),
             // What has failed may be killed, so that no rule brings it back.
             ("killed", Stand::Live | Stand::Over("error")) => {
                 self.stands(&id, Stand::Over("killed"));
             }
-            ("error", Stand::Live | Stand::Over("error")) => self.stands(&id, Stand::Over("error")),
-            ("archived", Stand::Over(_)) => self.stands(&id, Stand::Gone),
+            // Also what waits may fail: what it was to go on from has ended well, or is not known any more.
+            ("error", Stand::Live | Stand::Over("error")) | ("dependency", Stand::Waits(..)) => {
+                self.stands(&id, Stand::Over("error"));
+            }
             ("tag", Stand::Live | Stand::Over(_)) => {
                 self.of(&id).tag = Some(event.text.clone()).filter(|tag| !tag.is_empty());
             }
             ("rule", Stand::Live | Stand::Over(_)) => self.of(&id).rule = Some(event.text.clone()),
             // What is noted of a job beside how it stands.
-            ("moved" | "judged" | "progress" | "stopped" | "not-stopped", _) => {}
+            ("started", Stand::Live)
+            | ("moved" | "judged" | "progress" | "stopped" | "not-stopped", _) => {}
             _ => self.wrong.push(format!("{id} is {stand:?}: {event:?}")),
         }
     }
@@ -212,7 +214,7 @@ impl<'a> Replay<'a> {
         }
         let ids: BTreeSet<JobId> = self.jobs.keys().chain(there.keys()).cloned().collect();
         for id in ids {
-            let (stand, tag, rule) = there.remove(&id).unwrap_or_else(|| (Stand::Gone, None, None));
+            let (stand, tag, rule) = there.remove(&id).unwrap_or((Stand::Gone, None, None));
             self.ends_as(&id, &stand, (tag, rule));
         }
     }

@@ -6,15 +6,11 @@ use serde_json::Value;
 use crate::model::ids::UserName;
 use crate::ops::Error;
 use crate::ops::commands::Told;
-use crate::ops::ctx::job_of;
-use crate::wire::events::EventsDocument;
-use crate::wire::jobs::RulesDocument;
 use crate::wire::pages::KindDocument;
 
 use super::answer::Answer;
 use super::asked::Asked;
 use super::failure::Failure;
-use super::jobs::JOB;
 use super::route::{Gives, Route, shape};
 use super::takes::Parameter;
 
@@ -24,19 +20,6 @@ const IMAGES: [Parameter; 1] = [Parameter::text("filter", "those with this in th
 pub(super) fn routes() -> Vec<Route> {
     let of_kind = Gives::Json(shape::<KindDocument<'_>>);
     vec![
-        Route::get(
-            "/api/v1/jobs/{user}/{number}/timeline",
-            "Says what has happened to a job, the newest last",
-            Gives::Json(shape::<EventsDocument<'_>>),
-            timeline,
-        )
-        .with(&JOB),
-        Route::get(
-            "/api/v1/rules",
-            "Lists what may happen by itself when a job fails",
-            Gives::Json(shape::<RulesDocument<'_>>),
-            |asked| Ok(json(told(asked, None, &["check-rules"], &[])?)),
-        ),
         Route::get("/api/v1/flavors", "Lists what jobs may ask for by name", of_kind, |asked| {
             Ok(json(told(asked, None, &["flavors"], &[])?))
         }),
@@ -45,16 +28,6 @@ pub(super) fn routes() -> Vec<Route> {
         })
         .with(&IMAGES),
     ]
-}
-
-fn timeline(asked: &Asked<'_>) -> Result<Answer, Failure> {
-    let told = told(asked, Some(&asked.user()), &["history"], &[("", "number")])?;
-    let is_silent = told.members.get("events").and_then(Value::as_array).is_none_or(Vec::is_empty);
-    if is_silent {
-        // The journal keeps what was cleaned away; of what there never was it has nothing.
-        job_of(&*asked.ctx.data()?, &asked.job())?;
-    }
-    Ok(json(told))
 }
 
 /// Carries a command out, with what the request says for its options; what has no name stands behind all others.

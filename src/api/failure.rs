@@ -8,6 +8,9 @@ use crate::wire::problem::ProblemDocument;
 
 use super::answer::Answer;
 
+/// After so many seconds somebody may come again, where nobody says otherwise.
+const LATER_S: u32 = 5;
+
 /// A request that was not done.
 #[derive(Debug)]
 pub(super) struct Failure(Box<Said>);
@@ -76,6 +79,19 @@ impl Failure {
         )
     }
 
+    /// Whether it passes by itself.
+    pub(super) fn is_passing(&self) -> bool {
+        self.0.status == StatusCode::SERVICE_UNAVAILABLE
+    }
+
+    /// The same for somebody who is not to know who else there is, which the advice may say.
+    pub(super) fn for_a_stranger(mut self) -> Self {
+        if self.0.status == StatusCode::NOT_FOUND {
+            self.0.error.hint = None;
+        }
+        self
+    }
+
     /// Whether it is about what was there once, or not yet.
     pub(super) fn is_gone(&self) -> bool {
         self.0.status == StatusCode::GONE
@@ -94,6 +110,11 @@ impl Failure {
         let mut answer = Answer::text(text).kind("application/problem+json").status(*status);
         for (name, value) in headers {
             answer = answer.header(name, value.clone());
+        }
+        let says_when = headers.iter().any(|(name, _)| *name == "retry-after");
+        if *status == StatusCode::SERVICE_UNAVAILABLE && !says_when {
+            // Somebody writes for long, or cannot be reached: nobody has to guess when to come again.
+            answer = answer.header("retry-after", LATER_S.to_string());
         }
         answer
     }

@@ -1,6 +1,5 @@
 //! Answers that flow: events and followed logs, bit by bit until the other side goes.
 
-use std::convert::Infallible;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
@@ -12,12 +11,20 @@ use tokio::sync::mpsc;
 /// Pieces that may wait for a slow reader; then it is cut off, and asks again from where it was.
 pub(super) const WAITING: usize = 4;
 
+/// A bit of an answer, or that it is cut off before its end.
+pub(super) type Bit = Result<Bytes, CutOff>;
+
+/// An answer that ends before its end: the connection breaks, so that nobody takes it for a whole one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the answer is cut off")]
+pub(super) struct CutOff;
+
 /// An answer that flows.
 pub(super) struct Flow {
     /// What kind of content it is.
     pub(super) kind: &'static str,
     /// Its pieces.
-    pub(super) pieces: mpsc::Receiver<Bytes>,
+    pub(super) pieces: mpsc::Receiver<Bit>,
 }
 
 impl Flow {
@@ -32,16 +39,16 @@ impl Flow {
     }
 }
 
-struct Pieces(mpsc::Receiver<Bytes>);
+struct Pieces(mpsc::Receiver<Bit>);
 
 impl http_body::Body for Pieces {
     type Data = Bytes;
-    type Error = Infallible;
+    type Error = CutOff;
 
     fn poll_frame(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
-        self.0.poll_recv(context).map(|piece| piece.map(|piece| Ok(Frame::data(piece))))
+    ) -> Poll<Option<Result<Frame<Bytes>, CutOff>>> {
+        self.0.poll_recv(context).map(|bit| bit.map(|bit| bit.map(Frame::data)))
     }
 }

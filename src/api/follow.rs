@@ -14,7 +14,7 @@ use crate::wire::jobs::LogsPieceDocument;
 
 use super::asked::Asked;
 use super::failure::Failure;
-use super::flow::{Flow, WAITING};
+use super::flow::{Bit, CutOff, Flow, WAITING};
 use super::piece::{Piece, Wanted, can_be_followed, piece};
 use super::served::Served;
 
@@ -22,6 +22,8 @@ use super::served::Served;
 const LOOK: Duration = Duration::from_millis(200);
 /// The same where an engine has it: its disk may be far away.
 const LOOK_ENGINE: Duration = Duration::from_secs(2);
+/// After a piece of so many bytes the next one is there already.
+const FULL: u64 = 1 << 19;
 /// Whoever takes nothing for so long does not read.
 const SLOWEST_READER: Duration = Duration::from_secs(30);
 /// So often it is looked whether a token is still worth something, and said that all is well.
@@ -68,7 +70,7 @@ fn look(ctx: &Ctx, of: &Wanted) -> Result<Found, Failure> {
     // Asked before it is read: what is printed in between is read.
     let is_over = logs::is_over(ctx, &of.job)?;
     let rest = if logs::has_engine(ctx, &of.job)? { LOOK_ENGINE } else { LOOK };
-    let piece = match piece(ctx, of) {
+    let piece = match piece(ctx, of, is_over) {
         Ok(piece) => piece,
         // It has printed nothing yet.
         Err(failure) if failure.is_gone() && !is_over => {
@@ -84,12 +86,12 @@ async fn tell(
     served: &Arc<Served>,
     (ctx, Follow { mut of, as_events }): (Arc<Ctx>, Follow),
     (token, mut found): (Option<String>, Found),
-    pieces: &mpsc::Sender<Bytes>,
+    pieces: &mpsc::Sender<Bit>,
 ) {
     let mut silent = Duration::ZERO;
     loop {
         let Found { piece: Piece { text, next }, is_over, rest } = found;
-        let has_come = next > of.offset;
+        let come = next.saturating_sub(of.offset);
         let said = said(&text, (&of, next), as_events);
         of.offset = next;
         if !said.is_empty() {
@@ -98,19 +100,21 @@ async fn tell(
                 return;
             }
         }
-        if is_over && !has_come {
+        if is_over && come == 0 {
             if as_events {
                 is_taken(pieces, "event: end\ndata: {}\n\n".to_owned()).await;
             }
             return;
         }
-        if !has_come {
+        // Of a long log the next piece is there already.
+        if come < FULL {
             tokio::time::sleep(rest).await;
             silent += rest;
         }
         if silent >= STILL_HERE {
             silent = Duration::ZERO;
-            if as_events && !is_taken(pieces, ": still here\n\n".to_owned()).await {
+            let here = format!(": still here\nid: {next}\n\n");
+            if as_events && !is_taken(pieces, here).await {
                 return;
             }
         }
@@ -126,10 +130,18 @@ async fn tell(
         });
         found = match looked.await.and_then(|looked| looked) {
             Ok(found) => found,
+            // It is looked at later.
+            Err(failure) if failure.is_passing() => {
+                let piece = Piece { text: String::new(), next };
+                Found { piece, is_over: false, rest: LOOK_ENGINE }
+            }
             Err(failure) => {
                 if as_events {
                     let problem = failure.answer("").body().to_owned();
                     is_taken(pieces, format!("event: problem\ndata: {problem}\n\n")).await;
+                } else {
+                    // Whoever has half of it is not to take that for the whole.
+                    drop(pieces.send(Err(CutOff)).await);
                 }
                 return;
             }
@@ -138,8 +150,8 @@ async fn tell(
 }
 
 /// Whether a piece was taken in time.
-async fn is_taken(pieces: &mpsc::Sender<Bytes>, text: String) -> bool {
-    let sent = tokio::time::timeout(SLOWEST_READER, pieces.send(Bytes::from(text))).await;
+async fn is_taken(pieces: &mpsc::Sender<Bit>, text: String) -> bool {
+    let sent = tokio::time::timeout(SLOWEST_READER, pieces.send(Ok(Bytes::from(text)))).await;
     matches!(sent, Ok(Ok(())))
 }
 

@@ -38,6 +38,9 @@ const LARGEST_OF_NONE: usize = 1 << 10;
 /// A body has to be there within this.
 const SLOWEST_BODY: Duration = Duration::from_secs(10);
 
+/// Of a path that is no route's the journal has so much.
+const LONGEST_PATH: usize = 200;
+
 /// Headers of every answer: nothing of it is kept, shown in a frame, or taken for something else.
 const HEADERS: [(&str, &str); 5] = [
     ("cache-control", "no-store"),
@@ -86,7 +89,10 @@ pub(super) fn router(served: &Arc<Served>) -> Router {
                 let method = request.method().clone();
                 let mut response = match meant_for_us(&served, &request) {
                     Ok(()) => next.run(request).await,
-                    Err(failure) => failure.answer(request.uri().path()).response(),
+                    Err(failure) => {
+                        let (method, uri) = (request.method().clone(), request.uri().clone());
+                        kept_out(&served, (method, uri), failure).await
+                    }
                 };
                 let headers = response.headers_mut();
                 for (name, value) in HEADERS {
@@ -120,6 +126,25 @@ fn meant_for_us(served: &Served, request: &Request) -> Result<(), Failure> {
     }
     let what = format!("pages of {origin} may not ask");
     Err(Failure::forbidden(what, "ask from a program, or from a page of this server"))
+}
+
+/// Answers who is refused before anybody looks at what is asked. That a page of somebody else's has tried is noted.
+async fn kept_out(
+    served: &Arc<Served>,
+    (method, uri): (Method, Uri),
+    failure: Failure,
+) -> Response<Body> {
+    let answer = failure.answer(uri.path()).response();
+    if failure.is_denial() {
+        let journal = Arc::clone(served);
+        let noted = served.beside(move || {
+            let path = text::cut(uri.path(), LONGEST_PATH);
+            deny(&journal, "somebody", (&method, &path), failure.message());
+        });
+        // Whoever is refused is refused, whether there is room to note it or not.
+        drop(noted.await);
+    }
+    answer
 }
 
 fn door(request: &Request) -> Door {
@@ -171,8 +196,10 @@ async fn answered(
         let done = done(&served, &route, (&who, &headers, &body), (params, &uri));
         done.unwrap_or_else(|failure| {
             if failure.is_denial() {
-                deny(&served, &who.name, &route, failure.message());
+                deny(&served, &who.name, (&route.method, route.path), failure.message());
             }
+            let is_stranger = !who.rights.sees_everybody();
+            let failure = if is_stranger { failure.for_a_stranger() } else { failure };
             failure.answer(&path).response()
         })
     });
@@ -202,7 +229,8 @@ fn done(
     if route.method != Method::GET {
         served.looks.after_change(&ctx);
     }
-    answer
+    let changed = StatusCode::PRECONDITION_FAILED;
+    answer.map_err(|why| if ctx.insisted.is_broken() { why.status(changed) } else { why })
 }
 
 /// Who asks, if they may.
@@ -219,19 +247,19 @@ fn let_in(
     let who = who::who(&served.ctx, &served.strangers, (door, headers, uri));
     let who = who.inspect_err(|failure| {
         if failure.is_denial() {
-            deny(served, "somebody", route, failure.message());
+            deny(served, "somebody", (&route.method, route.path), failure.message());
         }
     })?;
     let user = params.iter().find(|(name, _)| name == "user");
     let user = user.map(|(_, user)| UserName::from(user.as_str()));
     who::may(&who, route.needs, user.as_ref()).inspect_err(|failure| {
-        deny(served, &who.name, route, failure.message());
+        deny(served, &who.name, (&route.method, route.path), failure.message());
     })?;
     Ok(who)
 }
 
 /// Notes that somebody tried what they may not. Of a flood the journal has the beginning of each minute.
-fn deny(served: &Served, who: &str, route: &Route, why: &str) {
+fn deny(served: &Served, who: &str, (method, path): (&Method, &str), why: &str) {
     let ctx = &served.ctx;
     if served.denials.are_many(ctx.clock.now()) {
         return;
@@ -243,8 +271,8 @@ fn deny(served: &Served, who: &str, route: &Route, why: &str) {
         user: None,
         job: None,
         kind: "denied".to_owned(),
-        text: format!("{} {}: {}", route.method, route.path, text::cut(why, 200)),
-        data: json!({"route": route.path, "method": route.method.as_str()}),
+        text: format!("{method} {path}: {}", text::cut(why, 200)),
+        data: json!({"route": path, "method": method.as_str()}),
     }]));
 }
 

@@ -6,11 +6,12 @@ use crate::model::ids::JobId;
 use crate::model::view::{JobView, MonitorHealth};
 use crate::ops::error::did_you_mean;
 use crate::ops::hosts::figures;
-use crate::ops::{Error, snapshot};
+use crate::ops::{Error, ctx::job_of, journal, snapshot};
 use crate::plan::filter::Filter;
 use crate::text::fnv1a;
+use crate::wire::events::EventsDocument;
 use crate::wire::figures::JobFiguresPart;
-use crate::wire::jobs::{ExplainDocument, JobPart, JobsPageDocument, MonitorPart};
+use crate::wire::jobs::{ExplainDocument, JobPart, JobsPageDocument, MonitorPart, RulesDocument};
 use crate::wire::words::TimePart;
 
 use super::answer::Answer;
@@ -22,6 +23,8 @@ use super::takes::Parameter;
 
 /// Jobs of a page where nobody says how many.
 const PAGE: usize = 100;
+/// Events of a timeline.
+const EVENTS: usize = 1_000;
 
 /// Whose job, and which.
 pub(super) const JOB: [Parameter; 2] = [
@@ -52,6 +55,19 @@ pub(super) fn routes() -> Vec<Route> {
             explain,
         )
         .with(&JOB),
+        Route::get(
+            "/api/v1/jobs/{user}/{number}/timeline",
+            "Says what has happened to a job, the newest last",
+            Gives::Json(shape::<EventsDocument<'_>>),
+            timeline,
+        )
+        .with(&JOB),
+        Route::get(
+            "/api/v1/rules",
+            "Lists what may happen by itself when a job fails",
+            Gives::Json(shape::<RulesDocument<'_>>),
+            |_| Ok(Answer::document(&RulesDocument::named())),
+        ),
     ]
 }
 
@@ -117,6 +133,17 @@ fn known(fields: &str) -> Result<Vec<&str>, Error> {
     }
 }
 
+/// The newest of what the journal has of a job.
+fn timeline(asked: &Asked<'_>) -> Result<Answer, Failure> {
+    let id = asked.job();
+    let events = journal::newest(asked.ctx, Some(&id.user), Some(id.window), EVENTS)?;
+    if events.is_empty() {
+        // The journal keeps what was cleaned away; of what there never was it has nothing.
+        job_of(&*asked.ctx.data()?, &id)?;
+    }
+    Ok(Answer::document(&EventsDocument::from(&*events)))
+}
+
 /// A job as all see it at the last look.
 pub(super) fn one(asked: &Asked<'_>) -> Result<Answer, Failure> {
     let seen = asked.served.looks.now(asked.ctx)?;
@@ -170,7 +197,12 @@ fn answer(asked: &Asked<'_>, view: &JobView) -> Result<Answer, Failure> {
 pub(super) fn still(asked: &Asked<'_>) -> Result<(), Failure> {
     match asked.header("if-match") {
         None => Ok(()),
-        Some(_) => with_view(asked, |view| asked.still(&tag(&answer(asked, view)?))),
+        Some(any) if any.trim() == "*" => with_view(asked, |_| Ok(())),
+        Some(_) => {
+            // What is looked at here is seen again by the change: others may come in between.
+            asked.ctx.insist_on(&asked.job())?;
+            with_view(asked, |view| asked.still(&tag(&answer(asked, view)?)))
+        }
     }
 }
 

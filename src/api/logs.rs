@@ -2,7 +2,7 @@
 //!
 //! Only what belongs to a record is read, through its runner: no path comes from a request.
 
-use crate::ops::{ctx::job_of, show};
+use crate::ops::{Error, ctx::job_of, logs, show};
 use crate::wire::jobs::LogsPieceDocument;
 
 use super::answer::Answer;
@@ -14,6 +14,8 @@ use super::piece::{Piece, Wanted, piece};
 use super::route::{Either, Gives, Route, shape};
 use super::takes::Parameter;
 
+/// No log is longer, in bytes.
+const FARTHEST: u64 = 1 << 40;
 /// Which piece, of whom.
 const LOGS: [Parameter; 5] = [
     JOB[0],
@@ -21,7 +23,7 @@ const LOGS: [Parameter; 5] = [
     Parameter::number(
         "offset",
         "where to begin, in bytes; X-Next-Offset of the piece before",
-        (0, 1 << 40),
+        (0, FARTHEST),
     ),
     Parameter::number("worker", "the lines of this worker alone, from 0", (0, u32::MAX as u64)),
     Parameter::flag(
@@ -59,12 +61,19 @@ fn output(asked: &Asked<'_>) -> Result<Either, Failure> {
     if asked.flag("follow") {
         let as_events = accepts("text/event-stream");
         // Whoever was cut off says how far it had come, as with any other stream.
-        let heard = asked.header("last-event-id").and_then(|id| id.parse().ok());
-        let offset = heard.filter(|_| as_events).unwrap_or(offset);
+        let offset = match asked.header("last-event-id").filter(|_| as_events) {
+            Some(id) => id.parse().ok().filter(|heard| *heard <= FARTHEST).ok_or_else(|| {
+                Error::usage(format!("Last-Event-ID: {id}"))
+                    .hint("take it from the `id` of an event")
+            })?,
+            None => offset,
+        };
         let of = Wanted { job, offset, worker };
         return follow::begin(asked, Follow { of, as_events }).map(Either::Flowing);
     }
-    let Piece { text, next } = piece(ctx, &Wanted { job, offset, worker })?;
+    // A last line without an end is one only once nothing more comes.
+    let is_over = worker.is_some() && logs::is_over(ctx, &job)?;
+    let Piece { text, next } = piece(ctx, &Wanted { job, offset, worker }, is_over)?;
     Ok(Either::Whole(if accepts("application/json") {
         let document = LogsPieceDocument { offset, next_offset: next, text: &text, worker };
         Answer::document(&document)

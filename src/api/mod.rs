@@ -50,6 +50,7 @@ use std::time::Duration;
 use crate::ops::commands::LentCommands;
 use crate::ops::jobfile::body;
 use crate::ops::{Ctx, Error, tokens};
+use crate::sys::procs;
 
 use connection::Doorway;
 use served::{AT_ONCE, Description, MADE, Served};
@@ -58,8 +59,12 @@ use served::{AT_ONCE, Description, MADE, Served};
 const BEAT: Duration = Duration::from_millis(200);
 /// Whoever has heard nothing for so long hears that all is well.
 const STILL_HERE: Duration = Duration::from_secs(15);
+/// Files that may be open at once: a connection is one, and an answer may need some more.
+const OPEN_FILES: u64 = 8_192;
 /// Answers that are being made get so long, once the server is to end.
-const LAST_ANSWERS: Duration = Duration::from_secs(10);
+const LAST_ANSWERS: Duration = Duration::from_secs(6);
+/// Targets that are being made get so long; what they have come to then the control plane says.
+const LAST_MAKERS: Duration = Duration::from_secs(2);
 
 /// Where to listen, and as what.
 #[derive(Clone, Debug, Default)]
@@ -121,6 +126,7 @@ impl Server {
     /// Answers until `stop` is set. Whoever follows something then is cut off, and asks the next server.
     pub fn serve(self, stop: &AtomicBool) -> Result<(), Error> {
         let cannot = |e: std::io::Error| Error::failed(format!("cannot serve: {e}"));
+        procs::allow_open_files(OPEN_FILES);
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .max_blocking_threads(AT_ONCE + MADE)
@@ -148,10 +154,14 @@ impl Server {
                     served.looks.keep_fresh(&served.ctx);
                 }
             });
-            let done = runtime.block_on(self.doorway.serve(guard::router(served), is_over));
-            ended.store(true, Ordering::Relaxed);
-            // What is being done to a job is done to its end, and said; a slow answer keeps nobody from the end.
-            runtime.shutdown_timeout(LAST_ANSWERS);
+            let done = runtime.block_on(async {
+                let done = self.doorway.serve(guard::router(served), is_over).await;
+                ended.store(true, Ordering::Relaxed);
+                // What is being done to a job is done to its end, and said; a slow answer keeps nobody from the end.
+                served.quiet(LAST_ANSWERS).await;
+                done
+            });
+            runtime.shutdown_timeout(LAST_MAKERS);
             done.map_err(cannot)
         })
     }

@@ -29,8 +29,9 @@ pub(super) struct Piece {
     pub(super) next: u64,
 }
 
-/// A piece of the output, of whole characters, or of the whole lines of one worker.
-pub(super) fn piece(ctx: &Ctx, of: &Wanted) -> Result<Piece, Failure> {
+/// A piece of the output, of whole characters, or of the whole lines of one worker. Where it was over before, what has no
+/// end is whole all the same.
+pub(super) fn piece(ctx: &Ctx, of: &Wanted, is_over: bool) -> Result<Piece, Failure> {
     let Wanted { job, offset, worker } = of;
     let (mut bytes, next) = read(ctx, job, *offset)?;
     let is_all = bytes.len() <= PIECE;
@@ -40,11 +41,12 @@ pub(super) fn piece(ctx: &Ctx, of: &Wanted) -> Result<Piece, Failure> {
         // A line that is longer than a piece is nobody's line; the last one of all has no end.
         Some(_) => match bytes.iter().rposition(|byte| *byte == b'\n') {
             Some(end) if end + 1 == read => read,
-            _ if is_all && logs::is_over(ctx, job)? => read,
+            _ if is_all && is_over => read,
             Some(end) => end + 1,
             None if is_all => 0,
             None => read,
         },
+        None if is_all && is_over => read,
         None => whole_characters(&bytes),
     };
     bytes.truncate(kept);
@@ -87,7 +89,10 @@ fn read(ctx: &Ctx, id: &JobId, offset: u64) -> Result<(Vec<u8>, u64), Failure> {
     if let Some(piece) = logs::piece(ctx, id, offset, PIECE as u64 + 1)? {
         return Ok(piece);
     }
+    let is_kept = logs::has_engine(ctx, id)? || logs::is_kept(ctx, id)?;
     match logs::window(ctx, id) {
+        // What its window shows is not what will be kept: the bytes of the one are not those of the other.
+        Ok(_) if is_kept && !logs::is_over(ctx, id)? => Ok((Vec::new(), offset)),
         Ok(output) => {
             let from = usize::try_from(offset).unwrap_or(usize::MAX);
             let bytes = output.bytes.get(from..).unwrap_or_default().to_vec();

@@ -16,7 +16,7 @@ use crate::ops::journal::Event;
 use crate::ops::{Ctx, Error, tokens};
 use crate::wire::events::StreamedEventPart;
 
-use super::flow::WAITING;
+use super::flow::{Bit, WAITING};
 
 /// Bytes that are told at once, about; what is more comes with the next beat.
 const LARGEST_PIECE: usize = 64 << 10;
@@ -27,7 +27,7 @@ const MOST: usize = 2_000;
 
 /// Somebody who follows the journal.
 struct Follower {
-    pieces: mpsc::Sender<Bytes>,
+    pieces: mpsc::Sender<Bit>,
     rights: Rights,
     user: Option<UserName>,
     /// The hash of its token, where it has shown one.
@@ -67,7 +67,7 @@ impl Pulse {
         &self,
         ctx: &Ctx,
         following: Following,
-    ) -> Result<Option<mpsc::Receiver<Bytes>>, Error> {
+    ) -> Result<Option<mpsc::Receiver<Bit>>, Error> {
         let Following { rights, user, token, heard } = following;
         let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         state.followers.retain(|follower| !follower.pieces.is_closed());
@@ -80,7 +80,7 @@ impl Pulse {
         };
         let (pieces, flow) = mpsc::channel(WAITING);
         // Whoever is cut off before anything has happened knows where to go on.
-        drop(pieces.try_send(at(told)));
+        drop(pieces.try_send(Ok(at(told))));
         state.followers.push(Follower { pieces, rights, user, token, told });
         Ok(Some(flow))
     }
@@ -132,7 +132,7 @@ impl Pulse {
         let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         state.followers.retain(|follower| {
             follower.token.as_ref().is_none_or(|hash| is_worth(hash))
-                && follower.pieces.try_send(at(follower.told)).is_ok()
+                && follower.pieces.try_send(Ok(at(follower.told))).is_ok()
         });
     }
 }
@@ -148,11 +148,11 @@ impl Follower {
             }
             self.told = *place;
             if text.len() >= LARGEST_PIECE {
-                return self.pieces.try_send(Bytes::from(text)).is_ok();
+                return self.pieces.try_send(Ok(Bytes::from(text))).is_ok();
             }
         }
         self.told = *end;
-        text.is_empty() || self.pieces.try_send(Bytes::from(text)).is_ok()
+        text.is_empty() || self.pieces.try_send(Ok(Bytes::from(text))).is_ok()
     }
 
     fn is_meant(&self, event: &Event) -> bool {

@@ -1,11 +1,13 @@
 //! What all requests share.
 
+use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use axum::http::StatusCode;
 use tokio::sync::Semaphore;
 
+use crate::model::ids::TargetName;
 use crate::ops::commands::LentCommands;
 use crate::ops::curves::CurveMemory;
 use crate::ops::{Ctx, Error};
@@ -22,6 +24,8 @@ pub(super) const AT_ONCE: usize = 32;
 const FOLLOWED: usize = 200;
 /// Targets that are made at once.
 pub(super) const MADE: usize = 16;
+/// An answer that is made gets so long to leave.
+const LAST_WORDS: Duration = Duration::from_millis(100);
 /// Who finds no room for so long is told to come later.
 const PATIENCE: Duration = Duration::from_secs(5);
 
@@ -41,6 +45,8 @@ pub(super) struct Served {
     pub(super) followers: Arc<Semaphore>,
     /// Room for targets that are made.
     pub(super) makers: Arc<Semaphore>,
+    /// Those that are made just now.
+    pub(super) making: Mutex<BTreeSet<TargetName>>,
     /// What was read of the curves of logs that have not grown since.
     pub(super) curves: Mutex<CurveMemory>,
     /// What was refused lately.
@@ -78,6 +84,7 @@ impl Served {
             room: Arc::new(Semaphore::new(AT_ONCE)),
             followers: Arc::new(Semaphore::new(FOLLOWED)),
             makers: Arc::new(Semaphore::new(MADE)),
+            making: Mutex::default(),
             curves: Mutex::default(),
             denials: Lately::default(),
             hosts,
@@ -107,6 +114,13 @@ impl Served {
         done.await.map_err(|_| {
             Error::failed("an error inside tpu").hint("please report it; `tpu doctor`").into()
         })
+    }
+
+    /// Waits until nothing is being done that somebody asked for, and is said; so long at most.
+    pub(super) async fn quiet(&self, most: Duration) {
+        let all = self.room.acquire_many(u32::try_from(AT_ONCE).unwrap_or(1));
+        drop(tokio::time::timeout(most, all).await);
+        tokio::time::sleep(LAST_WORDS).await;
     }
 
     /// Whether this is a name of ours, with a port or without: of this machine, an address, or one that was said. A name

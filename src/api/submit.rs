@@ -12,7 +12,7 @@ use crate::model::member::Array;
 use crate::ops::Error;
 use crate::ops::jobfile::body::{BodyFormat, SubmittedFile};
 use crate::ops::queue::once::{Entered, Once};
-use crate::ops::queue::{at_once, pass};
+use crate::ops::queue::{at_once, pass, presence};
 use crate::wire::jobs::JobIdPart;
 use crate::wire::launches::WouldConcernDocument;
 use crate::wire::queue::{SubmittedDocument, SubmittedPart};
@@ -58,7 +58,20 @@ fn submit(asked: &Asked<'_>) -> Result<Answer, Failure> {
     let user = asked.acting_for(body.for_user.clone(), "for_user: NAME, in the body")?;
     let once = once(asked, &user)?;
     if let Some(before) = once.as_ref().and_then(|once| once.known(&data, ctx.clock.now())) {
-        return answered_before(&data, before);
+        // A server that was to begin it at once may have died before it could.
+        let is_left = match &before {
+            Entered::Before(ids) => presence::clear_left(ctx, ids)?,
+            Entered::New(_) | Entered::Other => false,
+        };
+        if !is_left {
+            return answered_before(&data, before);
+        }
+    }
+    if let Some(once) = &once {
+        once.may_be_known(&data, ctx.clock.now()).map_err(|error| {
+            let many = Failure::from(error).status(StatusCode::TOO_MANY_REQUESTS);
+            many.header("retry-after", "3600")
+        })?;
     }
     let jobs = body.understood(ctx, &user)?;
     if jobs.make_targets() {
@@ -79,7 +92,7 @@ fn submit(asked: &Asked<'_>) -> Result<Answer, Failure> {
         return Ok(Answer::document(&WouldConcernDocument { would }));
     }
     let passage = match ids.as_slice() {
-        [id] if is_now => at_once::start(ctx, id, once.as_ref())?,
+        [id] if is_now => at_once::start(ctx, id)?,
         _ => pass::look_after(ctx),
     };
     let started = passage.begun();

@@ -1,11 +1,14 @@
 //! `/api/v1/targets`: which there are and what they cost, who keeps which, and how they are made.
 
-use std::sync::Arc;
+use std::collections::BTreeSet;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, MutexGuard, PoisonError};
 
 use axum::http::StatusCode;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
+use crate::model::data::Data;
 use crate::model::ids::{TargetName, UserName};
 use crate::model::target::Pricing;
 use crate::ops::provision::{self, Wish};
@@ -19,6 +22,7 @@ use super::answer::Answer;
 use super::asked::Asked;
 use super::failure::Failure;
 use super::route::{Gives, Route, shape};
+use super::served::Served;
 use super::takes::{Needs, Parameter};
 
 const TARGET: [Parameter; 1] = [Parameter::text("target", "its name, or an alias of it")];
@@ -60,8 +64,6 @@ pub(super) struct TargetWish {
     pricing: Option<Pricing>,
     /// The runtime version.
     version: Option<String>,
-    /// Whether it waits for capacity in its place.
-    queued: Option<bool>,
 }
 
 /// What is read of targets and done with them.
@@ -124,18 +126,17 @@ enum Making {
 
 /// Begins to make a target, which takes minutes: what would be refused is refused at once, and events tell of the rest.
 fn begin(asked: &Asked<'_>, making: Making) -> Result<Answer, Failure> {
-    let TargetWish { zone, r#type, pricing, version, queued } = asked.json()?;
-    let wish = Wish { zone, accelerator: r#type, pricing, runtime_version: version, queued };
+    let TargetWish { zone, r#type, pricing, version } = asked.json()?;
+    let wish = Wish { zone, accelerator: r#type, pricing, runtime_version: version, queued: None };
     let (verb, is_anew) = match making {
         Making::Apply => ("apply", false),
         Making::Reapply => ("reapply", true),
     };
     let (ctx, typed) = (asked.ctx, asked.text("target").unwrap_or_default());
     let data = ctx.data()?;
-    selection::no_job(&data, typed, verb)?;
-    // A name that nothing knows yet may be asked for.
-    let known = data.resolve_target(typed).map(|target| target.name);
-    let name = known.unwrap_or_else(|| TargetName::new(typed.to_owned()));
+    // What is not known here is registered first: its name and its place are somebody's decision.
+    let name = selection::target(&data, typed, verb)?.name;
+    may_make(asked, &data, &name)?;
     let plan = dry_run::remake(ctx, &name, &wish, is_anew)?;
     if asked.is_trial() {
         return Ok(Answer::document(&TargetPlanDocument::from(&plan)));
@@ -144,14 +145,46 @@ fn begin(asked: &Asked<'_>, making: Making) -> Result<Answer, Failure> {
         let error = Error::refused("too many targets are being made").hint("come later");
         Failure::from(error).status(StatusCode::SERVICE_UNAVAILABLE).header("retry-after", "60")
     })?;
+    if !made_now(asked.served).insert(name.clone()) {
+        let error = Error::refused(format!("{name} is being made already"));
+        return Err(error.hint("events tell how it goes").into());
+    }
     let answer = Answer::document(&TargetBegunDocument { target: &name, begun: verb });
-    let own = asked.served.ctx_of(asked.who, false);
+    let (own, served) = (asked.served.ctx_of(asked.who, false), Arc::clone(asked.served));
     drop(tokio::task::spawn_blocking(move || {
-        let made = provision::provide(&own, &name, &wish, is_anew);
-        tell(&own, &name, made.map(|fact| fact.raw_state));
+        let made =
+            catch_unwind(AssertUnwindSafe(|| provision::provide(&own, &name, &wish, is_anew)));
+        let inside = || Error::failed("an error inside tpu");
+        let made = made.unwrap_or_else(|_| Err(inside())).map(|fact| fact.raw_state);
+        tell(&own, &name, made);
+        made_now(&served).remove(&name);
         drop(room);
     }));
     Ok(answer.status(StatusCode::ACCEPTED))
+}
+
+/// Those that are made just now.
+fn made_now(served: &Served) -> MutexGuard<'_, BTreeSet<TargetName>> {
+    served.making.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Refuses what somebody else keeps than those for whom whoever asks may act.
+fn may_make(asked: &Asked<'_>, data: &Data, name: &TargetName) -> Result<(), Failure> {
+    let rights = &asked.who.rights;
+    if rights.may_administer() {
+        return Ok(());
+    }
+    let now = asked.ctx.clock.now();
+    let tried = rights.users.iter().map(|user| board::may_take(data, name, user, now));
+    let refused: Result<Vec<Error>, ()> = tried.map(|taken| taken.err().ok_or(())).collect();
+    match refused {
+        // One of them may.
+        Err(()) => Ok(()),
+        Ok(all) => match all.into_iter().next() {
+            Some(error) => Err(error.into()),
+            None => Ok(()),
+        },
+    }
 }
 
 /// Tells the journal how it went: nobody waits for the answer.

@@ -5,7 +5,7 @@ use std::cell::OnceCell;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::effects::{Effects, Warnings};
 use crate::model::data::Data;
@@ -261,6 +261,15 @@ impl App {
 
 /// What is said of a no, with [`App::agree`], where it has left everything as it was.
 pub(super) const UNDONE: (&str, &str) = ("nothing was done", "`-y` answers yes");
+
+/// Has everything else end as well, however this ends.
+pub(super) struct EndsWith<'a>(pub(super) &'a AtomicBool);
+
+impl Drop for EndsWith<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
 
 /// Set once a person or the system asks this process to end, with one of these signals.
 pub(super) fn asked_to_end(signals: &[i32]) -> Result<Arc<AtomicBool>, Error> {

@@ -3,7 +3,6 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
@@ -18,7 +17,7 @@ use crate::ops::{Error, clean::Ends, service, watch};
 use crate::wire::pages::{DemoDocument, KindDocument, ScreenDocument, ServingDocument};
 
 use super::Outcome;
-use super::app::{App, asked_to_end};
+use super::app::{App, EndsWith, asked_to_end};
 use super::args::{
     AlsoServe, ArchiveStep, CheckpointsStep, Cli, Command, DaemonStep, Foreign, FromKind,
     HostsStep, Http, Insight, JobFiles, NotifyStep, QueueStep, SecretsStep, ServeArgs, SimEvent,
@@ -479,8 +478,9 @@ fn daemon(app: App, step: &DaemonStep) -> Outcome {
 /// MONITOR until somebody ends it, and the API beside it, if it is wanted. Where that cannot go on, MONITOR does.
 fn run_daemon(app: App, also: &AlsoServe) -> Outcome {
     let stop = asked_to_end(&[SIGINT, SIGTERM, SIGHUP])?;
-    service::may_start(app.ctx()?)?;
-    let serving = also.wanted().map(|how| serving(&app, how));
+    // Else it is the port of one that runs already that would be in the way.
+    let at = |how| service::may_start(app.ctx()?).map(|()| serving(&app, how));
+    let serving = also.wanted().map(at).transpose()?;
     let colors = print::choice(app.global.color);
     let mut ctx = app.into_ctx()?;
     watch::ACTOR.clone_into(&mut ctx.effects.actor);
@@ -491,19 +491,18 @@ fn run_daemon(app: App, also: &AlsoServe) -> Outcome {
         let said = format!("Answering on {}.\n", server.address());
         print::to_stdout(&said, colors).map_err(|e| Error::failed(format!("cannot print: {e}")))?;
     }
-    let has_ended = AtomicBool::new(false);
     std::thread::scope(|scope| {
-        let (watched, has_ended) = (&ctx, &has_ended);
+        let (watched, stop) = (&ctx, &stop);
         if let Some(server) = server {
             scope.spawn(move || {
-                let Err(error) = server.serve(has_ended) else { return };
+                let Err(error) = server.serve(stop) else { return };
                 // It has said so where it could; whoever asks for an answer finds nobody.
                 drop(watch::note(watched, watch::ACTOR, "not-serving", &error.message));
             });
         }
-        let done = crate::daemon::run(&ctx, &stop, &mut std::io::stdout());
-        has_ended.store(true, Ordering::Relaxed);
-        done.map(|()| Output::default())
+        // However MONITOR ends, nobody answers any longer.
+        let _ends = EndsWith(stop);
+        crate::daemon::run(&ctx, stop, &mut std::io::stdout()).map(|()| Output::default())
     })
 }
 

@@ -15,6 +15,7 @@ use crate::model::time::Zone;
 use crate::store::Tx;
 
 use super::error::{Error, did_you_mean};
+use super::insisted::Insisted;
 use super::providers::Providers;
 use super::setting_layers::Layers;
 
@@ -34,6 +35,8 @@ pub struct Ctx {
     pub kinds: Kinds,
     /// The providers of targets, each opened when it is first needed.
     pub providers: Arc<Providers>,
+    /// What whoever acts has read, and insists on.
+    pub insisted: Arc<Insisted>,
 }
 
 /// Use cases name a door as what lies below `ops` does: `ctx.store`, `ctx.clock`.
@@ -62,6 +65,7 @@ impl Ctx {
             classifier: Arc::clone(&self.classifier),
             kinds: self.kinds.clone(),
             providers: Arc::clone(&self.providers),
+            insisted: Arc::default(),
         }
     }
 
@@ -70,7 +74,13 @@ impl Ctx {
         &self,
         change: impl FnOnce(&mut Tx<'_>) -> Result<T, Error>,
     ) -> Result<T, Error> {
-        self.effects.transact(change)
+        self.effects.transact(|tx| self.insisted.change(tx, change))
+    }
+
+    /// Insists from now on that a job is as it is now when it is changed: whoever came in between has it refused.
+    pub fn insist_on(&self, id: &JobId) -> Result<(), Error> {
+        self.insisted.on(&*self.data()?, id);
+        Ok(())
     }
 
     /// The classifier with the lab's patterns. A file with mistakes is not used, and each is a warning.

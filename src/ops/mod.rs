@@ -68,6 +68,7 @@ pub mod worker_shell;
 
 // MONITOR: how it is, what it would do, its start and end, what it writes down.
 pub mod emulate;
+pub mod insisted;
 pub mod inventory;
 pub mod preview;
 pub mod record_facts;

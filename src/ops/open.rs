@@ -66,5 +66,6 @@ pub fn open(opening: Opening) -> Ctx {
         classifier: Arc::default(),
         kinds: Kinds::built_in(),
         providers: Arc::default(),
+        insisted: Arc::default(),
     }
 }

@@ -9,7 +9,7 @@ use std::io;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
-use rustix::process::Pid;
+use rustix::process::{Pid, Resource, Rlimit, getrlimit, setrlimit};
 
 use super::proc::{self, Spawn};
 
@@ -78,6 +78,16 @@ pub fn is_alive(pid: u32, start: u64) -> bool {
         return Process::read(pid).is_some_and(|found| found.start == start && !found.zombie);
     }
     raw_pid(pid).is_some_and(|pid| rustix::process::test_kill_process(pid).is_ok())
+}
+
+/// Lets this process have so many files open at once, as far as it may; what it starts has the same. Where that cannot be
+/// changed, it has what it was given.
+pub fn allow_open_files(most: u64) {
+    let now = getrlimit(Resource::Nofile);
+    let may = now.maximum.map_or(most, |maximum| maximum.min(most));
+    if now.current.is_some_and(|current| current < may) {
+        setrlimit(Resource::Nofile, Rlimit { current: Some(may), ..now }).unwrap_or_default();
+    }
 }
 
 /// The tmux servers of this account that somebody has stopped (as by SIGSTOP): they answer nobody and lose

@@ -10,7 +10,7 @@ use crate::model::exit::Exit;
 use crate::model::facts::{ErrorKind, Evidence, Phase, Progress, Source};
 use crate::model::ids::{JobId, JobNumber, QueueName, TargetName, UserName};
 use crate::model::job::Status;
-use crate::model::rules::{Action, Rules};
+use crate::model::rules::{Action, NAMED, Rules};
 use crate::model::view::{JobView, MonitorHealth, Next, Orphan, Pending, Shown, Snapshot};
 use crate::ops::hosts::figures::Figures;
 use crate::ops::show::Whole;
@@ -462,6 +462,14 @@ pub struct RuleDocument<'a> {
 pub struct RulesDocument<'a> {
     /// What each does.
     pub rules: super::words::Members<RulesPart<'a>>,
+}
+
+impl RulesDocument<'_> {
+    /// Those that have names.
+    pub fn named() -> Self {
+        let of = |name: &str| Some((name.to_owned(), RulesPart(Cow::Owned(Rules::named(name)?))));
+        Self { rules: NAMED.into_iter().filter_map(of).collect() }
+    }
 }
 
 /// Where the staged code of a job lies.

@@ -1,4 +1,4 @@
-//! Who may what: each attack is refused, says so in the journal, and leaves everything as it was.
+//! Who may what: what a token opens, where it stands, and how it is made. Who is refused stands in the table of attacks.
 
 use std::io::Write as _;
 use std::os::unix::fs::PermissionsExt as _;
@@ -17,24 +17,14 @@ fn records(env: &TestEnv) -> Vec<Value> {
     vec![env.record("alice", 1, "finished"), env.record("bob", 1, "finished")]
 }
 
-/// How often the journal says that somebody was refused.
-fn denied(api: &Api) -> usize {
-    api.env.journal().iter().filter(|event| event.kind == "denied").count()
-}
-
 #[test]
-fn nobody_asks_without_a_token_and_health_says_nothing_else() {
+fn health_is_told_to_everybody_and_nothing_else_is() {
     let api = Api::new(records);
     assert_eq!(api.raw("GET /healthz", &[], "").is(200).body, "ok\n");
     assert_eq!(api.raw("GET /readyz", &[], "").is(200).body, "ok\n");
-    for path in ["/api/v1/jobs", "/api/v1/jobs/alice/1", "/metrics", "/openapi.json", "/docs"] {
-        let said = api.raw(&format!("GET {path}"), &[], "").is(401);
-        assert_eq!(said.header("www-authenticate"), Some("Bearer"));
-        assert!(!said.body.contains("finished"), "{said:?}");
-    }
-    for shown in ["Bearer tpu_wrong", "Bearer x", "Basic YTpi", "Bearer", "tpu_x"] {
-        api.raw("GET /api/v1/jobs", &[&format!("Authorization: {shown}")], "").is(401);
-    }
+    assert!(api.raw("GET /", &[], "").is(200).body.contains("tpu token create"));
+    let said = api.raw("GET /api/v1/jobs", &[], "").is(401);
+    assert_eq!(said.header("www-authenticate"), Some("Bearer"));
 }
 
 #[test]
@@ -44,12 +34,14 @@ fn a_token_opens_what_its_role_opens_and_nothing_once_it_is_taken_back() {
     let viewer = api.token("viewer", TokenRole::Viewer, &[]);
     let bobs_viewer = api.token("bobs-viewer", TokenRole::Viewer, &["bob"]);
     let alices = api.token("alices", TokenRole::Operator, &["alice"]);
-    api.get(&viewer, "/api/v1/jobs/alice/1").is(200);
-    api.get(&bobs_viewer, "/api/v1/jobs/bob/1").is(200);
-    api.get(&bobs_viewer, "/api/v1/jobs/alice/1").is(403);
-    for path in ["targets", "hosts", "usage?user=alice", "events?user=alice"] {
-        api.get(&bobs_viewer, &format!("/api/v1/{path}")).is(403);
+    for token in [&viewer, &alices] {
+        let seen = api.get(token, "/api/v1/jobs").is(200).json();
+        assert_eq!(seen["jobs"].as_array().unwrap().len(), 2, "an operator sees everything, too");
+        for path in ["jobs/alice/1", "jobs/bob/1", "targets", "hosts", "usage?user=alice"] {
+            api.get(token, &format!("/api/v1/{path}")).is(200);
+        }
     }
+    api.get(&bobs_viewer, "/api/v1/jobs/bob/1").is(200);
     for path in ["plan", "usage", "users"] {
         let said = api.get(&bobs_viewer, &format!("/api/v1/{path}")).is(200);
         assert!(!said.body.contains("alice"), "{said:?}");
@@ -58,17 +50,9 @@ fn a_token_opens_what_its_role_opens_and_nothing_once_it_is_taken_back() {
     let seen = api.get(&bobs_viewer, "/api/v1/jobs").is(200).json();
     assert_eq!(seen["jobs"].as_array().unwrap().len(), 1);
     for verb in ["kill", "resume", "rerun", "hold", "unhold", "requeue"] {
-        let tries = denied(&api);
-        api.ask(&viewer, &format!("POST /api/v1/jobs/alice/1/{verb}"), &[], "").is(403);
-        api.ask(&alices, &format!("POST /api/v1/jobs/bob/1/{verb}"), &[], "").is(403);
-        api.raw(&format!("POST /api/v1/jobs/alice/1/{verb}"), &[], "").is(401);
-        if tries < 25 {
-            assert_eq!(denied(&api), tries + 3, "all are in the journal");
-        }
         // What is read never acts.
         api.get(&alices, &format!("/api/v1/jobs/alice/1/{verb}")).is(405);
     }
-    api.ask(&alices, "PATCH /api/v1/jobs/bob/1", &[], "{\"tags\": \"x\"}").is(403);
     tokens::revoke(&api.ctx, "viewer").unwrap();
     api.get(&viewer, "/api/v1/jobs").is(401);
     assert_eq!(api.env.data_bytes(), before);
@@ -105,88 +89,29 @@ fn a_token_stands_nowhere_but_with_who_has_it() {
 }
 
 #[test]
-fn other_names_and_other_pages_are_refused() {
+fn names_of_this_machine_are_ours_and_pages_of_this_server_may_ask() {
     let api = Api::new(records);
     let token = api.admin();
     let jobs = |headers: &[&str]| api.ask(&token, "GET /api/v1/jobs", headers, "");
-    jobs(&["Host: evil.example:7960"]).is(421);
-    jobs(&["Host: localhost.evil.example"]).is(421);
-    jobs(&["Host: "]).is(421);
     jobs(&["Host: LOCALHOST:1234"]).is(200);
     jobs(&["Host: [::1]:1234"]).is(200);
-    let kill = |origin: &str| {
-        api.ask(&token, "POST /api/v1/jobs/alice/1/kill", &[&format!("Origin: {origin}")], "")
-    };
-    kill("http://evil.example").is(403);
-    kill("null").is(403);
-    let said = jobs(&["Origin: http://evil.example"]).is(403);
-    assert_eq!(said.header("access-control-allow-origin"), None);
+    jobs(&["Host: localhost:1234", "Origin: http://localhost:1234"]).is(200);
     let said = jobs(&[]).is(200);
     assert_eq!(said.header("x-content-type-options"), Some("nosniff"));
     assert!(said.header("content-security-policy").unwrap().contains("default-src 'none'"));
 }
 
 #[test]
-fn paths_lead_nowhere_else() {
-    let api = Api::new(records);
-    let token = api.admin();
-    for path in [
-        "/api/v1/jobs/..%2f..%2fetc/1",
-        "/api/v1/jobs/%2e%2e/1",
-        "/api/v1/../../etc/passwd",
-        "/api/v1/jobs/alice/-1",
-        "/api/v1/jobs/alice/99999999999",
-        "/api/v1/jobs/alice/1%00",
-        "/api/v1/jobs/%ff/1",
-        "/api/v1/jobs//1",
-    ] {
-        let said = api.get(&token, path);
-        assert!(matches!(said.status, 400 | 404), "{path}: {said:?}");
-        assert!(!said.body.contains("root:"), "{path}");
-    }
-}
-
-#[test]
-fn wrong_tokens_are_slowed_down_and_who_has_a_right_one_is_not() {
-    let api = Api::new(records);
-    let token = api.admin();
-    let mut last = 0;
-    for n in 0..200 {
-        last = api.get(&format!("tpu_{n}"), "/api/v1/jobs").status;
-    }
-    assert_eq!(last, 429);
-    api.get(&token, "/api/v1/jobs").is(200);
-    assert!((30..60).contains(&denied(&api)), "a flood does not fill the journal");
-}
-
-#[test]
-fn what_is_too_large_or_too_slow_is_given_up() {
-    let api = Api::new(records);
-    let token = api.admin();
-    let large = " ".repeat((1 << 20) + 1);
-    api.ask(&token, "PATCH /api/v1/jobs/alice/1", &[], &large).is(413);
-    // Whoever begins a head and does not end it is hung up on; others are answered meanwhile.
-    let mut slow = api.connect();
-    slow.write_all(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nX-Slow: ").unwrap();
-    api.get(&token, "/api/v1/jobs").is(200);
-    let said = heard(slow);
-    assert!(matches!(said.status, 0 | 408), "{said:?}");
-}
-
-#[test]
-fn a_socket_is_its_owners_alone_and_needs_no_token() {
+fn a_socket_needs_no_token_and_goes_with_its_server() {
     let env = TestEnv::new();
     env.write_data(&env.two_users());
     let path = env.path("s.sock");
     let api = Api::over(env, |serving| serving.socket = Some(path.clone()));
-    assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
     let mut stream = UnixStream::connect(&path).unwrap();
     stream.write_all(b"GET /api/v1/jobs HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n").unwrap();
-    let mut text = String::new();
-    std::io::Read::read_to_string(&mut stream, &mut text).unwrap();
-    assert!(text.starts_with("HTTP/1.1 200"), "{text}");
+    heard(stream).is(200);
     drop(api);
-    assert!(!path.exists(), "the socket goes with the server");
+    assert!(!path.exists());
 }
 
 #[test]

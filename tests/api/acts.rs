@@ -82,6 +82,32 @@ fn what_waits_is_held_let_go_made_urgent_and_taken_out() {
 }
 
 #[test]
+fn of_many_who_insist_on_what_they_have_read_one_changes_it() {
+    let api = Api::new(|env| vec![env.record("alice", 1, "finished")]);
+    let token = api.token("alices", TokenRole::Operator, &["alice"]);
+    let path = "/api/v1/jobs/alice/1";
+    for round in 0..3 {
+        let read = api.get(&token, path).is(200).header("etag").unwrap().to_owned();
+        let mut statuses: Vec<u16> = std::thread::scope(|scope| {
+            let change = |number: usize| {
+                let insists = format!("If-Match: {read}");
+                let headers = [insists.as_str(), "Content-Type: application/json"];
+                let body = json!({"tags": format!("{round}-{number}")}).to_string();
+                api.ask(&token, &format!("PATCH {path}"), &headers, &body).status
+            };
+            let threads: Vec<_> =
+                (0..12).map(|number| scope.spawn(move || change(number))).collect();
+            threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+        });
+        statuses.sort_unstable();
+        assert_eq!(statuses[0], 200, "{statuses:?}");
+        assert!(statuses[1..].iter().all(|status| *status == 412), "{statuses:?}");
+    }
+    let tags = api.env.journal().iter().filter(|event| event.kind == "tag").count();
+    assert_eq!(tags, 3, "what was refused was not done");
+}
+
+#[test]
 fn a_trial_is_refused_where_the_act_would_be() {
     let api = Api::new(|env| vec![env.record("alice", 1, "finished")]);
     let token = api.token("alices", TokenRole::Operator, &["alice"]);

@@ -1,6 +1,6 @@
 //! `…/logs`: what was printed, all of it and nothing twice, in pieces of whole characters; nothing else of the disk.
 
-use std::io::BufRead;
+use std::io::{BufRead, Write as _};
 
 use serde_json::Value;
 
@@ -171,4 +171,48 @@ fn a_token_that_is_taken_back_follows_no_log_any_more() {
     assert_eq!(told[0], "event: problem");
     assert!(told[1].contains("opens nothing any more"), "{told:?}");
     drop(api.env.tpu("kill 1 -y --user alice").exits(0));
+}
+
+#[test]
+fn nonsense_as_the_last_that_was_heard_is_refused() {
+    let api = printed("one\n");
+    let token = api.admin();
+    for heard in ["", "x", "-1", "18446744073709551615"] {
+        let heard = format!("Last-Event-ID: {heard}");
+        let line = "GET /api/v1/jobs/alice/1/logs?follow=true";
+        let said = api.ask(&token, line, &["Accept: text/event-stream", &heard], "");
+        assert_eq!(said.status, 400, "{heard}: {said:?}");
+    }
+}
+
+#[test]
+fn a_log_without_a_last_end_is_told_whole_once_it_is_over() {
+    // Its last byte begins a character that never came.
+    let api = Api::new(|env| {
+        let mut record = env.record("alice", 1, "finished");
+        record["log_dir"] = Value::from(env.path("logs").to_str().unwrap());
+        std::fs::create_dir_all(env.path("logs")).unwrap();
+        let mut log = std::fs::File::create(env.path("logs/output.log")).unwrap();
+        log.write_all(b"one\n[worker 1] tw\xc3").unwrap();
+        vec![record]
+    });
+    let token = api.admin();
+    let of =
+        |query: &str| api.get(&token, &format!("/api/v1/jobs/alice/1/logs?{query}")).is(200).body;
+    assert_eq!(of("worker=1"), "tw\u{fffd}");
+    assert!(of("follow=true").contains("tw\u{fffd}"));
+}
+
+#[test]
+fn who_sees_only_some_is_not_told_who_else_there_is() {
+    let api = printed("one\n");
+    let alices = api.token("alices", TokenRole::Viewer, &["alice"]);
+    let bobs = api.env.record("bob", 9, "finished");
+    let mut data = api.env.data();
+    data["users"]["bob"]["job_data"].as_array_mut().unwrap().push(bobs);
+    api.env.write_data(&data);
+    let told = api.get(&alices, "/api/v1/jobs/alice/9/logs").is(404);
+    assert!(!told.body.contains("bob"), "{told:?}");
+    let told = api.get(&api.admin(), "/api/v1/jobs/alice/9/logs").is(404);
+    assert!(told.body.contains("bob"), "{told:?}");
 }

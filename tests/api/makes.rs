@@ -64,6 +64,11 @@ fn what_cannot_be_made_is_refused_or_told() {
     };
     post(&without, "one/apply", "").is(403);
     post(&token, "local/apply", "").is(409);
+    post(&token, "unheard-of/apply", "{\"zone\": \"zone-a\", \"type\": \"v4-8\"}").is(404);
+    drop(api.env.tpu("reserve one bob --for 2h").exits(0));
+    let said = post(&token, "one/reapply", "").is(409).json();
+    assert!(said["detail"].as_str().unwrap().contains("reserved by bob"), "{said}");
+    drop(api.env.tpu("release one bob").exits(0));
     post(&token, "one/apply", "{\"pricing\": \"cheap\"}").is(400);
     post(&token, "one/apply", "{\"size\": 1}").is(400);
     assert!(told(&api, "apply").is_empty());

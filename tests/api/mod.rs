@@ -2,17 +2,20 @@
 
 mod access;
 mod acts;
+mod attacks;
 mod cloudmesh;
 mod described;
 mod events;
+mod examples;
 mod fuzz;
 mod jobs;
 mod logs;
 mod makes;
 mod monitor;
 mod submit;
+mod together;
 
-use std::io::{BufRead as _, BufReader, ErrorKind, Read as _, Write as _};
+use std::io::{BufRead as _, BufReader, ErrorKind, Read, Write as _};
 use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -39,7 +42,8 @@ pub(super) struct Api {
     pub(super) env: TestEnv,
     /// The doors of the server.
     pub(super) ctx: Arc<Ctx>,
-    address: String,
+    /// Where it listens, as `127.0.0.1:PORT`.
+    pub(super) address: String,
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
@@ -97,13 +101,7 @@ impl Api {
 
     /// A server over a place that is there.
     pub(super) fn over(env: TestEnv, change: impl Fn(&mut ServeOptions)) -> Self {
-        // As a process of this place would have it.
-        let (vars, home) = (env.variables().clone(), env.path("."));
-        let here = Env { vars, cwd: home.clone(), home, ..Env::read() };
-        let places = SettingsPlaces { machine: None, named: None, env: here.clone(), cloud: None };
-        let layers = Arc::new(Layers::fixed(places.read().unwrap()));
-        let secrets = Some(env.path("config/tpu/secrets"));
-        let ctx = Arc::new(Ctx { secrets, layers, ..env.ctx(here) });
+        let ctx = doors(&env);
         let mut api = Self { env, ctx, address: String::new(), stop: Arc::default(), thread: None };
         api.begin(change);
         api
@@ -131,19 +129,14 @@ impl Api {
 
     /// A token of these users.
     pub(super) fn token(&self, name: &str, role: TokenRole, users: &[&str]) -> String {
-        let users = users.iter().map(|name| UserName::from(*name)).collect();
-        self.token_with(name, Rights { role, users, targets: false })
+        token(&self.ctx, name, role, users)
     }
 
     /// A token of an operator of alice's who may use targets.
     pub(super) fn with_targets(&self, name: &str) -> String {
         let users = vec![UserName::from("alice")];
-        self.token_with(name, Rights { role: TokenRole::Operator, users, targets: true })
-    }
-
-    fn token_with(&self, name: &str, rights: Rights) -> String {
-        let request = TokenRequest { name: name.to_owned(), rights, expires: None };
-        tokens::create(&self.ctx, &request).unwrap().1
+        let rights = Rights { role: TokenRole::Operator, users, targets: true };
+        token_with(&self.ctx, name, rights)
     }
 
     /// An admin's token.
@@ -225,8 +218,29 @@ pub(super) fn heard_on(mut reader: BufReader<TcpStream>) -> String {
     text
 }
 
+/// The doors of a place, as a process that is started there would have them.
+pub(super) fn doors(env: &TestEnv) -> Arc<Ctx> {
+    let (vars, home) = (env.variables().clone(), env.path("."));
+    let here = Env { vars, cwd: home.clone(), home, ..Env::read() };
+    let places = SettingsPlaces { machine: None, named: None, env: here.clone(), cloud: None };
+    let layers = Arc::new(Layers::fixed(places.read().unwrap()));
+    let secrets = Some(env.path("config/tpu/secrets"));
+    Arc::new(Ctx { secrets, layers, ..env.ctx(here) })
+}
+
+/// A token of these users.
+pub(super) fn token(ctx: &Ctx, name: &str, role: TokenRole, users: &[&str]) -> String {
+    let users = users.iter().map(|name| UserName::from(*name)).collect();
+    token_with(ctx, name, Rights { role, users, targets: false })
+}
+
+fn token_with(ctx: &Ctx, name: &str, rights: Rights) -> String {
+    let request = TokenRequest { name: name.to_owned(), rights, expires: None };
+    tokens::create(ctx, &request).unwrap().1
+}
+
 /// Reads an answer to its end.
-pub(super) fn heard(stream: TcpStream) -> Said {
+pub(super) fn heard(stream: impl Read) -> Said {
     let mut text = String::new();
     // A server that has said why it hangs up has said enough; one that says nothing and stays has not.
     if let Err(e) = BufReader::new(stream).read_to_string(&mut text) {

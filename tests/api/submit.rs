@@ -163,6 +163,42 @@ fn nobody_else_begins_what_is_to_begin_now_or_not_at_all() {
 }
 
 #[test]
+fn what_a_server_that_died_was_to_begin_at_once_has_come_to_nothing_and_may_be_sent_again() {
+    let api = lab();
+    let token = api.token("alices", TokenRole::Operator, &["alice"]);
+    let held = job("a").replacen('{', "{\"hold\":true,", 1);
+    for (key, is_cleared) in [("at-once", false), ("later", true)] {
+        let key = [&*format!("Idempotency-Key: {key}"), JSON];
+        let first = post(&api, &token, ("", &key), &held).is(200).json()["jobs"][0].clone();
+        // As a server leaves it that is killed between the two: kept by a process that is dead.
+        let seen = api.ctx.clock.now().plus_seconds(if is_cleared { -1_000 } else { 0 });
+        let mut data = api.env.data();
+        let entries = data["queue"]["entries"].as_array_mut().unwrap();
+        let entry = entries.iter_mut().find(|entry| entry["number"] == first["window"]).unwrap();
+        entry["held"] = Value::Null;
+        let owner = tpu::ops::lease::nobody(&api.ctx.env);
+        entry["keeper"] = json!({"owner": owner, "seen": seen.to_rfc3339()});
+        api.env.write_data(&data);
+        if is_cleared {
+            // Whoever looks at the queue after a while clears it away.
+            drop(api.env.tpu("queue run --once").exits(0));
+        }
+        let again = post(&api, &token, ("", &key), &held).is(200);
+        assert_eq!(again.header("idempotency-replayed"), None, "nothing had come of it");
+        let again = again.json()["jobs"][0].clone();
+        let is_left = |event: &tpu::store::Event| {
+            event.kind == "withdrawn" && json!(event.job) == first["window"]
+        };
+        assert!(api.env.journal().iter().any(is_left), "the journal says what became of the first");
+        let data = api.env.data();
+        let entries = data["queue"]["entries"].as_array().unwrap();
+        assert!(entries.iter().any(|entry| entry["number"] == again["window"]), "it waits");
+        assert!(entries.iter().all(|entry| entry["number"] != first["window"]));
+    }
+    assert_eq!(ran(&api, "a"), 0);
+}
+
+#[test]
 fn a_key_is_known_for_a_day() {
     let api = lab();
     let token = api.token("alices", TokenRole::Operator, &["alice"]);
@@ -247,20 +283,54 @@ fn what_is_wrong_is_said_with_its_place_and_nothing_is_submitted() {
 }
 
 #[test]
-fn nobody_submits_for_somebody_else() {
+fn whose_jobs_they_are_is_said_where_a_token_is_about_several() {
     let api = lab();
     let before = api.env.data_bytes();
-    let viewer = api.token("viewer", TokenRole::Viewer, &["alice"]);
-    let bobs = api.token("bobs", TokenRole::Operator, &["bob"]);
     let both = api.token("both", TokenRole::Operator, &["alice", "bob"]);
     let for_alice = job("a").replacen('{', "{\"for_user\":\"alice\",", 1);
-    post(&api, &viewer, ("", &[JSON]), &for_alice).is(403);
-    post(&api, &bobs, ("", &[JSON]), &for_alice).is(403);
     post(&api, &both, ("", &[JSON]), &job("a")).is(400);
-    api.raw("POST /api/v1/jobs", &[JSON], &job("a")).is(401);
-    post(&api, &bobs, ("", &[JSON]), &for_alice.replace("alice", "carol")).is(403);
     let admin = api.admin();
     post(&api, &admin, ("", &[JSON]), &for_alice.replace("alice", "carol")).is(404);
     assert_eq!(api.env.data_bytes(), before);
     post(&api, &both, ("", &[JSON]), &for_alice).is(200);
+}
+
+#[test]
+fn the_keys_of_one_sender_have_an_end_and_take_nobody_elses() {
+    let api = lab();
+    let (alices, bobs) = (
+        api.token("alices", TokenRole::Operator, &["alice"]),
+        api.token("bobs", TokenRole::Operator, &["bob"]),
+    );
+    let once = |token: &str, key: &str| {
+        let key = format!("Idempotency-Key: {key}");
+        post(
+            &api,
+            token,
+            ("", &[JSON, &key]),
+            "{\"target\": \"local\", \"dir\": 1, \"hold\": true, \"command\": \"true\"}",
+        )
+    };
+    api.env.code("bob", "staging.sh", "true\n");
+    once(&alices, "first").is(200);
+    // As many as somebody has sent in a day.
+    let mut data = api.env.data();
+    let answered = data["queue"]["answered"].as_array_mut().unwrap();
+    for number in 1..1_000 {
+        let mut another = answered[0].clone();
+        another["key"] = json!(format!("key-{number}"));
+        answered.push(another);
+    }
+    api.env.write_data(&data);
+    let said = once(&alices, "one-more").is(429);
+    assert!(said.header("retry-after").is_some() && waiting(&api) == 1, "{said:?}");
+    assert_eq!(once(&alices, "first").is(200).header("idempotency-replayed"), Some("true"));
+    once(&bobs, "one-more").is(200);
+    // A day later they are forgotten.
+    for request in data["queue"]["answered"].as_array_mut().unwrap() {
+        request["at"] = json!("2020-01-01T00:00:00Z");
+    }
+    api.env.write_data(&data);
+    once(&alices, "one-more").is(200);
+    assert_eq!(api.env.data()["queue"]["answered"].as_array().unwrap().len(), 1);
 }

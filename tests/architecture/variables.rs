@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use regex::Regex;
 use tpu::model::variables::{VARIABLES, of_ours};
 
-/// Not ours: libraries for TPUs read such variables, and one test names one.
-const OF_OTHERS: [&str; 3] = ["TPU_NAME", "TPU_API_KEY", "TPU_"];
+/// Not ours: libraries for TPUs read such variables, one test names one, and programs of docs/api.md read two.
+const OF_OTHERS: [&str; 5] = ["TPU_NAME", "TPU_API_KEY", "TPU_", "TPU_API", "TPU_TOKEN"];
 
 fn files(path: &Path, found: &mut Vec<PathBuf>) {
     if path.is_dir() {

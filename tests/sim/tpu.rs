@@ -120,6 +120,7 @@ fn context(me: &Me, start: &Start) -> Ctx {
         classifier: Arc::default(),
         kinds: kinds(me),
         providers: Arc::new(providers),
+        insisted: Arc::default(),
     }
 }
 

@@ -1,7 +1,5 @@
 //! Tags, rules, withdrawn errors and the stage directory of one job; the tables of rules.
 
-use std::borrow::Cow;
-
 use crate::cli::Outcome;
 use crate::cli::app::App;
 use crate::cli::print::{Output, table};
@@ -13,8 +11,8 @@ use crate::ops::selection::{self, Sorted};
 use crate::ops::whose::Purpose;
 use crate::ops::{Error, ctx::job_of, rules};
 use crate::wire::jobs::{
-    JobIdDocument, JobIdPart, RuleDocument, RulesDocument, RulesPart, StageDirDocument,
-    TagDocument, TagsDocument,
+    JobIdDocument, JobIdPart, RuleDocument, RulesDocument, StageDirDocument, TagDocument,
+    TagsDocument,
 };
 
 /// A job and the one further word that the command takes, which is free text: it is the second of two, unless it
@@ -117,6 +115,5 @@ pub(in crate::cli) fn check_rules() -> Output {
     let mut text = table::columns(&head, &rows);
     text += "\npre is the default on preemptible and spot targets, pass elsewhere. Of your own: \
              rule=preempted:reapply,grpc:rerun\n";
-    let part = |(name, rules): (&str, Rules)| (name.to_owned(), RulesPart(Cow::Owned(rules)));
-    Output::new(text, &RulesDocument { rules: named.into_iter().map(part).collect() })
+    Output::new(text, &RulesDocument::named())
 }

@@ -4,16 +4,26 @@
 use crate::model::ids::JobId;
 use crate::ops::{Ctx, Error, records, stage};
 
-use super::once::Once;
+use super::once;
 use super::pass::{Mine, Passage, pass};
 use super::standing_of;
 
+/// So often what could not begin is taken out of the queue; each time that may wait for whoever writes just then.
+const TRIES: usize = 12;
+
 /// Starts what has entered a queue to begin at once. If it cannot, for whatever reason, it waits no more, its request may be
 /// sent again, and why it could not begin is the error.
-pub fn start(ctx: &Ctx, id: &JobId, once: Option<&Once>) -> Result<Passage, Error> {
+pub fn start(ctx: &Ctx, id: &JobId) -> Result<Passage, Error> {
     let begun = turn(ctx, id);
     if begun.is_err() {
-        withdraw(ctx, id, once)?;
+        // A server lives on: what it left there would be kept by it, and its request be answered with "later", for days.
+        let mut tries = 1;
+        while let Err(error) = withdraw(ctx, id) {
+            if tries == TRIES {
+                return Err(error);
+            }
+            tries += 1;
+        }
     }
     begun
 }
@@ -33,14 +43,12 @@ fn turn(ctx: &Ctx, id: &JobId) -> Result<Passage, Error> {
 
 /// Takes it out again, and forgets that its request was answered. What has been claimed meanwhile has a record, which says
 /// what became of it.
-fn withdraw(ctx: &Ctx, id: &JobId, once: Option<&Once>) -> Result<(), Error> {
+fn withdraw(ctx: &Ctx, id: &JobId) -> Result<(), Error> {
     let left = ctx.transact(|tx| {
         let left = tx.data.queues_mut().take(id);
         if left.is_some() {
             records::note(tx, id, "withdrawn", "it could not begin at once");
-            if let Some(once) = once {
-                once.forget(tx);
-            }
+            once::forget(tx, id);
         }
         Ok(left)
     })?;

@@ -4,10 +4,14 @@ use crate::model::answered::AnsweredRequest;
 use crate::model::data::Data;
 use crate::model::ids::JobId;
 use crate::model::time::Timestamp;
+use crate::ops::Error;
 use crate::store::Tx;
 
 /// For so many seconds a request is known by its key.
 pub const KNOWN_S: u64 = 24 * 3_600;
+
+/// So many keys of one sender are known at a time: whoever reads the data file reads them all.
+const MOST_KEYS: usize = 1_000;
 
 /// What became of jobs that were submitted.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -42,18 +46,36 @@ impl Once {
         Some(if is_same { Entered::Before(before.jobs.clone()) } else { Entered::Other })
     }
 
+    /// Refuses where so many keys of its sender are known that no other one can be.
+    pub fn may_be_known(&self, data: &Data, now: Timestamp) -> Result<(), Error> {
+        let is_known = |request: &&AnsweredRequest| {
+            request.by == self.by && now.seconds_since(request.at) < KNOWN_S
+        };
+        if data.queues().answered.iter().filter(is_known).count() < MOST_KEYS {
+            return Ok(());
+        }
+        let what = format!("{MOST_KEYS} keys of {} are known, each for a day", self.by);
+        Err(Error::refused(what)
+            .hint("submit more jobs with each request, or send it without a key"))
+    }
+
     /// Writes down what it has become, in the transaction in which it becomes that. What was answered long ago is forgotten.
-    pub(super) fn note(&self, tx: &mut Tx<'_>, jobs: &[JobId]) {
+    pub(super) fn note(&self, tx: &mut Tx<'_>, jobs: &[JobId]) -> Result<(), Error> {
+        self.may_be_known(&tx.data, tx.now)?;
         let Self { by, key, said } = self.clone();
         let at = tx.now;
         let answered = &mut tx.data.queues_mut().answered;
         answered.retain(|request| at.seconds_since(request.at) < KNOWN_S);
         answered.push(AnsweredRequest { by, key, said, at, jobs: jobs.to_vec() });
+        Ok(())
     }
+}
 
-    /// Forgets it: it has come to nothing, and may be sent again.
-    pub(super) fn forget(&self, tx: &mut Tx<'_>) {
-        tx.data.queues_mut().answered.retain(|request| !request.is(&self.by, &self.key));
+/// Forgets a request that was answered with a job which has come to nothing: it may be sent again.
+pub(super) fn forget(tx: &mut Tx<'_>, job: &JobId) {
+    let is_meant = |request: &AnsweredRequest| request.jobs.contains(job);
+    if tx.data.queues().answered.iter().any(is_meant) {
+        tx.data.queues_mut().answered.retain(|request| !is_meant(request));
     }
 }
 

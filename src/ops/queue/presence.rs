@@ -4,7 +4,10 @@
 use std::collections::HashMap;
 
 use crate::model::entry::QueueEntry;
-use crate::ops::{Ctx, Error, lease, watch};
+use crate::model::ids::JobId;
+use crate::ops::{Ctx, Error, lease, records, stage, watch};
+
+use super::once;
 
 /// Who has said nothing for longer does not count.
 const SILENT_S: u64 = 180;
@@ -62,19 +65,51 @@ pub fn silence(ctx: &Ctx, entry: &QueueEntry) -> u64 {
 /// ended wait on without them.
 pub fn settle(ctx: &Ctx) -> Result<(), Error> {
     let here = watch::place(ctx);
-    let is_to_settle =
-        |entry: &QueueEntry| is_over(ctx, entry) || entry.place == here && is_left(ctx, entry);
-    if !ctx.data()?.queues().entries.iter().any(is_to_settle) {
+    let waits_on = |entry: &QueueEntry| entry.place == here && is_left(ctx, entry);
+    let data = ctx.data()?;
+    let entries = &data.queues().entries;
+    if entries.iter().any(|entry| is_over(ctx, entry)) {
+        clear(ctx, |entry| is_over(ctx, entry))?;
+    }
+    if !entries.iter().any(waits_on) {
         return Ok(());
     }
     ctx.transact(|tx| {
-        let entries = &mut tx.data.queues_mut().entries;
-        entries.retain(|entry| !is_over(ctx, entry));
-        for entry in entries.iter_mut().filter(|entry| is_to_settle(entry)) {
+        let entries = tx.data.queues_mut().entries.iter_mut();
+        for entry in entries.filter(|entry| waits_on(entry)) {
             entry.keeper = None;
         }
         Ok(())
     })
+}
+
+/// Takes out what processes were to begin at once that are dead by now. Whether any of these was.
+pub fn clear_left(ctx: &Ctx, ids: &[JobId]) -> Result<bool, Error> {
+    let is_meant = |entry: &QueueEntry| ids.contains(&entry.id()) && is_ghost(ctx, entry);
+    if !ctx.data()?.queues().entries.iter().any(is_meant) {
+        return Ok(false);
+    }
+    Ok(clear(ctx, is_meant)? > 0)
+}
+
+/// Takes out those for whom nobody waits any more. Nothing of them has begun, so that a request which was answered with one
+/// may be sent again: else it would be answered for a day with what never comes.
+fn clear(ctx: &Ctx, is_over: impl Fn(&QueueEntry) -> bool) -> Result<usize, Error> {
+    let left = ctx.transact(|tx| {
+        let over = tx.data.queues().entries.iter().filter(|entry| is_over(entry));
+        let over: Vec<JobId> = over.map(QueueEntry::id).collect();
+        let mut left = Vec::new();
+        for id in &over {
+            left.extend(tx.data.queues_mut().take(id));
+            once::forget(tx, id);
+            records::note(tx, id, "withdrawn", "nobody waits for it any more");
+        }
+        Ok(left)
+    })?;
+    for staged in left.iter().filter_map(|entry| entry.spec.staged.as_ref()) {
+        stage::discard_unless_used(ctx, staged);
+    }
+    Ok(left.len())
 }
 
 /// How many count.

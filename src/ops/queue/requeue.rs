@@ -42,7 +42,9 @@ pub fn dry_run(ctx: &Ctx, id: &JobId) -> Result<(), Error> {
     let data = ctx.data()?;
     let job = job_of(&data, &leaf_of(ctx, id)?)?;
     checked(ctx, &data, job)?;
-    may_enter(&data, job)
+    may_enter(&data, job)?;
+    let queue = job.spec.as_ref().and_then(|spec| spec.queue.clone());
+    takes(&data, &queue.unwrap_or_else(QueueName::usual))
 }
 
 /// How a job would go on, if it can be begun again: what could not be is not stopped.

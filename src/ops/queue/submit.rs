@@ -204,7 +204,7 @@ pub fn enter_once(
                 ids.push(id);
             }
             if let Some(once) = once {
-                once.note(tx, &ids);
+                once.note(tx, &ids)?;
             }
             Ok(Entered::New(ids))
         };

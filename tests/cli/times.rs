@@ -76,7 +76,9 @@ fn every_command_of_one_person_reads_the_same_clock() {
     assert!(stamp.ends_with("EST") || stamp.ends_with("EDT"), "{stamp}");
     // Nothing says who looks: the machine's.
     env.set("TPU_USER", "");
-    assert_eq!(stamps(&env, "history bob").last(), whole(&env, "Asia/Tokyo").last());
+    let tokyo = whole(&env, "Asia/Tokyo");
+    let stamp = &stamps(&env, "history bob")[0];
+    assert!(tokyo.contains(stamp), "{stamp}: {tokyo:?}");
 }
 
 #[test]

@@ -26,13 +26,12 @@ use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use crate::ops::{Ctx, Error};
 
 use super::ServeOptions;
+use super::flow::SLOWEST_READER;
 
 /// Connections at once; who comes then waits until one has ended.
 const MOST: usize = 2_500;
 /// A request, and the greeting of TLS, have to be there within this.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// Whoever takes nothing of an answer for so long does not read.
-const SLOWEST_READER: Duration = Duration::from_secs(30);
 /// How often it is looked whether the end has come.
 const LOOK: Duration = Duration::from_millis(50);
 /// After a connection that could not be taken, for want of files.

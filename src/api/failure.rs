@@ -71,6 +71,12 @@ impl Failure {
         Self::from(Error::refused(what).hint(hint)).status(StatusCode::FORBIDDEN)
     }
 
+    /// Somebody who finds no room among those who follow something.
+    pub(super) fn too_many_follow() -> Self {
+        let error = Error::refused("too many follow already").hint("close some, or come later");
+        Self::from(error).status(StatusCode::SERVICE_UNAVAILABLE).header("retry-after", "10")
+    }
+
     /// Whether it is one that the journal tells of: somebody tried what they may not.
     pub(super) fn is_denial(&self) -> bool {
         matches!(
@@ -90,11 +96,6 @@ impl Failure {
             self.0.error.hint = None;
         }
         self
-    }
-
-    /// Whether it is about what was there once, or not yet.
-    pub(super) fn is_gone(&self) -> bool {
-        self.0.status == StatusCode::GONE
     }
 
     /// What is wrong, in words.

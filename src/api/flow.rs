@@ -2,6 +2,7 @@
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use axum::body::{Body, Bytes};
 use axum::http::{HeaderValue, Response};
@@ -10,6 +11,9 @@ use tokio::sync::mpsc;
 
 /// Pieces that may wait for a slow reader; then it is cut off, and asks again from where it was.
 pub(super) const WAITING: usize = 4;
+
+/// Whoever takes nothing of an answer for so long does not read.
+pub(super) const SLOWEST_READER: Duration = Duration::from_secs(30);
 
 /// A bit of an answer, or that it is cut off before its end.
 pub(super) type Bit = Result<Bytes, CutOff>;

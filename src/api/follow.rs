@@ -5,16 +5,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::Bytes;
-use axum::http::StatusCode;
 use tokio::sync::mpsc;
 
-use crate::ops::{Ctx, Error, logs, tokens};
+use crate::ops::{Ctx, logs, tokens};
 use crate::wire;
 use crate::wire::jobs::LogsPieceDocument;
 
 use super::asked::Asked;
 use super::failure::Failure;
-use super::flow::{Bit, CutOff, Flow, WAITING};
+use super::flow::{Bit, CutOff, Flow, SLOWEST_READER, WAITING};
 use super::piece::{Piece, Wanted, can_be_followed, piece};
 use super::served::Served;
 
@@ -24,8 +23,6 @@ const LOOK: Duration = Duration::from_millis(200);
 const LOOK_ENGINE: Duration = Duration::from_secs(2);
 /// After a piece of so many bytes the next one is there already.
 const FULL: u64 = 1 << 19;
-/// Whoever takes nothing for so long does not read.
-const SLOWEST_READER: Duration = Duration::from_secs(30);
 /// So often it is looked whether a token is still worth something, and said that all is well.
 const STILL_HERE: Duration = Duration::from_secs(15);
 
@@ -49,10 +46,8 @@ struct Found {
 /// Begins to tell.
 pub(super) fn begin(asked: &Asked<'_>, follow: Follow) -> Result<Flow, Failure> {
     can_be_followed(asked.ctx, &follow.of.job)?;
-    let room = Arc::clone(&asked.served.followers).try_acquire_owned().map_err(|_| {
-        let error = Error::refused("too many follow already").hint("close some, or come later");
-        Failure::from(error).status(StatusCode::SERVICE_UNAVAILABLE).header("retry-after", "10")
-    })?;
+    let room = Arc::clone(&asked.served.followers).try_acquire_owned();
+    let room = room.map_err(|_| Failure::too_many_follow())?;
     // What there is already is answered at once, or refused.
     let ctx = Arc::new(asked.served.ctx_of(asked.who, false));
     let first = look(&ctx, &follow.of)?;
@@ -70,15 +65,7 @@ fn look(ctx: &Ctx, of: &Wanted) -> Result<Found, Failure> {
     // Asked before it is read: what is printed in between is read.
     let is_over = logs::is_over(ctx, &of.job)?;
     let rest = if logs::has_engine(ctx, &of.job)? { LOOK_ENGINE } else { LOOK };
-    let piece = match piece(ctx, of, is_over) {
-        Ok(piece) => piece,
-        // It has printed nothing yet.
-        Err(failure) if failure.is_gone() && !is_over => {
-            Piece { text: String::new(), next: of.offset }
-        }
-        Err(failure) => return Err(failure),
-    };
-    Ok(Found { piece, is_over, rest })
+    Ok(Found { piece: piece(ctx, of, is_over)?, is_over, rest })
 }
 
 /// Tells what comes, until nothing more is to come or nobody reads.

@@ -24,7 +24,6 @@ use super::answer::Answer;
 use super::asked::{self, Asked};
 use super::connection::Door;
 use super::failure::Failure;
-use super::flow::Flow;
 use super::route::{Either, Route, Run};
 use super::routes;
 use super::served::Served;
@@ -220,7 +219,6 @@ fn done(
     let asked = Asked { ctx: &ctx, served, who, words: &words, headers, body };
     let answer = match route.run {
         Run::Whole(run) => run(&asked).map(Answer::response),
-        Run::Flowing(run) => run(&asked).map(Flow::response),
         Run::Either(run) => run(&asked).map(|either| match either {
             Either::Whole(answer) => answer.response(),
             Either::Flowing(flow) => flow.response(),

@@ -84,9 +84,7 @@ pub(super) enum Either {
 pub(super) enum Run {
     /// Answers at once.
     Whole(fn(&Asked<'_>) -> Result<Answer, Failure>),
-    /// Answers bit by bit, until the other side goes.
-    Flowing(fn(&Asked<'_>) -> Result<Flow, Failure>),
-    /// The one or the other.
+    /// Answers at once or bit by bit, until the other side goes.
     Either(fn(&Asked<'_>) -> Result<Either, Failure>),
 }
 
@@ -98,16 +96,7 @@ impl Route {
         gives: Gives,
         run: fn(&Asked<'_>) -> Result<Answer, Failure>,
     ) -> Self {
-        Self {
-            method: Method::GET,
-            path,
-            says,
-            needs: Needs::Seeing,
-            parameters: &[],
-            body: None,
-            gives,
-            run: Run::Whole(run),
-        }
+        Self::read(path, says, gives, Run::Whole(run))
     }
 
     /// The same, answered at once or bit by bit.
@@ -117,8 +106,20 @@ impl Route {
         gives: Gives,
         run: fn(&Asked<'_>) -> Result<Either, Failure>,
     ) -> Self {
-        let never = |_: &Asked<'_>| Ok(Answer::text(""));
-        Self { run: Run::Either(run), ..Self::get(path, says, gives, never) }
+        Self::read(path, says, gives, Run::Either(run))
+    }
+
+    fn read(path: &'static str, says: &'static str, gives: Gives, run: Run) -> Self {
+        Self {
+            method: Method::GET,
+            path,
+            says,
+            needs: Needs::Seeing,
+            parameters: &[],
+            body: None,
+            gives,
+            run,
+        }
     }
 
     /// A route by which something is done to a job.

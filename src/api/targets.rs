@@ -175,16 +175,14 @@ fn may_make(asked: &Asked<'_>, data: &Data, name: &TargetName) -> Result<(), Fai
         return Ok(());
     }
     let now = asked.ctx.clock.now();
-    let tried = rights.users.iter().map(|user| board::may_take(data, name, user, now));
-    let refused: Result<Vec<Error>, ()> = tried.map(|taken| taken.err().ok_or(())).collect();
-    match refused {
-        // One of them may.
-        Err(()) => Ok(()),
-        Ok(all) => match all.into_iter().next() {
-            Some(error) => Err(error.into()),
-            None => Ok(()),
-        },
+    let mut refused = None;
+    for user in &rights.users {
+        match board::may_take(data, name, user, now) {
+            Ok(()) => return Ok(()),
+            Err(error) => refused = Some(error),
+        }
     }
+    refused.map_or(Ok(()), |error| Err(error.into()))
 }
 
 /// Tells the journal how it went: nobody waits for the answer.

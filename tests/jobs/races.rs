@@ -5,7 +5,7 @@ use tpu::model::ids::{JobId, JobNumber};
 use tpu::model::job::Status;
 use tpu::store::Paths;
 
-use crate::common::env::{TestEnv, wait_gone};
+use crate::common::env::{TestEnv, lives, wait_gone};
 use crate::common::tmux::write_file;
 use crate::common::wait::wait_until;
 
@@ -91,12 +91,16 @@ fn a_job_that_dies_of_ctrl_c_is_not_finished() {
         ("trap 'exit 7' INT", "while :; do sleep 0.02; done"),
     ] {
         // No program of its own: a shell that waits for one that ends well goes on after a Ctrl-C.
-        let script = format!("{before}\n: >\"$TPU_TEST_ROOT/up-$TPU_LAUNCH\"\n{script}");
+        let script = format!("{before}\necho $$ >\"$TPU_TEST_ROOT/up-$TPU_LAUNCH\"\n{script}");
         let window = env.start(&script, &[""; 0]);
         let token = env.job("alice", window)["extra_msgs"]["launch"]["token"].clone();
-        let _up = env.wait_file(&format!("up-{}", token.as_str().unwrap()));
+        let shell = env.wait_pid(&format!("up-{}", token.as_str().unwrap()));
         let pane = env.pane_id("alice", window).unwrap();
-        let _typed = env.tmux().run(&["send-keys", "-t", &pane, "C-c"]);
+        // Whoever sees that nothing happens presses it again: a shell that has forked and does not wait yet goes on.
+        wait_until("its shell has ended", || {
+            let _typed = env.tmux().run(&["send-keys", "-t", &pane, "C-c"]);
+            !lives(&shell)
+        });
         let job = env.wait_status(window, "error");
         let code = if script.contains("exit 7") { 7 } else { 130 };
         assert_eq!(job["extra_msgs"]["launch"]["exit"], code, "{script}");

@@ -216,3 +216,28 @@ fn who_sees_only_some_is_not_told_who_else_there_is() {
     let told = api.get(&api.admin(), "/api/v1/jobs/alice/9/logs").is(404);
     assert!(told.body.contains("bob"), "{told:?}");
 }
+
+#[test]
+fn a_text_that_breaks_off_is_not_taken_for_the_whole() {
+    let api = Api::new(|_| Vec::new());
+    let go = api.env.path("go");
+    let script = format!("echo first; until [ -e {} ]; do sleep 0.05; done", go.display());
+    let number = api.env.start(&script, &["run", "local"]);
+    let token = api.token("alices", TokenRole::Viewer, &["alice"]);
+    let path = format!("/api/v1/jobs/alice/{number}/logs?follow=true");
+    // An answer that flows ends with an empty piece.
+    let is_whole = |text: &str| text.ends_with("\r\n0\r\n\r\n");
+    let mut broken = api.flow(&token, &path, &[]);
+    let mut line = String::new();
+    while !line.contains("first") {
+        line.clear();
+        assert!(broken.read_line(&mut line).unwrap() > 0, "it ends before it has begun");
+    }
+    tokens::revoke(&api.ctx, "alices").unwrap();
+    let text = super::heard_on(broken);
+    assert!(!is_whole(&text), "{text:?}");
+    let whole = api.flow(&api.admin(), &path, &[]);
+    write_file(&go, "");
+    let text = super::heard_on(whole);
+    assert!(text.contains("first") && is_whole(&text), "{text:?}");
+}

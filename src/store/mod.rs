@@ -61,6 +61,8 @@ pub struct Store {
     dry_run: bool,
     /// What the changes that were tried out so far would have made of the document.
     tried: Mutex<Option<Arc<Data>>>,
+    /// In which the threads of this process change the document.
+    turns: lock::Turns,
 }
 
 /// The last version that was read.
@@ -97,7 +99,16 @@ impl Store {
         // A link stays a link: what it points to is replaced.
         let paths = disk.resolve(paths.data()).map_or(paths, Paths::new);
         let (cache, tried) = (Mutex::new(None), Mutex::new(None));
-        Self { paths, disk, clock, who, cache, dry_run: false, tried }
+        Self {
+            paths,
+            disk,
+            clock,
+            who,
+            cache,
+            dry_run: false,
+            tried,
+            turns: lock::Turns::default(),
+        }
     }
 
     /// A door to the same file, through which changes are only tried out: each is applied to what the ones before

@@ -498,11 +498,13 @@ pub fn archive_windowless(ctx: &Ctx, user: &UserName, force: bool) -> Result<Cle
 pub fn windowless(ctx: &Ctx, user: &UserName, force: bool) -> Result<Chosen, Error> {
     let look =
         snapshot::look(ctx, &mut snapshot::LookMemory::default(), &Whose::of([user.clone()]))?;
+    // The records before the windows: of one that begins in between there is neither, and not a record without a window.
+    let data = ctx.data()?;
+    fail::fail_point!("windowless-read");
     let tmux = ctx.tmux.look();
     if !matches!(tmux, TmuxFact::Up { .. }) {
         return Err(orphans::unreachable(&tmux));
     }
-    let data = ctx.data()?;
     let owner = user_of(&data, user)?;
     let now = ctx.clock.now();
     let windowless = |window: &JobNumber| {

@@ -121,6 +121,23 @@ fn a_live_job_s_window_and_record_go_together() {
     }
 }
 
+/// A window is looked for in what tmux says after the records were read: one that comes to be in between is no record
+/// without a window.
+#[test]
+fn what_begins_while_somebody_cleans_is_not_cleaned_away() {
+    let env = lab();
+    let first = env.start("exec sleep 1000", &["run", "local"]);
+    let mut cleaning = env.start_at_points("clean alice -y", "windowless-read=sleep(3000)");
+    let mut begun = Vec::new();
+    while cleaning.try_wait().unwrap().is_none() {
+        begun.push(env.start("exec sleep 1000", &["run", "local"]));
+    }
+    for number in [first].into_iter().chain(begun) {
+        assert_eq!(env.job("alice", number)["status"], "running", "{number}");
+        drop(env.tpu(&format!("kill w={number} alice")).exits(0));
+    }
+}
+
 #[test]
 fn a_script_that_finishes_before_its_launch_is_confirmed_keeps_its_window() {
     let env = lab();

@@ -1,11 +1,13 @@
 //! What is done to a job: `POST /api/v1/jobs/{user}/{number}/{verb}`, and what of it is changed by `PATCH`.
 
+use axum::http::StatusCode;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::model::entry::Priority;
 use crate::model::ids::JobId;
 use crate::model::job::Succession;
+use crate::model::rules::Rules;
 use crate::model::setup::SetUpHow;
 use crate::ops::clean::{self, Ends, Extent};
 use crate::ops::ctx::job_of;
@@ -13,17 +15,17 @@ use crate::ops::launch::check::parse_rules;
 use crate::ops::queue::requeue::{self, Requeued};
 use crate::ops::queue::{edit, pass};
 use crate::ops::resume::{self, AgainRequest};
-use crate::ops::{Ctx, Error, Kind, kill, rules, snapshot, unhold};
+use crate::ops::{Ctx, Error, kill, rules, unhold};
 use crate::wire::cleaned::{CleanedDocument, WouldCleanDocument};
-use crate::wire::jobs::{ExplainDocument, JobIdPart, JobPart};
+use crate::wire::jobs::{ExplainDocument, JobIdPart};
 use crate::wire::launches::{KilledDocument, KilledPart, SuccessorDocument, WouldConcernDocument};
 use crate::wire::queue::WaitingChangedDocument;
 
 use super::answer::Answer;
 use super::asked::Asked;
 use super::failure::Failure;
-use super::jobs;
-use super::route::{Gives, Route, shape};
+use super::jobs::{self, with_now};
+use super::route::{Gives, Route, Versions, shape};
 use super::takes::Parameter;
 
 /// Whose job, which, and whether it is only to be said what would be done.
@@ -35,6 +37,15 @@ const FORCED: [Parameter; 4] = [
     jobs::JOB[1],
     DRY_RUN,
     Parameter::flag("force", "go on where a check would refuse"),
+];
+
+/// The same, and where it is to go on.
+const AGAIN: [Parameter; 5] = [
+    FORCED[0],
+    FORCED[1],
+    FORCED[2],
+    FORCED[3],
+    Parameter::text("target", "go on there: its name, or an alias of it; where it was without"),
 ];
 
 /// What is changed of a job; what is not said stays.
@@ -61,7 +72,9 @@ pub(super) fn routes() -> Vec<Route> {
         Gives::OneOf(&[shape::<WaitingChangedDocument<'_>>, shape::<WouldConcernDocument<'_>>]);
     let cleaned = Gives::OneOf(&[shape::<CleanedDocument<'_>>, shape::<WouldCleanDocument<'_>>]);
     let again = Gives::OneOf(&[shape::<SuccessorDocument<'_>>, shape::<WouldConcernDocument<'_>>]);
-    let post = |path, says, gives, run| Route::post(path, says, gives, run).with(&ACT);
+    let post = |path, says, gives, run| {
+        Route::post(path, says, gives, run).with(&ACT).versions(Versions::Heeded)
+    };
     vec![
         post(
             "/api/v1/jobs/{user}/{number}/kill",
@@ -69,42 +82,48 @@ pub(super) fn routes() -> Vec<Route> {
             killed,
             kill,
         )
-        .with(&FORCED),
+        .with(&FORCED)
+        .slow(),
         post(
             "/api/v1/jobs/{user}/{number}/resume",
             "Starts its successor from its last checkpoint",
             again,
             resume,
         )
-        .with(&FORCED),
+        .with(&AGAIN)
+        .slow(),
         post(
             "/api/v1/jobs/{user}/{number}/rerun",
             "Starts its successor from scratch",
             again,
             rerun,
         )
-        .with(&FORCED),
+        .with(&AGAIN)
+        .slow(),
         post("/api/v1/jobs/{user}/{number}/hold", "Lets what waits not begin", waiting, hold),
-        post("/api/v1/jobs/{user}/{number}/unhold", "Lets it begin in its turn", waiting, unhold),
+        post("/api/v1/jobs/{user}/{number}/unhold", "Lets it begin in its turn", waiting, unhold).slow(),
         post(
             "/api/v1/jobs/{user}/{number}/requeue",
             "Stops it and puts it back into the queue",
             waiting,
             requeue,
-        ),
+        )
+        .slow(),
         post(
             "/api/v1/jobs/{user}/{number}/pause",
             "Stops it, at a checkpoint where it can, and holds what is to go on from there",
             waiting,
             pause,
-        ),
+        )
+        .slow(),
         post(
             "/api/v1/jobs/{user}/{number}/clean",
             "Moves the records of what has ended to the archive, with all attempts, and closes their windows",
             cleaned,
             clean,
         )
-        .with(&FORCED),
+        .with(&FORCED)
+        .slow(),
         Route::patch(
             "/api/v1/jobs/{user}/{number}",
             "Changes priority, tag or rules",
@@ -112,19 +131,9 @@ pub(super) fn routes() -> Vec<Route> {
             change,
         )
         .with(&jobs::JOB)
-        .takes(shape::<JobChange>),
+        .takes(shape::<JobChange>)
+        .versions(Versions::Heeded),
     ]
-}
-
-/// What went wrong, with how the job stands now where that is why.
-fn with_now(asked: &Asked<'_>, error: Error) -> Failure {
-    let refused = error.kind == Kind::Refused;
-    let view = refused.then(|| snapshot::look_at(asked.ctx, &asked.job()).ok()).flatten();
-    let failure = Failure::from(error);
-    match view.and_then(|view| serde_json::to_value(JobPart::from(&view)).ok()) {
-        Some(now) => failure.now(now),
-        None => failure,
-    }
 }
 
 /// Whether a job waits in a queue and has no attempt yet.
@@ -146,7 +155,7 @@ fn kill(asked: &Asked<'_>) -> Result<Answer, Failure> {
     if asked.is_trial() {
         let (can, problems) = kill::dry_run(ctx, one);
         return match Error::all(problems) {
-            Some(error) if can.is_empty() => Err(error.into()),
+            Some(error) if can.is_empty() => Err(with_now(asked, error)),
             _ => Ok(would(&id)),
         };
     }
@@ -169,12 +178,17 @@ fn rerun(asked: &Asked<'_>) -> Result<Answer, Failure> {
 fn again(asked: &Asked<'_>, how: Succession) -> Result<Answer, Failure> {
     let id = asked.job();
     jobs::still(asked)?;
+    let is_forced = asked.flag("force");
+    if is_forced && asked.text("target").is_some() {
+        // What others keep there, or fill, would be passed over.
+        asked.who.uses_targets()?;
+    }
     let request = AgainRequest {
         job: id.clone(),
         how,
-        target: None,
+        target: asked.text("target").map(str::to_owned),
         on: None,
-        force: asked.flag("force"),
+        force: is_forced,
         however_ended: false,
         from_nothing: false,
         setup: SetUpHow::default(),
@@ -235,7 +249,9 @@ fn put_back(asked: &Asked<'_>, how: &Requeued) -> Result<Answer, Failure> {
         requeue::dry_run(ctx, &id).map_err(|error| with_now(asked, error))?;
         return Ok(would(&id));
     }
-    let done = requeue::requeue(ctx, &id, how);
+    // Whoever may not have targets made does not have the queue make them.
+    let keeps_targets = !asked.who.rights.may_use_targets();
+    let done = requeue::requeue(ctx, &id, &Requeued { keeps_targets, ..how.clone() });
     let (waits, _) = done.map_err(|error| with_now(asked, error))?;
     Ok(changed(ctx, &waits))
 }
@@ -248,10 +264,11 @@ fn clean(asked: &Asked<'_>) -> Result<Answer, Failure> {
     // What there is not has not been cleaned away.
     job_of(&*ctx.data()?, &id)?;
     let cleaned = if asked.is_trial() {
-        clean::dry_run_clean_some(ctx, &id.user, one, extent)?
+        clean::dry_run_clean_some(ctx, &id.user, one, extent)
     } else {
-        clean::clean_some(ctx, &id.user, one, extent)?
+        clean::clean_some(ctx, &id.user, one, extent)
     };
+    let cleaned = cleaned.map_err(|error| with_now(asked, error))?;
     match cleaned.kept.first() {
         Some(kept) if cleaned.archived.is_empty() => {
             let error = Error::refused(format!("{} stays: {}", kept.job, kept.reason));
@@ -280,15 +297,15 @@ fn change(asked: &Asked<'_>) -> Result<Answer, Failure> {
         let what = "priority is about what waits, tags and rule are about what has begun";
         return Err(Error::usage(what).hint("say one of both").into());
     }
-    if let Some(priority) = priority {
-        edit::set_priority(ctx, std::slice::from_ref(&id), priority)?;
+    if rule.as_ref().is_some_and(Rules::take_targets_down) {
+        asked.who.uses_targets()?;
     }
-    if let Some(tag) = &tags {
-        rules::add_tag(ctx, std::slice::from_ref(&id), tag)?;
-    }
-    if let Some(rule) = &rule {
-        rules::set_rule(ctx, &id, rule)?;
-    }
+    let changed = match priority {
+        Some(priority) => edit::set_priority(ctx, std::slice::from_ref(&id), priority),
+        None => rules::change(ctx, &id, tags.as_deref(), rule.as_ref()),
+    };
+    changed.map_err(|error| with_now(asked, error))?;
     asked.served.looks.after_change(ctx);
-    jobs::one(asked)
+    // It is changed, whether it can be looked at or not.
+    Ok(jobs::one(asked).unwrap_or_else(|_| Answer::text("").status(StatusCode::NO_CONTENT)))
 }

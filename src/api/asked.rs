@@ -111,10 +111,12 @@ impl Asked<'_> {
         })
     }
 
-    /// Refuses where whoever asks means another version than the one that there is.
+    /// Refuses where whoever asks means another version than the one that there is; what stands behind its point does not
+    /// count.
     pub(super) fn still(&self, tag: &str) -> Result<(), Failure> {
+        let is_of = |meant: &str| meant.split('.').next() == tag.split('.').next();
         match self.header("if-match") {
-            Some(meant) if !meant.split(',').map(str::trim).any(|of| of == tag || of == "*") => {
+            Some(meant) if !meant.split(',').map(str::trim).any(|of| of == "*" || is_of(of)) => {
                 let error = Error::refused("it has changed since it was read")
                     .hint("read it again, and decide anew");
                 Err(Failure::from(error).status(StatusCode::PRECONDITION_FAILED))

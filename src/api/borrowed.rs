@@ -47,8 +47,17 @@ pub(super) fn told(
             words.push(format!("--{option}={value}"));
         }
     }
+    carried_out(asked, user, &words)
+}
+
+/// Carries a command out, as it would be typed.
+pub(super) fn carried_out(
+    asked: &Asked<'_>,
+    user: Option<&UserName>,
+    words: &[String],
+) -> Result<Told, Failure> {
     let ctx = asked.served.ctx_of(asked.who, asked.is_trial());
-    let told = asked.served.commands.run(ctx, user, &words)?;
+    let told = asked.served.commands.run(ctx, user, words)?;
     if told.code == 0 {
         return Ok(told);
     }

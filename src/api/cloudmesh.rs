@@ -5,12 +5,13 @@ use axum::http::Method;
 use serde_json::{Value, json};
 
 use crate::model::data::User;
-use crate::model::entry::QueueEntry;
-use crate::model::ids::{JobId, QueueName, UserName};
+use crate::model::ids::{JobId, QueueName, TargetName, UserName};
 use crate::model::job::Job;
 use crate::model::queue::{Queue, QueueState};
 use crate::model::spec::StoredSpec;
 use crate::ops::commands::Told;
+use crate::ops::hosts::{pools, refuse_no_pool};
+use crate::ops::named::named;
 use crate::ops::queue::edit::{self, QueueEdit};
 use crate::ops::{Error, kill};
 use crate::wire::cloudmesh::CmsJobsDocument;
@@ -31,7 +32,8 @@ const NAMES: Parameter = Parameter::text("name", "names of jobs, or patterns of 
 const TIMEOUT: Parameter = Parameter::text("timeout", "minutes; nothing here");
 const CLUSTER: Parameter = Parameter::text("cluster", "its name, a pool here");
 const NEW_QUEUE: [Parameter; 2] = [Parameter::text("name", "its name"), EXPERIMENT];
-const NEW_CLUSTER: [Parameter; 1] = [Parameter::text("name", "its name")];
+const NEW_CLUSTER: [Parameter; 2] = [Parameter::text("name", "its name"), EXPERIMENT];
+const ONE_CLUSTER: [Parameter; 2] = [CLUSTER, EXPERIMENT];
 const FIFO: [Parameter; 5] = [
     QUEUE,
     Parameter::number("max_parallel", "so many at a time", (1, 100_000)),
@@ -60,7 +62,7 @@ const ADDED: [Parameter; 14] = [
     EXPERIMENT,
     FOR_USER,
 ];
-const HOST_ADDED: [Parameter; 8] = [
+const HOST_ADDED: [Parameter; 9] = [
     CLUSTER,
     ID,
     Parameter::text("name", "where it is"),
@@ -69,17 +71,19 @@ const HOST_ADDED: [Parameter; 8] = [
     Parameter::text("status", "active"),
     Parameter::text("gpu", "nothing here"),
     Parameter::text("pyenv", "the activate of a Python environment"),
+    EXPERIMENT,
 ];
 
 const JOB: [Parameter; 4] = [QUEUE, Parameter::text("job", "its name"), EXPERIMENT, FOR_USER];
 const TAKEN: [Parameter; 5] =
     [QUEUE, Parameter::text("job", "its name"), NAMES, EXPERIMENT, FOR_USER];
-const HOST: [Parameter; 2] = [CLUSTER, ID];
-const SET: [Parameter; 4] = [
+const HOST: [Parameter; 3] = [CLUSTER, ID, EXPERIMENT];
+const SET: [Parameter; 5] = [
     CLUSTER,
     ID,
     Parameter::text("key", "max_jobs_allowed, cpus, gpus, pyenv or status"),
     Parameter::text("value", "its value"),
+    EXPERIMENT,
 ];
 
 /// The routes of Cloudmesh.
@@ -121,7 +125,8 @@ fn queues() -> Vec<Route> {
         put(Method::POST, "/cloudmesh/queue/{queue}", "Adds jobs, which are ready then", |asked| {
             added(asked)
         })
-        .with(&ADDED),
+        .with(&ADDED)
+        .slow(),
         put(
             Method::DELETE,
             "/cloudmesh/queue/{queue}",
@@ -143,6 +148,7 @@ fn queues() -> Vec<Route> {
             },
         )
         .gives(listed)
+        .slow()
         .with(&FIFO)
         .needs(Needs::Administering),
         put(
@@ -160,6 +166,7 @@ fn queues() -> Vec<Route> {
             },
         )
         .gives(listed)
+        .slow()
         .with(&[QUEUE, CLUSTER, TIMEOUT, EXPERIMENT, FOR_USER])
         .needs(Needs::Administering),
         put(
@@ -168,6 +175,7 @@ fn queues() -> Vec<Route> {
             "Lets nothing of a queue begin, and stops its jobs",
             stop,
         )
+        .slow()
         .with(&[QUEUE, EXPERIMENT, FOR_USER])
         .needs(Needs::Administering),
         put(Method::PUT, "/cloudmesh/queue/{queue}/reset", "Makes jobs ready again", |asked| {
@@ -178,6 +186,7 @@ fn queues() -> Vec<Route> {
         put(Method::PUT, "/cloudmesh/queue/ran", "Says which queues let jobs begin", ran)
             .with(&[EXPERIMENT])
             .needs(Needs::Seeing),
+        Route::get("/cloudmesh/queue/ran", "The same, read", TEXT, ran).with(&[EXPERIMENT]),
     ]
 }
 
@@ -223,7 +232,8 @@ fn jobs() -> Vec<Route> {
                 )?))
             },
         )
-        .with(&TAKEN),
+        .with(&TAKEN)
+        .slow(),
     ]
 }
 
@@ -250,7 +260,8 @@ fn clusters() -> Vec<Route> {
         Route::get("/cloudmesh/cluster", "Lists clusters", listed, |asked| {
             asked.who.sees_everybody()?;
             Ok(borrowed::json(said(asked, None, &["cluster", "list"], &[])?))
-        }),
+        })
+        .with(&[EXPERIMENT]),
         Route::get(
             "/cloudmesh/cluster/{cluster}",
             "Lists the hosts of a cluster",
@@ -265,21 +276,19 @@ fn clusters() -> Vec<Route> {
                 )?))
             },
         )
-        .with(&[CLUSTER]),
+        .with(&ONE_CLUSTER),
         Route::get("/cloudmesh/cluster/{cluster}/info", "The same as a table", TEXT, |asked| {
             asked.who.sees_everybody()?;
             Ok(borrowed::text(said(asked, None, &["cluster", "list"], &[("cluster", "cluster")])?))
         })
-        .with(&[CLUSTER]),
+        .with(&ONE_CLUSTER),
         change(
             Method::DELETE,
             "/cloudmesh/cluster/{cluster}",
             "Forgets the hosts of a cluster on which nothing runs",
-            |asked| {
-                Ok(borrowed::text(said(asked, None, &["cluster", "delete"], &[("id", "cluster")])?))
-            },
+            delete_cluster,
         )
-        .with(&[CLUSTER]),
+        .with(&ONE_CLUSTER),
         change(
             Method::POST,
             "/cloudmesh/cluster/{cluster}",
@@ -293,10 +302,12 @@ fn clusters() -> Vec<Route> {
         .with(&HOST_ADDED),
         Route::get(on_host, "Shows a host", listed, |asked| {
             asked.who.sees_everybody()?;
+            in_cluster(asked)?;
             Ok(borrowed::json(told(asked, None, &["hosts", "list"], &[("", "id")])?))
         })
         .with(&HOST),
         change(Method::DELETE, on_host, "Forgets a host on which nothing runs", |asked| {
+            in_cluster(asked)?;
             Ok(borrowed::text(said(asked, None, &["cluster", "delete"], &[("id", "id")])?))
         })
         .with(&HOST),
@@ -305,6 +316,7 @@ fn clusters() -> Vec<Route> {
             "/cloudmesh/cluster/{cluster}/id/{id}/activate",
             "Lets jobs begin on a host again",
             |asked| {
+                in_cluster(asked)?;
                 Ok(borrowed::text(said(asked, None, &["cluster", "activate"], &[("id", "id")])?))
             },
         )
@@ -314,6 +326,7 @@ fn clusters() -> Vec<Route> {
             "/cloudmesh/cluster/{cluster}/id/{id}/deactivate",
             "Lets nothing new begin on a host",
             |asked| {
+                in_cluster(asked)?;
                 Ok(borrowed::text(said(asked, None, &["cluster", "deactivate"], &[("id", "id")])?))
             },
         )
@@ -323,12 +336,46 @@ fn clusters() -> Vec<Route> {
             "/cloudmesh/cluster/{cluster}/id/{id}/set",
             "Sets a value of a host",
             |asked| {
+                in_cluster(asked)?;
                 let options = [("id", "id"), ("key", "key"), ("value", "value")];
                 Ok(borrowed::text(said(asked, None, &["cluster", "set"], &options)?))
             },
         )
         .with(&SET),
     ]
+}
+
+/// The hosts of the cluster that is named; what is no cluster is refused.
+fn hosts_of_cluster(asked: &Asked<'_>) -> Result<Vec<TargetName>, Failure> {
+    let cluster = asked.text("cluster").unwrap_or_default();
+    refuse_no_pool(asked.ctx, &[cluster.to_owned()])?;
+    let of = pools(asked.ctx)?.into_iter().filter(|pool| pool.name == cluster);
+    Ok(of.flat_map(|pool| pool.hosts).collect())
+}
+
+/// Refuses hosts that are not in the cluster: one that stands elsewhere is not the one that is meant.
+fn in_cluster(asked: &Asked<'_>) -> Result<(), Failure> {
+    let hosts = hosts_of_cluster(asked)?;
+    let id = asked.text("id").unwrap_or_default();
+    let meant = named(&*asked.ctx.data()?, &[id.to_owned()])?;
+    match meant.iter().find(|target| !hosts.contains(&target.name)) {
+        None => Ok(()),
+        Some(target) => {
+            let cluster = asked.text("cluster").unwrap_or_default();
+            Err(Error::not_found(format!("{} is no host of {cluster}", target.name))
+                .hint("GET /cloudmesh/cluster/{cluster} lists them")
+                .into())
+        }
+    }
+}
+
+/// Forgets all hosts of a cluster, each by its own name: a tag, or another machine, may be called as the cluster is.
+fn delete_cluster(asked: &Asked<'_>) -> Result<Answer, Failure> {
+    let hosts = hosts_of_cluster(asked)?;
+    let names: Vec<&str> = hosts.iter().map(TargetName::as_str).collect();
+    let id = format!("--id={}", names.join(","));
+    let words = ["cms", "cluster", "delete", &id].map(str::to_owned);
+    Ok(borrowed::text(borrowed::carried_out(asked, None, &words)?))
 }
 
 fn jobs_of_queue() -> Gives {
@@ -413,18 +460,15 @@ fn added(asked: &Asked<'_>) -> Result<Answer, Failure> {
     Ok(borrowed::text(said(asked, Some(&user), &["queue", "add"], &options.map(|one| (one, one)))?))
 }
 
-/// What waits in a queue, and what of it is at work.
-fn of_queue(asked: &Asked<'_>, name: &QueueName) -> Result<(Vec<JobId>, Vec<JobId>), Failure> {
+/// What of a queue is at work.
+fn at_work(asked: &Asked<'_>, name: &QueueName) -> Result<Vec<JobId>, Failure> {
     let data = asked.ctx.data()?;
-    edit::find(&data, name)?;
     let user = asked.text("for_user");
     let is_meant = |id: &JobId| user.is_none_or(|user| id.user.as_str() == user);
-    let waiting = data.queues().entries.iter().filter(|entry| entry.queue == *name);
-    let waiting = waiting.map(QueueEntry::id).filter(is_meant).collect();
     let jobs = data.users().iter().flat_map(User::jobs).filter(|job| job.status.is_live());
     let is_of = |spec: &StoredSpec| spec.queue.as_ref() == Some(name);
     let jobs = jobs.filter(|job| job.spec.as_ref().is_some_and(is_of));
-    Ok((waiting, jobs.map(Job::id).filter(is_meant).collect()))
+    Ok(jobs.map(Job::id).filter(is_meant).collect())
 }
 
 fn queue_named(asked: &Asked<'_>) -> QueueName {
@@ -438,12 +482,7 @@ fn remove(asked: &Asked<'_>) -> Result<Answer, Failure> {
             .hint("stop it: PUT /cloudmesh/queue/{queue}/stop")
             .into());
     }
-    // Nothing more enters it from here on.
-    let edit = QueueEdit { state: Some(QueueState::Draining), ..QueueEdit::default() };
-    edit::set(asked.ctx, &name, &edit)?;
-    let (waiting, _) = of_queue(asked, &name)?;
-    edit::dequeue(asked.ctx, &waiting)?;
-    edit::remove(asked.ctx, &name)?;
+    let waiting = edit::remove_with_all(asked.ctx, &name)?;
     let taken: Vec<String> = waiting.iter().map(ToString::to_string).collect();
     let taken = if taken.is_empty() { "nothing".to_owned() } else { taken.join(", ") };
     Ok(Answer::text(format!("Removed the queue {name}; taken out of it: {taken}.\n")))
@@ -454,7 +493,7 @@ fn stop(asked: &Asked<'_>) -> Result<Answer, Failure> {
     let edit = QueueEdit { state: Some(QueueState::Paused), ..QueueEdit::default() };
     edit::set(asked.ctx, &name, &edit)?;
     // Nothing of it begins from here on, so that these are all.
-    let (_, live) = of_queue(asked, &name)?;
+    let live = at_work(asked, &name)?;
     let mut text = format!("Queue {name} is paused.\n");
     let mut is_whole = true;
     for (id, done) in kill::kill(asked.ctx, &live, false) {

@@ -4,7 +4,7 @@
 use std::fs;
 use std::io;
 use std::net::{SocketAddr, TcpListener};
-use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -60,11 +60,27 @@ enum Listening {
 }
 
 /// The file of a socket, which goes with it.
-struct SocketFile(PathBuf);
+struct SocketFile {
+    path: PathBuf,
+    /// Its device and inode: by now another server's may have this name.
+    file: Option<(u64, u64)>,
+}
+
+impl SocketFile {
+    fn at(path: &Path) -> Self {
+        Self { path: path.to_owned(), file: Self::named(path) }
+    }
+
+    fn named(path: &Path) -> Option<(u64, u64)> {
+        fs::symlink_metadata(path).ok().map(|found| (found.dev(), found.ino()))
+    }
+}
 
 impl Drop for SocketFile {
     fn drop(&mut self) {
-        drop(fs::remove_file(&self.0));
+        if self.file.is_some() && self.file == Self::named(&self.path) {
+            drop(fs::remove_file(&self.path));
+        }
     }
 }
 
@@ -87,7 +103,7 @@ impl Doorway {
                 let scheme = if self.tls.is_some() { "https" } else { "http" };
                 format!("{scheme}://{address}")
             }
-            Listening::Socket(_, SocketFile(path)) => path.display().to_string(),
+            Listening::Socket(_, file) => file.path.display().to_string(),
         }
     }
 
@@ -143,7 +159,7 @@ fn socket(path: &Path) -> Result<Listening, Error> {
     fs::set_permissions(&born, fs::Permissions::from_mode(0o600)).map_err(cannot)?;
     fs::rename(&born, path).map_err(cannot)?;
     listener.set_nonblocking(true).map_err(cannot)?;
-    Ok(Listening::Socket(listener, SocketFile(path.to_owned())))
+    Ok(Listening::Socket(listener, SocketFile::at(path)))
 }
 
 fn acceptor(chain: &Path, key: &Path) -> Result<TlsAcceptor, Error> {

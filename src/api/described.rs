@@ -7,7 +7,7 @@ use schemars::SchemaGenerator;
 use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value, json};
 
-use super::route::{Body, Gives, Route, shape};
+use super::route::{Body, Gives, Route, Versions, shape};
 use super::takes::{Needs, Of, Parameter};
 use crate::wire::problem::ProblemDocument;
 
@@ -54,7 +54,6 @@ fn add_job_file(schemas: &mut Map<String, Value>, schema: &Value) {
 }
 
 fn operation(route: &Route, generator: &mut SchemaGenerator, problem: &Value) -> Value {
-    let is_get = route.method == Method::GET;
     let content = match route.gives {
         Gives::Json(shape) | Gives::Begun(shape, _) => {
             json!({"application/json": {"schema": shape(generator)}})
@@ -87,11 +86,36 @@ fn operation(route: &Route, generator: &mut SchemaGenerator, problem: &Value) ->
         answers["202"] = json!({"description": "begun, and not done yet", "content": content});
         answers["200"]["description"] = json!("what would be done");
     }
-    if is_get {
-        answers["304"] = json!({"description": "as it was: If-None-Match names this version"});
+    match route.versions {
+        Versions::None => {}
+        Versions::Told => {
+            answers["304"] = json!({"description": "as it was: If-None-Match names this version"});
+            answers["200"]["headers"] = header("ETag", "the version of what is shown");
+        }
+        Versions::Heeded => {
+            let why = "If-Match names another version; `now` says how it is";
+            answers["412"] = json!({"description": why, "content": answers["default"]["content"]});
+        }
     }
-    let parameters: Vec<Value> =
+    if route.method == Method::PATCH {
+        answers["204"] = json!({"description": "done; how it is now could not be looked at"});
+    }
+    if let Gives::Log(_) = route.gives {
+        let says = "where the next piece begins, in bytes; of text";
+        answers["200"]["headers"] = header("X-Next-Offset", says);
+        answers["410"] = json!({
+            "description": "what it has printed is gone",
+            "content": answers["default"]["content"],
+        });
+    }
+    let mut parameters: Vec<Value> =
         route.parameters.iter().map(|parameter| described_parameter(route, parameter)).collect();
+    parameters.extend(headers(route).into_iter().map(|(name, says)| {
+        json!({
+            "name": name, "in": "header", "required": false, "description": says,
+            "schema": {"type": "string"},
+        })
+    }));
     let mut said = json!({
         "summary": route.says,
         "operationId": operation_id(route),
@@ -106,12 +130,41 @@ fn operation(route: &Route, generator: &mut SchemaGenerator, problem: &Value) ->
                 json!({"application/json": {"schema": schema}, "application/yaml": {"schema": schema}})
             }
         };
-        said["requestBody"] = json!({"required": true, "content": content});
+        // Where nothing has to be said, nothing has to be sent.
+        let is_required = !matches!(route.gives, Gives::Begun(..));
+        said["requestBody"] = json!({"required": is_required, "content": content});
     }
     if route.needs == Needs::Nothing {
         said["security"] = json!([]);
     }
     said
+}
+
+/// The headers that a route heeds, and what they mean.
+fn headers(route: &Route) -> Vec<(&'static str, &'static str)> {
+    let mut all = Vec::new();
+    match route.versions {
+        Versions::None => {}
+        Versions::Told => {
+            all.push(("If-None-Match", "the version that is known: nothing more is said of it"));
+        }
+        Versions::Heeded => {
+            all.push(("If-Match", "the version that was read: nothing is done to another one"));
+        }
+    }
+    if matches!(route.body, Some(Body::JobFile)) {
+        let says = "another for each request: the same again starts nothing, for a day";
+        all.push(("Idempotency-Key", says));
+    }
+    if matches!(route.gives, Gives::Events | Gives::Log(_)) {
+        all.push(("Last-Event-ID", "the last event that was heard: those behind it follow"));
+    }
+    all
+}
+
+/// A header of an answer.
+fn header(name: &str, says: &str) -> Value {
+    json!({name: {"description": says, "schema": {"type": "string"}}})
 }
 
 fn operation_id(route: &Route) -> String {

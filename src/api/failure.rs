@@ -22,6 +22,8 @@ struct Said {
     error: Error,
     /// How what it is about stands now, where that is why.
     now: Option<Value>,
+    /// Whether whoever asks has gone too far, whatever the status.
+    is_too_much: bool,
     /// Further headers.
     headers: Vec<(&'static str, String)>,
 }
@@ -36,7 +38,7 @@ impl From<Error> for Failure {
             Kind::State | Kind::Unreachable | Kind::Interrupted => StatusCode::SERVICE_UNAVAILABLE,
             Kind::TimeOver => StatusCode::GATEWAY_TIMEOUT,
         };
-        Self(Box::new(Said { status, error, now: None, headers: Vec::new() }))
+        Self(Box::new(Said { status, error, now: None, is_too_much: false, headers: Vec::new() }))
     }
 }
 
@@ -74,14 +76,31 @@ impl Failure {
     /// Somebody who finds no room among those who follow something.
     pub(super) fn too_many_follow() -> Self {
         let error = Error::refused("too many follow already").hint("close some, or come later");
-        Self::from(error).status(StatusCode::SERVICE_UNAVAILABLE).header("retry-after", "10")
+        let mut failure =
+            Self::from(error).status(StatusCode::SERVICE_UNAVAILABLE).header("retry-after", "10");
+        failure.0.is_too_much = true;
+        failure
     }
 
-    /// Whether it is one that the journal tells of: somebody tried what they may not.
+    /// Whether it is one that the journal tells of: somebody tried what they may not, or what no program of good will does.
     pub(super) fn is_denial(&self) -> bool {
+        let is_much = matches!(
+            self.0.status,
+            StatusCode::REQUEST_TIMEOUT
+                | StatusCode::PAYLOAD_TOO_LARGE
+                | StatusCode::UNPROCESSABLE_ENTITY
+        );
+        self.is_grave() || is_much || self.0.is_too_much
+    }
+
+    /// Whether somebody tried what they may not.
+    pub(super) fn is_grave(&self) -> bool {
         matches!(
             self.0.status,
-            StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN | StatusCode::TOO_MANY_REQUESTS
+            StatusCode::UNAUTHORIZED
+                | StatusCode::FORBIDDEN
+                | StatusCode::MISDIRECTED_REQUEST
+                | StatusCode::TOO_MANY_REQUESTS
         )
     }
 
@@ -105,7 +124,7 @@ impl Failure {
 
     /// As it leaves.
     pub(super) fn answer(&self, path: &str) -> Answer {
-        let Said { status, error, now, headers } = &*self.0;
+        let Said { status, error, now, headers, .. } = &*self.0;
         let document = ProblemDocument::new(status.as_u16(), error, path, now.as_ref());
         let text = serde_json::to_string(&document).unwrap_or_default();
         let mut answer = Answer::text(text).kind("application/problem+json").status(*status);

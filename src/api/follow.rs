@@ -14,12 +14,13 @@ use crate::wire::jobs::LogsPieceDocument;
 use super::asked::Asked;
 use super::failure::Failure;
 use super::flow::{Bit, CutOff, Flow, SLOWEST_READER, WAITING};
-use super::piece::{Piece, Wanted, can_be_followed, piece};
+use super::piece::{Piece, Wanted, can_be_followed, piece, waits};
 use super::served::Served;
+use super::takes::Room;
 
 /// How often a log is looked at.
 const LOOK: Duration = Duration::from_millis(200);
-/// The same where an engine has it: its disk may be far away.
+/// The same where an engine has it, whose disk may be far away, and where nothing has begun yet.
 const LOOK_ENGINE: Duration = Duration::from_secs(2);
 /// After a piece of so many bytes the next one is there already.
 const FULL: u64 = 1 << 19;
@@ -45,7 +46,6 @@ struct Found {
 
 /// Begins to tell.
 pub(super) fn begin(asked: &Asked<'_>, follow: Follow) -> Result<Flow, Failure> {
-    can_be_followed(asked.ctx, &follow.of.job)?;
     let room = Arc::clone(&asked.served.followers).try_acquire_owned();
     let room = room.map_err(|_| Failure::too_many_follow())?;
     // What there is already is answered at once, or refused.
@@ -62,9 +62,12 @@ pub(super) fn begin(asked: &Asked<'_>, follow: Follow) -> Result<Flow, Failure> 
 }
 
 fn look(ctx: &Ctx, of: &Wanted) -> Result<Found, Failure> {
+    // What has waited may have begun otherwise than it could be followed.
+    can_be_followed(ctx, &of.job)?;
     // Asked before it is read: what is printed in between is read.
     let is_over = logs::is_over(ctx, &of.job)?;
-    let rest = if logs::has_engine(ctx, &of.job)? { LOOK_ENGINE } else { LOOK };
+    let is_far = waits(ctx, &of.job)? || logs::has_engine(ctx, &of.job)?;
+    let rest = if is_far { LOOK_ENGINE } else { LOOK };
     Ok(Found { piece: piece(ctx, of, is_over)?, is_over, rest })
 }
 
@@ -109,7 +112,7 @@ async fn tell(
             return;
         }
         let (look_ctx, look_of, hash) = (Arc::clone(&ctx), of.clone(), token.clone());
-        let looked = served.beside(move || {
+        let looked = served.beside(Room::Usual, move || {
             if hash.is_some_and(|hash| !tokens::worth(&look_ctx)(&hash)) {
                 return Err(Failure::unauthorized("this token opens nothing any more"));
             }

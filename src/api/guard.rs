@@ -12,22 +12,20 @@ use axum::http::{HeaderMap, HeaderValue, Method, Response, StatusCode, Uri};
 use axum::middleware::{self, Next};
 use axum::response::Redirect;
 use axum::routing::{MethodFilter, on};
-use serde_json::json;
 
 use crate::model::ids::UserName;
 use crate::model::token::Rights;
 use crate::ops::Error;
-use crate::ops::journal::Event;
-use crate::text;
 
 use super::answer::Answer;
 use super::asked::{self, Asked};
 use super::connection::Door;
+use super::denied::{self, SOMEBODY, refused};
 use super::failure::Failure;
-use super::route::{Either, Route, Run};
+use super::route::{Either, Route, Run, Versions};
 use super::routes;
 use super::served::Served;
-use super::takes::Needs;
+use super::takes::{Needs, Room};
 use super::who::{self, Who};
 
 /// Bytes of a body.
@@ -37,8 +35,8 @@ const LARGEST_OF_NONE: usize = 1 << 10;
 /// A body has to be there within this.
 const SLOWEST_BODY: Duration = Duration::from_secs(10);
 
-/// Of a path that is no route's the journal has so much.
-const LONGEST_PATH: usize = 200;
+/// Where a browser looks that knows Cloudmesh's service.
+const REDOC: &str = "/redoc";
 
 /// Headers of every answer: nothing of it is kept, shown in a frame, or taken for something else.
 const HEADERS: [(&str, &str); 5] = [
@@ -76,8 +74,7 @@ pub(super) fn router(served: &Arc<Served>) -> Router {
     }
     let served = Arc::clone(served);
     router
-        // Where a browser looks that knows Cloudmesh's service.
-        .route("/redoc", on(MethodFilter::GET, || async { Redirect::permanent("/docs") }))
+        .route(REDOC, on(MethodFilter::GET, || async { Redirect::permanent("/docs") }))
         .fallback(|request: Request| async move { nowhere(request.uri()) })
         .method_not_allowed_fallback(|request: Request| async move {
             other_method(request.method(), request.uri())
@@ -85,14 +82,22 @@ pub(super) fn router(served: &Arc<Served>) -> Router {
         .layer(middleware::from_fn(move |request: Request, next: Next| {
             let served = Arc::clone(&served);
             async move {
-                let method = request.method().clone();
-                let mut response = match meant_for_us(&served, &request) {
-                    Ok(()) => next.run(request).await,
-                    Err(failure) => {
-                        let (method, uri) = (request.method().clone(), request.uri().clone());
-                        kept_out(&served, (method, uri), failure).await
-                    }
-                };
+                let (method, path) = (request.method().clone(), request.uri().path().to_owned());
+                let of_all = Arc::clone(&served);
+                // By itself: whoever hangs up is refused and noted all the same.
+                let answering = tokio::spawn(async move {
+                    let (method, uri) = (request.method().clone(), request.uri().clone());
+                    let mut response = match meant_for_us(&of_all, &request) {
+                        Ok(()) => next.run(request).await,
+                        Err(failure) => refused(&failure, SOMEBODY, (None, uri.path())),
+                    };
+                    denied::note(&of_all, (method, uri), &mut response).await;
+                    response
+                });
+                let mut response = answering.await.unwrap_or_else(|_| {
+                    let error = Error::failed("an error inside tpu").hint("please report it");
+                    refused(&error.into(), SOMEBODY, (None, &path))
+                });
                 let headers = response.headers_mut();
                 for (name, value) in HEADERS {
                     headers.entry(name).or_insert(HeaderValue::from_static(value));
@@ -127,25 +132,6 @@ fn meant_for_us(served: &Served, request: &Request) -> Result<(), Failure> {
     Err(Failure::forbidden(what, "ask from a program, or from a page of this server"))
 }
 
-/// Answers who is refused before anybody looks at what is asked. That a page of somebody else's has tried is noted.
-async fn kept_out(
-    served: &Arc<Served>,
-    (method, uri): (Method, Uri),
-    failure: Failure,
-) -> Response<Body> {
-    let answer = failure.answer(uri.path()).response();
-    if failure.is_denial() {
-        let journal = Arc::clone(served);
-        let noted = served.beside(move || {
-            let path = text::cut(uri.path(), LONGEST_PATH);
-            deny(&journal, "somebody", (&method, &path), failure.message());
-        });
-        // Whoever is refused is refused, whether there is room to note it or not.
-        drop(noted.await);
-    }
-    answer
-}
-
 fn door(request: &Request) -> Door {
     // What came by none that we know is a stranger.
     request.extensions().get::<Door>().copied().unwrap_or(Door::Port)
@@ -165,44 +151,49 @@ async fn answered(
     let (headers, uri) = (parts.headers, parts.uri);
     let asking =
         (Arc::clone(&served), Arc::clone(&route), headers.clone(), uri.clone(), params.clone());
-    let let_in = served.beside(move || {
+    let at = (Some(route.path), &*path);
+    let room = if route.room == Room::Open { Room::Open } else { Room::Usual };
+    let let_in = served.beside(room, move || {
         let (served, route, headers, uri, params) = asking;
         let_in(&served, &route, (door, &headers, &uri), &params)
     });
-    let who = match let_in.await.and_then(|let_in| let_in) {
-        Ok(who) => who,
-        Err(failure) => return failure.answer(&path).response(),
+    let who = match let_in.await {
+        Ok(Ok(who)) => who,
+        Ok(Err((name, failure))) => return refused(&failure, &name, at),
+        Err(failure) => return refused(&failure, SOMEBODY, at),
     };
+    let body = match whole(body, &route).await {
+        Ok(body) => body,
+        Err(failure) => return refused(&failure, &who.name, at),
+    };
+    let (asked_path, room) = (path.clone(), Arc::clone(&served));
+    let work = room.beside(route.room, move || {
+        let done = done(&served, &route, (&who, &headers, &body), (params, &uri));
+        done.unwrap_or_else(|failure| {
+            let is_stranger = !who.rights.sees_everybody();
+            let failure = if is_stranger { failure.for_a_stranger() } else { failure };
+            refused(&failure, &who.name, (Some(route.path), &asked_path))
+        })
+    });
+    work.await.unwrap_or_else(|failure| refused(&failure, SOMEBODY, at))
+}
+
+/// The body of a request, if it is there in time and no larger than it may be.
+async fn whole(body: Body, route: &Route) -> Result<Bytes, Failure> {
     let most = if route.body.is_some() { LARGEST_BODY } else { LARGEST_OF_NONE };
     let read = axum::body::to_bytes(body, most);
-    let body = match tokio::time::timeout(SLOWEST_BODY, read).await {
-        Ok(Ok(body)) => body,
+    match tokio::time::timeout(SLOWEST_BODY, read).await {
+        Ok(Ok(body)) => Ok(body),
         Ok(Err(_)) => {
             let error = Error::usage("the body is too large")
                 .hint("send 1 MiB at most, and none where none is read");
-            let failure = Failure::from(error).status(StatusCode::PAYLOAD_TOO_LARGE);
-            return failure.answer(&path).response();
+            Err(Failure::from(error).status(StatusCode::PAYLOAD_TOO_LARGE))
         }
         Err(_) => {
             let error = Error::usage("the body did not come").hint("send it within ten seconds");
-            let failure = Failure::from(error).status(StatusCode::REQUEST_TIMEOUT);
-            return failure.answer(&path).response();
+            Err(Failure::from(error).status(StatusCode::REQUEST_TIMEOUT))
         }
-    };
-    let at = path.clone();
-    let room = Arc::clone(&served);
-    let work = room.beside(move || {
-        let done = done(&served, &route, (&who, &headers, &body), (params, &uri));
-        done.unwrap_or_else(|failure| {
-            if failure.is_denial() {
-                deny(&served, &who.name, (&route.method, route.path), failure.message());
-            }
-            let is_stranger = !who.rights.sees_everybody();
-            let failure = if is_stranger { failure.for_a_stranger() } else { failure };
-            failure.answer(&path).response()
-        })
-    });
-    work.await.unwrap_or_else(|failure| failure.answer(&at).response())
+    }
 }
 
 /// Does what a route does, in the name of who asks.
@@ -214,6 +205,14 @@ fn done(
 ) -> Result<Response<Body>, Failure> {
     let query = uri.query().unwrap_or_default();
     let words = asked::words((route.path, route.parameters), params, query)?;
+    if route.method != Method::GET
+        && route.versions != Versions::Heeded
+        && headers.contains_key("if-match")
+    {
+        let error = Error::usage("If-Match: nothing says which version this is")
+            .hint("leave it out; jobs have versions, by their ETag");
+        return Err(error.into());
+    }
     let is_trial = words.iter().any(|(name, value)| name == "dry_run" && value == "true");
     let ctx = served.ctx_of(who, is_trial);
     let asked = Asked { ctx: &ctx, served, who, words: &words, headers, body };
@@ -231,76 +230,57 @@ fn done(
     answer.map_err(|why| if ctx.insisted.is_broken() { why.status(changed) } else { why })
 }
 
-/// Who asks, if they may.
+/// Who asks, if they may; else as the journal calls them, and why not.
 fn let_in(
     served: &Served,
     route: &Route,
     (door, headers, uri): (Door, &HeaderMap, &Uri),
     params: &[(String, String)],
-) -> Result<Who, Failure> {
+) -> Result<Who, (String, Failure)> {
     if route.needs == Needs::Nothing {
         let rights = Rights::none();
         return Ok(Who { name: "nobody".to_owned(), rights, token: None });
     }
-    let who = who::who(&served.ctx, &served.strangers, (door, headers, uri));
-    let who = who.inspect_err(|failure| {
-        if failure.is_denial() {
-            deny(served, "somebody", (&route.method, route.path), failure.message());
-        }
-    })?;
+    let who = who::who(&served.ctx, &served.strangers, (door, headers, uri))
+        .map_err(|failure| (SOMEBODY.to_owned(), failure))?;
     let user = params.iter().find(|(name, _)| name == "user");
     let user = user.map(|(_, user)| UserName::from(user.as_str()));
-    who::may(&who, route.needs, user.as_ref()).inspect_err(|failure| {
-        deny(served, &who.name, (&route.method, route.path), failure.message());
-    })?;
-    Ok(who)
-}
-
-/// Notes that somebody tried what they may not. Of a flood the journal has the beginning of each minute.
-fn deny(served: &Served, who: &str, (method, path): (&Method, &str), why: &str) {
-    let ctx = &served.ctx;
-    if served.denials.are_many(ctx.clock.now()) {
-        return;
+    match who::may(&who, route.needs, user.as_ref()) {
+        Ok(()) => Ok(who),
+        Err(failure) => Err((who.name, failure)),
     }
-    // A journal that cannot be written lets nobody in who was refused.
-    drop(ctx.store.note(&[Event {
-        at: ctx.clock.now(),
-        actor: format!("api {who}"),
-        user: None,
-        job: None,
-        kind: "denied".to_owned(),
-        text: format!("{method} {path}: {}", text::cut(why, 200)),
-        data: json!({"route": path, "method": method.as_str()}),
-    }]));
 }
 
 fn odd_path(uri: &Uri) -> Response<Body> {
     let error =
         Error::usage("a part of the path is no text in UTF-8").hint("/docs says what there is");
-    Failure::from(error).answer(uri.path()).response()
+    refused(&Failure::from(error), SOMEBODY, (None, uri.path()))
 }
 
 fn nowhere(uri: &Uri) -> Response<Body> {
     let error = Error::not_found(format!("there is nothing at {}", uri.path()))
         .hint("/docs says what there is");
-    Failure::from(error).answer(uri.path()).response()
+    refused(&Failure::from(error), SOMEBODY, (None, uri.path()))
 }
 
 fn other_method(method: &Method, uri: &Uri) -> Response<Body> {
     let known = routes::all();
     let known = known.iter().filter(|route| is_path_of(route, uri.path()));
-    let methods: Vec<&str> = known.map(|route| route.method.as_str()).collect();
+    let mut methods: Vec<&str> = known.map(|route| route.method.as_str()).collect();
+    if uri.path().trim_end_matches('/') == REDOC {
+        methods.push("GET");
+    }
     let allowed = methods.join(", ");
     let error = Error::usage(format!("{method} is nothing that {} does", uri.path()))
         .hint(format!("as in: {allowed} {}; /docs says what it does", uri.path()));
     let failure = Failure::from(error).status(StatusCode::METHOD_NOT_ALLOWED);
-    failure.header("allow", allowed).answer(uri.path()).response()
+    refused(&failure.header("allow", allowed), SOMEBODY, (None, uri.path()))
 }
 
 /// Whether a path is one of this route, whatever is filled in.
 fn is_path_of(route: &Route, path: &str) -> bool {
     let mut parts = path.trim_end_matches('/').split('/');
-    let mut own = route.path.split('/');
+    let mut own = route.path.trim_end_matches('/').split('/');
     let fits = own
         .by_ref()
         .all(|own| parts.next().is_some_and(|part| own.starts_with('{') || own == part));

@@ -6,7 +6,7 @@ use crate::model::ids::JobId;
 use crate::model::view::{JobView, MonitorHealth};
 use crate::ops::error::did_you_mean;
 use crate::ops::hosts::figures;
-use crate::ops::{Error, ctx::job_of, journal, snapshot};
+use crate::ops::{Error, Kind, ctx::job_of, journal, snapshot};
 use crate::plan::filter::Filter;
 use crate::text::fnv1a;
 use crate::wire::events::EventsDocument;
@@ -18,7 +18,7 @@ use super::answer::Answer;
 use super::asked::Asked;
 use super::failure::Failure;
 use super::looks::version;
-use super::route::{Gives, Route, shape};
+use super::route::{Gives, Route, Versions, shape};
 use super::takes::Parameter;
 
 /// Jobs of a page where nobody says how many.
@@ -46,15 +46,20 @@ pub(super) fn routes() -> Vec<Route> {
     let page = Gives::Json(shape::<JobsPageDocument<'_>>);
     let explained = Gives::Json(shape::<ExplainDocument<'_>>);
     vec![
-        Route::get("/api/v1/jobs", "Lists jobs, page by page", page, list).with(&LIST),
-        Route::get("/api/v1/jobs/{user}/{number}", "Shows a job", explained, one).with(&JOB),
+        Route::get("/api/v1/jobs", "Lists jobs, page by page", page, list)
+            .with(&LIST)
+            .versions(Versions::Told),
+        Route::get("/api/v1/jobs/{user}/{number}", "Shows a job", explained, one)
+            .with(&JOB)
+            .versions(Versions::Told),
         Route::get(
             "/api/v1/jobs/{user}/{number}/explain",
             "Says why a job is as it is",
             explained,
             explain,
         )
-        .with(&JOB),
+        .with(&JOB)
+        .versions(Versions::Told),
         Route::get(
             "/api/v1/jobs/{user}/{number}/timeline",
             "Says what has happened to a job, the newest last",
@@ -201,12 +206,33 @@ pub(super) fn still(asked: &Asked<'_>) -> Result<(), Failure> {
         Some(_) => {
             // What is looked at here is seen again by the change: others may come in between.
             asked.ctx.insist_on(&asked.job())?;
-            with_view(asked, |view| asked.still(&tag(&answer(asked, view)?)))
+            with_view(asked, |view| {
+                let is_still = asked.still(&tag(&answer(asked, view)?));
+                is_still.map_err(|failure| failure.now(now(view)))
+            })
         }
     }
 }
 
-/// The version of an answer.
+/// What went wrong, with how the job stands now where that is why.
+pub(super) fn with_now(asked: &Asked<'_>, error: Error) -> Failure {
+    let refused = error.kind == Kind::Refused;
+    let now = refused.then(|| with_view(asked, |view| Ok(now(view))).ok()).flatten();
+    let failure = Failure::from(error);
+    match now {
+        Some(now) => failure.now(now),
+        None => failure,
+    }
+}
+
+fn now(view: &JobView) -> Value {
+    serde_json::to_value(JobPart::from(view)).unwrap_or_default()
+}
+
+/// The version of an answer: of what is said of the job, and behind it of what its machine has to do just now, which is
+/// nothing that anybody insists on.
 fn tag(answer: &Answer) -> String {
-    in_quotes(version(&serde_json::from_str(answer.body()).unwrap_or_default()))
+    let mut document: Value = serde_json::from_str(answer.body()).unwrap_or_default();
+    let figures = document.get_mut("figures").map(Value::take).unwrap_or_default();
+    format!("\"{:x}.{:x}\"", version(&document), version(&figures))
 }

@@ -2,7 +2,10 @@
 //!
 //! Only what belongs to a record is read, through its runner: no path comes from a request.
 
-use crate::ops::{Error, ctx::job_of, logs, show};
+use axum::http::StatusCode;
+
+use crate::model::ids::JobId;
+use crate::ops::{Ctx, Error, archive, ctx::job_of, logs, show};
 use crate::wire::jobs::LogsPieceDocument;
 
 use super::answer::Answer;
@@ -56,7 +59,7 @@ fn output(asked: &Asked<'_>) -> Result<Either, Failure> {
     let offset = asked.number("offset").unwrap_or(0);
     let worker = asked.number("worker").and_then(|worker| u32::try_from(worker).ok());
     let (ctx, job) = (asked.ctx, asked.job());
-    job_of(&*ctx.data()?, &job)?;
+    there(ctx, &job)?;
     let accepts = |kind| asked.header("accept").is_some_and(|kinds| kinds.contains(kind));
     if asked.flag("follow") {
         let as_events = accepts("text/event-stream");
@@ -80,6 +83,23 @@ fn output(asked: &Asked<'_>) -> Result<Either, Failure> {
     } else {
         Answer::text(text).header("x-next-offset", next.to_string())
     }))
+}
+
+/// Refuses what has no output: what there never was, and what was cleaned away. What waits has none yet.
+fn there(ctx: &Ctx, id: &JobId) -> Result<(), Failure> {
+    let data = ctx.data()?;
+    if data.queues().entry(id).is_some() {
+        return Ok(());
+    }
+    let Err(error) = job_of(&data, id) else { return Ok(()) };
+    // The archive is long: it is not read for a number that nobody has had.
+    let was = data.user(&id.user).is_some_and(|user| id.window.0 < user.windows_offset);
+    if !was || archive::find(ctx, id).is_err() {
+        return Err(error.into());
+    }
+    let what = format!("{id} was cleaned away: its record is in the archive");
+    let hint = format!("on the machine: tpu archive logs {} {}", id.window, id.user);
+    Err(Failure::from(Error::not_found(what).hint(hint)).status(StatusCode::GONE))
 }
 
 fn script(asked: &Asked<'_>) -> Result<Answer, Failure> {

@@ -19,6 +19,8 @@ use crate::wire::jobs::JobPart;
 
 /// A look serves so long.
 const SERVES: Duration = Duration::from_secs(1);
+/// Nobody waits longer for a look that somebody else makes; one that some machines are silent to takes ten.
+const PATIENCE: Duration = Duration::from_secs(30);
 /// So long after the last question nobody is looked for any more.
 const ATTENDS: Duration = Duration::from_secs(10);
 
@@ -71,9 +73,15 @@ impl Looks {
             if !state.looking {
                 return self.look(ctx, state);
             }
-            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+            let waited = self.changed.wait_timeout(state, PATIENCE);
+            state = waited.unwrap_or_else(PoisonError::into_inner).0;
             if let Some(error) = &state.failed {
                 return Err(error.again());
+            }
+            let serves = state.seen.as_ref().is_some_and(|seen| seen.made >= least);
+            if !serves && ctx.clock.monotonic().saturating_sub(began) >= PATIENCE {
+                return Err(Error::unreachable("a look at the jobs does not come to its end")
+                    .hint("something does not answer: `tpu doctor` says what"));
             }
         }
     }

@@ -14,6 +14,7 @@ mod cloudmesh;
 mod connection;
 mod counted;
 mod curve;
+mod denied;
 mod described;
 mod events;
 mod failure;
@@ -53,7 +54,7 @@ use crate::ops::{Ctx, Error, tokens};
 use crate::sys::procs;
 
 use connection::Doorway;
-use served::{AT_ONCE, Description, MADE, Served};
+use served::{Description, Served, THREADS};
 
 /// How often the journal is read on, and the look is looked at.
 const BEAT: Duration = Duration::from_millis(200);
@@ -129,7 +130,7 @@ impl Server {
         procs::allow_open_files(OPEN_FILES);
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
-            .max_blocking_threads(AT_ONCE + MADE)
+            .max_blocking_threads(THREADS)
             .build()
             .map_err(cannot)?;
         let ended = AtomicBool::new(false);
@@ -151,6 +152,9 @@ impl Server {
             scope.spawn(|| {
                 while !is_over() {
                     served.ctx.clock.sleep(BEAT);
+                    // What was set meanwhile holds, as for a command that is started now; what cannot be read now changes
+                    // nothing.
+                    drop(served.ctx.refresh_settings());
                     served.looks.keep_fresh(&served.ctx);
                 }
             });
@@ -162,6 +166,7 @@ impl Server {
                 done
             });
             runtime.shutdown_timeout(LAST_MAKERS);
+            targets::tell_cut_off(served);
             done.map_err(cannot)
         })
     }

@@ -33,6 +33,9 @@ pub(super) struct Piece {
 /// end is whole all the same.
 pub(super) fn piece(ctx: &Ctx, of: &Wanted, is_over: bool) -> Result<Piece, Failure> {
     let Wanted { job, offset, worker } = of;
+    if waits(ctx, job)? {
+        return Ok(Piece { text: String::new(), next: *offset });
+    }
     let (mut bytes, next) = read(ctx, job, *offset)?;
     let is_all = bytes.len() <= PIECE;
     bytes.truncate(PIECE);
@@ -111,9 +114,18 @@ fn read(ctx: &Ctx, id: &JobId, offset: u64) -> Result<(Vec<u8>, u64), Failure> {
     }
 }
 
+/// Whether a job has not begun: it has printed nothing yet.
+pub(super) fn waits(ctx: &Ctx, id: &JobId) -> Result<bool, Failure> {
+    Ok(ctx.data()?.queues().entry(id).is_some())
+}
+
 /// Refuses to follow what is only shown: it has no bytes that could be counted.
 pub(super) fn can_be_followed(ctx: &Ctx, id: &JobId) -> Result<(), Failure> {
-    if logs::has_engine(ctx, id)? || logs::is_kept(ctx, id)? || logs::is_over(ctx, id)? {
+    if waits(ctx, id)?
+        || logs::has_engine(ctx, id)?
+        || logs::is_kept(ctx, id)?
+        || logs::is_over(ctx, id)?
+    {
         return Ok(());
     }
     let error = Error::refused(format!("what {id} prints is shown in its window, and not kept"));

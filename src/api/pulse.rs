@@ -102,8 +102,15 @@ impl Pulse {
         if state.read == Some(end) && state.followers.iter().all(|follower| follower.told == end) {
             return;
         }
-        // Most of them have heard the same: each place is read from once.
+        // Most of them have heard the same: each place is read from once, that of those who keep up before all others.
         let mut read: Vec<(Bookmark, Heard)> = Vec::new();
+        let place = state.read.filter(|place| state.followers.iter().any(|of| of.told == *place));
+        if let Some(heard) = place.and_then(|place| ctx.store.placed_events_since(place).ok()) {
+            read.extend(place.map(|place| (place, heard)));
+        }
+        // Of those who were away others are next with each beat.
+        let others = AT_ONCE.min(state.followers.len());
+        state.followers.rotate_left(others);
         state.followers.retain_mut(|follower| {
             if follower.pieces.capacity() == 0 {
                 // It reads slowly; `still_here` gives it up.

@@ -8,7 +8,7 @@ use super::answer::Answer;
 use super::asked::Asked;
 use super::failure::Failure;
 use super::flow::Flow;
-use super::takes::{Needs, Parameter};
+use super::takes::{Needs, Parameter, Room};
 
 /// One path and one method.
 pub(super) struct Route {
@@ -26,8 +26,23 @@ pub(super) struct Route {
     pub(super) body: Option<Body>,
     /// What it answers when all went well.
     pub(super) gives: Gives,
+    /// In which room it does its work.
+    pub(super) room: Room,
+    /// What it says and heeds of the version of what it is about.
+    pub(super) versions: Versions,
     /// What answers.
     pub(super) run: Run,
+}
+
+/// What a route says and heeds of the version of what it is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Versions {
+    /// Nothing: whoever insists on one is refused.
+    None,
+    /// It says which it is (`ETag`), and nothing more to whoever has it (`If-None-Match`).
+    Told,
+    /// It changes only what is of the one that is named (`If-Match`).
+    Heeded,
 }
 
 /// What a body has to be.
@@ -118,6 +133,8 @@ impl Route {
             parameters: &[],
             body: None,
             gives,
+            room: Room::Usual,
+            versions: Versions::None,
             run,
         }
     }
@@ -154,7 +171,18 @@ impl Route {
 
     /// The same for whoever may this.
     pub(super) fn needs(self, needs: Needs) -> Self {
-        Self { needs, ..self }
+        let room = if needs == Needs::Nothing { Room::Open } else { self.room };
+        Self { needs, room, ..self }
+    }
+
+    /// The same where it waits for programs and machines.
+    pub(super) fn slow(self) -> Self {
+        Self { room: Room::Slow, ..self }
+    }
+
+    /// The same with what it says or heeds of versions.
+    pub(super) fn versions(self, versions: Versions) -> Self {
+        Self { versions, ..self }
     }
 
     /// The same with a body of this shape.

@@ -1,6 +1,6 @@
 //! What all requests share.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -16,14 +16,21 @@ use super::counted::Counted;
 use super::failure::Failure;
 use super::looks::Looks;
 use super::pulse::Pulse;
+use super::takes::Room;
 use super::who::{Lately, Who};
 
-/// Requests that wait for files and programs at once; others wait for one of them.
-pub(super) const AT_ONCE: usize = 32;
+/// Requests that read and change the state at once; others wait for one of them.
+const AT_ONCE: usize = 32;
+/// Those that wait for programs to end and machines to answer.
+const SLOW: usize = 32;
+/// Those that anybody may make.
+const OPEN: usize = 4;
+/// Threads on which all this is done.
+pub(super) const THREADS: usize = AT_ONCE + SLOW + OPEN + MADE;
 /// Logs that are followed at once.
 const FOLLOWED: usize = 200;
 /// Targets that are made at once.
-pub(super) const MADE: usize = 16;
+const MADE: usize = 16;
 /// An answer that is made gets so long to leave.
 const LAST_WORDS: Duration = Duration::from_millis(100);
 /// Who finds no room for so long is told to come later.
@@ -39,8 +46,8 @@ pub(super) struct Served {
     pub(super) pulse: Pulse,
     /// Those who showed nothing of worth lately.
     pub(super) strangers: Lately,
-    /// Room for what waits for files and programs.
-    pub(super) room: Arc<Semaphore>,
+    /// Room for what is done to answer.
+    rooms: Rooms,
     /// Room for those who follow a log.
     pub(super) followers: Arc<Semaphore>,
     /// Room for targets that are made.
@@ -49,8 +56,9 @@ pub(super) struct Served {
     pub(super) making: Mutex<BTreeSet<TargetName>>,
     /// What was read of the curves of logs that have not grown since.
     pub(super) curves: Mutex<CurveMemory>,
-    /// What was refused lately.
-    pub(super) denials: Lately,
+    /// What was refused lately, by whom it was tried and whether it was grave: nobody's flood hides what somebody else
+    /// tries.
+    pub(super) denials: Mutex<BTreeMap<(String, bool), Lately>>,
     /// Names under which this server may be called beside those of this machine.
     pub(super) hosts: Vec<String>,
     /// The command line.
@@ -59,6 +67,29 @@ pub(super) struct Served {
     pub(super) counted: Counted,
     /// What there is.
     pub(super) description: Description,
+}
+
+/// Places for requests that are being carried out, by what they wait for.
+struct Rooms {
+    usual: Arc<Semaphore>,
+    slow: Arc<Semaphore>,
+    open: Arc<Semaphore>,
+}
+
+impl Rooms {
+    fn new() -> Self {
+        let [usual, slow, open] =
+            [AT_ONCE, SLOW, OPEN].map(|places| Arc::new(Semaphore::new(places)));
+        Self { usual, slow, open }
+    }
+
+    fn of(&self, room: Room) -> Arc<Semaphore> {
+        Arc::clone(match room {
+            Room::Usual => &self.usual,
+            Room::Slow => &self.slow,
+            Room::Open => &self.open,
+        })
+    }
 }
 
 /// What there is, as text that is made once.
@@ -81,12 +112,12 @@ impl Served {
             looks: Looks::default(),
             pulse: Pulse::default(),
             strangers: Lately::default(),
-            room: Arc::new(Semaphore::new(AT_ONCE)),
+            rooms: Rooms::new(),
             followers: Arc::new(Semaphore::new(FOLLOWED)),
             makers: Arc::new(Semaphore::new(MADE)),
             making: Mutex::default(),
             curves: Mutex::default(),
-            denials: Lately::default(),
+            denials: Mutex::default(),
             hosts,
             commands,
             counted: Counted::default(),
@@ -98,9 +129,10 @@ impl Served {
     /// for long is told to come later; an error inside us has not hurt anybody else.
     pub(super) async fn beside<T: Send + 'static>(
         &self,
+        room: Room,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, Failure> {
-        let room = tokio::time::timeout(PATIENCE, Arc::clone(&self.room).acquire_owned()).await;
+        let room = tokio::time::timeout(PATIENCE, self.rooms.of(room).acquire_owned()).await;
         let Ok(Ok(room)) = room else {
             let error = Error::refused("too much is asked at once").passing().hint("come later");
             let busy = Failure::from(error).status(StatusCode::SERVICE_UNAVAILABLE);
@@ -118,7 +150,12 @@ impl Served {
 
     /// Waits until nothing is being done that somebody asked for, and is said; so long at most.
     pub(super) async fn quiet(&self, most: Duration) {
-        let all = self.room.acquire_many(u32::try_from(AT_ONCE).unwrap_or(1));
+        let all = async {
+            for (room, places) in [(Room::Usual, AT_ONCE), (Room::Slow, SLOW)] {
+                let room = self.rooms.of(room);
+                drop(room.acquire_many(u32::try_from(places).unwrap_or(1)).await);
+            }
+        };
         drop(tokio::time::timeout(most, all).await);
         tokio::time::sleep(LAST_WORDS).await;
     }

@@ -47,7 +47,8 @@ pub(super) fn routes() -> Vec<Route> {
             submit,
         )
         .with(&SUBMIT)
-        .takes_job_file(),
+        .takes_job_file()
+        .slow(),
     ]
 }
 
@@ -74,7 +75,7 @@ fn submit(asked: &Asked<'_>) -> Result<Answer, Failure> {
         })?;
     }
     let jobs = body.understood(ctx, &user)?;
-    if jobs.make_targets() {
+    if jobs.make_targets() || jobs.take_targets_down() {
         asked.who.uses_targets()?;
     }
     let is_now = asked.text("start") == Some("now");

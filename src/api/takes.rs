@@ -1,4 +1,4 @@
-//! What a route takes: who may use it, and what stands in its path and query.
+//! What a route takes: who may use it, what stands in its path and query, and the room in which it is carried out.
 
 /// What a bearer has to be allowed. Where the path names a user, it is about that user's jobs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -13,6 +13,17 @@ pub(super) enum Needs {
     Targets,
     /// To change what is everybody's.
     Administering,
+}
+
+/// In which room a route does its work: what takes long keeps nobody waiting who wants something else.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Room {
+    /// With whatever reads and changes the state.
+    Usual,
+    /// With whatever waits for programs to end and machines to answer.
+    Slow,
+    /// With what anybody may ask.
+    Open,
 }
 
 /// Something that stands in a path or a query.

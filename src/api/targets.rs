@@ -156,11 +156,20 @@ fn begin(asked: &Asked<'_>, making: Making) -> Result<Answer, Failure> {
             catch_unwind(AssertUnwindSafe(|| provision::provide(&own, &name, &wish, is_anew)));
         let inside = || Error::failed("an error inside tpu");
         let made = made.unwrap_or_else(|_| Err(inside())).map(|fact| fact.raw_state);
-        tell(&own, &name, made);
         made_now(&served).remove(&name);
+        tell(&own, &name, made);
         drop(room);
     }));
     Ok(answer.status(StatusCode::ACCEPTED))
+}
+
+/// Tells of those that are still being made that the end of the server cut them off.
+pub(super) fn tell_cut_off(served: &Served) {
+    for name in &*made_now(served) {
+        let text =
+            format!("{name}: the server ended while it was being made; look whether it is there");
+        drop(watch::note(&served.ctx, "api", "not-made", &text));
+    }
 }
 
 /// Those that are made just now.

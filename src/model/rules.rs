@@ -141,6 +141,13 @@ impl Rules {
         self
     }
 
+    /// Whether a target that is still there may be deleted or restarted by them. One that was preempted is gone: that it
+    /// is made again takes nothing away.
+    pub fn take_targets_down(&self) -> bool {
+        let takes_down = |action| matches!(action, Action::Reapply | Action::Restart);
+        self.iter().any(|(kind, action)| kind != ErrorKind::Preempted && takes_down(action))
+    }
+
     /// The entries in order.
     pub fn iter(&self) -> impl Iterator<Item = (ErrorKind, Action)> + '_ {
         self.0.iter().copied()

@@ -77,7 +77,7 @@ pub fn of_worker(line: &[u8], worker: u32) -> Option<&[u8]> {
 /// answer says nothing.
 pub fn is_over(ctx: &Ctx, id: &JobId) -> Result<bool, Error> {
     let data = ctx.data()?;
-    let Ok(job) = job_of(&data, id) else { return Ok(true) };
+    let Ok(job) = job_of(&data, id) else { return Ok(data.queues().entry(id).is_none()) };
     Ok(!job.status.is_live() || job.engine.is_some() && snapshot::is_over(ctx, &data, job))
 }
 

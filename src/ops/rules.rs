@@ -20,6 +20,45 @@ pub fn add_tag(ctx: &Ctx, ids: &[JobId], tag: &str) -> Result<(), Error> {
     })
 }
 
+/// Tags a job and sets its rules, both or neither; what is not said stays. Of what waits it is what it will begin with.
+pub fn change(
+    ctx: &Ctx,
+    id: &JobId,
+    tag: Option<&str>,
+    rules: Option<&Rules>,
+) -> Result<(), Error> {
+    ctx.transact(|tx| {
+        let own = tag.map(|tag| (!tag.is_empty()).then(|| tag.to_owned()));
+        let mut record = Some(id.clone());
+        if let Some(entry) = tx.data.queues_mut().entry_mut(id) {
+            if let Some(own) = &own {
+                entry.spec.tag.clone_from(own);
+            }
+            if let Some(rules) = rules {
+                entry.spec.rules = Some(rules.to_string());
+            }
+            // What goes on from another attempt takes over what is said of that.
+            record = entry.succeeds.as_ref().map(|of| JobId::new(id.user.clone(), of.job));
+        }
+        if let Some(record) = record {
+            let job = job_mut(&mut tx.data, &record)?;
+            if let Some(own) = own {
+                job.job_tags = own;
+            }
+            if let Some(rules) = rules {
+                job.rules = rules.clone();
+            }
+        }
+        if let Some(tag) = tag {
+            records::note(tx, id, "tag", tag);
+        }
+        if let Some(rules) = rules {
+            records::note(tx, id, "rule", rules.to_string());
+        }
+        Ok(())
+    })
+}
+
 /// Sets what happens by itself when a job fails.
 pub fn set_rule(ctx: &Ctx, id: &JobId, rules: &Rules) -> Result<(), Error> {
     ctx.transact(|tx| {

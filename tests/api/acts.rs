@@ -82,6 +82,71 @@ fn what_waits_is_held_let_go_made_urgent_and_taken_out() {
 }
 
 #[test]
+fn tag_and_rules_are_set_together_or_not_at_all_of_what_waits_as_well() {
+    let api = Api::new(|env| vec![env.record("alice", 1, "finished")]);
+    let token = api.token("alices", TokenRole::Operator, &["alice"]);
+    api.env.code("alice", "staging.sh", "true\n");
+    let id = api.env.tpu("submit local --hold --user alice --json -- true").exits(0).json();
+    let number = id["jobs"][0]["window"].as_u64().unwrap();
+    let patch = |number: u64, body: &str| {
+        let line = format!("PATCH /api/v1/jobs/alice/{number}");
+        api.ask(&token, &line, &["Content-Type: application/json"], body)
+    };
+    for number in [1, number] {
+        let said = patch(number, "{\"tags\": \"both\", \"rule\": \"oom:resume\"}").is(200).json();
+        assert_eq!(said["job"]["tags"], "both", "{said}");
+        patch(number, "{\"tags\": \"half\", \"rule\": \"no rule\"}").is(400);
+        let said = api.get(&token, &format!("/api/v1/jobs/alice/{number}")).is(200).json();
+        assert_eq!(said["job"]["tags"], "both", "{said}");
+    }
+    let data: serde_json::Value = serde_json::from_slice(&api.env.data_bytes()).unwrap();
+    assert!(data["queue"].to_string().contains("oom:resume"), "{}", data["queue"]);
+    // What is so now is said where something stands in the way.
+    let said = patch(1, "{\"priority\": 3}").is(409).json();
+    assert_eq!(said["now"]["status"], "finished", "{said}");
+    let stale = ["If-Match: \"1\"", "Content-Type: application/json"];
+    let said = api.ask(&token, "PATCH /api/v1/jobs/alice/1", &stale, "{\"tags\": \"x\"}").is(412);
+    assert_eq!(said.json()["now"]["tags"], "both");
+}
+
+#[test]
+fn who_may_not_use_targets_sets_no_rule_that_takes_one_down() {
+    let api = Api::new(|env| vec![env.record("alice", 1, "finished")]);
+    api.env.code("alice", "staging.sh", "true\n");
+    let without = api.token("alices", TokenRole::Operator, &["alice"]);
+    let with = api.with_targets("maker");
+    let ask = |token: &str, line: &str, body: &str| {
+        api.ask(token, line, &["Content-Type: application/json"], body)
+    };
+    let change = "PATCH /api/v1/jobs/alice/1";
+    for rule in ["reapply", "grpc:reapply", "lost:restart"] {
+        let body = json!({"rule": rule}).to_string();
+        ask(&without, change, &body).is(403);
+        ask(&with, change, &body).is(200);
+        let job =
+            json!({"target": "local", "dir": 1, "hold": true, "command": "true", "rules": rule});
+        ask(&without, "POST /api/v1/jobs", &job.to_string()).is(403);
+        ask(&with, "POST /api/v1/jobs", &job.to_string()).is(200);
+    }
+    // One that was preempted is gone: nobody loses it.
+    for rule in ["pre", "pass", "resume", "preempted:reapply"] {
+        ask(&without, change, &json!({"rule": rule}).to_string()).is(200);
+    }
+}
+
+#[test]
+fn what_has_no_version_cannot_be_insisted_on() {
+    let api = Api::new(|_| Vec::new());
+    let admin = api.admin();
+    let before = api.env.data_bytes();
+    for line in ["POST /api/v1/queues/default/pause", "PUT /cloudmesh/queue/default/stop"] {
+        let said = api.ask(&admin, line, &["If-Match: \"1\""], "").is(400).json();
+        assert!(said["detail"].as_str().unwrap().contains("If-Match"), "{said}");
+    }
+    assert_eq!(api.env.data_bytes(), before);
+}
+
+#[test]
 fn of_many_who_insist_on_what_they_have_read_one_changes_it() {
     let api = Api::new(|env| vec![env.record("alice", 1, "finished")]);
     let token = api.token("alices", TokenRole::Operator, &["alice"]);

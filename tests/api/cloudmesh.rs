@@ -65,6 +65,7 @@ fn a_queue_is_made_filled_run_and_removed() {
     assert!(ask(&viewer, "PUT /cloudmesh/queue/ran").is(200).body.contains("exp: Running"));
     ask(&admin, "PUT /cloudmesh/queue/exp/stop?for_user=alice").is(200);
     assert!(ask(&viewer, "PUT /cloudmesh/queue/ran").is(200).body.contains("exp: Not Running"));
+    assert!(ask(&viewer, "GET /cloudmesh/queue/ran").is(200).body.contains("exp: Not Running"));
     ask(&admin, "DELETE /cloudmesh/queue/exp").is(200);
     assert_eq!(ask(&viewer, "GET /cloudmesh/queue").is(200).json()["queues"], json!(["default"]));
     ask(&admin, "DELETE /cloudmesh/queue/default").is(409);
@@ -121,6 +122,27 @@ fn clusters_are_pools_of_hosts() {
     assert!(hosts.to_string().contains("j2"), "{hosts}");
     assert!(ask(&bobs, "GET /cloudmesh/cluster/lab/info").is(200).body.contains("j1"));
     ask(&bobs, "GET /cloudmesh/cluster/nowhere").is(404);
+    // What stands elsewhere is not what is meant, nor what is only called as a cluster is.
+    drop(
+        api.env
+            .tpu("hosts add other --address 127.0.0.7 --pool else --tag odd --no-probe")
+            .exits(0),
+    );
+    let before = api.env.data_bytes();
+    for line in [
+        "DELETE /cloudmesh/cluster/else/id/j1",
+        "DELETE /cloudmesh/cluster/nowhere/id/j1",
+        "PUT /cloudmesh/cluster/lab/id/other/deactivate",
+        "PUT /cloudmesh/cluster/lab/id/j1,other/deactivate",
+        "PUT /cloudmesh/cluster/else/id/j1/set?key=max_jobs_allowed&value=3",
+        "DELETE /cloudmesh/cluster/odd",
+        "DELETE /cloudmesh/cluster/j1",
+        "DELETE /cloudmesh/cluster/local",
+    ] {
+        ask(&admin, line).is(404);
+        assert_eq!(api.env.data_bytes(), before, "{line}");
+    }
+    ask(&bobs, "GET /cloudmesh/cluster/lab/id/other").is(404);
     ask(&admin, "PUT /cloudmesh/cluster/lab/id/j1/deactivate").is(200);
     let host =
         |name: &str| ask(&bobs, &format!("GET /cloudmesh/cluster/lab/id/{name}")).is(200).json();

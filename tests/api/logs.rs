@@ -7,8 +7,9 @@ use serde_json::Value;
 use tpu::model::token::TokenRole;
 use tpu::ops::tokens;
 
-use super::Api;
+use super::{Api, heard_on};
 use crate::common::tmux::write_file;
+use crate::common::wait::wait_until;
 
 /// A job of alice's that has printed this.
 fn printed(text: &str) -> Api {
@@ -59,6 +60,48 @@ fn a_log_that_is_gone_says_so() {
     // Behind the end there is nothing, and that is no error: more may come.
     let said = api.get(&token, "/api/v1/jobs/alice/1/logs?offset=1000").is(200);
     assert_eq!(said.body, "");
+}
+
+#[test]
+fn what_waits_has_printed_nothing_yet_and_is_followed_from_its_first_byte() {
+    let api = Api::new(|_| Vec::new());
+    let token = api.token("alices", TokenRole::Operator, &["alice"]);
+    api.env.code("alice", "staging.sh", "true\n");
+    let body = "{\"target\": \"local\", \"dir\": 1, \"hold\": true, \"command\": \"echo at last\"}";
+    let ask = |line: &str, body: &str| {
+        api.ask(&token, line, &["Content-Type: application/json"], body).is(200)
+    };
+    let number = ask("POST /api/v1/jobs", body).json()["jobs"][0]["window"].as_u64().unwrap();
+    let path = format!("/api/v1/jobs/alice/{number}");
+    let said = api.get(&token, &format!("{path}/logs")).is(200);
+    assert_eq!((said.body.as_str(), said.header("x-next-offset")), ("", Some("0")));
+    let flow = api.flow(&token, &format!("{path}/logs?follow=true"), &[]);
+    drop(ask(&format!("POST {path}/unhold"), ""));
+    let heard = heard_on(flow);
+    assert!(heard.contains("at last"), "{heard:?}");
+    // One that is taken out is cut off: there is nothing to come.
+    let number = ask("POST /api/v1/jobs", body).json()["jobs"][0]["window"].as_u64().unwrap();
+    let path = format!("/api/v1/jobs/alice/{number}");
+    let events = ["Accept: text/event-stream"];
+    let flow = api.flow(&token, &format!("{path}/logs?follow=true"), &events);
+    drop(ask(&format!("POST {path}/kill"), ""));
+    let heard = heard_on(flow);
+    assert!(heard.contains("event: problem") && heard.contains("404"), "{heard:?}");
+}
+
+#[test]
+fn what_was_cleaned_away_is_gone_and_says_where_its_record_is() {
+    let api = Api::new(|_| Vec::new());
+    let token = api.admin();
+    let number = api.env.start("exit 0", &["run", "local"]);
+    let path = format!("/api/v1/jobs/alice/{number}");
+    wait_until("it has ended", || {
+        api.get(&token, &path).is(200).json()["job"]["status"] == "finished"
+    });
+    api.ask(&token, &format!("POST {path}/clean"), &[], "").is(200);
+    let said = api.get(&token, &format!("{path}/logs")).is(410).json();
+    let hint = format!("tpu archive logs {number} alice");
+    assert!(said["hint"].as_str().unwrap().contains(&hint), "{said}");
 }
 
 #[test]
@@ -152,7 +195,7 @@ fn a_log_is_followed_to_its_end_and_gone_on_with_where_it_was_cut_off() {
     let told = event(&mut stream);
     assert!(told[1].contains("third"), "{told:?}");
     assert_eq!(event(&mut stream), ["event: end", "data: {}"]);
-    let whole = super::heard_on(as_text);
+    let whole = heard_on(as_text);
     assert!(whole.contains("first") && whole.contains("second") && whole.contains("third"));
 }
 
@@ -234,10 +277,10 @@ fn a_text_that_breaks_off_is_not_taken_for_the_whole() {
         assert!(broken.read_line(&mut line).unwrap() > 0, "it ends before it has begun");
     }
     tokens::revoke(&api.ctx, "alices").unwrap();
-    let text = super::heard_on(broken);
+    let text = heard_on(broken);
     assert!(!is_whole(&text), "{text:?}");
     let whole = api.flow(&api.admin(), &path, &[]);
     write_file(&go, "");
-    let text = super::heard_on(whole);
+    let text = heard_on(whole);
     assert!(text.contains("first") && is_whole(&text), "{text:?}");
 }

@@ -10,6 +10,7 @@ use crate::jobfile::yaml::{self, Yaml, YamlValue};
 use crate::kinds::Kinds;
 use crate::model::data::User;
 use crate::model::ids::UserName;
+use crate::model::rules::Rules;
 use crate::ops::ctx::user_of;
 use crate::ops::queue::once::Once;
 use crate::ops::{Ctx, Error};
@@ -85,6 +86,14 @@ impl UnderstoodJobs {
     /// Whether a target is made for one of them.
     pub fn make_targets(&self) -> bool {
         self.jobs.iter().any(|job| job.order.is_some())
+    }
+
+    /// Whether one of them wants a target deleted or restarted that is still there.
+    pub fn take_targets_down(&self) -> bool {
+        let mut pairs = self.jobs.iter().flat_map(|job| &job.pairs);
+        pairs.any(|(key, value)| {
+            key == "rule" && Rules::parse(value).is_ok_and(|rules| rules.take_targets_down())
+        })
     }
 
     /// Refuses what cannot begin at once as a whole.

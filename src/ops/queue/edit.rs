@@ -198,10 +198,20 @@ pub fn in_words(queue: &Queue) -> String {
     words.join(", ")
 }
 
+/// Takes all that waits in a queue out of it, into the archive, and forgets the queue: both or neither. What was taken out.
+pub fn remove_with_all(ctx: &Ctx, name: &QueueName) -> Result<Vec<JobId>, Error> {
+    ctx.transact(|tx| {
+        let waiting = tx.data.queues().entries.iter().filter(|entry| entry.queue == *name);
+        let waiting: Vec<JobId> = waiting.map(QueueEntry::id).collect();
+        take_out(tx, &waiting)?;
+        forget(tx, name)?;
+        Ok(waiting)
+    })
+}
+
 /// Forgets a queue in which nothing waits.
 pub fn remove(ctx: &Ctx, name: &QueueName) -> Result<(), Error> {
     ctx.transact(|tx| {
-        find(&tx.data, name)?;
         let waiting = tx.data.queues().entries.iter().filter(|entry| entry.queue == *name);
         let waiting: Vec<JobNumber> = waiting.map(|entry| entry.number).collect();
         if let Some(first) = waiting.first() {
@@ -210,13 +220,18 @@ pub fn remove(ctx: &Ctx, name: &QueueName) -> Result<(), Error> {
                 "take them out first: tpu dequeue {first}, or let it run empty: tpu queue drain {name}"
             )));
         }
-        if !tx.data.queues_mut().remove(name) {
-            return Err(Error::refused(format!("{name} is always there"))
-                .hint("its settings are as usual: nothing to remove"));
-        }
-        tx.edited(None, format!("queue {name} is forgotten"));
-        Ok(())
+        forget(tx, name)
     })
+}
+
+fn forget(tx: &mut Tx<'_>, name: &QueueName) -> Result<(), Error> {
+    find(&tx.data, name)?;
+    if !tx.data.queues_mut().remove(name) {
+        return Err(Error::refused(format!("{name} is always there"))
+            .hint("its settings are as usual: nothing to remove"));
+    }
+    tx.edited(None, format!("queue {name} is forgotten"));
+    Ok(())
 }
 
 /// A queue that is there.

@@ -35,6 +35,8 @@ pub struct Requeued {
     pub is_held: bool,
     /// Stop it without waiting for a checkpoint.
     pub now: bool,
+    /// Whether no target is to be made for it, though its own was.
+    pub keeps_targets: bool,
 }
 
 /// Refuses what [`requeue`] would refuse before it stops anything.
@@ -140,7 +142,7 @@ fn enter(ctx: &Ctx, job: &Job, way: Succession, how: &Requeued) -> Result<JobId,
         // No rule brings it back beside that.
         let recovery = job.recovery.get_or_insert_default();
         recovery.stopped = Some(format!("it waits in the queue to go on as {waits}"));
-        let applies = order::was_made_for(&tx.data, &tpu);
+        let applies = !how.keeps_targets && order::was_made_for(&tx.data, &tpu);
         tx.data.queues_mut().entries.push(QueueEntry {
             user: id.user.clone(),
             number,

@@ -221,30 +221,30 @@ pub(super) const ATTACKS: &[Attack] = &[
         .body(TEXT, "{\"priority\": 1}"),
     row("form changes", Alices, "PATCH /api/v1/jobs/alice/2", Refused(415)).body(FORM, "priority=1"),
     // A name that somebody else gave to our address.
-    row("other name", Admin, "GET /api/v1/jobs", Refused(421)).with(&["Host: evil.example:7960"]),
-    row("name that begins as ours", Admin, "GET /api/v1/jobs", Refused(421))
-        .with(&["Host: localhost.evil.example"]),
-    row("name that begins as an address", Admin, "GET /api/v1/jobs", Refused(421))
-        .with(&["Host: 127.0.0.1.evil.example"]),
-    row("no name", Admin, "GET /api/v1/jobs", Refused(421)).with(&["Host: "]),
-    row("other name acts", Admin, "POST /api/v1/jobs/alice/2/kill", Refused(421))
-        .with(&["Host: evil.example", "Origin: http://evil.example"]),
-    row("other name in the target", Admin, "GET http://evil.example/api/v1/jobs", Refused(421)),
-    row("other name in the target acts", Admin, "POST http://evil.example/api/v1/jobs/alice/2/kill", Refused(421))
-        .with(&["Host: localhost"]),
+    row("other name", Admin, "GET /api/v1/jobs", Denied(421)).with(&["Host: evil.example:7960"]).somebody(),
+    row("name that begins as ours", Admin, "GET /api/v1/jobs", Denied(421))
+        .with(&["Host: localhost.evil.example"]).somebody(),
+    row("name that begins as an address", Admin, "GET /api/v1/jobs", Denied(421))
+        .with(&["Host: 127.0.0.1.evil.example"]).somebody(),
+    row("no name", Admin, "GET /api/v1/jobs", Denied(421)).with(&["Host: "]).somebody(),
+    row("other name acts", Admin, "POST /api/v1/jobs/alice/2/kill", Denied(421))
+        .with(&["Host: evil.example", "Origin: http://evil.example"]).somebody(),
+    row("other name in the target", Admin, "GET http://evil.example/api/v1/jobs", Denied(421)).somebody(),
+    row("other name in the target acts", Admin, "POST http://evil.example/api/v1/jobs/alice/2/kill", Denied(421))
+        .with(&["Host: localhost"]).somebody(),
     // Paths that lead elsewhere.
-    row("user above", Admin, "GET /api/v1/jobs/../1", Refused(404)),
-    row("user above, hidden", Admin, "GET /api/v1/jobs/%2e%2e/1", Refused(404)),
-    row("user far above", Admin, "GET /api/v1/jobs/..%2f..%2fetc/1", Refused(404)),
-    row("user far above, its log", Admin, "GET /api/v1/jobs/%2e%2e%2f%2e%2e%2fetc/1/logs", Refused(404)),
-    row("file above", Admin, "GET /api/v1/../../etc/passwd", Refused(404)),
-    row("file above a log", Admin, "GET /api/v1/jobs/alice/1/logs/../../../../../etc/passwd", Refused(404)),
+    row("user above", Admin, "GET /api/v1/jobs/../1", Denied(404)),
+    row("user above, hidden", Admin, "GET /api/v1/jobs/%2e%2e/1", Denied(404)),
+    row("user far above", Admin, "GET /api/v1/jobs/..%2f..%2fetc/1", Denied(404)),
+    row("user far above, its log", Admin, "GET /api/v1/jobs/%2e%2e%2f%2e%2e%2fetc/1/logs", Denied(404)),
+    row("file above", Admin, "GET /api/v1/../../etc/passwd", Denied(404)).somebody(),
+    row("file above a log", Admin, "GET /api/v1/jobs/alice/1/logs/../../../../../etc/passwd", Denied(404)).somebody(),
     row("file of a log", Admin, "GET /api/v1/jobs/alice/1/logs?file=..%2fdata.json", Refused(400)),
     row("place in a log", Admin, "GET /api/v1/jobs/alice/1/logs?offset=..%2f1", Refused(400)),
     row("place before a log", Admin, "GET /api/v1/jobs/alice/1/logs?offset=-1", Refused(400)),
     row("place beyond all", Admin, "GET /api/v1/jobs/alice/1/logs?offset=18446744073709551616", Refused(400)),
-    row("number with a NUL", Admin, "GET /api/v1/jobs/alice/1%00", Refused(400)),
-    row("user with a NUL", Admin, "GET /api/v1/jobs/alice%00/1", Refused(404)),
+    row("number with a NUL", Admin, "GET /api/v1/jobs/alice/1%00", Denied(400)),
+    row("user with a NUL", Admin, "GET /api/v1/jobs/alice%00/1", Denied(404)),
     row("number below all", Admin, "GET /api/v1/jobs/alice/-1", Refused(400)),
     row("number 0", Admin, "POST /api/v1/jobs/alice/0/kill", Refused(400)),
     row("number beyond 32 bits", Admin, "POST /api/v1/jobs/alice/4294967298/kill", Refused(400)),
@@ -266,13 +266,13 @@ pub(super) const ATTACKS: &[Attack] = &[
         .body(JSON, "{\"target\": \"local\", \"dir\": \"/etc\", \"command\": \"true\"}"),
     row("code of this machine", Alices, "POST /api/v1/jobs", Refused(400))
         .body(JSON, "{\"target\": \"local\", \"code\": \".\", \"command\": \"true\"}"),
-    row("target with slashes", Admin, "POST /api/v1/targets/..%2f..%2fx/reserve", Refused(404))
+    row("target with slashes", Admin, "POST /api/v1/targets/..%2f..%2fx/reserve", Denied(404))
         .body(JSON, KEPT),
-    row("queue with slashes", Admin, "POST /api/v1/queues/..%2f..%2fx/pause", Refused(404)),
+    row("queue with slashes", Admin, "POST /api/v1/queues/..%2f..%2fx/pause", Denied(404)),
     // A request that was answered, by others or with something else.
-    row("key with another job", Alices, "POST /api/v1/jobs", Refused(422))
+    row("key with another job", Alices, "POST /api/v1/jobs", Denied(422))
         .body(AGAIN, "{\"target\": \"local\", \"dir\": 1, \"command\": \"false\"}"),
-    row("key with another start", Alices, "POST /api/v1/jobs?start=now", Refused(422)).body(AGAIN, JOB),
+    row("key with another start", Alices, "POST /api/v1/jobs?start=now", Denied(422)).body(AGAIN, JOB),
     row("key of another, for that one", Bobs, "POST /api/v1/jobs", Denied(403)).body(
         AGAIN,
         "{\"for_user\": \"alice\", \"target\": \"local\", \"dir\": 1, \"hold\": true, \"command\": \"true\"}",

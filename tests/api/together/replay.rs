@@ -147,10 +147,18 @@ impl<'a> Replay<'a> {
             ("error", Stand::Live | Stand::Over("error")) | ("dependency", Stand::Waits(..)) => {
                 self.stands(&id, Stand::Over("error"));
             }
-            ("tag", Stand::Live | Stand::Over(_)) => {
-                self.of(&id).tag = Some(event.text.clone()).filter(|tag| !tag.is_empty());
+            // What waits to go on from another takes over what is said of that: it is said of both.
+            ("tag", Stand::Waits(..) | Stand::Live | Stand::Over(_)) => {
+                let tag = Some(event.text.clone()).filter(|tag| !tag.is_empty());
+                for known in self.both(&id, &stand, from) {
+                    self.of(&known).tag.clone_from(&tag);
+                }
             }
-            ("rule", Stand::Live | Stand::Over(_)) => self.of(&id).rule = Some(event.text.clone()),
+            ("rule", Stand::Waits(..) | Stand::Live | Stand::Over(_)) => {
+                for known in self.both(&id, &stand, from) {
+                    self.of(&known).rule = Some(event.text.clone());
+                }
+            }
             // What is noted of a job beside how it stands.
             ("started", Stand::Live)
             | ("moved" | "judged" | "progress" | "stopped" | "not-stopped", _) => {}
@@ -180,6 +188,21 @@ impl<'a> Replay<'a> {
         let (tag, rule) = (before.tag.clone(), before.rule.clone());
         let known = self.of(id);
         (known.tag, known.rule) = (tag, rule);
+    }
+
+    /// A job, and the one that it waits to go on from.
+    fn both(&self, id: &JobId, stand: &Stand, from: Option<JobId>) -> Vec<JobId> {
+        let from =
+            from.filter(|from| matches!(stand, Stand::Waits(..)) && self.jobs.contains_key(from));
+        [Some(id.clone()), from].into_iter().flatten().collect()
+    }
+
+    /// Whether something may have been said without a line: of a job, of what it goes on from, or of what goes on from it.
+    fn may_say(&self, id: &JobId, verb: Verb, text: &str) -> bool {
+        let goes_on = self.jobs.iter().filter(|(_, known)| known.from.as_ref() == Some(id));
+        let from = self.jobs.get(id).and_then(|known| known.from.as_ref());
+        let mut all = goes_on.map(|(other, _)| other).chain(from).chain([id]);
+        all.any(|of| self.doubts.may_say(of, verb, text))
     }
 
     fn of(&mut self, id: &JobId) -> &mut Known {
@@ -252,7 +275,7 @@ impl<'a> Replay<'a> {
             return;
         }
         if tag != known_tag {
-            let may_be = self.doubts.may_say(id, Verb::Tag, tag.as_deref().unwrap_or_default());
+            let may_be = self.may_say(id, Verb::Tag, tag.as_deref().unwrap_or_default());
             self.excuse(may_be, || {
                 format!("{id} has the tag {tag:?}, and {known_tag:?} by the journal")
             });
@@ -260,7 +283,7 @@ impl<'a> Replay<'a> {
         if let (Some(rule), Some(known)) = (rule, known_rule)
             && rule != known
         {
-            let may_be = self.doubts.may_say(id, Verb::Rule, &rule);
+            let may_be = self.may_say(id, Verb::Rule, &rule);
             self.excuse(may_be, || format!("{id} has the rule {rule}, and {known} by the journal"));
         }
     }

@@ -55,7 +55,8 @@ pub(in crate::cli) fn info(address: SocketAddr) -> Output {
     let text = if answers {
         format!(
             "It answers on http://{address}; {docs} says what there is, and Cloudmesh's routes are \
-             below http://{address}/cloudmesh. Each takes a token: tpu token create NAME --role operator\n"
+             below http://{address}/cloudmesh. Each takes a token: tpu token create NAME --role admin, or \
+             --role operator --user U for the jobs of U alone\n"
         )
     } else {
         format!("Nothing answers on http://{address}: tpu cms job --service start\n")

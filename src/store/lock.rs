@@ -1,8 +1,6 @@
 //! The one lock of a data file. It dies with its holder, and says who that is to whoever waits.
 
-use std::collections::VecDeque;
 use std::path::Path;
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -30,57 +28,6 @@ pub struct Who {
     pub command: String,
 }
 
-/// Where the threads of one process wait for each other, so that one of them alone asks for the lock file: thirty that
-/// ask every millisecond leave no processor for the one that works, and other processes one chance in thirty. Who comes
-/// first is first.
-#[derive(Default)]
-pub(super) struct Turns {
-    line: Mutex<Line>,
-    moved: Condvar,
-}
-
-/// Those who stand in line, the one whose turn it is in front.
-#[derive(Default)]
-struct Line {
-    tickets: VecDeque<u64>,
-    next: u64,
-}
-
-/// The place of a thread in the line, given back when dropped.
-struct Turn<'a> {
-    turns: &'a Turns,
-    ticket: u64,
-}
-
-impl Turns {
-    /// The turn, unless others have it for longer than anybody waits.
-    fn take(&self) -> Option<Turn<'_>> {
-        let mut line = self.line();
-        let ticket = line.next;
-        line.next += 1;
-        line.tickets.push_back(ticket);
-        let turn = Turn { turns: self, ticket };
-        let is_behind = |line: &mut Line| line.tickets.front() != Some(&ticket);
-        let waited = self.moved.wait_timeout_while(line, PATIENCE, is_behind);
-        let (line, waited) = waited.unwrap_or_else(PoisonError::into_inner);
-        // Whoever gives up leaves the line, which must not be locked then.
-        drop(line);
-        (!waited.timed_out()).then_some(turn)
-    }
-
-    fn line(&self) -> MutexGuard<'_, Line> {
-        // Nobody panics while holding it: it is held for as long as it takes to change places.
-        self.line.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl Drop for Turn<'_> {
-    fn drop(&mut self) {
-        self.turns.line().tickets.retain(|ticket| *ticket != self.ticket);
-        self.turns.moved.notify_all();
-    }
-}
-
 /// What the lock file holds.
 #[derive(Serialize, Deserialize)]
 struct Note {
@@ -101,20 +48,6 @@ pub fn with<T>(
     let (mut work, mut result) = (Some(work), None);
     wait(disk, clock, who, lock, &mut || result = work.take().map(|work| work()))?;
     Ok(result.expect("whoever has had the lock has done the work under it"))
-}
-
-/// The same behind the other threads of this process.
-pub(super) fn in_turn<T>(
-    disk: &dyn Disk,
-    clock: &dyn Clock,
-    who: &Who,
-    (turns, lock): (&Turns, Lock<'_>),
-    work: impl FnOnce() -> T,
-) -> Result<T, StoreError> {
-    let Some(_turn) = turns.take() else {
-        return Err(locked(disk, clock, lock));
-    };
-    with(disk, clock, who, lock, work)
 }
 
 /// Runs `work` under the lock, if nobody else holds it now.
@@ -141,17 +74,12 @@ fn wait(
     let deadline = clock.monotonic() + PATIENCE;
     while !try_once(disk, clock, who, lock, work)? {
         if clock.monotonic() >= deadline {
-            return Err(locked(disk, clock, lock));
+            let holder = holder(disk, lock.path, clock.now());
+            return Err(StoreError::Locked { path: lock.path.to_owned(), holder });
         }
         clock.sleep(WAIT);
     }
     Ok(())
-}
-
-/// That somebody has held a lock for longer than anybody waits.
-fn locked(disk: &dyn Disk, clock: &dyn Clock, lock: Lock<'_>) -> StoreError {
-    let holder = holder(disk, lock.path, clock.now());
-    StoreError::Locked { path: lock.path.to_owned(), holder }
 }
 
 /// Whether nobody else held the lock, so that the work was done.

@@ -61,8 +61,6 @@ pub struct Store {
     dry_run: bool,
     /// What the changes that were tried out so far would have made of the document.
     tried: Mutex<Option<Arc<Data>>>,
-    /// In which the threads of this process change the document.
-    turns: lock::Turns,
 }
 
 /// The last version that was read.
@@ -99,16 +97,7 @@ impl Store {
         // A link stays a link: what it points to is replaced.
         let paths = disk.resolve(paths.data()).map_or(paths, Paths::new);
         let (cache, tried) = (Mutex::new(None), Mutex::new(None));
-        Self {
-            paths,
-            disk,
-            clock,
-            who,
-            cache,
-            dry_run: false,
-            tried,
-            turns: lock::Turns::default(),
-        }
+        Self { paths, disk, clock, who, cache, dry_run: false, tried }
     }
 
     /// A door to the same file, through which changes are only tried out: each is applied to what the ones before

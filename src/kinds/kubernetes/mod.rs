@@ -233,6 +233,10 @@ fn complete(registration: &mut Registration, env: &Env) -> Result<(), Refusal> {
 /// Logs go where the volume is mounted that keeps them.
 fn check_log_volume(said: &KindOptions) -> Result<(), Refusal> {
     let volume = said.get(options::LOG_VOLUME).and_then(Volume::parse);
+    if said.get("namespace").is_none() && cluster.kubeconfig.is_none() {
+        // Within a cluster it is that of the pod's account.
+        said.say("namespace", cluster.namespace);
+    }
     match (volume, said.get(options::LOG_ROOT)) {
         (None, Some(_)) => Err(Refusal::new(
             "--log-root says nothing without --log-volume",

@@ -22,5 +22,6 @@ mod recorded;
 mod runs;
 mod stage;
 mod together;
+mod told;
 mod weather;
 mod wire;

@@ -13,7 +13,7 @@ use crate::model::options::KindOptions;
 use crate::runner::{Attempt, RunError, environment};
 
 use super::flavors::Flavor;
-use super::names::{self, JobRef, LAUNCH};
+use super::names::{self, JobRef, LAUNCH, QUEUE};
 use super::options;
 use super::settings::{KubernetesSettings, ValueType};
 use super::volumes::{LIKE, Volume};
@@ -195,6 +195,8 @@ pub(super) fn of(attempt: &Attempt<'_>, parts: &Parts<'_>) -> Result<Manifest, R
         pod["initContainers"] = json!([{
             "name": READY, "image": image, "command": ["sh", "-c", MAKE_READY],
             "env": places(job, parts), "volumeMounts": mounts, "resources": resources,
+            // Where it fails, the pod says with what: nobody fetches its log.
+            "terminationMessagePolicy": "FallbackToLogsOnError",
         }]);
     }
     place(&mut pod, &said, &flavor, settings, attempt);
@@ -223,7 +225,7 @@ pub(super) fn of(attempt: &Attempt<'_>, parts: &Parts<'_>) -> Result<Manifest, R
     let mut of_job = labels(job, &known);
     if let Some(queue) = said.get(options::QUEUE_LABEL) {
         // Its webhook suspends what has the label, until there is room.
-        of_job["kueue.x-k8s.io/queue-name"] = Value::from(queue);
+        of_job[QUEUE] = Value::from(queue);
     }
     let job = json!({
         "apiVersion": "batch/v1", "kind": "Job",

@@ -11,6 +11,7 @@ pub mod flavors;
 pub mod life;
 pub mod settings;
 
+mod afterwards;
 mod asking;
 mod code;
 mod commands;

@@ -124,7 +124,7 @@ impl Faults {
                 let ago_s = said["ago_s"].as_u64().and_then(|ago_s| u32::try_from(ago_s).ok());
                 let fault = PodFault::parse(word, ago_s.unwrap_or(0)).ok_or_else(|| {
                     Refused::bad(
-                        "as in {\"do\": \"oom|evict|node-lost|image|unschedulable|delete\"}",
+                        "as in {\"do\": \"oom|evict|preempt|node-lost|image|unschedulable|delete\"}",
                     )
                 })?;
                 let namespace = said["namespace"].as_str().unwrap_or(LAB);

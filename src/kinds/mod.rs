@@ -169,6 +169,17 @@ pub struct KindOption {
 pub struct KindCommand {
     /// Its definition. A link to the program by one of its aliases is this command.
     pub command: fn() -> clap::Command,
+    /// What a file of jobs calls it, where that is not its name.
+    pub in_file: Option<&'static str>,
+    /// Whether its value may be a map in a file of jobs. What was said is the JSON of it then.
+    pub takes_map: bool,
+}
+
+impl KindOption {
+    /// One that is said once, and by its name alone.
+    pub const fn new(name: &'static str, value: &'static str, help: &'static str) -> Self {
+        Self { name, value, help, is_many: false, short: None, in_file: None, takes_map: false }
+    }
     /// The words of a line as `command` has them, and as many: what else may be typed for it.
     pub spelled: fn(Vec<OsString>) -> Vec<OsString>,
     /// Whether something is lost by what was said.

@@ -157,7 +157,7 @@ pub(super) fn of(attempt: &Attempt<'_>, parts: &Parts<'_>) -> Result<Manifest, R
     if !added.is_empty() {
         notes.push(format!("{} is limited to what is requested", added.join(", ")));
     }
-    let volumes = volumes(&said, settings)?;
+    let volumes = volumes(&said, settings, &flavor)?;
     let mounts = mounts(&volumes, parts.has_code);
     let mut main = json!({
         "name": MAIN,
@@ -284,13 +284,20 @@ fn together(spec: &mut Value, known: &JobRef, nodes: u32) -> Result<(), RunError
     Ok(())
 }
 
-fn volumes(said: &Said<'_>, settings: &KubernetesSettings) -> Result<Vec<Volume>, RunError> {
-    let of_logs = said.target.get(options::LOG_VOLUME);
-    let all = settings.job.volumes.iter().map(String::as_str).chain(said.all(options::VOLUME));
+fn volumes(
+    said: &Said<'_>,
+    settings: &KubernetesSettings,
+    flavor: &Flavor,
+) -> Result<Vec<Volume>, RunError> {
+    let odd = |said: String| RunError::usage(format!("'{said}' is no volume"), LIKE);
+    let typed = |text: &str| Volume::parse(text).ok_or_else(|| odd(text.to_owned()));
+    let written = |value: &Value| Volume::of_value(value).ok_or_else(|| odd(value.to_string()));
+    let of_logs = said.target.get(options::LOG_VOLUME).into_iter().map(typed);
+    let of_settings = settings.job.volumes.iter().chain(&flavor.volumes).map(written);
+    let of_job = said.all(options::VOLUME).map(typed);
     let mut volumes: Vec<Volume> = Vec::new();
-    for text in of_logs.into_iter().chain(all) {
-        let volume = Volume::parse(text)
-            .ok_or_else(|| RunError::usage(format!("'{text}' is no volume"), LIKE))?;
+    for volume in of_logs.chain(of_settings).chain(of_job) {
+        let volume = volume?;
         match volumes.iter().find(|known| known.mount == volume.mount) {
             Some(same) if *same == volume => {}
             Some(_) => {

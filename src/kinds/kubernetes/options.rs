@@ -3,7 +3,7 @@
 use crate::kinds::KindOption;
 
 const fn option(name: &'static str, value: &'static str, help: &'static str) -> KindOption {
-    KindOption { name, value, help, is_many: false, short: None }
+    KindOption::new(name, value, help)
 }
 
 const fn many(option: KindOption) -> KindOption {
@@ -12,6 +12,16 @@ const fn many(option: KindOption) -> KindOption {
 
 const fn short(letter: char, option: KindOption) -> KindOption {
     KindOption { short: Some(letter), ..option }
+}
+
+/// One that a file of jobs calls otherwise.
+const fn in_file(name: &'static str, option: KindOption) -> KindOption {
+    KindOption { in_file: Some(name), ..option }
+}
+
+/// One that is a map in a file of jobs, or text.
+const fn map(option: KindOption) -> KindOption {
+    KindOption { takes_map: true, ..option }
 }
 
 /// The image.
@@ -59,15 +69,25 @@ const OF_BOTH: [KindOption; 7] = [
     short('i', option(IMAGE, "IMAGE", "Image of its container")),
     short(
         'r',
-        option(FLAVOR, "FLAVOR", "What it asks for: a name of `tpu flavors`, a file, or JSON"),
+        in_file(
+            "flavor",
+            map(option(
+                FLAVOR,
+                "FLAVOR",
+                "What it asks for: a name of `tpu flavors`, a file, or JSON",
+            )),
+        ),
     ),
     short(
         'v',
-        many(option(
-            VOLUME,
-            "VOLUME",
-            "A volume: CLAIM:/PATH, nfs/HOST:/DIR:/PATH, host/DIR:/PATH, configmap/NAME:/PATH, secret/NAME:/PATH; :ro behind it",
-        )),
+        in_file(
+            "volumes",
+            map(many(option(
+                VOLUME,
+                "VOLUME",
+                "A volume: CLAIM:/PATH, nfs/HOST:/DIR:/PATH, host/DIR:/PATH, configmap/NAME:/PATH, secret/NAME:/PATH; :ro behind it",
+            ))),
+        ),
     ),
     option(SERVICE_ACCOUNT, "NAME", "Account of the cluster under which it runs"),
     many(option(PULL_SECRET, "NAME", "Secret by which its image is pulled")),
@@ -118,6 +138,6 @@ pub(super) const OF_JOB: &[KindOption] = &[
         "Whether the code goes with it (staged), or its image has all (none)",
     ),
     short('e', many(option(ENV, "NAME=VALUE", "A variable of its environment"))),
-    option(SECURITY_CONTEXT, "JSON", "Who its processes are, in Kubernetes' words"),
-    many(option(ANNOTATIONS, "JSON", "Annotations of its Job: names and values")),
+    map(option(SECURITY_CONTEXT, "JSON", "Who its processes are, in Kubernetes' words")),
+    map(many(option(ANNOTATIONS, "JSON", "Annotations of its Job: names and values"))),
 ];

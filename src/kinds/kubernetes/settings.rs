@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::flavors::{Flavor, place};
+use super::volumes::{LIKE, Volume};
 
 /// The file, in the directory of settings.
 pub const FILE: &str = "kubernetes.json";
@@ -51,8 +52,8 @@ pub struct JobSettings {
     pub security_context: Option<Value>,
     /// Secrets by which images are pulled.
     pub image_pull_secrets: Vec<String>,
-    /// Volumes of every job, as `--volume` has them.
-    pub volumes: Vec<String>,
+    /// Volumes of every job: each as `--volume` has it, or as an object.
+    pub volumes: Vec<Value>,
     /// Seconds that a Job stays in the cluster when it is over.
     pub ttl_seconds: Option<u64>,
     /// Flavors.
@@ -194,9 +195,13 @@ impl KubernetesSettings {
 
     /// Reads what a file holds.
     pub fn parse(text: &str) -> Result<Self, String> {
-        let settings: Self = serde_json::from_str(text).map_err(|e| place(&e))?;
-        for flavor in &settings.job.resources.predefined {
-            flavor.clone().checked()?;
+        let mut settings: Self = serde_json::from_str(text).map_err(|e| place(&e))?;
+        let resources = &mut settings.job.resources;
+        let flavors = std::mem::take(&mut resources.predefined).into_iter();
+        resources.predefined = flavors.map(Flavor::checked).collect::<Result<_, _>>()?;
+        match settings.job.volumes.iter().find(|said| Volume::of_value(said).is_none()) {
+            Some(odd) => Err(format!("{odd} of volumes is no volume, {LIKE}")),
+            None => Ok(settings),
         }
         Ok(settings)
     }

@@ -203,7 +203,6 @@ impl KubernetesSettings {
             Some(odd) => Err(format!("{odd} of volumes is no volume, {LIKE}")),
             None => Ok(settings),
         }
-        Ok(settings)
     }
 
     /// These, and over them stronger ones.
@@ -240,8 +239,20 @@ impl KubernetesSettings {
         }
     }
 
-    /// The flavor that is meant: JSON, else a file, else a name; without a word the default. `None` where neither was
-    /// said.
+    /// The flavor that is meant, where a file may be: of that name, in this directory.
+    pub(super) fn flavor_beside(
+        &self,
+        said: Option<&str>,
+        dir: &Path,
+    ) -> Result<Option<Flavor>, String> {
+        match said.map(|said| dir.join(said)).filter(|path| path.is_file()) {
+            Some(path) => Flavor::of_file(&path).map(Some),
+            None => self.flavor(said),
+        }
+    }
+
+    /// The flavor that is meant: JSON, else a name; without a word the default. `None` where neither was said. No file is
+    /// read: a job may begin where it is not, and what it said was taken in when the job was asked for.
     pub fn flavor(&self, said: Option<&str>) -> Result<Option<Flavor>, String> {
         let resources = &self.job.resources;
         let Some(said) = said.or(resources.default.as_deref()) else { return Ok(None) };
@@ -249,9 +260,6 @@ impl KubernetesSettings {
             return Flavor::parse(said).map(Some);
         }
         let named = resources.predefined.iter().find(|flavor| flavor.name == said);
-        if Path::new(said).is_file() {
-            return Flavor::of_file(Path::new(said)).map(Some);
-        }
         named.map(|flavor| Some(flavor.clone())).ok_or_else(|| {
             let known: Vec<&str> =
                 resources.predefined.iter().map(|flavor| flavor.name.as_str()).collect();

@@ -25,7 +25,7 @@ pub(super) fn submit(
         RunError::usage("no image is named", "name one, as in: -i alpine, or set job.defaultImage")
     })?;
     let flavor = settings
-        .flavor(get(words::FLAVOR))
+        .flavor_beside(get(words::FLAVOR), &effects.env.cwd)
         .map_err(|why| RunError::usage(why, "`tpu kjob resources-flavors` lists them"))?
         .ok_or_else(|| {
             let what = "no flavor is named, and none is the default";

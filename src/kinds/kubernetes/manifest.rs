@@ -238,6 +238,12 @@ pub(super) fn of(attempt: &Attempt<'_>, parts: &Parts<'_>) -> Result<Manifest, R
     Ok(Manifest { job, notes })
 }
 
+/// Whether all is said of a job itself that settings could say: those of another job manager are, and ours do not count.
+pub(super) fn is_said_whole(job: &Job) -> bool {
+    let said = job.spec.as_ref().and_then(|spec| spec.options.get(options::SETTINGS_ARE));
+    said == Some(options::SAID)
+}
+
 /// How many pods belong together.
 fn nodes(said: &Said<'_>) -> Result<u32, RunError> {
     let Some(text) = said.get(options::NODES) else { return Ok(1) };

@@ -38,6 +38,10 @@ pub(super) const COMMAND: &str = "command";
 pub(super) const ARGS: &str = "args";
 /// Nothing.
 pub(super) const NONE: &str = "none";
+/// Whether our settings hold for it.
+pub(super) const SETTINGS_ARE: &str = "settings-are";
+/// They do not: all is said of the job itself.
+pub(super) const SAID: &str = "said";
 /// Whether the code goes with it.
 pub(super) const CODE: &str = "code";
 /// Variables.
@@ -65,7 +69,7 @@ pub(super) const NODES: &str = "nodes";
 /// How long a Job stays when it is over.
 pub(super) const TTL: &str = "ttl";
 
-const OF_BOTH: [KindOption; 7] = [
+const OF_BOTH: [KindOption; 8] = [
     short('i', option(IMAGE, "IMAGE", "Image of its container")),
     short(
         'r',
@@ -93,6 +97,7 @@ const OF_BOTH: [KindOption; 7] = [
     many(option(PULL_SECRET, "NAME", "Secret by which its image is pulled")),
     option(PRIORITY_CLASS, "NAME", "Priority class"),
     option(QUEUE_LABEL, "NAME", "Local queue of Kueue"),
+    option(TTL, "SECONDS", "How long a Job stays in the cluster when it is over"),
 ];
 
 /// Options of `tpu register`.
@@ -102,7 +107,7 @@ pub(super) const OF_TARGET: &[KindOption] = &[
     option("kubeconfig", "FILE", "Kubeconfig; that of KUBECONFIG or ~/.kube/config without"),
     option(LOG_VOLUME, "VOLUME", "Volume on which logs and checkpoints lie, as in CLAIM:/data"),
     option(LOG_ROOT, "DIR", "Where on it they go"),
-    option(TTL, "SECONDS", "How long a Job stays in the cluster when it is over"),
+    OF_BOTH[7],
     OF_BOTH[0],
     OF_BOTH[1],
     OF_BOTH[2],
@@ -137,6 +142,12 @@ pub(super) const OF_JOB: &[KindOption] = &[
         "staged|none",
         "Whether the code goes with it (staged), or its image has all (none)",
     ),
+    option(
+        SETTINGS_ARE,
+        "ours|said",
+        "Whether what kubernetes.json says holds for it (ours), or only what is said of it (said)",
+    ),
+    OF_BOTH[7],
     short('e', many(option(ENV, "NAME=VALUE", "A variable of its environment"))),
     map(option(SECURITY_CONTEXT, "JSON", "Who its processes are, in Kubernetes' words")),
     map(many(option(ANNOTATIONS, "JSON", "Annotations of its Job: names and values"))),

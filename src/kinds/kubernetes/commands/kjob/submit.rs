@@ -67,6 +67,18 @@ pub(super) fn submit(
     if let Some(context) = &settings.job.security_context {
         say(options::SECURITY_CONTEXT, &context.to_string());
     }
+    for volume in &settings.job.volumes {
+        let volume = volume.as_str().map_or_else(|| volume.to_string(), str::to_owned);
+        say(options::VOLUME, &volume);
+    }
+    for secret in &settings.job.image_pull_secrets {
+        say(options::PULL_SECRET, secret);
+    }
+    if let Some(seconds) = settings.job.ttl_seconds {
+        say(options::TTL, &seconds.to_string());
+    }
+    // These settings hold, and not ours once more: a prefix is put before an image once.
+    say(options::SETTINGS_ARE, options::SAID);
     run.push(OsString::from("--"));
     if words.is_empty() {
         // A command is wanted there; of this one nothing reaches the container.

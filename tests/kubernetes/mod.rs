@@ -6,6 +6,7 @@ mod ends;
 mod faults;
 mod flavors;
 mod images;
+mod jobfiles;
 mod keys;
 mod kjob;
 mod kubectl;

@@ -434,9 +434,13 @@ impl Runner for Engine<'_> {
 
     fn preview(&self, attempt: &Attempt<'_>) -> Result<String, RunError> {
         let submission = Submission::preview(&self.site, &self.target(), attempt)?;
-        let checked = match self.site.namespace().create_job(submission.job().clone(), true) {
-            Ok(_) => format!("# {} would take it\n", self.site.cluster.in_words()),
-            Err(trouble @ Trouble::Refused(_)) => return Err(self.site.error(&trouble)),
+        Ok(Submission::preview(&self.site, &self.target(), attempt)?.in_words())
+    }
+
+    fn try_out(&self, attempt: &Attempt<'_>) -> Result<Option<String>, RunError> {
+        match self.site.namespace().create_job(submission.job().clone(), true) {
+            Ok(_) => Ok(Some(format!("{} would take it", self.site.cluster.in_words()))),
+            Err(trouble @ Trouble::Refused(_)) => Err(self.site.error(&trouble)),
             // It is a preview all the same.
             Err(trouble) => format!("# not checked: {}\n", trouble.why()),
         };

@@ -360,6 +360,7 @@ impl Runner for Engine<'_> {
             kind: TargetKind::new(super::WORD),
             cluster: self.site.cluster.to_string(),
             id: None,
+            name: None,
         };
         Ok(Ground { handle: Handle::Engine { run, token: token.clone() }, taken: Vec::new() })
     }
@@ -433,18 +434,17 @@ impl Runner for Engine<'_> {
     }
 
     fn preview(&self, attempt: &Attempt<'_>) -> Result<String, RunError> {
-        let submission = Submission::preview(&self.site, &self.target(), attempt)?;
         Ok(Submission::preview(&self.site, &self.target(), attempt)?.in_words())
     }
 
     fn try_out(&self, attempt: &Attempt<'_>) -> Result<Option<String>, RunError> {
+        let submission = Submission::preview(&self.site, &self.target(), attempt)?;
         match self.site.namespace().create_job(submission.job().clone(), true) {
             Ok(_) => Ok(Some(format!("{} would take it", self.site.cluster.in_words()))),
             Err(trouble @ Trouble::Refused(_)) => Err(self.site.error(&trouble)),
             // It is a preview all the same.
-            Err(trouble) => format!("# not checked: {}\n", trouble.why()),
-        };
-        Ok(checked + &submission.in_words())
+            Err(trouble) => Ok(Some(format!("not checked: {}", trouble.why()))),
+        }
     }
 
     fn script(&self, run: RunRef<'_>) -> Result<Option<String>, RunError> {

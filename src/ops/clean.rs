@@ -496,17 +496,16 @@ pub fn archive_windowless(ctx: &Ctx, user: &UserName, force: bool) -> Result<Cle
 
 /// What [`archive_windowless`] would archive now.
 pub fn windowless(ctx: &Ctx, user: &UserName, force: bool) -> Result<Chosen, Error> {
-    let look =
-        snapshot::look(ctx, &mut snapshot::LookMemory::default(), &Whose::of([user.clone()]))?;
+    let (mut memory, whose) = (snapshot::LookMemory::default(), Whose::of([user.clone()]));
+    let look = snapshot::look(ctx, &mut memory, &whose)?;
     // The records before the windows: of one that begins in between there is neither, and not a record without a window.
-    let data = ctx.data()?;
+    let (data, now) = (ctx.data()?, ctx.clock.now());
     fail::fail_point!("windowless-read");
     let tmux = ctx.tmux.look();
     if !matches!(tmux, TmuxFact::Up { .. }) {
         return Err(orphans::unreachable(&tmux));
     }
     let owner = user_of(&data, user)?;
-    let now = ctx.clock.now();
     let windowless = |window: &JobNumber| {
         owner.job(*window).is_some_and(|job| {
             let opening = job.launch.as_ref().is_some_and(|launch| {
@@ -520,8 +519,7 @@ pub fn windowless(ctx: &Ctx, user: &UserName, force: bool) -> Result<Chosen, Err
                 )
         })
     };
-    let mut goes: BTreeSet<JobNumber> = BTreeSet::new();
-    let mut kept = Vec::new();
+    let (mut goes, mut kept) = (BTreeSet::<JobNumber>::new(), Vec::new());
     for Lineage { windows } in lineage::lineages(owner) {
         let Some(leaf) = windows.last().copied().filter(&windowless) else { continue };
         let view = look.jobs.iter().find(|view| view.id.window == leaf);

@@ -117,7 +117,10 @@ fn on_a_terminal_it_asks_once_and_goes_on_with_the_answer() {
     assert_eq!(env.job("alice", 2)["job_tags"], "alice-2");
     // A name that nobody has changes nothing.
     terminal.prompts();
-    terminal.command(&format!("clear; {tpu} add-tag 2 worst"));
+    // The first question is not taken for the second.
+    terminal.command("clear");
+    terminal.hides("Whose?");
+    terminal.command(&format!("{tpu} add-tag 2 worst"));
     terminal.shows("Whose? There are alice, bob:");
     terminal.command("carol");
     terminal.shows("no user 'carol'");

@@ -3,6 +3,8 @@
 use std::ffi::OsString;
 use std::sync::Arc;
 
+use anstream::adapter::strip_str;
+
 use crate::model::ids::UserName;
 use crate::model::settings::{Layer, SettingOrigin};
 use crate::ops::commands::{LentCommands, Told};
@@ -39,7 +41,10 @@ impl LentCommands for OwnCommands {
         let app = App::with(global, name, typed, ctx);
         let output = dispatch::run(app, cli.command)?;
         let (text, members) = output.said();
-        Ok(Told { text, members, notes: output.notes, code: output.code })
+        // Colours are a terminal's.
+        let plain = |text: &str| strip_str(text).to_string();
+        let notes = output.notes.iter().map(|note| plain(note)).collect();
+        Ok(Told { text: plain(&text), members, notes, code: output.code })
     }
 }
 

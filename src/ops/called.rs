@@ -122,9 +122,7 @@ impl JobWord {
                 user.jobs().iter().filter_map(Job::member).any(|member| members.contains(&member))
             }
             Self::Name(_) | Self::Names(..) | Self::Part(_) => {
-                let named =
-                    user.jobs().iter().filter_map(Job::name).any(|name| self.could_be(name));
-                named || self.of_engine(user).is_some()
+                user.jobs().iter().filter_map(Job::name).any(|name| self.could_be(name))
             }
         }
     }
@@ -176,9 +174,11 @@ impl JobWord {
         }
     }
 
-    /// Whether a user has a job that is called so, or something that waits.
+    /// Whether a user has a job that is called so, by anybody, or something that waits.
     pub fn is_known_of(&self, data: &Data, user: &User) -> bool {
-        self.is_of(user) || !self.waiting(data, &user.name).is_empty()
+        self.is_of(user)
+            || !self.waiting(data, &user.name).is_empty()
+            || self.of_engine(user).is_some()
     }
 
     /// The attempts of a user that it calls: of a number that very one, of each member and name the newest.

@@ -62,6 +62,8 @@ fn a_queue_is_made_filled_run_and_removed() {
         api.env.tpu("queue run").exits(0);
         ran() == 2
     });
+    let table = ask(&viewer, "PUT /cloudmesh/queue/exp/refresh").is(200).body;
+    assert!(table.contains("finished") && !table.contains('\x1b'), "{table:?}");
     assert!(ask(&viewer, "PUT /cloudmesh/queue/ran").is(200).body.contains("exp: Running"));
     ask(&admin, "PUT /cloudmesh/queue/exp/stop?for_user=alice").is(200);
     assert!(ask(&viewer, "PUT /cloudmesh/queue/ran").is(200).body.contains("exp: Not Running"));

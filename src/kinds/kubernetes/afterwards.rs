@@ -22,14 +22,17 @@ pub(super) fn afterwards(job: &Job, seen: Option<&LastSeen>, ttl_s: Option<u64>)
         );
     };
     let nodes = seen.nodes.clone();
-    if let Some(ttl_s) = ttl_s.filter(|_| !seen.is_over) {
-        let why = format!(
-            "its Job is gone: it ended and was removed after {ttl_s} s before anybody saw how, or somebody has deleted it"
-        );
-        return RunFact { nodes, ..gone(Some(ErrorKind::Lost), "Gone", &why) };
-    }
     if !seen.is_over {
-        let deleted = gone(None, "Deleted", "its Job was deleted: by whom Kubernetes does not say");
+        let deleted = match ttl_s {
+            None => gone(None, "Deleted", "its Job was deleted: by whom Kubernetes does not say"),
+            // It may have ended well: nothing of ours begins it again.
+            Some(ttl_s) => {
+                let why = format!(
+                    "its Job is gone: it ended and was removed after {ttl_s} s before anybody saw how, or somebody has deleted it"
+                );
+                gone(None, "Gone", &why)
+            }
+        };
         let restarts = seen.restarts;
         return RunFact { is_cancelled: true, state: RunState::Ended, nodes, restarts, ..deleted };
     }

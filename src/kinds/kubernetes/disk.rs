@@ -218,16 +218,13 @@ impl JobDisk<'_> {
 }
 
 /// Has the pod of a look be one that the cluster takes as it took that of a job, which sees the same volume: where the job's
-/// image is pulled, a node is found, and what a quota wants to be said is said. It asks for little, and for no device.
+/// image is pulled, a node may take it, and what a quota wants to be said is said. It asks for little, and for no device: it
+/// waits for none of the nodes that the job waits for, and takes nobody's place, unless it looks at the disk of such a node.
 fn admitted_like(pod: &mut Value, like: &Value) {
-    for key in [
-        "securityContext",
-        "imagePullSecrets",
-        "serviceAccountName",
-        "nodeSelector",
-        "tolerations",
-        "priorityClassName",
-    ] {
+    if !pod["volumes"][0]["hostPath"].is_null() && !like["nodeSelector"].is_null() {
+        pod["nodeSelector"] = like["nodeSelector"].clone();
+    }
+    for key in ["securityContext", "imagePullSecrets", "serviceAccountName", "tolerations"] {
         if !like[key].is_null() {
             pod[key] = like[key].clone();
         }

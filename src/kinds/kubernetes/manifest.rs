@@ -210,8 +210,7 @@ pub(super) fn of(attempt: &Attempt<'_>, parts: &Parts<'_>) -> Result<Manifest, R
         "podReplacementPolicy": "Failed",
         "template": {"metadata": {"labels": labels(job, &known)}, "spec": pod},
     });
-    let ttl =
-        said.get(options::TTL).and_then(|text| text.parse().ok()).or(settings.job.ttl_seconds);
+    let ttl = said.get(options::TTL).map(seconds_kept).transpose()?.or(settings.job.ttl_seconds);
     if let Some(seconds) = ttl {
         spec["ttlSecondsAfterFinished"] = Value::from(seconds);
     }
@@ -242,6 +241,13 @@ pub(super) fn of(attempt: &Attempt<'_>, parts: &Parts<'_>) -> Result<Manifest, R
 pub(super) fn is_said_whole(job: &Job) -> bool {
     let said = job.spec.as_ref().and_then(|spec| spec.options.get(options::SETTINGS_ARE));
     said == Some(options::SAID)
+}
+
+/// For how many seconds a Job is kept that has ended.
+fn seconds_kept(text: &str) -> Result<u64, RunError> {
+    text.parse().map_err(|_| {
+        RunError::usage(format!("--ttl {text}: no number of seconds"), "as in: --ttl 3600")
+    })
 }
 
 /// How many pods belong together.

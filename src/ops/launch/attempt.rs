@@ -302,9 +302,9 @@ fn succeed(
     let job = crate::ops::ctx::job_mut(&mut tx.data, &id)?;
     may_be_succeeded(job, parent, claim.lease)?;
     if let Some((kind, verdict)) = &parent.failed {
-        job.apply(&Event::Failed(*kind))?;
-        job.verdict = Some(verdict.clone());
+        records::failed(tx, &id, *kind, verdict)?;
     }
+    let job = crate::ops::ctx::job_mut(&mut tx.data, &id)?;
     job.keep_reached(&parent.reached);
     if let Some(launch) = job.launch.as_mut().filter(|launch| launch.confirmed) {
         // Its processes have been stopped: whatever its window still says, it is over.

@@ -10,7 +10,7 @@ use crate::model::ids::JobId;
 use crate::model::job::{Job, Status, StoredVerdict};
 use crate::model::member::Array;
 use crate::model::rules::Action;
-use crate::model::spec::JobSpec;
+use crate::model::spec::{JobSpec, TargetRequest};
 use crate::model::target::Machines;
 use crate::model::time;
 use crate::ops::launch::attempt::Launched;
@@ -25,6 +25,7 @@ use crate::plan::queue::EntryStanding;
 
 use super::after::{AwaitedEnds, Dependence};
 use super::field::Avoided;
+use super::now::with_what_was_seen;
 use super::{after, limits, places, presence, standings, tasks, unbegun};
 
 /// Who finds that a place cannot be had after all looks again, so often at most; then at the next pass.
@@ -328,7 +329,10 @@ fn start(
     (picks, turn): (&[Pick], &Turn),
     avoided: &mut Avoided,
 ) -> Result<Vec<(Launched, Pick)>, Error> {
-    for (pick, busy) in places::answers(ctx, data, entry, picks) {
+    // For one that was named there was no choice.
+    let is_chosen = matches!(entry.spec.target, TargetRequest::Any(_));
+    let said = is_chosen.then(|| with_what_was_seen(ctx, picks.to_vec())).transpose()?;
+    for (pick, busy) in places::answers(ctx, data, entry, said.as_deref().unwrap_or(picks)) {
         let Ok(busy) = busy else {
             avoided.entry(entry.id()).or_default().insert(pick.target.clone());
             continue;

@@ -417,7 +417,7 @@ const MOST_MEMBERS: usize = 100_000;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::jobfile::own::{Given, KindWords, read as read_own};
+    use crate::jobfile::own::{Given, KindKey, KindWords, read as read_own};
     use crate::jobfile::yaml;
 
     fn written(text: &str) -> (String, Vec<String>) {
@@ -426,8 +426,8 @@ mod tests {
             notes.iter().map(|note| format!("{} {}: {}", note.place.0, note.field, note.what));
         let file = yaml::written(std::slice::from_ref(&document));
         let options = ["time", "nodes", "ntasks", "gres", "account", "qos", "signal"];
-        let mut options: Vec<_> = options.iter().map(|name| (*name, false)).collect();
-        options.push(("sbatch", true));
+        let mut options: Vec<_> = options.iter().map(|name| KindKey::plain(name, false)).collect();
+        options.push(KindKey::plain("sbatch", true));
         let kinds = [KindWords { word: "slurm".to_owned(), options }];
         let given = Given { set: &[], kinds: &kinds };
         assert!(read_own(&file, &given).is_ok(), "{file}\n{:?}", read_own(&file, &given));

@@ -12,6 +12,7 @@ pub mod ssh;
 pub mod tpu;
 
 use std::ffi::OsString;
+use std::path::Path;
 use std::sync::Arc;
 
 use crate::effects::Effects;
@@ -75,6 +76,12 @@ pub trait KindOfTarget: Send + Sync {
     /// What a person may ask of one job on such a target: options of `tpu run`, kept with the job.
     fn job_options(&self) -> &'static [KindOption] {
         &[]
+    }
+
+    /// What is kept of what a person says of a job. What lies where he says it, as a file does, is taken in: a job may begin
+    /// elsewhere, and later. Paths begin in `dir`; without one there is nothing that he could mean by a path.
+    fn kept(&self, said: KindOptions, _dir: Option<&Path>) -> Result<KindOptions, RunError> {
+        Ok(said)
     }
 
     /// The target of this kind that is meant where this is said of a job and none is named; `None` where nothing of it is
@@ -162,6 +169,17 @@ pub struct KindOption {
     pub is_many: bool,
     /// Its letter, as in `-i`.
     pub short: Option<char>,
+    /// What a file of jobs calls it, where that is not its name.
+    pub in_file: Option<&'static str>,
+    /// Whether its value may be a map in a file of jobs. What was said is the JSON of it then.
+    pub takes_map: bool,
+}
+
+impl KindOption {
+    /// One that is said once, and by its name alone.
+    pub const fn new(name: &'static str, value: &'static str, help: &'static str) -> Self {
+        Self { name, value, help, is_many: false, short: None, in_file: None, takes_map: false }
+    }
 }
 
 /// A command that a kind brings along.
@@ -371,6 +389,12 @@ impl Kinds {
         effects: &'a Effects,
     ) -> Option<Box<dyn Runner + 'a>> {
         self.named(&run.kind).ok()?.engine(run, effects)
+    }
+
+    /// What is kept of what a person says of a job: see [`KindOfTarget::kept`]. Of which kind its target is may not be known
+    /// yet; no kind knows another one's options.
+    pub fn kept(&self, said: KindOptions, dir: Option<&Path>) -> Result<KindOptions, RunError> {
+        self.all().try_fold(said, |said, kind| kind.kept(said, dir))
     }
 
     /// Every provider, and first that there is none.

@@ -7,20 +7,12 @@ use crate::sys::env::Env;
 
 /// What a person may say of such a machine alone.
 const OPTIONS: [KindOption; 2] = [
-    KindOption {
-        name: "jump",
-        value: "[USER@]HOST",
-        help: "The machine through which it is reached, as ssh -J",
-        is_many: false,
-        short: None,
-    },
-    KindOption {
-        name: "identity",
-        value: "any",
-        help: "Whatever machine answers at its address is it; else it is known by its host key",
-        is_many: false,
-        short: None,
-    },
+    KindOption::new("jump", "[USER@]HOST", "The machine through which it is reached, as ssh -J"),
+    KindOption::new(
+        "identity",
+        "any",
+        "Whatever machine answers at its address is it; else it is known by its host key",
+    ),
 ];
 
 /// The kind of targets whose addresses somebody has registered.

@@ -48,6 +48,8 @@ pub struct EngineRun {
     pub cluster: String,
     /// Its number there; `None` until the engine has said it.
     pub id: Option<String>,
+    /// What it is called there, where people call it so.
+    pub name: Option<String>,
 }
 
 /// Where an engine knows a run.
@@ -57,12 +59,17 @@ pub(super) fn read_engine(value: Json<'_>, path: &Path<'_>) -> Result<EngineRun,
         kind: TargetKind::new(fields.need("kind", "text", read::text)?),
         cluster: fields.need("cluster", "text", read::text)?,
         id: fields.with("id", read::text)?,
+        name: fields.with("name", read::text)?,
     })
 }
 
 /// Where an engine knows a run, for the file.
 pub(super) fn write_engine(run: &EngineRun) -> Value {
-    json!({ "kind": run.kind.as_str(), "cluster": run.cluster, "id": run.id })
+    let mut value = json!({ "kind": run.kind.as_str(), "cluster": run.cluster, "id": run.id });
+    if let (Value::Object(members), Some(name)) = (&mut value, &run.name) {
+        members.insert("name".to_owned(), Value::from(name.as_str()));
+    }
+    value
 }
 
 #[cfg(test)]
@@ -83,7 +90,7 @@ mod tests {
         let mut job = Job::from_value(&record, &UserName::from("alice")).unwrap();
         let engine = |id: Option<&str>| {
             let (kind, id) = (TargetKind::new("slow"), id.map(str::to_owned));
-            let run = EngineRun { kind, cluster: "c".to_owned(), id };
+            let run = EngineRun { kind, cluster: "c".to_owned(), id, name: None };
             Handle::Engine { run, token: LaunchToken::from("t7") }
         };
         assert_eq!(job.handle(), Some(engine(None)));

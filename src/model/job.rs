@@ -281,6 +281,11 @@ impl Job {
         self.spec.as_ref()?.name.as_deref()
     }
 
+    /// What its engine calls this very attempt, where people call it so.
+    pub fn engine_name(&self) -> Option<&str> {
+        self.engine.as_ref()?.name.as_deref()
+    }
+
     /// Which member of which group it is.
     pub fn member(&self) -> Option<Member> {
         self.spec.as_ref()?.member

@@ -1,6 +1,6 @@
 //! By what jobs are called: a number, that of a group or of a member of one, the name that somebody gave one, a
-//! pattern of these. All but the number of an attempt mean the newest attempt, among the jobs of one user: whose it
-//! is is decided before (`ops::whose`).
+//! pattern of these; or as an engine calls it. All but the number of an attempt and its name there mean the newest
+//! attempt, among the jobs of one user: whose it is is decided before (`ops::whose`).
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -127,6 +127,13 @@ impl JobWord {
         }
     }
 
+    /// The attempt that an engine calls so, the newest of several.
+    fn of_engine(&self, user: &User) -> Option<JobNumber> {
+        let Self::Name(wanted) = self else { return None };
+        let is_meant = |job: &&Job| job.engine_name() == Some(wanted.as_str());
+        user.jobs().iter().filter(is_meant).map(|job| job.windows_id).max()
+    }
+
     /// What it calls of that which waits of a user.
     pub fn waiting(&self, data: &Data, user: &UserName) -> Vec<WaitingCalled> {
         let entries = data.queues().entries.iter().filter(|entry| entry.user == *user);
@@ -167,9 +174,11 @@ impl JobWord {
         }
     }
 
-    /// Whether a user has a job that is called so, or something that waits.
+    /// Whether a user has a job that is called so, by anybody, or something that waits.
     pub fn is_known_of(&self, data: &Data, user: &User) -> bool {
-        self.is_of(user) || !self.waiting(data, &user.name).is_empty()
+        self.is_of(user)
+            || !self.waiting(data, &user.name).is_empty()
+            || self.of_engine(user).is_some()
     }
 
     /// The attempts of a user that it calls: of a number that very one, of each member and name the newest.
@@ -208,7 +217,9 @@ impl JobWord {
             _ => names.retain(|name| self.could_be(name)),
         }
         if names.is_empty() {
-            return Err(self.unknown(data, Some(user)));
+            // What somebody has called a job himself comes first.
+            let attempt = self.of_engine(user).ok_or_else(|| self.unknown(data, Some(user)))?;
+            return Ok(Called { attempts: vec![attempt], is_group: false });
         }
         let links = Links::of(user);
         let mut called = Called { attempts: Vec::new(), is_group: false };

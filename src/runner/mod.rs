@@ -135,6 +135,12 @@ pub trait Runner: Send + Sync {
     /// What would start an attempt, as text: a script, a manifest. Nothing is started and nobody is asked.
     fn preview(&self, attempt: &Attempt<'_>) -> Result<String, RunError>;
 
+    /// Asks whether an attempt would be taken, where that can be asked and nothing begins by it: what is said of it, or why it
+    /// would be refused.
+    fn try_out(&self, _attempt: &Attempt<'_>) -> Result<Option<String>, RunError> {
+        Ok(None)
+    }
+
     /// What started a run, as [`Runner::preview`] was then. `None` where that is not kept.
     fn script(&self, run: RunRef<'_>) -> Result<Option<String>, RunError>;
 

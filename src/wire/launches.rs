@@ -37,6 +37,8 @@ pub struct LaunchedPart<'a> {
     pub pane: &'a str,
     /// What it was given of its target; null where nothing is counted there.
     pub share: Option<SharePart<'a>>,
+    /// What the engine calls it that has it; null where nobody calls it so.
+    pub called: Option<&'a str>,
 }
 
 impl<'a> From<&'a Launched> for LaunchedDocument<'a> {
@@ -49,6 +51,7 @@ impl<'a> From<&'a Launched> for LaunchedDocument<'a> {
                 session: &launched.session,
                 pane: &launched.pane,
                 share: launched.share.as_ref().map(SharePart::from),
+                called: launched.called.as_deref(),
             },
         }
     }

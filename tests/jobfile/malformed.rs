@@ -1,6 +1,6 @@
 //! 300 files that are wrong: each is refused with a line, a column and what to do.
 
-use tpu::jobfile::own::{Given, KindWords, read};
+use tpu::jobfile::own::{Given, KindKey, KindWords, read};
 
 const VALID: &str = "name: train
 target: {slurm: gpu, nodes: 2, sbatch: a=b}
@@ -36,7 +36,8 @@ repeat: {when: on-failure, pause: 10s}
 ";
 
 fn given() -> Vec<KindWords> {
-    vec![KindWords { word: "slurm".to_owned(), options: vec![("nodes", false), ("sbatch", true)] }]
+    let options = vec![KindKey::plain("nodes", false), KindKey::plain("sbatch", true)];
+    vec![KindWords { word: "slurm".to_owned(), options }]
 }
 
 /// Breaks a line, in one of many ways.

@@ -1,7 +1,7 @@
 //! docs/jobfile.md is made from the table of the reader, and each of its examples is read.
 
 use tpu::jobfile::own::keys::{KEYS, KeyState, page};
-use tpu::jobfile::own::{Given, KindWords, read};
+use tpu::jobfile::own::{Given, KindKey, KindWords, read};
 
 #[test]
 fn the_page_of_keys_is_the_table_of_the_reader() {
@@ -16,7 +16,8 @@ fn the_page_of_keys_is_the_table_of_the_reader() {
 
 #[test]
 fn each_example_is_read_as_it_stands() {
-    let slurm = KindWords { word: "slurm".to_owned(), options: vec![("nodes", false)] };
+    let options = vec![KindKey::plain("nodes", false)];
+    let slurm = KindWords { word: "slurm".to_owned(), options };
     for key in KEYS {
         if key.state != KeyState::Built {
             assert!(key.example.is_empty(), "{key:?}");

@@ -9,13 +9,17 @@ use proptest::sample::{Index, select};
 use serde_json::{Map, Value, json};
 
 use tpu::jobfile::own::keys::{KEYS, KeyState};
-use tpu::jobfile::own::{Given, KindWords, read, schema};
+use tpu::jobfile::own::{Given, KindKey, KindWords, read, schema};
 
 use crate::common::env::TestEnv;
 
 pub(super) fn kinds() -> Vec<KindWords> {
-    let options = vec![("nodes", false), ("gres-flags", false), ("sbatch", true)];
-    vec![KindWords { word: "slurm".to_owned(), options }]
+    let options = [("nodes", false), ("gres-flags", false), ("sbatch", true)];
+    let plain = options.map(|(name, is_many)| KindKey::plain(name, is_many));
+    let volumes =
+        KindKey { also: Some("volumes"), takes_map: true, ..KindKey::plain("pod-volume", true) };
+    let words = |word: &str, options| KindWords { word: word.to_owned(), options };
+    vec![words("slurm", plain.to_vec()), words("pods", vec![volumes])]
 }
 
 /// What the reader refuses and no schema can: what is known by its name, by another place of the file, or by counting.

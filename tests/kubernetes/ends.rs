@@ -47,7 +47,7 @@ fn an_image_that_is_not_to_be_had_is_named() {
 fn each_end_has_its_kind_and_its_reason() {
     let lab = Lab::new();
     for (fault, error, says, raw) in
-        [("oom", "oom", "more memory", "OOMKilled"), ("evict", "lost", "put it out", "Evicted")]
+        [("oom", "oom", "exit code 137", "OOMKilled"), ("evict", "lost", "put it out", "Evicted")]
     {
         let window = lab.run("sleep 1000", "");
         let pod = lab.pod_in(window, "Running");
@@ -79,15 +79,61 @@ fn a_place_that_is_taken_by_higher_rank_is_a_preemption_and_comes_back_once() {
     let flavor = r#"{"name":"both","resources":{"requests":{"nvidia.com/gpu":2}}}"#;
     let low = lab.train("low", &format!("-r {flavor}"));
     lab.wait_starts("low", 1);
+    lab.wait_shown(low, "running");
     let high = lab.train("high", "--priority-class high");
     lab.wait_starts("high", 1);
     // The Job makes another pod by itself, which waits for its place: nobody begins it a second time.
-    let why = pending(&lab, low, "Unschedulable");
-    assert!(why.contains("nvidia.com/gpu"), "{why}");
+    let why = pending(&lab, low, "Preempted");
+    let by = format!("Preempted by lab/{}", lab.name(high));
+    for says in ["higher rank", &by, "nvidia.com/gpu"] {
+        assert!(why.contains(says), "{says}: {why}");
+    }
     drop(lab.tpu(&format!("kill {high} -y")).exits(0));
     lab.wait_starts("low", 2);
     wait_until("it runs again", || lab.shown(low)["status"] == "running");
     assert_eq!(lab.env.jobs("alice").len(), 2, "no attempt of ours beside it");
+}
+
+#[test]
+fn what_is_preempted_for_good_is_brought_back_by_rule_once() {
+    let lab = Lab::new();
+    let _monitor = lab.monitor();
+    let first = lab.train("a", "rule=preempted:rerun");
+    lab.wait_starts("a", 1);
+    // So says a server of 1.26 and later, where such an end is the Job's.
+    lab.hit(&lab.pod_in(first, "Running"), "preempt");
+    lab.wait_starts("a", 2);
+    let taken = lab.env.job("alice", first);
+    assert_eq!(taken["error"], "preempted", "{taken}");
+    let evidence = lab.shown(first)["evidence"].to_string();
+    assert!(
+        evidence.contains("higher rank") && evidence.contains("DisruptionTarget"),
+        "{evidence}"
+    );
+    let second = taken["extra_msgs"]["child"].as_u64().unwrap();
+    lab.wait_shown(second, "running");
+    assert_eq!((lab.env.jobs("alice").len(), lab.starts("a").len()), (2, 2));
+    drop(lab.tpu(&format!("kill {second} -y")).exits(0));
+}
+
+#[test]
+fn what_fails_before_the_command_says_with_what() {
+    let lab = Lab::bare(1);
+    let closed = lab.env.path("closed");
+    crate::common::tmux::write_file(&closed, "a file, where a directory is wanted");
+    // Its log directory cannot be made: nothing can be written there.
+    let volume = format!("host{}:/logs", closed.display());
+    let line = format!(
+        "register lab --kind kubernetes --context lab -i train:1 -r no-gpu --log-volume {volume} --log-root /logs"
+    );
+    drop(lab.tpu(&line).exits(0));
+    let window = lab.run("true", "");
+    let shown = wait_for("it has failed", || {
+        let shown = lab.shown(window);
+        (shown["error"] == "setup").then_some(shown)
+    });
+    let evidence = shown["evidence"].to_string();
+    assert!(evidence.contains("before its command") && evidence.contains("mkdir"), "{evidence}");
 }
 
 #[test]

@@ -267,6 +267,58 @@ fn exit_codes_are_right() {
 }
 
 #[test]
+fn settings_that_are_named_hold_alone_and_a_prefix_is_put_before_an_image_once() {
+    let lab = lab();
+    settings(
+        &lab,
+        r#"{"job": {"imagePrefix": "ours.lab/x", "ttlSeconds": 60, "volumes": ["ours:/ours"],
+            "imagePullSecrets": ["ours"], "annotations": [{"key": "ours", "value": "1"}]}}"#,
+    );
+    let file = lab.env.path("alone.json");
+    let text = r#"{"job": {"imagePrefix": "team", "ttlSeconds": 600, "volumes": [{"claim": "data", "mount": "/data"}],
+        "imagePullSecrets": ["theirs"], "annotations": [{"key": "theirs", "value": "2"}],
+        "resources": {"predefined": [{"name": "own", "resources": {"requests": {"cpu": 1}}}]}}}"#;
+    write_file(&file, text);
+    let line = format!("kjob -s {} submit -i alpine -r own -j alone -- true", file.display());
+    drop(created(lab.tpu(&line)));
+    let made = job(&lab, "alone");
+    let pod = &made["spec"]["template"]["spec"];
+    assert_eq!(pod["containers"][0]["image"], "team/alpine");
+    assert_eq!(pod["imagePullSecrets"], json!([{"name": "theirs"}]));
+    assert_eq!(pod["volumes"][0]["persistentVolumeClaim"]["claimName"], "data");
+    assert_eq!(made["spec"]["ttlSecondsAfterFinished"], 600);
+    let annotations = &made["metadata"]["annotations"];
+    assert_eq!((&annotations["theirs"], &annotations["ours"]), (&json!("2"), &Value::Null));
+    // Without a file its settings hold over ours, which say the rest.
+    drop(created(lab.tpu("kjob submit -i alpine -r no-gpu -j both -- true")));
+    let made = job(&lab, "both");
+    let pod = &made["spec"]["template"]["spec"];
+    assert_eq!(pod["containers"][0]["image"], "ours.lab/x/alpine");
+    assert_eq!(pod["imagePullSecrets"], json!([{"name": "ours"}]));
+    assert_eq!(made["metadata"]["annotations"]["ours"], "1");
+}
+
+#[test]
+fn a_job_is_called_as_the_cluster_calls_it() {
+    let lab = Lab::new();
+    let run = lab.tpu("run lab alice -q -j mine -- sh -c").exits(0);
+    assert!(run.stdout.contains("called mine"), "{}", run.stdout);
+    let told = lab.tpu("run lab alice -q --name ours --json -- sleep 1000").exits(0).json();
+    let called = told["launched"]["called"].as_str().unwrap().to_owned();
+    assert_eq!(called, lab.name(told["launched"]["window"].as_u64().unwrap()));
+    drop(lab.tpu(&format!("show {called}")).exits(0).says(&["alice/2"]));
+    drop(lab.tpu(&format!("logs {called}")));
+    drop(lab.tpu("show ours").exits(0).says(&["alice/2"]));
+    drop(lab.tpu(&format!("kill {called} -y")).exits(0));
+    assert_eq!(lab.env.job("alice", 2)["status"], "killed");
+    assert!(!lab.jobs().contains(&called));
+    drop(lab.tpu("show nosuch-12345678").exits(3));
+    // What somebody has called a job himself comes first.
+    drop(lab.tpu("run lab alice -q --name mine -- sleep 1000").exits(0));
+    drop(lab.tpu("show mine").exits(0).says(&["alice/3"]));
+}
+
+#[test]
 fn a_dry_run_shows_what_would_be_submitted() {
     let lab = lab();
     let would = lab.tpu("kjob submit -i alpine -r no-gpu -j x --dry-run -- ls").exits(0);

@@ -86,7 +86,7 @@ fn monitor_keeps_what_is_printed_until_somebody_deletes_the_job() {
 #[test]
 fn a_log_that_cannot_be_had_is_asked_for_again_and_never_the_jobs_failure() {
     let lab = Lab::new();
-    for (fault, name) in [("500", "a"), ("404", "b"), ("break", "c"), ("hang", "d")] {
+    for (fault, name) in [("500", "a"), ("404", "b"), ("break", "c"), ("hang", "d"), ("400", "e")] {
         let window = counting(&lab, name);
         wait_until("it prints", || lines(&lab.env.path(&format!("{name}.truth"))) > 100);
         let wish =
@@ -105,6 +105,60 @@ fn a_log_that_cannot_be_had_is_asked_for_again_and_never_the_jobs_failure() {
         assert_eq!(lab.shown(window)["status"], "finished", "{fault}");
         assert_whole(&lab, window, name, true);
     }
+}
+
+/// MONITOR follows what a job prints, and has come some way.
+#[track_caller]
+fn wait_followed(lab: &Lab, window: u64) {
+    let token = lab.env.job("alice", window)["extra_msgs"]["launch"]["token"].clone();
+    let kept = format!("tpu-state/kubernetes/{}/output.log", token.as_str().unwrap());
+    wait_until("MONITOR keeps it", || lines(&lab.env.path(&kept)) > 5);
+    // One look may have fetched those: more of them come by the stream that it has begun.
+    let looked = lines(&lab.env.path(&kept));
+    wait_until("MONITOR follows it", || lines(&lab.env.path(&kept)) > looked + 300);
+}
+
+#[test]
+fn the_log_of_a_pod_that_somebody_deletes_or_whose_node_is_gone_is_here() {
+    let lab = Lab::new();
+    let _monitor = lab.monitor();
+    for (fault, name) in [("delete", "a"), ("node-lost", "b")] {
+        let window = counting(&lab, name);
+        wait_followed(&lab, window);
+        let pod = lab.pod_in(window, "Running");
+        // The last that is written may not be printed yet.
+        let before = lines(&lab.env.path(&format!("{name}.truth"))) - 1;
+        lab.hit(&pod, fault);
+        wait_until("what was printed before is kept", || {
+            lab.printed(window).lines().count() >= before
+        });
+        // Another pod may print beside it: what is compared is what the first one has printed.
+        let truth = std::fs::read_to_string(lab.env.path(&format!("{name}.truth"))).unwrap();
+        let first: String = truth.split_inclusive('\n').take(before).collect();
+        assert!(lab.printed(window).starts_with(&first), "{fault}: byte for byte");
+        crate::common::tmux::write_file(&lab.env.path(&format!("{name}.stop")), "");
+    }
+}
+
+#[test]
+fn the_log_of_a_job_that_went_by_its_ttl_is_here_whole() {
+    let lab = Lab::new();
+    let _monitor = lab.monitor();
+    let (truth, stop) = (lab.env.path("a.truth"), lab.env.path("a.stop"));
+    let script = format!(
+        "n=0; until [ -e '{1}' ]; do n=$((n+1)); echo \"$n of many\" >>'{0}'; echo \"$n of many\"; sleep 0.001; done",
+        truth.display(),
+        stop.display()
+    );
+    let window = lab.run(&script, "--ttl 1");
+    wait_followed(&lab, window);
+    let name = lab.name(window);
+    crate::common::tmux::write_file(&stop, "");
+    wait_until("its Job is gone by itself", || !lab.jobs().contains(&name));
+    wait_until("it is over", || lab.shown(window)["status"] != "running");
+    let shown = lab.shown(window);
+    assert_eq!(shown["status"], "finished", "{shown}");
+    assert_whole(&lab, window, "a", true);
 }
 
 #[test]

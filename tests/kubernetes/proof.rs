@@ -46,9 +46,11 @@ enum Victim {
     Run,
     Resume,
     Kill,
+    /// While it begins what waits in the queue.
+    Monitor,
 }
 
-const VICTIMS: [Victim; 3] = [Victim::Run, Victim::Resume, Victim::Kill];
+const VICTIMS: [Victim; 4] = [Victim::Run, Victim::Resume, Victim::Kill, Victim::Monitor];
 
 /// A lab, and how long its commands take when nothing befalls them.
 struct Proof {
@@ -66,7 +68,13 @@ impl Proof {
         for victim in VICTIMS {
             let line = proof.prepare(victim);
             let begun = proof.clock.monotonic();
-            drop(proof.lab.tpu(&line).exits(0));
+            if victim == Victim::Monitor {
+                let monitor = proof.lab.env.start_tpu(&line, &[]);
+                wait_until("MONITOR has begun what waited", || proof.waiting() == 0);
+                monitor.kill();
+            } else {
+                drop(proof.lab.tpu(&line).exits(0));
+            }
             let took = proof.clock.monotonic().saturating_sub(begun);
             proof.whole.insert(victim, took);
         }
@@ -75,6 +83,12 @@ impl Proof {
 
     fn newest(&self) -> u64 {
         self.lab.env.jobs("alice").last().unwrap()["windows_id"].as_u64().unwrap()
+    }
+
+    /// How much waits in the queue.
+    fn waiting(&self) -> usize {
+        let data = self.lab.env.data();
+        data["queue"]["entries"].as_array().map_or(0, Vec::len)
     }
 
     /// Makes what a victim needs; the command that it is.
@@ -94,6 +108,10 @@ impl Proof {
                 format!("rerun {window} --yes")
             }
             Victim::Kill => format!("kill {} -y", started("sleep 1000")),
+            Victim::Monitor => {
+                drop(self.lab.tpu("submit lab alice rule=pass -- sleep 1000").exits(0));
+                "daemon run".to_owned()
+            }
         }
     }
 

@@ -2,7 +2,12 @@
 
 use serde_json::{Value, json};
 
+use tpu::model::facts::RunState;
+use tpu::model::job::Job;
+
 use super::lab::{Lab, settings};
+use super::stage::{JOBS, PODS, Stage};
+use crate::common::wait::wait_until;
 
 fn submitted(lab: &Lab) {
     for (name, flavor) in [("a", "no-gpu"), ("b", "no-gpu"), ("c", "small-gpu")] {
@@ -88,6 +93,47 @@ fn the_queue_of_a_cluster_is_asked_for_by_its_name() {
     drop(lab.tpu("queue --cluster local").exits(3).says(&["no namespace", "one, two"]));
     settings(&lab, r#"{"target": "two"}"#);
     drop(lab.tpu("queue --cluster").exits(0).says(&["Jobs total"]));
+}
+
+#[test]
+fn of_a_thousand_jobs_there_is_one_list_in_each_look() {
+    let stage = Stage::new();
+    let jobs = stage.begun_all(1_000);
+    let all: Vec<&Job> = jobs.iter().collect();
+    for look in 1..=3 {
+        stage.play(|play| play.table.asked.clear());
+        let facts = stage.look(&all);
+        assert!(facts.iter().all(|fact| fact.state == RunState::Pending), "{look}");
+        stage.play(|play| {
+            assert_eq!(play.table.count(&format!("GET {JOBS}")), 1, "{:?}", play.table.asked);
+            assert_eq!(play.table.count(&format!("GET {PODS}")), 1, "{:?}", play.table.asked);
+            assert!(play.table.asked.len() <= 3, "and why they wait: {:?}", play.table.asked);
+        });
+    }
+}
+
+#[test]
+fn one_watch_of_jobs_and_one_of_pods_serve_whoever_follows_many() {
+    let lab = Lab::new();
+    let _monitor = lab.monitor();
+    let names = ["a", "b", "c", "d"];
+    let windows = names.map(|name| lab.train(name, ""));
+    for name in names {
+        lab.wait_starts(name, 1);
+    }
+    let kept = |window: u64| {
+        let token = lab.env.job("alice", window)["extra_msgs"]["launch"]["token"].clone();
+        let kept = format!("tpu-state/kubernetes/{}/output.log", token.as_str().unwrap());
+        std::fs::read_to_string(lab.env.path(&kept)).unwrap_or_default().lines().count()
+    };
+    for window in windows {
+        wait_until("MONITOR follows it", || kept(window) > 20);
+    }
+    let watches = || lab.cluster.get("/_sim/asked")["watches"].as_u64().unwrap();
+    assert_eq!(watches(), 2);
+    lab.end("a", "exit 0");
+    lab.env.wait_status(windows[0], "finished");
+    assert_eq!(watches(), 2, "and the same as long as anything is followed");
 }
 
 #[test]

@@ -211,6 +211,34 @@ impl Stage {
         job
     }
 
+    /// So many that were submitted, and wait. They are there without having been asked for one by one.
+    pub(super) fn begun_all(&self, count: u32) -> Vec<Job> {
+        let first = self.begun(1);
+        let manifest = self.play(|play| play.table.jobs.remove(0));
+        let jobs: Vec<Job> = (1..=count)
+            .map(|number| {
+                let mut job = first.clone();
+                let token = LaunchToken::new(OsRandom.hex(16));
+                job.windows_id = JobNumber(number);
+                job.launch = Some(Launch::claimed(token, LaunchMode::Native, self.clock.now()));
+                job
+            })
+            .collect();
+        self.play(|play| {
+            play.table.jobs = jobs
+                .iter()
+                .map(|job| {
+                    let mut manifest = manifest.clone();
+                    let token = job.launch.as_ref().unwrap().token.as_str();
+                    manifest["metadata"]["labels"]["tpu.launch"] = json!(token);
+                    manifest["metadata"]["name"] = json!(format!("job-{token}"));
+                    manifest
+                })
+                .collect();
+        });
+        jobs
+    }
+
     pub(super) fn submit(&self, job: &Job) -> Result<Submitted, RunError> {
         self.own().submit(&Attempt {
             job,

@@ -11,8 +11,8 @@ use super::lab::Lab;
 use crate::common::tmux::{write_file, write_script};
 use crate::common::wait::wait_until;
 
-/// A look may take so long, whatever the server does, and the program a little on top of that.
-const LOOK: Duration = Duration::from_secs(4);
+/// A look may take so long, whatever the server does.
+const LOOK: Duration = Duration::from_secs(3);
 
 fn weather(lab: &Lab, status: u16, seconds: f64) {
     let wish = json!({"status": status, "for_s": seconds});
@@ -35,15 +35,84 @@ fn what_cannot_be_asked_is_unknown_and_nothing_happens_to_it() {
     lab.wait_starts("a", 1);
     lab.wait_shown(window, "running");
     weather(&lab, 500, 4.0);
-    let clock = SystemClock::new();
-    let shown = lab.shown(window);
-    assert!(clock.monotonic() < LOOK, "a look took {:?}", clock.monotonic());
+    // The quickest of some: another program may have had the processor.
+    let (shown, took) = quickest(&lab, window);
+    assert!(took < LOOK, "a look took {took:?}");
     assert!(shown["unknown"].to_string().contains("HTTP 500"), "{shown}");
     let killed = lab.tpu(&format!("kill {window} -y"));
     assert_ne!(killed.code, 0, "{}", killed.report());
     wait_until("it answers again", || lab.shown(window)["unknown"] == Value::Null);
     assert_eq!(lab.env.jobs("alice").len(), 1, "nothing was begun anew");
     assert_eq!(lab.starts("a").len(), 1);
+}
+
+/// How a job is shown, and how long the quickest of a few looks took.
+fn quickest(lab: &Lab, window: u64) -> (Value, Duration) {
+    let looks = (0..3).map(|_| {
+        let clock = SystemClock::new();
+        let shown = lab.shown(window);
+        (shown, clock.monotonic())
+    });
+    looks.min_by_key(|(_, took)| *took).unwrap()
+}
+
+/// A program that hands out credentials, and hangs as long as a file is there.
+fn plugin(lab: &Lab) -> std::path::PathBuf {
+    let (plugin, hangs) = (lab.env.path("plugin"), lab.env.path("hangs"));
+    let token = lab.cluster.token_of("lab");
+    write_script(
+        &plugin,
+        &format!(
+            "trap '' PIPE; echo called >>'{1}'; while [ -e '{0}' ]; do sleep 0.05; done\n\
+             echo '{{\"apiVersion\": \"client.authentication.k8s.io/v1\", \"kind\": \"ExecCredential\", \
+             \"status\": {{\"token\": \"{token}\"}}}}'\necho done >>'{1}'",
+            hangs.display(),
+            lab.env.path("calls").display()
+        ),
+    );
+    let text = std::fs::read_to_string(lab.cluster.kubeconfig()).unwrap();
+    let mut config: Value = serde_json::from_str(&text).unwrap();
+    config["users"] = json!([{"name": "lab", "user": {"exec": {
+        "apiVersion": "client.authentication.k8s.io/v1", "command": plugin, "interactiveMode": "Never",
+    }}}]);
+    let file = lab.env.path("kubeconfig");
+    write_file(&file, &config.to_string());
+    file
+}
+
+#[test]
+fn credentials_that_are_not_handed_out_hold_up_nobody() {
+    let mut lab = Lab::bare(1);
+    let file = plugin(&lab);
+    lab.env.set("KUBECONFIG", file.as_os_str());
+    drop(lab.tpu("register lab --kind kubernetes --context lab -i a -r no-gpu").exits(0));
+    let (window, other) = (lab.train("a", ""), lab.train("b", ""));
+    lab.wait_starts("a", 1);
+    lab.wait_starts("b", 1);
+    let monitor = lab.monitor();
+    write_file(&lab.env.path("hangs"), "");
+    let (shown, took) = quickest(&lab, window);
+    assert!(took < LOOK, "a look took {took:?}");
+    assert!(shown["unknown"].to_string().contains("credentials"), "{shown}");
+    for line in ["run lab alice -q -- true", &format!("kill {other} -y")] {
+        let refused = lab.tpu(line);
+        assert_eq!(refused.code, 6, "{line}: {}", refused.report());
+    }
+    std::fs::remove_file(lab.env.path("hangs")).unwrap();
+    wait_until("it is known again", || lab.shown(window)["status"] == "running");
+    assert_eq!((lab.starts("a").len(), lab.starts("b").len()), (1, 1), "nothing was begun");
+    // Whoever was told that it is not killed can kill it now, unless that is done already.
+    drop(lab.tpu(&format!("kill {other} -y")));
+    lab.wait_shown(other, "killed");
+    assert_eq!(lab.jobs(), [lab.name(window)]);
+    lab.end("a", "echo the last line; exit 0");
+    lab.env.wait_status(window, "finished");
+    drop(monitor);
+    // Those that hung have gone on: nothing of them is left.
+    wait_until("all of them are done", || {
+        let calls = std::fs::read_to_string(lab.env.path("calls")).unwrap_or_default();
+        calls.matches("called").count() == calls.matches("done").count()
+    });
 }
 
 #[test]

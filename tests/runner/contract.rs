@@ -79,11 +79,11 @@ pub(super) fn claimed(
     job
 }
 
-/// What of a handle says which run it is. An engine gives its own number to what it has accepted.
+/// What of a handle says which run it is. An engine gives its own number, and a name, to what it has accepted.
 fn identity(handle: Option<Handle>) -> Option<Handle> {
     handle.map(|handle| match handle {
         Handle::Engine { run, token } => {
-            Handle::Engine { run: EngineRun { id: None, ..run }, token }
+            Handle::Engine { run: EngineRun { id: None, name: None, ..run }, token }
         }
         window @ Handle::Window { .. } => window,
     })

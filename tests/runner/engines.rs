@@ -132,7 +132,7 @@ fn lab(env: &TestEnv) -> Ctx {
             });
             if target == "gpu" {
                 let (kind, id) = (TargetKind::new("echo"), Some(number.to_string()));
-                let run = EngineRun { kind, cluster: "c".to_owned(), id };
+                let run = EngineRun { kind, cluster: "c".to_owned(), id, name: None };
                 job.keep_handle(Handle::Engine { run, token });
             }
             data.user_mut(&id.user).unwrap().push_job(job);

@@ -103,7 +103,7 @@ impl Viewer {
         let ctx = env.ctx(Env { vars, home: env.path("."), ..Env::read() });
         let slurm = Slurm::with(Arc::new(PlayedClients(Arc::clone(canned))));
         let cluster = format!("uid={}", ctx.env.uid);
-        let run = EngineRun { kind: TargetKind::new("slurm"), cluster, id: None };
+        let run = EngineRun { kind: TargetKind::new("slurm"), cluster, id: None, name: None };
         let job = |(number, token): (u32, &&str)| {
             let id = JobId::new(UserName::from("alice"), JobNumber(number));
             let mut job = Job::new(&id, TargetName::from("gpu"), "/code".to_owned());

@@ -59,6 +59,7 @@ fn run_file(app: &App, args: &Run, file: &str) -> Result<Ran, Error> {
         beside: &beside,
         shown: file,
         dir: directory(&path),
+        is_sent: false,
         commands: &commands,
     };
     let later = |what: &str| {
@@ -126,6 +127,7 @@ pub(super) fn submit(
         beside: &beside,
         shown: file,
         dir: directory(path),
+        is_sent: false,
         commands: &commands,
     };
     match file.enter(&jobs, None)? {

@@ -4,7 +4,8 @@ use crate::cli::Outcome;
 use crate::cli::app::App;
 use crate::cli::args::Again;
 use crate::cli::commands::jobfile::setup_how;
-use crate::cli::commands::{kill, run};
+use crate::cli::commands::kill;
+use crate::cli::commands::run::{self, PlanInWords};
 use crate::cli::print::Output;
 use crate::model::job::Succession;
 use crate::model::setup::SetUpHow;
@@ -26,7 +27,8 @@ pub(in crate::cli) fn again(app: &App, args: &Again, how: Succession) -> Outcome
     let request = from_nothing(app, request.clone())?;
     if app.global.dry_run {
         let (plan, warnings) = resume::plan(app.ctx()?, &request)?;
-        let (argv, script, text) = run::in_words(app.ctx()?, &plan)?;
+        let PlanInWords { argv, script, text, refused } = run::in_words(app.ctx()?, &plan)?;
+        let (code, why) = run::verdict(refused);
         let document = SuccessorPlanDocument {
             plan: SuccessorPlanPart {
                 user: &plan.user,
@@ -38,7 +40,7 @@ pub(in crate::cli) fn again(app: &App, args: &Again, how: Succession) -> Outcome
                 script,
             },
         };
-        return Ok(Output::new(text, &document).notes(warnings));
+        return Ok(Output::new(text, &document).notes(warnings).notes(why).code(code));
     }
     let (text, again) = start(app, args, &request)?;
     Ok(Output::new(text, &SuccessorDocument::from(&again.launched)).notes(again.warnings))

@@ -41,16 +41,32 @@ pub(in crate::cli) struct Ran {
     pub(in crate::cli) output: Output,
 }
 
-/// A plan: the words that would be run, what an engine would be given, and all of it for people.
-pub(super) fn in_words(
-    ctx: &Ctx,
-    plan: &LaunchPlan,
-) -> Result<(Vec<String>, Option<String>, String), Error> {
-    let words = plan.words().iter().map(|word| word.to_string_lossy().into_owned()).collect();
-    let script = attempt::preview(ctx, plan)?;
+/// A plan in words.
+pub(super) struct PlanInWords {
+    /// The words that would be run.
+    pub(super) argv: Vec<String>,
+    /// What an engine would be given.
+    pub(super) script: Option<String>,
+    /// All of it for people.
+    pub(super) text: String,
+    /// Why the engine would not take it, if that is known.
+    pub(super) refused: Option<Error>,
+}
+
+/// The exit code and the notes of a plan: what is refused is shown all the same, since by it one sees what to change.
+pub(super) fn verdict(refused: Option<Error>) -> (u8, Vec<String>) {
+    let code = refused.as_ref().map_or(0, |refused| refused.kind.exit_code());
+    let hint = refused.as_ref().map(|refused| refused.advice().to_owned());
+    (code, refused.map(|refused| refused.message).into_iter().chain(hint).collect())
+}
+
+/// Says what would be started.
+pub(super) fn in_words(ctx: &Ctx, plan: &LaunchPlan) -> Result<PlanInWords, Error> {
+    let argv = plan.words().iter().map(|word| word.to_string_lossy().into_owned()).collect();
+    let (script, refused) = attempt::preview(ctx, plan)?.unzip();
     let shown = script.iter().map(|script| format!("\n{script}"));
     let text = std::iter::once(plan.to_text()).chain(shown).collect();
-    Ok((words, script, text))
+    Ok(PlanInWords { argv, script, text, refused: refused.flatten() })
 }
 
 /// Starts a job.
@@ -111,7 +127,7 @@ pub(super) fn start(app: &App, args: &Run, mut request: RunRequest) -> Result<Ra
     }
     if app.global.dry_run {
         let plan = launch::plan(ctx, &request)?;
-        let (argv, script, text) = in_words(ctx, &plan)?;
+        let PlanInWords { argv, script, text, refused } = in_words(ctx, &plan)?;
         let document = LaunchPlanDocument {
             plan: LaunchPlanPart {
                 user: &plan.user,
@@ -124,7 +140,9 @@ pub(super) fn start(app: &App, args: &Run, mut request: RunRequest) -> Result<Ra
                 members: plan.spec.array.as_ref().map(|array| array.indexes().to_vec()),
             },
         };
-        return Ok(Ran { job: None, output: Output::new(text, &document).notes(notes) });
+        let (code, why) = verdict(refused);
+        notes.extend(why);
+        return Ok(Ran { job: None, output: Output::new(text, &document).notes(notes).code(code) });
     }
     if make_usable(app, request.target(), args.apply)? {
         launch::provide_target(ctx, &request)?;

@@ -129,6 +129,7 @@ pub(super) fn submit_tasks(
         beside: &beside,
         shown: file.shown,
         dir: directory(path),
+        is_sent: false,
         commands: &commands,
     };
     let mut all: Vec<(RunRequest, Submission)> = Vec::new();

@@ -40,7 +40,7 @@ pub const KEYS: &[JobKey] = &[
     built(
         "target",
         "A target, type, pool or pattern of names, a list of them, `{hosts: …}`, `{type, zone, pricing}` for any that is \
-         there of a type, or `{KIND: NAME}` with the options of that kind; or `{accelerator, zone, pricing, version, mode, prefer}`: a TPU that \
+         there of a type, or `{KIND: NAME}` with the options of that kind, as `{kubernetes: lab, image, flavor, volumes, nodes}`; or `{accelerator, zone, pricing, version, mode, prefer}`: a TPU that \
          is made for it and asked for until there is capacity, `mode: queued-resources` by a queued resource. Several \
          types and zones are tried as they are written, or `prefer: cheapest` by the setting `prices`, `prefer: fastest` \
          by how long jobs have waited for each.",

@@ -73,8 +73,39 @@ pub struct Given<'a> {
 pub struct KindWords {
     /// The kind.
     pub word: String,
-    /// The options of its jobs, as typed behind `--`; whether one may be said several times.
-    pub options: Vec<(&'static str, bool)>,
+    /// What it may say of a job.
+    pub options: Vec<KindKey>,
+}
+
+/// An option of a kind, as a key of a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct KindKey {
+    /// As it is kept, and typed behind `--`.
+    pub option: &'static str,
+    /// What else a file may call it.
+    pub also: Option<&'static str>,
+    /// Whether it may be said several times.
+    pub is_many: bool,
+    /// Whether a value may be a map, which is kept as JSON.
+    pub takes_map: bool,
+}
+
+impl KindKey {
+    /// One of this name whose values are text.
+    pub const fn plain(option: &'static str, is_many: bool) -> Self {
+        Self { option, also: None, is_many, takes_map: false }
+    }
+
+    /// Whether a key of a file means it: a dash may be written as a line there.
+    fn is_called(&self, key: &str) -> bool {
+        let key = key.replace('_', "-");
+        self.option == key || self.also == Some(key.as_str())
+    }
+
+    /// Its key, as a file should have it.
+    fn key(&self) -> &'static str {
+        self.also.unwrap_or(self.option)
+    }
 }
 
 /// A job as its file says it.
@@ -231,8 +262,16 @@ mod tests {
     use super::*;
 
     fn kinds() -> Vec<KindWords> {
-        let options = vec![("nodes", false), ("sbatch", true)];
-        vec![KindWords { word: "slurm".to_owned(), options }]
+        let slurm = vec![KindKey::plain("nodes", false), KindKey::plain("sbatch", true)];
+        let volumes = KindKey {
+            also: Some("volumes"),
+            takes_map: true,
+            ..KindKey::plain("pod-volume", true)
+        };
+        let flavor =
+            KindKey { also: Some("flavor"), takes_map: true, ..KindKey::plain("asks-for", false) };
+        let words = |word: &str, options| KindWords { word: word.to_owned(), options };
+        vec![words("slurm", slurm), words("pods", vec![volumes, flavor])]
     }
 
     fn with(text: &str, set: &[(&str, &str)]) -> Result<Vec<OwnJob>, BadFile> {
@@ -266,6 +305,22 @@ mod tests {
         assert_eq!(job.waits.priority.map(Priority::number), Some(70));
         assert!(job.waits.is_held && job.policy == Some(Policy::Smart));
         assert_eq!(job.waits.after.len(), 3);
+    }
+
+    #[test]
+    fn what_a_kind_takes_as_a_map_is_kept_as_json() {
+        let job = one(
+            "target:\n  pods: lab\n  flavor: {name: big, resources: {cpu: 2, gpu: '1', memory: 1.50}}\n  \
+                       volumes: [data:/d, {claim: 'x y', mount: /x, read_only: true, at: '{{tag}}'}]\ntag: 010\n",
+        );
+        assert_eq!(job.target.kind.as_deref(), Some("pods"));
+        let big = r#"{"name":"big","resources":{"cpu":2,"gpu":1,"memory":"1.50"}}"#;
+        assert_eq!(job.target.options.all("asks-for"), [big]);
+        let claim = r#"{"claim":"x y","mount":"/x","read_only":true,"at":"010"}"#;
+        assert_eq!(job.target.options.all("pod-volume"), ["data:/d", claim]);
+        let again = documents(std::slice::from_ref(&job)).unwrap();
+        let again = one(&yaml::written(&again));
+        assert_eq!(again.target.options, job.target.options);
     }
 
     #[test]
@@ -314,7 +369,11 @@ mod tests {
             ("target: local\ncommand: 'a {{nope'\n", (2, 10), "without }}"),
             ("command: x\n", (1, 1), "no target"),
             ("target: {slurm: gpu, node: 2}\n", (1, 22), "no such key"),
-            ("target: {kubernetes: c}\n", (1, 10), "not built yet"),
+            ("target: {nowhere: c}\n", (1, 10), "no such key"),
+            ("target: {pods: c, volumes: {}}\n", (1, 28), "one value is wanted"),
+            ("target: {pods: c, flavor: [a, b]}\n", (1, 31), "said twice"),
+            ("target: {pods: c, flavor: a, asks_for: b}\n", (1, 40), "said twice"),
+            ("target: {slurm: gpu, nodes: {a: b}}\n", (1, 29), "one value is wanted"),
             ("target: local\ngpus: many\n", (2, 7), "not a number of GPUs"),
             ("target: local\npriority: 101\n", (2, 11), "0 to 100"),
             ("target: local\nhold: yes\n", (2, 7), "a truth"),

@@ -321,12 +321,16 @@ fn target(kinds: &[KindWords]) -> Value {
     forms.push(form("hosts", asks(), json!({})));
     for kind in kinds {
         let mut patterns = Map::new();
-        for (name, is_many) in &kind.options {
-            let of = if *is_many { texts(&text()) } else { one(&text()) };
-            patterns.insert(format!("^{}$", name.replace('-', "[-_]")), of);
+        for option in &kind.options {
+            let map = json!({ "type": "object", "minProperties": 1 });
+            let of = if option.takes_map { json!({ "anyOf": [text(), map] }) } else { text() };
+            let of = if option.is_many { texts(&of) } else { one(&of) };
+            let names = std::iter::once(option.option).chain(option.also);
+            let names: Vec<String> = names.map(|name| name.replace('-', "[-_]")).collect();
+            patterns.insert(format!("^(?:{})$", names.join("|")), of);
         }
         let mut own = asks();
-        own.retain(|key, _| !kind.options.iter().any(|(name, _)| name == key));
+        own.retain(|key, _| !kind.options.iter().any(|option| option.is_called(key)));
         forms.push(form(&kind.word, own, Value::Object(patterns)));
     }
     let of_type = |key: &str| match key {

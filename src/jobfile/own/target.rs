@@ -1,12 +1,14 @@
 //! `target:`, in each of its forms.
 
+use serde_json::Value;
+
 use crate::jobfile::BadFile;
 use crate::jobfile::yaml::{Yaml, YamlValue};
 use crate::model::capacity::Ask;
 use crate::text::either;
 
 use super::values::{bad, bad_key, text, texts, unknown};
-use super::{KindWords, OwnTarget};
+use super::{KindKey, KindWords, OwnTarget};
 
 const EXAMPLE: &str = "target: local";
 const OF_TYPE: &str = "target: {type: v6e-16, zone: us-east5-b, pricing: spot}";
@@ -16,9 +18,6 @@ pub(super) const TYPE: [&str; 3] = ["type", "zone", "pricing"];
 
 /// How it may be paid for.
 pub(super) const PRICING: [&str; 3] = ["on-demand", "spot", "preemptible"];
-
-/// Forms that are not carried out today.
-const LATER: [&str; 1] = ["kubernetes"];
 
 /// A target, and what is asked of it beside a place.
 pub(super) fn read(
@@ -33,10 +32,6 @@ pub(super) fn read(
             return Ok((OwnTarget { words, ..OwnTarget::at(place) }, Vec::new()));
         }
     };
-    if let Some((key, of)) = members.iter().find(|(key, _)| LATER.contains(&key.as_str())) {
-        let hint = "make the target first, and name it: target: NAME";
-        return Err(bad_key(of, &format!("target.{key}"), "not built yet", hint));
-    }
     if value.get("type").is_some() {
         return Ok((of_type(value, members)?, Vec::new()));
     }
@@ -67,15 +62,17 @@ pub(super) fn read(
     let mut asks = Vec::new();
     for (key, of) in members.iter().filter(|(key, _)| key != form) {
         let field = format!("target.{key}");
-        let option = options_of.iter().find(|(name, _)| *name == key.replace('_', "-"));
+        let option = options_of.iter().find(|option| option.is_called(key));
         match option {
-            Some((name, is_many)) => {
-                let said = texts(of, &field, &format!("{key}: VALUE"))?;
-                if let (false, [_, (second, _), ..]) = (is_many, said.as_slice()) {
+            Some(option) => {
+                let said = of_kind(of, (&field, key), option)?;
+                let before = target.options.all(option.option).len();
+                let second = said.get(1_usize.saturating_sub(before));
+                if let (false, Some((second, _))) = (option.is_many, second) {
                     return Err(bad(second, &field, "it is said twice", "name one value"));
                 }
-                for (_, value) in &said {
-                    target.options.say(*name, *value);
+                for (_, value) in said {
+                    target.options.say(option.option, value);
                 }
             }
             None if Ask::KEYS.contains(&key.as_str()) => asks.push(ask(key, of, &field)?),
@@ -84,12 +81,50 @@ pub(super) fn read(
                 return Err(bad_key(of, &field, "not built yet", hint));
             }
             None => {
-                let known = options_of.iter().map(|(name, _)| *name).chain(Ask::KEYS);
+                let known = options_of.iter().map(KindKey::key).chain(Ask::KEYS);
                 return Err(unknown(of, (&field, key), known));
             }
         }
     }
     Ok((target, asks))
+}
+
+/// The values of an option of a kind. A map is the JSON of it.
+fn of_kind<'y>(
+    value: &'y Yaml,
+    (field, key): (&str, &str),
+    option: &KindKey,
+) -> Result<Vec<(&'y Yaml, String)>, BadFile> {
+    let all = match &value.value {
+        YamlValue::List(all) if !all.is_empty() => all.iter().collect(),
+        _ => vec![value],
+    };
+    let one = |one: &'y Yaml| match &one.value {
+        YamlValue::Map(members) if option.takes_map && !members.is_empty() => {
+            Ok((one, json(one).to_string()))
+        }
+        _ => Ok((one, text(one, field, &format!("{key}: VALUE"))?.to_owned())),
+    };
+    all.into_iter().map(one).collect()
+}
+
+/// A value as JSON: what stands there as a whole number or a truth is one, all else is text.
+fn json(value: &Yaml) -> Value {
+    match &value.value {
+        YamlValue::Blank => Value::Null,
+        YamlValue::Text(text) => match text.as_str() {
+            "true" => Value::Bool(true),
+            "false" => Value::Bool(false),
+            text => match text.parse::<i64>() {
+                Ok(number) if number.to_string() == text => Value::from(number),
+                Ok(_) | Err(_) => Value::from(text),
+            },
+        },
+        YamlValue::List(all) => all.iter().map(json).collect(),
+        YamlValue::Map(members) => {
+            members.iter().map(|(key, value)| (key.clone(), json(value))).collect()
+        }
+    }
 }
 
 /// `{type: …}`: any that is there of a type.

@@ -2,7 +2,7 @@
 //! out.
 
 use std::error::Error as StdError;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
@@ -10,6 +10,9 @@ use http_body_util::BodyExt as _;
 use kube::client::Body;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
+use tokio::runtime::Handle;
+use tokio::sync::watch;
+use tokio::time::Instant;
 
 use super::api::{ApiAnswer, ApiCall, Unanswered};
 use super::cluster::NamespaceAt;
@@ -20,11 +23,29 @@ const CONNECTING: Duration = Duration::from_millis(2_400);
 /// A server that is asked too often, and does not say when to ask again, is asked after this time.
 const LATER: Duration = Duration::from_secs(1);
 
+/// A program that has handed out no credentials for so long is begun once more.
+const GIVEN_UP: Duration = Duration::from_secs(60);
+
 /// What asks a server, wherever it runs.
 #[derive(Clone)]
 pub(super) struct Asking {
     at: NamespaceAt,
-    client: Arc<Mutex<Option<Client>>>,
+    client: Arc<Mutex<Opened>>,
+}
+
+/// What making a client has come to; `None` as long as it goes on.
+type Made = Option<Result<Client, String>>;
+
+/// Whether there is a client.
+#[derive(Default)]
+enum Opened {
+    /// Not yet, or not any more.
+    #[default]
+    No,
+    /// It is being made since then: what it comes to is told to everybody who waits for it.
+    Soon(Instant, watch::Receiver<Made>),
+    /// There is one.
+    Yes(Client),
 }
 
 impl Asking {
@@ -36,11 +57,11 @@ impl Asking {
     /// Asks once; again where the credentials have run out, by those that are found then, and where the server wants to be
     /// asked later and there is time for that: it has done nothing then.
     pub(super) async fn answer(&self, call: &ApiCall) -> Result<ApiAnswer, Unanswered> {
-        let until = tokio::time::Instant::now() + call.limit;
+        let until = Instant::now() + call.limit;
         let mut has_read_anew = false;
         loop {
             let answer = self.within(call, until).await?;
-            let later = tokio::time::Instant::now() + answer.retry_after.unwrap_or(LATER);
+            let later = Instant::now() + answer.retry_after.unwrap_or(LATER);
             match answer.status {
                 401 if !has_read_anew => {
                     has_read_anew = true;
@@ -52,17 +73,22 @@ impl Asking {
         }
     }
 
+    fn opened(&self) -> MutexGuard<'_, Opened> {
+        self.client.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Has the credentials read anew for the next question.
     pub(super) fn forget(&self) {
-        *self.client.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        *self.opened() = Opened::No;
     }
 
     /// One exchange. What has come of an answer when the time is over is an answer that was cut off.
-    async fn within(
-        &self,
-        call: &ApiCall,
-        until: tokio::time::Instant,
-    ) -> Result<ApiAnswer, Unanswered> {
+    async fn within(&self, call: &ApiCall, until: Instant) -> Result<ApiAnswer, Unanswered> {
+        let Ok(client) = tokio::time::timeout_at(until, self.client()).await else {
+            let why = "who asks is not known yet: what hands out the credentials has not ended";
+            return Err(Unanswered::NotSent(why.to_owned()));
+        };
+        drop(client?);
         let begun = tokio::time::timeout_at(until, self.begun(call)).await;
         let response = begun.unwrap_or(Err(Unanswered::Late(call.limit)))?;
         let (head, mut body) = response.into_parts();
@@ -99,14 +125,37 @@ impl Asking {
         })
     }
 
+    /// The client. It is made on a thread of its own: a program that hands out credentials may take its time, or never end,
+    /// and whoever asks goes when his own time is over.
     async fn client(&self) -> Result<Client, Unanswered> {
-        let kept = self.client.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        if let Some(client) = kept {
-            return Ok(client);
+        let begun = match &*self.opened() {
+            Opened::Yes(client) => return Ok(client.clone()),
+            Opened::Soon(since, soon) if since.elapsed() < GIVEN_UP => Some(soon.clone()),
+            Opened::Soon(..) | Opened::No => None,
+        };
+        let mut soon = begun.map_or_else(|| self.begin(), Ok)?;
+        let unmade = || Err("it was given up".to_owned());
+        let made = match soon.wait_for(Option::is_some).await {
+            Ok(made) => made.clone().unwrap_or_else(unmade),
+            Err(_) => unmade(),
+        };
+        let mut opened = self.opened();
+        // Who has forgotten it meanwhile, or begun anew, does not mean this one.
+        if matches!(&*opened, Opened::Soon(_, other) if other.same_channel(&soon)) {
+            *opened = made.clone().map_or(Opened::No, Opened::Yes);
         }
-        let client = connect(&self.at).await.map_err(Unanswered::NotSent)?;
-        *self.client.lock().unwrap_or_else(PoisonError::into_inner) = Some(client.clone());
-        Ok(client)
+        made.map_err(Unanswered::NotSent)
+    }
+
+    /// Begins to make a client.
+    fn begin(&self) -> Result<watch::Receiver<Made>, Unanswered> {
+        let (tell, soon) = watch::channel(None);
+        let (at, runtime) = (self.at.clone(), Handle::current());
+        let make = move || drop(tell.send(Some(runtime.block_on(connect(&at)))));
+        let thread = std::thread::Builder::new().name("kubernetes login".to_owned());
+        thread.spawn(make).map_err(|e| Unanswered::NotSent(e.to_string()))?;
+        *self.opened() = Opened::Soon(Instant::now(), soon.clone());
+        Ok(soon)
     }
 }
 

@@ -9,6 +9,15 @@ use crate::sys::env::Env;
 /// The namespace where nobody names one.
 pub(super) const DEFAULT_NAMESPACE: &str = "default";
 
+/// Where a pod finds what its account in the cluster is (Kubernetes documentation, service accounts).
+const ACCOUNT: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
+
+/// The namespace of the account whose files lie in a directory.
+fn namespace_of_account(dir: &Path) -> Option<String> {
+    let text = std::fs::read_to_string(dir.join("namespace")).ok()?;
+    Some(text.trim().to_owned()).filter(|name| !name.is_empty())
+}
+
 /// A namespace of a cluster, as the handle of a run keeps it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct NamespaceAt {
@@ -29,10 +38,14 @@ impl NamespaceAt {
     /// The one that the options of a target name, for whoever asks; where they name none, that of his environment.
     pub fn of(options: &KindOptions, env: &Env) -> Self {
         let said = |name| options.get(name).map(str::to_owned);
+        let kubeconfig = said("kubeconfig").or_else(|| usual_kubeconfig(env));
+        let of_account =
+            || namespace_of_account(Path::new(ACCOUNT)).filter(|_| kubeconfig.is_none());
+        let namespace = said("namespace").or_else(of_account);
         Self {
-            kubeconfig: said("kubeconfig").or_else(|| usual_kubeconfig(env)),
+            namespace: namespace.unwrap_or_else(|| DEFAULT_NAMESPACE.to_owned()),
+            kubeconfig,
             context: said("context"),
-            namespace: said("namespace").unwrap_or_else(|| DEFAULT_NAMESPACE.to_owned()),
             log_volume: said(super::options::LOG_VOLUME),
             image: said(super::options::IMAGE)
                 .filter(|_| options.get(super::options::LOG_VOLUME).is_some()),
@@ -116,6 +129,8 @@ impl fmt::Display for NamespaceAt {
 
 #[cfg(test)]
 mod tests {
+    use std::io::Write as _;
+
     use super::*;
 
     #[test]
@@ -132,6 +147,19 @@ mod tests {
         ] {
             assert_eq!(NamespaceAt::parse(&cluster.to_string()), cluster, "{cluster}");
         }
+    }
+
+    #[test]
+    fn the_account_of_a_pod_says_its_namespace() {
+        let dir = tempfile::tempdir().unwrap();
+        let of = |text: &str| {
+            let mut file = std::fs::File::create(dir.path().join("namespace")).unwrap();
+            file.write_all(text.as_bytes()).unwrap();
+            namespace_of_account(dir.path())
+        };
+        assert_eq!(namespace_of_account(dir.path()), None, "no pod");
+        assert_eq!(of("team-a\n").as_deref(), Some("team-a"));
+        assert_eq!(of("\n"), None);
     }
 
     #[test]

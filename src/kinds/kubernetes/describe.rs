@@ -23,6 +23,7 @@ pub(super) fn describe(site: &Site<'_>, job: &Job) -> Result<String, RunError> {
     };
     let mut warnings = site.namespace().warnings("Job", LOOK).unwrap_or_default();
     warnings.extend(site.namespace().warnings("Pod", LOOK).unwrap_or_default());
+    warnings.extend(site.namespace().preemptions(LOOK).unwrap_or_default());
     let now = site.effects.clock.now();
     let fact = Seen::new(found, pods.iter().collect(), &warnings, now).fact(job);
     let why = fact.reason.as_deref().map(|why| format!(": {why}")).unwrap_or_default();

@@ -10,15 +10,18 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
+use crate::model::job::Job;
 use crate::runner::files::{Content, Entry, Files, Listing, ThisDisk};
 use crate::sys::clock::Clock;
 
-use super::facts;
+use super::cluster::NamespaceAt;
 use super::manifest::{MAIN, usual_security};
+use super::names::JobRef;
 use super::request::{PATIENCE, PlainLog, Trouble};
 use super::settings::KubernetesSettings;
 use super::site::Site;
 use super::volumes::Volume;
+use super::{WORD, facts, note};
 
 /// A look may take so long: an image may have to be pulled first.
 const LOOKING: Duration = Duration::from_secs(90);
@@ -28,6 +31,10 @@ const FRESH: Duration = Duration::from_secs(15);
 
 /// The image of what looks, where none is known: it needs a shell, `ls`, `head` and `tail`.
 const IMAGE: &str = "busybox";
+
+/// What a look asks for of what a job may have to ask for.
+const LITTLE: [(&str, &str); 3] =
+    [("cpu", "100m"), ("memory", "64Mi"), ("ephemeral-storage", "64Mi")];
 
 /// What lies in a directory and in `checkpoints` below it: for each `D` or `-` whether it is there, then a letter for what
 /// each entry holds, and its name.
@@ -86,7 +93,7 @@ impl JobDisk<'_> {
         if let Some(seen) = known(&self.looks) {
             return Ok(seen);
         }
-        let said = self.look(volume, LIST, &[&text(dir)?])?;
+        let said = self.look((volume, dir), LIST, &[&text(dir)?])?;
         let mut parts = read(&String::from_utf8_lossy(&said))?.into_iter();
         let (own, below) = (parts.next(), parts.next());
         let unsaid = || io::Error::other("what looked there has not said what there is");
@@ -101,12 +108,18 @@ impl JobDisk<'_> {
         Ok(own)
     }
 
-    /// Runs a script beside the volume; what it has printed.
-    fn look(&self, volume: &Volume, script: &str, words: &[&str]) -> io::Result<Vec<u8>> {
+    /// Runs a script beside the volume on which a path lies; what it has printed.
+    fn look(
+        &self,
+        (volume, path): (&Volume, &Path),
+        script: &str,
+        words: &[&str],
+    ) -> io::Result<Vec<u8>> {
         let namespace = self.site.namespace();
         let name = format!("tpu-look-{}", self.site.effects.random.hex(8));
         let failed = |trouble: Trouble| io::Error::new(io::ErrorKind::TimedOut, trouble.why());
-        let made = namespace.create_job(self.manifest(&name, volume, script, words), false);
+        let manifest = self.manifest(&name, (volume, path), script, words);
+        let made = namespace.create_job(manifest, false);
         let uid = made.map_err(failed)?.metadata.uid.unwrap_or_default();
         let printed = self.printed(&name);
         // It goes by itself soon, where this is not heard.
@@ -114,30 +127,64 @@ impl JobDisk<'_> {
         printed
     }
 
-    fn manifest(&self, name: &str, volume: &Volume, script: &str, words: &[&str]) -> Value {
-        let image = self.site.cluster.image.as_deref().unwrap_or(IMAGE);
-        // It sees what the job sees.
-        let settings = KubernetesSettings::read().unwrap_or_default();
+    fn manifest(
+        &self,
+        name: &str,
+        (volume, path): (&Volume, &Path),
+        script: &str,
+        words: &[&str],
+    ) -> Value {
         let command: Vec<&str> =
             ["sh", "-c", script, "look"].into_iter().chain(words.iter().copied()).collect();
         let command: Vec<String> = command.iter().map(|word| word.replace('$', "$$")).collect();
         let labels = json!({"app.kubernetes.io/managed-by": "tpu", "tpu.look": name});
+        let mut pod = json!({
+            "restartPolicy": "Never", "automountServiceAccountToken": false,
+            "containers": [{
+                "name": MAIN, "image": IMAGE, "command": command,
+                "volumeMounts": [volume.of_container("volume-0")],
+            }],
+            "volumes": [volume.of_pod("volume-0")],
+        });
+        if let Some(like) = self.pod_of(path) {
+            admitted_like(&mut pod, &like);
+        } else {
+            let settings = KubernetesSettings::read().unwrap_or_default();
+            pod["securityContext"] = usual_security(&settings, self.site.effects);
+            if let Some(image) = &self.site.cluster.image {
+                pod["containers"][0]["image"] = Value::from(image.as_str());
+            }
+        }
         json!({
             "apiVersion": "batch/v1", "kind": "Job",
             "metadata": {"name": name, "labels": labels},
             "spec": {
                 "backoffLimit": 0, "activeDeadlineSeconds": LOOKING.as_secs(),
                 "ttlSecondsAfterFinished": 60,
-                "template": {"metadata": {"labels": labels}, "spec": {
-                    "restartPolicy": "Never", "automountServiceAccountToken": false,
-                    "securityContext": usual_security(&settings, self.site.effects),
-                    "containers": [{
-                        "name": MAIN, "image": image, "command": command,
-                        "volumeMounts": [volume.of_container("volume-0")],
-                    }],
-                    "volumes": [volume.of_pod("volume-0")],
-                }},
+                "template": {"metadata": {"labels": labels}, "spec": pod},
             },
+        })
+    }
+
+    /// What the pod of the job asked for to whose directory a path belongs; else that of the newest job on this target.
+    fn pod_of(&self, path: &Path) -> Option<Value> {
+        let effects = self.site.effects;
+        let data = effects.data().ok()?;
+        let is_here = |job: &&Job| {
+            job.engine.as_ref().filter(|of| of.kind.as_str() == WORD).is_some_and(|of| {
+                let at = NamespaceAt::parse(&of.cluster);
+                at.is_beside(&self.site.cluster) && at.namespace == self.site.cluster.namespace
+            })
+        };
+        let mut jobs: Vec<&Job> = data.jobs().filter(is_here).collect();
+        let is_its_own = |job: &Job| job.log_dir.as_ref().is_some_and(|dir| path.starts_with(dir));
+        let begun = |job: &Job| job.launch.as_ref().map(|launch| launch.at);
+        jobs.sort_by_key(|job| std::cmp::Reverse((is_its_own(job), begun(job))));
+        jobs.into_iter().find_map(|job| {
+            let text = note::manifest(effects, &JobRef::of(job).token)?;
+            let mut manifest: Value = serde_json::from_str(&text).ok()?;
+            let pod = manifest["spec"]["template"]["spec"].take();
+            pod.is_object().then_some(pod)
         })
     }
 
@@ -166,6 +213,32 @@ impl JobDisk<'_> {
             }
             clock.sleep(pause);
             pause = (pause * 2).min(Duration::from_secs(1));
+        }
+    }
+}
+
+/// Has the pod of a look be one that the cluster takes as it took that of a job, which sees the same volume: where the job's
+/// image is pulled, a node may take it, and what a quota wants to be said is said. It asks for little, and for no device: it
+/// waits for none of the nodes that the job waits for, and takes nobody's place, unless it looks at the disk of such a node.
+fn admitted_like(pod: &mut Value, like: &Value) {
+    if !pod["volumes"][0]["hostPath"].is_null() && !like["nodeSelector"].is_null() {
+        pod["nodeSelector"] = like["nodeSelector"].clone();
+    }
+    for key in ["securityContext", "imagePullSecrets", "serviceAccountName", "tolerations"] {
+        if !like[key].is_null() {
+            pod[key] = like[key].clone();
+        }
+    }
+    let job = &like["containers"][0];
+    let container = &mut pod["containers"][0];
+    if job["image"].is_string() {
+        container["image"] = job["image"].clone();
+    }
+    for of in ["requests", "limits"] {
+        for (name, little) in LITTLE {
+            if !job["resources"][of][name].is_null() {
+                container["resources"][of][name] = Value::from(little);
+            }
         }
     }
 }
@@ -247,7 +320,7 @@ impl Files for JobDisk<'_> {
         let Some(volume) = self.volume(path) else { return ThisDisk.read(path, from, most) };
         let words = [text(path)?, from.saturating_add(1).to_string(), most.to_string()];
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
-        let said = self.look(&volume, READ, &words)?;
+        let said = self.look((&volume, path), READ, &words)?;
         if said == b"none\n" {
             return Ok(None);
         }

@@ -6,7 +6,9 @@ use std::time::Duration;
 
 use k8s_openapi::api::batch::v1::Job as BatchJob;
 use k8s_openapi::api::core::v1::{Event, Pod};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
+use crate::effects::Effects;
 use crate::model::facts::{ErrorKind, RunFact, RunState};
 use crate::model::ids::LaunchToken;
 use crate::model::job::{EngineRun, Handle, Job, Status};
@@ -29,7 +31,7 @@ use super::request::{LOOK, PATIENCE, Trouble};
 use super::settle::{self, Presence};
 use super::site::Site;
 use super::submit::{self, Submission};
-use super::{describe, stop};
+use super::{afterwards, describe, stop};
 
 /// So many logs are fetched at one look, those first that have waited longest.
 const LOGS_AT_ONCE: usize = 64;
@@ -42,6 +44,9 @@ const LOG_WAITS_S: u64 = 300;
 
 /// The same where its node says that it does not know it.
 const UNKNOWN_WAITS_S: u64 = 30;
+
+/// A pod that is made so long after its Job is hardly its first one.
+const LATER_S: i64 = 2;
 
 /// The runner.
 pub(super) struct Engine<'a> {
@@ -59,6 +64,21 @@ struct Listing {
     jobs: HashMap<String, BatchJob>,
     pods: HashMap<String, Vec<Pod>>,
     warnings: Vec<Event>,
+}
+
+impl Listing {
+    /// Whether a pod is being ended, or waits and is hardly the first one of its Job: it was made well after it, or another
+    /// one was seen on a node.
+    fn is_in_place(&self, pod: &Pod, effects: &Effects) -> bool {
+        if pod.metadata.deletion_timestamp.is_some() || facts::phase(pod) != "Pending" {
+            return pod.metadata.deletion_timestamp.is_some();
+        }
+        let Some(token) = token_of(pod.metadata.labels.as_ref()) else { return false };
+        let made = |of: &ObjectMeta| of.creation_timestamp.as_ref().map(|time| time.0.as_second());
+        let job = self.jobs.get(&token).and_then(|job| made(&job.metadata));
+        let later = made(&pod.metadata).zip(job).is_some_and(|(pod, job)| pod - job >= LATER_S);
+        later || note::last_seen(effects, &token).is_some_and(|seen| !seen.nodes.is_empty())
+    }
 }
 
 fn token_of(labels: Option<&BTreeMap<String, String>>) -> Option<String> {
@@ -86,9 +106,10 @@ impl Engine<'_> {
                 listing.jobs.insert(token, job);
             }
         }
-        let mut is_stuck = false;
+        let (mut is_stuck, mut is_in_place) = (false, false);
         for pod in pods {
             is_stuck |= facts::phase(&pod) == "Pending";
+            is_in_place = is_in_place || listing.is_in_place(&pod, self.site.effects);
             if let Some(token) = token_of(pod.metadata.labels.as_ref()) {
                 listing.pods.entry(token).or_default().push(pod);
             }
@@ -106,6 +127,9 @@ impl Engine<'_> {
             listing
                 .warnings
                 .extend(namespace.warnings("Pod", self.left(until)).unwrap_or_default());
+        }
+        if is_in_place {
+            listing.warnings.extend(namespace.preemptions(self.left(until)).unwrap_or_default());
         }
         Ok(listing)
     }
@@ -157,7 +181,7 @@ impl Engine<'_> {
         let pods: Vec<&Pod> = listing.pods.get(&known.token).into_iter().flatten().collect();
         let seen = pods.is_empty().then(|| note::last_seen(self.site.effects, &known.token));
         match seen.flatten().filter(|seen| seen.is_over && !facts::is_open(listed)) {
-            Some(seen) => facts::afterwards(job, Some(&seen)),
+            Some(seen) => afterwards::afterwards(job, Some(&seen), None),
             None => Seen::new(listed, pods, &listing.warnings, asked_at).fact(job),
         }
     }
@@ -165,7 +189,7 @@ impl Engine<'_> {
     /// Keeps how a run is now, for when its Job is gone. What was made for one that is over goes.
     fn remember(&self, job: &Job, known: &JobRef, fact: &RunFact) {
         let effects = self.site.effects;
-        let seen = facts::to_keep(fact);
+        let seen = afterwards::to_keep(fact);
         let was = note::last_seen(effects, &known.token);
         let is_news = was.is_none_or(|was| {
             was.is_over != seen.is_over || was.nodes != seen.nodes || was.restarts != seen.restarts
@@ -206,7 +230,10 @@ impl Engine<'_> {
                 Some("it never reached the cluster".to_owned()),
             )
         };
-        let was_there = || facts::afterwards(job, note::last_seen(effects, &known.token).as_ref());
+        let was_there = || {
+            let seen = note::last_seen(effects, &known.token);
+            afterwards::afterwards(job, seen.as_ref(), self.ttl_s(job, known))
+        };
         if known.uid.is_some() || job.launch.as_ref().is_some_and(|launch| launch.confirmed) {
             return was_there();
         }
@@ -226,6 +253,19 @@ impl Engine<'_> {
                 unknown("its submission was cut off, and it may still be on its way")
             }
         }
+    }
+
+    /// After how many seconds the server removes a Job that has ended, if that is why it may be gone: it was not at work so
+    /// lately.
+    fn ttl_s(&self, job: &Job, known: &JobRef) -> Option<u64> {
+        let effects = self.site.effects;
+        let manifest = note::manifest(effects, &known.token)?;
+        let manifest: serde_json::Value = serde_json::from_str(&manifest).ok()?;
+        let ttl_s = manifest["spec"]["ttlSecondsAfterFinished"].as_u64()?;
+        let begun = job.launch.as_ref().map(|launch| launch.at);
+        let printed = logs::grown(effects, &known.token).map(|(_, at)| at);
+        let at_work = begun.max(printed)?;
+        (effects.clock.now().seconds_since(at_work) >= ttl_s).then_some(ttl_s)
     }
 
     /// Brings logs up to what is printed by now. A run is over only when its log is kept whole.
@@ -320,6 +360,7 @@ impl Runner for Engine<'_> {
             kind: TargetKind::new(super::WORD),
             cluster: self.site.cluster.to_string(),
             id: None,
+            name: None,
         };
         Ok(Ground { handle: Handle::Engine { run, token: token.clone() }, taken: Vec::new() })
     }
@@ -393,14 +434,17 @@ impl Runner for Engine<'_> {
     }
 
     fn preview(&self, attempt: &Attempt<'_>) -> Result<String, RunError> {
+        Ok(Submission::preview(&self.site, &self.target(), attempt)?.in_words())
+    }
+
+    fn try_out(&self, attempt: &Attempt<'_>) -> Result<Option<String>, RunError> {
         let submission = Submission::preview(&self.site, &self.target(), attempt)?;
-        let checked = match self.site.namespace().create_job(submission.job().clone(), true) {
-            Ok(_) => format!("# {} would take it\n", self.site.cluster.in_words()),
-            Err(trouble @ Trouble::Refused(_)) => return Err(self.site.error(&trouble)),
+        match self.site.namespace().create_job(submission.job().clone(), true) {
+            Ok(_) => Ok(Some(format!("{} would take it", self.site.cluster.in_words()))),
+            Err(trouble @ Trouble::Refused(_)) => Err(self.site.error(&trouble)),
             // It is a preview all the same.
-            Err(trouble) => format!("# not checked: {}\n", trouble.why()),
-        };
-        Ok(checked + &submission.in_words())
+            Err(trouble) => Ok(Some(format!("not checked: {}", trouble.why()))),
+        }
     }
 
     fn script(&self, run: RunRef<'_>) -> Result<Option<String>, RunError> {

@@ -18,10 +18,13 @@ use crate::model::job::Job;
 use crate::model::time::{Timestamp, age};
 
 use super::manifest::MAIN;
-use super::note::LastSeen;
+use super::names::QUEUE;
 
 /// A pod that was told to end, and has not so long after the time that it was given, is on a node that does not answer.
 const OVERDUE_S: u64 = 60;
+
+/// So many lines are told of what failed before the command.
+const LAST_LINES: usize = 3;
 
 /// A fact of Kubernetes'.
 pub(super) fn fact(state: RunState, raw: impl Into<String>, reason: Option<String>) -> RunFact {
@@ -168,7 +171,7 @@ impl<'s> Seen<'s> {
             return self.together(job);
         }
         match self.pods.first() {
-            Some(pod) => self.of_pod(job, pod),
+            Some(pod) => self.after_preemption(self.of_pod(job, pod)),
             None => self.without_pods(),
         }
     }
@@ -199,6 +202,14 @@ impl<'s> Seen<'s> {
     }
 
     fn without_pods(&self) -> RunFact {
+        if self.is_suspended() {
+            let labels = self.job.metadata.labels.as_ref();
+            let why = match labels.and_then(|labels| labels.get(QUEUE)) {
+                Some(queue) => format!("it waits in the queue {queue} of Kueue for its turn"),
+                None => "it is suspended: its pods are made when somebody has it go on".to_owned(),
+            };
+            return fact(RunState::Pending, "Suspended", Some(why));
+        }
         let uid = self.job.metadata.uid.as_deref();
         let warning = self.newest_warning(uid);
         let raw =
@@ -208,13 +219,54 @@ impl<'s> Seen<'s> {
         fact(RunState::Pending, raw, Some(why))
     }
 
+    /// Whether nothing of it is to run for now (1.21 and later).
+    fn is_suspended(&self) -> bool {
+        self.job.spec.as_ref().and_then(|spec| spec.suspend) == Some(true)
+            || self.job.status.as_ref().and_then(|status| status.conditions.as_ref()).is_some_and(
+                |all| all.iter().any(|of| of.type_ == "Suspended" && of.status == "True"),
+            )
+    }
+
+    /// What is said of a pod that had to go for another one, by its name.
+    fn preempted(&self, is_meant: impl Fn(&str) -> bool) -> Option<&'s str> {
+        // A Job of that name that was there before had pods of such names as well.
+        let since = self.job.metadata.creation_timestamp.as_ref().map(|time| time.0);
+        let said = self.warnings.iter().find(|event| {
+            let of = event.involved_object.name.as_deref();
+            event.reason.as_deref() == Some("Preempted")
+                && said_at(event) >= since.map(jiff::Timestamp::as_second)
+                && of.is_some_and(&is_meant)
+        });
+        said?.message.as_deref()
+    }
+
+    /// What is said of an earlier pod of this Job that had to go.
+    fn preempted_before(&self) -> Option<&'s str> {
+        let own = self.job.metadata.name.as_deref()?;
+        self.preempted(|pod| {
+            let rest = pod.strip_prefix(own).and_then(|rest| rest.strip_prefix('-'));
+            let is_there = self.pods.iter().any(|known| name(known) == pod);
+            // `JOB-abcde`.
+            rest.is_some_and(|random| random.len() == 5) && !is_there
+        })
+    }
+
+    /// What is told of a pod that waits or begins where another one had to go. A server that does not call that a failure of
+    /// the Job (before 1.26) has made this one by itself: the run goes on, from its beginning.
+    fn after_preemption(&self, fact: RunFact) -> RunFact {
+        let is_ahead = matches!(fact.state, RunState::Pending | RunState::Starting);
+        let Some(message) = self.preempted_before().filter(|_| is_ahead) else { return fact };
+        let now = fact.reason.as_deref().unwrap_or_default();
+        let why = format!(
+            "a pod of higher rank has its place ({message}); Kubernetes begins it anew there: {now}"
+        );
+        RunFact { reason: Some(Cow::Owned(why)), raw: Cow::Borrowed("Preempted"), ..fact }
+    }
+
     fn newest_warning(&self, uid: Option<&str>) -> Option<&'s Event> {
         let is_about =
             |event: &&Event| uid.is_some() && event.involved_object.uid.as_deref() == uid;
-        let when = |event: &Event| {
-            event.last_timestamp.as_ref().or(event.first_timestamp.as_ref()).map(|time| time.0)
-        };
-        self.warnings.iter().filter(is_about).max_by_key(|event| when(event))
+        self.warnings.iter().filter(is_about).max_by_key(|event| said_at(event))
     }
 
     /// A pod that was told to end.
@@ -231,8 +283,12 @@ impl<'s> Seen<'s> {
                 ..fact(RunState::Gone, "Terminating", Some(why))
             };
         }
-        let why = disruption(pod).map_or("its pod is being ended", |(_, why)| why);
-        RunFact { text_waits: true, ..fact(RunState::Running, "Terminating", Some(why.to_owned())) }
+        let why = disruption(pod).map(|(_, why)| why.to_owned()).or_else(|| {
+            let said = self.preempted(|of| of == name(pod))?;
+            Some(format!("a pod of higher rank takes its place ({said})"))
+        });
+        let why = why.unwrap_or_else(|| "its pod is being ended".to_owned());
+        RunFact { text_waits: true, ..fact(RunState::Running, "Terminating", Some(why)) }
     }
 
     fn pending(&self, pod: &Pod) -> RunFact {
@@ -292,9 +348,22 @@ impl<'s> Seen<'s> {
     }
 }
 
+/// When something was said last: newer parts of the server say it once, and when.
+fn said_at(event: &Event) -> Option<i64> {
+    let last = event.last_timestamp.as_ref().or(event.first_timestamp.as_ref());
+    let last = last.map(|time| time.0);
+    last.or(event.event_time.as_ref().map(|time| time.0)).map(jiff::Timestamp::as_second)
+}
+
 /// `: TEXT`, or nothing.
 fn behind(message: &str) -> String {
     if message.is_empty() { String::new() } else { format!(": {message}") }
+}
+
+/// The end of what was printed, in one line.
+fn last_lines(text: &str) -> String {
+    let lines: Vec<&str> = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+    lines.get(lines.len().saturating_sub(LAST_LINES)..).unwrap_or_default().join("; ")
 }
 
 /// Why no pod was made, without what every such sentence begins with: `Error creating: pods "x-" is forbidden: exceeded
@@ -334,9 +403,7 @@ fn end(job: &Job, pod: &Pod) -> Option<RunFact> {
     let status = pod.status.as_ref();
     let reason = status.and_then(|status| status.reason.as_deref()).unwrap_or_default();
     let message = status.and_then(|status| status.message.as_deref()).unwrap_or_default();
-    if let Some((kind, why)) = disruption(pod) {
-        return Some(over(kind, raw_of(reason, "DisruptionTarget"), why));
-    }
+    // What its node says of it comes first: one that was put out has the condition of a node that ends it as well.
     let with = |kind, what: &str| Some(over(kind, reason, &format!("{what}{}", behind(message))));
     match reason {
         "Evicted" => with(ErrorKind::Lost, "its node has put it out"),
@@ -354,13 +421,14 @@ fn end(job: &Job, pod: &Pod) -> Option<RunFact> {
         | "OutOfpods"
         | "NodeAffinity"
         | "NodePorts" => with(ErrorKind::Lost, "its node did not take it"),
-        _ => match terminated {
-            Some((name, terminated)) => Some(of_container(job, name, terminated)),
-            None if phase(pod) == "Succeeded" => Some(RunFact {
+        _ => match (disruption(pod), terminated) {
+            (Some((kind, why)), _) => Some(over(kind, raw_of(reason, "DisruptionTarget"), why)),
+            (None, Some((name, terminated))) => Some(of_container(job, name, terminated)),
+            (None, None) if phase(pod) == "Succeeded" => Some(RunFact {
                 exit: Some(job.exit(0)),
                 ..fact(RunState::Ended, "Succeeded", None)
             }),
-            None => {
+            (None, None) => {
                 let why = if message.is_empty() { "nothing tells how it ended" } else { message };
                 Some(over(ErrorKind::Lost, raw_of(reason, "Failed"), why))
             }
@@ -380,7 +448,7 @@ fn of_container(job: &Job, name: &str, terminated: &ContainerStateTerminated) ->
     if name != MAIN {
         let why = format!(
             "what comes before its command has failed with exit code {code}{}",
-            behind(message)
+            behind(&last_lines(message))
         );
         return over(ErrorKind::Setup, reason, &why);
     }
@@ -389,11 +457,11 @@ fn of_container(job: &Job, name: &str, terminated: &ContainerStateTerminated) ->
             over(ErrorKind::Lost, reason, "its node does not know any more how it ended")
         }
         "OOMKilled" => RunFact {
-            cause: Some(ErrorKind::Oom),
-            ..fact(
-                RunState::Ended,
+            exit: Some(job.exit(code)),
+            ..over(
+                ErrorKind::Oom,
                 reason,
-                Some("it needed more memory than its limit: ask for more".to_owned()),
+                &format!("it needed more memory than its limit (exit code {code}): ask for more"),
             )
         },
         "StartError" | "ContainerCannotRun" | "RunContainerError" => over(
@@ -418,47 +486,6 @@ fn disruption(pod: &Pod) -> Option<(ErrorKind, &'static str)> {
         "DeletionByPodGC" => (ErrorKind::Lost, "its node is gone"),
         _ => (ErrorKind::Lost, "it was put out"),
     })
-}
-
-/// What is left to say of a run whose Job is not there any more.
-pub(super) fn afterwards(job: &Job, seen: Option<&LastSeen>) -> RunFact {
-    let gone = |cause, raw: &str, why: &str| RunFact {
-        cause,
-        ..fact(RunState::Gone, raw, Some(why.to_owned()))
-    };
-    let Some(seen) = seen else {
-        return gone(
-            Some(ErrorKind::Lost),
-            "Gone",
-            "its Job is gone, and nothing tells how it ended",
-        );
-    };
-    let nodes = seen.nodes.clone();
-    if !seen.is_over {
-        let deleted = gone(None, "Deleted", "its Job was deleted: by whom Kubernetes does not say");
-        let restarts = seen.restarts;
-        return RunFact { is_cancelled: true, state: RunState::Ended, nodes, restarts, ..deleted };
-    }
-    RunFact {
-        exit: seen.code.map(|code| job.exit(code)),
-        cause: seen.cause.as_deref().and_then(ErrorKind::parse),
-        nodes,
-        restarts: seen.restarts,
-        ..fact(RunState::Ended, seen.raw.clone(), seen.reason.clone())
-    }
-}
-
-/// What is to be kept of a fact.
-pub(super) fn to_keep(fact: &RunFact) -> LastSeen {
-    LastSeen {
-        is_over: fact.is_over(),
-        code: fact.exit.map(Exit::code),
-        cause: fact.cause.map(|cause| cause.as_str().to_owned()),
-        reason: fact.reason.as_deref().map(str::to_owned),
-        raw: fact.raw.to_string(),
-        nodes: fact.nodes.clone(),
-        restarts: fact.restarts,
-    }
 }
 
 /// Whether the server has not said its last word about a Job.

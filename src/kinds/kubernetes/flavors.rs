@@ -5,8 +5,10 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value, json};
+
+use super::volumes::{LIKE, Volume};
 
 /// What a job asks for.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -20,7 +22,7 @@ pub struct Flavor {
     /// How much it asks for.
     pub resources: Resources,
     /// Labels that its node must have.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty", deserialize_with = "labels_of")]
     pub node_selector: BTreeMap<String, String>,
     /// Taints that it puts up with, in Kubernetes' words.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -28,6 +30,23 @@ pub struct Flavor {
     /// Its rank.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub priority_class_name: Option<String>,
+    /// Volumes that a job has which asks for it: each as `--volume` has it, or as an object.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub volumes: Vec<Value>,
+}
+
+/// Labels, whose values are text also where they look like a number or a truth.
+fn labels_of<'de, D: Deserializer<'de>>(from: D) -> Result<BTreeMap<String, String>, D::Error> {
+    let said = BTreeMap::<String, Value>::deserialize(from)?;
+    Ok(said.into_iter().map(|(name, value)| (name, as_text(value))).collect())
+}
+
+/// A scalar as text.
+fn as_text(value: Value) -> String {
+    match value {
+        Value::String(text) => text,
+        other => other.to_string(),
+    }
 }
 
 /// How much a job asks for.
@@ -59,7 +78,15 @@ impl Flavor {
     }
 
     /// Refuses what no server would take.
-    pub(super) fn checked(self) -> Result<Self, String> {
+    pub(super) fn checked(mut self) -> Result<Self, String> {
+        if let Some(odd) = self.volumes.iter().find(|said| Volume::of_value(said).is_none()) {
+            return Err(format!("{odd} of flavor {} is no volume, {LIKE}", self.name));
+        }
+        for toleration in &mut self.tolerations {
+            if let Some(value) = toleration.get_mut("value") {
+                *value = Value::from(as_text(value.take()));
+            }
+        }
         if self.name.trim().is_empty() || self.name.chars().any(char::is_control) {
             return Err("a flavor needs a name".to_owned());
         }
@@ -169,6 +196,20 @@ mod tests {
             let why = Flavor::parse(text).unwrap_err();
             assert!(why.contains(says), "{text}: {why}");
         }
+    }
+
+    #[test]
+    fn what_looks_like_a_number_or_a_truth_is_text_where_the_server_wants_text() {
+        let text = r#"{"name": "x", "resources": {}, "nodeSelector": {"gpu": true, "slot": 3},
+            "tolerations": [{"key": "gpu", "value": true, "tolerationSeconds": 30}],
+            "volumes": ["data:/data", {"nfs": "filer:/e", "mount": "/e", "read_only": true}]}"#;
+        let flavor = Flavor::parse(text).unwrap();
+        assert_eq!(json!(flavor.node_selector), json!({"gpu": "true", "slot": "3"}));
+        let kept = json!({"key": "gpu", "value": "true", "tolerationSeconds": 30});
+        assert_eq!(flavor.tolerations, [kept]);
+        assert_eq!(Flavor::parse(&json!(flavor).to_string()).unwrap(), flavor);
+        let odd = r#"{"name": "x", "resources": {}, "volumes": [{"claim": "data"}]}"#;
+        assert!(Flavor::parse(odd).unwrap_err().contains("is no volume"));
     }
 
     #[test]

@@ -35,6 +35,19 @@ struct Extent {
     whole: Vec<String>,
 }
 
+/// Where lines begin that are to be kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum LogBegins {
+    /// At a second that was asked for: with the last line that is kept, if it is still there.
+    Anew,
+    /// Behind those that came before in the same answer.
+    Behind,
+}
+
+/// Stands where lines are missing. A kubelet throws away the oldest lines of a log that grows large.
+const MISSING: &str =
+    "[tpu: what was printed before this is not kept: its node had thrown it away by then]\n";
+
 /// The kept log of one launch.
 #[derive(Clone)]
 pub(super) struct KeptLog {
@@ -74,11 +87,17 @@ impl KeptLog {
     }
 
     /// Keeps those of some lines of a pod that are not kept yet. `is_all` says that nothing comes behind them.
-    pub(super) fn keep(&self, pod: &str, lines: &[Line], is_all: bool) -> Result<(), StoreError> {
+    pub(super) fn keep(
+        &self,
+        pod: &str,
+        (begins, lines): (LogBegins, &[Line]),
+        is_all: bool,
+    ) -> Result<(), StoreError> {
         if lines.is_empty() && !is_all {
             return Ok(());
         }
-        let kept = self.store.locking(&self.dir.join(LOCK), || self.add(pod, lines, is_all))?;
+        let add = || self.add(pod, (begins, lines), is_all);
+        let kept = self.store.locking(&self.dir.join(LOCK), add)?;
         kept.map_err(|source| StoreError::Io {
             op: "keep the log in",
             path: self.dir.clone(),
@@ -86,12 +105,22 @@ impl KeptLog {
         })
     }
 
-    fn add(&self, pod: &str, lines: &[Line], is_all: bool) -> io::Result<()> {
+    fn add(
+        &self,
+        pod: &str,
+        (begins, lines): (LogBegins, &[Line]),
+        is_all: bool,
+    ) -> io::Result<()> {
         let mut extent = self.extent()?;
         let before = extent.last.get(pod).copied();
         let new: Vec<&Line> =
             lines.iter().filter(|line| before.is_none_or(|last| line.place > last)).collect();
-        let text: Vec<u8> = new.iter().flat_map(|line| line.text.iter().copied()).collect();
+        // The answer should have begun with the last line that is kept.
+        let first = lines.first().filter(|_| begins == LogBegins::Anew);
+        let is_missing = before.zip(first).is_some_and(|(last, first)| first.place > last);
+        let missing = if is_missing { MISSING } else { "" };
+        let printed = new.iter().flat_map(|line| line.text.iter().copied());
+        let text: Vec<u8> = missing.bytes().chain(printed).collect();
         self.append(extent.length, &text)?;
         extent.length += text.len() as u64;
         if let Some(last) = new.last() {

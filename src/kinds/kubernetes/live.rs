@@ -15,6 +15,7 @@ use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 use super::api::{ApiCall, ApiVerb};
 use super::asking::Asking;
 use super::cluster::NamespaceAt;
+use super::kept::LogBegins;
 use super::life::Life;
 use super::manifest::MAIN;
 use super::names::LAUNCH;
@@ -175,7 +176,7 @@ async fn read_log(followers: Arc<Followers>, life: Life, asking: Asking) {
     if let Some(response) = opened(&asking, &call).await {
         followers.has_begun(&life.uid);
         let mut body = response.into_body();
-        let mut stamped = Stamped::default();
+        let (mut stamped, mut begins) = (Stamped::default(), LogBegins::Anew);
         // A connection that died without a word ends like any other: whoever looks next follows anew.
         while let Ok(Some(Ok(frame))) = tokio::time::timeout(SILENCE, body.frame()).await {
             let Some(bytes) = frame.data_ref() else { continue };
@@ -188,8 +189,11 @@ async fn read_log(followers: Arc<Followers>, life: Life, asking: Asking) {
                 lines.extend(frame.data_ref().map(|bytes| stamped.feed(bytes)).unwrap_or_default());
             }
             // What cannot be kept now is read again from where the kept text ends.
-            if life.log.keep(&life.uid, &lines, false).is_err() {
+            if life.log.keep(&life.uid, (begins, &lines), false).is_err() {
                 break;
+            }
+            if !lines.is_empty() {
+                begins = LogBegins::Behind;
             }
         }
     }

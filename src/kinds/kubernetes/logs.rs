@@ -11,7 +11,7 @@ use crate::runner::{Chunk, OutputMark, Want, printed};
 use crate::store::StoreError;
 
 use super::facts;
-use super::kept::KeptLog;
+use super::kept::{KeptLog, LogBegins};
 use super::manifest::MAIN;
 use super::note;
 use super::request::{LogQuestion, Trouble};
@@ -70,10 +70,12 @@ pub(super) fn bring_up(
             lines.extend(stamped.rest().filter(|_| is_all));
             // A kubelet that cannot read a log says so in its place, as if that were it.
             if let Some(said) = stamped.aside() {
-                log.keep(facts::uid(wanted.pod), &lines, false).map_err(failed)?;
+                log.keep(facts::uid(wanted.pod), (LogBegins::Anew, &lines), false)
+                    .map_err(failed)?;
                 return Err(Trouble::Failed(said.to_owned()));
             }
-            log.keep(facts::uid(wanted.pod), &lines, is_all).map(|()| is_all).map_err(failed)
+            let kept = log.keep(facts::uid(wanted.pod), (LogBegins::Anew, &lines), is_all);
+            kept.map(|()| is_all).map_err(failed)
         });
         if let Some(of) = all.get_mut(place) {
             *of = kept;

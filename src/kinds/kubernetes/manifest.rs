@@ -13,7 +13,7 @@ use crate::model::options::KindOptions;
 use crate::runner::{Attempt, RunError, environment};
 
 use super::flavors::Flavor;
-use super::names::{self, JobRef, LAUNCH};
+use super::names::{self, JobRef, LAUNCH, QUEUE};
 use super::options;
 use super::settings::{KubernetesSettings, ValueType};
 use super::volumes::{LIKE, Volume};
@@ -157,7 +157,7 @@ pub(super) fn of(attempt: &Attempt<'_>, parts: &Parts<'_>) -> Result<Manifest, R
     if !added.is_empty() {
         notes.push(format!("{} is limited to what is requested", added.join(", ")));
     }
-    let volumes = volumes(&said, settings)?;
+    let volumes = volumes(&said, settings, &flavor)?;
     let mounts = mounts(&volumes, parts.has_code);
     let mut main = json!({
         "name": MAIN,
@@ -195,6 +195,8 @@ pub(super) fn of(attempt: &Attempt<'_>, parts: &Parts<'_>) -> Result<Manifest, R
         pod["initContainers"] = json!([{
             "name": READY, "image": image, "command": ["sh", "-c", MAKE_READY],
             "env": places(job, parts), "volumeMounts": mounts, "resources": resources,
+            // Where it fails, the pod says with what: nobody fetches its log.
+            "terminationMessagePolicy": "FallbackToLogsOnError",
         }]);
     }
     place(&mut pod, &said, &flavor, settings, attempt);
@@ -208,8 +210,7 @@ pub(super) fn of(attempt: &Attempt<'_>, parts: &Parts<'_>) -> Result<Manifest, R
         "podReplacementPolicy": "Failed",
         "template": {"metadata": {"labels": labels(job, &known)}, "spec": pod},
     });
-    let ttl =
-        said.get(options::TTL).and_then(|text| text.parse().ok()).or(settings.job.ttl_seconds);
+    let ttl = said.get(options::TTL).map(seconds_kept).transpose()?.or(settings.job.ttl_seconds);
     if let Some(seconds) = ttl {
         spec["ttlSecondsAfterFinished"] = Value::from(seconds);
     }
@@ -223,7 +224,7 @@ pub(super) fn of(attempt: &Attempt<'_>, parts: &Parts<'_>) -> Result<Manifest, R
     let mut of_job = labels(job, &known);
     if let Some(queue) = said.get(options::QUEUE_LABEL) {
         // Its webhook suspends what has the label, until there is room.
-        of_job["kueue.x-k8s.io/queue-name"] = Value::from(queue);
+        of_job[QUEUE] = Value::from(queue);
     }
     let job = json!({
         "apiVersion": "batch/v1", "kind": "Job",
@@ -234,6 +235,19 @@ pub(super) fn of(attempt: &Attempt<'_>, parts: &Parts<'_>) -> Result<Manifest, R
         "spec": spec,
     });
     Ok(Manifest { job, notes })
+}
+
+/// Whether all is said of a job itself that settings could say: those of another job manager are, and ours do not count.
+pub(super) fn is_said_whole(job: &Job) -> bool {
+    let said = job.spec.as_ref().and_then(|spec| spec.options.get(options::SETTINGS_ARE));
+    said == Some(options::SAID)
+}
+
+/// For how many seconds a Job is kept that has ended.
+fn seconds_kept(text: &str) -> Result<u64, RunError> {
+    text.parse().map_err(|_| {
+        RunError::usage(format!("--ttl {text}: no number of seconds"), "as in: --ttl 3600")
+    })
 }
 
 /// How many pods belong together.
@@ -282,13 +296,20 @@ fn together(spec: &mut Value, known: &JobRef, nodes: u32) -> Result<(), RunError
     Ok(())
 }
 
-fn volumes(said: &Said<'_>, settings: &KubernetesSettings) -> Result<Vec<Volume>, RunError> {
-    let of_logs = said.target.get(options::LOG_VOLUME);
-    let all = settings.job.volumes.iter().map(String::as_str).chain(said.all(options::VOLUME));
+fn volumes(
+    said: &Said<'_>,
+    settings: &KubernetesSettings,
+    flavor: &Flavor,
+) -> Result<Vec<Volume>, RunError> {
+    let odd = |said: String| RunError::usage(format!("'{said}' is no volume"), LIKE);
+    let typed = |text: &str| Volume::parse(text).ok_or_else(|| odd(text.to_owned()));
+    let written = |value: &Value| Volume::of_value(value).ok_or_else(|| odd(value.to_string()));
+    let of_logs = said.target.get(options::LOG_VOLUME).into_iter().map(typed);
+    let of_settings = settings.job.volumes.iter().chain(&flavor.volumes).map(written);
+    let of_job = said.all(options::VOLUME).map(typed);
     let mut volumes: Vec<Volume> = Vec::new();
-    for text in of_logs.into_iter().chain(all) {
-        let volume = Volume::parse(text)
-            .ok_or_else(|| RunError::usage(format!("'{text}' is no volume"), LIKE))?;
+    for volume in of_logs.chain(of_settings).chain(of_job) {
+        let volume = volume?;
         match volumes.iter().find(|known| known.mount == volume.mount) {
             Some(same) if *same == volume => {}
             Some(_) => {

@@ -11,6 +11,7 @@ pub mod flavors;
 pub mod life;
 pub mod settings;
 
+mod afterwards;
 mod asking;
 mod code;
 mod commands;
@@ -55,6 +56,7 @@ use cluster::NamespaceAt;
 use connection::RealServers;
 use disk::Looks;
 use engine::Engine;
+use flavors::Flavor;
 use site::Site;
 use volumes::Volume;
 
@@ -117,6 +119,13 @@ impl KindOfTarget for Kubernetes {
 
     fn job_options(&self) -> &'static [KindOption] {
         options::OF_JOB
+    }
+
+    fn kept(&self, mut said: KindOptions, dir: Option<&Path>) -> Result<KindOptions, RunError> {
+        if let Some(dir) = dir {
+            taken_in(&mut said, dir).map_err(|why| RunError::usage(why, LIKE_FLAVOR))?;
+        }
+        Ok(said)
     }
 
     fn usual_target(
@@ -207,6 +216,7 @@ fn complete(registration: &mut Registration, env: &Env) -> Result<(), Refusal> {
             return Err(Refusal::new(format!("'{text}' is no volume"), volumes::LIKE));
         }
     }
+    taken_in(said, &env.cwd).map_err(|why| Refusal::new(why, LIKE_FLAVOR))?;
     check_log_volume(said)?;
     let cluster = NamespaceAt::of(said, env);
     let current = found::current(&cluster)
@@ -223,11 +233,30 @@ fn complete(registration: &mut Registration, env: &Env) -> Result<(), Refusal> {
             said.say("namespace", namespace);
         }
     }
+    if said.get("namespace").is_none() && cluster.kubeconfig.is_none() {
+        // Within a cluster it is that of the pod's account.
+        said.say("namespace", cluster.namespace);
+    }
     if let (Some(volume), None) = (said.get(options::LOG_VOLUME), said.get(options::LOG_ROOT)) {
         let mount = Volume::parse(volume).map(|volume| volume.mount).unwrap_or_default();
         said.say(options::LOG_ROOT, format!("{mount}/tpu-logs"));
     }
     Ok(())
+}
+
+/// How a flavor is said.
+const LIKE_FLAVOR: &str =
+    r#"as in: {"name": "small", "resources": {"requests": {"cpu": 1, "memory": "1G"}}}"#;
+
+/// Takes in what a file says of a flavor: its path may mean nothing where a job begins, and it may be gone by then.
+fn taken_in(said: &mut KindOptions, dir: &Path) -> Result<(), String> {
+    said.try_map(options::FLAVOR, |said| {
+        let path = dir.join(said);
+        if said.trim_start().starts_with('{') || !path.is_file() {
+            return Ok(said.clone());
+        }
+        Ok(serde_json::json!(Flavor::of_file(&path)?).to_string())
+    })
 }
 
 /// Logs go where the volume is mounted that keeps them.

@@ -9,6 +9,9 @@ use super::options::NODES;
 /// The label that holds the launch token, of Jobs, pods and everything else that belongs to a launch.
 pub(super) const LAUNCH: &str = "tpu.launch";
 
+/// The label by which Kueue has a Job wait in one of its queues.
+pub(super) const QUEUE: &str = "kueue.x-k8s.io/queue-name";
+
 /// The name of a Job whose user has given none.
 const UNNAMED: &str = "tpu";
 
@@ -118,7 +121,7 @@ mod tests {
         let token = "AB12cd34ef56";
         job.launch = Some(Launch::claimed(token, LaunchMode::Native, Timestamp::from_second(0)));
         let (kind, cluster) = (TargetKind::new("kubernetes"), "namespace=n".to_owned());
-        job.engine = Some(EngineRun { kind, cluster, id: id.map(str::to_owned) });
+        job.engine = Some(EngineRun { kind, cluster, id: id.map(str::to_owned), name: None });
         let options =
             as_is.map(|name| (super::super::options::JOB_NAME, name)).into_iter().collect();
         let name = name.map(str::to_owned);

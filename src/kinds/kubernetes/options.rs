@@ -3,7 +3,7 @@
 use crate::kinds::KindOption;
 
 const fn option(name: &'static str, value: &'static str, help: &'static str) -> KindOption {
-    KindOption { name, value, help, is_many: false, short: None }
+    KindOption::new(name, value, help)
 }
 
 const fn many(option: KindOption) -> KindOption {
@@ -12,6 +12,16 @@ const fn many(option: KindOption) -> KindOption {
 
 const fn short(letter: char, option: KindOption) -> KindOption {
     KindOption { short: Some(letter), ..option }
+}
+
+/// One that a file of jobs calls otherwise.
+const fn in_file(name: &'static str, option: KindOption) -> KindOption {
+    KindOption { in_file: Some(name), ..option }
+}
+
+/// One that is a map in a file of jobs, or text.
+const fn map(option: KindOption) -> KindOption {
+    KindOption { takes_map: true, ..option }
 }
 
 /// The image.
@@ -28,6 +38,10 @@ pub(super) const COMMAND: &str = "command";
 pub(super) const ARGS: &str = "args";
 /// Nothing.
 pub(super) const NONE: &str = "none";
+/// Whether our settings hold for it.
+pub(super) const SETTINGS_ARE: &str = "settings-are";
+/// They do not: all is said of the job itself.
+pub(super) const SAID: &str = "said";
 /// Whether the code goes with it.
 pub(super) const CODE: &str = "code";
 /// Variables.
@@ -55,24 +69,35 @@ pub(super) const NODES: &str = "nodes";
 /// How long a Job stays when it is over.
 pub(super) const TTL: &str = "ttl";
 
-const OF_BOTH: [KindOption; 7] = [
+const OF_BOTH: [KindOption; 8] = [
     short('i', option(IMAGE, "IMAGE", "Image of its container")),
     short(
         'r',
-        option(FLAVOR, "FLAVOR", "What it asks for: a name of `tpu flavors`, a file, or JSON"),
+        in_file(
+            "flavor",
+            map(option(
+                FLAVOR,
+                "FLAVOR",
+                "What it asks for: a name of `tpu flavors`, a file, or JSON",
+            )),
+        ),
     ),
     short(
         'v',
-        many(option(
-            VOLUME,
-            "VOLUME",
-            "A volume: CLAIM:/PATH, nfs/HOST:/DIR:/PATH, host/DIR:/PATH, configmap/NAME:/PATH, secret/NAME:/PATH; :ro behind it",
-        )),
+        in_file(
+            "volumes",
+            map(many(option(
+                VOLUME,
+                "VOLUME",
+                "A volume: CLAIM:/PATH, nfs/HOST:/DIR:/PATH, host/DIR:/PATH, configmap/NAME:/PATH, secret/NAME:/PATH; :ro behind it",
+            ))),
+        ),
     ),
     option(SERVICE_ACCOUNT, "NAME", "Account of the cluster under which it runs"),
     many(option(PULL_SECRET, "NAME", "Secret by which its image is pulled")),
     option(PRIORITY_CLASS, "NAME", "Priority class"),
     option(QUEUE_LABEL, "NAME", "Local queue of Kueue"),
+    option(TTL, "SECONDS", "How long a Job stays in the cluster when it is over"),
 ];
 
 /// Options of `tpu register`.
@@ -82,7 +107,7 @@ pub(super) const OF_TARGET: &[KindOption] = &[
     option("kubeconfig", "FILE", "Kubeconfig; that of KUBECONFIG or ~/.kube/config without"),
     option(LOG_VOLUME, "VOLUME", "Volume on which logs and checkpoints lie, as in CLAIM:/data"),
     option(LOG_ROOT, "DIR", "Where on it they go"),
-    option(TTL, "SECONDS", "How long a Job stays in the cluster when it is over"),
+    OF_BOTH[7],
     OF_BOTH[0],
     OF_BOTH[1],
     OF_BOTH[2],
@@ -117,7 +142,13 @@ pub(super) const OF_JOB: &[KindOption] = &[
         "staged|none",
         "Whether the code goes with it (staged), or its image has all (none)",
     ),
+    option(
+        SETTINGS_ARE,
+        "ours|said",
+        "Whether what kubernetes.json says holds for it (ours), or only what is said of it (said)",
+    ),
+    OF_BOTH[7],
     short('e', many(option(ENV, "NAME=VALUE", "A variable of its environment"))),
-    option(SECURITY_CONTEXT, "JSON", "Who its processes are, in Kubernetes' words"),
-    many(option(ANNOTATIONS, "JSON", "Annotations of its Job: names and values")),
+    map(option(SECURITY_CONTEXT, "JSON", "Who its processes are, in Kubernetes' words")),
+    map(many(option(ANNOTATIONS, "JSON", "Annotations of its Job: names and values"))),
 ];

@@ -284,6 +284,13 @@ impl<'a> Namespace<'a> {
         self.list(&call)
     }
 
+    /// Which pods of the namespace had to go for others. Nothing warns of that.
+    pub(super) fn preemptions(&self, limit: Duration) -> Result<Vec<Event>, Trouble> {
+        let selector = "reason=Preempted,involvedObject.kind=Pod";
+        let call = ApiCall::new(ApiVerb::Get, self.core("events"), limit);
+        self.list(&call.with("fieldSelector", selector))
+    }
+
     /// Creates a Job: only tried out, if so wanted.
     pub(super) fn create_job(&self, manifest: Value, is_trial: bool) -> Result<Job, Trouble> {
         self.create(self.jobs(), manifest, is_trial)

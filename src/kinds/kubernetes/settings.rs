@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::flavors::{Flavor, place};
+use super::volumes::{LIKE, Volume};
 
 /// The file, in the directory of settings.
 pub const FILE: &str = "kubernetes.json";
@@ -51,8 +52,8 @@ pub struct JobSettings {
     pub security_context: Option<Value>,
     /// Secrets by which images are pulled.
     pub image_pull_secrets: Vec<String>,
-    /// Volumes of every job, as `--volume` has them.
-    pub volumes: Vec<String>,
+    /// Volumes of every job: each as `--volume` has it, or as an object.
+    pub volumes: Vec<Value>,
     /// Seconds that a Job stays in the cluster when it is over.
     pub ttl_seconds: Option<u64>,
     /// Flavors.
@@ -194,11 +195,14 @@ impl KubernetesSettings {
 
     /// Reads what a file holds.
     pub fn parse(text: &str) -> Result<Self, String> {
-        let settings: Self = serde_json::from_str(text).map_err(|e| place(&e))?;
-        for flavor in &settings.job.resources.predefined {
-            flavor.clone().checked()?;
+        let mut settings: Self = serde_json::from_str(text).map_err(|e| place(&e))?;
+        let resources = &mut settings.job.resources;
+        let flavors = std::mem::take(&mut resources.predefined).into_iter();
+        resources.predefined = flavors.map(Flavor::checked).collect::<Result<_, _>>()?;
+        match settings.job.volumes.iter().find(|said| Volume::of_value(said).is_none()) {
+            Some(odd) => Err(format!("{odd} of volumes is no volume, {LIKE}")),
+            None => Ok(settings),
         }
-        Ok(settings)
     }
 
     /// These, and over them stronger ones.
@@ -235,8 +239,20 @@ impl KubernetesSettings {
         }
     }
 
-    /// The flavor that is meant: JSON, else a file, else a name; without a word the default. `None` where neither was
-    /// said.
+    /// The flavor that is meant, where a file may be: of that name, in this directory.
+    pub(super) fn flavor_beside(
+        &self,
+        said: Option<&str>,
+        dir: &Path,
+    ) -> Result<Option<Flavor>, String> {
+        match said.map(|said| dir.join(said)).filter(|path| path.is_file()) {
+            Some(path) => Flavor::of_file(&path).map(Some),
+            None => self.flavor(said),
+        }
+    }
+
+    /// The flavor that is meant: JSON, else a name; without a word the default. `None` where neither was said. No file is
+    /// read: a job may begin where it is not, and what it said was taken in when the job was asked for.
     pub fn flavor(&self, said: Option<&str>) -> Result<Option<Flavor>, String> {
         let resources = &self.job.resources;
         let Some(said) = said.or(resources.default.as_deref()) else { return Ok(None) };
@@ -244,9 +260,6 @@ impl KubernetesSettings {
             return Flavor::parse(said).map(Some);
         }
         let named = resources.predefined.iter().find(|flavor| flavor.name == said);
-        if Path::new(said).is_file() {
-            return Flavor::of_file(Path::new(said)).map(Some);
-        }
         named.map(|flavor| Some(flavor.clone())).ok_or_else(|| {
             let known: Vec<&str> =
                 resources.predefined.iter().map(|flavor| flavor.name.as_str()).collect();

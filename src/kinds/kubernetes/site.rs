@@ -45,6 +45,7 @@ impl Site<'_> {
             kind: TargetKind::new(super::WORD),
             cluster: self.cluster.to_string(),
             id: Some(known.kept()),
+            name: Some(known.name.clone()),
         };
         Handle::Engine { run, token: token.unwrap_or_else(|| "".into()) }
     }

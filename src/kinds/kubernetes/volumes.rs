@@ -1,6 +1,6 @@
 //! Volumes of a job, as a person says them and as a manifest has them.
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 /// A volume, and where it is mounted.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,8 +26,45 @@ pub(super) const LIKE: &str =
     "as in: --volume data:/data, nfs/server:/export:/data, host/dir:/data, configmap/c:/etc/c:ro";
 
 impl Volume {
-    /// Reads `[KIND/]WHAT:/MOUNT[:ro]`.
+    /// Reads one as settings and flavors have it: text, or an object.
+    pub(super) fn of_value(value: &Value) -> Option<Self> {
+        match value {
+            Value::String(text) => Self::parse(text),
+            Value::Object(members) => Self::of_members(members),
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) => None,
+        }
+    }
+
+    /// Reads `{"claim": NAME, "mount": PATH, "read_only": true}`, with `nfs`, `configmap`, `secret` or `host` in the place of
+    /// the claim.
+    fn of_members(members: &Map<String, Value>) -> Option<Self> {
+        let text = |value: &Value| value.as_str().map(str::to_owned);
+        let (mut what, mut mount, mut is_read_only) = (None, None, false);
+        for (key, value) in members {
+            match key.as_str() {
+                "mount" => mount = Some(text(value)?),
+                "read_only" | "readOnly" => is_read_only = value.as_bool()?,
+                "nfs" if value.is_object() => {
+                    let of = |key: &str| value.get(key).and_then(text);
+                    what = what.xor(Some(format!("nfs/{}:{}", of("server")?, of("path")?)));
+                    what.as_ref()?;
+                }
+                "claim" | "nfs" | "configmap" | "secret" | "host" => {
+                    what = what.xor(Some(format!("{key}/{}", text(value)?)));
+                    what.as_ref()?;
+                }
+                _ => return None,
+            }
+        }
+        let volume = Self::parse(&format!("{}:{}", what?, mount?))?;
+        Some(Self { is_read_only: is_read_only || volume.is_read_only, ..volume })
+    }
+
+    /// Reads `[KIND/]WHAT:/MOUNT[:ro]`, or the JSON of an object.
     pub(super) fn parse(text: &str) -> Option<Self> {
+        if text.trim_start().starts_with('{') {
+            return Self::of_members(&serde_json::from_str(text).ok()?);
+        }
         let (text, is_read_only) = match text.strip_suffix(":ro") {
             Some(rest) => (rest, true),
             None => (text, false),
@@ -113,6 +150,36 @@ mod tests {
         let read_only = Volume::parse("data:/data:ro").unwrap();
         assert_eq!(read_only.of_container("v")["readOnly"], true);
         assert!(!read_only.keeps() && Volume::parse("data:/data").unwrap().keeps());
+    }
+
+    #[test]
+    fn an_object_says_the_same() {
+        for (object, text) in [
+            (r#"{"claim": "data", "mount": "/data"}"#, "data:/data"),
+            (r#"{"nfs": "filer:/export", "mount": "/data"}"#, "nfs/filer:/export:/data"),
+            (r#"{"nfs": {"server": "filer", "path": "/e"}, "mount": "/d"}"#, "nfs/filer:/e:/d"),
+            (r#"{"host": "/srv/x", "mount": "/data", "read_only": false}"#, "host/srv/x:/data"),
+            (r#"{"secret": "s", "mount": "/etc/s", "readOnly": true}"#, "secret/s:/etc/s:ro"),
+            (r#"{"mount": "/c", "configmap": "c", "read_only": true}"#, "configmap/c:/c:ro"),
+        ] {
+            let of_value = Volume::of_value(&serde_json::from_str(object).unwrap());
+            assert_eq!(Volume::parse(object), of_value, "{object}");
+            assert_eq!(of_value, Volume::parse(text), "{object}");
+            assert!(of_value.is_some(), "{object}");
+        }
+        for odd in [
+            r#"{"claim": "data"}"#,
+            r#"{"mount": "/data"}"#,
+            r#"{"claim": "a", "secret": "b", "mount": "/d"}"#,
+            r#"{"claim": "a", "mount": "d"}"#,
+            r#"{"claim": "a", "mount": "/d", "read_only": "perhaps"}"#,
+            r#"{"claim": "a", "mount": "/d", "size": 3}"#,
+            r#"{"claim": 3, "mount": "/d"}"#,
+            r#"{"nfs": "filer", "mount": "/d"}"#,
+            "{",
+        ] {
+            assert_eq!(Volume::parse(odd), None, "{odd}");
+        }
     }
 
     #[test]

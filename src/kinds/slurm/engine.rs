@@ -334,6 +334,7 @@ impl Runner for Engine<'_> {
             kind: TargetKind::new(super::WORD),
             cluster: controller.cluster.to_string(),
             id: Some(kept(&name_of(token), None)),
+            name: None,
         };
         Ok(Ground { handle: Handle::Engine { run, token: token.clone() }, taken: Vec::new() })
     }

@@ -6,7 +6,7 @@ use crate::kinds::KindOption;
 use crate::model::options::KindOptions;
 
 const fn option(name: &'static str, value: &'static str, help: &'static str) -> KindOption {
-    KindOption { name, value, help, is_many: false, short: None }
+    KindOption::new(name, value, help)
 }
 
 const ACCOUNT: KindOption = option("account", "NAME", "Account that pays");

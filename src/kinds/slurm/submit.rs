@@ -205,6 +205,7 @@ fn submitted(
         kind: TargetKind::new(super::WORD),
         cluster: controller.cluster.to_string(),
         id: Some(kept(&name, id)),
+        name: None,
     };
     let token = job.launch.as_ref().map(|launch| launch.token.clone());
     let token = token.unwrap_or_else(|| "".into());

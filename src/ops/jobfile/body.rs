@@ -126,6 +126,7 @@ impl UnderstoodJobs {
             beside: &beside,
             shown: BODY,
             dir: &home,
+            is_sent: true,
             commands,
         };
         for job in &self.jobs {

@@ -5,9 +5,9 @@ pub mod ready;
 
 use std::path::{Path, PathBuf};
 
-use crate::jobfile::own::KindWords;
+use crate::jobfile::own::{KindKey, KindWords};
 use crate::jobfile::yaml;
-use crate::kinds::{KindOfTarget, Kinds};
+use crate::kinds::{KindOfTarget, KindOption, Kinds};
 
 use super::{Ctx, Error};
 
@@ -36,9 +36,15 @@ pub fn text(ctx: &Ctx, path: &Path, shown: &str) -> Result<String, Error> {
 
 /// What a file of jobs may say of a target of each kind.
 pub fn kind_words(kinds: &Kinds) -> Vec<KindWords> {
+    let key = |option: &KindOption| KindKey {
+        option: option.name,
+        also: option.in_file,
+        is_many: option.is_many,
+        takes_map: option.takes_map,
+    };
     let words = |kind: &dyn KindOfTarget| KindWords {
         word: kind.word().to_string(),
-        options: kind.job_options().iter().map(|option| (option.name, option.is_many)).collect(),
+        options: kind.job_options().iter().map(key).collect(),
     };
     kinds.all().map(words).collect()
 }

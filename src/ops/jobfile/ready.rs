@@ -106,6 +106,8 @@ pub struct JobFile<'a> {
     pub shown: &'a str,
     /// The directory in which it lies.
     pub dir: &'a Path,
+    /// Whether it came with a request: nothing lies beside it that its author could mean.
+    pub is_sent: bool,
     /// Words that no name of a job may be, as they are commands.
     pub commands: &'a [String],
 }
@@ -180,7 +182,10 @@ impl JobFile<'_> {
         if is_in_slot && job.code.is_none() && job.dir.is_none() {
             self.tell_of_code()?;
         }
-        request.spec.options = job.target.options.clone();
+        let beside = Some(self.dir).filter(|_| !self.is_sent);
+        request.spec.options = (self.ctx.kinds)
+            .kept(job.target.options.clone(), beside)
+            .map_err(|refusal| self.at(job.target.place, refusal.into()))?;
         request.spec.execution = job.execution.clone();
         if let Some(output) = &job.execution.output {
             request.spec.execution.output = Some(self.beside(output, job));

@@ -77,9 +77,10 @@ pub(super) fn prepare(
     Ok(())
 }
 
-/// What an engine would be given of a plan; `None` for a window, of which the plan says it all. The number is the
-/// next one as far as is known now, and `TOKEN` stands for the mark that each launch makes anew.
-pub fn preview(ctx: &Ctx, plan: &LaunchPlan) -> Result<Option<String>, Error> {
+/// What an engine would be given of a plan, and why it would not take it, if it is known that it would not; `None` for a
+/// window, of which the plan says it all. The number is the next one as far as is known now, and `TOKEN` stands for the mark
+/// that each launch makes anew.
+pub fn preview(ctx: &Ctx, plan: &LaunchPlan) -> Result<Option<(String, Option<Error>)>, Error> {
     if plan.target.machines != Machines::Engine {
         return Ok(None);
     }
@@ -88,7 +89,13 @@ pub fn preview(ctx: &Ctx, plan: &LaunchPlan) -> Result<Option<String>, Error> {
     let id = JobId::new(plan.user.clone(), window);
     let job = record(plan, &id, (&LaunchToken::from("TOKEN"), ctx.clock.now()));
     let attempt = attempt(ctx, plan, &job)?;
-    Ok(Some(runners::of_target(ctx, &data, &plan.target)?.preview(&attempt)?))
+    let runner = runners::of_target(ctx, &data, &plan.target)?;
+    let text = runner.preview(&attempt)?;
+    Ok(Some(match runner.try_out(&attempt) {
+        Ok(None) => (text, None),
+        Ok(Some(said)) => (format!("# {said}\n{text}"), None),
+        Err(refused) => (text, Some(refused.into())),
+    }))
 }
 
 /// What is set up before a command, where what runs it sees to that itself.

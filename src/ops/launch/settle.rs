@@ -25,6 +25,8 @@ pub struct Launched {
     pub parent: Option<JobNumber>,
     /// What it was given of its target, where that is counted.
     pub share: Option<Share>,
+    /// What the engine calls it that has it, where people call it so.
+    pub called: Option<String>,
 }
 
 impl Launched {
@@ -33,6 +35,9 @@ impl Launched {
         let share = self.share.as_ref().map(Share::in_words).filter(|words| !words.is_empty());
         let with = share.map(|share| format!(" with {share}")).unwrap_or_default();
         let started = format!("Started {} on {}{with}", self.job, self.target);
+        if let Some(called) = &self.called {
+            return format!("{started}, where it is called {called}.");
+        }
         if self.pane.is_empty() {
             return format!("{started}.");
         }
@@ -93,6 +98,10 @@ impl Came<'_> {
         match outcome {
             Outcome::Started(submitted) => {
                 confirmed(plan, job, (runner, &submitted.handle), written)?;
+                let called = match &submitted.handle {
+                    Handle::Engine { run, .. } => run.name.clone(),
+                    Handle::Window { .. } => None,
+                };
                 fail::fail_point!("launch-confirmed");
                 Ok(Launched {
                     job: job.id(),
@@ -101,6 +110,7 @@ impl Came<'_> {
                     target: plan.target.name.clone(),
                     parent: plan.parent.as_ref().map(|parent| parent.window),
                     share: job.share.clone(),
+                    called,
                 })
             }
             Outcome::Unclear(why) => {

@@ -127,6 +127,7 @@ pub fn of_words(
     let ask = ask(&mut sorted)?;
     let tag = sorted.take("tag").or_else(|| notes.clone().filter(|_| !said.notes_are_no_tag));
     let rules = sorted.take("rule");
+    let options = ctx.kinds.kept(said.options.clone(), Some(&ctx.env.cwd))?;
     let spec = JobSpec {
         name: said.name.clone(),
         array,
@@ -139,7 +140,7 @@ pub fn of_words(
         monitor,
         log_stage: said.log_stage,
         ask,
-        options: said.options.clone(),
+        options,
         execution: Execution { notify: said.notify.clone(), ..Execution::default() },
         ..JobSpec::on(target)
     };

@@ -45,30 +45,16 @@ impl KindOfTarget for Echo {
     }
 
     fn own_options(&self) -> &'static [KindOption] {
-        const SPOOL: KindOption = KindOption {
-            name: "spool",
-            value: "DIR",
-            help: "The directory of its jobs",
-            is_many: false,
-            short: None,
-        };
-        const SHELF: KindOption = KindOption {
-            name: "shelf",
-            value: "DIR",
-            help: "Where its jobs find code and leave logs",
-            is_many: false,
-            short: None,
-        };
+        const SPOOL: KindOption = KindOption::new("spool", "DIR", "The directory of its jobs");
+        const SHELF: KindOption =
+            KindOption::new("shelf", "DIR", "Where its jobs find code and leave logs");
         &[SPOOL, SHELF]
     }
 
     fn job_options(&self) -> &'static [KindOption] {
         const VOICE: KindOption = KindOption {
-            name: "voice",
-            value: "WORD",
-            help: "How loud it is to be",
             is_many: true,
-            short: None,
+            ..KindOption::new("voice", "WORD", "How loud it is to be")
         };
         &[VOICE]
     }
@@ -157,7 +143,7 @@ impl Engine {
 
     fn handle(&self, token: &LaunchToken, id: Option<String>) -> Handle {
         let cluster = self.spool.display().to_string();
-        let run = EngineRun { kind: Echo.word(), cluster, id };
+        let run = EngineRun { kind: Echo.word(), cluster, id, name: None };
         Handle::Engine { run, token: token.clone() }
     }
 

@@ -118,7 +118,7 @@ impl Served {
             Asked { method: parts.method, path, query, headers: parts.headers, body, asking };
         if asked.path.starts_with("/_sim/") && asked.asking == Asking::Admin {
             if asked.method == Method::GET && asked.path == "/_sim/asked" {
-                return Ok(Reply::Json(200, json!({"asked": self.faults.asked()})));
+                return Ok(self.faults.counted());
             }
             if asked.method != Method::POST {
                 return Err(Refused::no_such_method());
@@ -162,7 +162,10 @@ impl Served {
         }
         let shared = &self.shared;
         match (verb, meant.below.as_deref()) {
-            ("watch", None) => watching::watch(shared, asked, meant),
+            ("watch", None) => {
+                self.faults.watch_begins();
+                watching::watch(shared, asked, meant)
+            }
             ("get", None | Some("status")) => shared.look(|c| verbs::get(c, asked, &meant)),
             ("get", Some("log")) => self.log(asked, &meant),
             ("list", None) => shared.look(|c| lists::list(c, asked, &meant)),

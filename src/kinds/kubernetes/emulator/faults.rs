@@ -33,6 +33,8 @@ pub(super) enum LogFault {
 pub(super) struct Faults {
     /// How much was asked so far.
     asked: AtomicU64,
+    /// How many watches have begun.
+    watches: AtomicU64,
     clock: SystemClock,
     api: Mutex<Option<(u16, Duration)>>,
     log: Mutex<Option<(LogFault, Duration)>>,
@@ -43,6 +45,7 @@ impl Faults {
     pub(super) fn new() -> Self {
         Self {
             asked: AtomicU64::new(0),
+            watches: AtomicU64::new(0),
             clock: SystemClock::new(),
             api: Mutex::new(None),
             log: Mutex::new(None),
@@ -54,9 +57,15 @@ impl Faults {
         fault.filter(|(_, until)| self.clock.monotonic() < *until).map(|(fault, _)| fault)
     }
 
-    /// How much was asked so far.
-    pub(super) fn asked(&self) -> u64 {
-        self.asked.load(Ordering::Relaxed)
+    /// How much was asked so far, and how many watches have begun.
+    pub(super) fn counted(&self) -> Reply {
+        let of = |count: &AtomicU64| count.load(Ordering::Relaxed);
+        Reply::Json(200, json!({"asked": of(&self.asked), "watches": of(&self.watches)}))
+    }
+
+    /// Counts a watch.
+    pub(super) fn watch_begins(&self) {
+        self.watches.fetch_add(1, Ordering::Relaxed);
     }
 
     /// How every request is refused now, if it is. Each is counted.
@@ -124,7 +133,7 @@ impl Faults {
                 let ago_s = said["ago_s"].as_u64().and_then(|ago_s| u32::try_from(ago_s).ok());
                 let fault = PodFault::parse(word, ago_s.unwrap_or(0)).ok_or_else(|| {
                     Refused::bad(
-                        "as in {\"do\": \"oom|evict|node-lost|image|unschedulable|delete\"}",
+                        "as in {\"do\": \"oom|evict|preempt|node-lost|image|unschedulable|delete\"}",
                     )
                 })?;
                 let namespace = said["namespace"].as_str().unwrap_or(LAB);

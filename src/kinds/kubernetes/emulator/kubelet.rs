@@ -31,6 +31,8 @@ pub(super) enum PodFault {
     Image,
     /// No node will have it.
     Unschedulable,
+    /// A pod of higher rank has its place.
+    Preempt,
     /// Somebody deletes it.
     Delete,
 }
@@ -44,6 +46,7 @@ impl PodFault {
             "node-lost" => Self::NodeLost(ago_s),
             "image" => Self::Image,
             "unschedulable" => Self::Unschedulable,
+            "preempt" => Self::Preempt,
             "delete" => Self::Delete,
             _ => return None,
         })
@@ -191,6 +194,7 @@ impl Kubelets {
         if !running.runs() && !self.shelf.is_over(&uid) {
             return;
         }
+        running.explain(&self.shelf);
         let status = running.status(pod, &cluster.now());
         let is_over = !running.runs();
         if let Some(now) = cluster.store.get(key)
@@ -267,6 +271,7 @@ impl Kubelets {
                 };
                 cluster.say(pod, &said, &why);
             }
+            PodFault::Preempt => running.preempt(),
             _ => running.unpull(),
         }
         Ok(())

@@ -75,6 +75,17 @@ impl LogShelf {
         all.get(&(uid.to_owned(), container.to_owned())).cloned()
     }
 
+    /// The end of what a container has printed: 80 lines, and of those 2048 bytes.
+    pub(super) fn last(&self, uid: &str, container: &str) -> Option<String> {
+        let log = self.find(uid, container)?;
+        let file = File::open(&log.path).ok();
+        let wish = LogWish { tail: Some(80), ..LogWish::default() };
+        let mut reading = Reading { log, file, wish, at: 0, sent: 0, in_line: false };
+        let printed = reading.first();
+        let end = printed.get(printed.len().saturating_sub(2048)..).unwrap_or_default();
+        Some(String::from_utf8_lossy(end).into_owned())
+    }
+
     /// Whether all that the containers of a pod wrote is kept.
     pub(super) fn is_over(&self, uid: &str) -> bool {
         let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);

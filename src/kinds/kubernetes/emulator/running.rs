@@ -59,6 +59,8 @@ pub(super) struct RunningPod {
     failed: Option<(&'static str, String)>,
     /// Whether no image of it is to be had any more.
     pub(super) is_unpullable: bool,
+    /// Whether a pod of higher rank has taken its place [documented, 1.26].
+    is_preempted: bool,
 }
 
 impl RunningPod {
@@ -93,6 +95,7 @@ impl RunningPod {
             killed_at: None,
             failed: None,
             is_unpullable: false,
+            is_preempted: false,
         }
     }
 
@@ -144,6 +147,29 @@ impl RunningPod {
     pub(super) fn fail(&mut self, reason: &'static str, message: String) {
         self.failed = Some((reason, message));
         self.signal(Signal::KILL);
+    }
+
+    /// Ends the pod for one of higher rank, and has it say so.
+    pub(super) fn preempt(&mut self) {
+        self.is_preempted = true;
+        self.signal(Signal::KILL);
+    }
+
+    /// Has containers that failed say what they have printed last, as far as they are to say that
+    /// (`terminationMessagePolicy` in the Kubernetes documentation).
+    pub(super) fn explain(&mut self, shelf: &LogShelf) {
+        for container in &mut self.containers {
+            let wants = text(&container.spec["terminationMessagePolicy"]);
+            let Condition::Ended(end) = &mut container.is else { continue };
+            let is_told = end["exitCode"] == json!(0) || !end["message"].is_null();
+            if is_told || wants != "FallbackToLogsOnError" {
+                continue;
+            }
+            let printed = shelf.last(&self.uid, &container.name).unwrap_or_default();
+            if !printed.is_empty() {
+                end["message"] = json!(printed);
+            }
+        }
     }
 
     /// Kills the containers of the pod as a kernel does that has no memory left.
@@ -451,6 +477,13 @@ impl RunningPod {
         condition("Ready", ready, why_unready, message.clone());
         condition("ContainersReady", ready, why_unready, message);
         condition("PodScheduled", true, "", String::new());
+        if self.is_preempted {
+            conditions.push(json!({
+                "type": "DisruptionTarget", "status": "True", "lastProbeTime": null, "lastTransitionTime": now,
+                "reason": "PreemptionByScheduler",
+                "message": "default-scheduler: preempting to accommodate a higher priority pod",
+            }));
+        }
         let mut status = json!({
             "phase": phase, "conditions": conditions, "hostIP": "127.0.0.1", "startTime": self.begun,
             "containerStatuses": main.iter().map(|of| of.status()).collect::<Vec<_>>(),

@@ -9,13 +9,16 @@ use super::cluster::{Cluster, Deletion, key_of, text};
 use super::decode;
 use super::merge;
 use super::refused::{Cause, Refused, Subject};
-use super::resources::{ApiResource, NODES, PODS};
+use super::resources::{ApiResource, JOBS, NODES, PODS};
 use super::selectors::Wanted;
 use super::store::ObjectKey;
 use super::tables;
 
 /// The longest body.
 pub(super) const LONGEST_BODY: usize = 3 * 1024 * 1024;
+
+/// So many bytes an object has at most in the store behind the server.
+const LONGEST_KEPT: usize = 1536 * 1024;
 
 fn answer(
     cluster: &Cluster,
@@ -91,8 +94,34 @@ pub(super) fn create(
     if resource.namespaced && namespace.is_empty() {
         return Err(Refused::no_such_method());
     }
+    if resource.is(&JOBS) && asked.body.len() > LONGEST_KEPT {
+        return Err(too_big_to_keep(&object));
+    }
     let made = cluster.create(resource, &namespace, object, dry_run)?;
     answer(cluster, asked, 201, resource, &made)
+}
+
+/// A Job that the store behind the server does not take: the server tries it once more, with the labels that it has set
+/// itself, and refuses those [http-etcd-limit].
+fn too_big_to_keep(job: &Value) -> Refused {
+    let (name, uid) = (text(&job["metadata"]["name"]), Cluster::new_uid());
+    let label = format!("\"controller-uid\":{uid:?}");
+    let causes = [
+        Cause::invalid_as(
+            "spec.template.metadata.labels[controller-uid]",
+            &format!("map[string]string{{{label}, \"job-name\":{name:?}}}"),
+            &format!("must be '{uid}'"),
+        ),
+        Cause::invalid_as(
+            "spec.selector",
+            &format!(
+                "v1.LabelSelector{{MatchLabels:map[string]string{{{label}}}, \
+                 MatchExpressions:[]v1.LabelSelectorRequirement(nil)}}"
+            ),
+            "`selector` not auto-generated",
+        ),
+    ];
+    Refused::invalid(&Subject { name, group: "batch", kind: "Job" }, &causes)
 }
 
 /// Binds a pod to a node, as a scheduler does.

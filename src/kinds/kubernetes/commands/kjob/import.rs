@@ -44,15 +44,8 @@ pub(super) fn import(effects: &Effects, named: Option<&String>) -> Result<KindAn
         }
     });
     after.job.annotations.reverse();
-    for list in [&mut after.job.image_pull_secrets, &mut after.job.volumes] {
-        let mut known = Vec::new();
-        list.retain(|word| {
-            !known.contains(word) && {
-                known.push(word.clone());
-                true
-            }
-        });
-    }
+    once(&mut after.job.image_pull_secrets);
+    once(&mut after.job.volumes);
     let answer = json!({"from": from, "to": own, "changed": after != before});
     let (from, to) = (from.display(), own.display());
     if after == before {
@@ -67,6 +60,18 @@ pub(super) fn import(effects: &Effects, named: Option<&String>) -> Result<KindAn
     let text =
         format!("{to} says what {from} says from now on; `tpu flavors` shows the flavors.\n");
     Ok(KindAnswer { text, answer, ..KindAnswer::default() })
+}
+
+/// Leaves out what stands before already.
+fn once<T: Clone + PartialEq>(list: &mut Vec<T>) {
+    let mut known: Vec<T> = Vec::new();
+    list.retain(|one| {
+        let is_new = !known.contains(one);
+        if is_new {
+            known.push(one.clone());
+        }
+        is_new
+    });
 }
 
 fn write(effects: &Effects, path: &Path, settings: &KubernetesSettings) -> Result<(), RunError> {

@@ -25,7 +25,7 @@ pub(super) fn submit(
         RunError::usage("no image is named", "name one, as in: -i alpine, or set job.defaultImage")
     })?;
     let flavor = settings
-        .flavor(get(words::FLAVOR))
+        .flavor_beside(get(words::FLAVOR), &effects.env.cwd)
         .map_err(|why| RunError::usage(why, "`tpu kjob resources-flavors` lists them"))?
         .ok_or_else(|| {
             let what = "no flavor is named, and none is the default";
@@ -67,6 +67,18 @@ pub(super) fn submit(
     if let Some(context) = &settings.job.security_context {
         say(options::SECURITY_CONTEXT, &context.to_string());
     }
+    for volume in &settings.job.volumes {
+        let volume = volume.as_str().map_or_else(|| volume.to_string(), str::to_owned);
+        say(options::VOLUME, &volume);
+    }
+    for secret in &settings.job.image_pull_secrets {
+        say(options::PULL_SECRET, secret);
+    }
+    if let Some(seconds) = settings.job.ttl_seconds {
+        say(options::TTL, &seconds.to_string());
+    }
+    // These settings hold, and not ours once more: a prefix is put before an image once.
+    say(options::SETTINGS_ARE, options::SAID);
     run.push(OsString::from("--"));
     if words.is_empty() {
         // A command is wanted there; of this one nothing reaches the container.

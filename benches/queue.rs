@@ -25,7 +25,7 @@ pub(crate) fn queue(table: &mut Table, _: &Plan) -> io::Result<()> {
     lab.write(&waiting(&lab, 0))?;
     let here = ctx(&lab);
     let dispatched = sample(|| {
-        let (done, took) = timed(|| pass::dispatch(&here));
+        let (done, took) = timed(|| pass::dispatch(&here, &|_| false));
         done.map(|_| took).map_err(|error| io::Error::other(error.message))
     })?;
     let row = Row::time("P18 the queue's part of a turn, 10 000 wait and none begins", &dispatched);

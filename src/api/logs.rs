@@ -94,7 +94,7 @@ fn there(ctx: &Ctx, id: &JobId) -> Result<(), Failure> {
     let Err(error) = job_of(&data, id) else { return Ok(()) };
     // The archive is long: it is not read for a number that nobody has had.
     let was = data.user(&id.user).is_some_and(|user| id.window.0 < user.windows_offset);
-    if !was || archive::find(ctx, id).is_err() {
+    if !was || archive::find(ctx, id, 0).is_err() {
         return Err(error.into());
     }
     let what = format!("{id} was cleaned away: its record is in the archive");

@@ -10,6 +10,7 @@ use crate::model::job::Succession;
 use crate::model::rules::Action;
 use crate::ops::kill::Unreached;
 use crate::ops::launch::plan::Reaction;
+use crate::ops::queue::pass::{self, Hauling};
 use crate::ops::resume::{self, Again};
 use crate::ops::{Ctx, Error, kill, recover, watch};
 use crate::sys::clock::Clock;
@@ -33,13 +34,15 @@ pub(super) enum Task {
     Again(Succession, Box<Reaction>),
     /// Make its target usable, then start its successor.
     Recover(Action, Box<Reaction>),
+    /// Carry a checkpoint to another region for what waits in the queue, then start that.
+    Haul(Box<Hauling>),
 }
 
 impl Task {
     /// How many reactions the lineage had behind it when this one was decided; none for a kill.
     fn reactions(&self) -> Option<(u32, u32)> {
         match self {
-            Self::Kill => None,
+            Self::Kill | Self::Haul(_) => None,
             Self::Again(_, reaction) | Self::Recover(_, reaction) => {
                 let recovery = reaction.seen.recovery.as_ref();
                 Some(recovery.map_or((0, 0), |recovery| (recovery.capacity, recovery.infra)))
@@ -219,6 +222,7 @@ fn carry_out(ctx: &Ctx, id: &JobId, task: Task) -> Result<String, Error> {
             let again = recover::recover(ctx, id, action, &reaction)?;
             Ok(brought_back(id, action.as_str(), &reaction, again))
         }
+        Task::Haul(haul) => pass::carry_over(ctx, &haul),
     }
 }
 

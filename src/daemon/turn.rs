@@ -132,16 +132,22 @@ pub(super) fn turn(
     complete_kills(ctx, &survey, crew);
     act(ctx, &survey, crew)?;
     // After what the rules say: who is at work already comes back before others begin.
-    let is_waited_for = pass::dispatch(ctx)?;
+    let passage = pass::dispatch(ctx, &|id| crew.is_busy(id))?;
+    let is_waited_for = passage.waiting > 0;
+    for haul in passage.hauls {
+        crew.set_to(ctx, haul.entry().clone(), Task::Haul(Box::new(haul)));
+    }
+    let queue = ctx.data()?;
+    let waits = |id: &JobId| queue.queues().entry(id).is_some();
     let now = survey.snapshot.at;
     let is_due = |job: &Job| {
         job.is_being_killed()
             || survey.decisions.iter().any(|of| of.job == job.id() && of.is_due(now))
     };
-    crew.keep(|id| survey.data.job(id).is_some_and(is_due));
+    crew.keep(|id| waits(id) || survey.data.job(id).is_some_and(is_due));
     let planned =
         |id: &JobId| survey.decisions.iter().any(|of| of.job == *id && of.action != Action::Pass);
-    crew.keep_in_vain(planned);
+    crew.keep_in_vain(|id| waits(id) || planned(id));
     let regular = u64::from(survey.data.monitor_config().checking_freq());
     let is_at_risk = is_at_risk(&survey);
     let regular = if is_at_risk { regular.min(AT_RISK_EVERY.as_secs()) } else { regular };

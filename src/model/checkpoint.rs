@@ -6,7 +6,13 @@
 //! - it is no copy of ours that is not whole ([`MARKER`]);
 //! - in a bucket, where nothing can be renamed at once, Orbax writes `commit_success.txt` last (its documentation, "Checkpoint
 //!   format guide"): one of Orbax's without it was not completed;
-//! - `PyTorch`'s distributed checkpoints (`torch.distributed.checkpoint`) have their `.metadata` last: parts without it are none.
+//! - `PyTorch`'s distributed checkpoints (`torch.distributed.checkpoint`) have their `.metadata` last: parts without it are none;
+//! - of files that are counted (`model.ckpt-10.data-00000-of-00002`) all are there, and `TensorFlow`'s `.index`, which comes last.
+//!
+//! What lies side by side and is of one step is one checkpoint ([`together`]): a file of each rank, or weights and their
+//! optimizer.
+
+use std::collections::{BTreeMap, BTreeSet};
 
 use regex::Regex;
 
@@ -98,6 +104,90 @@ pub fn completeness<'a>(
         return incomplete("its .metadata, which comes last, is missing");
     }
     Completeness::Complete
+}
+
+/// The name of the mark beside files that are copied one by one and are one checkpoint: none of them tells of the others.
+pub fn mark_beside(step: u64) -> String {
+    format!("{MARKER}-{step}")
+}
+
+/// The step of such a mark.
+pub fn marked_beside(name: &str) -> Option<u64> {
+    name.strip_prefix(MARKER)?.strip_prefix('-')?.parse().ok()
+}
+
+/// Judges what is one checkpoint together, by the names of its files and directories and how each is by itself.
+pub fn together(all: &[(&str, Completeness)]) -> Completeness {
+    if all.iter().any(|(_, state)| *state == Completeness::HalfCopied) {
+        return Completeness::HalfCopied;
+    }
+    if let Some((_, open)) = all.iter().find(|(_, state)| !state.is_complete()) {
+        return open.clone();
+    }
+    match missing(all.iter().map(|(name, _)| *name)) {
+        Some(why) => Completeness::Incomplete(why),
+        None => Completeness::Complete,
+    }
+}
+
+/// A file that says how many there are: what stands before its number, and how many.
+fn shard(name: &str) -> Option<(&str, usize, usize)> {
+    let (front, of) = name.split_once("-of-")?;
+    let of = of.split(|c: char| !c.is_ascii_digit()).next()?;
+    let digits = front.len() - front.trim_end_matches(|c: char| c.is_ascii_digit()).len();
+    let (stem, number) = front.split_at_checked(front.len() - digits)?;
+    Some((stem.trim_end_matches('-'), number.parse().ok()?, of.parse().ok()?))
+}
+
+/// What is missing of counted files.
+fn missing<'a>(names: impl IntoIterator<Item = &'a str>) -> Option<String> {
+    let names: BTreeSet<&str> = names.into_iter().collect();
+    let mut known: BTreeMap<(&str, usize), BTreeSet<usize>> = BTreeMap::new();
+    for (stem, number, of) in names.iter().filter_map(|name| shard(name)) {
+        known.entry((stem, of)).or_default().insert(number);
+    }
+    known.into_iter().find_map(|((stem, of), numbers)| {
+        if numbers.len() < of {
+            return Some(format!("{} of {of} files {stem}-… are there", numbers.len()));
+        }
+        let index = format!("{}.index", stem.strip_suffix(".data")?);
+        (!names.contains(index.as_str())).then(|| format!("{index}, which comes last, is missing"))
+    })
+}
+
+/// What an entry without a step of its own belongs to: the name of the one that has it.
+pub fn belongs_to(name: &str) -> Option<String> {
+    let stem = match shard(name) {
+        Some((stem, ..)) => stem.strip_suffix(".data")?,
+        None => name.strip_suffix(".meta")?,
+    };
+    Some(format!("{stem}.index"))
+}
+
+/// Whether a file is that of several by which they are called: `TensorFlow` writes it last.
+pub fn comes_first(name: &str) -> bool {
+    name.rsplit_once('.').is_some_and(|(_, ending)| ending == "index")
+}
+
+/// Whether a file that is empty was to hold something: others may be there to say that a thing is done.
+pub fn is_to_hold_something(name: &str) -> bool {
+    holds_weights(name) || shard(name).is_some()
+}
+
+/// Whether a name or what lies below it tells that it is a checkpoint, and not just something with a number: `10` and
+/// `epoch_3` may be anything.
+pub fn tells<'a>(name: &str, parts: impl IntoIterator<Item = &'a str>) -> bool {
+    const ANYTHING: [&str; 3] = ["", "epoch", "iter"];
+    let stem = name.split_once('.').map_or(name, |(stem, _)| stem);
+    let word = stem.trim_end_matches(|c: char| c.is_ascii_digit());
+    let word = word.trim_end_matches(['_', '-']).to_ascii_lowercase();
+    let is_of_framework = |path: &str| {
+        let file = path.rsplit('/').next().unwrap_or(path);
+        comes_last(path) || file.ends_with(".distcp") || holds_weights(file)
+    };
+    !ANYTHING.contains(&word.as_str())
+        || holds_weights(name)
+        || parts.into_iter().any(is_of_framework)
 }
 
 /// Whether a part of a checkpoint says that the others are there, so that it is copied last.
@@ -246,6 +336,50 @@ mod tests {
                 && !wants_commit(["w"])
                 && !wants_commit(["_METADATA", COMMITTED])
         );
+    }
+
+    #[test]
+    fn what_is_of_one_step_is_whole_when_all_of_it_is_there() {
+        use Completeness::{Complete, HalfCopied};
+        let judge = |names: &[&str]| {
+            let all: Vec<_> = names.iter().map(|name| (*name, Complete)).collect();
+            together(&all).is_complete()
+        };
+        assert!(judge(&["step_10.rank0.pt", "step_10.rank1.pt"]));
+        assert!(judge(&["model.ckpt-10.index"]));
+        let (index, data) = ("m.ckpt-10.index", "m.ckpt-10.data-00000-of-00002");
+        let more = "m.ckpt-10.data-00001-of-00002";
+        assert!(judge(&[index, data, more, "m.ckpt-10.meta"]));
+        assert!(!judge(&[index, data]), "one of two");
+        assert!(!judge(&[data, more]), "its index comes last");
+        assert!(judge(&["step_10-00001-of-00001.safetensors"]));
+        assert!(!judge(&["step_10-00001-of-00002.safetensors"]));
+        let empty = Completeness::Incomplete("it is empty".to_owned());
+        assert_eq!(together(&[("a", Complete), ("b", empty.clone())]), empty);
+        assert_eq!(together(&[("a", empty), ("b", HalfCopied)]), HalfCopied);
+        assert_eq!(belongs_to(data).as_deref(), Some(index));
+        assert_eq!(belongs_to("m.ckpt-10.meta").as_deref(), Some(index));
+        assert_eq!((belongs_to("step_10.pt"), belongs_to("a-of-b")), (None, None));
+        assert_eq!(marked_beside(&mark_beside(10)), Some(10));
+        assert_eq!((marked_beside(MARKER), marked_beside("step_10")), (None, None));
+    }
+
+    #[test]
+    fn a_number_alone_tells_nothing() {
+        for (name, parts, tells_so) in [
+            ("10", &["picture"][..], false),
+            ("epoch_3", &["metrics.json"], false),
+            ("iter-7", &[], false),
+            ("10", &["_METADATA", "d/1"], true),
+            ("10", &["model.safetensors"], true),
+            ("epoch_3", &["state/rank0.pt"], true),
+            ("iter_7", &["__0_0.distcp"], true),
+            ("epoch_3.pt", &[""], true),
+            ("checkpoint_10", &["w"], true),
+            ("global_step10", &["w"], true),
+        ] {
+            assert_eq!(tells(name, parts.iter().copied()), tells_so, "{name} {parts:?}");
+        }
     }
 
     #[test]

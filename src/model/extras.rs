@@ -119,6 +119,7 @@ pub(super) fn read_recovery(value: Json<'_>, path: &Path<'_>) -> Result<Recovery
         progressed: fields.with_or("progressed", false, read::flag)?,
         last_action_at: fields.with("last_action_at", read::instant)?,
         judged: fields.with("judged", read::instant)?,
+        waits_since: fields.with("waits_since", read::instant)?,
         avoid: fields.with("avoid", read_avoid)?.unwrap_or_default(),
         stopped: fields.with("stopped", read::text)?,
     })
@@ -149,6 +150,7 @@ pub(super) fn write_recovery(recovery: &Recovery) -> Value {
         "progressed": recovery.progressed,
         "last_action_at": instant(recovery.last_action_at),
         "judged": instant(recovery.judged),
+        "waits_since": instant(recovery.waits_since),
         "stopped": recovery.stopped,
     })
 }
@@ -276,6 +278,7 @@ mod tests {
             best: Mark { epoch: Some(1.5), step: Some(900) },
             progressed: true,
             last_action_at: Some(Timestamp::from_second(1_795_161_731)),
+            waits_since: Some(Timestamp::from_second(1_795_161_700)),
             judged: Some(Timestamp::from_second(1_795_161_732)),
             avoid: vec![("n7".to_owned(), Timestamp::from_second(1_795_161_733))],
             stopped: Some("stopped after grpc: enough".to_owned()),

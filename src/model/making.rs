@@ -19,7 +19,9 @@ pub struct Making {
     pub place: String,
     /// The mark of what is asked for, the same after a crash.
     pub token: String,
-    /// Since when.
+    /// Since when it is made for somebody, however often it was refused.
+    pub first: Timestamp,
+    /// Since when it is asked for this time.
     pub since: Timestamp,
     /// How often it was refused: each request has a number of its own.
     pub tries: u32,
@@ -68,12 +70,14 @@ impl Making {
         };
         let again = fields.with("again", read::instant)?;
         let why = fields.with("why", read::text)?.unwrap_or_default();
+        let since = fields.need("since", "an instant", read::instant)?;
         Ok(Self {
             target: TargetName::new(fields.need("target", "a target", read::text)?),
             job: fields.need("for", "a job", job)?,
             place: fields.need("place", "a place", read::text)?,
             token: fields.need("token", "text", read::text)?,
-            since: fields.need("since", "an instant", read::instant)?,
+            first: fields.with("first", read::instant)?.unwrap_or(since),
+            since,
             tries: fields.with("tries", read::number)?.unwrap_or_default(),
             again: again.map(|again| (again, why)),
         })
@@ -85,6 +89,7 @@ impl Making {
             "for": self.job.to_string(),
             "place": self.place,
             "token": self.token,
+            "first": self.first.to_rfc3339(),
             "since": self.since.to_rfc3339(),
             "tries": self.tries,
             "again": self.again.as_ref().map(|(again, _)| again.to_rfc3339()),

@@ -1,11 +1,11 @@
 //! What is still to be told, as it stands in its file: how far the journal was read, and for each receiver what waits.
 //! What of it is due decides `plan::notices`.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
-use super::ids::UserName;
+use super::ids::{JobId, JobNumber, UserName};
 use super::notice::Notice;
 use super::notify::Receiver;
 use super::time::Timestamp;
@@ -27,9 +27,21 @@ pub struct Outbox {
     /// What was seen, of which people are told once.
     #[serde(default)]
     pub seen: OutboxSeen,
+    /// Failures that may yet turn out to be that the target was taken away.
+    #[serde(default)]
+    pub held: Vec<HeldNotice>,
     /// A line for each receiver to whom anything was ever to go.
     #[serde(default)]
     pub lines: Vec<OutboxLine>,
+}
+
+/// A failure of which the control plane is still to say what it was.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HeldNotice {
+    /// The job that failed.
+    pub job: JobId,
+    /// What is told of it, unless the target was taken away: that is told by itself.
+    pub notice: Notice,
 }
 
 /// What was there at the last look and is told as it comes or goes.
@@ -38,6 +50,9 @@ pub struct OutboxSeen {
     /// Users of whom something waited in the queue.
     #[serde(default)]
     pub waiting: BTreeSet<UserName>,
+    /// The last of what waited of each: its own receivers are told as well that nothing waits any more.
+    #[serde(default)]
+    pub last: BTreeMap<UserName, JobNumber>,
     /// States that were told, as long as they last.
     #[serde(default)]
     pub states: BTreeSet<String>,

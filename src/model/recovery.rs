@@ -32,6 +32,8 @@ pub struct Recovery {
     pub last_action_at: Option<Timestamp>,
     /// When the control plane gave the answer on which the end of this attempt was judged.
     pub judged: Option<Timestamp>,
+    /// Since when its target, which is not there, is asked for: until it goes on.
+    pub waits_since: Option<Timestamp>,
     /// Nodes that were lost under the lineage, and until when it is not to begin there again.
     pub avoid: Vec<(String, Timestamp)>,
     /// Why nothing is done any more, once a budget has ended the lineage.

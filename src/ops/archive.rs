@@ -13,6 +13,7 @@ use crate::plan::filter::{Filter, RecordFacts};
 use crate::plan::types;
 use crate::runner::Want;
 use crate::store::AttemptId;
+use crate::text::counted;
 
 pub use crate::store::Archived;
 
@@ -39,6 +40,8 @@ pub struct ArchivedJob {
     pub label: String,
     /// When it began, if anybody knows.
     pub began: Option<Timestamp>,
+    /// When others were cleaned away that had its number, the newest first. Only of one that was looked for.
+    pub others: Vec<Timestamp>,
 }
 
 /// What is in the archive, and how many more there are of what was asked for.
@@ -69,7 +72,7 @@ pub fn list(ctx: &Ctx, request: &ArchiveRequest) -> Result<Listed, Error> {
             continue;
         }
         if listed.jobs.len() < request.most {
-            listed.jobs.push(ArchivedJob { archived, label, began });
+            listed.jobs.push(ArchivedJob { archived, label, began, others: Vec::new() });
         } else {
             listed.more += 1;
         }
@@ -108,16 +111,30 @@ pub fn began(ctx: &Ctx, job: &Job) -> Option<Timestamp> {
     }
 }
 
-/// The archived record of a job: of several that had its number the one that was cleaned away last.
-pub fn find(ctx: &Ctx, id: &JobId) -> Result<ArchivedJob, Error> {
+/// The archived record of a job: of several that had its number the one that was cleaned away last, or, with `older`,
+/// the one that was so many before that.
+pub fn find(ctx: &Ctx, id: &JobId, older: usize) -> Result<ArchivedJob, Error> {
     let data = ctx.data()?;
+    let (mut found, mut all) = (None, Vec::new());
     for archived in ctx.store.archived() {
         let archived = archived?;
-        if archived.job.id() == *id {
-            let label = data.target_label(&archived.job.tpu);
-            let began = began(ctx, &archived.job);
-            return Ok(ArchivedJob { archived, label, began });
+        if archived.job.id() != *id {
+            continue;
         }
+        all.push(archived.at);
+        if all.len() == older + 1 {
+            found = Some(archived);
+        }
+    }
+    if let Some(archived) = found {
+        let label = data.target_label(&archived.job.tpu);
+        let began = began(ctx, &archived.job);
+        all.remove(older);
+        return Ok(ArchivedJob { archived, label, began, others: all });
+    }
+    if !all.is_empty() {
+        let what = format!("no more than {} had the number of {id}", counted(all.len(), "record"));
+        return Err(Error::not_found(what).hint("without --older it is the newest of them"));
     }
     let error = Error::not_found(format!("{id} is not in the archive"));
     Err(match data.job(id) {
@@ -127,9 +144,8 @@ pub fn find(ctx: &Ctx, id: &JobId) -> Result<ArchivedJob, Error> {
 }
 
 /// What an archived job has printed, as far as it still lies where it logged.
-pub fn output(ctx: &Ctx, id: &JobId) -> Result<Vec<u8>, Error> {
-    let ArchivedJob { archived, .. } = find(ctx, id)?;
-    let job = &archived.job;
+pub fn output(ctx: &Ctx, of: &ArchivedJob) -> Result<Vec<u8>, Error> {
+    let (job, id) = (&of.archived.job, of.archived.job.id());
     let kept = runners::output(ctx, &*ctx.data()?, job, Want::Kept { from: 0, most: u64::MAX })?;
     kept.map(|kept| kept.bytes.into()).ok_or_else(|| {
         let log = job.log_dir.as_deref().unwrap_or("none was reported");
@@ -145,6 +161,8 @@ pub struct Restored {
     pub restored: Vec<JobId>,
     /// Those that already were.
     pub already: Vec<JobId>,
+    /// When others were cleaned away that had the number of one of those.
+    pub others: Vec<(JobId, Vec<Timestamp>)>,
 }
 
 /// Why MONITOR leaves alone what was brought back.
@@ -152,14 +170,19 @@ pub const STOPPED: &str = "it was brought back from the archive";
 
 /// Brings records back among the jobs, all of them or none, in one transaction. Nothing begins by it: of what had failed
 /// or was never seen to end, MONITOR does nothing before a person has it go on.
-pub fn restore(ctx: &Ctx, ids: &[JobId]) -> Result<Restored, Error> {
+pub fn restore(ctx: &Ctx, ids: &[JobId], older: usize) -> Result<Restored, Error> {
     // Nothing is ever taken out of the archive, so it may be read before.
-    let archived: Vec<Result<ArchivedJob, Error>> = ids.iter().map(|id| find(ctx, id)).collect();
+    let archived: Vec<Result<ArchivedJob, Error>> =
+        ids.iter().map(|id| find(ctx, id, older)).collect();
     ctx.transact(|tx| {
         let mut done = Restored::default();
         for (id, archived) in ids.iter().zip(archived) {
             user_of(&tx.data, &id.user)?;
-            let job = archived?.archived.job;
+            let of = archived?;
+            if !of.others.is_empty() {
+                done.others.push((id.clone(), of.others));
+            }
+            let job = of.archived.job;
             if let Some(there) = tx.data.job(id) {
                 if AttemptId::of(there) == AttemptId::of(&job) {
                     done.already.push(id.clone());

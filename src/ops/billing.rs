@@ -77,10 +77,10 @@ pub fn read(ctx: &Ctx, user: Option<&User>, request: &BillingRequest) -> Result<
     let data = ctx.data()?;
     let mut places = ctx.places().all(&data);
     places.retain(|at| !at.name.is_none());
-    let Some(at) = places.first() else {
+    if places.is_empty() {
         let what = "no control plane is set up";
         return Err(ProviderError::new(Trouble::NoProvider, "read the bills", what).into());
-    };
+    }
     let now = Month::of(ctx.clock.now());
     let month = request.month.or(now).ok_or_else(|| {
         Error::usage("nobody knows which month it is").hint("say it: tpu billing --month 2026-10")
@@ -90,13 +90,27 @@ pub fn read(ctx: &Ctx, user: Option<&User>, request: &BillingRequest) -> Result<
             .hint("name one that has: tpu billing --month 2026-10"));
     }
     let asked = BillingQuery { table, month, by: request.by };
-    let question = format!("bill of {month} in {} by {}, {at}", asked.table, asked.by.as_str());
-    if let Some(charges) = asked::last(ctx, &question, YOUNG_S).filter(|_| !request.fresh) {
-        return Ok(Bill { asked, charges });
+    // The export is one table, and not every provider writes bills or may read it: the first that can says what is in it.
+    let mut trouble: Option<ProviderError> = None;
+    for at in &places {
+        let question = format!("bill of {month} in {} by {}, {at}", asked.table, asked.by.as_str());
+        if let Some(charges) = asked::last(ctx, &question, YOUNG_S).filter(|_| !request.fresh) {
+            return Ok(Bill { asked, charges });
+        }
+        match ctx.provider(at).charges(&asked) {
+            Ok(charges) => {
+                let charges = asked::keep(ctx, &question, charges);
+                return Ok(Bill { asked, charges });
+            }
+            Err(error) if trouble.is_none() => trouble = Some(error),
+            // That somebody writes no bills says less than what went wrong elsewhere.
+            Err(error) => {
+                trouble = trouble.filter(|known| known.trouble != Trouble::User).or(Some(error));
+            }
+        }
     }
-    let charges = ctx.provider(at).charges(&asked)?;
-    let charges = asked::keep(ctx, &question, charges);
-    Ok(Bill { asked, charges })
+    let nothing = || ProviderError::new(Trouble::NoProvider, "read the bills", "nobody has them");
+    Err(trouble.unwrap_or_else(nothing).into())
 }
 
 fn table(ctx: &Ctx, user: Option<&User>) -> Result<BillingTable, Error> {

@@ -1,13 +1,16 @@
 //! The newest complete checkpoint of a log directory ([`crate::model::checkpoint`] says what that is). That there is
 //! none is said only where everything could be read and nothing looks like one.
 
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::{Path, PathBuf};
 
 use regex::Regex;
 
 use crate::model::checkpoint::{
-    Completeness, Medium, completeness, is_named_like_one, may_be_one, step_of,
+    Completeness, Medium, belongs_to, comes_first, completeness, is_named_like_one,
+    is_to_hold_something, marked_beside, may_be_one, step_of, together,
 };
 use crate::model::ids::JobId;
 use crate::runner::files::{Content, Entry, Files, Listing};
@@ -75,11 +78,17 @@ fn is_silence(error: &io::Error) -> bool {
     error.kind() == io::ErrorKind::TimedOut
 }
 
+/// A step, and the directory in which something of it lies; the highest step comes first.
+type StepIn = (Reverse<u64>, PathBuf);
+
 /// What was found in some directories.
 #[derive(Default)]
 struct Found {
-    /// What has the name of one: its step, its name, and where it is if it is a directory.
-    named: Vec<(u64, String, Option<PathBuf>)>,
+    /// What has the name of one, by its step, the highest first, and the directory in which it lies: what is of one step
+    /// there is one together.
+    named: BTreeMap<StepIn, Vec<(String, Content)>>,
+    /// Steps of copies that are not whole, and where.
+    marked: BTreeSet<StepIn>,
     /// The first reason why there may be a checkpoint although none was found.
     doubt: Option<String>,
 }
@@ -94,18 +103,24 @@ impl Found {
         for Entry { name, content } in entries {
             let path = dir.join(&name);
             let name = name.to_string_lossy().into_owned();
-            let step = step_of(&name, pattern);
+            if let Some(step) = marked_beside(&name) {
+                self.marked.insert((Reverse(step), dir.to_owned()));
+                continue;
+            }
+            let of_another = || belongs_to(&name).and_then(|of| step_of(&of, pattern));
+            let step = step_of(&name, pattern).or_else(of_another);
             if step.is_none() && !may_be_one(&name) {
                 continue;
             }
             match content {
                 // Empty, or removed meanwhile.
-                Ok(Some(Content::Nothing) | None) => {}
+                Ok(Some(Content::Nothing)) if step.is_none() || !is_to_hold_something(&name) => {}
+                Ok(None) => {}
                 Ok(Some(Content::File)) if step.is_none() && !is_named_like_one(&name) => {}
                 Ok(Some(content)) => match step {
                     Some(step) => {
-                        let dir = (content == Content::Directory).then_some(path);
-                        self.named.push((step, name, dir));
+                        let key = (Reverse(step), dir.to_owned());
+                        self.named.entry(key).or_default().push((name, content));
                     }
                     None => self.doubt(&path, &"it may be one, and its name tells no step"),
                 },
@@ -119,10 +134,31 @@ impl Found {
 
     /// The newest that is whole. What lies in the others need not be known.
     fn newest(mut self, files: &dyn Files) -> Checkpoints {
-        self.named.sort_by_key(|(step, ..)| std::cmp::Reverse(*step));
-        for (step, name, dir) in std::mem::take(&mut self.named) {
-            match dir.map_or(Completeness::Complete, |dir| inside(files, &name, &dir)) {
-                Completeness::Complete => return Checkpoints::Newest(step, name),
+        for (key, mut all) in std::mem::take(&mut self.named) {
+            if all.iter().all(|(_, content)| *content == Content::Nothing) {
+                continue;
+            }
+            let (Reverse(step), dir) = &key;
+            all.sort_by(|(a, _), (b, _)| (!comes_first(a), a).cmp(&(!comes_first(b), b)));
+            let states: Vec<(&str, Completeness)> = all
+                .iter()
+                .map(|(name, content)| {
+                    let state = match content {
+                        Content::Nothing => Completeness::Incomplete(format!("{name} is empty")),
+                        Content::File => Completeness::Complete,
+                        Content::Directory => inside(files, name, &dir.join(name)),
+                    };
+                    (name.as_str(), state)
+                })
+                .collect();
+            let state = if self.marked.contains(&key) {
+                Completeness::HalfCopied
+            } else {
+                together(&states)
+            };
+            let name = states.first().map_or("", |(name, _)| name).to_owned();
+            match state {
+                Completeness::Complete => return Checkpoints::Newest(*step, name),
                 Completeness::HalfCopied => return Checkpoints::HalfCopied(name),
                 Completeness::Incomplete(_) => {}
             }
@@ -183,13 +219,37 @@ mod tests {
     }
 
     #[test]
+    fn files_of_one_step_are_one_and_a_half_copied_one_is_none() {
+        let dir = tempfile::tempdir().unwrap();
+        let log = dir.path().to_str().unwrap();
+        let write = |name: &str, text: &str| {
+            let mut file = fs::File::create(dir.path().join(name)).unwrap();
+            io::Write::write_all(&mut file, text.as_bytes()).unwrap();
+        };
+        for name in ["m.ckpt-10.data-00000-of-00002", "m.ckpt-10.data-00001-of-00002"] {
+            write(name, "w");
+        }
+        assert!(!matches!(find(log), Checkpoints::Newest(..)), "its index comes last");
+        write("m.ckpt-10.index", "w");
+        assert_eq!(find(log), Checkpoints::Newest(10, "m.ckpt-10.index".to_owned()));
+        write("step_20.rank0.pt", "w");
+        write("step_20.rank1.pt", "");
+        assert_eq!(find(log), Checkpoints::Newest(10, "m.ckpt-10.index".to_owned()));
+        write("step_20.rank1.pt", "w");
+        write("step_20.done", "");
+        assert_eq!(find(log), Checkpoints::Newest(20, "step_20.rank0.pt".to_owned()));
+        write(".tpu-copying-20", "");
+        assert_eq!(find(log), Checkpoints::HalfCopied("step_20.rank0.pt".to_owned()));
+    }
+
+    #[test]
     fn what_cannot_be_read_is_no_proof_of_none() {
         let look = |name: &str, content: io::Result<Option<Content>>, unread| {
             let mut found = Found::default();
             let log = Entry { name: "output.log".into(), content: Ok(Some(Content::File)) };
             let entries = vec![Entry { name: name.into(), content }, log];
             found.look((Path::new("/run"), entries, unread), None);
-            (found.named.pop().map(|(step, ..)| step), found.doubt)
+            (found.named.pop_first().map(|((step, _), _)| step.0), found.doubt)
         };
         let broken = || io::Error::from_raw_os_error(5);
         let (newest, doubt) = look("notes", Ok(Some(Content::File)), Some(broken()));

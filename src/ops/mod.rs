@@ -103,6 +103,7 @@ pub mod stage;
 pub mod successor;
 pub mod sweeps;
 pub mod teardown;
+mod waits;
 pub mod wake;
 pub mod workers;
 

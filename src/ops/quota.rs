@@ -1,9 +1,13 @@
 //! Quotas: what every provider grants and what of it is in use, as far as somebody wants to see it.
 
+use std::sync::mpsc::channel;
+use std::time::Duration;
+
 use crate::model::quota::QuotaRow;
 use crate::model::target::ProviderAt;
 use crate::model::time::Timestamp;
-use crate::provider::{ProviderError, Trouble};
+use crate::provider::{ProviderError, QuotaReport, Trouble};
+use crate::sys::threads::next_of;
 
 use super::asked::{self, Aged};
 use super::error::did_you_mean;
@@ -68,8 +72,8 @@ pub fn look(ctx: &Ctx, request: &QuotaRequest) -> Result<Quotas, Error> {
     places.retain(|at| !at.name.is_none());
     let mut of = Vec::new();
     let mut failed = None;
-    for at in &places {
-        match ask(ctx, at, request.fresh) {
+    for (at, answer) in places.iter().zip(ask_all(ctx, &places, request.fresh)) {
+        match answer {
             Ok(answer) => of.push(answer),
             Err(error) if places.len() == 1 => return Err(error.into()),
             Err(error) => {
@@ -95,27 +99,66 @@ pub fn look(ctx: &Ctx, request: &QuotaRequest) -> Result<Quotas, Error> {
     select(&mut of, request).map(|idle| Quotas { of, idle })
 }
 
-fn ask(ctx: &Ctx, at: &ProviderAt, fresh: bool) -> Result<ProviderQuotas, ProviderError> {
+/// How long several providers may take together; each has its own deadlines.
+const PATIENCE: Duration = Duration::from_secs(600);
+
+/// The answers of several providers, which are asked side by side: one that is slow keeps nobody waiting but itself.
+fn ask_all(
+    ctx: &Ctx,
+    places: &[ProviderAt],
+    fresh: bool,
+) -> Vec<Result<ProviderQuotas, ProviderError>> {
+    let (say, said) = channel();
+    let mut answers: Vec<_> = places.iter().map(|at| known(ctx, at, fresh).map(Ok)).collect();
+    for (number, at) in places.iter().enumerate() {
+        if answers.get(number).is_some_and(Option::is_none) {
+            let (say, provider) = (say.clone(), ctx.provider(at));
+            // Whoever asked may have gone.
+            ctx.threads.spawn(Box::new(move || drop(say.send((number, provider.quota())))));
+        }
+    }
+    drop(say);
+    while answers.iter().any(Option::is_none)
+        && let Ok((number, answer)) = next_of(&*ctx.threads, &said, PATIENCE)
+    {
+        if let (Some(at), Some(slot)) = (places.get(number), answers.get_mut(number)) {
+            *slot = Some(answer.map(|report| learned(ctx, at, report)));
+        }
+    }
+    let nothing = || {
+        let what = "no answer came";
+        Err(ProviderError::new(Trouble::Transient, "look at quotas", what))
+    };
+    answers.into_iter().map(|answer| answer.unwrap_or_else(nothing)).collect()
+}
+
+fn question(at: &ProviderAt) -> String {
+    format!("quota of {at}")
+}
+
+/// The last answer, if it is young enough to be shown again.
+fn known(ctx: &Ctx, at: &ProviderAt, fresh: bool) -> Option<ProviderQuotas> {
+    let Aged { answer, at: said } = asked::last(ctx, &question(at), YOUNG_S).filter(|_| !fresh)?;
+    Some(ProviderQuotas { provider: at.to_string(), rows: answer, at: said, unknown: Vec::new() })
+}
+
+/// What an answer says.
+fn learned(ctx: &Ctx, at: &ProviderAt, report: QuotaReport) -> ProviderQuotas {
     let provider = at.to_string();
-    let question = format!("quota of {provider}");
     let of = |Aged { answer, at }: Aged<Vec<QuotaRow>>, unknown| ProviderQuotas {
         provider: provider.clone(),
         rows: answer,
         at,
         unknown,
     };
-    if let Some(known) = asked::last(ctx, &question, YOUNG_S).filter(|_| !fresh) {
-        return Ok(of(known, Vec::new()));
-    }
-    let report = ctx.provider(at).quota()?;
     let unknown: Vec<NotLearned> = report.unknown.iter().map(NotLearned::from).collect();
     // What lacks a part is asked for again: somebody may have been given the role meanwhile.
     let answer = if unknown.is_empty() {
-        asked::keep(ctx, &question, report.rows)
+        asked::keep(ctx, &question(at), report.rows)
     } else {
         Aged { answer: report.rows, at: ctx.clock.now() }
     };
-    Ok(of(answer, unknown))
+    of(answer, unknown)
 }
 
 /// Leaves what the words mean: words for places and words for types each narrow it, several of one kind widen it.

@@ -5,7 +5,7 @@ use serde_json::Value;
 use crate::model::data::Data;
 use crate::model::facts::ErrorKind;
 use crate::model::ids::{JobId, LaunchToken};
-use crate::model::job::{Event, Job, StoredVerdict};
+use crate::model::job::{Event, Job, Status, StoredVerdict};
 use crate::store::Tx;
 
 use super::Error;
@@ -14,6 +14,23 @@ use super::ctx::job_mut;
 /// Adds a line about a job to the journal.
 pub fn note(tx: &mut Tx<'_>, id: &JobId, kind: &str, text: impl Into<String>) {
     tx.event(id, kind, text, Value::Null);
+}
+
+/// Writes down that a job has failed and by what that shows, and says so in the journal unless that is known already.
+pub fn failed(
+    tx: &mut Tx<'_>,
+    id: &JobId,
+    kind: ErrorKind,
+    verdict: &StoredVerdict,
+) -> Result<(), Error> {
+    let job = job_mut(&mut tx.data, id)?;
+    let is_known = job.status == Status::Error(kind) && job.verdict.as_ref() == Some(verdict);
+    job.apply(&Event::Failed(kind))?;
+    job.verdict = Some(verdict.clone());
+    if !is_known {
+        note(tx, id, "error", format!("{kind}: {}", verdict.line));
+    }
+    Ok(())
 }
 
 /// The record of a launch. Refused when the window number belongs to another launch by now.

@@ -7,11 +7,12 @@ use std::time::Duration;
 
 use crate::model::facts::{ErrorKind, Evidence, Source, TargetState};
 use crate::model::ids::JobId;
-use crate::model::job::{Event, Intent, Job, StoredVerdict, Succession};
+use crate::model::job::{Intent, Job, StoredVerdict, Succession};
 use crate::model::rules::Action;
+use crate::model::time::Timestamp;
 use crate::plan::answer::{self, TAKEN};
 use crate::plan::budget;
-use crate::provider::{RequestId, Verb};
+use crate::provider::{RequestId, Trouble, Verb};
 use crate::runner::{StopPart, Unreached};
 
 use super::ctx::{job_mut, job_of};
@@ -20,6 +21,7 @@ use super::launch::plan::Reaction;
 use super::lease::{self, Held};
 use super::provision::{self, Wish};
 use super::resume::{self, Again};
+use super::waits::{self, AskedFor};
 use super::{Ctx, Error, Kind, records, runners, snapshot};
 
 /// What is left of other jobs has so long to end, and is looked at so often.
@@ -61,13 +63,14 @@ fn intend(ctx: &Ctx, lease: &Held, action: Action, reaction: &Reaction) -> Resul
         let tpu = job.tpu.clone();
         if job.status.is_live() {
             // Once the target is there again, only the record can tell what had happened to the job.
-            job.apply(&Event::Failed(reaction.event))?;
+            job.keep_reached(&reaction.progress);
             let line = format!("{tpu} was not usable any more");
             let rule = if reaction.event == ErrorKind::Preempted { TAKEN } else { "decided" };
             let fact = Evidence::fact(Source::Api, rule, line);
-            job.verdict = Some(StoredVerdict::new(reaction.event, Some(&fact)));
-            job.keep_reached(&reaction.progress);
+            let verdict = StoredVerdict::new(reaction.event, Some(&fact));
+            records::failed(tx, &lease.job, reaction.event, &verdict)?;
         }
+        let job = job_mut(&mut tx.data, &lease.job)?;
         job.intent =
             Some(Intent { action: action.as_str().to_owned(), at, by: lease.owner.clone() });
         records::note(
@@ -116,7 +119,32 @@ fn provide(ctx: &Ctx, lease: &Held, action: Action) -> Result<(), Error> {
             return provision::turn(ctx, name, Some(&spec.zone), Verb::Reboot, &mut go_on);
         }
         let request = request_of(job);
-        provision::make_ready(ctx, &spec, &request, false, &mut go_on).map(drop)
+        if seen.state == TargetState::Ready {
+            return provision::make_ready(ctx, &spec, &request, false, &mut go_on).map(drop);
+        }
+        let since = waits_since(ctx, lease)?;
+        let made = provision::make_once(ctx, &spec, &request, &mut go_on);
+        let is_answered = match &made {
+            Ok(_) => true,
+            Err(unmade) => matches!(unmade.trouble, Some(Trouble::NoCapacity | Trouble::Quota)),
+        };
+        if is_answered {
+            let asked = AskedFor { target: name, job: &lease.job, since };
+            waits::note(ctx, &data, &asked, made.is_ok());
+        }
+        made.map(drop).map_err(|unmade| unmade.error)
+    })
+}
+
+/// Since when the target is asked for this time; notes since when it is in all, which outlives tries that come to nothing.
+fn waits_since(ctx: &Ctx, lease: &Held) -> Result<Timestamp, Error> {
+    ctx.transact(|tx| {
+        let now = tx.now;
+        let job = job_mut(&mut tx.data, &lease.job)?;
+        lease.check(job)?;
+        let since = job.intent.as_ref().map_or(now, |intent| intent.at);
+        job.recovery.get_or_insert_default().waits_since.get_or_insert(since);
+        Ok(since)
     })
 }
 

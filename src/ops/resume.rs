@@ -6,7 +6,7 @@ use std::path::Path;
 use crate::model::data::Data;
 use crate::model::facts::ErrorKind;
 use crate::model::ids::{JobId, TargetName};
-use crate::model::job::{Event, Job, LaunchMode, Succession};
+use crate::model::job::{Job, LaunchMode, Succession};
 use crate::model::lineage::Lineage;
 use crate::model::setup::SetUpHow;
 use crate::model::spec::{JobSpec, TargetRequest};
@@ -224,10 +224,10 @@ fn keep_failure(ctx: &Ctx, plan: &LaunchPlan) -> Result<(), Error> {
         return Ok(());
     };
     ctx.transact(|tx| {
-        let job = job_mut(&mut tx.data, &JobId::new(plan.user.clone(), *window))?;
+        let id = JobId::new(plan.user.clone(), *window);
+        let job = job_of(&tx.data, &id)?;
         if job.engine.is_some() && job.status == *seen {
-            job.apply(&Event::Failed(*kind))?;
-            job.verdict = Some(verdict.clone());
+            records::failed(tx, &id, *kind, verdict)?;
         }
         Ok(())
     })

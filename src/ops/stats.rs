@@ -198,7 +198,8 @@ impl Known<'_> {
     /// The attempt of a record, with the instant at which it was archived if it was; `None` for one that never began.
     fn run(&mut self, job: &Job, archived: Option<Timestamp>) -> Result<Option<PastRun>, Error> {
         let Some(began) = archive::began(self.ctx, job) else { return Ok(None) };
-        let on = self.on(&job.tpu);
+        let noted = self.journal.ran_on(&job.id(), began);
+        let on = noted.unwrap_or_else(|| self.on(&job.tpu));
         let mut run = PastRun::of(job, on, began);
         let noticed = self.journal.ended(job, began);
         run.ended = match (run.ended, noticed) {
@@ -280,6 +281,8 @@ struct Journal {
     ends: HashMap<JobId, Vec<(Timestamp, bool)>>,
     /// Attempts that began from scratch.
     from_nothing: HashMap<JobId, Vec<Timestamp>>,
+    /// On what attempts began, as that was then.
+    on: HashMap<JobId, Vec<(Timestamp, Arc<RanOn>)>>,
     capacity: Vec<CapacityWait>,
 }
 
@@ -293,10 +296,17 @@ impl Journal {
             .collect();
         let mut journal = Self { since: ctx.store.journal_begins()?, ..Self::default() };
         let mut renumbered = Vec::new();
+        // Thousands begin on the same few.
+        let mut known: HashMap<String, Arc<RanOn>> = HashMap::new();
         for event in ctx.store.events_of(&kinds) {
             let event = event?;
             let (Some(user), Some(number)) = (&event.user, event.job) else { continue };
             let id = JobId::new(user.clone(), number);
+            if let Some(on) = ran_on(&event.data) {
+                let on = known.entry(event.data.to_string()).or_insert_with(|| Arc::new(on));
+                let all = journal.on.entry(id.clone()).or_default();
+                all.push((event.at, Arc::clone(on)));
+            }
             match event.kind.as_str() {
                 QUEUED => journal.queued.entry(id).or_default().push(event.at),
                 RENUMBERED => renumbered.extend(becomes(&event).map(|to| (id, to))),
@@ -336,6 +346,14 @@ impl Journal {
         ended
     }
 
+    /// On what an attempt began, if that was written down then.
+    fn ran_on(&self, id: &JobId, began: Timestamp) -> Option<Arc<RanOn>> {
+        let at = |at: &Timestamp| at.as_second().abs_diff(began.as_second());
+        let nearest = self.on.get(id)?.iter().min_by_key(|(noted, _)| at(noted))?;
+        // Its claim and the line about it are of one transaction.
+        (at(&nearest.0) <= 60).then(|| Arc::clone(&nearest.1))
+    }
+
     /// Whether it is said that an attempt began from scratch.
     fn says_from_nothing(&self, id: &JobId, began: Timestamp) -> bool {
         // Its claim and the line about it are of one transaction.
@@ -368,6 +386,18 @@ pub(super) fn becomes(event: &Event) -> Option<JobId> {
     let to = event.text.strip_prefix(BECOME)?.split(':').next()?;
     let number = to.rsplit('/').next()?.parse().ok()?;
     Some(JobId::new(event.user.clone()?, JobNumber(number)))
+}
+
+/// What the line about a beginning says of its target.
+fn ran_on(data: &serde_json::Value) -> Option<RanOn> {
+    let text = |key: &str| data.get(key)?.as_str().map(str::to_owned);
+    Some(RanOn {
+        target: TargetName::from(data.get("target")?.as_str()?),
+        accelerator: text("type").or_else(|| types::guess(data.get("target")?.as_str()?)),
+        zone: text("zone"),
+        kind: text("kind"),
+        pricing: text("pricing").and_then(|word| Pricing::parse(&word)),
+    })
 }
 
 fn capacity(job: JobId, event: &Event) -> Option<CapacityWait> {

@@ -70,6 +70,14 @@ impl StorageReport {
     }
 }
 
+/// What was counted in a place.
+#[derive(Debug)]
+struct Counted {
+    rows: Vec<(String, StorageFigures)>,
+    /// Directories below it that could not be read, and why.
+    unread: Vec<(String, String)>,
+}
+
 /// What was said of a place.
 type Said = Aged<Vec<(String, StorageFigures)>>;
 
@@ -113,17 +121,32 @@ pub fn report(ctx: &Ctx, named: &[String], anew: bool) -> Result<StorageReport, 
     }
     drop(say);
     let mut failed: BTreeMap<String, Error> = BTreeMap::new();
+    let mut partly: BTreeMap<String, Counted> = BTreeMap::new();
     for _ in 0..asked.len() {
         let Ok((at, answer)) = next_of(&*ctx.threads, &said, PATIENCE) else { break };
         let Some(place) = asked.get(at) else { continue };
         match answer {
-            Ok(rows) => drop(asked::keep(ctx, &question(place), rows)),
+            Ok(counted) if counted.unread.is_empty() => {
+                drop(asked::keep(ctx, &question(place), counted.rows));
+            }
+            // Somebody may mend it: it is asked for again.
+            Ok(counted) => drop(partly.insert(question(place), counted)),
             Err(error) => drop(failed.insert(question(place), error)),
         }
     }
     let mut report = StorageReport::default();
     for place in &places {
         let question = question(place);
+        if let Some(Counted { rows, unread }) = partly.remove(&question) {
+            let now = Aged { answer: rows, at: ctx.clock.now() };
+            told(ctx, &mut report, place, (Some(now), None));
+            let row = |(name, why)| {
+                let unknown = Some(format!("it could not be read, and is not counted: {why}"));
+                StorageRow { name, figures: None, age_s: None, unknown }
+            };
+            report.rows.extend(unread.into_iter().map(row));
+            continue;
+        }
         // However old it is: it says so.
         let known = asked::last(ctx, &question, u64::MAX);
         told(ctx, &mut report, place, (known, failed.get(&question)));
@@ -178,6 +201,7 @@ struct Counts<'a> {
     is_split: bool,
     rows: BTreeMap<String, StorageFigures>,
     checkpoints: BTreeMap<String, BTreeMap<String, u64>>,
+    unread: Vec<(String, String)>,
 }
 
 impl Counts<'_> {
@@ -201,7 +225,7 @@ impl Counts<'_> {
         }
     }
 
-    fn done(mut self) -> Vec<(String, StorageFigures)> {
+    fn done(mut self) -> Counted {
         if self.rows.is_empty() {
             self.rows.insert(self.place.to_string(), StorageFigures::default());
         }
@@ -211,7 +235,7 @@ impl Counts<'_> {
                 row.largest = largest;
             }
         }
-        self.rows.into_iter().collect()
+        Counted { rows: self.rows.into_iter().collect(), unread: self.unread }
     }
 }
 
@@ -220,11 +244,12 @@ fn counted(
     shelf: Option<&Shelf>,
     place: &StoragePlace,
     is_split: bool,
-) -> Result<Vec<(String, StorageFigures)>, Error> {
-    let (rows, checkpoints) = (BTreeMap::new(), BTreeMap::new());
-    let mut counts = Counts { place, is_split, rows, checkpoints };
+) -> Result<Counted, Error> {
+    let (rows, checkpoints, unread) = (BTreeMap::new(), BTreeMap::new(), Vec::new());
+    let mut counts = Counts { place, is_split, rows, checkpoints, unread };
+    let read = |dir: &Path| fs::read_dir(dir);
     match (place, shelf) {
-        (StoragePlace::Directory(dir), _) => walk(dir, "", &mut counts).map_err(|e| {
+        (StoragePlace::Directory(dir), _) => walk(&read, dir, "", &mut counts).map_err(|e| {
             let what = format!("what is in {} is unknown: {e}", dir.display());
             if e.kind() == io::ErrorKind::NotFound {
                 Error::not_found(what).hint("name a directory that is there")
@@ -259,9 +284,13 @@ fn counted(
     Ok(counts.done())
 }
 
-/// Counts the files below a directory. Links are not followed: what is behind them lies elsewhere.
-fn walk(dir: &Path, above: &str, counts: &mut Counts<'_>) -> io::Result<()> {
-    for entry in fs::read_dir(dir)? {
+/// Opens a directory.
+type ReadDir<'a> = &'a dyn Fn(&Path) -> io::Result<fs::ReadDir>;
+
+/// Counts the files below a directory. Links are not followed: what is behind them lies elsewhere. One below it that cannot
+/// be read is named, and the others are counted.
+fn walk(read: ReadDir<'_>, dir: &Path, above: &str, counts: &mut Counts<'_>) -> io::Result<()> {
+    for entry in read(dir)? {
         let entry = entry?;
         let name = entry.file_name().to_string_lossy().into_owned();
         let below = if above.is_empty() { name } else { format!("{above}/{name}") };
@@ -272,11 +301,62 @@ fn walk(dir: &Path, above: &str, counts: &mut Counts<'_>) -> io::Result<()> {
             Err(e) => return Err(e),
         };
         if meta.is_dir() {
-            walk(&entry.path(), &below, counts)?;
+            match walk(read, &entry.path(), &below, counts) {
+                Err(e) if e.kind() != io::ErrorKind::NotFound => {
+                    counts.unread.push((entry.path().display().to_string(), e.to_string()));
+                }
+                Ok(()) | Err(_) => {}
+            }
         } else {
             let written = meta.modified().ok().and_then(|at| jiff::Timestamp::try_from(at).ok());
             counts.add(&below, meta.len(), written.map(Timestamp::from_jiff));
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_directory_that_cannot_be_read_hides_no_other() {
+        let dir = tempfile::tempdir().unwrap();
+        for name in ["a/closed", "b"] {
+            fs::create_dir_all(dir.path().join(name)).unwrap();
+        }
+        for (name, size) in [("a/one", 10), ("a/closed/two", 100), ("b/three", 1000)] {
+            fs::File::create(dir.path().join(name)).unwrap().set_len(size).unwrap();
+        }
+        let place = StoragePlace::Directory(dir.path().to_owned());
+        let (rows, checkpoints, unread) = (BTreeMap::new(), BTreeMap::new(), Vec::new());
+        let mut counts = Counts { place: &place, is_split: false, rows, checkpoints, unread };
+        let read = |path: &Path| {
+            if path.ends_with("closed") {
+                return Err(io::Error::from(io::ErrorKind::PermissionDenied));
+            }
+            fs::read_dir(path)
+        };
+        walk(&read, dir.path(), "", &mut counts).unwrap();
+        let counted = counts.done();
+        assert_eq!(counted.rows[0].1.bytes, 1010);
+        let closed = dir.path().join("a/closed").display().to_string();
+        assert_eq!(counted.unread[0].0, closed);
+        assert!(
+            walk(
+                &read,
+                &dir.path().join("a/closed"),
+                "",
+                &mut Counts {
+                    place: &place,
+                    is_split: false,
+                    rows: BTreeMap::new(),
+                    checkpoints: BTreeMap::new(),
+                    unread: Vec::new(),
+                }
+            )
+            .is_err(),
+            "of the place itself nothing is known"
+        );
+    }
 }

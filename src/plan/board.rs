@@ -12,6 +12,7 @@ use crate::model::target::{Pricing, Target};
 use crate::model::time::Timestamp;
 use crate::model::words::words;
 
+use super::seen::SeenOf;
 use super::types::{self, TypeExpr};
 
 /// Whether a target can be had.
@@ -308,8 +309,9 @@ pub struct Pick {
 }
 
 /// What may be taken, the best first: what the user keeps, then the zone of the checkpoint, then the
-/// earliest generation and the smallest size, then what has the most time left.
-pub fn choose(rows: &[Row], wanted: &Wanted<'_>) -> Vec<Pick> {
+/// earliest generation and the smallest size, then what was taken away less often (by what was `seen` of targets like
+/// each), then what has the most time left.
+pub fn choose(rows: &[Row], wanted: &Wanted<'_>, seen: &dyn Fn(&Row) -> SeenOf) -> Vec<Pick> {
     let own = |row: &Row| {
         row.standing == Standing::Reserved && row.user.as_deref() == Some(wanted.user.as_str())
     };
@@ -319,9 +321,15 @@ pub fn choose(rows: &[Row], wanted: &Wanted<'_>) -> Vec<Pick> {
         .filter(|row| row.is_known && !row.is_shared && wanted.fits(row))
         .filter(|row| row.standing == Standing::Free || own(row))
         .collect();
-    free.sort_by_key(|row| {
+    let kind = |row: &Row| {
         let of = row.accelerator.as_deref().and_then(types::parse_type);
-        (!own(row), !near(row), of.is_none(), of, Reverse(row.fact.since), row.label.clone())
+        (!own(row), !near(row), of.is_none(), of)
+    };
+    let rest = |row: &Row| (Reverse(row.fact.since), row.label.clone());
+    free.sort_by(|a, b| {
+        // Nobody bigger is taken for it.
+        let steadier = || seen(a).steadier(&seen(b));
+        kind(a).cmp(&kind(b)).then_with(steadier).then_with(|| rest(a).cmp(&rest(b)))
     });
     let others = free.len();
     free.into_iter()
@@ -345,6 +353,7 @@ mod tests {
     use super::Standing::{Creating, Free, Gone, Reserved, Running, Unknown};
     use super::*;
     use crate::model::board::Reservation;
+    use crate::plan::seen::SeenRuns;
 
     fn data() -> Data {
         let text = r#"{ "users": { "alice": {}, "bob": {} },
@@ -415,7 +424,7 @@ mod tests {
         assert!(rows[0].is_shared && !rows[1].is_shared);
         let alice = UserName::from("alice");
         let wanted = Wanted { types: &[], reclaimable: None, zones: &[], user: &alice, zone: None };
-        let picks = choose(&rows, &wanted);
+        let picks = choose(&rows, &wanted, &|_| SeenOf::default());
         assert!(picks.iter().all(|pick| pick.target != Target::local().name));
     }
 
@@ -437,6 +446,26 @@ mod tests {
     }
 
     #[test]
+    fn of_two_of_a_type_the_steadier_comes_first_and_nothing_bigger_is_taken_for_it() {
+        let data = data();
+        let rows = rows_of(&data, &[], &[]);
+        let alice = UserName::from("alice");
+        let wanted = Wanted { types: &[], reclaimable: None, zones: &[], user: &alice, zone: None };
+        let taken = |row: &Row| {
+            let preemptions = match row.label.as_str() {
+                "a" => 3,
+                "b" => 1,
+                _ => 0,
+            };
+            let runs = SeenRuns { runs: 3, worked_s: 3600, preemptions, since: None };
+            SeenOf { runs, ..SeenOf::default() }
+        };
+        let names: Vec<String> =
+            choose(&rows, &wanted, &taken).iter().map(|pick| pick.target.to_string()).collect();
+        assert_eq!(names, ["lab-v2-8-2", "lab-v2-8-1", "lab-v3-8-1"]);
+    }
+
+    #[test]
     fn the_best_free_one_comes_first_with_the_reason() {
         let mut data = data();
         let alice = UserName::from("alice");
@@ -444,7 +473,8 @@ mod tests {
         let wanted =
             Wanted { types: &any, reclaimable: None, zones: &[], user: &alice, zone: None };
         let first = |data: &Data, wanted: &Wanted<'_>| {
-            choose(&rows_of(data, &[], &[]), wanted).into_iter().next()
+            let rows = rows_of(data, &[], &[]);
+            choose(&rows, wanted, &|_| SeenOf::default()).into_iter().next()
         };
         let pick = first(&data, &wanted).unwrap();
         assert_eq!(

@@ -283,7 +283,9 @@ pub fn restarted(job: &Job, progress: &Progress, restarts: u32, now: Timestamp) 
 pub fn inherited(job: &Job, kind: ErrorKind) -> Recovery {
     let counts = job.recovery.clone().unwrap_or_default();
     let quick = quick(job, kind, counts.quick);
-    Recovery { quick, restarts: 0, progressed: false, judged: None, stopped: None, ..counts }
+    let (restarts, progressed) = (0, false);
+    let (judged, waits_since, stopped) = (None, None, None);
+    Recovery { quick, restarts, progressed, judged, waits_since, stopped, ..counts }
 }
 
 /// Children in a row that died at once, `job` included. A preemption says nothing about the program, nor
@@ -378,11 +380,13 @@ mod tests {
             best: Mark { epoch: None, step: Some(900) },
             progressed: true,
             judged: Some(Timestamp::from_second(1_500)),
+            waits_since: Some(Timestamp::from_second(1_600)),
             stopped: Some("enough".to_owned()),
             ..Recovery::default()
         };
         let born = inherited(&child(Some(500), parent.clone()), ErrorKind::Grpc);
-        let expected = Recovery { progressed: false, judged: None, stopped: None, ..parent };
+        let (judged, waits_since, stopped) = (None, None, None);
+        let expected = Recovery { progressed: false, judged, waits_since, stopped, ..parent };
         assert_eq!(born, expected);
     }
 

@@ -35,30 +35,35 @@ pub fn occasion<'a>(kind: &str, text: &'a str) -> Option<(Occasion, Option<Error
             let Some(error) = ErrorKind::ALL.into_iter().find(|kind| kind.as_str() == word) else {
                 return Some((Occasion::Error, None, text));
             };
-            let occasion = match error {
-                ErrorKind::Preempted => Occasion::Preempted,
-                ErrorKind::Stalled => Occasion::Stalled,
-                ErrorKind::Grpc
-                | ErrorKind::Locked
-                | ErrorKind::NoCapacity
-                | ErrorKind::SshLost
-                | ErrorKind::Oom
-                | ErrorKind::PythonError
-                | ErrorKind::FileError
-                | ErrorKind::KilledBySignal
-                | ErrorKind::Launch
-                | ErrorKind::Lost
-                | ErrorKind::Timeout
-                | ErrorKind::Setup
-                | ErrorKind::Dependency
-                | ErrorKind::Unknown => Occasion::Error,
-            };
-            Some((occasion, Some(error), line))
+            Some((of_failure(error), Some(error), line))
         }
+        "dependency" => Some((Occasion::Error, Some(ErrorKind::Dependency), text)),
         "resume" | "rerun" | "restarted" => Some((Occasion::Resumed, None, text)),
         "finished" => Some((Occasion::Finished, None, text)),
         "stopped" => Some((Occasion::BudgetSpent, None, text)),
         _ => None,
+    }
+}
+
+/// What a failure is to people.
+pub fn of_failure(error: ErrorKind) -> Occasion {
+    match error {
+        ErrorKind::Preempted => Occasion::Preempted,
+        ErrorKind::Stalled => Occasion::Stalled,
+        ErrorKind::Grpc
+        | ErrorKind::Locked
+        | ErrorKind::NoCapacity
+        | ErrorKind::SshLost
+        | ErrorKind::Oom
+        | ErrorKind::PythonError
+        | ErrorKind::FileError
+        | ErrorKind::KilledBySignal
+        | ErrorKind::Launch
+        | ErrorKind::Lost
+        | ErrorKind::Timeout
+        | ErrorKind::Setup
+        | ErrorKind::Dependency
+        | ErrorKind::Unknown => Occasion::Error,
     }
 }
 

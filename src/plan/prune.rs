@@ -3,6 +3,9 @@
 //! **What a lineage that lives or may be resumed can still need is kept**: in each directory of its attempts, and in each
 //! that its arguments name, everything. Where a directory could not be read, or an attempt is not known, nobody can
 //! say what is needed: then all of that lineage stays.
+//!
+//! Of its own directories the two newest whole ones stay: where no name and no mark tells that something is being
+//! written (`step_40.pt`), the newest may be a half one, and whoever breaks off then goes on from the one before.
 
 /// How much is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,8 +46,17 @@ pub struct PrunedStep {
     pub step: u64,
     /// Whether it is whole.
     pub is_complete: bool,
+    /// Whether it is a checkpoint for certain: `10` and `epoch_3` may be anything.
+    pub is_certain: bool,
     /// The loss when it was written, where anybody knows.
     pub loss: Option<f64>,
+}
+
+impl PrunedStep {
+    /// Whether others may go because this one is there.
+    fn counts(&self) -> bool {
+        self.is_complete && self.is_certain
+    }
 }
 
 /// A log directory.
@@ -76,9 +88,17 @@ pub enum PruneFate {
     Keep(&'static str),
 }
 
-/// The newest whole one, by its place.
-fn newest(dir: &PruneDir) -> Option<u64> {
-    dir.steps.iter().filter(|one| one.is_complete).map(|one| one.step).max()
+/// How many of the newest a run may go on from.
+const MAY_GO_ON_FROM: usize = 2;
+
+/// The steps of the newest whole ones, the newest first.
+fn newest(dir: &PruneDir) -> Vec<u64> {
+    let mut steps: Vec<u64> =
+        dir.steps.iter().filter(|one| one.counts()).map(|one| one.step).collect();
+    steps.sort_unstable_by(|a, b| b.cmp(a));
+    steps.dedup();
+    steps.truncate(MAY_GO_ON_FROM);
+    steps
 }
 
 /// Decides about every checkpoint of every directory.
@@ -92,11 +112,12 @@ pub fn plan(dirs: &[PruneDir], needs: &[LineageNeed], keep: KeepRule) -> Vec<Vec
         .map(|(at, dir)| {
             let needed: Vec<&LineageNeed> = needs.iter().filter(|need| of(need, at)).collect();
             let is_unclear = needed.iter().any(|need| !is_clear(need));
-            let best = best(dir);
+            let (best, newest) = (best(dir), newest(dir));
             dir.steps
                 .iter()
                 .map(|one| {
-                    let is_newest = one.is_complete && newest(dir) == Some(one.step);
+                    let is_newest = one.counts() && newest.first() == Some(&one.step);
+                    let is_of_newest = one.counts() && newest.contains(&one.step);
                     match () {
                         () if !dir.is_known => {
                             PruneFate::Keep("not all that is there could be read")
@@ -105,12 +126,18 @@ pub fn plan(dirs: &[PruneDir], needs: &[LineageNeed], keep: KeepRule) -> Vec<Vec
                         () if !one.is_complete => {
                             PruneFate::Keep("it is not whole: its run may be writing it")
                         }
+                        () if !one.is_certain => {
+                            PruneFate::Keep("nothing in it tells that it is a checkpoint")
+                        }
                         () if needed.iter().any(|need| need.reads.contains(&at)) => {
                             PruneFate::Keep("a run names its directory")
                         }
                         () if is_newest && !needed.is_empty() => {
                             PruneFate::Keep("a run may go on from it")
                         }
+                        () if is_of_newest && !needed.is_empty() => PruneFate::Keep(
+                            "a run goes on from it if the newest was never written to its end",
+                        ),
                         () => by_rule(*one, is_newest, best, keep),
                     }
                 })
@@ -133,7 +160,7 @@ fn by_rule(one: PrunedStep, is_newest: bool, best: Option<u64>, keep: KeepRule) 
 
 /// The step with the lowest loss; `None` where that of a whole one is not known.
 fn best(dir: &PruneDir) -> Option<u64> {
-    let whole: Vec<&PrunedStep> = dir.steps.iter().filter(|one| one.is_complete).collect();
+    let whole: Vec<&PrunedStep> = dir.steps.iter().filter(|one| one.counts()).collect();
     let losses: Option<Vec<(f64, u64)>> = whole
         .iter()
         .map(|one| Some((one.loss.filter(|loss| loss.is_finite())?, one.step)))
@@ -165,8 +192,8 @@ mod tests {
 
     #[test]
     fn each_rule_keeps_what_it_says() {
-        let step = |step, loss| PrunedStep { step, is_complete: true, loss };
-        let half = PrunedStep { step: 40, is_complete: false, loss: None };
+        let step = |step, loss| PrunedStep { step, is_complete: true, is_certain: true, loss };
+        let half = PrunedStep { is_complete: false, ..step(40, None) };
         let steps = vec![step(10, Some(0.5)), step(20, Some(0.2)), step(30, Some(0.9)), half];
         let dir = PruneDir { is_known: true, steps };
         let gone = |dir: &PruneDir, needs: &[LineageNeed], keep| {
@@ -178,12 +205,16 @@ mod tests {
         let need = LineageNeed { dirs: vec![0], reads: vec![], is_known: true };
         assert_eq!(gone(&dir, &[], KeepRule::Newest), [10, 20]);
         assert_eq!(gone(&dir, &[], KeepRule::Best), [10, 30]);
+        assert_eq!(gone(&dir, std::slice::from_ref(&need), KeepRule::Newest), [10]);
         assert_eq!(gone(&dir, std::slice::from_ref(&need), KeepRule::Best), [10]);
         assert_eq!(gone(&dir, &[], KeepRule::Every(20)), [10]);
         let unclear = LineageNeed { is_known: false, ..need };
         assert_eq!(gone(&dir, &[unclear], KeepRule::Newest), [0_u64; 0]);
         let unread = PruneDir { is_known: false, ..dir.clone() };
         assert_eq!(gone(&unread, &[], KeepRule::Newest), [0_u64; 0]);
+        let mut other = dir.clone();
+        other.steps[0].is_certain = false;
+        assert_eq!(gone(&other, &[], KeepRule::Newest), [20], "it may be anything");
         let mut untold = dir;
         untold.steps[0].loss = None;
         assert_eq!(gone(&untold, &[], KeepRule::Best), [0_u64; 0]);

@@ -107,11 +107,29 @@ impl SeenOf {
         (!said.is_empty()).then(|| said.join(", "))
     }
 
-    /// Which of two is steadier: what is taken away less often. What nobody has seen is neither.
+    /// Which of two is steadier: what is taken away less often. What nobody has seen comes behind what somebody has: an
+    /// order in which it were as good as each of two that differ would be none.
     pub fn steadier(&self, other: &Self) -> Ordering {
-        match (self.runs.per_hour(), other.runs.per_hour()) {
-            (Some(own), Some(other)) => own.total_cmp(&other),
-            _ => Ordering::Equal,
+        let rate = |of: &Self| of.runs.per_hour().unwrap_or(f64::INFINITY);
+        rate(self).total_cmp(&rate(other))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_nobody_has_seen_comes_last_and_the_order_is_one() {
+        let seen = |worked_s, preemptions| {
+            let runs = SeenRuns { runs: 1, worked_s, preemptions, since: None };
+            SeenOf { runs, ..SeenOf::default() }
+        };
+        let all = [seen(3600, 0), seen(3600, 1), seen(3600, 5), SeenOf::default()];
+        for (at, a) in all.iter().enumerate() {
+            for (below, b) in all.iter().enumerate() {
+                assert_eq!(a.steadier(b), at.cmp(&below), "{at} and {below}");
+            }
         }
     }
 }

@@ -112,6 +112,7 @@ mod tests {
             job: job(number),
             place: String::new(),
             token: "t".to_owned(),
+            first: Timestamp::from_second(0),
             since: Timestamp::from_second(0),
             tries: 0,
             again: None,

@@ -37,7 +37,7 @@ pub struct CheckpointPartOf<'a> {
     pub complete: bool,
     /// Why it is not.
     pub why: Option<String>,
-    /// Where it is.
+    /// Where it is; of several files that are one together, the first.
     #[serde(rename = "where")]
     pub place: String,
     /// When its newest part was written.
@@ -53,7 +53,7 @@ impl<'a> CheckpointPartOf<'a> {
             bytes: found.bytes(),
             complete: found.state.is_complete(),
             why: found.state.why().map(str::to_owned),
-            place: found.place.to_string(),
+            place: found.place(),
             written: found.written().map(TimePart),
         }
     }
@@ -112,7 +112,7 @@ impl CopiedCheckpointPart {
     /// One that was copied, or would be.
     pub fn new(found: &FoundCheckpoint, done: &CopiedCheckpoint, cost: Option<String>) -> Self {
         Self {
-            from: found.place.to_string(),
+            from: found.place(),
             to: done.to.to_string(),
             step: found.step,
             bytes: done.bytes,
@@ -155,7 +155,7 @@ impl PrunedDocument {
     /// What was, or would be, done.
     pub fn new(report: &PruneReport, dry_run: bool) -> Self {
         let part = |one: &PrunedCheckpoint| PrunedPart {
-            place: one.found.place.to_string(),
+            place: one.found.place(),
             step: one.found.step,
             bytes: one.found.bytes(),
             why: match one.fate {

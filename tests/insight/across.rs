@@ -9,6 +9,7 @@ use tpu::provider::Trouble;
 use tpu::provider::storage::UploadState;
 
 use super::shelves::Shelves;
+use crate::common::env::Running;
 use crate::common::wait::wait_until;
 
 /// A job of alice's whose log directory is in a bucket of one region, and a target in another one.
@@ -97,6 +98,70 @@ fn nobody_begins_from_a_half_copy() {
     assert_eq!(lab.env.jobs("alice").len(), 1);
     lab.store().delete_object(&mark, None).unwrap();
     lab.env.tpu(RESUME).exits(0).says(&["checkpoint_12"]);
+}
+
+/// A running MONITOR that has turned at least once, and looks every second.
+fn monitor(lab: &Shelves) -> Running {
+    let running = lab.env.start_tpu("daemon run", &[]);
+    wait_until("MONITOR's first turn", || lab.env.tpu("daemon status").code == 0);
+    running
+}
+
+/// MONITOR has turned once more.
+fn turns(lab: &Shelves) {
+    drop(lab.env.tpu("ack").exits(0));
+    wait_until("a turn", || lab.env.data()["ack_MONITOR"] == false);
+}
+
+/// Logs to a bucket of the other region and loses a peer; from a checkpoint it says with what it has begun.
+const LOSES_A_PEER: &str = r#"
+case " $* " in *load_from=*) echo "$@" >"$TPU_DATA.args"; sleep 1000 ;; esac
+tpu upd-log "alice:0" gs://lab-us/logs/run "$PWD" "${1#ka=}" now
+echo 'absl::Status: DEADLINE_EXCEEDED: The following tasks are unhealthy (stopped sending heartbeats):'
+echo '/job:jax_worker/replica:0/task:1'
+exit 134
+"#;
+
+#[test]
+fn a_rule_takes_the_checkpoint_along_by_itself() {
+    let lab = run();
+    lab.env.code("alice", "staging.sh", LOSES_A_PEER);
+    drop(lab.env.tpu("run lab-eu-v2-8 alice rule=resume -q").exits(0));
+    let monitor = monitor(&lab);
+    let args = begun_with(&lab);
+    assert!(args.contains("load_from=gs://lab-eu/logs/run"), "{args}");
+    assert!(lab.store().object(&ObjectAt::new("lab-eu", "logs/run/checkpoint_9/w")).is_ok());
+    drop(monitor);
+}
+
+#[test]
+fn what_the_queue_carries_over_keeps_no_turn_waiting() {
+    let lab = run();
+    let mut entry = serde_json::json!({
+        "user": "alice", "number": 9, "target": "lab-eu-v2-8", "since": "2024-11-04T12:00:00Z",
+        "succeeds": { "job": 1, "how": "resume" }, "place": "",
+    });
+    drop(lab.env.tpu("submit local --hold alice -- true").exits(0));
+    let mut data = lab.env.data();
+    entry["place"] = data["queue"]["entries"][0]["place"].clone();
+    entry["env"] = data["queue"]["entries"][0]["env"].clone();
+    data["queue"]["entries"] = serde_json::json!([entry]);
+    lab.env.write_data(&data);
+    // A copy that takes its time: each question takes it a hundred bytes further.
+    lab.pull(&Event::Storage { page: None, rewrite: Some(100) });
+    let monitor = monitor(&lab);
+    wait_until("it copies", || lab.asked("POST", "rewriteTo") > 0);
+    for _ in 0..3 {
+        turns(&lab);
+    }
+    assert_eq!(lab.env.jobs("alice").len(), 1, "it has not begun");
+    assert!(!lab.env.data()["queue"]["entries"].as_array().unwrap().is_empty(), "it waits");
+    lab.pull(&Event::Storage { page: None, rewrite: Some(1 << 30) });
+    assert!(begun_with(&lab).contains("load_from=gs://lab-eu/logs/run"));
+    wait_until("it is written down", || {
+        lab.env.tpu("-Ml").exits(0).report().contains("started alice/9 on lab-eu-v2-8")
+    });
+    drop(monitor);
 }
 
 #[test]

@@ -152,3 +152,28 @@ fn a_dry_run_brings_nothing_back() {
     env.tpu("archive restore 2 alice --dry-run").exits(0).says(&["Dry run", "alice/2"]);
     assert_eq!(env.data_bytes(), before);
 }
+
+#[test]
+fn of_several_that_had_a_number_each_can_be_named_and_the_others_are_told_of() {
+    let env = some();
+    let mut older = attempt(&env, 3, "finished", (0, 30));
+    older["job_tags"] = json!("before");
+    older["extra_msgs"]["launch"]["token"] = json!("another");
+    // What stands first in the archive was cleaned away first.
+    let path = env.path("tpu-state/archive.jsonl");
+    let after = std::fs::read_to_string(&path).unwrap();
+    std::fs::remove_file(&path).unwrap();
+    archive(&env, &[older]);
+    let first = std::fs::read_to_string(&path).unwrap();
+    write_file(&path, &(first + &after));
+    let newest = env.tpu("archive show 3 alice").exits(0);
+    newest.says(&["preempted", "1 other record had the number of alice/3", "--older N"]);
+    env.tpu("archive show 3 alice --older 1").exits(0).says(&["before", "finished"]);
+    env.tpu("archive show 3 alice --older 2").exits(3).says(&["no more than 2 records"]);
+    assert!(!env.tpu("archive show 2 alice").exits(0).report().contains("other record"));
+    with_tmux(&env);
+    env.tpu("archive restore 3 alice --older 1")
+        .exits(0)
+        .says(&["Brought back: alice/3", "1 other record"]);
+    assert_eq!(env.job("alice", 3)["status"], "finished");
+}

@@ -15,3 +15,4 @@ mod shelves;
 mod stats;
 mod stored;
 mod tab;
+mod together;

@@ -116,19 +116,89 @@ fn wrong(row: &str, truth: &Truth, told: &Figures) -> Vec<String> {
     figures.into_iter().filter(is_wrong).map(off).collect()
 }
 
+/// Begins and ends are told by whole seconds, and by claims of launches.
+const EACH_S: f64 = LAUNCH_S + 1.0;
+
+/// How long programs really worked in each hour of the day, in seconds, and how many were then taken their target.
+fn true_hours(month: &Month) -> [(f64, f64); 24] {
+    let mut hours = [(0.0, 0.0); 24];
+    for run in &month.runs {
+        let mut from = run.began_s;
+        while from < run.ended_s {
+            let (hour, left_s) = month::hour_of(from);
+            let to = (from + left_s).min(run.ended_s);
+            hours[hour].0 += to - from;
+            from = to;
+        }
+        hours[month::hour_of(run.ended_s).0].1 += f64::from(u8::from(run.was_preempted));
+    }
+    hours
+}
+
+/// What is told wrongly of hours of the day, days, failures, recoveries, and of waits for targets.
+fn told_wrongly_of_events(month: &Month) -> Vec<String> {
+    let stats = &report(month, By::User).stats;
+    let mut wrong = Vec::new();
+    let mut hold = |what: String, truth: f64, told: f64, slack: f64| {
+        if (told - truth).abs() > truth * ONE_PERCENT + slack {
+            wrong.push(format!("{what} is {truth:.2}, and {told:.2} is told"));
+        }
+    };
+    #[expect(clippy::cast_precision_loss, reason = "some thousands of runs of a month")]
+    let (runs, float) = (month.runs.len() as f64, |seconds: u64| seconds as f64);
+    for (hour, (seconds, taken)) in true_hours(month).into_iter().enumerate() {
+        let told = stats.hours[hour];
+        hold(format!("work in hour {hour}"), seconds, float(told.seconds), EACH_S * runs);
+        // One at the end of an hour may be told in the next.
+        hold(format!("preemptions in hour {hour}"), taken, f64::from(told.preemptions), 1.0);
+    }
+    let worked: f64 = month.runs.iter().map(|run| run.ended_s - run.began_s).sum();
+    let taken = month.runs.iter().filter(|run| run.was_preempted).count();
+    let taken = f64::from(u32::try_from(taken).unwrap_or(u32::MAX));
+    let days = stats.days.values();
+    hold(
+        "work by day".to_owned(),
+        worked,
+        float(days.clone().map(|day| day.seconds).sum()),
+        EACH_S * runs,
+    );
+    let told: u32 = days.map(|day| day.preemptions).sum();
+    hold("preemptions by day".to_owned(), taken, f64::from(told), 0.0);
+    let told = stats.total.failures.get("preempted").copied().unwrap_or_default();
+    hold("failures by preemption".to_owned(), taken, f64::from(told), 0.0);
+    // Whose target was taken waits for it, and goes on: all but those at the very end.
+    let goes_on = |(at, run): &(usize, &TrueRun)| {
+        let rest = month.runs.iter().skip(at + 1);
+        run.was_preempted && rest.clone().any(|later| later.lineage == run.lineage)
+    };
+    let back = month.runs.iter().enumerate().filter(goes_on).count();
+    let back = f64::from(u32::try_from(back).unwrap_or(u32::MAX));
+    let (recoveries, capacity) = (stats.total.recoveries, stats.total.capacity);
+    hold("recoveries".to_owned(), back, f64::from(recoveries.count), 2.0);
+    hold("targets that came".to_owned(), back, f64::from(capacity.count), 2.0);
+    let least = f64::from(capacity.count) * month::ANEW_S;
+    if float(capacity.total_s) < least || capacity.total_s > recoveries.total_s {
+        wrong.push(format!(
+            "targets came after {} s in all, not before {least} s",
+            capacity.total_s
+        ));
+    }
+    wrong
+}
+
 fn report(month: &Month, by: By) -> &StatsReport {
     month.reports.iter().find(|report| report.by == by).expect("asked for each")
 }
 
 /// Everything that is told wrongly.
 fn told_wrongly(month: &Month) -> Vec<String> {
-    let mut all = Vec::new();
+    let mut all = told_wrongly_of_events(month);
     let kinds = truth(month, By::Kind);
     let whole = kinds.get("tpu").copied().unwrap_or_default();
     for by in By::ALL {
         let report = report(month, by);
         all.extend(wrong(&format!("all, by {}", by.as_str()), &whole, &report.stats.total));
-        if matches!(by, By::User | By::Type | By::Zone) {
+        if matches!(by, By::User | By::Type | By::Zone | By::Target) {
             for (key, truth) in truth(month, by) {
                 let row = report.stats.rows.iter().find(|row| row.key == key);
                 match row {

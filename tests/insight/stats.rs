@@ -197,3 +197,89 @@ fn what_cannot_be_counted_is_refused_with_what_can() {
     env.tpu("stats zoe").exits(3).says(&["'zoe'"]);
     env.tpu("stats").exits(0).says(&["Nothing has run"]);
 }
+
+/// A wait for a target, as it is noted.
+fn waited(minutes: i64, job: u64, seconds: u64, came: bool) -> Value {
+    let mut line = event(minutes, job, "waited", "for v4-8 in us-central2-b, spot");
+    line["data"] = json!({
+        "type": "v4-8", "zone": "us-central2-b", "pricing": "spot", "waited_s": seconds, "came": came,
+    });
+    line
+}
+
+#[test]
+fn waits_for_targets_and_what_each_hour_and_day_has_seen_are_told() {
+    let env = a_day();
+    journal(
+        &env,
+        &[waited(-20, 1, 100, true), waited(125, 2, 400, true), waited(300, 9, 7_000, false)],
+    );
+    let document = rows(&env, "--by type");
+    let v4 = row(&document, "v4-8");
+    assert_eq!(
+        (&v4["capacity_s"], &v4["capacity_came"], &v4["capacity_in_vain"]),
+        (&json!(500), &json!(2), &json!(1))
+    );
+    let total = &document["total"];
+    assert_eq!((&total["capacity_s"], &total["capacity_in_vain"]), (&json!(500), &json!(1)));
+    assert_eq!(rows(&env, "--by type --until 2024-11-04")["total"]["capacity_came"], 0);
+    // The oldest line is that of the wait, twenty minutes before noon.
+    assert_eq!(document["journal_since"], at(-20));
+    let hours = document["by_hour"].as_array().unwrap();
+    assert_eq!(hours.len(), 24);
+    // From noon two hours of one job and one of another; ten minutes later the next attempt, and after five the last.
+    for (hour, worked, taken) in [
+        (11, 0.0, 0),
+        (12, 2.0, 0),
+        (13, 1.0, 0),
+        (14, 50.0 / 60.0, 1),
+        (15, 55.0 / 60.0, 0),
+        (16, 0.25, 0),
+    ] {
+        let of = &hours[hour];
+        assert_eq!(of["hour"], hour);
+        near(&of["hours"], worked);
+        assert_eq!(of["preemptions"], taken, "hour {hour}");
+    }
+    near(&hours[14]["preemptions_per_hour"], 60.0 / 50.0);
+    assert_eq!(hours[11]["preemptions_per_hour"], json!(null));
+    let days = document["by_day"].as_array().unwrap();
+    assert_eq!(days.len(), 1, "{days:?}");
+    assert_eq!((&days[0]["day"], &days[0]["preemptions"]), (&json!("2024-11-04"), &json!(1)));
+    near(&days[0]["hours"], 5.0);
+}
+
+#[test]
+fn a_run_costs_what_its_target_cost_also_once_that_is_forgotten_or_is_another_one() {
+    let env = lab(&[attempt(&lab_for_records(), 1, "finished", (0, 60))]);
+    let mut begun = event(0, 1, "run", "on lab-v4-8-1");
+    begun["data"] = json!({
+        "target": "lab-v4-8-1", "type": "v4-8", "zone": "us-central2-b", "pricing": "spot", "kind": "tpu",
+    });
+    journal(&env, &[begun]);
+    let cost = |by: &str, key: &str| near(&row(&rows(&env, by), key)["cost"], 2.0);
+    cost("--by zone", "us-central2-b");
+    drop(env.tpu("del-registered lab-v4-8-1").exits(0));
+    cost("--by zone", "us-central2-b");
+    cost("--by kind", "tpu");
+    drop(env.tpu("register lab-v4-8-1 --zone eu-west4-a --type v2-8").exits(0));
+    cost("--by type", "v4-8");
+}
+
+#[test]
+fn what_begins_notes_on_what() {
+    let env = lab(&[]);
+    env.code("alice", "staging.sh", "true");
+    drop(env.tpu("run lab-v4-8-1 alice -q").exits(0));
+    let lines = env.journal();
+    let begun = lines.iter().find(|event| event.kind == "run").unwrap();
+    for (key, word) in [
+        ("target", "lab-v4-8-1"),
+        ("type", "v4-8"),
+        ("zone", "us-central2-b"),
+        ("pricing", "spot"),
+        ("kind", "tpu"),
+    ] {
+        assert_eq!(begun.data[key], word, "{key}");
+    }
+}

@@ -73,11 +73,16 @@ fn a_file_says_it_and_is_told_back_as_it_stood() {
         hook.url()
     );
     write_file(&lab.env.path("job.yaml"), &file);
+    drop(lab.env.tpu("set-settings notify_merge 1 alice").exits(0));
     let monitor = lab.monitor();
     let as_alice = lab.env.spawn(&["submit", "job.yaml"]).env("TPU_USER", "alice");
     drop(lab.env.output(&as_alice).exits(0));
     wait_until("it", || events(&hook).contains(&"finished".to_owned()));
-    let window = hook.got()[0].body["events"][0]["job"].as_u64().unwrap();
+    // That nothing waits any more is told of nobody's job, and to whom the last one names.
+    wait_until("the queue", || events(&hook).contains(&"queue-empty".to_owned()));
+    let got = hook.got();
+    let all = got.iter().flat_map(|got| got.body["events"].as_array().unwrap());
+    let window = all.map(|event| &event["job"]).find_map(Value::as_u64).unwrap();
     let spec = lab.env.job("alice", window)["extra_msgs"]["spec"].clone();
     assert_eq!(spec["notify"][0]["webhook"], hook.url());
     assert_eq!(spec["notify"][1]["message"], "tmux");

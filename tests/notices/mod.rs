@@ -10,6 +10,7 @@ mod mails;
 mod once;
 mod screens;
 mod secrets;
+mod told;
 mod turns;
 mod whose;
 

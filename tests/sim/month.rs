@@ -25,7 +25,7 @@ use super::day::{CREATE_S, DELETE_S, misfortune};
 use super::observer::Cause;
 use super::run::{Stage, Story, new_world};
 use super::tpu::{call, target};
-use super::world::{Faults, Purpose, World};
+use super::world::{BEGIN, Faults, Purpose, World};
 use super::{CODE, DATA};
 
 /// What is brought back, and how.
@@ -53,6 +53,9 @@ impl Size {
         if index < self.small() { ("v2-8", 4.0 * 0.25) } else { ("v3-8", 4.0 * 0.55) }
     }
 }
+
+/// How long it takes at least until a target is there again.
+pub(crate) const ANEW_S: f64 = CREATE_S;
 
 /// The zone of a target.
 pub(crate) fn zone_of(index: usize) -> String {
@@ -297,6 +300,16 @@ fn sum_up(world: &World, size: Size, book: &Book, told: &Arc<Mutex<Vec<StatsRepo
         jobs,
         reports,
     }
+}
+
+/// The hour of the day in which a moment is, in UTC, and how many seconds of it are left.
+pub(crate) fn hour_of(seconds: f64) -> (usize, f64) {
+    #[expect(clippy::cast_precision_loss, reason = "seconds since 1970")]
+    let at = BEGIN as f64 + seconds;
+    let hours = (at / 3_600.0).floor();
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "0 to 23")]
+    let hour = hours.rem_euclid(24.0) as usize;
+    (hour, (hours + 1.0) * 3_600.0 - at)
 }
 
 /// The name of a target.

@@ -25,7 +25,7 @@ use crate::common::fakes::disk::FakeDisk;
 use crate::common::fakes::tmux::FakeTmux;
 
 /// When the world begins.
-const BEGIN: i64 = 1_800_000_000;
+pub(super) const BEGIN: i64 = 1_800_000_000;
 
 /// Nothing takes more steps.
 const MOST_STEPS: u64 = 150_000;

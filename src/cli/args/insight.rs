@@ -118,6 +118,9 @@ pub enum ArchiveStep {
         /// Number, user
         #[arg(value_name = "N|USER", required = true)]
         words: Vec<String>,
+        /// Of several that had this number, the one so many before the newest
+        #[arg(long, value_name = "N", default_value_t = 0)]
+        older: usize,
     },
     /// Print what it has printed, if that is still there
     Logs {
@@ -127,11 +130,17 @@ pub enum ArchiveStep {
         /// The last lines only
         #[arg(short = 'n', long, value_name = "N")]
         lines: Option<usize>,
+        /// Of several that had this number, the one so many before the newest
+        #[arg(long, value_name = "N", default_value_t = 0)]
+        older: usize,
     },
     /// Bring records back among the jobs; nothing begins by it
     Restore {
         /// Numbers, user
         #[arg(value_name = "N|USER", required = true)]
         words: Vec<String>,
+        /// Of several that had a number, the one so many before the newest
+        #[arg(long, value_name = "N", default_value_t = 0)]
+        older: usize,
     },
 }

@@ -5,7 +5,7 @@ use crate::cli::app::App;
 use crate::cli::args::{ArchiveArgs, ArchiveStep};
 use crate::cli::print::{Output, table};
 use crate::model::ids::{JobId, UserName};
-use crate::model::time::Zone;
+use crate::model::time::{Timestamp, Zone};
 use crate::ops::archive::{self, ArchiveRequest, ArchivedJob};
 use crate::ops::called::JobWord;
 use crate::ops::whose::{About, Purpose};
@@ -19,9 +19,9 @@ use crate::wire::jobs::{JobIdPart, LogsDocument};
 pub(in crate::cli) fn run(app: &App, args: &ArchiveArgs) -> Outcome {
     match &args.step {
         ArchiveStep::List { words, lines } => list(app, words, *lines),
-        ArchiveStep::Show { words } => show(app, words),
-        ArchiveStep::Logs { words, lines } => logs(app, words, *lines),
-        ArchiveStep::Restore { words } => restore(app, words),
+        ArchiveStep::Show { words, older } => show(app, words, *older),
+        ArchiveStep::Logs { words, lines, older } => logs(app, words, (*lines, *older)),
+        ArchiveStep::Restore { words, older } => restore(app, words, *older),
     }
 }
 
@@ -111,11 +111,25 @@ fn one_id(app: &App, words: &[String]) -> Result<JobId, Error> {
     }
 }
 
-fn show(app: &App, words: &[String]) -> Outcome {
+fn show(app: &App, words: &[String], older: usize) -> Outcome {
     let ctx = app.ctx()?;
-    let of = archive::find(ctx, &one_id(app, words)?)?;
+    let of = archive::find(ctx, &one_id(app, words)?, older)?;
     let zone = app.zone(&*ctx.data()?)?;
-    Ok(Output::new(told(&of, &zone), &ArchivedJobDocument::from(&of)))
+    let notes = others(&of.archived.job.id(), &of.others, &zone);
+    let document = ArchivedJobDocument::from(&of);
+    Ok(Output::new(told(&of, &zone), &document).notes(notes.into_iter().collect()))
+}
+
+/// That others had the same number, and how they are named.
+fn others(id: &JobId, others: &[Timestamp], zone: &Zone) -> Option<String> {
+    let when: Vec<String> = others.iter().map(|at| zone.stamp(*at)).collect();
+    let many = counted(others.len(), "other record");
+    (!when.is_empty()).then(|| {
+        format!(
+            "{many} had the number of {id}, cleaned away {}: --older N names one",
+            when.join(", ")
+        )
+    })
 }
 
 /// A record for people, one fact on each line.
@@ -151,19 +165,26 @@ fn told(of: &ArchivedJob, zone: &Zone) -> String {
     table::aligned(&rows)
 }
 
-fn logs(app: &App, words: &[String], most: Option<usize>) -> Outcome {
+fn logs(app: &App, words: &[String], (most, older): (Option<usize>, usize)) -> Outcome {
+    let ctx = app.ctx()?;
     let id = one_id(app, words)?;
-    let bytes = archive::output(app.ctx()?, &id)?;
+    let of = archive::find(ctx, &id, older)?;
+    let bytes = archive::output(ctx, &of)?;
+    let notes = others(&id, &of.others, &app.zone(&*ctx.data()?)?);
     let text = String::from_utf8_lossy(&bytes);
     let lines: Vec<&str> = text.lines().collect();
     let from = most.map_or(0, |most| lines.len().saturating_sub(most));
     let lines = lines.get(from..).unwrap_or_default().to_vec();
     let text = lines.join("\n");
-    Ok(Output::new(text, &LogsDocument { job: JobIdPart::from(&id), lines }))
+    let document = LogsDocument { job: JobIdPart::from(&id), lines };
+    Ok(Output::new(text, &document).notes(notes.into_iter().collect()))
 }
 
-fn restore(app: &App, words: &[String]) -> Outcome {
-    let done = archive::restore(app.ctx()?, &ids(app, words, Purpose::Change)?)?;
+fn restore(app: &App, words: &[String], older: usize) -> Outcome {
+    let ctx = app.ctx()?;
+    let done = archive::restore(ctx, &ids(app, words, Purpose::Change)?, older)?;
+    let zone = app.zone(&*ctx.data()?)?;
+    let notes = done.others.iter().filter_map(|(id, all)| others(id, all, &zone)).collect();
     let named = |ids: &[JobId]| ids.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
     let mut text = String::new();
     if !done.restored.is_empty() {
@@ -172,5 +193,5 @@ fn restore(app: &App, words: &[String]) -> Outcome {
     if !done.already.is_empty() {
         text += &format!("Among the jobs already: {}.\n", named(&done.already));
     }
-    Ok(Output::new(text, &RestoredJobsDocument::from(&done)))
+    Ok(Output::new(text, &RestoredJobsDocument::from(&done)).notes(notes))
 }

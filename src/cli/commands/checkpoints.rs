@@ -12,6 +12,7 @@ use crate::model::checkpoint_copy::{self, RegionPlace};
 use crate::model::data::User;
 use crate::model::lineage::Lineage;
 use crate::model::objects::StoragePlace;
+use crate::model::prices::Prices;
 use crate::ops::checkpoints::copy::{self, CopiedCheckpoint, CopyOrder};
 use crate::ops::checkpoints::find::{self, FoundCheckpoint};
 use crate::ops::checkpoints::listed::{self, CheckpointList};
@@ -87,7 +88,7 @@ fn list(app: &App, words: &[String]) -> Outcome {
                 text::bytes(one.bytes()),
                 one.state.why().map_or_else(|| "yes".to_owned(), |why| format!("no: {why}")),
                 one.written().map_or_else(|| "?".to_owned(), |at| zone.stamp(at)),
-                escape(&one.place.to_string()).into_owned(),
+                escape(&one.place_in_words()).into_owned(),
             ]
         };
         list.found.iter().map(row).collect::<Vec<_>>()
@@ -143,6 +144,8 @@ struct CopyPlaces {
     to: StoragePlace,
     /// The region that it leaves, and the other one.
     regions: Option<(String, String)>,
+    /// What moving it costs, as its user says.
+    prices: Prices,
 }
 
 fn places_of(
@@ -161,7 +164,8 @@ fn places_of(
         Some(id) => Some(user_of(&data, &id.user)?),
         None => app.requester()?.user_at_work(&data)?.and_then(|name| data.user(&name)),
     };
-    let regions = checkpoint_copy::places(&ctx.settings(user)?.checkpoint_copy);
+    let settings = ctx.settings(user)?;
+    let (regions, prices) = (checkpoint_copy::places(&settings.checkpoint_copy), settings.prices);
     let pattern = find::pattern(ctx, user)?;
     let shelf = shelf::open(ctx).ok();
     let mut roots = match (&job, user) {
@@ -186,7 +190,10 @@ fn places_of(
         // A checkpoint itself is looked for in the directory in which it lies.
         let (one, name) = above(&one, pattern.as_ref());
         let all = find::below(ctx, shelf.as_ref(), &one, pattern.as_ref())?;
-        let of_name = |of: &FoundCheckpoint| name.as_deref().is_none_or(|name| of.below == name);
+        let of_name = |of: &FoundCheckpoint| {
+            let is_named = |name: &str| of.entries.iter().any(|entry| entry.below == name);
+            name.as_deref().is_none_or(is_named)
+        };
         found = all.into_iter().filter(of_name).collect();
         root = Some(one);
         if found.iter().any(|one| one.state.is_complete()) {
@@ -221,7 +228,7 @@ fn places_of(
         (Some(from), Some(to)) if !from.eq_ignore_ascii_case(&to) => Some((from, to)),
         _ => None,
     };
-    Ok(CopyPlaces { found, to, regions })
+    Ok(CopyPlaces { found, to, regions, prices })
 }
 
 /// A place where checkpoints lie and, where one itself was named, its name there.
@@ -247,7 +254,7 @@ fn above(place: &StoragePlace, pattern: Option<&regex::Regex>) -> (StoragePlace,
 
 fn copied(app: &App, words: (&str, &str, Option<&str>), which: Chosen) -> Outcome {
     let ctx = app.ctx()?;
-    let CopyPlaces { found, to, regions } = places_of(app, ctx, words)?;
+    let CopyPlaces { found, to, regions, prices } = places_of(app, ctx, words)?;
     let whole = found.iter().filter(|one| one.state.is_complete());
     let chosen: Vec<&FoundCheckpoint> = match which {
         Chosen::All => whole.collect(),
@@ -262,9 +269,8 @@ fn copied(app: &App, words: (&str, &str, Option<&str>), which: Chosen) -> Outcom
         };
         return Err(Error::not_found(what).hint("`tpu checkpoints` lists those of jobs"));
     }
-    let table = ctx.settings(None)?.prices;
     let bytes: u64 = chosen.iter().map(|one| one.bytes()).sum();
-    let price = |bytes: u64| regions.as_ref().map(|(from, _)| across::cost(&table, from, bytes));
+    let price = |bytes: u64| regions.as_ref().map(|(from, _)| across::cost(&prices, from, bytes));
     let mut notes = Vec::new();
     if let Some(((from, there), cost)) = regions.as_ref().zip(price(bytes)) {
         notes.push(format!("{} from {from} to {there} costs {cost}", text::bytes(bytes)));
@@ -273,9 +279,9 @@ fn copied(app: &App, words: (&str, &str, Option<&str>), which: Chosen) -> Outcom
     let bar = RefCell::new(Transfer::new(app, bytes));
     let (mut lines, mut parts, mut before) = (String::new(), Vec::new(), 0);
     for one in &chosen {
-        let order = CopyOrder { from: (*one).clone(), to: to.join(&one.below) };
+        let order = CopyOrder { from: (*one).clone(), to: to.clone() };
         let done = if app.global.dry_run {
-            let (to, parts) = (order.to.clone(), one.parts.len());
+            let (to, parts) = (order.place(), one.parts().count());
             CopiedCheckpoint { to, bytes: one.bytes(), parts, was_there: false }
         } else {
             copy::copy((ctx, shelf.as_ref()), &order, &mut |progress| {
@@ -376,7 +382,7 @@ fn told(report: &PruneReport, acts: bool, quiet: bool) -> String {
             verb.to_owned(),
             one.found.step.to_string(),
             text::bytes(one.found.bytes()),
-            escape(&one.found.place.to_string()).into_owned(),
+            escape(&one.found.place_in_words()).into_owned(),
             why,
         ]);
     }

@@ -75,9 +75,9 @@ pub fn plan(
         let bytes = order.from.bytes();
         let said = format!(
             "{} ({}) is copied to {}: from {} to {} costs {}",
-            order.from.place,
+            order.from.place_in_words(),
             text::bytes(bytes),
-            order.to,
+            order.place(),
             root.region,
             there.region,
             cost(&settings.prices, &root.region, bytes)
@@ -106,7 +106,7 @@ fn wanted(
     if find::newest(&new).is_some_and(|one| one.step >= newest.step) {
         return Ok((to, None));
     }
-    let order = CopyOrder { to: to.join(&newest.below), from: newest.clone() };
+    let order = CopyOrder { to: to.clone(), from: newest.clone() };
     Ok((to, Some(order)))
 }
 

@@ -3,18 +3,22 @@
 //! Into a directory it goes under a name that is given to what is being written, `NAME.partial`, and gets its own when all
 //! of it is there. In a bucket nothing can be renamed at once: there a mark ([`MARKER`]) lies beside it from before the first
 //! object until after the last, what its framework takes for "it is whole" goes last, and no resume begins where the mark is.
+//!
+//! Several files that are one checkpoint together are copied together: none of them tells of the others, so that a mark of
+//! their step ([`mark_beside`]) lies beside them until the last has its name.
 
 use std::collections::HashMap;
 use std::fs;
-use std::io;
+use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
-use crate::model::checkpoint::{COMMITTED, MARKER, comes_last, wants_commit};
+use crate::model::checkpoint::{COMMITTED, MARKER, comes_last, mark_beside, wants_commit};
 use crate::model::objects::{ObjectAt, ObjectFact, StoragePlace};
 use crate::ops::{Ctx, Error};
 use crate::provider::storage::UploadState;
+use crate::sys::files;
 
-use super::find::{CheckpointPart, FoundCheckpoint};
+use super::find::{CheckpointEntry, CheckpointPart, FoundCheckpoint};
 use super::shelf::{self, Shelf};
 use super::state::{self, StateFile};
 use super::transfer::{self, PartSource, disk};
@@ -49,8 +53,22 @@ pub struct CopiedCheckpoint {
 pub struct CopyOrder {
     /// The checkpoint.
     pub from: FoundCheckpoint,
-    /// The place of the copy itself.
+    /// The place below which the copy is to be, under the same path.
     pub to: StoragePlace,
+}
+
+impl CopyOrder {
+    /// The place of the copy itself: its first file or directory.
+    pub fn place(&self) -> StoragePlace {
+        self.to.join(self.from.below())
+    }
+
+    /// The mark beside the copy, if it has several files or directories.
+    fn mark(&self) -> Option<StoragePlace> {
+        let within = self.from.below().rsplit_once('/').map_or("", |(within, _)| within);
+        let is_joined = self.from.entries.len() > 1;
+        is_joined.then(|| self.to.join(within).join(&mark_beside(self.from.step)))
+    }
 }
 
 /// Copies one checkpoint. Only a whole one is copied.
@@ -61,11 +79,12 @@ pub fn copy(
 ) -> Result<CopiedCheckpoint, Error> {
     let CopyOrder { from, to } = order;
     if let Some(why) = from.state.why() {
-        return Err(Error::refused(format!("{} is not whole: {why}", from.place))
+        return Err(Error::refused(format!("{} is not whole: {why}", from.place()))
             .hint("only a whole checkpoint is copied; `tpu checkpoints` lists them"));
     }
-    if from.place == *to {
-        return Err(Error::usage(format!("{to} cannot be copied onto itself"))
+    let onto_itself = from.entries.iter().find(|entry| entry.place == to.join(&entry.below));
+    if let Some(entry) = onto_itself {
+        return Err(Error::usage(format!("{} cannot be copied onto itself", entry.place))
             .hint("name another place, or a zone of another region"));
     }
     let total = from.bytes();
@@ -74,19 +93,112 @@ pub fn copy(
         there = total.min(there + more);
         watch(CopyProgress { there, total })
     };
-    let copy = Copying { ctx, shelf, from };
-    let was_there = state::alone(ctx, to, || match to {
-        StoragePlace::Directory(dir) => copy.to_disk(dir, &mut arrived),
-        StoragePlace::Bucket(at) => copy.to_bucket(at, to, &mut arrived),
+    // What tells that all is there goes last.
+    let copies = from.entries.iter().rev();
+    let copies: Vec<Copying<'_>> = copies.map(|from| Copying { ctx, shelf, from }).collect();
+    let place = order.place();
+    let was_there = state::alone(ctx, &place, || match to {
+        StoragePlace::Directory(_) => all_to_disk(order, &copies, &mut arrived),
+        StoragePlace::Bucket(_) => all_to_bucket(order, &copies, &mut arrived),
     })?;
-    let parts = from.parts.len();
-    Ok(CopiedCheckpoint { to: to.clone(), bytes: total, parts, was_there })
+    let parts = from.parts().count();
+    Ok(CopiedCheckpoint { to: place, bytes: total, parts, was_there })
 }
 
+/// Copies what is not there yet; whether all was. The names come when all bytes are there.
+fn all_to_disk(
+    order: &CopyOrder,
+    copies: &[Copying<'_>],
+    arrived: &mut transfer::Arrived<'_>,
+) -> Result<bool, Error> {
+    let mut open = Vec::new();
+    for copy in copies {
+        let StoragePlace::Directory(to) = order.to.join(&copy.from.below) else { continue };
+        if copy.stands_on_disk(&to)? {
+            arrived(copy.bytes())?;
+        } else {
+            open.push((copy, to));
+        }
+    }
+    let mark = match order.mark() {
+        Some(StoragePlace::Directory(mark)) => Some(mark),
+        Some(StoragePlace::Bucket(_)) | None => None,
+    };
+    for (copy, to) in &open {
+        copy.fill(&partial(to), arrived)?;
+    }
+    if let Some(mark) = mark.as_ref().filter(|_| !open.is_empty()) {
+        let mut options = fs::OpenOptions::new();
+        options.create(true).append(true);
+        let file = files::open_own(mark, &options).and_then(|mut file| file.write_all(b"copied"));
+        file.map_err(|e| disk(mark, "write", &e))?;
+    }
+    for (_, to) in &open {
+        fs::rename(partial(to), to).map_err(|e| disk(to, "write", &e))?;
+    }
+    if let Some(mark) = &mark {
+        match fs::remove_file(mark) {
+            Err(e) if e.kind() != io::ErrorKind::NotFound => return Err(disk(mark, "remove", &e)),
+            Ok(()) | Err(_) => {}
+        }
+    }
+    Ok(open.is_empty())
+}
+
+/// The same into a bucket, where each object appears by itself.
+fn all_to_bucket(
+    order: &CopyOrder,
+    copies: &[Copying<'_>],
+    arrived: &mut transfer::Arrived<'_>,
+) -> Result<bool, Error> {
+    let mut open = Vec::new();
+    for copy in copies {
+        let to = order.to.join(&copy.from.below);
+        let StoragePlace::Bucket(at) = &to else { continue };
+        match copy.stands_in_bucket(at)? {
+            InBucket::Whole => arrived(copy.bytes())?,
+            InBucket::Not { is_marked } => open.push((copy, to, is_marked)),
+        }
+    }
+    let Some(first) = copies.first() else { return Ok(true) };
+    let mark = match order.mark() {
+        Some(StoragePlace::Bucket(mark)) => Some((mark, first.shelf_for(&order.to)?)),
+        Some(StoragePlace::Directory(_)) | None => None,
+    };
+    if let Some((mark, shelf)) = mark.as_ref().filter(|_| !open.is_empty()) {
+        put(first.ctx, shelf, mark, first.said().as_bytes())?;
+    }
+    for (copy, to, is_marked) in &open {
+        copy.to_bucket(to, *is_marked, arrived)?;
+    }
+    if let Some((mark, shelf)) = mark
+        && shelf.object(first.ctx, &mark)?.is_some()
+    {
+        shelf.ask(first.ctx, |door| door.delete_object(&mark, None))?;
+    }
+    Ok(open.is_empty())
+}
+
+/// The name that something has on a disk while it is written.
+fn partial(to: &Path) -> PathBuf {
+    let mut partial = to.as_os_str().to_owned();
+    partial.push(".partial");
+    PathBuf::from(partial)
+}
+
+/// What is in a bucket under the name of a copy.
+enum InBucket {
+    /// This very copy.
+    Whole,
+    /// Nothing, or a part of it beside its mark.
+    Not { is_marked: bool },
+}
+
+/// One file or directory of a checkpoint that is copied.
 struct Copying<'a> {
     ctx: &'a Ctx,
     shelf: Option<&'a Shelf>,
-    from: &'a FoundCheckpoint,
+    from: &'a CheckpointEntry,
 }
 
 fn another(to: &dyn std::fmt::Display) -> Error {
@@ -107,18 +219,36 @@ impl Copying<'_> {
         }
     }
 
-    fn to_disk(&self, to: &Path, arrived: &mut transfer::Arrived<'_>) -> Result<bool, Error> {
+    fn bytes(&self) -> u64 {
+        self.from.parts.iter().map(|part| part.size).sum()
+    }
+
+    /// What a mark says.
+    fn said(&self) -> String {
+        serde_json::json!({ "from": self.from.place.to_string() }).to_string()
+    }
+
+    fn shelf_for(&self, to: &StoragePlace) -> Result<&'_ Shelf, Error> {
+        self.shelf.ok_or_else(|| match to {
+            StoragePlace::Bucket(at) => shelf::none_for(at),
+            StoragePlace::Directory(_) => Error::refused(format!("{to} is no bucket")),
+        })
+    }
+
+    /// Whether it is there as a whole.
+    fn stands_on_disk(&self, to: &Path) -> Result<bool, Error> {
         match fs::symlink_metadata(to) {
-            Err(e) if e.kind() == io::ErrorKind::NotFound => {}
-            Err(e) => return Err(disk(to, "look at", &e)),
-            Ok(_) if self.is_on_disk(to)? => return Ok(true),
-            Ok(_) => return Err(another(&to.display())),
+            Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(false),
+            Err(e) => Err(disk(to, "look at", &e)),
+            Ok(_) if self.is_on_disk(to)? => Ok(true),
+            Ok(_) => Err(another(&to.display())),
         }
-        let mut partial = to.as_os_str().to_owned();
-        partial.push(".partial");
-        let partial = PathBuf::from(partial);
+    }
+
+    /// Carries all of it over, under the name of what is being written.
+    fn fill(&self, partial: &Path, arrived: &mut transfer::Arrived<'_>) -> Result<(), Error> {
         for part in &self.from.parts {
-            let at = if part.path.is_empty() { partial.clone() } else { inside(&partial, part)? };
+            let at = if part.path.is_empty() { partial.to_owned() } else { inside(partial, part)? };
             let source = self.source(part);
             let is_there = fs::metadata(&at).is_ok_and(|meta| meta.len() == part.size)
                 && expected(&source, &at)?;
@@ -128,8 +258,7 @@ impl Copying<'_> {
                 transfer::to_file((self.ctx, self.shelf), &source, part, &at, arrived)?;
             }
         }
-        fs::rename(&partial, to).map_err(|e| disk(to, "write", &e))?;
-        Ok(false)
+        Ok(())
     }
 
     /// Whether what has the name is this very checkpoint.
@@ -145,29 +274,33 @@ impl Copying<'_> {
         Ok(true)
     }
 
-    fn to_bucket(
-        &self,
-        at: &ObjectAt,
-        to: &StoragePlace,
-        arrived: &mut transfer::Arrived<'_>,
-    ) -> Result<bool, Error> {
+    /// What is there already; an error where that is something else.
+    fn stands_in_bucket(&self, at: &ObjectAt) -> Result<InBucket, Error> {
         let shelf = self.shelf.ok_or_else(|| shelf::none_for(at))?;
-        let ctx = self.ctx;
-        let is_single = matches!(self.from.parts.as_slice(), [one] if one.path.is_empty());
-        let known = shelf.all(ctx, &at.bucket, &at.name)?;
+        let known = shelf.all(self.ctx, &at.bucket, &at.name)?;
         let known =
             known.into_iter().filter(|one| one.at == *at || one.at.name.starts_with(&at.prefix()));
         let known: HashMap<String, ObjectFact> =
             known.map(|one| (one.at.name.clone(), one)).collect();
-        let mark = at.join(MARKER);
-        let is_marked = known.contains_key(&mark.name);
-        if !is_marked && !known.is_empty() {
-            // What was completed before is there, or something else is.
-            return if self.is_in_bucket(at, &known)? { Ok(true) } else { Err(another(at)) };
+        let is_marked = known.contains_key(&at.join(MARKER).name);
+        if is_marked || known.is_empty() {
+            return Ok(InBucket::Not { is_marked });
         }
+        // What was completed before is there, or something else is.
+        if self.is_in_bucket(at, &known)? { Ok(InBucket::Whole) } else { Err(another(at)) }
+    }
+
+    fn to_bucket(
+        &self,
+        to: &StoragePlace,
+        is_marked: bool,
+        arrived: &mut transfer::Arrived<'_>,
+    ) -> Result<(), Error> {
+        let StoragePlace::Bucket(at) = to else { return Ok(()) };
+        let (ctx, shelf) = (self.ctx, self.shelf_for(to)?);
+        let (mark, is_single) = (at.join(MARKER), self.from.is_single());
         if !is_single && !is_marked {
-            let said = serde_json::json!({ "from": self.from.place.to_string() }).to_string();
-            put(ctx, shelf, &mark, said.as_bytes())?;
+            put(ctx, shelf, &mark, self.said().as_bytes())?;
         }
         let mut state = StateFile::open(ctx, &self.from.place, to);
         let mut parts: Vec<&CheckpointPart> = self.from.parts.iter().collect();
@@ -191,7 +324,7 @@ impl Copying<'_> {
             shelf.ask(ctx, |door| door.delete_object(&mark, None))?;
         }
         state.forget();
-        Ok(false)
+        Ok(())
     }
 
     fn paths(&self) -> impl Iterator<Item = &str> {

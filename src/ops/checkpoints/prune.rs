@@ -2,12 +2,15 @@
 //! lies in the log directories. Nothing is ever taken away elsewhere, and nothing of which a question failed.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
+use std::ffi::OsString;
 use std::path::Path;
 use std::sync::Arc;
+use std::{fs, io};
 
-use crate::model::checkpoint::MARKER;
+use crate::model::checkpoint::{MARKER, mark_beside};
 use crate::model::data::{Data, User};
+use crate::model::entry::QueueEntry;
+use crate::model::execution::Execution;
 use crate::model::ids::{JobId, UserName};
 use crate::model::job::{Job, Status};
 use crate::model::lineage::{self, Lineage};
@@ -15,9 +18,10 @@ use crate::model::objects::{ObjectAt, StoragePlace};
 use crate::ops::curves::{self, CurveMemory};
 use crate::ops::{Ctx, Error, successor};
 use crate::plan::prune::{KeepRule, LineageNeed, PruneDir, PruneFate, PrunedStep, plan};
+use crate::sys::files;
 
 use super::copy::put;
-use super::find::{self, FoundCheckpoint};
+use super::find::{self, CheckpointEntry, FoundCheckpoint};
 use super::shelf::{self, Shelf};
 
 /// Which log directories are meant.
@@ -60,6 +64,8 @@ struct LogDir {
     owner: Option<JobId>,
     found: Result<Vec<FoundCheckpoint>, String>,
     is_meant: bool,
+    /// Whether its user has said how checkpoints are called.
+    has_own_names: bool,
 }
 
 /// What would be taken away. Nothing is.
@@ -72,12 +78,14 @@ pub fn look(ctx: &Ctx, scope: &PruneScope, keep: KeepRule) -> Result<PruneReport
     for user in data.users() {
         for lineage in lineage::lineages(user) {
             let Some(leaf) = lineage.leaf().and_then(|leaf| user.job(leaf)) else { continue };
-            if leaf.status == Status::Finished {
+            // What ended well may be waiting to go on all the same.
+            if leaf.status == Status::Finished && !goes_on(&data, leaf) {
                 continue;
             }
             needs.push(needed(ctx, user, leaf, &lineage));
         }
     }
+    needs.extend(data.queues().entries.iter().map(needed_by_waiting));
     let mut places: BTreeMap<String, Option<JobId>> =
         meant.iter().map(|(dir, owner)| (dir.clone(), Some(owner.clone()))).collect();
     for need in &needs {
@@ -92,7 +100,7 @@ pub fn look(ctx: &Ctx, scope: &PruneScope, keep: KeepRule) -> Result<PruneReport
         let found = find::below(ctx, shelf.as_ref(), &place, pattern.as_ref());
         let found = found.map_err(|error| error.message);
         let is_meant = meant.iter().any(|(dir, _)| *dir == text);
-        dirs.push(LogDir { place, owner, found, is_meant });
+        dirs.push(LogDir { place, owner, found, is_meant, has_own_names: pattern.is_some() });
     }
     Ok(decided(ctx, dirs, &needs, keep))
 }
@@ -127,17 +135,59 @@ fn paths_in<'a>(words: impl Iterator<Item = &'a str>) -> Vec<String> {
         .collect()
 }
 
-/// All words that a job's program is given: its arguments and, of its own command, each word and what a shell makes of it.
+/// Words as a shell makes them of a text.
+fn split(text: &str) -> Vec<String> {
+    shlex::split(text).unwrap_or_else(|| text.split_whitespace().map(str::to_owned).collect())
+}
+
+/// The words of a command of its own, and what a shell makes of each.
+fn words_of_command(command: Option<&[OsString]>) -> impl Iterator<Item = String> {
+    let words = command.into_iter().flatten().filter_map(|word| word.to_str());
+    words.flat_map(|word| [word.to_owned()].into_iter().chain(split(word)))
+}
+
+/// The values of the variables that a job is given.
+fn values_of(execution: &Execution) -> impl Iterator<Item = String> {
+    execution.variables.iter().map(|(_, value)| value.clone())
+}
+
+/// All that a job's program is given: its arguments, its own command, its variables.
 fn words_of(job: &Job) -> Vec<String> {
-    let split = |text: &str| {
-        shlex::split(text).unwrap_or_else(|| text.split_whitespace().map(str::to_owned).collect())
-    };
     let mut words = split(&job.extra_configs);
-    for word in job.command.iter().flatten().filter_map(|word| word.to_str()) {
-        words.push(word.to_owned());
-        words.extend(split(word));
-    }
+    words.extend(words_of_command(job.command.as_deref()));
+    words.extend(job.execution().into_iter().flat_map(values_of));
     words
+}
+
+/// The same of all members of what waits.
+fn words_of_waiting(entry: &QueueEntry) -> Vec<String> {
+    let members: Vec<Option<u32>> = match &entry.spec.array {
+        // A group of which all do the same names what one of them names.
+        Some(array) if entry.sweep.is_some() => {
+            array.indexes().iter().map(|index| Some(*index)).collect()
+        }
+        Some(_) | None => vec![None],
+    };
+    let mut words: BTreeSet<String> = values_of(&entry.spec.execution).collect();
+    for member in members {
+        let spec = entry.spec_of(member);
+        words.extend(words_of_command(spec.command.as_deref()));
+        words.extend(spec.configs.into_iter().map(|(_, value)| value));
+        words.extend(spec.words);
+    }
+    words.into_iter().collect()
+}
+
+/// Whether something waits that is to go on from a job.
+fn goes_on(data: &Data, job: &Job) -> bool {
+    data.queues().successor_of(&job.id()).is_some()
+}
+
+/// What is needed by something that waits: it has no directory of its own yet.
+fn needed_by_waiting(entry: &QueueEntry) -> Needed {
+    let words = words_of_waiting(entry);
+    let args = paths_in(words.iter().map(String::as_str));
+    Needed { dirs: BTreeSet::new(), args, is_known: true }
 }
 
 fn needed(ctx: &Ctx, user: &User, leaf: &Job, lineage: &Lineage) -> Needed {
@@ -197,6 +247,7 @@ fn decided(ctx: &Ctx, dirs: Vec<LogDir>, needs: &[Needed], keep: KeepRule) -> Pr
             let step = |one: &FoundCheckpoint| PrunedStep {
                 step: one.step,
                 is_complete: one.state.is_complete(),
+                is_certain: dir.has_own_names || one.tells(),
                 loss: loss(one.step),
             };
             let steps = dir.found.as_ref().map(|found| found.iter().map(step).collect());
@@ -241,7 +292,7 @@ pub fn act(ctx: &Ctx, scope: &PruneScope, keep: KeepRule) -> Result<PruneReport,
     let mut report = look(ctx, scope, keep)?;
     let shelf = shelf::open(ctx).ok();
     let places = |report: &PruneReport| -> BTreeSet<String> {
-        report.removed().map(|found| found.place.to_string()).collect()
+        report.removed().map(FoundCheckpoint::place).collect()
     };
     let mut still = places(&report);
     for one in &mut report.all {
@@ -253,7 +304,7 @@ pub fn act(ctx: &Ctx, scope: &PruneScope, keep: KeepRule) -> Result<PruneReport,
             still = places(&look(ctx, scope, keep)?);
             seen = now;
         }
-        if still.contains(&one.found.place.to_string()) {
+        if still.contains(&one.found.place()) {
             remove(ctx, shelf.as_ref(), &one.found)?;
         } else {
             one.fate = PruneFate::Keep("it has come to be needed");
@@ -262,19 +313,55 @@ pub fn act(ctx: &Ctx, scope: &PruneScope, keep: KeepRule) -> Result<PruneReport,
     Ok(report)
 }
 
-/// Takes one away so that nobody ever takes what is left of it for a whole one.
+/// Takes one away so that nobody ever takes what is left of it for a whole one: what comes last goes first, and where
+/// several files are one together a mark of their step lies beside them meanwhile.
 fn remove(ctx: &Ctx, shelf: Option<&Shelf>, found: &FoundCheckpoint) -> Result<(), Error> {
-    match (&found.place, shelf) {
-        (StoragePlace::Directory(path), _) => from_disk(path).map_err(|e| {
-            Error::state(format!("cannot remove {}: {e}", path.display()))
-                .hint("what is left of it ends in .partial, which nobody loads")
-        }),
-        (StoragePlace::Bucket(at), Some(shelf)) => from_bucket(ctx, shelf, at, found),
-        (StoragePlace::Bucket(at), None) => Err(shelf::none_for(at)),
+    let mark = mark_beside(found.step);
+    let is_joined = found.entries.len() > 1;
+    let beside = found.entries.first().filter(|_| is_joined).map(|entry| &entry.place);
+    match (beside, shelf) {
+        (Some(StoragePlace::Directory(path)), _) => {
+            let mark = path.with_file_name(mark);
+            let on_disk = |e: io::Error| not_removed(path, &e);
+            let mut options = fs::OpenOptions::new();
+            options.create(true).append(true);
+            drop(files::open_own(&mark, &options).map_err(on_disk)?);
+            each_removed(ctx, shelf, found)?;
+            fs::remove_file(mark).map_err(on_disk)
+        }
+        (Some(StoragePlace::Bucket(at)), Some(shelf)) => {
+            let within = at.name.rsplit_once('/').map_or("", |(within, _)| within);
+            let mark = ObjectAt::new(&*at.bucket, within).join(&mark);
+            put(ctx, shelf, &mark, REMOVED)?;
+            each_removed(ctx, Some(shelf), found)?;
+            shelf.ask(ctx, |door| door.delete_object(&mark, None))
+        }
+        (Some(StoragePlace::Bucket(_)) | None, _) => each_removed(ctx, shelf, found),
     }
 }
 
-fn from_disk(path: &Path) -> std::io::Result<()> {
+/// What a mark says of what is being removed.
+const REMOVED: &[u8] = b"{\"removed\": true}";
+
+fn not_removed(path: &Path, error: &io::Error) -> Error {
+    Error::state(format!("cannot remove {}: {error}", path.display()))
+        .hint("what is left of it ends in .partial or is marked, and nobody loads it")
+}
+
+fn each_removed(ctx: &Ctx, shelf: Option<&Shelf>, found: &FoundCheckpoint) -> Result<(), Error> {
+    for entry in &found.entries {
+        match (&entry.place, shelf) {
+            (StoragePlace::Directory(path), _) => {
+                from_disk(path).map_err(|e| not_removed(path, &e))?;
+            }
+            (StoragePlace::Bucket(at), Some(shelf)) => from_bucket(ctx, shelf, at, entry)?,
+            (StoragePlace::Bucket(at), None) => return Err(shelf::none_for(at)),
+        }
+    }
+    Ok(())
+}
+
+fn from_disk(path: &Path) -> io::Result<()> {
     // What is behind a link is not in the log directory.
     let meta = fs::symlink_metadata(path)?;
     if !meta.is_dir() {
@@ -290,17 +377,16 @@ fn from_bucket(
     ctx: &Ctx,
     shelf: &Shelf,
     at: &ObjectAt,
-    found: &FoundCheckpoint,
+    entry: &CheckpointEntry,
 ) -> Result<(), Error> {
-    let is_single = matches!(found.parts.as_slice(), [one] if one.path.is_empty());
     let mark = at.join(MARKER);
-    if !is_single {
-        put(ctx, shelf, &mark, b"{\"removed\": true}")?;
+    if !entry.is_single() {
+        put(ctx, shelf, &mark, REMOVED)?;
     }
-    for object in found.parts.iter().filter_map(|part| part.object.as_ref()) {
+    for object in entry.parts.iter().filter_map(|part| part.object.as_ref()) {
         shelf.ask(ctx, |door| door.delete_object(&object.at, Some(object.generation)))?;
     }
-    if !is_single {
+    if !entry.is_single() {
         shelf.ask(ctx, |door| door.delete_object(&mark, None))?;
     }
     Ok(())

@@ -3,6 +3,8 @@
 //! A crash at any point is settled by `reconcile` or by the launcher's own first callback: a record never has
 //! two windows, and a job never starts without a live record.
 
+use serde_json::json;
+
 use crate::model::capacity::{Accelerators, list};
 use crate::model::data::Data;
 use crate::model::ids::{JobId, JobNumber, LaunchToken, UserName};
@@ -271,7 +273,13 @@ pub(super) fn append(tx: &mut Tx<'_>, plan: &LaunchPlan, claim: &Claim<'_>) -> R
     let how = plan.parent.as_ref().map_or("run", |parent| parent.how.verb());
     let is_from_nothing = plan.parent.as_ref().is_some_and(|parent| parent.from_nothing);
     let from = if is_from_nothing { ", resumed from nothing" } else { "" };
-    records::note(tx, &id, how, format!("on {}{from}", plan.target.name));
+    // Its target may be forgotten, or be another one of that name, when somebody asks what it has cost.
+    let target = &plan.target;
+    let on = json!({
+        "target": target.name, "type": target.accelerator, "zone": target.zone,
+        "pricing": target.pricing.as_str(), "kind": target.kind.as_str(),
+    });
+    tx.event(&id, how, format!("on {}{from}", target.name), on);
     Ok(job)
 }
 
@@ -309,9 +317,9 @@ fn succeed(
     let job = crate::ops::ctx::job_mut(&mut tx.data, &id)?;
     may_be_succeeded(job, parent, claim.lease)?;
     if let Some((kind, verdict)) = &parent.failed {
-        job.apply(&Event::Failed(*kind))?;
-        job.verdict = Some(verdict.clone());
+        records::failed(tx, &id, *kind, verdict)?;
     }
+    let job = crate::ops::ctx::job_mut(&mut tx.data, &id)?;
     job.keep_reached(&parent.reached);
     if let Some(launch) = job.launch.as_mut().filter(|launch| launch.confirmed) {
         // Its processes have been stopped: whatever its window still says, it is over.

@@ -64,9 +64,11 @@ pub struct Round {
 /// Reads the journal on, and takes what is due. `phases` are those of jobs at work, as the last turn saw them.
 pub fn round(ctx: &Ctx, follower: &mut Follower, phases: &[PhaseSeen]) -> Result<Round, Error> {
     let is_there = ctx.store.disk().stat(&ctx.store.paths().outbox()).is_ok();
+    // Before the data: what happens in between is read the next time, when somebody may want to know it.
+    let end = if is_there { None } else { Some(ctx.store.journal_end()?) };
     let data = ctx.data()?;
-    if !is_there && !is_wanted(ctx, &data)? {
-        follower.read = Some(ctx.store.journal_end()?);
+    if end.is_some() && !is_wanted(ctx, &data)? {
+        follower.read = end;
         follower.seen = happened::seen(&data, phases, &OutboxSeen::default());
         return Ok(Round::default());
     }
@@ -78,8 +80,9 @@ pub fn round(ctx: &Ctx, follower: &mut Follower, phases: &[PhaseSeen]) -> Result
             Some(outbox) => (outbox, false),
             None => (begun(ctx, follower)?, true),
         };
-        is_changed |= happened::take_in(ctx, &data, &mut outbox, phases)?;
-        let is_idle = outbox.lines.iter().all(|line| line.waiting.is_empty());
+        is_changed |= happened::take_in(ctx, &mut outbox, phases)?;
+        let is_idle =
+            outbox.held.is_empty() && outbox.lines.iter().all(|line| line.waiting.is_empty());
         if is_idle && !is_wanted(ctx, &data)? {
             (follower.read, follower.seen) = (Some(outbox.read), outbox.seen);
             let path = ctx.store.paths().outbox();
@@ -156,7 +159,7 @@ fn begun(ctx: &Ctx, follower: &Follower) -> Result<Outbox, Error> {
         Some(_) => follower.seen.clone(),
         None => happened::seen(&data, &[], &OutboxSeen::default()),
     };
-    Ok(Outbox { read, seen, lines: Vec::new() })
+    Ok(Outbox { read, seen, held: Vec::new(), lines: Vec::new() })
 }
 
 fn locked<T>(ctx: &Ctx, work: impl FnOnce() -> Result<T, Error>) -> Result<T, Error> {

@@ -1,6 +1,7 @@
 //! What entries of the queue, and requests that name no target, can be given now: targets and machines by the facts,
 //! as they are left by those who have chosen before.
 
+use std::cell::OnceCell;
 use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 
@@ -8,6 +9,7 @@ use crate::model::capacity::Ask;
 use crate::model::data::Data;
 use crate::model::entry::QueueEntry;
 use crate::model::ids::{JobId, JobNumber, TargetName, UserName};
+use crate::model::order::TypeInZone;
 use crate::model::queue::Queue;
 use crate::model::spec::{AnyOf, TargetRequest};
 use crate::model::target::{Machines, Target};
@@ -15,11 +17,13 @@ use crate::ops::ctx::user_of;
 use crate::ops::hosts::choose as hosts;
 use crate::ops::launch::RunRequest;
 use crate::ops::named::still_known;
+use crate::ops::stats::{self, SeenBefore};
 use crate::ops::{Ctx, Error, board, named};
 use crate::plan::board::{self as plan, Pick, Row, Wanted};
 use crate::plan::choice::{Candidate, Ranking, Unfit};
 use crate::plan::expected::Outlook;
 use crate::plan::queue::Offers;
+use crate::plan::seen::SeenOf;
 use crate::plan::slots::Short;
 use crate::plan::types::TypeExpr;
 
@@ -190,6 +194,8 @@ pub struct Field<'a> {
     wishes: Rc<HashMap<JobId, Rc<Wish>>>,
     /// Wishes for which nothing is left, with the reason: less and less is left.
     misses: HashMap<Rc<Wish>, String>,
+    /// What was seen of targets, read once somebody has to choose between two of a type.
+    seen: Rc<OnceCell<SeenBefore>>,
 }
 
 impl<'a> Field<'a> {
@@ -241,15 +247,15 @@ impl<'a> Field<'a> {
                 host.tenants.extend(new);
             }
         }
-        let misses = HashMap::new();
-        Ok(Self { ctx, data, rows, hosts, avoided, wishes: Rc::new(wishes), misses })
+        let (misses, seen) = (HashMap::new(), Rc::default());
+        Ok(Self { ctx, data, rows, hosts, avoided, wishes: Rc::new(wishes), misses, seen })
     }
 
     /// What a wish can be given now, the best first, and why each other machine is not among that.
     pub fn ranking(&self, wish: &Wish) -> Result<Ranking, Error> {
         match wish.way(self.data)? {
             Way::Types => {
-                let picks = choose(self.data, &self.rows, wish)?;
+                let picks = choose(self.data, &self.rows, wish, &|row| self.seen_of(row))?;
                 Ok(Ranking { picks, unfit: Vec::new() })
             }
             Way::Machines(machines) => {
@@ -278,6 +284,16 @@ impl<'a> Field<'a> {
                 Ok(Ranking { picks, unfit: Vec::new() })
             }
         }
+    }
+
+    /// What was seen of targets like one.
+    fn seen_of(&self, row: &Row) -> SeenOf {
+        let (Some(accelerator), Some(zone)) = (row.accelerator.clone(), row.zone.clone()) else {
+            return SeenOf::default();
+        };
+        // What cannot be read is only not known.
+        let seen = self.seen.get_or_init(|| stats::seen(self.ctx).unwrap_or_default());
+        seen.of(&TypeInZone { accelerator, zone }, row.pricing)
     }
 
     /// The whole targets that a wish means, in the order in which it names them.
@@ -495,7 +511,12 @@ impl Field<'_> {
     }
 }
 
-fn choose(data: &Data, rows: &[Row], wish: &Wish) -> Result<Vec<Pick>, Error> {
+fn choose(
+    data: &Data,
+    rows: &[Row],
+    wish: &Wish,
+    seen: &dyn Fn(&Row) -> SeenOf,
+) -> Result<Vec<Pick>, Error> {
     let any_of = wish.any_of();
     let types: Option<Vec<TypeExpr>> =
         any_of.types.iter().map(|word| TypeExpr::parse(word)).collect();
@@ -516,7 +537,7 @@ fn choose(data: &Data, rows: &[Row], wish: &Wish) -> Result<Vec<Pick>, Error> {
         user: &wish.user,
         zone: zone.as_deref(),
     };
-    Ok(plan::choose(rows, &wanted))
+    Ok(plan::choose(rows, &wanted, seen))
 }
 
 /// Why machines are not taken: `: gpu1: it has alice/7; gpu2: drained by bob`.

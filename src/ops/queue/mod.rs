@@ -29,7 +29,6 @@ pub mod submit;
 pub mod supply;
 pub mod tasks;
 mod unbegun;
-mod waits;
 pub mod wanted;
 
 use std::collections::HashMap;

@@ -28,7 +28,7 @@ fn ranking(ctx: &Ctx, wish: &Wish) -> Result<Ranking, Error> {
 }
 
 /// The same picks, with what was seen of targets like each: how often they were taken away, how long they were waited for.
-fn with_what_was_seen(ctx: &Ctx, mut picks: Vec<Pick>) -> Result<Vec<Pick>, Error> {
+pub(super) fn with_what_was_seen(ctx: &Ctx, mut picks: Vec<Pick>) -> Result<Vec<Pick>, Error> {
     if picks.is_empty() {
         return Ok(picks);
     }

@@ -10,7 +10,7 @@ use crate::model::ids::JobId;
 use crate::model::job::{Job, Status, StoredVerdict};
 use crate::model::member::Array;
 use crate::model::rules::Action;
-use crate::model::spec::JobSpec;
+use crate::model::spec::{JobSpec, TargetRequest};
 use crate::model::target::Machines;
 use crate::model::time;
 use crate::ops::launch::attempt::Launched;
@@ -25,6 +25,7 @@ use crate::plan::queue::EntryStanding;
 
 use super::after::{AwaitedEnds, Dependence};
 use super::field::Avoided;
+use super::now::with_what_was_seen;
 use super::{after, limits, places, presence, standings, tasks, unbegun};
 
 /// Who finds that a place cannot be had after all looks again, so often at most; then at the next pass.
@@ -56,11 +57,28 @@ impl Mine<'_> {
     }
 }
 
+/// A successor whose checkpoint is carried to another region before it begins, which may take hours.
+#[derive(Clone, Debug)]
+pub struct Hauling {
+    request: AgainRequest,
+    turn: Turn,
+    reason: String,
+}
+
+impl Hauling {
+    /// The entry of the queue that it is.
+    pub fn entry(&self) -> &JobId {
+        &self.turn.entry
+    }
+}
+
 /// What one pass has come to.
 #[derive(Debug, Default)]
 pub struct Passage {
     /// What has started, each with the entry that it was.
     pub started: Vec<(JobId, Launched, Pick)>,
+    /// What is left to whoever has the time.
+    pub hauls: Vec<Hauling>,
     /// How many entries of those that were looked at still wait.
     pub waiting: usize,
 }
@@ -76,6 +94,19 @@ impl Passage {
 /// the rest is left to the next pass. Trouble of one is none of the others: whoever could never begin as he is is held,
 /// with the reason.
 pub fn pass(ctx: &Ctx, mine: Mine<'_>, most: usize) -> Result<Passage, Error> {
+    pass_by(ctx, mine, most, None)
+}
+
+/// Tells of an entry whether somebody is carrying its checkpoint over already.
+type IsHauled<'a> = &'a dyn Fn(&JobId) -> bool;
+
+/// The same; with `hauled` whatever a checkpoint is carried over for is left to somebody else.
+fn pass_by(
+    ctx: &Ctx,
+    mine: Mine<'_>,
+    most: usize,
+    hauled: Option<IsHauled<'_>>,
+) -> Result<Passage, Error> {
     let mut passage = Passage::default();
     let mut avoided = Avoided::new();
     let is_mine = mine.meant(ctx);
@@ -93,17 +124,21 @@ pub fn pass(ctx: &Ctx, mine: Mine<'_>, most: usize) -> Result<Passage, Error> {
         let over = limits::over(ctx, &data);
         for standing in standings(ctx, &data, &avoided)? {
             let Some(entry) = data.queues().entries.get(standing.entry) else { continue };
-            if !is_mine(entry) {
+            let id = entry.id();
+            let is_under_way = hauled.is_some_and(|is_hauled| is_hauled(&id))
+                || passage.hauls.iter().any(|haul| *haul.entry() == id);
+            if !is_mine(entry) || is_under_way {
                 continue;
             }
             let left = most.saturating_sub(passage.started.len());
             let starts = standing.starts.into_iter().take(left).collect();
             let standing = EntryStanding { starts, ..standing };
-            let (started, is_refused) =
-                start_all(ctx, &data, (entry, &over), &standing, &mut avoided)?;
-            was_refused |= is_refused;
-            let each = started.into_iter().map(|(launched, pick)| (entry.id(), launched, pick));
-            passage.started.extend(each);
+            let leaves = hauled.is_some();
+            let all = start_all(ctx, &data, (entry, &over, leaves), &standing, &mut avoided)?;
+            was_refused |= all.was_refused;
+            let each = all.started.into_iter();
+            passage.started.extend(each.map(|(launched, pick)| (id.clone(), launched, pick)));
+            passage.hauls.extend(all.haul);
         }
         if !was_refused {
             break;
@@ -113,24 +148,54 @@ pub fn pass(ctx: &Ctx, mine: Mine<'_>, most: usize) -> Result<Passage, Error> {
     Ok(passage)
 }
 
-/// The same for everybody of this place, as MONITOR does it: what has started is written down. Whether anybody waits.
-pub fn dispatch(ctx: &Ctx) -> Result<bool, Error> {
+/// The same for everybody of this place, as MONITOR does it: what has started is written down. Where a checkpoint is
+/// carried over first, no turn waits for it: that is left to whoever calls, who tells what he is at already.
+pub fn dispatch(ctx: &Ctx, is_hauled: IsHauled<'_>) -> Result<Passage, Error> {
     presence::settle(ctx)?;
     let data = ctx.data()?;
     if data.queues().entries.is_empty() {
-        return Ok(false);
+        return Ok(Passage::default());
     }
-    let passage = pass(ctx, Mine::All, AT_ONCE)?;
+    let passage = pass_by(ctx, Mine::All, AT_ONCE, Some(is_hauled))?;
     for (id, launched, pick) in &passage.started {
-        let since = data.queues().entry(id).map_or(ctx.clock.now(), |entry| entry.since);
-        let waited = time::age(ctx.clock.now().seconds_since(since));
-        let text = format!(
-            "started {} on {} ({}), after {waited} in the queue",
-            launched.job, launched.target, pick.reason
-        );
-        watch::note(ctx, &ctx.actor, "queue", &text)?;
+        note_start(ctx, &data, (id, &pick.reason), launched)?;
     }
-    Ok(passage.waiting > 0)
+    Ok(passage)
+}
+
+fn note_start(
+    ctx: &Ctx,
+    data: &Data,
+    (id, reason): (&JobId, &str),
+    launched: &Launched,
+) -> Result<(), Error> {
+    let since = data.queues().entry(id).map_or(ctx.clock.now(), |entry| entry.since);
+    let waited = time::age(ctx.clock.now().seconds_since(since));
+    let text = format!(
+        "started {} on {} ({reason}), after {waited} in the queue",
+        launched.job, launched.target
+    );
+    watch::note(ctx, &ctx.actor, "queue", &text)
+}
+
+/// Carries a checkpoint over and starts the successor, which stands in the queue until then. What came of it, in words.
+pub fn carry_over(ctx: &Ctx, haul: &Hauling) -> Result<String, Error> {
+    let data = ctx.data()?;
+    let Hauling { request, turn, reason } = haul;
+    let again = match resume::again(ctx, request) {
+        Ok(again) => again,
+        Err(error) => {
+            if let Some(entry) = data.queues().entry(&turn.entry)
+                && !is_passing(ctx, turn, &error)
+                && still_waits(ctx, turn)
+            {
+                hold(ctx, entry, &error)?;
+            }
+            return Err(error);
+        }
+    };
+    note_start(ctx, &data, (&turn.entry, reason), &again.launched)?;
+    Ok(again.warnings.iter().fold(again.launched.in_words(), |said, more| said + " " + more))
 }
 
 /// The same where no MONITOR runs at this place that would do it by itself; `None` where one does.
@@ -157,18 +222,26 @@ pub fn look_after(ctx: &Ctx) -> Passage {
     }
 }
 
-/// Starts as many jobs of an entry as it was given places. What has started, and whether one of the places was not to be
-/// had after all.
+/// What has become of an entry.
+#[derive(Default)]
+struct Begun {
+    started: Vec<(Launched, Pick)>,
+    haul: Option<Hauling>,
+    /// Whether one of its places was not to be had after all.
+    was_refused: bool,
+}
+
+/// Starts as many jobs of an entry as it was given places.
 fn start_all(
     ctx: &Ctx,
     data: &Data,
-    (entry, over): (&QueueEntry, &[JobId]),
+    (entry, over, leaves_hauls): (&QueueEntry, &[JobId], bool),
     standing: &EntryStanding<Vec<Pick>>,
     avoided: &mut Avoided,
-) -> Result<(Vec<(Launched, Pick)>, bool), Error> {
-    let mut all = Vec::new();
+) -> Result<Begun, Error> {
+    let mut all = Begun::default();
     if standing.starts.is_empty() {
-        return Ok((all, false));
+        return Ok(all);
     }
     // Members that differ are no one submission, nor those of which a limit of ours keeps some back.
     let queue = data.queues().queue(&entry.queue);
@@ -194,21 +267,57 @@ fn start_all(
         };
         // A store that cannot be read as it is passes by nobody's waiting.
         let may_begin = secrets::are_kept(ctx, &entry.spec.execution);
+        if leaves_hauls && let Some(haul) = haul_of(ctx, data, entry, (picks, &turn))? {
+            return Ok(Begun { haul: Some(haul), ..all });
+        }
         match may_begin.and_then(|()| start(ctx, data, entry, (picks, &turn), avoided)) {
-            Ok(started) if started.is_empty() => return Ok((all, true)),
-            Ok(started) => all.extend(started),
+            Ok(started) if started.is_empty() => return Ok(Begun { was_refused: true, ..all }),
+            Ok(started) => all.started.extend(started),
             Err(error) if entry.keeper.is_some() => return Err(error),
             // It was claimed: its record says what became of it, or somebody else has started it.
-            Err(_) if !still_waits(ctx, &turn) => return Ok((all, true)),
+            Err(_) if !still_waits(ctx, &turn) => return Ok(Begun { was_refused: true, ..all }),
             // Whoever cannot be asked now is asked again.
-            Err(error) if error.kind == Kind::Unreachable => return Ok((all, true)),
+            Err(error) if error.kind == Kind::Unreachable => {
+                return Ok(Begun { was_refused: true, ..all });
+            }
             Err(error) => {
                 hold(ctx, entry, &error)?;
                 break;
             }
         }
     }
-    Ok((all, false))
+    Ok(all)
+}
+
+/// What has to be carried over before an entry begins at the first of its places, if anything has.
+fn haul_of(
+    ctx: &Ctx,
+    data: &Data,
+    entry: &QueueEntry,
+    (picks, turn): (&[Pick], &Turn),
+) -> Result<Option<Hauling>, Error> {
+    // Nobody else is asked twice where his job would begin.
+    let is_set = !ctx.settings(data.user(&entry.user))?.checkpoint_copy.is_empty();
+    let (Some(succeeds), Some(pick), true) = (entry.succeeds, picks.first(), is_set) else {
+        return Ok(None);
+    };
+    let Pick { target, reason } = pick.clone();
+    let on = Assignment { target, reason: reason.clone(), busy: None };
+    let request = successor(entry, succeeds, (Some(on), turn));
+    // What speaks against it is told by whoever starts it.
+    let plan = resume::plan(ctx, &request).ok().map(|(plan, _)| plan);
+    let hauls = plan.is_some_and(|plan| plan.haul.is_some());
+    Ok(hauls.then(|| Hauling { request, turn: turn.clone(), reason }))
+}
+
+/// The request for the attempt that an entry is to succeed another one with.
+fn successor(
+    entry: &QueueEntry,
+    succeeds: Awaited,
+    (on, turn): (Option<Assignment>, &Turn),
+) -> AgainRequest {
+    let job = JobId::new(entry.user.clone(), succeeds.job);
+    AgainRequest { on, turn: Some(turn.clone()), ..resume::by_rules(&job, succeeds.how) }
 }
 
 /// Starts the next job of an entry, or all that wait of a group at an engine, at the first of its places that is to be
@@ -220,7 +329,10 @@ fn start(
     (picks, turn): (&[Pick], &Turn),
     avoided: &mut Avoided,
 ) -> Result<Vec<(Launched, Pick)>, Error> {
-    for (pick, busy) in places::answers(ctx, data, entry, picks) {
+    // For one that was named there was no choice.
+    let is_chosen = matches!(entry.spec.target, TargetRequest::Any(_));
+    let said = is_chosen.then(|| with_what_was_seen(ctx, picks.to_vec())).transpose()?;
+    for (pick, busy) in places::answers(ctx, data, entry, said.as_deref().unwrap_or(picks)) {
         let Ok(busy) = busy else {
             avoided.entry(entry.id()).or_default().insert(pick.target.clone());
             continue;
@@ -251,11 +363,11 @@ fn launch(
     request: &RunRequest,
     (turn, entry): (&Turn, &QueueEntry),
 ) -> Result<Vec<Launched>, Error> {
-    if let Some(Awaited { job, how, .. }) = entry.succeeds {
-        let job = JobId::new(entry.user.clone(), job);
-        let (on, turn) = (request.on.clone(), Some(turn.clone()));
-        let again = AgainRequest { on, turn, ..resume::by_rules(&job, how) };
-        return Ok(vec![resume::again(ctx, &again)?.launched]);
+    if let Some(succeeds) = entry.succeeds {
+        let again = resume::again(ctx, &successor(entry, succeeds, (request.on.clone(), turn)))?;
+        let job = &again.launched.job;
+        ctx.warn(again.warnings.iter().map(|warning| format!("{job}: {warning}")));
+        return Ok(vec![again.launched]);
     }
     let env = environment(&entry.env);
     if turn.is_whole_group {

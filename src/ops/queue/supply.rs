@@ -16,6 +16,7 @@ use crate::model::target::Machines;
 use crate::ops::fleet::ProviderFacts;
 use crate::ops::provision::{self, Unmade};
 use crate::ops::snapshot::{self, LookMemory};
+use crate::ops::waits::{self, AskedFor};
 use crate::ops::{Ctx, Error, named, record_facts, watch};
 use crate::plan::board::{Row, Standing};
 use crate::plan::budget::Budget;
@@ -28,7 +29,7 @@ use crate::store::Tx;
 
 use super::after::AwaitedEnds;
 use super::field::{Avoided, Field, Wish};
-use super::{limits, loans, pass, presence, stand, waits, wishes};
+use super::{limits, loans, pass, presence, stand, wishes};
 
 /// Refuses to promise a target that nobody could make.
 pub(super) fn can_be_made(data: &Data, wish: &Wish) -> Result<(), Error> {
@@ -78,6 +79,7 @@ pub fn look(ctx: &Ctx) -> Result<Vec<TargetName>, Error> {
             job,
             place: here.clone(),
             token: ctx.random.hex(16),
+            first: now,
             since: now,
             tries: 0,
             again: None,
@@ -220,7 +222,7 @@ pub fn carry_out(ctx: &Ctx, target: &TargetName) -> Result<String, Error> {
         };
         match made {
             Ok(_) => {
-                waits::note(ctx, &data, now, true);
+                waits::note(ctx, &data, &asked(now), true);
                 forget(ctx, now)?;
                 let text = format!("{target} was made for {}", now.job);
                 watch::note(ctx, &ctx.actor, "queue", &text)?;
@@ -230,6 +232,10 @@ pub fn carry_out(ctx: &Ctx, target: &TargetName) -> Result<String, Error> {
             Err(unmade) => in_vain(ctx, &data, now, unmade),
         }
     })
+}
+
+fn asked(making: &Making) -> AskedFor<'_> {
+    AskedFor { target: &making.target, job: &making.job, since: making.since }
 }
 
 fn making_of<'d>(data: &'d Data, target: &TargetName) -> Option<&'d Making> {
@@ -302,7 +308,7 @@ fn in_vain(
     let tries = making.tries + u32::from(is_answered);
     let row = tries.max(1);
     if is_answered {
-        waits::note(ctx, data, making, false);
+        waits::note(ctx, data, &asked(making), false);
     }
     let now = ctx.clock.now();
     if let Some(other) = others.next {

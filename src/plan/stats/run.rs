@@ -39,7 +39,7 @@ pub struct PastRun {
     pub per_hour: Option<f64>,
 }
 
-/// The target of an attempt, as it is known today.
+/// The target of an attempt, as it was when that began; as it is known today where nobody has written that down.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RanOn {
     /// Its full name.

@@ -1,26 +1,38 @@
-//! How long targets were waited for that are made for jobs: noted as each comes or is given up for another one.
-//! [`crate::ops::stats`] reads it again.
+//! How long targets were waited for that are made for jobs, also for those that are brought back: noted as each comes or is
+//! given up. [`crate::ops::stats`] reads it again.
 
 use serde_json::json;
 
 use crate::model::data::Data;
-use crate::model::making::Making;
-use crate::ops::Ctx;
-use crate::ops::stats::WAITED;
+use crate::model::ids::{JobId, TargetName};
+use crate::model::time::Timestamp;
 use crate::store::Event;
 
+use super::Ctx;
+use super::stats::WAITED;
+
+/// A target that was asked for.
+pub(super) struct AskedFor<'a> {
+    /// Which one.
+    pub(super) target: &'a TargetName,
+    /// For whom.
+    pub(super) job: &'a JobId,
+    /// Since when.
+    pub(super) since: Timestamp,
+}
+
 /// Notes how long a target was waited for, and whether it came. What cannot be noted is only not known.
-pub(super) fn note(ctx: &Ctx, data: &Data, making: &Making, came: bool) {
-    let Some(target) = data.target(&making.target) else { return };
+pub(super) fn note(ctx: &Ctx, data: &Data, asked: &AskedFor<'_>, came: bool) {
+    let Some(target) = data.target(asked.target) else { return };
     let (Some(accelerator), Some(zone)) = (&target.accelerator, &target.zone) else { return };
     let (now, pricing) = (ctx.clock.now(), target.pricing.as_str());
-    let waited_s = now.seconds_since(making.since);
+    let waited_s = now.seconds_since(asked.since);
     let how = if came { "it came" } else { "in vain" };
     let event = Event {
         at: now,
         actor: ctx.actor.clone(),
-        user: Some(making.job.user.clone()),
-        job: Some(making.job.window),
+        user: Some(asked.job.user.clone()),
+        job: Some(asked.job.window),
         kind: WAITED.to_owned(),
         text: format!("{waited_s} s for {accelerator} in {zone}, {pricing}: {how}"),
         data: json!({

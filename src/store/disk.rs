@@ -11,6 +11,8 @@ use std::path::{Path, PathBuf};
 
 use crate::sys::files;
 
+use super::line::Line;
+
 /// What is known of a file without reading it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stat {
@@ -112,6 +114,12 @@ pub trait Disk: Send + Sync {
     /// nothing if somebody else holds it, but leaves word there that this process waits. The lock dies with
     /// the process.
     fn with_lock(&self, lock: Lock<'_>, note: &[u8], work: &mut dyn FnMut()) -> io::Result<Locked>;
+
+    /// Where the threads of a process stand before they ask for a lock. None where one thread plays many processes: what it
+    /// waits for would never come.
+    fn line(&self) -> Option<Line> {
+        None
+    }
 }
 
 /// A lock, and what is behind it.
@@ -277,6 +285,10 @@ impl Disk for OsDisk {
         work();
         let awaited = guard.metadata().is_ok_and(|meta| meta.len() > WAITING);
         Ok(Locked::Done { awaited })
+    }
+
+    fn line(&self) -> Option<Line> {
+        Some(Line::default())
     }
 
     fn beside_others(&self, path: &Path, work: &mut dyn FnMut(Option<&[u8]>)) -> io::Result<bool> {

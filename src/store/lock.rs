@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::disk::{Disk, Lock, Locked};
 use super::error::{At as _, Holder, StoreError};
+use super::line::Line;
 use crate::model::time::Timestamp;
 use crate::sys::clock::Clock;
 
@@ -50,6 +51,19 @@ pub fn with<T>(
     Ok(result.expect("whoever has had the lock has done the work under it"))
 }
 
+/// The same, behind the other threads of this process.
+pub(super) fn in_turn<T>(
+    disk: &dyn Disk,
+    clock: &dyn Clock,
+    who: &Who,
+    (line, lock): (Option<&Line>, Lock<'_>),
+    work: impl FnOnce() -> T,
+) -> Result<T, StoreError> {
+    let turn = line.map(|line| line.turn(PATIENCE).ok_or_else(|| locked(disk, clock, lock)));
+    let _turn = turn.transpose()?;
+    with(disk, clock, who, lock, work)
+}
+
 /// Runs `work` under the lock, if nobody else holds it now.
 pub(super) fn attempt<T>(
     disk: &dyn Disk,
@@ -74,12 +88,17 @@ fn wait(
     let deadline = clock.monotonic() + PATIENCE;
     while !try_once(disk, clock, who, lock, work)? {
         if clock.monotonic() >= deadline {
-            let holder = holder(disk, lock.path, clock.now());
-            return Err(StoreError::Locked { path: lock.path.to_owned(), holder });
+            return Err(locked(disk, clock, lock));
         }
         clock.sleep(WAIT);
     }
     Ok(())
+}
+
+/// That somebody has held a lock for longer than anybody waits.
+fn locked(disk: &dyn Disk, clock: &dyn Clock, lock: Lock<'_>) -> StoreError {
+    let holder = holder(disk, lock.path, clock.now());
+    StoreError::Locked { path: lock.path.to_owned(), holder }
 }
 
 /// Whether nobody else held the lock, so that the work was done.

@@ -15,6 +15,7 @@ pub mod disk;
 mod error;
 mod flag;
 mod journal;
+mod line;
 pub mod lock;
 pub mod original;
 mod paths;
@@ -61,6 +62,8 @@ pub struct Store {
     dry_run: bool,
     /// What the changes that were tried out so far would have made of the document.
     tried: Mutex<Option<Arc<Data>>>,
+    /// In which the threads of this process change the document.
+    line: Option<line::Line>,
 }
 
 /// The last version that was read.
@@ -97,7 +100,8 @@ impl Store {
         // A link stays a link: what it points to is replaced.
         let paths = disk.resolve(paths.data()).map_or(paths, Paths::new);
         let (cache, tried) = (Mutex::new(None), Mutex::new(None));
-        Self { paths, disk, clock, who, cache, dry_run: false, tried }
+        let line = disk.line();
+        Self { paths, disk, clock, who, cache, dry_run: false, tried, line }
     }
 
     /// A door to the same file, through which changes are only tried out: each is applied to what the ones before

@@ -254,7 +254,7 @@ impl Store {
         let (disk, clock) = (&*self.disk, &*self.clock);
         let lock = Lock { path: &path, mode, guarded: Some(self.paths.data()) };
         let (mut work, mut result) = (Some(work), None);
-        lock::with(disk, clock, &self.who, lock, || {
+        lock::in_turn(disk, clock, &self.who, (self.line.as_ref(), lock), || {
             let once = &mut || result = work.take().map(|work| work());
             original::beside(disk, clock, &self.paths.original_lock(), once)
         })??;

@@ -4,13 +4,16 @@ use std::fs;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use serde_json::json;
 use tpu::model::data::Data;
 use tpu::model::ids::{JobId, TargetName, UserName};
 use tpu::model::job::Job;
-use tpu::store::{OsDisk, Paths, Store, StoreError, Who};
-use tpu::sys::clock::SystemClock;
+use tpu::model::time::Timestamp;
+use tpu::store::{OsDisk, Paths, Store, StoreError, Tx, Who};
+use tpu::sys::clock::{Clock, SystemClock};
 
 use super::document::set;
 use crate::common::wait::wait_until;
@@ -120,6 +123,50 @@ fn eight_writers_lose_nothing_and_readers_see_whole_versions() {
     assert_eq!(names(dir.path()), left);
 }
 
+/// A clock that counts how often somebody has waited by it.
+struct Waits(SystemClock, AtomicUsize);
+
+impl Clock for Waits {
+    fn now(&self) -> Timestamp {
+        self.0.now()
+    }
+
+    fn monotonic(&self) -> Duration {
+        self.0.monotonic()
+    }
+
+    fn sleep(&self, duration: Duration) {
+        self.1.fetch_add(1, Ordering::Relaxed);
+        self.0.sleep(duration);
+    }
+}
+
+/// A server answers many at once: its threads wait for each other, and not all of them at the lock file.
+#[test]
+fn threads_of_one_process_never_ask_for_a_lock_that_their_own_process_holds() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = new(dir.path()).paths().data().to_owned();
+    let clock = Arc::new(Waits(SystemClock::new(), AtomicUsize::new(0)));
+    let who = Who { pid: std::process::id(), host: "here".to_owned(), command: "test".to_owned() };
+    let store = Store::open(Paths::new(path), Arc::new(OsDisk), Arc::<Waits>::clone(&clock), who);
+    std::thread::scope(|scope| {
+        for thread in 0..16 {
+            let store = &store;
+            scope.spawn(move || (0..10).for_each(|n| change(store, thread, n)));
+        }
+    });
+    assert_eq!(store.events().count(), 160);
+    assert_eq!(clock.1.load(Ordering::Relaxed), 0, "nobody waits a moment and asks again");
+    // Whoever breaks off gives the turn back.
+    let broken = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+        let never =
+            |_: &mut Tx<'_>| -> Result<(), StoreError> { std::panic::panic_any("broken off") };
+        store.transact("test", never)
+    }));
+    assert!(broken.is_err());
+    change(&store, 0, 0);
+}
+
 #[test]
 fn a_link_stays_a_link() {
     let dir = tempfile::tempdir().unwrap();
@@ -227,7 +274,7 @@ fn a_writer_whose_lock_file_was_removed_still_keeps_others_out() {
                 scope.spawn(move || tag(other, "second", &|| entered.send(()).unwrap_or(())));
             wait_until("the other one's lock file", || lock.exists());
             // It must not come in; a bound, not a measure, for one that does.
-            wait.recv_timeout(std::time::Duration::from_millis(300)).unwrap_or(());
+            wait.recv_timeout(Duration::from_millis(300)).unwrap_or(());
         });
     });
     assert!(conda_env(&store.read().unwrap()).starts_with("second-first"));

@@ -1,6 +1,11 @@
 //! Records that were cleaned away. A record is appended here before it leaves the data file, so a crash
 //! in between leaves it in both places, never in none.
 
+use std::collections::{HashSet, VecDeque};
+use std::num::NonZero;
+use std::path::PathBuf;
+use std::thread;
+
 use serde::Serialize;
 use serde_json::Value;
 
@@ -8,7 +13,18 @@ use crate::model::ids::{JobId, LaunchToken, UserName};
 use crate::model::job::{Job, StartTime};
 use crate::model::time::Timestamp;
 
+use super::disk::Disk;
+use super::error::StoreError;
+use super::journal::NewestLines;
+
 pub use crate::model::archived::Archived;
+
+/// So many lines are read at first: who wants the newest few waits for no more.
+const FEW: usize = 32;
+/// So many are read together at most.
+const MANY: usize = 8_192;
+/// So many are worth another thread.
+const WORTH: usize = 512;
 
 /// A line of the archive, as it is written.
 #[derive(Serialize)]
@@ -45,4 +61,79 @@ impl AttemptId {
         };
         Self::Number(job.id(), began)
     }
+}
+
+/// The records of an archive, the newest first, each attempt once. Years of a lab are read by as many threads as there are
+/// processors.
+pub(super) struct Newest<'a> {
+    lines: NewestLines<'a>,
+    seen: HashSet<AttemptId>,
+    /// What was read and not yet given out.
+    read: VecDeque<Archived>,
+    /// What stands behind it where the archive could not be read on.
+    failure: Option<StoreError>,
+    batch: usize,
+}
+
+impl<'a> Newest<'a> {
+    pub(super) fn new(disk: &'a dyn Disk, archive: PathBuf) -> Self {
+        Self {
+            lines: NewestLines::new(disk, vec![archive]),
+            seen: HashSet::new(),
+            read: VecDeque::new(),
+            failure: None,
+            batch: FEW,
+        }
+    }
+
+    /// Reads on. Whether there was anything.
+    fn read_on(&mut self) -> bool {
+        let mut lines = Vec::with_capacity(self.batch);
+        while lines.len() < self.batch && self.failure.is_none() {
+            match self.lines.first(|line| Some(line.to_vec())) {
+                Some(Ok(line)) => lines.push(line),
+                Some(Err(error)) => self.failure = Some(error),
+                None => break,
+            }
+        }
+        self.batch = (self.batch * 4).min(MANY);
+        self.read.extend(read_all(&lines));
+        !lines.is_empty()
+    }
+}
+
+impl Iterator for Newest<'_> {
+    type Item = Result<Archived, StoreError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        loop {
+            if let Some(archived) = self.read.pop_front() {
+                if self.seen.insert(AttemptId::of(&archived.job)) {
+                    return Some(Ok(archived));
+                }
+            } else if !self.read_on() {
+                return self.failure.take().map(Err);
+            }
+        }
+    }
+}
+
+/// What can be understood of some lines, in their order.
+fn read_all(lines: &[Vec<u8>]) -> Vec<Archived> {
+    let read = |lines: &[Vec<u8>]| -> Vec<Archived> {
+        lines.iter().filter_map(|line| Archived::read(line)).collect()
+    };
+    let processors = thread::available_parallelism().map_or(1, NonZero::get);
+    let parts = processors.min(lines.len() / WORTH).max(1);
+    let mut parts = lines.chunks(lines.len().div_ceil(parts).max(1));
+    let own = parts.next().unwrap_or_default();
+    thread::scope(|scope| {
+        let others: Vec<_> = parts.map(|part| (part, scope.spawn(move || read(part)))).collect();
+        let mut all = read(own);
+        for (part, other) in others {
+            // A thread that broke off has met what would break this one off, too.
+            all.extend(other.join().unwrap_or_else(|_| read(part)));
+        }
+        all
+    })
 }

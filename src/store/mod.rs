@@ -248,14 +248,7 @@ impl Store {
 
     /// Archived records, the newest first, each once: a crash may have appended one twice.
     pub fn archived(&self) -> impl Iterator<Item = Result<Archived, StoreError>> + '_ {
-        let mut lines = journal::NewestLines::new(&*self.disk, vec![self.paths.archive()]);
-        let mut seen = std::collections::HashSet::<AttemptId>::new();
-        std::iter::from_fn(move || {
-            lines.first(|line| {
-                let archived = Archived::read(line)?;
-                seen.insert(AttemptId::of(&archived.job)).then_some(archived)
-            })
-        })
+        archive::Newest::new(&*self.disk, self.paths.archive())
     }
 
     /// Runs `work` as the only MONITOR of this data file and place. If there is one already, `work` does

@@ -70,6 +70,7 @@ pub(super) fn routes() -> Vec<Route> {
     ]);
     let waiting =
         Gives::OneOf(&[shape::<WaitingChangedDocument<'_>>, shape::<WouldConcernDocument<'_>>]);
+    let ignored = Gives::OneOf(&[shape::<ExplainDocument<'_>>, shape::<WouldConcernDocument<'_>>]);
     let cleaned = Gives::OneOf(&[shape::<CleanedDocument<'_>>, shape::<WouldCleanDocument<'_>>]);
     let again = Gives::OneOf(&[shape::<SuccessorDocument<'_>>, shape::<WouldConcernDocument<'_>>]);
     let post = |path, says, gives, run| {
@@ -102,6 +103,20 @@ pub(super) fn routes() -> Vec<Route> {
         .slow(),
         post("/api/v1/jobs/{user}/{number}/hold", "Lets what waits not begin", waiting, hold),
         post("/api/v1/jobs/{user}/{number}/unhold", "Lets it begin in its turn", waiting, unhold).slow(),
+        post(
+            "/api/v1/jobs/{user}/{number}/first",
+            "Lets what waits begin before all others of its priority",
+            waiting,
+            first,
+        )
+        .slow(),
+        post(
+            "/api/v1/jobs/{user}/{number}/ignore",
+            "Lets a job that has failed count as running until it prints another error",
+            ignored,
+            ignore,
+        )
+        .slow(),
         post(
             "/api/v1/jobs/{user}/{number}/requeue",
             "Stops it and puts it back into the queue",
@@ -232,6 +247,29 @@ fn waiting(
 fn changed(ctx: &Ctx, id: &JobId) -> Answer {
     let started = pass::look_after(ctx).begun();
     Answer::document(&WaitingChangedDocument::of(std::slice::from_ref(id), &started))
+}
+
+fn first(asked: &Asked<'_>) -> Result<Answer, Failure> {
+    jobs::still(asked)?;
+    let id = asked.job();
+    if !waits(asked.ctx, &id)? {
+        job_of(&*asked.ctx.data()?, &id)?;
+        let error = Error::refused(format!("{id} does not wait"));
+        return Err(with_now(asked, error.hint("look again: it may have begun")));
+    }
+    waiting(asked, edit::move_to_front)
+}
+
+fn ignore(asked: &Asked<'_>) -> Result<Answer, Failure> {
+    let (ctx, id) = (asked.ctx, asked.job());
+    jobs::still(asked)?;
+    if asked.is_trial() {
+        rules::may_ignore_error(ctx, &id).map_err(|error| with_now(asked, error))?;
+        return Ok(would(&id));
+    }
+    rules::ignore_error(ctx, &id).map_err(|error| with_now(asked, error))?;
+    asked.served.looks.after_change(ctx);
+    jobs::one(asked)
 }
 
 fn requeue(asked: &Asked<'_>) -> Result<Answer, Failure> {

@@ -1,6 +1,6 @@
 //! What is answered, before it is bytes on a connection.
 
-use axum::body::Body;
+use axum::body::{Body, Bytes};
 use axum::http::{HeaderName, HeaderValue, Response, StatusCode};
 
 use serde_json::Value;
@@ -14,18 +14,19 @@ pub(super) struct Answer {
     status: StatusCode,
     kind: &'static str,
     headers: Vec<(&'static str, String)>,
-    body: String,
+    body: Bytes,
 }
 
 impl Answer {
     /// Plain text.
     pub(super) fn text(body: impl Into<String>) -> Self {
-        Self {
-            status: StatusCode::OK,
-            kind: "text/plain; charset=utf-8",
-            headers: Vec::new(),
-            body: body.into(),
-        }
+        Self::bytes(body.into().into())
+    }
+
+    /// The same of bytes.
+    pub(super) fn bytes(body: Bytes) -> Self {
+        let kind = "text/plain; charset=utf-8";
+        Self { status: StatusCode::OK, kind, headers: Vec::new(), body }
     }
 
     /// A document, as `--json` prints it.
@@ -65,9 +66,9 @@ impl Answer {
         self
     }
 
-    /// The text.
+    /// The text; nothing where it is none.
     pub(super) fn body(&self) -> &str {
-        &self.body
+        std::str::from_utf8(&self.body).unwrap_or_default()
     }
 
     /// As it leaves.

@@ -107,6 +107,17 @@ impl Doorway {
         }
     }
 
+    /// The same as a browser of this machine reaches it: where it listens to all, itself.
+    pub(super) fn address_for_browser(&self) -> String {
+        let address = self.address();
+        match &self.listening {
+            Listening::Port(_, at) if at.ip().is_unspecified() => address
+                .replace(&at.ip().to_string(), "localhost")
+                .replace("[localhost]", "localhost"),
+            Listening::Port(..) | Listening::Socket(..) => address,
+        }
+    }
+
     /// Answers until `is_over` says so.
     pub(super) async fn serve(self, router: Router, is_over: impl Fn() -> bool) -> io::Result<()> {
         let room = Arc::new(Semaphore::new(MOST));

@@ -22,6 +22,7 @@ use super::asked::{self, Asked};
 use super::connection::Door;
 use super::denied::{self, SOMEBODY, refused};
 use super::failure::Failure;
+use super::page;
 use super::route::{Either, Route, Run, Versions};
 use super::routes;
 use super::served::Served;
@@ -73,7 +74,7 @@ pub(super) fn router(served: &Arc<Served>) -> Router {
         }
     }
     let served = Arc::clone(served);
-    router
+    page::add_to(router)
         .route(REDOC, on(MethodFilter::GET, || async { Redirect::permanent("/docs") }))
         .fallback(|request: Request| async move { nowhere(request.uri()) })
         .method_not_allowed_fallback(|request: Request| async move {
@@ -239,9 +240,9 @@ fn let_in(
 ) -> Result<Who, (String, Failure)> {
     if route.needs == Needs::Nothing {
         let rights = Rights::none();
-        return Ok(Who { name: "nobody".to_owned(), rights, token: None });
+        return Ok(Who { name: "nobody".to_owned(), rights, token: None, session: None });
     }
-    let who = who::who(&served.ctx, &served.strangers, (door, headers, uri))
+    let who = who::who((&served.ctx, route), &served.strangers, (door, headers, uri))
         .map_err(|failure| (SOMEBODY.to_owned(), failure))?;
     let user = params.iter().find(|(name, _)| name == "user");
     let user = user.map(|(_, user)| UserName::from(user.as_str()));

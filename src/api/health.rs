@@ -3,6 +3,7 @@
 use super::answer::Answer;
 use super::asked::Asked;
 use super::failure::Failure;
+use super::page;
 use super::route::{Gives, Route};
 use super::takes::Needs;
 
@@ -28,7 +29,10 @@ fn ready(asked: &Asked<'_>) -> Result<Answer, Failure> {
 }
 
 #[expect(clippy::unnecessary_wraps, reason = "as all routes are")]
-fn begin(_: &Asked<'_>) -> Result<Answer, Failure> {
+fn begin(asked: &Asked<'_>) -> Result<Answer, Failure> {
+    if let Some(page) = page::page(asked.headers) {
+        return Ok(page);
+    }
     Ok(Answer::text(
         "This is tpu, a job manager. Its jobs, over HTTP:\n\n  \
          curl -H \"Authorization: Bearer $TOKEN\" http://HOST:PORT/api/v1/jobs\n\n\

@@ -1,21 +1,47 @@
 //! `/api/v1/hosts`: machines of one's own, and who is there.
 
-use crate::ops::hosts;
-use crate::wire::hosts::HostsDocument;
+use crate::model::ids::TargetName;
+use crate::ops::hosts::{self, edit};
+use crate::ops::{Ctx, Error};
+use crate::wire::hosts::{HostsChangedDocument, HostsDocument};
 
 use super::answer::Answer;
 use super::asked::Asked;
 use super::failure::Failure;
 use super::route::{Gives, Route, shape};
+use super::takes::{Needs, Parameter};
 
-/// What is read of machines.
+const HOST: [Parameter; 1] = [Parameter::text("host", "its name")];
+
+/// What is read of machines, and done with them.
 pub(super) fn routes() -> Vec<Route> {
-    vec![Route::get(
-        "/api/v1/hosts",
-        "Lists machines of one's own, and who is there",
-        Gives::Json(shape::<HostsDocument<'_>>),
-        list,
-    )]
+    let changed = Gives::Json(shape::<HostsChangedDocument<'_>>);
+    let change = |path, says, run| {
+        Route::post(path, says, changed, run).with(&HOST).needs(Needs::Administering)
+    };
+    vec![
+        Route::get(
+            "/api/v1/hosts",
+            "Lists machines of one's own, and who is there",
+            Gives::Json(shape::<HostsDocument<'_>>),
+            list,
+        ),
+        change("/api/v1/hosts/{host}/drain", "Lets nothing new begin on a machine", |asked| {
+            changed_by(asked, |ctx, hosts| edit::drain(ctx, hosts, None))
+        }),
+        change("/api/v1/hosts/{host}/undrain", "Lets jobs begin on it again", |asked| {
+            changed_by(asked, edit::undrain)
+        }),
+    ]
+}
+
+fn changed_by(
+    asked: &Asked<'_>,
+    act: impl FnOnce(&Ctx, &[String]) -> Result<Vec<TargetName>, Error>,
+) -> Result<Answer, Failure> {
+    let host = asked.text("host").unwrap_or_default().to_owned();
+    let hosts = act(asked.ctx, &[host])?;
+    Ok(Answer::document(&HostsChangedDocument { hosts: &hosts }))
 }
 
 fn list(asked: &Asked<'_>) -> Result<Answer, Failure> {

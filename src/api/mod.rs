@@ -3,6 +3,7 @@
 //! From the outside in: `connection` takes connections (port, socket, TLS) and gives them up in time; `guard` looks at
 //! what every request must have (the name of this server, no other origin); `who` says who asks and whether they may;
 //! `asked` is the request as the function of a route sees it; `answer`, `flow` and `failure` are what it gives back.
+//! `cookie`, `session` and `links` are how a browser shows a token, and `page` is what it then shows.
 //! `routes` lists all routes, one file for each resource, and `openapi` describes them from the same table. `looks` and
 //! `pulse` look and read once for all who ask; `piece` and `follow` read what a job has printed.
 
@@ -12,6 +13,7 @@ mod asked;
 mod borrowed;
 mod cloudmesh;
 mod connection;
+mod cookie;
 mod counted;
 mod curve;
 mod denied;
@@ -24,10 +26,12 @@ mod guard;
 mod health;
 mod hosts;
 mod jobs;
+mod links;
 mod logs;
 mod looks;
 mod metrics;
 mod openapi;
+mod page;
 mod piece;
 mod plan;
 mod pulse;
@@ -35,6 +39,7 @@ mod queues;
 mod route;
 mod routes;
 mod served;
+mod session;
 mod submit;
 mod takes;
 mod targets;
@@ -115,8 +120,16 @@ impl Server {
             for_programs: described::for_programs(&routes, &body::schema(&ctx.kinds)).to_string(),
             for_people: described::for_people(&routes),
         };
-        let served = Served::new(ctx, serving.hosts.clone(), (description, commands));
+        let hosts = serving.hosts.clone();
+        let is_secure = serving.tls.is_some() || serving.behind_proxy;
+        let served = Served::new(ctx, (hosts, is_secure), (description, commands));
         Ok(Self { served: Arc::new(served), doorway })
+    }
+
+    /// A link that logs a browser in as the account that serves, once and soon.
+    pub fn link(&self) -> String {
+        let code = self.served.links.make(&self.served.ctx);
+        format!("{}/#login={code}", self.doorway.address_for_browser())
     }
 
     /// Where it listens, as an address that can be typed.

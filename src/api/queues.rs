@@ -1,12 +1,15 @@
-//! `/api/v1/queues`: which there are, and whether they let anything begin. What waits in them stands among the jobs.
+//! `/api/v1/queues`: which there are, and whether they let anything begin; `/api/v1/queue`: what waits in them, and why.
 
-use crate::model::ids::QueueName;
+use serde_json::Value;
+
+use crate::model::ids::{QueueName, UserName};
 use crate::model::queue::QueueState;
 use crate::ops::queue::edit::{self, QueueEdit};
-use crate::wire::queue::{QueueChangedDocument, QueuePart, QueuesDocument};
+use crate::wire::queue::{QueueChangedDocument, QueueDocument, QueuePart, QueuesDocument};
 
 use super::answer::Answer;
 use super::asked::Asked;
+use super::borrowed;
 use super::failure::Failure;
 use super::route::{Gives, Route, shape};
 use super::takes::{Needs, Parameter};
@@ -26,6 +29,13 @@ pub(super) fn routes() -> Vec<Route> {
             Gives::Json(shape::<QueuesDocument<'_>>),
             list,
         ),
+        Route::get(
+            "/api/v1/queue",
+            "Lists what waits, in the order of the turns: why, and when it is expected to begin",
+            Gives::Json(shape::<QueueDocument<'_>>),
+            waiting,
+        )
+        .slow(),
         change("/api/v1/queues/{queue}/pause", "Lets nothing of a queue begin", |asked| {
             set(asked, QueueState::Paused)
         }),
@@ -41,6 +51,20 @@ pub(super) fn routes() -> Vec<Route> {
 fn list(asked: &Asked<'_>) -> Result<Answer, Failure> {
     let queues = asked.ctx.data()?.queues().all();
     Ok(Answer::document(&QueuesDocument { queues: queues.iter().map(QueuePart::from).collect() }))
+}
+
+/// As `tpu queue` says it, of those whose jobs may be seen.
+fn waiting(asked: &Asked<'_>) -> Result<Answer, Failure> {
+    let mut told = borrowed::told(asked, None, &["queue"], &[])?;
+    let entries = told.members.get_mut("entries").and_then(Value::as_array_mut);
+    let may_see = |entry: &Value| {
+        let user = entry.get("user").and_then(Value::as_str).unwrap_or_default();
+        asked.who.rights.may_see(&UserName::from(user))
+    };
+    if let Some(entries) = entries {
+        entries.retain(may_see);
+    }
+    Ok(borrowed::json(told))
 }
 
 fn set(asked: &Asked<'_>, state: QueueState) -> Result<Answer, Failure> {

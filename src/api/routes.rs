@@ -3,7 +3,7 @@
 use super::route::Route;
 use super::{
     acts, borrowed, cloudmesh, curve, events, health, hosts, jobs, logs, metrics, openapi, plan,
-    queues, submit, targets, usage, users,
+    queues, session, submit, targets, usage, users,
 };
 
 /// All routes.
@@ -12,6 +12,7 @@ pub(super) fn all() -> Vec<Route> {
         health::routes,
         openapi::routes,
         metrics::routes,
+        session::routes,
         jobs::routes,
         submit::routes,
         logs::routes,

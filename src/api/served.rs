@@ -14,6 +14,7 @@ use crate::ops::{Ctx, Error};
 
 use super::counted::Counted;
 use super::failure::Failure;
+use super::links::Links;
 use super::looks::Looks;
 use super::pulse::Pulse;
 use super::takes::Room;
@@ -59,8 +60,12 @@ pub(super) struct Served {
     /// What was refused lately, by whom it was tried and whether it was grave: nobody's flood hides what somebody else
     /// tries.
     pub(super) denials: Mutex<BTreeMap<(String, bool), Lately>>,
+    /// Links that log a browser in.
+    pub(super) links: Links,
     /// Names under which this server may be called beside those of this machine.
     pub(super) hosts: Vec<String>,
+    /// Whether browsers reach it by TLS.
+    pub(super) is_secure: bool,
     /// The command line.
     pub(super) commands: Arc<dyn LentCommands>,
     /// Requests that were answered, by status.
@@ -104,7 +109,7 @@ impl Served {
     /// Before anybody has asked.
     pub(super) fn new(
         ctx: Arc<Ctx>,
-        hosts: Vec<String>,
+        (hosts, is_secure): (Vec<String>, bool),
         (description, commands): (Description, Arc<dyn LentCommands>),
     ) -> Self {
         Self {
@@ -118,7 +123,9 @@ impl Served {
             making: Mutex::default(),
             curves: Mutex::default(),
             denials: Mutex::default(),
+            links: Links::default(),
             hosts,
+            is_secure,
             commands,
             counted: Counted::default(),
             description,

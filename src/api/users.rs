@@ -1,15 +1,34 @@
-//! `/api/v1/users`: who there is.
+//! `/api/v1/users`: who there is, and where they work.
 
-use crate::wire::users::{UserPart, UsersDocument};
+use crate::ops::ctx::user_of;
+use crate::wire::users::{DirsDocument, UserPart, UsersDocument};
 
 use super::answer::Answer;
 use super::asked::Asked;
 use super::failure::Failure;
 use super::route::{Gives, Route, shape};
+use super::takes::Parameter;
+
+const USER: [Parameter; 1] = [Parameter::text("user", "whose")];
 
 /// What is read of users.
 pub(super) fn routes() -> Vec<Route> {
-    vec![Route::get("/api/v1/users", "Lists users", Gives::Json(shape::<UsersDocument<'_>>), list)]
+    vec![
+        Route::get("/api/v1/users", "Lists users", Gives::Json(shape::<UsersDocument<'_>>), list),
+        Route::get(
+            "/api/v1/users/{user}/dirs",
+            "Lists the directories of a user, by their slots",
+            Gives::Json(shape::<DirsDocument<'_>>),
+            dirs,
+        )
+        .with(&USER),
+    ]
+}
+
+fn dirs(asked: &Asked<'_>) -> Result<Answer, Failure> {
+    let (data, name) = (asked.ctx.data()?, asked.user());
+    let user = user_of(&data, &name)?;
+    Ok(Answer::document(&DirsDocument::from((&name, &*user.working_dir))))
 }
 
 fn list(asked: &Asked<'_>) -> Result<Answer, Failure> {

@@ -8,10 +8,13 @@ use axum::http::{HeaderMap, StatusCode, Uri};
 use crate::model::ids::UserName;
 use crate::model::time::Timestamp;
 use crate::model::token::Rights;
+use crate::ops::sessions::Session;
 use crate::ops::{Ctx, tokens};
 
 use super::connection::Door;
+use super::cookie;
 use super::failure::Failure;
+use super::route::Route;
 use super::takes::Needs;
 
 /// Whoever asks.
@@ -23,6 +26,8 @@ pub(super) struct Who {
     pub(super) rights: Rights,
     /// The hash of the token that was shown, if one was.
     pub(super) token: Option<String>,
+    /// The session by which it was shown, where a page asks.
+    pub(super) session: Option<Session>,
 }
 
 impl Who {
@@ -78,9 +83,19 @@ impl Lately {
     }
 }
 
-/// Who asks, by the token that is shown. Whoever comes by the socket needs none.
+/// What a token opens that nobody has made, or that is worth nothing any more: after many of them, later.
+pub(super) fn opens_nothing(ctx: &Ctx, strangers: &Lately, what: &str) -> Failure {
+    let failure = Failure::unauthorized(what);
+    if strangers.are_many(ctx.clock.now()) {
+        failure.status(StatusCode::TOO_MANY_REQUESTS).header("retry-after", "60")
+    } else {
+        failure
+    }
+}
+
+/// Who asks, by the token that is shown, or by the session of a page. Whoever comes by the socket needs neither.
 pub(super) fn who(
-    ctx: &Ctx,
+    (ctx, route): (&Ctx, &Route),
     strangers: &Lately,
     (door, headers, uri): (Door, &HeaderMap, &Uri),
 ) -> Result<Who, Failure> {
@@ -95,9 +110,21 @@ pub(super) fn who(
         return match door {
             Door::Socket => {
                 let rights = Rights::all();
-                Ok(Who { name: "socket".to_owned(), rights, token: None })
+                Ok(Who { name: "socket".to_owned(), rights, token: None, session: None })
             }
-            Door::Port => Err(Failure::unauthorized("no token was shown")),
+            Door::Port => match cookie::session(ctx, route, headers) {
+                Ok(Some(session)) => Ok(Who {
+                    name: format!("token {}", session.token.name),
+                    rights: session.token.rights.clone(),
+                    token: Some(session.token.hash.clone()),
+                    session: Some(session),
+                }),
+                Ok(None) => Err(Failure::unauthorized("no token was shown")),
+                Err(cookie::Unfit::OpensNothing) => {
+                    Err(opens_nothing(ctx, strangers, "this session is over"))
+                }
+                Err(cookie::Unfit::Failed(failure)) => Err(failure),
+            },
         };
     };
     let token = shown.split_once(' ').filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer"));
@@ -110,15 +137,9 @@ pub(super) fn who(
             name: format!("token {}", token.name),
             rights: token.rights,
             token: Some(token.hash),
+            session: None,
         }),
-        Ok(None) => {
-            let failure = Failure::unauthorized("this token opens nothing");
-            Err(if strangers.are_many(ctx.clock.now()) {
-                failure.status(StatusCode::TOO_MANY_REQUESTS).header("retry-after", "60")
-            } else {
-                failure
-            })
-        }
+        Ok(None) => Err(opens_nothing(ctx, strangers, "this token opens nothing")),
         Err(error) => Err(error.into()),
     }
 }

@@ -48,7 +48,7 @@ pub use globals::{Color, Globals};
 pub use hosts::{
     AddHosts, DrainHosts, HostLimits, Hosts, HostsStep, Pools, PoolsStep, SetHosts, SomeHosts,
 };
-pub use http::{Http, ServeArgs, TokenCreateArgs, TokenStep};
+pub use http::{Http, ServeArgs, ServeCommand, TokenCreateArgs, TokenStep};
 pub use insight::{ArchiveArgs, ArchiveStep, BillingArgs, Insight, QuotaArgs, StatsArgs};
 pub use jobman::{Jobman, JobmanIds, JobmanQueue, JobmanStep};
 pub use jobs::{

@@ -20,9 +20,10 @@ use super::Outcome;
 use super::app::{App, EndsWith, asked_to_end};
 use super::args::{
     AlsoServe, ArchiveStep, CheckpointsStep, Cli, Command, DaemonStep, Foreign, FromKind,
-    HostsStep, Http, Insight, JobFiles, NotifyStep, QueueStep, SecretsStep, ServeArgs, SimEvent,
-    State, TokenStep, Workers,
+    HostsStep, Http, Insight, JobFiles, NotifyStep, QueueStep, SecretsStep, ServeArgs,
+    ServeCommand, SimEvent, State, TokenStep, Workers,
 };
+use super::browser;
 use super::commands::cms::CmsDoes;
 use super::commands::cms::service::{self as cms_service, Service};
 use super::commands::jobman::JobmanDoes;
@@ -316,7 +317,8 @@ pub(super) fn verb(command: Command) -> Verb {
                     return looks(move |_| Ok(cms_service::info(address)));
                 }
                 Some(Ok(Service::Start(address))) => {
-                    let listen = ServeArgs { listen: Some(address), ..ServeArgs::default() };
+                    let how = ServeArgs { listen: Some(address), ..ServeArgs::default() };
+                    let listen = ServeCommand { how, open: false };
                     return Verb::new(Does::CannotBeTried, move |app| serve(app, &listen));
                 }
             }
@@ -520,16 +522,22 @@ fn serving(app: &App, args: &ServeArgs) -> ServeOptions {
 }
 
 /// The API, until somebody ends it.
-fn serve(app: App, args: &ServeArgs) -> Outcome {
+fn serve(app: App, args: &ServeCommand) -> Outcome {
     let stop = asked_to_end(&[SIGINT, SIGTERM, SIGHUP])?;
-    let serving = serving(&app, args);
-    let global = app.global.clone();
+    let serving = serving(&app, &args.how);
+    let (global, env) = (app.global.clone(), app.env.clone());
     let server = Server::bind(Arc::new(app.into_ctx()?), &serving, Arc::new(OwnCommands))?;
     let address = server.address();
-    let said = format!("Answering on {address}; Ctrl-C ends it.\n");
-    let output = Output::new(said, &ServingDocument { address: &address });
+    let link = args.open.then(|| server.link());
+    let mut said = format!("Answering on {address}; Ctrl-C ends it.\n");
+    if let Some(link) = &link {
+        said += &format!("{link}\nlogs a browser in, once and within five minutes, as an admin.\n");
+    }
+    let output = Output::new(said, &ServingDocument { address: &address, link: link.as_deref() });
     print::to_stdout(&print::printed(&output, &global), print::choice(global.color))
         .map_err(|e| Error::failed(format!("cannot print: {e}")))?;
+    // What it shows is asked for as soon as somebody answers; it is gone with the server.
+    let _shown = link.as_deref().and_then(|link| browser::open(&env, link));
     server.serve(&stop)?;
     Ok(Output::default())
 }

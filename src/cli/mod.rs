@@ -6,6 +6,7 @@
 
 mod app;
 pub mod args;
+mod browser;
 mod commands;
 mod complete;
 mod console;

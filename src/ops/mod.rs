@@ -74,6 +74,7 @@ pub mod preview;
 pub mod record_facts;
 pub mod recover;
 pub mod service;
+pub mod sessions;
 pub mod watch;
 
 // What the words of a request mean, and whose they are about.

@@ -34,8 +34,21 @@ const MODE: u32 = 0o600;
 
 /// The file of tokens.
 #[derive(Default, Serialize, Deserialize)]
-struct TokenFile {
-    tokens: Vec<Token>,
+pub(super) struct TokenFile {
+    /// Those that there are, and some that are over.
+    pub(super) tokens: Vec<Token>,
+    /// Sessions of a browser that were ended before their time.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) ended: Vec<Ended>,
+}
+
+/// A session that was ended: its cookie opens nothing any more.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct Ended {
+    /// Which.
+    pub(super) session: String,
+    /// From when on it would be over anyway, and needs not be known any longer.
+    pub(super) until: Timestamp,
 }
 
 /// A token that is to be made.
@@ -53,7 +66,8 @@ fn path(ctx: &Ctx) -> PathBuf {
     ctx.store.paths().tokens(ctx.env.uid)
 }
 
-fn read(ctx: &Ctx) -> Result<TokenFile, Error> {
+/// What the file has.
+pub(super) fn read(ctx: &Ctx) -> Result<TokenFile, Error> {
     let path = path(ctx);
     match ctx.store.disk().read(&path) {
         Ok(contents) => serde_json::from_slice(&contents.bytes).map_err(|e| {
@@ -67,7 +81,7 @@ fn read(ctx: &Ctx) -> Result<TokenFile, Error> {
 }
 
 /// Changes the tokens as the only one who does, and notes it in the journal.
-fn change<T>(
+pub(super) fn change<T>(
     ctx: &Ctx,
     change: impl FnOnce(&mut TokenFile) -> Result<(T, String), Error>,
 ) -> Result<T, Error> {
@@ -115,6 +129,11 @@ fn key(ctx: &Ctx, path: &Path) -> Result<Option<hmac::Key>, Error> {
     }
 }
 
+/// The key of the account, where it has one yet.
+pub(super) fn key_of_account(ctx: &Ctx) -> Result<Option<hmac::Key>, Error> {
+    key(ctx, &key_path(ctx)?)
+}
+
 /// The key of the account; one is made where there is none, by one of those who want it.
 fn key_for_new(ctx: &Ctx) -> Result<hmac::Key, Error> {
     let path = key_path(ctx)?;
@@ -150,7 +169,12 @@ fn signed(key: &hmac::Key, secret: &str, token: &Token) -> String {
     let mut signing = hmac::Context::with_key(key);
     signing.update(secret.as_bytes());
     signing.update(&serde_json::to_vec(&said).unwrap_or_default());
-    signing.sign().as_ref().iter().fold(String::new(), |mut text, byte| {
+    in_hex(signing.sign().as_ref())
+}
+
+/// Bytes in lower-case hexadecimal.
+pub(super) fn in_hex(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::new(), |mut text, byte| {
         // Writing to a String cannot fail.
         let _ = write!(text, "{byte:02x}");
         text
@@ -238,7 +262,7 @@ pub fn find(ctx: &Ctx, shown: &str) -> Result<Option<Token>, Error> {
     if !is_like(shown) {
         return Ok(None);
     }
-    let Some(key) = key(ctx, &key_path(ctx)?)? else { return Ok(None) };
+    let Some(key) = key_of_account(ctx)? else { return Ok(None) };
     let now = ctx.clock.now();
     let is_shown = |token: &Token| token.hash == signed(&key, shown, token) && token.holds(now);
     Ok(read(ctx)?.tokens.into_iter().find(is_shown))

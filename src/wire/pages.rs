@@ -44,6 +44,10 @@ pub struct DemoDocument {
 pub struct ServingDocument<'a> {
     /// Where: the beginning of every address, or a socket.
     pub address: &'a str,
+    /// A link that logs a browser in, once; absent where none was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "String")]
+    pub link: Option<&'a str>,
 }
 
 /// The screen was not opened: this is a dry run.

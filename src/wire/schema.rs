@@ -64,7 +64,7 @@ use super::targets::{
     TargetAliasDocument, TargetAliasesDocument, TargetBegunDocument, TargetFactDocument,
     TargetFactsDocument, TargetPlanDocument, TargetsDocument, WouldDocument,
 };
-use super::tokens::{NewTokenDocument, RevokedTokenDocument, TokensDocument};
+use super::tokens::{NewTokenDocument, RevokedTokenDocument, SessionDocument, TokensDocument};
 use super::users::{
     AddedUserDocument, ConfigAliasDocument, ConfigAliasesDocument, DirDocument, DirsDocument,
     ForgottenConfigAliasDocument, ForgottenDirDocument, RemovedUserDocument, SwappedDirsDocument,
@@ -234,6 +234,7 @@ documents! {
         "daemon-stop", "daemon-run", "sim", "launcher", "cms", "jobman";
     ScreenDocument: "monitor";
     ServingDocument<'_>: "serve";
+    SessionDocument<'_>: "serve";
     JobsPageDocument<'_>: "serve";
     QueuesDocument<'_>: "serve";
     LogsPieceDocument<'_>: "serve";

@@ -60,3 +60,20 @@ pub struct RevokedTokenDocument<'a> {
     /// What it was called.
     pub name: &'a str,
 }
+
+/// Who asks, as a page needs to know.
+#[derive(Serialize, JsonSchema)]
+pub struct SessionDocument<'a> {
+    /// The name of the token that was shown, or with which the session was begun; null where none is needed.
+    pub name: Option<&'a str>,
+    /// What its bearer may do.
+    pub role: Word<TokenRole>,
+    /// Whose jobs it is about; empty for everybody's.
+    pub users: &'a [UserName],
+    /// Whether its bearer may apply, reapply and reserve targets.
+    pub targets: bool,
+    /// What each change shows as `X-Tpu-Csrf`; null for whoever has shown a token.
+    pub csrf: Option<&'a str>,
+    /// The version of the server: a page that was made for another one is loaded anew.
+    pub version: &'a str,
+}

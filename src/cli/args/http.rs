@@ -12,11 +12,11 @@ use super::Deferred;
 /// The commands about HTTP.
 #[derive(Debug, Subcommand)]
 pub enum Http {
-    /// Answer over HTTP: jobs, events, figures, for programs
+    /// Show jobs in a browser, and answer programs over HTTP
     #[command(
-        after_help = "Examples:\n  tpu serve\n  tpu serve --listen 127.0.0.1:8000\n  tpu serve --socket ~/tpu.sock\n  tpu serve --listen 0.0.0.0:7960 --cert chain.pem --key key.pem\n\nA port takes a token with each request (`tpu token create`), a socket its owner\nalone. /docs says what there is."
+        after_help = "Examples:\n  tpu serve\n  tpu serve --listen 127.0.0.1:8000\n  tpu serve --open\n  tpu serve --socket ~/tpu.sock\n  tpu serve --listen 0.0.0.0:7960 --cert chain.pem --key key.pem\n\nA port takes a token with each request (`tpu token create`), a socket its owner\nalone. /docs says what there is."
     )]
-    Serve(Deferred<ServeArgs>),
+    Serve(Deferred<ServeCommand>),
     /// Make tokens of the API, list, take back
     #[command(
         after_help = "Examples:\n  tpu token create phone --role viewer --expires 30d\n  TOKEN=$(tpu token create notebook --role operator --user alice)\n  tpu token list\n  tpu token revoke phone\n\nThe token alone goes to the standard output, once; no command shows it again.\n--user names whose jobs it is about: an operator acts on theirs, a viewer sees\ntheirs alone. An admin acts on all."
@@ -25,6 +25,17 @@ pub enum Http {
 }
 
 /// `tpu serve`.
+#[derive(Debug, Clone, Default, Args)]
+pub struct ServeCommand {
+    /// Where, and as what
+    #[command(flatten)]
+    pub how: ServeArgs,
+    /// Print a link that logs a browser in, once, and open it where there is a browser
+    #[arg(long, conflicts_with = "socket")]
+    pub open: bool,
+}
+
+/// Where to answer over HTTP, and as what.
 #[derive(Debug, Clone, Default, Args)]
 pub struct ServeArgs {
     /// Address and port; port 0 takes any that is free [default: 127.0.0.1:7960]

@@ -1,0 +1,84 @@
+// How a job's status looks: a glyph, a word and a role, never a colour alone. The same as on the screen.
+
+const LOOKS = {
+  running: ["●", "running"],
+  starting: ["◌", "starting"],
+  pending: ["◌", "starting"],
+  queued: ["◇", "starting"],
+  held: ["■", "warning"],
+  error: ["▲", "error"],
+  unknown: ["?", "unknown"],
+  finished: ["✓", "finished"],
+  killed: ["○", "killed"],
+  resumed: ["↻", "superseded"],
+  rerunned: ["↻", "superseded"],
+};
+
+/** The order in which the head counts them. */
+export const COUNTED = ["running", "starting", "pending", "queued", "held", "error", "unknown", "finished", "killed"];
+
+/** Which of the words above a job has. */
+export function kind(job) {
+  if (job.unknown && isLive(job)) return "unknown";
+  if (job.queue) return job.held ? "held" : "queued";
+  if (job.pending) return "pending";
+  return job.status in LOOKS ? job.status : job.status === "unset" ? "starting" : "unknown";
+}
+
+/** Glyph, role and words of a job. */
+export function shown(job) {
+  const of = kind(job);
+  const [glyph, role] = LOOKS[of];
+  if (job.intent && isLive(job)) return { glyph: "◌", role: "warning", word: job.intent };
+  if (of === "error") return { glyph, role, word: job.error ?? "error" };
+  if (of === "running" && (job.phase === "diverged" || job.phase === "stalled")) {
+    return { glyph: "▲", role: "warning", word: job.phase };
+  }
+  if (of === "running" && job.phase && job.phase !== "running") return { glyph, role, word: job.phase };
+  if (of === "resumed" || of === "rerunned") {
+    const next = successor(job);
+    return { glyph, role, word: `${of}${next ? ` → ${next}` : ""}` };
+  }
+  return { glyph, role, word: of };
+}
+
+/** The attempt that goes on with a job. */
+export function successor(job) {
+  const at = job.lineage.indexOf(job.window);
+  return at >= 0 ? job.lineage[at + 1] : undefined;
+}
+
+export function isLive(job) {
+  return job.status === "running" || job.status === "starting" || job.status === "unset";
+}
+
+/** Whether it broke and nobody goes on with it. */
+export function isBroken(job) {
+  return kind(job) === "error" && job.leaf;
+}
+
+/** What glyph a status word has that stands by itself. */
+export function glyphOf(word) {
+  return LOOKS[word] ?? ["·", "unknown"];
+}
+
+/** How much of a job is done, 0 to 100; undefined where nobody knows. */
+export function percent(job) {
+  const p = job.progress;
+  if (!p) return undefined;
+  if (p.percent != null) return p.percent;
+  if (p.step != null && p.total) return Math.min(100, (100 * p.step) / p.total);
+  if (p.epoch != null && p.epochs) return Math.min(100, (100 * p.epoch) / p.epochs);
+  return undefined;
+}
+
+/** Seconds to its end, as it says or as its speed gives. */
+export function toEnd(job) {
+  const p = job.progress;
+  if (!p || !isLive(job)) return undefined;
+  if (p.eta_s != null) return p.eta_s;
+  if (p.steps_per_s > 0 && p.total && p.step != null) return (p.total - p.step) / p.steps_per_s;
+  return undefined;
+}
+
+export const key = (job) => `${job.user}/${job.window}`;

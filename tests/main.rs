@@ -20,6 +20,7 @@ mod jobs;
 mod kinds;
 mod kubernetes;
 mod notices;
+mod page;
 mod plan;
 mod providers;
 mod queue;

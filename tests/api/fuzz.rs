@@ -62,6 +62,8 @@ struct Ran {
     spare: u64,
     /// It has failed.
     badly: u64,
+    /// The same, and its error is to be none.
+    worse: u64,
 }
 
 /// It leaves something to go on from.
@@ -93,9 +95,19 @@ fn lab() -> (Api, Ran) {
     // A record of somebody whose session is nowhere is not known to have ended.
     env.start_for("bob", "true", &["run", "local"]);
     let run = |script: &str| env.start(script, &["run", "local"]);
-    let ran = Ran { well: run("echo step 1"), spare: run("true"), badly: run(SAVES_AND_FAILS) };
-    for (number, status) in [(ran.well, "finished"), (ran.spare, "finished"), (ran.badly, "error")]
-    {
+    let ran = Ran {
+        well: run("echo step 1"),
+        spare: run("true"),
+        badly: run(SAVES_AND_FAILS),
+        worse: run("exit 3"),
+    };
+    let ended = [
+        (ran.well, "finished"),
+        (ran.spare, "finished"),
+        (ran.badly, "error"),
+        (ran.worse, "error"),
+    ];
+    for (number, status) in ended {
         wait_until("it has ended", || {
             env.job("alice", number)["status"].to_string().contains(status)
         });
@@ -220,15 +232,20 @@ fn body(dice: &mut Dice, route: &Described) -> String {
 }
 
 /// A request that can be done, as far as what has been done before lets it: its path, its query and its body.
-fn fair(number: usize, route: &Described, (ran, data): (&Ran, &Value)) -> (String, String) {
+fn fair(
+    number: usize,
+    route: &Described,
+    (ran, data, admin): (&Ran, &Value, &str),
+) -> (String, String) {
     let waiting = data["queue"]["entries"].as_array().into_iter().flatten();
     let waiting =
         waiting.filter(|entry| entry["user"] == "alice").filter_map(|of| of["number"].as_u64());
     let waiting = waiting.max().unwrap_or(1).to_string();
     let on = |verb: &str| route.path.ends_with(&format!("/{{number}}/{verb}"));
     let job = match () {
-        () if ["kill", "hold", "unhold"].into_iter().any(on) => waiting,
+        () if ["kill", "hold", "unhold", "first"].into_iter().any(on) => waiting,
         () if on("resume") => ran.badly.to_string(),
+        () if on("ignore") => ran.worse.to_string(),
         () if on("rerun") || on("script") => ran.well.to_string(),
         () if on("clean") => ran.spare.to_string(),
         () => "1".to_owned(),
@@ -246,6 +263,7 @@ fn fair(number: usize, route: &Described, (ran, data): (&Ran, &Value)) -> (Strin
             "number" => &job,
             // It has ended well.
             "force" if on("rerun") => "true",
+            "host" if route.path.contains("/{host}/") => "j3",
             "host" => "localhost",
             "for_user" => "alice",
             "queue" if route.method == "DELETE" && route.path.ends_with("/{queue}") => "brief",
@@ -274,6 +292,7 @@ fn fair(number: usize, route: &Described, (ran, data): (&Ran, &Value)) -> (Strin
         }
     }
     let body = match () {
+        () if route.is("POST", "/session") => json!({"token": admin}),
         () if route.is("POST", "/jobs") => {
             json!({"target": "local", "dir": 1, "hold": true, "command": "true", "for_user": "alice"})
         }
@@ -378,7 +397,7 @@ fn whatever_is_asked_is_answered_as_described_and_refused_without_a_trace() {
         let is_fair = (number / routes.len()).is_multiple_of(4);
         let (path, body) = if is_fair {
             let data = serde_json::from_slice(&api.env.data_bytes()).unwrap();
-            fair(number, route, (&ran, &data))
+            fair(number, route, (&ran, &data, &admin))
         } else {
             (path_and_query(&mut dice, route), body(&mut dice, route))
         };

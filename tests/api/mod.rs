@@ -12,6 +12,7 @@ mod jobs;
 mod logs;
 mod makes;
 mod monitor;
+mod sessions;
 mod submit;
 mod together;
 

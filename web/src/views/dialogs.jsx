@@ -24,7 +24,7 @@ export function Dialog({ view }) {
     <dialog ref={place} aria-label={dialog?.title ?? dialog?.type} onCancel={(event) => {
       event.preventDefault();
       close();
-    }} onClick={(event) => event.target === place.current && close()}>
+    }} onKeyDown={(event) => event.stopPropagation()} onClick={(event) => event.target === place.current && close()}>
       {Of && <div class="inside"><Of {...dialog} view={view} /></div>}
     </dialog>
   );

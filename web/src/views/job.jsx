@@ -165,7 +165,7 @@ function Tail({ job }) {
     };
   }, [key(job), job.status]);
   if (problem) return <p class="dim">{line(problem.message)}{problem.hint && <> · {line(problem.hint)}</>}</p>;
-  return <pre class="tail" tabindex={0} aria-label="the last lines">{text === null ? " " : text || "it has printed nothing yet"}</pre>;
+  return <pre class="tail" tabindex={0} role="region" aria-label="the last lines">{text === null ? " " : text || "it has printed nothing yet"}</pre>;
 }
 
 const MARKS = { preempted: "▼", error: "▲", failed: "▲", finished: "✓", killed: "○", resumed: "↻", resume: "↻", rerun: "↻", started: "●", run: "●" };
@@ -196,8 +196,8 @@ function Timeline({ job, now }) {
     <div class="timeline">
       <div class="bars">
         {attempts.map((of) => (
-          <a key={of.window} class={`attempt ${of.window === job.window ? "this" : ""}`} href={`#/job/${encodeURIComponent(job.user)}/${of.window}`} aria-label={`attempt ${of.window}, ${of.job ? shown(of.job).word : "over"}, ${span((of.to - of.from) / 1000)}`}>
-            <span class="num">{of.window}</span>
+          <a key={of.window} class={`attempt ${of.window === job.window ? "this" : ""}`} href={`#/job/${encodeURIComponent(job.user)}/${of.window}`}>
+            <span class="num"><span class="hidden">attempt </span>{of.window}<span class="hidden">, {of.job ? shown(of.job).word : "over"}, </span></span>
             <svg viewBox="0 0 100 10" preserveAspectRatio="none" aria-hidden="true"><rect class={of.job ? shown(of.job).role : "finished"} x={x(of.from)} width={Math.max(1, x(of.to) - x(of.from))} y="2" height="6" rx="1" /></svg>
             <span class="num dim">{span((of.to - of.from) / 1000)}</span>
           </a>
@@ -236,7 +236,7 @@ function Script({ job }) {
     <details onToggle={(event) => show(event.currentTarget.open)}>
       <summary><h2>script</h2></summary>
       {asked.error ? <p class="dim">{line(asked.error.message)} · {line(asked.error.hint ?? "")}</p> : asked.value && (
-        <><pre class="script" tabindex={0}>{asked.value.split("\n").map(line).join("\n")}</pre>
+        <><pre class="script" tabindex={0} role="region" aria-label="the script">{asked.value.split("\n").map(line).join("\n")}</pre>
           <Button onClick={async () => toast((await copy(asked.value)) ? "copied" : "this browser lets nothing be copied")}>copy</Button></>
       )}
     </details>

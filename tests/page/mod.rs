@@ -1,0 +1,54 @@
+//! The page in a real Chromium, on a real server: one file for each promise. What is done in the browser stands beside the
+//! page, in `web/test/promises`; here it gets a place of its own, and is run.
+
+mod acts;
+mod curves;
+mod jobs;
+mod log;
+mod log_in;
+mod looks;
+mod preempted;
+mod stale;
+
+use std::io::Write as _;
+use std::path::Path;
+use std::time::Duration;
+
+use crate::common::env::TestEnv;
+
+/// Which Chromium.
+const CHROMIUM: &str = "/usr/bin/chromium";
+/// What drives it.
+const DRIVER: &str = "web/node_modules/playwright-core/package.json";
+/// Where the sources of this are.
+const HERE: &str = env!("CARGO_MANIFEST_DIR");
+/// A promise is looked at within this.
+const PATIENCE: Duration = Duration::from_secs(180);
+
+/// Why the page cannot be looked at here, if it cannot.
+fn lacks() -> Option<String> {
+    if !Path::new(CHROMIUM).exists() {
+        return Some(format!("there is no {CHROMIUM}"));
+    }
+    if !Path::new(HERE).join(DRIVER).exists() {
+        return Some("npm has not installed what web/package-lock.json names".to_owned());
+    }
+    None
+}
+
+/// Holds the page to a promise; says that it is skipped where there is no browser.
+#[track_caller]
+fn keeps(promise: &str) {
+    if let Some(why) = lacks() {
+        drop(writeln!(std::io::stderr(), "skipped: {why}"));
+        return;
+    }
+    let env = TestEnv::new();
+    let script = Path::new(HERE).join("web/test/page.js").display().to_string();
+    let spawn = env
+        .spawn_program("node", &[&*script, promise])
+        .env("TPU_PAGE_PROGRAM", env!("CARGO_BIN_EXE_tpu"))
+        .env("TPU_PAGE_ROOT", env.root())
+        .timeout(PATIENCE);
+    drop(env.output(&spawn).exits(0).says(&["kept"]));
+}

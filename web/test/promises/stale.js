@@ -1,0 +1,48 @@
+// A page that hears nothing says so within five seconds, and catches up by itself: the server restarted, the network cut.
+// What was under way meanwhile is not done twice.
+
+import assert from "node:assert/strict";
+import { loggedIn } from "../browser.js";
+import { until } from "../lab.js";
+
+export async function keeps(lab, context) {
+  const job = lab.run("alice", "sleep 300");
+  await lab.serve();
+  const page = await loggedIn(context, lab.address, lab.token("phone", "--role", "admin"));
+  await page.evaluate(() => {
+    window.same = true;
+  });
+  const row = (id) => page.locator(`.grid [data-job="${id}"]`);
+  await row(`alice/${job}`).getByText("running").waitFor();
+  const stale = page.locator('[data-part="stale"]');
+
+  await lab.stop();
+  await stale.waitFor({ timeout: 5_000 });
+  const other = lab.run("alice", "sleep 300");
+  await lab.serve();
+  await stale.waitFor({ state: "hidden" });
+  await row(`alice/${other}`).getByText("running").waitFor();
+
+  // Cut without a word: what is sent is lost, and so is what was asked for meanwhile.
+  await page.goto(`${lab.address}/#/new`);
+  await page.getByLabel("whose").selectOption("alice");
+  await page.getByLabel("target").fill("local");
+  await page.getByLabel("command").fill("sleep 300");
+  await page.getByText("at once, or not at all").click();
+  await page.getByRole("button", { name: "show the plan" }).click();
+  await page.locator("#run-start").waitFor();
+  const count = () => Object.values(JSON.parse(lab.tpu("--json", "check", "alice")).jobs).length;
+  const before = count();
+  // What is asked arrives, and its answer does not.
+  lab.deaf = true;
+  await page.locator("#run-start").click();
+  await until("it has begun", () => count() > before);
+  lab.cut = true;
+  await stale.waitFor({ timeout: 5_000 });
+  lab.mend();
+  await stale.waitFor({ state: "hidden" });
+  await page.locator(".job-page").getByText("running").first().waitFor({ timeout: 30_000 });
+  assert.equal(count(), before + 1, "it was started twice");
+  assert.equal(await page.evaluate(() => window.same), true, "it was loaded anew");
+  page.problems = [];
+}

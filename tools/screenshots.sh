@@ -11,7 +11,9 @@ python="$tools/bin/python"
 "$python" -c 'import rich' 2>/dev/null || { python3 -m venv "$tools"; "$tools/bin/pip" install --quiet rich; }
 
 socket=tpu-screenshots-$$
-trap 'tmux -L "$socket" kill-server 2>/dev/null || true' EXIT
+room=$(mktemp -d)
+server=
+trap '[ -z "$server" ] || kill "$server"; tmux -L "$socket" kill-server 2>/dev/null || true; rm -rf "$room"' EXIT
 t() { tmux -L "$socket" -f /dev/null "$@"; }
 keys() { t send-keys -t person "$@"; }
 shown() { t capture-pane -p -t person; }
@@ -47,7 +49,7 @@ picture() {
   echo "$out/$1-{dark,light}.svg"
 }
 
-t new-session -d -s person -x 124 -y 32 "env TERM=tmux-256color LANG=C.UTF-8 TZ=UTC '$program' demo"
+t new-session -d -s person -x 124 -y 32 "env TERM=tmux-256color LANG=C.UTF-8 TZ=UTC TMPDIR='$room' '$program' demo"
 await 'error: oom'
 await 'killed-by'
 only tag:interrupted
@@ -64,6 +66,22 @@ everything
 sleep 20
 keys Escape
 picture jobs 'tpu monitor'
+# The same jobs in a browser, where there is one.
+if [ -x /usr/bin/chromium ] && [ -e web/node_modules/playwright-core ]; then
+  lab=$(echo "$room"/tpu-demo-*)
+  of_lab() {
+    env TMUX_TMPDIR="$lab" XDG_CONFIG_HOME="$lab/config" TPU_CLOUD=sim TPU_DATA="$lab/data.json" TPU_TMUX_SOCKET=demo "$program" "$@"
+  }
+  token=$(of_lab token create pictures --role admin 2>/dev/null)
+  of_lab serve --listen 127.0.0.1:7967 >/dev/null &
+  server=$!
+  sleep 2
+  printf '%s' "$token" | node web/test/pictures.js http://127.0.0.1:7967 "$out"
+  of_lab token revoke pictures >/dev/null
+  echo "$out/page-{jobs,phone}-{dark,light}.png"
+else
+  echo "no pictures of the page: there is no chromium, or npm has not installed web/" >&2
+fi
 keys 4
 await '[4 Events]'
 await 'goodput'

@@ -101,8 +101,6 @@ pub(super) fn routes() -> Vec<Route> {
         )
         .with(&AGAIN)
         .slow(),
-        post("/api/v1/jobs/{user}/{number}/hold", "Lets what waits not begin", waiting, hold),
-        post("/api/v1/jobs/{user}/{number}/unhold", "Lets it begin in its turn", waiting, unhold).slow(),
         post(
             "/api/v1/jobs/{user}/{number}/first",
             "Lets what waits begin before all others of its priority",
@@ -110,6 +108,8 @@ pub(super) fn routes() -> Vec<Route> {
             first,
         )
         .slow(),
+        post("/api/v1/jobs/{user}/{number}/hold", "Lets what waits not begin", waiting, hold),
+        post("/api/v1/jobs/{user}/{number}/unhold", "Lets it begin in its turn", waiting, unhold).slow(),
         post(
             "/api/v1/jobs/{user}/{number}/ignore",
             "Lets a job that has failed count as running until it prints another error",

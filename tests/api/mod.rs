@@ -3,6 +3,7 @@
 mod access;
 mod acts;
 mod attacks;
+mod beside;
 mod cloudmesh;
 mod described;
 mod events;

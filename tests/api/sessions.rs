@@ -67,8 +67,8 @@ fn a_cookie_opens_what_its_token_opens_to_the_page_alone() {
     let foreign = format!("Origin: http://{}:1", "127.0.0.1");
     api.raw("GET /api/v1/jobs", &[&browser.cookie, PAGE, &foreign], "").is(403);
     // It may what its token may.
-    browser.post(&api, "/api/v1/jobs/bob/1/clean?dry_run=true").is(403);
-    browser.post(&api, "/api/v1/jobs/alice/1/clean?dry_run=true").is(200);
+    browser.post(&api, "/api/v1/jobs/bob/1/kill").is(403);
+    browser.post(&api, "/api/v1/jobs/alice/1/kill").is(409);
 }
 
 #[test]
@@ -77,16 +77,16 @@ fn a_change_shows_that_it_comes_from_the_page() {
     let browser = Browser::log_in(&api, &api.admin());
     let other = Browser::log_in(&api, &api.token("other", TokenRole::Admin, &[]));
     let before = api.env.data_bytes();
-    let clean = "POST /api/v1/jobs/alice/1/clean";
-    api.raw(clean, &[&browser.cookie, PAGE], "").is(403);
+    let pause = "POST /api/v1/queues/default/pause";
+    api.raw(pause, &[&browser.cookie, PAGE], "").is(403);
     for wrong in ["", "00", &other.csrf, "zz"] {
         let wrong = format!("X-Tpu-Csrf: {wrong}");
-        api.raw(clean, &[&browser.cookie, PAGE, &wrong], "").is(403);
+        api.raw(pause, &[&browser.cookie, PAGE, &wrong], "").is(403);
     }
     assert_eq!(api.env.data_bytes(), before);
     let denied = api.env.journal().into_iter().filter(|event| event.kind == "denied").count();
     assert!(denied >= 5, "{denied}");
-    browser.post(&api, "/api/v1/jobs/alice/1/clean").is(200);
+    browser.post(&api, "/api/v1/queues/default/pause").is(200);
 }
 
 #[test]

@@ -82,7 +82,7 @@ async function carryOut(verb, jobs) {
     try {
       const said = await ask(path(job, verb), { method: "POST", patience: 120_000 });
       done.push(job);
-      const next = said.started?.[0] ?? said.job;
+      const next = said.launched;
       if ((verb === "resume" || verb === "rerun") && next?.window && next.window !== job.window) toast(`${key(job)} goes on as ${next.window}`);
     } catch (error) {
       failed(`${of.word} ${key(job)}`, error);

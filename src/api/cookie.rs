@@ -12,7 +12,6 @@ use crate::ops::sessions::{self, Session};
 use crate::ops::{Ctx, Error};
 
 use super::failure::Failure;
-use super::route::Route;
 
 /// By this header the page says that it is the page.
 const PAGE: &str = "x-tpu-page";
@@ -29,14 +28,14 @@ pub(super) enum Unfit {
     Failed(Failure),
 }
 
-/// The session of a request, if it shows one.
+/// The session of a request for the route of this method and path, if it shows one.
 pub(super) fn session(
     ctx: &Ctx,
-    route: &Route,
+    (method, path): (&Method, &str),
     headers: &HeaderMap,
 ) -> Result<Option<Session>, Unfit> {
     let failed = |failure: Failure| Err(Unfit::Failed(failure));
-    let of_page = route.path.starts_with(PATHS) && headers.contains_key(PAGE);
+    let of_page = path.starts_with(PATHS) && headers.contains_key(PAGE);
     let Some(cookie) = shown(headers).filter(|_| of_page) else { return Ok(None) };
     let site = headers.get("sec-fetch-site").map(|site| site.to_str().unwrap_or("?"));
     if site.is_some_and(|site| site != "same-origin") {
@@ -48,7 +47,7 @@ pub(super) fn session(
         Ok(None) => return Err(Unfit::OpensNothing),
         Err(error) => return failed(error.into()),
     };
-    if matches!(route.method, Method::GET | Method::HEAD) {
+    if matches!(*method, Method::GET | Method::HEAD) {
         return Ok(Some(session));
     }
     let csrf = headers.get(CSRF).and_then(|csrf| csrf.to_str().ok()).unwrap_or_default();

@@ -242,8 +242,12 @@ fn let_in(
         let rights = Rights::none();
         return Ok(Who { name: "nobody".to_owned(), rights, token: None, session: None });
     }
-    let who = who::who((&served.ctx, route), &served.strangers, (door, headers, uri))
-        .map_err(|failure| (SOMEBODY.to_owned(), failure))?;
+    let who = who::who(
+        (&served.ctx, (&route.method, route.path)),
+        &served.strangers,
+        (door, headers, uri),
+    )
+    .map_err(|failure| (SOMEBODY.to_owned(), failure))?;
     let user = params.iter().find(|(name, _)| name == "user");
     let user = user.map(|(_, user)| UserName::from(user.as_str()));
     match who::may(&who, route.needs, user.as_ref()) {

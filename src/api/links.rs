@@ -1,4 +1,4 @@
-//! Links that log a browser in as the account that serves: `tpu serve --open` prints one. What stands in its fragment is a
+//! LoginLinks that log a browser in as the account that serves: `tpu serve --open` prints one. What stands in its fragment is a
 //! code and no token: it is taken once, soon, and by this server alone.
 
 use std::sync::{Mutex, PoisonError};
@@ -17,7 +17,7 @@ const BYTES: usize = 32;
 
 /// Codes that were printed and not yet taken.
 #[derive(Default)]
-pub(super) struct Links(Mutex<Vec<Code>>);
+pub(super) struct LoginLinks(Mutex<Vec<Code>>);
 
 /// A code: its hash, so that how long a comparison takes says nothing of it, and when it is over.
 struct Code {
@@ -25,7 +25,7 @@ struct Code {
     until: Duration,
 }
 
-impl Links {
+impl LoginLinks {
     /// A new one.
     pub(super) fn make(&self, ctx: &Ctx) -> String {
         let mut bytes = [0; BYTES];

@@ -14,7 +14,7 @@ use crate::ops::{Ctx, Error};
 
 use super::counted::Counted;
 use super::failure::Failure;
-use super::links::Links;
+use super::links::LoginLinks;
 use super::looks::Looks;
 use super::pulse::Pulse;
 use super::takes::Room;
@@ -60,8 +60,8 @@ pub(super) struct Served {
     /// What was refused lately, by whom it was tried and whether it was grave: nobody's flood hides what somebody else
     /// tries.
     pub(super) denials: Mutex<BTreeMap<(String, bool), Lately>>,
-    /// Links that log a browser in.
-    pub(super) links: Links,
+    /// LoginLinks that log a browser in.
+    pub(super) links: LoginLinks,
     /// Names under which this server may be called beside those of this machine.
     pub(super) hosts: Vec<String>,
     /// Whether browsers reach it by TLS.
@@ -123,7 +123,7 @@ impl Served {
             making: Mutex::default(),
             curves: Mutex::default(),
             denials: Mutex::default(),
-            links: Links::default(),
+            links: LoginLinks::default(),
             hosts,
             is_secure,
             commands,

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};
 
-use axum::http::{HeaderMap, StatusCode, Uri};
+use axum::http::{HeaderMap, Method, StatusCode, Uri};
 
 use crate::model::ids::UserName;
 use crate::model::time::Timestamp;
@@ -14,7 +14,6 @@ use crate::ops::{Ctx, tokens};
 use super::connection::Door;
 use super::cookie;
 use super::failure::Failure;
-use super::route::Route;
 use super::takes::Needs;
 
 /// Whoever asks.
@@ -93,9 +92,10 @@ pub(super) fn opens_nothing(ctx: &Ctx, strangers: &Lately, what: &str) -> Failur
     }
 }
 
-/// Who asks, by the token that is shown, or by the session of a page. Whoever comes by the socket needs neither.
+/// Who asks for the route of this method and path, by the token that is shown, or by the session of a page. Whoever comes by
+/// the socket needs neither.
 pub(super) fn who(
-    (ctx, route): (&Ctx, &Route),
+    (ctx, at): (&Ctx, (&Method, &str)),
     strangers: &Lately,
     (door, headers, uri): (Door, &HeaderMap, &Uri),
 ) -> Result<Who, Failure> {
@@ -112,7 +112,7 @@ pub(super) fn who(
                 let rights = Rights::all();
                 Ok(Who { name: "socket".to_owned(), rights, token: None, session: None })
             }
-            Door::Port => match cookie::session(ctx, route, headers) {
+            Door::Port => match cookie::session(ctx, at, headers) {
                 Ok(Some(session)) => Ok(Who {
                     name: format!("token {}", session.token.name),
                     rights: session.token.rights.clone(),

@@ -1,4 +1,4 @@
-//! Opens a link in the browser of whoever sits here, where there is one.
+//! Says where a server answers, and opens a link in the browser of whoever sits here, where there is one.
 
 use std::ffi::{OsStr, OsString};
 use std::io::Write as _;
@@ -8,9 +8,21 @@ use tempfile::NamedTempFile;
 
 use crate::sys::env::Env;
 use crate::sys::proc::{self, Spawn};
+use crate::wire::pages::ServingDocument;
+
+use super::print::Output;
 
 /// A program that opens something has handed it on within this.
 const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Where it answers from now on, and the link that logs a browser in.
+pub(super) fn answering(address: &str, link: Option<&str>) -> Output {
+    let mut said = format!("Answering on {address}; Ctrl-C ends it.\n");
+    if let Some(link) = link {
+        said += &format!("{link}\nlogs a browser in, once and within five minutes, as an admin.\n");
+    }
+    Output::new(said, &ServingDocument { address, link })
+}
 
 /// Opens a link. What is opened is a file that leads there and that its owner alone can read: what a program is started
 /// with, every account of the machine sees. It is gone with the value.

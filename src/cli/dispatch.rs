@@ -14,7 +14,7 @@ use crate::model::job::Succession;
 use crate::model::view::Whose;
 use crate::ops::provision::Change;
 use crate::ops::{Error, clean::Ends, service, watch};
-use crate::wire::pages::{DemoDocument, KindDocument, ScreenDocument, ServingDocument};
+use crate::wire::pages::{DemoDocument, KindDocument, ScreenDocument};
 
 use super::Outcome;
 use super::app::{App, EndsWith, asked_to_end};
@@ -521,25 +521,18 @@ fn serving(app: &App, args: &ServeArgs) -> ServeOptions {
     }
 }
 
-/// The API, until somebody ends it.
+/// The API and the page, until somebody ends it.
 fn serve(app: App, args: &ServeCommand) -> Outcome {
     let stop = asked_to_end(&[SIGINT, SIGTERM, SIGHUP])?;
     let serving = serving(&app, &args.how);
     let (global, env) = (app.global.clone(), app.env.clone());
     let server = Server::bind(Arc::new(app.into_ctx()?), &serving, Arc::new(OwnCommands))?;
-    let address = server.address();
-    let link = args.open.then(|| server.link());
-    let mut said = format!("Answering on {address}; Ctrl-C ends it.\n");
-    if let Some(link) = &link {
-        said += &format!("{link}\nlogs a browser in, once and within five minutes, as an admin.\n");
-    }
-    let output = Output::new(said, &ServingDocument { address: &address, link: link.as_deref() });
+    let (address, link) = (server.address(), args.open.then(|| server.link()));
+    let output = browser::answering(&address, link.as_deref());
     print::to_stdout(&print::printed(&output, &global), print::choice(global.color))
         .map_err(|e| Error::failed(format!("cannot print: {e}")))?;
-    // What it shows is asked for as soon as somebody answers; it is gone with the server.
-    let _shown = link.as_deref().and_then(|link| browser::open(&env, link));
-    server.serve(&stop)?;
-    Ok(Output::default())
+    let _gone_with_the_server = link.as_deref().and_then(|link| browser::open(&env, link));
+    server.serve(&stop).map(|()| Output::default())
 }
 
 /// The tour.

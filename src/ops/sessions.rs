@@ -11,7 +11,7 @@ use ring::hmac;
 use crate::model::time::Timestamp;
 use crate::model::token::{Rights, Token};
 
-use super::tokens::{self, Ended, TokenRequest};
+use super::tokens::{self, EndedSession, TokenRequest};
 use super::{Ctx, Error};
 
 /// Random bytes by which a session is called.
@@ -101,7 +101,7 @@ pub fn end(ctx: &Ctx, session: &Session) -> Result<(), Error> {
         if name.starts_with(LINK) {
             file.tokens.retain(|token| token.hash != session.token.hash);
         }
-        file.ended.push(Ended {
+        file.ended.push(EndedSession {
             session: session.id.clone(),
             until: session.since.plus_seconds(LASTS_S),
         });

@@ -39,12 +39,12 @@ pub(super) struct TokenFile {
     pub(super) tokens: Vec<Token>,
     /// Sessions of a browser that were ended before their time.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub(super) ended: Vec<Ended>,
+    pub(super) ended: Vec<EndedSession>,
 }
 
 /// A session that was ended: its cookie opens nothing any more.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(super) struct Ended {
+pub(super) struct EndedSession {
     /// Which.
     pub(super) session: String,
     /// From when on it would be over anyway, and needs not be known any longer.

@@ -14,8 +14,9 @@ const BEAT = 1000;
 const BEAT_HIDDEN = 15_000;
 /** What is older is said to be. */
 export const STALE = 4000;
-/** Jobs of one answer. */
+/** Jobs of one answer, and of the first one, which is to be there soon. */
 const PAGE = 1000;
+const FIRST = 100;
 /** What is read of a job for the table. */
 const FIELDS = [
   "lineage", "leaf", "dir", "target", "target_unknown", "zone", "name", "group", "member", "members", "queue", "position", "priority",
@@ -140,7 +141,7 @@ async function lookNow(of) {
   let changed = false;
   const seen = [];
   for (let at = 0; ; at += 1) {
-    const query = new URLSearchParams({ limit: PAGE, fields: FIELDS });
+    const query = new URLSearchParams({ limit: at === 0 ? FIRST : PAGE, fields: FIELDS });
     if (filter) query.set("filter", filter);
     if (user) query.set("user", user);
     if (cursor) query.set("cursor", cursor);
@@ -157,10 +158,16 @@ async function lookNow(of) {
     }
     cursor = seen[at].next;
     if (!cursor) break;
+    // Whoever comes sees the first of them at once.
+    if (!live.get().loaded) show(seen);
   }
   changed ||= pages.length !== seen.length;
   pages = seen;
   if (!changed && live.get().loaded && !live.get().problem) return;
+  show(seen);
+}
+
+function show(seen) {
   const jobs = seen.flatMap((page) => page.jobs);
   live.set({
     jobs,

@@ -116,6 +116,7 @@ const Mark = () => <svg class="logo" viewBox="0 0 24 24" width="22" height="22" 
 
 function Shell() {
   const { route } = ui.use();
+  const { loaded, problem } = live.use();
   const view = viewOf(route);
   useEffect(() => {
     const press = (event) => pressed(event, viewOf(ui.get().route));
@@ -137,7 +138,7 @@ function Shell() {
       }}>to the content</a>
       <Top tab={route.tab === "job" || route.tab === "compare" ? "jobs" : route.tab} />
       <Banner />
-      <main id="main" tabindex={-1}><View route={route} /></main>
+      <main id="main" tabindex={-1} hidden={!loaded && !problem}><View route={route} /></main>
       <Toasts />
       <Dialog view={view} />
     </div>

@@ -164,7 +164,7 @@ function Tail({ job }) {
       clearTimeout(timer);
     };
   }, [key(job), job.status]);
-  if (problem) return <p class="dim">{line(problem.message)}{problem.hint && <> · {line(problem.hint)}</>}</p>;
+  if (problem) return <p class="tail dim">{line(problem.message)}{problem.hint && <> · {line(problem.hint)}</>}</p>;
   return <pre class="tail" tabindex={0} role="region" aria-label="the last lines">{text === null ? " " : text || "it has printed nothing yet"}</pre>;
 }
 

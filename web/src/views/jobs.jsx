@@ -13,7 +13,7 @@ import { COLUMNS, GROUPS, rows as rowsOf, tally } from "../rows.js";
 import { glyphOf, isBroken, isLive, key, kind, shown, toEnd } from "../status.js";
 import { counted, figure, line, since, span } from "../text.js";
 import { go, keep, open, toast, toggle, ui } from "../ui.js";
-import { Age, Bar, Button, Empty, Failed, Spark, Status, useKeys, useNow } from "./parts.jsx";
+import { Age, Bar, Button, Empty, Failed, Loading, Spark, Status, useKeys, useNow } from "./parts.jsx";
 import { Detail } from "./job.jsx";
 
 const HEADS = { job: "job", dir: "directory", target: "target", status: "status", progress: "done", loss: "loss", age: "age" };
@@ -89,6 +89,8 @@ export function Jobs() {
   };
 
   if (problem && !loaded) return <Failed error={problem} what="jobs" />;
+  // Nothing stands where something else will stand in a moment.
+  if (!loaded) return <Loading what="the jobs" />;
   return (
     <div class={`jobs ${wide ? "split" : ""}`}>
       <section class="list" aria-label="Jobs">
@@ -220,8 +222,10 @@ function Grid({ rows, at, sort, down, sortBy, fold, openIt, grid, scroll, wide, 
     if (top < element.scrollTop) element.scrollTop = top;
     else if (top + height > element.scrollTop + element.clientHeight - head) element.scrollTop = top + height + head - element.clientHeight;
   };
-  const first = Math.max(0, Math.floor(view.top / height) - 8);
-  const last = Math.min(rows.length, Math.ceil((view.top + view.size) / height) + 8);
+  const first = Math.max(0, Math.floor(view.top / height) - 4);
+  const last = Math.min(rows.length, Math.ceil((view.top + view.size) / height) + 4);
+  // A row that scrolls out becomes the one that scrolls in: what is there is changed, and nothing is made anew.
+  const places = last - first + 8 - ((last - first) % 8);
   return (
     <div
       id="rows" class="grid" role="grid" tabindex={0} ref={grid} aria-label="Jobs" aria-rowcount={rows.length + 1} aria-colcount={COLUMNS.length}
@@ -251,7 +255,7 @@ function Grid({ rows, at, sort, down, sortBy, fold, openIt, grid, scroll, wide, 
           const place = first + offset;
           return (
             <Row
-              key={row.id + (row.depth ?? "")} {...{ row, place, narrow, now, marked, fold }} top={place * height} height={height} selected={place === at}
+              key={place % places} {...{ row, place, narrow, now, marked, fold }} top={place * height} height={height} selected={place === at}
               onChoose={(twice) => {
                 const same = ui.get().selected === row.id;
                 ui.set({ selected: row.id });
@@ -377,17 +381,19 @@ const short = (name) => name.replace(/^.*-tpuvm-/, "").replace("preemptible-", "
 
 /** The curve of a job in the table: asked for while it is seen, and again when it has gone on. */
 function Curve({ job, width }) {
-  const [points, set] = useState(() => curves.get(key(job))?.points);
+  const id = key(job);
+  const [drawn, set] = useState({ id, points: curves.get(id)?.points });
   const step = job.progress?.step ?? job.progress?.epoch;
   const wanted = job.progress?.loss != null;
   useEffect(() => {
     if (!wanted) return undefined;
     let gone = false;
-    curveOf(job, step).then((points) => gone || set(points));
+    curveOf(job, step).then((points) => gone || set({ id, points }));
     return () => {
       gone = true;
     };
-  }, [key(job), step, wanted]);
+  }, [id, step, wanted]);
+  const points = drawn.id === id ? drawn.points : curves.get(id)?.points;
   return wanted ? <Spark points={points} width={width} /> : <span class="spark none" />;
 }
 

@@ -9,6 +9,7 @@ mod log_in;
 mod looks;
 mod preempted;
 mod stale;
+mod thumb;
 
 use std::io::Write as _;
 use std::path::Path;

@@ -60,7 +60,9 @@ export function begin() {
   lastBeat = Date.now();
   live.set({ loaded: false, jobs: [], byKey: new Map(), heardAt: Date.now(), stale: false, problem: null });
   look();
-  history().then((from) => follow("/events", { signal, heard: happened, alive: heard, from }));
+  follow("/events", { signal, heard: happened, alive: heard });
+  // Asked for once the stream flows, so that nothing falls between the two; what is told twice is shown once.
+  setTimeout(() => signal.aborted || history(), 300);
   const clock = setInterval(() => {
     const now = Date.now();
     // Timers stand still while a machine sleeps.
@@ -178,15 +180,14 @@ function show(seen) {
   });
 }
 
-/** What has happened before the page came. The stream goes on from now; what is told twice is shown once. */
+/** What has happened before the page came. */
 async function history() {
   try {
     const said = await ask("/journal?limit=500");
     told(said.events);
   } catch {
-    // The stream says what happens from now on; the rest is asked for by whoever opens it.
+    // The stream says what happens from now on.
   }
-  return undefined;
 }
 
 const ENDS = new Set(["finished", "error", "killed", "failed", "ended"]);

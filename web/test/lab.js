@@ -65,18 +65,12 @@ export class Lab {
     this.server.stdout.on("data", (bytes) => {
       this.said += bytes;
     });
-    await until("it serves", () => new Promise((tell) => {
-      const tried = connect(this.behind, "127.0.0.1", () => {
-        tried.destroy();
-        tell(true);
-      });
-      tried.on("error", () => tell(false));
-    }));
+    await answers(this.behind);
     if (process.env.TPU_PAGE_SOURCES && !this.sources) {
       // What web/dist is now, and not what the program was built with.
       this.sources = await freePort();
       this.proxy = spawn("node", [join(HERE, "../dev.js"), String(this.sources), `127.0.0.1:${this.behind}`], { stdio: "ignore" });
-      await new Promise((go) => setTimeout(go, 500));
+      await answers(this.sources);
     }
     if (!this.cable) await this.lay();
     return (this.address = `http://127.0.0.1:${this.port}`);
@@ -153,6 +147,17 @@ async function freePort() {
   const { port } = server.address();
   await new Promise((tell) => server.close(tell));
   return port;
+}
+
+/** Waits until somebody listens on a port. */
+function answers(port) {
+  return until(`somebody listens on ${port}`, () => new Promise((tell) => {
+    const tried = connect(port, "127.0.0.1", () => {
+      tried.destroy();
+      tell(true);
+    });
+    tried.on("error", () => tell(false));
+  }));
 }
 
 /** Waits until something is so. */

@@ -95,7 +95,7 @@ export function Jobs() {
     <div class={`jobs ${wide ? "split" : ""}`}>
       <section class="list" aria-label="Jobs">
         <Head jobs={jobs} filter={filter} user={user} problem={problem} group={group} />
-        {marked.size > 0 && <Marks marked={marked} byKey={byKey} />}
+        {marked.size > 0 && <Marks marked={marked} byKey={byKey} shown={jobs} />}
         <Grid {...{ rows, at, sort, down, sortBy, fold, openIt, grid, scroll, wide, loaded, filter, marked }} />
         <EvidenceLine job={job} />
       </section>
@@ -187,12 +187,14 @@ function Head({ jobs, filter, user, problem, group }) {
 }
 
 /** What can be done with the marked jobs. */
-function Marks({ marked, byKey }) {
+function Marks({ marked, byKey, shown }) {
+  const all = shown.filter((job) => job.leaf);
   const jobs = [...marked].map((id) => byKey.get(id)).filter(Boolean);
   const fitting = Object.entries(ACTS).filter(([, of]) => jobs.some((job) => may.act(job.user) && of.fits(job)));
   return (
     <div class="marks" role="toolbar" aria-label="The marked jobs">
       <span>{counted(marked.size, "job")} marked</span>
+      {marked.size < all.length && all.length <= 200 && <Button onClick={() => ui.set({ marked: new Set(all.map(key)) })}>all {all.length} shown</Button>}
       {fitting.map(([verb, of]) => <Button key={verb} hint={of.key} kind={verb === "kill" ? "grave" : ""} onClick={() => act(verb, jobs)}>{of.word}</Button>)}
       {marked.size > 1 && <Button hint="=" onClick={compare}>compare</Button>}
       <Button hint="Esc" onClick={() => ui.set({ marked: new Set() })}>unmark</Button>

@@ -78,9 +78,9 @@ impl Part {
     fn answer(&self, headers: &HeaderMap, keeps: &str) -> Answer {
         let said = |name| headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or("");
         let tag = self.tag();
-        let known =
+        let mut known =
             said("if-none-match").split(',').map(|known| known.trim().trim_start_matches("W/"));
-        let answer = if known.into_iter().any(|known| known == tag) {
+        let answer = if known.any(|known| known == tag) {
             Answer::unchanged(&tag)
         } else if said("accept-encoding").contains("gzip") {
             Answer::bytes(self.packed()).kind(self.kind).header("content-encoding", "gzip")

@@ -1,6 +1,5 @@
 //! `/api/v1/session`: how the page logs in, by a token or by a link, and out; and who asks.
 
-use axum::http::StatusCode;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -83,6 +82,6 @@ fn end(asked: &Asked<'_>) -> Result<Answer, Failure> {
     if let Some(session) = &asked.who.session {
         sessions::end(asked.ctx, session)?;
     }
-    let answer = document(None, &Rights::none(), None).status(StatusCode::OK);
+    let answer = document(None, &Rights::none(), None);
     Ok(answer.header("set-cookie", cookie::setting(asked.headers, None, asked.served.is_secure)))
 }

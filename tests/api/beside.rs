@@ -19,7 +19,7 @@ fn what_waits_is_told_in_its_order_and_moved_to_the_front() {
     let api = Api::new(|_| Vec::new());
     let token = api.token("alices", TokenRole::Operator, &["alice"]);
     let (first, second) = (submit(&api, "alice"), submit(&api, "alice"));
-    drop(submit(&api, "bob"));
+    submit(&api, "bob");
     let order = |token: &str| -> Vec<Value> {
         let said = api.get(token, "/api/v1/queue").is(200).json();
         let entries = said["entries"].as_array().unwrap();
@@ -41,7 +41,8 @@ fn what_waits_is_told_in_its_order_and_moved_to_the_front() {
 #[test]
 fn what_has_happened_is_told_to_those_who_may_know() {
     let api = Api::new(|_| Vec::new());
-    drop((submit(&api, "alice"), submit(&api, "bob")));
+    submit(&api, "alice");
+    submit(&api, "bob");
     let users = |token: &str, query: &str| -> Vec<Value> {
         let said = api.get(token, &format!("/api/v1/journal{query}")).is(200).json();
         said["events"].as_array().unwrap().iter().map(|event| event["user"].clone()).collect()

@@ -1,4 +1,4 @@
-//! LoginLinks that log a browser in as the account that serves: `tpu serve --open` prints one. What stands in its fragment is a
+//! Links that log a browser in as the account that serves: `tpu serve --open` prints one. What stands in its fragment is a
 //! code and no token: it is taken once, soon, and by this server alone.
 
 use std::sync::{Mutex, PoisonError};

@@ -10,7 +10,7 @@ use std::sync::OnceLock;
 use axum::Router;
 use axum::body::{Body, Bytes};
 use axum::extract::Path;
-use axum::http::{HeaderMap, Response, StatusCode};
+use axum::http::{HeaderMap, Response};
 use axum::routing::{MethodFilter, on};
 use flate2::Compression;
 use flate2::write::GzEncoder;
@@ -114,12 +114,9 @@ pub(super) fn add_to(router: Router) -> Router {
 
 fn part(name: &str, headers: &HeaderMap) -> Response<Body> {
     let [_, parts @ ..] = &PARTS;
-    match parts.iter().find(|part| part.name == name) {
-        Some(part) => part.answer(headers, "public, max-age=31536000, immutable").response(),
-        None => {
-            let error = Error::not_found(format!("the page has no part {name}"));
-            let failure = Failure::from(error.hint("load it anew")).status(StatusCode::NOT_FOUND);
-            failure.answer(&format!("/page/{name}")).response()
-        }
+    if let Some(part) = parts.iter().find(|part| part.name == name) {
+        return part.answer(headers, "public, max-age=31536000, immutable").response();
     }
+    let error = Error::not_found(format!("the page has no part {name}")).hint("load it anew");
+    Failure::from(error).answer(&format!("/page/{name}")).response()
 }

@@ -60,7 +60,7 @@ pub(super) struct Served {
     /// What was refused lately, by whom it was tried and whether it was grave: nobody's flood hides what somebody else
     /// tries.
     pub(super) denials: Mutex<BTreeMap<(String, bool), Lately>>,
-    /// LoginLinks that log a browser in.
+    /// Links that log a browser in.
     pub(super) links: LoginLinks,
     /// Names under which this server may be called beside those of this machine.
     pub(super) hosts: Vec<String>,

@@ -8,10 +8,10 @@
 
 import { render } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
-import { known, logIn, may, onOver, Silent, who } from "./api.js";
+import { known, logIn, may, onOver, Silent } from "./api.js";
 import { meaning } from "./keys.js";
 import { begin, end, live, STALE } from "./live.js";
-import { counted, line, span } from "./text.js";
+import { line, span } from "./text.js";
 import { dismiss, go, open, read, setTheme, toast, ui, wander } from "./ui.js";
 import { Events, Plan, Queue, Targets, Usage, Users } from "./views/boards.jsx";
 import { Compare } from "./views/curve.jsx";
@@ -257,4 +257,3 @@ wander();
 const place = document.getElementById("page");
 place.textContent = "";
 render(<Page />, place);
-export { counted, who };

@@ -1,12 +1,12 @@
 // The other tabs: targets and hosts, queue, events, plan, usage.
 
 import { useEffect, useMemo, useState } from "preact/hooks";
-import { act, ACTS, failed, once, urgency } from "../acts.js";
+import { act, once, urgency } from "../acts.js";
 import { ask, may } from "../api.js";
 import { live, setFilter } from "../live.js";
-import { glyphOf, key, shown } from "../status.js";
+import { glyphOf, key } from "../status.js";
 import { counted, figure, line, moment, since, span } from "../text.js";
-import { go, open, toast, ui } from "../ui.js";
+import { go, open, toast } from "../ui.js";
 import { Age, Button, Empty, Failed, Loading, useAsked, useKeys, useNow } from "./parts.jsx";
 
 /** A board is asked for again while it is looked at, and when something happens. */
@@ -374,4 +374,3 @@ export function Users() {
     </section>
   );
 }
-export { ACTS, failed, shown, ui };

@@ -7,7 +7,7 @@ import { ask, logOut, may, who } from "../api.js";
 import { KEYS, works } from "../keys.js";
 import { live } from "../live.js";
 import { key, shown } from "../status.js";
-import { counted, figure, line, moment, since, span } from "../text.js";
+import { counted, line, moment, since, span } from "../text.js";
 import { close, go, setTheme, toast, ui } from "../ui.js";
 import { Button, Failed, Loading, Status, useAsked } from "./parts.jsx";
 
@@ -279,4 +279,3 @@ function Menu() {
     </div>
   );
 }
-export { figure };

@@ -1,7 +1,7 @@
 // One job: what it does, what broke and what happens next; its lineage in time, its curve, its output, what it runs.
 
 import { useEffect, useState } from "preact/hooks";
-import { act, ACTS, path, setRule, setTag, urgency } from "../acts.js";
+import { act, ACTS, path, urgency } from "../acts.js";
 import { ask, may } from "../api.js";
 import { live } from "../live.js";
 import { isLive, key, kind, shown, successor, toEnd } from "../status.js";
@@ -9,7 +9,7 @@ import { figure, line, moment, since, span } from "../text.js";
 import { go, open, toast, ui } from "../ui.js";
 import { Curves } from "./curve.jsx";
 import { Log } from "./log.jsx";
-import { Age, Bar, Button, copy, Empty, Failed, Loading, Status, useAsked, useKeys, useNow } from "./parts.jsx";
+import { Bar, Button, copy, Failed, Loading, Status, useAsked, useKeys, useNow } from "./parts.jsx";
 
 /** The whole view, for a job that the table may not have: one behind a filter, or of another user. */
 export function Job({ user, window: number, part, query }) {
@@ -242,4 +242,3 @@ function Script({ job }) {
     </details>
   );
 }
-export { Age, Empty, setRule, setTag };

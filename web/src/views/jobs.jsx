@@ -6,12 +6,12 @@
 //   line      of the chosen job: what broke, in its own words, and what happens next
 
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
-import { act, allowed, ACTS, setTag, subjects, urgency } from "../acts.js";
+import { act, ACTS, subjects, urgency } from "../acts.js";
 import { ask, may } from "../api.js";
-import { live, nudge, setFilter, setUser } from "../live.js";
+import { live, setFilter, setUser } from "../live.js";
 import { COLUMNS, GROUPS, rows as rowsOf, tally } from "../rows.js";
 import { glyphOf, isBroken, isLive, key, kind, shown, toEnd } from "../status.js";
-import { counted, figure, line, since, span } from "../text.js";
+import { counted, figure, line, span } from "../text.js";
 import { go, keep, open, toast, toggle, ui } from "../ui.js";
 import { Age, Bar, Button, Empty, Failed, Loading, Spark, Status, useKeys, useNow } from "./parts.jsx";
 import { Detail } from "./job.jsx";
@@ -453,4 +453,3 @@ function useMedia(query) {
 }
 export const useNarrow = () => useMedia("(max-width: 719px)");
 const useWide = () => useMedia("(min-width: 1180px)");
-export { allowed, nudge, setTag, since, base, short };

@@ -150,7 +150,8 @@ fn the_log_of_a_job_that_went_by_its_ttl_is_here_whole() {
         truth.display(),
         stop.display()
     );
-    let window = lab.run(&script, "--ttl 1");
+    // Longer than MONITOR needs to look, also where much else is done.
+    let window = lab.run(&script, "--ttl 5");
     wait_followed(&lab, window);
     let name = lab.name(window);
     crate::common::tmux::write_file(&stop, "");

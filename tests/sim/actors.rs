@@ -18,7 +18,7 @@ use tpu::ops::clean::{self, Ends, Extent};
 use tpu::ops::launch::{self, RunRequest};
 use tpu::ops::provision::{self, Wish};
 use tpu::ops::resume::{self, AgainRequest};
-use tpu::ops::{kill, snapshot, watch};
+use tpu::ops::{kill, queue, snapshot, watch};
 use tpu::provider::Trouble;
 use tpu::runner::Unreached;
 use tpu::sys::random::Random as _;
@@ -63,6 +63,9 @@ pub(crate) fn plan(world: &Arc<World>, host: usize) {
         for decision in &survey.decisions {
             let text = format!("plan {}: {} ({})", decision.job, decision.action, decision.reason);
             told.state().note(None, &text);
+        }
+        for (entry, why) in queue::why_each_waits(ctx).unwrap_or_default() {
+            told.state().note(None, &format!("plan {entry}: waits: {why}"));
         }
     });
     while world.state().is_alive(pid) {

@@ -324,7 +324,11 @@ impl Calm {
         self.tidy(world, &data);
         for index in 0..self.free.len() {
             self.give_back(world, index);
-            self.is_taken(world, index);
+            if let Some(text) = self.is_taken(world, index) {
+                let hosts = world.state().hosts.len();
+                (0..hosts).for_each(|host| actors::plan(world, host));
+                world.state().violation(text);
+            }
         }
         let state = world.state();
         let first = state.observer.turns.as_ref()?.waiting().into_iter().next()?;
@@ -368,10 +372,11 @@ impl Calm {
         }
     }
 
-    fn is_taken(&mut self, world: &World, index: usize) {
+    /// What is wrong where a target stays free although somebody is ready for it.
+    fn is_taken(&mut self, world: &World, index: usize) -> Option<String> {
         let name = target(index);
         let is_ready = world.word(&name) == "READY";
-        let mut state = world.state();
+        let state = world.state();
         let is_used =
             state.observer.live().any(|(_, p)| p.target == name && p.health != Health::Ended);
         let is_awake = state.now > state.still_until;
@@ -380,12 +385,11 @@ impl Calm {
             turns.ready_for(&name).filter(|_| is_free)
         });
         let now = state.now;
-        let Some(free) = self.free.get_mut(index) else { return };
+        let free = self.free.get_mut(index)?;
         *free = ready.is_some().then(|| free.unwrap_or(now));
-        let Some((since, who)) = free.zip(ready) else { return };
-        if now.saturating_sub(since) > TAKEN_WITHIN {
-            state.violation(format!("16: {name} is free since {since:?}, and {who} waits for it"));
-        }
+        let (since, who) = free.zip(ready)?;
+        (now.saturating_sub(since) > TAKEN_WITHIN)
+            .then(|| format!("16: {name} is free since {since:?}, and {who} waits for it"))
     }
 }
 

@@ -466,7 +466,8 @@ fn end_of(user: &User, leaf: JobNumber) -> End {
         Status::Unset | Status::Starting | Status::Running => {
             open(job.status.word().unwrap_or("starting").to_owned())
         }
-        Status::Resumed(_) | Status::Rerunned(_) => open("goes on".to_owned()),
+        // What it went on as was cleaned away: nobody knows how that ended.
+        Status::Resumed(_) | Status::Rerunned(_) => End::Gone,
     }
 }
 

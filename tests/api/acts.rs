@@ -2,7 +2,10 @@
 
 use serde_json::json;
 
+use tpu::model::ids::{JobId, JobNumber};
+use tpu::model::rules::Rules;
 use tpu::model::token::TokenRole;
+use tpu::ops::rules;
 
 use super::Api;
 
@@ -107,6 +110,37 @@ fn tag_and_rules_are_set_together_or_not_at_all_of_what_waits_as_well() {
     let stale = ["If-Match: \"1\"", "Content-Type: application/json"];
     let said = api.ask(&token, "PATCH /api/v1/jobs/alice/1", &stale, "{\"tags\": \"x\"}").is(412);
     assert_eq!(said.json()["now"]["tags"], "both");
+}
+
+/// What begins was planned before: what is said of it until then is said of what begins.
+#[test]
+fn what_is_said_of_a_job_that_is_about_to_begin_is_not_forgotten() {
+    let api = Api::new(|_| Vec::new());
+    let token = api.token("alices", TokenRole::Operator, &["alice"]);
+    api.env.code("alice", "staging.sh", "true\n");
+    let answer = api.env.tpu("submit local --hold --user alice --json -- true").exits(0).json();
+    let number = answer["jobs"][0]["window"].as_u64().unwrap();
+    let id = JobId::new("alice".into(), JobNumber(u32::try_from(number).unwrap()));
+    let shown =
+        || api.get(&token, &format!("/api/v1/jobs/alice/{number}")).is(200).json()["job"].clone();
+    let unhold = format!("unhold {number} alice");
+    let mut begins = api.env.start_at_points(&unhold, "launch-planned=sleep(2000)");
+    let mut said = 0;
+    let rules = |said: i32| Rules::parse(if said % 2 == 0 { "rerun" } else { "resume" }).unwrap();
+    while shown()["queue"].is_string() {
+        // The last of it long before it begins.
+        if said == 100 {
+            continue;
+        }
+        said += 1;
+        rules::change(&api.ctx, &id, Some(&said.to_string()), Some(&rules(said))).unwrap();
+    }
+    assert!(begins.wait().unwrap().success());
+    let begun = api.env.job("alice", number);
+    assert_eq!(begun["job_tags"], json!(said.to_string()));
+    for (event, action) in rules(said).iter() {
+        assert_eq!(begun["rules"][event.as_str()], action.as_str());
+    }
 }
 
 #[test]

@@ -205,3 +205,24 @@ fn nothing_is_closed_when_one_window_cannot_be_judged() {
     assert!(env.has_window("alice", window));
     assert!(env.data_bytes() == bytes);
 }
+
+/// A plan is made of what was read before: what is said of the job until it begins holds for what begins.
+#[test]
+fn what_is_said_of_a_job_while_its_next_attempt_begins_holds_for_that() {
+    let env = lab();
+    let window = env.start("exit 3", &["run", "local"]);
+    env.wait_status(window, "error");
+    let mut resumes =
+        env.start_at_points(&format!("rerun w={window} -y"), "launch-planned=sleep(4000)");
+    wait_until("it is about to begin", || {
+        env.job("alice", window)["extra_msgs"]["lease"].is_object()
+    });
+    drop(env.tpu(&format!("set-rule {window} rerun alice")).exits(0));
+    drop(env.tpu(&format!("add-tag {window} late alice")).exits(0));
+    assert!(env.job("alice", window)["extra_msgs"]["child"].is_null(), "said in time");
+    assert!(resumes.wait().unwrap().success());
+    let parent = env.job("alice", window);
+    let child = env.job("alice", parent["extra_msgs"]["child"].as_u64().unwrap());
+    assert_eq!((&child["job_tags"], &child["rules"]), (&parent["job_tags"], &parent["rules"]));
+    assert_eq!(child["job_tags"], "late");
+}

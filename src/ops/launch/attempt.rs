@@ -22,7 +22,7 @@ use crate::runner::environment::{self, Variables};
 use crate::runner::{Attempt, Preparation, Runner};
 use crate::store::Tx;
 
-use super::check::{kept_environment, whole_path};
+use super::check::{kept_environment, parse_rules, whole_path};
 use super::plan::{LaunchPlan, Machine, Parent, Roots};
 use super::room;
 use super::settle::{self, Came, Outcome};
@@ -38,6 +38,7 @@ pub fn start(ctx: &Ctx, plan: &LaunchPlan, lease: Option<&Held>) -> Result<Launc
     let token = LaunchToken::new(ctx.random.hex(16));
     let withheld = secrets::withheld(ctx, &plan.spec.execution.secrets);
     let ground = runner.ground(&plan.session, &token, &withheld)?;
+    fail::fail_point!("launch-planned");
     let job = ctx.transact(|tx| {
         let now = ctx.clock.now();
         let (handle, taken) = (&ground.handle, ground.taken.as_slice());
@@ -157,7 +158,7 @@ pub(super) fn attempt<'a>(
     Ok(Attempt {
         job,
         session: &plan.session,
-        name: window_name(plan),
+        name: window_name(plan, job),
         cwd: match &plan.spec.execution.workplace {
             Some(there) if plan.target.is_here() => whole_path(ctx, there),
             // A window of this machine attends to those on which it runs.
@@ -210,21 +211,47 @@ pub(super) struct Claim<'a> {
 /// The first transaction: everything that could have changed since the check is checked again, then the
 /// record is appended and its parent marked.
 fn claim(tx: &mut Tx<'_>, plan: &LaunchPlan, claim: &Claim<'_>) -> Result<Job, Error> {
-    still_right(tx, plan, claim.now)?;
-    append(tx, plan, claim)
+    let plan = still_right(tx, plan, claim.now)?;
+    append(tx, &plan, claim)
 }
 
-/// What could have changed since the check.
-pub(super) fn still_right(tx: &mut Tx<'_>, plan: &LaunchPlan, now: Timestamp) -> Result<(), Error> {
+/// What could have changed since the check is checked again; the plan with what persons say of the job by now.
+pub(super) fn still_right(
+    tx: &mut Tx<'_>,
+    plan: &LaunchPlan,
+    now: Timestamp,
+) -> Result<LaunchPlan, Error> {
     room::may_take(&tx.data, plan, now)?;
     name_still_free(&tx.data, plan)?;
+    let said = as_said_now(&tx.data, plan)?;
     if let Some(turn) = &plan.turn {
         // In one step with the record: whoever waits gets one job, whatever dies in between.
         queue::hand_in(tx, turn, plan)?;
     } else {
         queue::may_begin(&tx.data, plan)?;
     }
-    Ok(())
+    Ok(said)
+}
+
+/// A plan was made of what was read before, and tag and rules can be set until the job begins: they are taken from where it
+/// waits, or from what it goes on from, in the step in which it does.
+fn as_said_now(data: &Data, plan: &LaunchPlan) -> Result<LaunchPlan, Error> {
+    let mut plan = plan.clone();
+    let parent = plan.parent.as_ref().map(|parent| JobId::new(plan.user.clone(), parent.window));
+    if let Some(parent) = parent.and_then(|id| data.job(&id)) {
+        plan.spec.tag.clone_from(&parent.job_tags);
+        plan.rules = parent.rules.clone();
+        return Ok(plan);
+    }
+    if let Some(entry) = plan.turn.as_ref().and_then(|turn| data.queues().entry(&turn.entry)) {
+        plan.spec.tag.clone_from(&entry.spec.tag);
+        if let Some(typed) =
+            entry.spec.rules.as_deref().filter(|_| entry.spec.rules != plan.spec.rules)
+        {
+            plan.rules = parse_rules(typed)?.retrying(plan.spec.execution.retry.as_ref());
+        }
+    }
+    Ok(plan)
 }
 
 /// The next number of the user whose job it is to be.
@@ -437,8 +464,8 @@ pub(in crate::ops) fn quoted(configs: &[String]) -> String {
 }
 
 /// The name that tmux shows; only decoration.
-fn window_name(plan: &LaunchPlan) -> String {
-    let tag = plan.spec.tag.as_deref().unwrap_or(plan.target.name.as_str());
+fn window_name(plan: &LaunchPlan, job: &Job) -> String {
+    let tag = job.job_tags.as_deref().unwrap_or(plan.target.name.as_str());
     let name: String = tag.chars().filter(|c| c.is_alphanumeric() || "-_.".contains(*c)).collect();
     if name.is_empty() { "job".to_owned() } else { name.chars().take(24).collect() }
 }

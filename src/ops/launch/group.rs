@@ -72,6 +72,7 @@ pub fn start(ctx: &Ctx, plan: &LaunchPlan) -> Result<LaunchedGroup, Error> {
     let first = tokens.first().expect("an array has members");
     let withheld = secrets::withheld(ctx, &plan.spec.execution.secrets);
     let ground = runner.ground(&plan.session, first, &withheld)?;
+    fail::fail_point!("launch-planned");
     let (group, claimed) = claim(ctx, plan, (array, &tokens), &ground)?;
     fail::fail_point!("launch-claimed");
 
@@ -132,7 +133,7 @@ fn claim(
 ) -> Result<(JobNumber, Vec<Claimed>), Error> {
     ctx.transact(|tx| {
         let now = ctx.clock.now();
-        attempt::still_right(tx, plan, now)?;
+        let plan = &attempt::still_right(tx, plan, now)?;
         let Ground { handle, taken } = ground;
         let group = attempt::next_number(tx, plan, taken)?;
         // Each window lays its own copy of the code ready; at an engine all members run from one.

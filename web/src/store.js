@@ -1,7 +1,7 @@
 // One place for what the page knows, and who wants to hear of it. A view reads a part with `use` and is drawn anew when
 // that part is another one.
 
-import { useEffect, useState } from "preact/hooks";
+import { useLayoutEffect, useState } from "preact/hooks";
 
 export function store(value) {
   const heard = new Set();
@@ -18,7 +18,8 @@ export function store(value) {
     },
     use(part = (all) => all) {
       const [seen, see] = useState(() => part(value));
-      useEffect(() => {
+      // Before anything is painted: what changes in between is not missed.
+      useLayoutEffect(() => {
         const look = () => see(() => part(value));
         look();
         return self.listen(look);

@@ -1,6 +1,6 @@
 // Small parts that all views are made of.
 
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { figure, line, moment, since, span } from "../text.js";
 import { percent, shown } from "../status.js";
 
@@ -116,10 +116,11 @@ export function Loading({ what }) {
 }
 
 /** A list whose rows can be chosen with keys: hands on what a key means. */
+// They are heard from the moment at which the view is there: who types fast loses none.
 export function useKeys(meanings) {
   const now = useRef(meanings);
   now.current = meanings;
-  useEffect(() => {
+  useLayoutEffect(() => {
     const hear = (event) => {
       const act = now.current[event.detail.does] ?? (event.detail.does.startsWith("act ") ? now.current.act : undefined);
       if (act) {

@@ -496,10 +496,15 @@ fn stop(asked: &Asked<'_>) -> Result<Answer, Failure> {
     let live = at_work(asked, &name)?;
     let mut text = format!("Queue {name} is paused.\n");
     let mut is_whole = true;
-    for (id, done) in kill::kill(asked.ctx, &live, false) {
-        is_whole &= done.is_ok();
+    let killed = kill::kill(asked.ctx, &live, false);
+    let data = asked.ctx.data()?;
+    for (id, done) in killed {
+        // Whoever ends by himself meanwhile is at work no more, which is what was asked for.
+        let is_over = data.job(&id).is_none_or(|job| !job.status.is_live());
+        is_whole &= done.is_ok() || is_over;
         text += &match done {
             Ok(_) => format!("{id} is stopped.\n"),
+            Err(_) if is_over => format!("{id} has ended.\n"),
             Err(error) => format!("{id} is not stopped: {}\n", error.message),
         };
     }

@@ -82,9 +82,10 @@ pub fn record_facts(ctx: &Ctx, survey: &Survey) -> Result<usize, Error> {
 }
 
 /// Writes down which failures nothing is at work of any more, though nobody has reported an end: a MONITOR elsewhere
-/// cannot see it, and would keep their targets and places for them for ever.
+/// cannot see it, and would keep their targets and places for them for ever. An engine tells everybody.
 fn record_over(ctx: &Ctx, data: &Data) -> Result<usize, Error> {
-    let is_open = |job: &Job| job.child.is_none() && snapshot::may_be_at_work(job);
+    let is_open =
+        |job: &Job| job.child.is_none() && job.engine.is_none() && snapshot::may_be_at_work(job);
     let users = snapshot::users_of_targets(ctx, data, is_open);
     let dead = users.values().flat_map(|users| &users.dead);
     let over: Vec<&Job> = dead.filter_map(|id| data.job(id)).filter(|job| is_open(job)).collect();
@@ -171,11 +172,12 @@ fn judged(job: &Job, fact: &TargetFact, now: Timestamp) -> Option<Change> {
 }
 
 /// Whether a person has to do something before its rules act, where the record says something else: what they would need
-/// is not kept for it then.
+/// is not kept for it then. An engine keeps nothing for anybody.
 fn blocked(job: &Job, decision: &Decision) -> Option<bool> {
     let was = job.recovery.as_ref().is_some_and(|recovery| recovery.blocked);
     let is = decision.action == Action::Pass && !decision.waits && !decision.stopped;
-    let is = is && budget::is_to_come_back(job);
+    let is = is && !decision.may_pass;
+    let is = is && budget::is_to_come_back(job) && job.engine.is_none();
     (is != was && matches!(job.status, Status::Error(_))).then_some(is)
 }
 

@@ -213,7 +213,7 @@ fn what_is_said_of_a_job_while_its_next_attempt_begins_holds_for_that() {
     let window = env.start("exit 3", &["run", "local"]);
     env.wait_status(window, "error");
     let mut resumes =
-        env.start_at_points(&format!("rerun w={window} -y"), "launch-planned=sleep(4000)");
+        env.start_at_points(&format!("rerun w={window} -y"), "launch-planned=sleep(8000)");
     wait_until("it is about to begin", || {
         env.job("alice", window)["extra_msgs"]["lease"].is_object()
     });

@@ -192,7 +192,8 @@ fn has_jobs_at_engines(survey: &Survey) -> bool {
     survey.data.jobs().any(|job| job.status.is_live() && job.engine.is_some())
 }
 
-/// Whether a job has ended since its control plane was asked, and something depends on the answer.
+/// Whether something depends on an answer that its control plane was asked for too early: a job has ended since, or had
+/// just begun.
 fn is_curious(survey: &Survey) -> bool {
     let waits = |job: &Job| {
         matches!(job.status, Status::Error(_))
@@ -202,7 +203,7 @@ fn is_curious(survey: &Survey) -> bool {
     survey
         .data
         .jobs()
-        .filter(|job| waits(job))
+        .filter(|job| job.status.is_live() || waits(job))
         .any(|job| answer::is_asked_too_early(job, &survey.fleet.fact(&survey.data, &job.tpu)))
 }
 

@@ -131,12 +131,16 @@ pub enum Judgement {
 }
 
 /// Whether asking again is all that it takes to judge the end of `job`: the control plane answers, and its
-/// latest answer is older than that end.
+/// latest answer is older than that end. Of one that is at work: it was taken away, and what says so was said within the
+/// second in which it was launched, so that it may be about the target as it was before.
 pub fn is_asked_too_early(job: &Job, fact: &TargetFact) -> bool {
     let is_watched = !matches!(fact.state, TargetState::NotWatched | TargetState::Unknown);
-    let ended = job.launch.as_ref().and_then(|launch| launch.ended);
-    let too_early = ended.is_some_and(|ended| !is_after(fact.observed_at, ended));
-    is_watched && too_early && judged_at(job).is_none()
+    let Some(launch) = job.launch.as_ref().filter(|_| is_watched) else { return false };
+    if job.status.is_live() {
+        return is_taken(fact) && launch.at.as_second() == fact.observed_at.as_second();
+    }
+    let too_early = launch.ended.is_some_and(|ended| !is_after(fact.observed_at, ended));
+    too_early && judged_at(job).is_none()
 }
 
 /// Whether the control plane has spoken since `job` ended. `fact` is its latest answer.
@@ -191,6 +195,26 @@ mod tests {
         launch.ended = Some(at(1_400));
         job.launch = Some(launch);
         assert!(is_proven(&job), "said after the end");
+    }
+
+    #[test]
+    fn one_that_was_taken_away_within_the_second_of_its_launch_is_asked_about_again() {
+        let at = |text| Timestamp::parse_rfc3339(text).unwrap();
+        let id = JobId::new(UserName::from("alice"), JobNumber(1));
+        let mut job = Job::new(&id, TargetName::from("n1"), "/d".to_owned());
+        job.status = Status::Running;
+        let launched = at("2026-11-26T12:29:30Z");
+        job.launch = Some(Launch::claimed("t1", LaunchMode::Script, launched));
+        let (soon, later) = (at("2026-11-26T12:29:30.9Z"), at("2026-11-26T12:29:31Z"));
+        let taken = |at| TargetFact::new("n1".into(), TargetState::Preempted, "PREEMPTED", at);
+        assert!(is_asked_too_early(&job, &taken(soon)), "nobody can tell which was first");
+        assert!(proof_of_preemption(&job, &taken(soon), soon).is_none());
+        assert!(!is_asked_too_early(&job, &taken(later)), "that is proof enough");
+        assert!(proof_of_preemption(&job, &taken(later), later).is_some());
+        let ready = TargetFact::new("n1".into(), TargetState::Ready, "READY", soon);
+        assert!(!is_asked_too_early(&job, &ready), "all is well, and the next look is soon enough");
+        let before = taken(at("2026-11-26T12:29:29.9Z"));
+        assert!(!is_asked_too_early(&job, &before), "a clock that was set back asks no faster");
     }
 
     #[test]

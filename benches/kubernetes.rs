@@ -8,6 +8,7 @@ use std::io::{self, BufRead as _, BufReader};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 use tpu::model::ids::UserName;
 use tpu::model::view::Whose;
@@ -36,7 +37,8 @@ struct Site {
 
 impl Drop for Site {
     fn drop(&mut self) {
-        drop(self.cluster.kill());
+        // It ends its containers; killed outright it would leave them.
+        let _ = kill_process(Pid::from_child(&self.cluster), Signal::TERM);
         drop(self.cluster.wait());
     }
 }
@@ -82,7 +84,11 @@ impl Site {
     #[expect(clippy::disallowed_methods, reason = "it is at work until the figures are taken")]
     fn new() -> io::Result<Self> {
         let lab = Lab::new()?;
-        lab.write(&data(lab.dir(), &[]))?;
+        // Code as somebody has it, and not what the programs of the lab write.
+        let code = lab.dir().join("code");
+        std::fs::create_dir(&code)?;
+        std::fs::write(code.join("main.py"), "print('step 1 loss 0.5')\n".repeat(1_000))?;
+        lab.write(&data(&code, &[]))?;
         let mut cluster = Command::new(TPU)
             .args(["sim", "serve", "--kubernetes", "--port", "0"])
             .env("HOME", lab.dir())

@@ -54,12 +54,13 @@ pub(super) fn read_launch(value: Json<'_>, path: &Path<'_>) -> Result<Launch, Da
         exit: fields.with("exit", read::exit_code)?,
         ended: fields.with("ended", read::instant)?,
         machine: fields.with("machine", read::instant)?,
+        over: fields.with_or("over", false, read::flag)?,
     })
 }
 
 /// The launch of a job, for the file.
 pub(super) fn write_launch(launch: &Launch) -> Value {
-    json!({
+    let mut written = json!({
         "token": launch.token,
         "mode": launch.mode.as_str(),
         "at": launch.at.to_rfc3339(),
@@ -67,7 +68,11 @@ pub(super) fn write_launch(launch: &Launch) -> Value {
         "exit": launch.exit,
         "ended": launch.ended.map(Timestamp::to_rfc3339),
         "machine": launch.machine.map(Timestamp::to_rfc3339),
-    })
+    });
+    if let Some(fields) = written.as_object_mut().filter(|_| launch.over) {
+        fields.insert("over".to_owned(), true.into());
+    }
+    written
 }
 
 /// An unfinished action.
@@ -122,6 +127,7 @@ pub(super) fn read_recovery(value: Json<'_>, path: &Path<'_>) -> Result<Recovery
         waits_since: fields.with("waits_since", read::instant)?,
         avoid: fields.with("avoid", read_avoid)?.unwrap_or_default(),
         stopped: fields.with("stopped", read::text)?,
+        blocked: fields.with_or("blocked", false, read::flag)?,
     })
 }
 
@@ -152,6 +158,7 @@ pub(super) fn write_recovery(recovery: &Recovery) -> Value {
         "judged": instant(recovery.judged),
         "waits_since": instant(recovery.waits_since),
         "stopped": recovery.stopped,
+        "blocked": recovery.blocked,
     })
 }
 
@@ -282,6 +289,7 @@ mod tests {
             judged: Some(Timestamp::from_second(1_795_161_732)),
             avoid: vec![("n7".to_owned(), Timestamp::from_second(1_795_161_733))],
             stopped: Some("stopped after grpc: enough".to_owned()),
+            blocked: true,
         };
         job.recovery = Some(recovery.clone());
         let written = job.to_value();

@@ -46,12 +46,16 @@ pub struct Launch {
     /// When the machine that it began on was created, once its control plane has been seen to say so. A
     /// target of the same name that was created at another instant is another machine.
     pub machine: Option<Timestamp>,
+    /// Whether it was seen where it ran that nothing of it is at work any more, though nobody has reported an end: from
+    /// elsewhere nobody could tell.
+    pub over: bool,
 }
 
 impl Launch {
     /// One that was claimed then, and of which nothing else is known yet.
     pub fn claimed(token: impl Into<LaunchToken>, mode: LaunchMode, at: Timestamp) -> Self {
         let token = token.into();
-        Self { token, mode, at, confirmed: false, exit: None, ended: None, machine: None }
+        let (exit, ended, machine) = (None, None, None);
+        Self { token, mode, at, confirmed: false, exit, ended, machine, over: false }
     }
 }

@@ -1,5 +1,6 @@
 //! Who is acting on a lineage, and what has been begun on it.
 
+use super::rules::Action;
 use super::time::Timestamp;
 
 /// The intent of a kill: whoever began it, no rule fires on the job any more.
@@ -17,6 +18,13 @@ pub struct Intent {
     pub at: Timestamp,
     /// Who began it: an owner as in [`Lease::owner`].
     pub by: String,
+}
+
+impl Intent {
+    /// The action of a rule that was begun, unless a person began something else.
+    pub fn by_rule(&self) -> Option<Action> {
+        Action::parse(&self.action)
+    }
 }
 
 /// The right to act on a lineage, with a fencing number (`extra_msgs.lease`).

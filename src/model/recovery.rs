@@ -38,6 +38,9 @@ pub struct Recovery {
     pub avoid: Vec<(String, Timestamp)>,
     /// Why nothing is done any more, once a budget has ended the lineage.
     pub stopped: Option<String>,
+    /// Whether nothing is done until a person does something: it is brought back no more than what is stopped, and may be
+    /// yet.
+    pub blocked: bool,
 }
 
 /// How far a run has come. The epoch leads, since many programs count steps anew in each.

@@ -3,10 +3,12 @@
 
 use std::collections::HashMap;
 
+use crate::model::data::Data;
 use crate::model::exit::Exit;
 use crate::model::facts::{ErrorKind, Progress, Source, TargetFact};
 use crate::model::ids::{JobId, TargetName};
 use crate::model::job::{Event, Job, Recovery, Status, StoredVerdict};
+use crate::model::rules::Action;
 use crate::model::time::Timestamp;
 use crate::model::view::JobView;
 use crate::plan::answer::{self, Judgement};
@@ -16,7 +18,7 @@ use crate::text::counted;
 
 use super::ctx::{job_mut, job_of};
 use super::printed::reached;
-use super::snapshot::Survey;
+use super::snapshot::{self, Survey};
 use super::{Ctx, Error, Kind, callbacks, records};
 
 /// Something that a record is to say.
@@ -40,6 +42,11 @@ enum Change {
     Judged(Timestamp),
     /// The machine that it began on was created at this instant.
     Machine(Timestamp),
+    /// Its launch or its end was written down by a clock that is ahead of the one here, by which answers are judged: it was
+    /// before this instant.
+    Before(Timestamp),
+    /// A person has to do something before its rules act, or has to no more.
+    Blocked(bool),
     /// The lineage is over, for this reason.
     Stopped(String),
 }
@@ -58,9 +65,12 @@ pub fn record_facts(ctx: &Ctx, survey: &Survey) -> Result<usize, Error> {
             changes.extend(judged(seen, fact, survey.snapshot.at));
             let machine = answer::machine_of(seen, fact, survey.snapshot.at);
             changes.extend(machine.map(Change::Machine));
+            changes.extend(blocked(seen, decision).map(Change::Blocked));
+            let is_ahead = answer::is_ahead(seen, survey.snapshot.at);
+            changes.extend(is_ahead.then_some(Change::Before(survey.snapshot.at)));
         }
         for change in changes {
-            match write(ctx, seen, view, &change) {
+            match write(ctx, seen, (view, decision), &change) {
                 Ok(()) => written += 1,
                 // Somebody else has written or archived it since: the next look sees what.
                 Err(error) if matches!(error.kind, Kind::NotFound | Kind::Refused) => break,
@@ -68,7 +78,33 @@ pub fn record_facts(ctx: &Ctx, survey: &Survey) -> Result<usize, Error> {
             }
         }
     }
-    Ok(written)
+    Ok(written + record_over(ctx, &survey.data)?)
+}
+
+/// Writes down which failures nothing is at work of any more, though nobody has reported an end: a MONITOR elsewhere
+/// cannot see it, and would keep their targets and places for them for ever. An engine tells everybody.
+fn record_over(ctx: &Ctx, data: &Data) -> Result<usize, Error> {
+    let is_open =
+        |job: &Job| job.child.is_none() && job.engine.is_none() && snapshot::may_be_at_work(job);
+    let users = snapshot::users_of_targets(ctx, data, is_open);
+    let dead = users.values().flat_map(|users| &users.dead);
+    let over: Vec<&Job> = dead.filter_map(|id| data.job(id)).filter(|job| is_open(job)).collect();
+    if over.is_empty() {
+        return Ok(0);
+    }
+    ctx.transact(|tx| {
+        let mut written = 0;
+        for seen in &over {
+            // What has changed since is looked at again.
+            let job =
+                tx.data.job_mut(&seen.id()).filter(|job| unchanged(&seen.id(), job, seen).is_ok());
+            if let Some(launch) = job.and_then(|job| job.launch.as_mut()) {
+                launch.over = true;
+                written += 1;
+            }
+        }
+        Ok(written)
+    })
 }
 
 /// What the record of `view` is to say. A failure that only the text shows is none of it while the
@@ -135,8 +171,23 @@ fn judged(job: &Job, fact: &TargetFact, now: Timestamp) -> Option<Change> {
     }
 }
 
+/// Whether a person has to do something before its rules act, where the record says something else: what they would need
+/// is not kept for it then. An engine keeps nothing for anybody.
+fn blocked(job: &Job, decision: &Decision) -> Option<bool> {
+    let was = job.recovery.as_ref().is_some_and(|recovery| recovery.blocked);
+    let is = decision.action == Action::Pass && !decision.waits && !decision.stopped;
+    let is = is && !decision.may_pass;
+    let is = is && budget::is_to_come_back(job) && job.engine.is_none();
+    (is != was && matches!(job.status, Status::Error(_))).then_some(is)
+}
+
 /// Writes one change, if the record still is what was seen.
-fn write(ctx: &Ctx, seen: &Job, view: &JobView, change: &Change) -> Result<(), Error> {
+fn write(
+    ctx: &Ctx,
+    seen: &Job,
+    (view, decision): (&JobView, &Decision),
+    change: &Change,
+) -> Result<(), Error> {
     let id = &view.id;
     if let Change::Exited(exit) = change {
         return callbacks::record_end(ctx, id, exit.code());
@@ -211,6 +262,17 @@ fn write(ctx: &Ctx, seen: &Job, view: &JobView, change: &Change) -> Result<(), E
                 let Some(launch) = job.launch.as_mut() else { return Ok(()) };
                 launch.machine = Some(*created);
                 ("machine", format!("{} was created at {}", seen.tpu, created.to_rfc3339()))
+            }
+            Change::Before(at) => {
+                let Some(launch) = job.launch.as_mut() else { return Ok(()) };
+                launch.at = launch.at.min(*at);
+                launch.ended = launch.ended.map(|ended| ended.min(*at));
+                ("clock", "its launch or its end stood ahead of the clock here".to_owned())
+            }
+            Change::Blocked(is_blocked) => {
+                job.recovery.get_or_insert_with(Recovery::default).blocked = *is_blocked;
+                let text = if *is_blocked { "a person has to act" } else { "no more" };
+                ("blocked", format!("{text}: {}", decision.reason))
             }
             Change::Stopped(reason) => {
                 job.recovery.get_or_insert_with(Recovery::default).stopped = Some(reason.clone());

@@ -270,7 +270,10 @@ pub(super) fn not_made(ctx: &Ctx, lease: &Held, reaction: &Reaction, error: Erro
         if is_tried && stands {
             // What did not succeed is not begun any more: the rules decide again.
             job.intent = None;
-            job.recovery = Some(budget::in_vain(job, &reaction.progress, reaction.event, now));
+            // Somebody else has its place: it is waited for, and costs nothing.
+            if !error.passes {
+                job.recovery = Some(budget::in_vain(job, &reaction.progress, reaction.event, now));
+            }
             let why = error.message.lines().next().unwrap_or_default();
             records::note(tx, &lease.job, "not-resumed", why.to_owned());
         }

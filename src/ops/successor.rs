@@ -101,7 +101,8 @@ pub fn could_begin(
     let target = data.resolve_target(name.as_str()).ok_or_else(|| unknown_target(job))?;
     let is_elsewhere = job.status.error().is_some_and(|kind| may_go_elsewhere(&target, kind));
     if !target.capacity.is_unlimited() && !is_elsewhere {
-        board::may_take(data, name, &user.name, ctx.clock.now())?;
+        // What is kept for somebody comes free again.
+        board::may_take(data, name, &user.name, ctx.clock.now()).map_err(Error::passing)?;
     }
     if matches!(action, Action::Reapply | Action::Restart | Action::Wait) {
         provision::spec(data, name, &Wish::default(), &fleet.fact(data, name))?;

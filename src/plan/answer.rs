@@ -113,6 +113,17 @@ pub fn may_be_judged_yet(job: &Job, now: Timestamp) -> bool {
         && ended.is_some_and(|ended| now.seconds_since(ended) < JUDGED_WITHIN_S)
 }
 
+/// Whether the launch or the end of an attempt stands so far in the future that it was written down by a clock that is
+/// ahead, or that has been set back since: no answer would be younger for as long.
+pub fn is_ahead(job: &Job, now: Timestamp) -> bool {
+    let is_open = job.status.is_live() || matches!(job.status, Status::Error(_));
+    let Some(launch) = job.launch.as_ref().filter(|_| is_open && job.child.is_none()) else {
+        return false;
+    };
+    let is_ahead = |at: Timestamp| at.seconds_since(now) > LIMIT_S;
+    is_ahead(launch.at) || launch.ended.is_some_and(is_ahead)
+}
+
 /// Whether an answer is younger than a launch or an end. These are stored in whole seconds: within the same one nobody
 /// can tell which came first.
 fn is_after(answered: Timestamp, ended: Timestamp) -> bool {

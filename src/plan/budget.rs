@@ -6,8 +6,9 @@
 use std::fmt;
 
 use crate::model::facts::{ErrorKind, Origin, Progress};
-use crate::model::job::{Job, Mark, Recovery};
+use crate::model::job::{Intent, Job, Mark, Recovery, Status};
 use crate::model::retry::Retry;
+use crate::model::rules::Action;
 use crate::model::time::Timestamp;
 
 /// A child that ends within so many seconds of its start died at once.
@@ -284,8 +285,8 @@ pub fn inherited(job: &Job, kind: ErrorKind) -> Recovery {
     let counts = job.recovery.clone().unwrap_or_default();
     let quick = quick(job, kind, counts.quick);
     let (restarts, progressed) = (0, false);
-    let (judged, waits_since, stopped) = (None, None, None);
-    Recovery { quick, restarts, progressed, judged, waits_since, stopped, ..counts }
+    let (judged, waits_since, stopped, blocked) = (None, None, None, false);
+    Recovery { quick, restarts, progressed, judged, waits_since, stopped, blocked, ..counts }
 }
 
 /// Children in a row that died at once, `job` included. A preemption says nothing about the program, nor
@@ -305,6 +306,26 @@ fn quick(job: &Job, kind: ErrorKind, before: u32) -> u32 {
         Some(seconds) if is_child && seconds <= QUICK_S => before.saturating_add(1),
         Some(_) => 0,
     }
+}
+
+/// Whether a job that has failed is to be brought back by its rules: it keeps its place meanwhile, so that a limit holds
+/// when it is back. What was begun is completed, whatever the rules say of the failure that came of it.
+pub fn comes_back(job: &Job) -> bool {
+    let is_blocked = job.recovery.as_ref().is_some_and(|recovery| recovery.blocked);
+    !is_blocked && is_to_come_back(job)
+}
+
+/// The same, also where a person has to do something first.
+pub fn is_to_come_back(job: &Job) -> bool {
+    let Status::Error(kind) = job.status else { return false };
+    let is_begun = job.intent.as_ref().and_then(Intent::by_rule).is_some();
+    let is_due = || {
+        let progress = job.reached.clone().unwrap_or_default();
+        let counts = RetryCounts::of(job, &progress, kind);
+        job.rules.action(kind) != Action::Pass && counts.left(Budget::of(job, kind)) > 0
+    };
+    let is_stopped = job.recovery.as_ref().is_some_and(|recovery| recovery.stopped.is_some());
+    job.monitor && !is_stopped && job.child.is_none() && (is_begun || is_due())
 }
 
 #[cfg(test)]

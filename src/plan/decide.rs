@@ -56,6 +56,15 @@ pub struct Owners<'a> {
     pub target: Option<(&'a Lease, Option<bool>)>,
 }
 
+/// Why the successor of a job could not begin now.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NoStart {
+    /// For a person.
+    pub why: String,
+    /// Whether it stays so until a person does something.
+    pub is_lasting: bool,
+}
+
 /// What is to be done about one job.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Decision {
@@ -76,6 +85,8 @@ pub struct Decision {
     pub stopped: bool,
     /// Whether nothing is done only for now: what is waited for comes by itself.
     pub waits: bool,
+    /// Whether its successor could not begin for something that may pass without a person.
+    pub may_pass: bool,
 }
 
 impl Decision {
@@ -89,12 +100,13 @@ impl Decision {
     /// The same, once it is known where the successor of `job` would begin. What could not begin is not
     /// announced; what somebody has begun is carried on, so that it is given up with a reason.
     #[must_use]
-    pub fn beginning_at(self, job: &Job, start: Result<Option<ResumeFrom>, String>) -> Self {
+    pub fn beginning_at(self, job: &Job, start: Result<Option<ResumeFrom>, NoStart>) -> Self {
         let reason = match start {
             Err(_) if begun(job).is_some() => return self,
-            Err(why) => {
+            Err(NoStart { why, is_lasting }) => {
                 let reason = format!("{}, but {why}", self.reason);
                 return Self {
+                    may_pass: !is_lasting,
                     action: Action::Pass,
                     not_before: None,
                     budget_left: None,
@@ -153,6 +165,7 @@ pub fn decide(situation: &Situation<'_>) -> Decision {
         budget_left: None,
         stopped: false,
         waits: false,
+        may_pass: false,
     };
     let kind = match failure(situation) {
         Ok(kind) => kind,
@@ -295,7 +308,7 @@ fn choose(situation: &Situation<'_>, kind: ErrorKind) -> Result<Choice, Held> {
 /// to whoever carries it out.
 fn begun(job: &Job) -> Option<(Action, &str)> {
     let intent = job.intent.as_ref()?;
-    Some((Action::parse(&intent.action)?, intent.by.as_str()))
+    Some((intent.by_rule()?, intent.by.as_str()))
 }
 
 /// The action that the rules name, once it is settled what happened.
@@ -477,6 +490,7 @@ mod tests {
             budget_left: Some(9),
             stopped: false,
             waits: false,
+            may_pass: false,
         }
     }
 
@@ -492,7 +506,8 @@ mod tests {
         let perhaps =
             planned(Ok(Some(ResumeFrom::Perhaps("gs://b".to_owned(), "far away".to_owned()))));
         assert!(perhaps.reason.contains("is unknown: far away"), "{}", perhaps.reason);
-        let held = planned(Err("its directory is gone".to_owned()));
+        let held =
+            planned(Err(NoStart { why: "its directory is gone".to_owned(), is_lasting: true }));
         assert_eq!((held.action, held.not_before, held.budget_left), (Action::Pass, None, None));
         assert_eq!(held.reason, "the rule for preempted is reapply, but its directory is gone");
     }
@@ -502,7 +517,10 @@ mod tests {
         let (action, by) = ("reapply".to_owned(), "h:b:1:2".to_owned());
         let intent = Intent { action, at: Timestamp::from_second(900), by };
         let job = Job { intent: Some(intent), ..job() };
-        let carried = reapply(&job).beginning_at(&job, Err("its directory is gone".to_owned()));
+        let carried = reapply(&job).beginning_at(
+            &job,
+            Err(NoStart { why: "its directory is gone".to_owned(), is_lasting: true }),
+        );
         assert_eq!(carried, reapply(&job));
     }
 }

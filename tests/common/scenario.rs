@@ -154,6 +154,7 @@ impl Record {
             exit: self.exit,
             ended: self.ended.map(ago),
             machine: self.machine.map(ago),
+            over: false,
         });
         job
     }

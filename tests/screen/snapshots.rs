@@ -69,7 +69,7 @@ fn what_is_under_way_is_not_nothing() {
             job.intent = intent.map(str::to_owned);
         }
         let mut screen = Screen::showing(snapshot);
-        screen.press("j j");
+        screen.press("E");
         screen.frames()
     };
     let (idle, at_work) = (frames(None), frames(Some("reapply")));
@@ -287,6 +287,7 @@ fn text_from_outside_is_escaped() {
     snapshot.tmux = TmuxHealth::Unknown(evil.clone());
     let mut screen = Screen::showing(snapshot);
     screen.send(Message::Failed { ticket: Ticket(1), problem: Problem::new(evil.clone(), evil) });
+    screen.press("E");
     let frame = screen.frame((200, 50));
     for seen in ["\\u{1b}]0;owned", "▲ 9 oom: \"\\u{1b}", "does not answer (\\u{1b}"] {
         assert!(frame.contains(seen), "{seen} is shown as what it is:\n{frame}");

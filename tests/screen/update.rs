@@ -201,8 +201,9 @@ fn a_second_press_is_about_nobody_else() {
 #[test]
 fn the_log_shows_no_evidence_but_its_own() {
     let mut screen = Screen::showing(samples::snapshot());
-    assert!(screen.frame((120, 40)).contains("▲ 9 oom:"), "the list shows the newest failure");
-    screen.press("j j l");
+    screen.press("E");
+    assert!(screen.frame((120, 40)).contains("▲ 9 oom:"), "the line is that of the selected job");
+    screen.press("g j j l");
     let log = screen.model.log.as_ref().map(|log| log.job.clone());
     assert_eq!(log, Some(samples::id(7)));
     let well = screen.frame((120, 40));
@@ -513,7 +514,7 @@ fn the_selected_row_is_on_the_screen_at_every_size() {
     }
 }
 
-/// Whatever the filter hides, the header counts it and the evidence line names it.
+/// Whatever the filter hides, the header counts it, and a key leads there; the line at the bottom stays the selected job's.
 #[test]
 fn a_filter_never_hides_that_something_failed() {
     let mut screen = Screen::showing(samples::snapshot());
@@ -523,8 +524,34 @@ fn a_filter_never_hides_that_something_failed() {
     for size in crate::common::screen::SIZES {
         let frame = screen.frame(size);
         assert!(frame.contains("▲ 2 error"), "{frame}");
-        assert!(frame.contains("▲ 9 oom: \"Ran out"), "{frame}");
+        assert!(!frame.contains("▲ 9 oom"), "{frame}");
     }
+    for tab in ["1", "2", "3", "4", "5", "6"] {
+        screen.press(&format!("{tab} E"));
+        assert_eq!(selected(&screen), 9);
+        for size in crate::common::screen::SIZES {
+            let frame = screen.frame(size);
+            assert!(frame.contains("▲ 9 oom: \"Ran out"), "{frame}");
+        }
+    }
+}
+
+/// Where nothing is broken the key says so.
+#[test]
+fn of_jobs_that_are_well_the_line_says_how_they_are() {
+    let mut screen = Screen::showing(samples::snapshot());
+    screen.press("/");
+    screen.typed("status:running");
+    screen.press("enter");
+    let frame = screen.frame((120, 40));
+    assert!(frame.contains("● 7 running"), "{frame}");
+    let well = samples::snapshot();
+    let mut well = Screen::showing(Snapshot {
+        jobs: well.jobs.into_iter().filter(|job| job.failure().is_none()).collect(),
+        ..well
+    });
+    well.press("E");
+    assert!(well.frame((120, 40)).contains("Nothing is broken."));
 }
 
 /// One thing that a person or the world does.

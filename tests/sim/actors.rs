@@ -64,6 +64,14 @@ pub(crate) fn plan(world: &Arc<World>, host: usize) {
             let text = format!("plan {}: {} ({})", decision.job, decision.action, decision.reason);
             told.state().note(None, &text);
         }
+        for entry in ctx.data().iter().flat_map(|data| data.queues().entries.clone()) {
+            if let Some(keeper) = &entry.keeper {
+                let (id, owner, seen) = (entry.id(), &keeper.owner, keeper.seen.to_rfc3339());
+                let now = ctx.clock.now().to_rfc3339();
+                told.state()
+                    .note(None, &format!("plan {id}: {owner} waits, seen {seen}, now {now}"));
+            }
+        }
         for (entry, why) in queue::why_each_waits(ctx).unwrap_or_default() {
             told.state().note(None, &format!("plan {entry}: waits: {why}"));
         }

@@ -22,14 +22,14 @@ const BUGS: [(&str, &str, u64); 9] = [
 
 /// The same in worlds with a cluster of Slurm.
 const BUGS_OF_SLURM: [(&str, &str, u64); 2] = [
-    ("bug-silent-is-empty", "a controller that does not answer counts as one that has no job", 200),
+    ("bug-silent-is-empty", "a controller that does not answer counts as one that has no job", 11),
     ("bug-unheard", "a submission whose answer was lost counts as one that nobody heard", 56),
 ];
 
 /// The same in worlds with a cluster of Kubernetes.
 const BUGS_OF_KUBERNETES: [(&str, &str, u64); 2] = [
-    ("bug-silent-is-empty", "a server that does not answer counts as one that has no Job", 970),
-    ("bug-unheard", "a creation whose answer was lost counts as one that nobody heard", 55),
+    ("bug-silent-is-empty", "a server that does not answer counts as one that has no Job", 11),
+    ("bug-unheard", "a creation whose answer was lost counts as one that nobody heard", 277),
 ];
 
 /// Every bug is found within so many seeds.

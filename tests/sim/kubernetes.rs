@@ -88,7 +88,8 @@ impl Site {
                 Phase::Pending(_) | Phase::Running | Phase::Ended(..) | Phase::PutOut(_) => {}
             }
             let is_complete = matches!(pod.phase, Phase::Ended(0, _));
-            if pod.is_over() || pod.leaves.is_some() {
+            // With podReplacementPolicy Failed, as ours have it, one that is told to end counts when it has.
+            if pod.is_over() || pod.leaves.is_some_and(|leaves| leaves <= now) {
                 ended.push((pod.job_uid.clone(), is_complete));
             }
         }

@@ -122,14 +122,24 @@ const ONCE: [u64; 15] = [
 ///
 /// * 71: a submission that was under way counted as one that Slurm has, and as lost when its answer was.
 /// * 326: a launch was submitted that had been given up while its submitter stood still.
-const ONCE_WITH_SLURM: [u64; 2] = [71, 326];
+/// * 28: a record that had been judged meanwhile was forgotten by whoever had waited for the engine's refusal.
+const ONCE_WITH_SLURM: [u64; 3] = [28, 71, 326];
+
+/// The same in worlds in which persons submit jobs to queues.
+///
+/// * 3034: what was brought back by an action that had been begun held no place under the limit of its queue.
+/// * 3052: a failed job of which one machine knew that it was over kept its place on the other one.
+/// * 3154: a target was kept for one that only a person could bring back.
+/// * 3185: a launch stood in the future after its machine's clock was set back, so that no answer was younger.
+const ONCE_WITH_QUEUES: [u64; 4] = [3034, 3052, 3154, 3185];
 
 /// The same in worlds with a cluster of Kubernetes.
 ///
 /// * 1: the first of a user on a volume was preempted before its pod began, and its directory counted as one that cannot be
 ///   seen.
 /// * 76: a look at the volume that was not answered counted as a directory that may hold a checkpoint.
-const ONCE_WITH_KUBERNETES: [u64; 2] = [1, 76];
+/// * 267: a Job that was made after the server had been asked, and noted before the note was read, counted as gone.
+const ONCE_WITH_KUBERNETES: [u64; 3] = [1, 76, 267];
 
 #[test]
 fn what_went_wrong_once_does_not_again() {
@@ -138,6 +148,9 @@ fn what_went_wrong_once_does_not_again() {
     }
     for seed in ONCE_WITH_SLURM {
         let _steps: u64 = hold(seed..seed + 1, Story::with_slurm);
+    }
+    for seed in ONCE_WITH_QUEUES {
+        let _steps: u64 = hold(seed..seed + 1, Story::with_queues);
     }
     for seed in ONCE_WITH_KUBERNETES {
         let _steps: u64 = hold(seed..seed + 1, Story::with_kubernetes);

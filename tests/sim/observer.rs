@@ -120,6 +120,25 @@ impl Observer {
     pub(crate) fn live(&self) -> impl Iterator<Item = (usize, &Program)> {
         self.programs.iter().enumerate().filter(|(_, program)| program.health != Health::Ended)
     }
+
+    /// Those of these records that say from now on that a cluster has their job no more, while its program does there what
+    /// it should and nobody has asked for its end.
+    fn taken_for_gone(&self, records: &BTreeMap<String, String>) -> Vec<String> {
+        let is_news = |(name, status): &(&String, &String)| {
+            ["killed", "error lost"].contains(&status.as_str())
+                && self.records.get(*name).is_some_and(|before| before != *status)
+        };
+        let is_at_work = |(name, _): &(&String, &String)| {
+            let token = name.rsplit(' ').next().unwrap_or_default();
+            self.live().any(|(_, program)| {
+                let lineage = self.lineages.get(&program.lineage);
+                let is_wanted = !lineage.is_some_and(|lineage| lineage.kill_asked);
+                let is_there = cluster::TARGETS.contains(&program.target.as_str());
+                program.token == token && is_there && is_wanted && program.health == Health::Working
+            })
+        };
+        records.iter().filter(is_news).filter(is_at_work).map(|(name, _)| name.clone()).collect()
+    }
 }
 
 fn hash(bytes: &[u8]) -> u64 {
@@ -136,7 +155,12 @@ fn records(bytes: &[u8]) -> Option<BTreeMap<String, String>> {
         for job in value["job_data"].as_array()? {
             let token = job["extra_msgs"]["launch"]["token"].as_str().unwrap_or("-");
             let name = format!("{user}/{} {token}", job["windows_id"]);
-            if records.insert(name, job["status"].as_str().unwrap_or("-").to_owned()).is_some() {
+            let word = |key: &str| job[key].as_str().unwrap_or("-").to_owned();
+            let status = match word("status") {
+                failed if failed == "error" => format!("{failed} {}", word("error")),
+                other => other,
+            };
+            if records.insert(name, status).is_some() {
                 return None;
             }
         }
@@ -194,6 +218,9 @@ impl State {
         }
         if let Some(first) = lost.first() {
             self.violation(format!("4: {first}"));
+        }
+        for name in self.observer.taken_for_gone(&now) {
+            self.violation(format!("5: {name} counts as gone, and is at work"));
         }
         self.observer.records = now;
         let data = bytes.and_then(|bytes| Data::parse(bytes).ok());

@@ -10,7 +10,7 @@ use tpu::model::capacity::Capacity;
 use tpu::model::data::Data;
 use tpu::model::entry::{After, AfterWhich, Priority, QueueEntry};
 use tpu::model::ids::{JobId, QueueName, TargetName, UserName};
-use tpu::model::job::{Job, Status};
+use tpu::model::job::Job;
 use tpu::model::member::Array;
 use tpu::model::queue::{Queue, QueuePolicy, QueueState};
 use tpu::model::spec::{AnyOf, JobSpec, TargetRequest};
@@ -29,7 +29,7 @@ use tpu::sys::random::Random as _;
 use super::actors::{self, USERS, lineage_of};
 use super::observer::Health;
 use super::tpu::{call, target};
-use super::turns::{Asked, Turns, comes_back, lineages_of};
+use super::turns::{Asked, Turns, comes_back, is_open, lineages_of};
 use super::world::{Pid, Purpose, World};
 
 /// The queues of the world.
@@ -337,11 +337,7 @@ impl Calm {
 
     /// Somebody kills what has failed and may hang: it keeps its target.
     fn tidy(&mut self, world: &Arc<World>, data: &Data) {
-        let may_hang = |job: &&Job| {
-            let is_open = job.launch.as_ref().is_some_and(|launch| launch.exit.is_none());
-            let has_failed = matches!(job.status, Status::Error(_)) && !comes_back(job);
-            job.child.is_none() && has_failed && is_open
-        };
+        let may_hang = |job: &&Job| job.child.is_none() && is_open(job) && !comes_back(job);
         let hosts = world.state().hosts.len();
         for job in data.jobs().filter(may_hang) {
             let name = job.place.as_ref().and_then(|place| place.host.strip_prefix("host"));

@@ -78,15 +78,21 @@ pub(crate) fn lineages_of(entry: &QueueEntry) -> Vec<u32> {
     members.into_iter().filter_map(lineage).collect()
 }
 
-/// Whether an attempt that has failed is to be brought back by its rules.
+/// Whether an attempt has failed, and nobody has seen its end.
+pub(crate) fn is_open(job: &Job) -> bool {
+    let is_unseen = job.launch.as_ref().is_some_and(|of| of.exit.is_none() && !of.over);
+    is_unseen && matches!(job.status, Status::Error(_))
+}
+
+/// Whether an attempt that has failed is to be brought back by its rules, or by what was begun.
 pub(crate) fn comes_back(job: &Job) -> bool {
     let Status::Error(kind) = job.status else { return false };
-    let stopped = job.recovery.as_ref().is_some_and(|recovery| recovery.stopped.is_some());
+    let stopped = job.recovery.as_ref().is_some_and(|of| of.stopped.is_some() || of.blocked);
     let progress = job.reached.clone().unwrap_or_default();
-    job.monitor
-        && !stopped
-        && job.rules.action(kind) != Action::Pass
-        && RetryCounts::of(job, &progress, kind).left(Budget::of(job, kind)) > 0
+    let is_begun = job.intent.as_ref().is_some_and(|intent| intent.by_rule().is_some());
+    let is_due = job.rules.action(kind) != Action::Pass
+        && RetryCounts::of(job, &progress, kind).left(Budget::of(job, kind)) > 0;
+    job.monitor && !stopped && (is_begun || is_due)
 }
 
 /// Who is at work, by records, or comes back there.
@@ -116,11 +122,23 @@ fn count(data: &Data, with_coming: bool, is_of: &dyn Fn(&Job) -> bool) -> usize 
 
 /// The same with those who have failed and of whom nobody has seen an end: from another machine nobody can tell.
 fn count_all(data: &Data, is_of: &dyn Fn(&Job) -> bool) -> usize {
-    let is_unseen = |job: &Job| {
-        let is_open = job.launch.as_ref().is_some_and(|launch| launch.exit.is_none());
-        matches!(job.status, Status::Error(_)) && is_open && !comes_back(job)
-    };
+    let is_unseen = |job: &Job| is_open(job) && !comes_back(job);
     count(data, true, is_of) + leaves(data).filter(|job| is_unseen(job) && is_of(job)).count()
+}
+
+/// Jobs of whom something is so, and how each is, for whoever reads of what is wrong.
+fn told(data: &Data, is_of: &dyn Fn(&Job) -> bool) -> String {
+    let all = data.jobs().filter(|job| is_of(job)).map(|job| {
+        let exit = job.launch.as_ref().and_then(|launch| launch.exit);
+        let father = job.father;
+        format!(
+            "{} {} (exit {exit:?}, comes back: {}, after {father:?})",
+            job.id(),
+            job.status,
+            comes_back(job)
+        )
+    });
+    all.collect::<Vec<_>>().join("; ")
 }
 
 fn is_more(count: usize, most: Option<u32>) -> bool {
@@ -359,7 +377,9 @@ impl Turns {
         for (name, most) in &self.highest {
             let of_queue = count(data, false, &|job| queue_of(job) == Some(name));
             if is_more(of_queue, *most) {
-                wrong.push(format!("13: {of_queue} are at work of {name}, at most {most:?}"));
+                let told = told(data, &|job| queue_of(job) == Some(name));
+                let what = format!("13: {of_queue} are at work of {name}, at most {most:?}");
+                wrong.push(format!("{what}: {told}"));
             }
         }
         // Once all members have begun nothing says any more how many may be at work: what somebody brings back by hand
@@ -415,10 +435,7 @@ impl Turns {
         self.now.as_ref().is_none_or(|data| {
             leaves(data).any(|job| {
                 job.tpu.as_str() == target
-                    && (job.status.is_live()
-                        || job.intent.is_some()
-                        || matches!(job.status, Status::Error(_))
-                            && job.launch.as_ref().is_some_and(|launch| launch.exit.is_none()))
+                    && (job.status.is_live() || job.intent.is_some() || is_open(job))
             })
         })
     }

@@ -243,7 +243,9 @@ impl Engine<'_> {
             Err(e) => return unknown(&format!("the note of its submission cannot be read: {e}")),
         };
         if note.uid.is_some() {
-            return was_there();
+            // It may have come after the server was asked, and before its note was read.
+            let is_old = asked_at >= note.settled_at();
+            return if is_old { was_there() } else { unknown("it has just been submitted") };
         }
         match settle::absence(&self.site, known, &note, asked_at) {
             Presence::Absent => never(),

@@ -222,7 +222,9 @@ fn fail(tx: &mut Tx<'_>, plan: &LaunchPlan, claimed: &Job, error: &Error) -> Res
     if job.launch.as_ref().is_some_and(|launch| launch.confirmed || launch.ended.is_some()) {
         return Ok(true);
     }
-    let is_forgotten = leaves_nothing(plan, claimed, error) && !job.is_being_killed();
+    // What somebody has judged meanwhile stands in the journal, and stays.
+    let is_open = job.status.is_live() && !job.is_being_killed();
+    let is_forgotten = leaves_nothing(plan, claimed, error) && is_open;
     records::fail_launch(job, &error.message)?;
     // What was to be done has been tried to its end.
     job.intent = None;

@@ -13,6 +13,7 @@ use crate::model::member::{Array, Member};
 use crate::model::task::SubmittedTask;
 use crate::ops::ctx::user_of;
 use crate::ops::{Ctx, Error};
+use crate::plan::budget::comes_back;
 use crate::plan::expected::{Awaited, Awaits};
 use crate::plan::slots::first_of;
 use crate::store::Tx;
@@ -459,9 +460,7 @@ fn end_of(user: &User, leaf: JobNumber) -> End {
     let open = |how: String| End::Open(how, vec![(job.id(), None)]);
     match &job.status {
         Status::Finished => End::Well,
-        Status::Error(kind) if super::limits::comes_back(job) => {
-            open(format!("{kind}, and comes back"))
-        }
+        Status::Error(kind) if comes_back(job) => open(format!("{kind}, and comes back")),
         Status::Killed(_) | Status::Error(_) => End::Ill(how_it_ended(job)),
         Status::Unset | Status::Starting | Status::Running => {
             open(job.status.word().unwrap_or("starting").to_owned())

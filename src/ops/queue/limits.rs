@@ -4,14 +4,12 @@
 use std::collections::{HashMap, HashSet};
 
 use crate::model::data::{Data, User};
-use crate::model::facts::ErrorKind;
 use crate::model::ids::{JobId, JobNumber, TargetName, UserName};
-use crate::model::job::{Job, Status};
+use crate::model::job::{Intent, Job, Status};
 use crate::model::lineage;
-use crate::model::rules::Action;
 use crate::ops::launch::room;
 use crate::ops::{Ctx, snapshot, watch};
-use crate::plan::budget::{Budget, RetryCounts};
+use crate::plan::budget::comes_back;
 use crate::plan::queue::{AtWork, UserLimits};
 
 /// Jobs that have failed, of which their records leave open whether anything is still at work, and that are over by the
@@ -48,21 +46,22 @@ pub fn at_work(data: &Data, but: &[JobId]) -> AtWork {
     at_work
 }
 
-/// Jobs that have failed and that MONITOR here is to bring back, by the targets where they were: those are made anew, or
-/// were set right, for them and for nobody who waits. Where nobody would bring them back nothing is kept for them.
+/// Jobs that have failed and that MONITOR here is to bring back, or that somebody anywhere is bringing back, by the targets
+/// where they were: those are made anew, or were set right, for them and for nobody who waits. Where nobody would bring
+/// them back nothing is kept for them.
 pub fn coming_back<'d>(ctx: &Ctx, data: &'d Data) -> HashMap<&'d TargetName, Vec<&'d Job>> {
     let mut coming: HashMap<&TargetName, Vec<&Job>> = HashMap::new();
-    if watch::running(ctx).is_none() {
-        return coming;
-    }
-    let is_here = |job: &Job| job.place.as_ref().is_none_or(|at| at.host == ctx.env.hostname);
+    let is_watched = watch::running(ctx).is_some();
+    let is_ours =
+        |job: &Job| is_watched && job.place.as_ref().is_none_or(|at| at.host == ctx.env.hostname);
+    let is_begun = |job: &Job| job.intent.as_ref().and_then(Intent::by_rule).is_some();
     let entries = data.queues().entries.iter();
     let succeeded = entries.filter_map(|entry| Some((&entry.user, entry.succeeds?.job)));
     let succeeded: HashSet<(&UserName, JobNumber)> = succeeded.collect();
     // Whoever goes on from one waits himself, and in its place.
     let waits = |job: &Job| succeeded.contains(&(&job.user, job.windows_id));
     for job in data.users().iter().flat_map(User::jobs) {
-        if comes_back(job) && is_here(job) && !waits(job) {
+        if comes_back(job) && (is_begun(job) || is_ours(job)) && !waits(job) {
             coming.entry(&job.tpu).or_default().push(job);
         }
     }
@@ -77,19 +76,4 @@ pub fn of_users(ctx: &Ctx, data: &Data) -> UserLimits {
         Some((user.name.clone(), most))
     };
     data.users().iter().filter_map(limit).collect()
-}
-
-/// Whether a job that has failed is to be brought back by its rules: it keeps its place meanwhile, so that a limit holds
-/// when it is back.
-pub(super) fn comes_back(job: &Job) -> bool {
-    let Status::Error(kind) = &job.status else { return false };
-    let kind: ErrorKind = *kind;
-    let progress = job.reached.clone().unwrap_or_default();
-    let counts = RetryCounts::of(job, &progress, kind);
-    let is_stopped = job.recovery.as_ref().is_some_and(|recovery| recovery.stopped.is_some());
-    job.monitor
-        && !is_stopped
-        && job.child.is_none()
-        && job.rules.action(kind) != Action::Pass
-        && counts.left(Budget::of(job, kind)) > 0
 }

@@ -13,10 +13,11 @@ use crate::model::loan::Loan;
 use crate::model::spec::TargetRequest;
 use crate::ops::fleet::ProviderFacts;
 use crate::ops::{Ctx, Error, provision, records, snapshot, watch};
+use crate::plan::budget::comes_back;
 use crate::provider::Verb;
 use crate::store::Tx;
 
-use super::{limits, order};
+use super::order;
 
 /// The targets that may go now, as far as records tell.
 pub fn look(ctx: &Ctx) -> Result<Vec<TargetName>, Error> {
@@ -82,7 +83,7 @@ fn is_over(data: &Data, id: &JobId) -> bool {
     }
     let Some(job) = data.job(id) else { return true };
     let is_at_work = job.status.is_live() || job.is_being_killed() || job.intent.is_some();
-    let is_open = matches!(job.status, Status::Error(_)) && limits::comes_back(job);
+    let is_open = matches!(job.status, Status::Error(_)) && comes_back(job);
     job.child.is_none() && !is_at_work && !is_open
 }
 

@@ -17,9 +17,8 @@ use crate::ops::fleet::ProviderFacts;
 use crate::ops::stats;
 use crate::ops::targets::checked_name;
 use crate::ops::{Ctx, Error};
+use crate::plan::budget::comes_back;
 use crate::plan::preferred::{self, KnownOf};
-
-use super::limits;
 
 /// The name of the variable in which a machine finds what it runs when it starts (Cloud TPU documentation, startup
 /// scripts).
@@ -252,7 +251,7 @@ pub(super) fn is_in_use(data: &Data, name: &TargetName) -> bool {
         TargetRequest::Any(any) => any.among.iter().any(|named| named == name.as_str()),
     };
     let queues = data.queues();
-    let holds = |job: &Job| job.status.is_live() || limits::comes_back(job);
+    let holds = |job: &Job| job.status.is_live() || comes_back(job);
     data.jobs().any(|job| job.tpu == *name && job.child.is_none() && holds(job))
         || queues.entries.iter().any(|entry| waits(&entry.spec.target))
         || queues.makings.iter().any(|making| making.target == *name)

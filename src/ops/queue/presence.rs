@@ -71,16 +71,29 @@ pub fn settle(ctx: &Ctx) -> Result<(), Error> {
     if entries.iter().any(|entry| is_over(ctx, entry)) {
         clear(ctx, |entry| is_over(ctx, entry))?;
     }
-    if !entries.iter().any(waits_on) {
+    if !entries.iter().any(|entry| waits_on(entry) || is_ahead(ctx, entry)) {
         return Ok(());
     }
     ctx.transact(|tx| {
+        let now = tx.now;
         let entries = tx.data.queues_mut().entries.iter_mut();
-        for entry in entries.filter(|entry| waits_on(entry)) {
-            entry.keeper = None;
+        for entry in entries {
+            let (is_left, is_ahead) = (waits_on(entry), is_ahead(ctx, entry));
+            match &mut entry.keeper {
+                keeper if is_left => *keeper = None,
+                Some(keeper) if is_ahead => keeper.seen = now,
+                Some(_) | None => {}
+            }
         }
         Ok(())
     })
+}
+
+/// Whether the last word of one who waits was written by a clock that is far ahead of ours: it would seem to have been
+/// said just now for as long. It was said before it was read, so that now is the latest that it can be of.
+fn is_ahead(ctx: &Ctx, entry: &QueueEntry) -> bool {
+    let now = ctx.clock.now();
+    entry.keeper.as_ref().is_some_and(|keeper| keeper.seen.seconds_since(now) > SILENT_S)
 }
 
 /// Takes out what processes were to begin at once that are dead by now. Whether any of these was.

@@ -9,10 +9,10 @@ use crate::model::job::{Job, Status};
 use crate::model::lineage::{self, Lineage};
 use crate::model::task::SubmittedTask;
 use crate::ops::{Ctx, Error, records};
+use crate::plan::budget::comes_back;
 use crate::store::Tx;
 
 use super::edit;
-use super::limits::comes_back;
 
 /// That a job is a task of a file.
 #[derive(Clone, Debug)]

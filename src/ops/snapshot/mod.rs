@@ -23,10 +23,10 @@ use crate::model::target::{Machines, Target};
 use crate::model::time::Timestamp;
 use crate::model::view::{JobView, Next, Snapshot, TmuxHealth, Whose};
 use crate::plan::choice::may_go_elsewhere;
-use crate::plan::decide::{Decision, Owners, Situation, decide};
+use crate::plan::decide::{Decision, NoStart, Owners, Situation, decide};
 use crate::plan::diagnose::{JobFacts, diagnose};
 use crate::plan::slots::{self, Tenant};
-use crate::plan::{answer, backoff, next};
+use crate::plan::{answer, backoff, budget, next};
 use crate::tmux::Look;
 
 use super::fleet::ProviderFacts;
@@ -281,7 +281,7 @@ fn was_taken(job: &Job) -> bool {
 
 /// Whether a failure is stored and nobody has seen the end of the program: it may be at work still.
 pub fn may_be_at_work(job: &Job) -> bool {
-    let is_unseen = job.launch.as_ref().is_some_and(|launch| launch.exit.is_none());
+    let is_unseen = job.launch.as_ref().is_some_and(|launch| launch.exit.is_none() && !launch.over);
     is_unseen && matches!(job.status, Status::Error(_))
 }
 
@@ -428,11 +428,22 @@ impl Viewer<'_> {
         let Ok(user) = super::ctx::user_of(self.data, &job.user) else { return decision };
         let known = (self.data, &*self.fleet);
         let start = super::successor::could_begin(self.ctx, known, user, job, decision.action);
-        decision.beginning_at(job, start.map_err(|error| error.message))
+        decision.beginning_at(
+            job,
+            start.map_err(|error| NoStart {
+                is_lasting: !error.passes
+                    && matches!(
+                        error.kind,
+                        super::Kind::Refused | super::Kind::NotFound | super::Kind::Usage
+                    ),
+                why: error.message,
+            }),
+        )
     }
 }
 
-/// Jobs of other lineages whose records claim the target of `job`, if they leave it no room.
+/// Jobs of other lineages whose records claim the target of `job`, if they leave it no room: those at work, and those that
+/// have failed, may be at work still, and that nobody brings back. What is brought back is stopped then.
 fn rivals(data: &Data, job: &Job, lineage: &[JobNumber]) -> Vec<JobId> {
     if !matches!(job.status, Status::Error(_)) {
         return Vec::new();
@@ -444,9 +455,11 @@ fn rivals(data: &Data, job: &Job, lineage: &[JobNumber]) -> Vec<JobId> {
     let Some(target) = target.filter(|target| !is_elsewhere(target)) else {
         return Vec::new();
     };
+    let holds =
+        |other: &Job| other.status.is_live() || may_be_at_work(other) && !budget::comes_back(other);
     let tenants: Vec<Tenant<'_>> = data
         .jobs()
-        .filter(|other| other.tpu == job.tpu && other.status.is_live())
+        .filter(|other| other.tpu == job.tpu && holds(other))
         .filter(|other| other.user != job.user || !lineage.contains(&other.windows_id))
         .map(|other| Tenant { job: other.id(), share: other.share.as_ref() })
         .collect();

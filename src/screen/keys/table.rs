@@ -168,6 +168,8 @@ pub enum Command {
     CommandLine,
     /// Releases the mouse or takes it again.
     Mouse,
+    /// To the newest job that broke.
+    Broken,
     /// The next theme.
     Theme,
     /// Types a search.
@@ -325,6 +327,7 @@ pub const TABLE: &[Binding] = &[
     line((C::Solve, "solve"), &[List, Detail, Targets], &["S"], ("", "find what is wrong with its target, and set it right (asks first)"), Needs::Row),
     line((C::Drain, "drain"), &[Targets], &["d"], ("drain", "let nothing new begin on the machine (asks first)"), Needs::Row),
     line((C::Undrain, "undrain"), &[Targets], &["u"], ("undrain", "let jobs begin on the machine again"), Needs::Row),
+    line((C::Broken, "broken"), TABS, &["E"], ("", "to the newest job that broke, whatever is shown"), Needs::Nothing),
     line((C::Diff, "diff"), JOBS, &["="], ("", "compare the two marked runs"), Needs::Job),
     line((C::Monitor, "monitor"), TABS, &["D"], ("", "start MONITOR, or stop it (asks first)"), Needs::Nothing),
     line((C::JobsTab, "tab-jobs"), TABS, &["1"], ("", "the jobs"), Needs::Nothing),

@@ -29,6 +29,7 @@ pub(super) fn any(model: &mut Model, command: Command) -> Option<Vec<Effect>> {
         Command::UsageTab => Tab::Usage,
         Command::NextTab => model.tab.moved(1),
         Command::PreviousTab => model.tab.moved(TABLE.len() - 1),
+        Command::Broken => return Some(to_newest_broken(model)),
         Command::AllUsers => return Some(all_users(model)),
         Command::Monitor => return Some(actions::monitor(model)),
         Command::NewRun => return Some(super::form::open(model)),
@@ -43,6 +44,26 @@ pub(super) fn go(model: &mut Model, tab: Tab) {
     model.tab = tab;
     model.wide = false;
     model.boards.changed();
+}
+
+/// Chooses the newest job that broke. A filter or a fold that hides it is taken back, and that is said.
+fn to_newest_broken(model: &mut Model) -> Vec<Effect> {
+    let Some(id) = model.newest_failure().map(|job| job.id.clone()) else {
+        note(model, "Nothing is broken.".to_owned());
+        return Vec::new();
+    };
+    let wide = model.wide && model.tab == Tab::Jobs;
+    go(model, Tab::Jobs);
+    model.wide = wide;
+    model.list.selected = Some(id.clone());
+    let is_shown = |model: &Model| model.list.rows.iter().any(|row| !row.is_head() && row.id == id);
+    if !is_shown(model) && !model.list.filter.is_empty() {
+        list::set_filter(model, Filter::default());
+        note(model, "The filter hid it, and is taken back.".to_owned());
+    }
+    model.list.selected = Some(id.clone());
+    list::rebuild(model, None);
+    Vec::new()
 }
 
 /// Everybody's jobs, or those of the one from before.

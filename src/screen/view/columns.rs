@@ -65,7 +65,7 @@ pub const TABLE: &[Column] = &[
     Column {
         id: "window",
         head: "w",
-        least: 4,
+        least: 11,
         most: 11,
         natural: Some(|job| {
             // The row of a group says how many members it has.
@@ -118,7 +118,7 @@ pub const TABLE: &[Column] = &[
     Column {
         id: "status",
         head: "status",
-        least: 13,
+        least: 21,
         most: 34,
         // What changes from moment to moment takes always the same room.
         natural: Some(|job| match job.member {
@@ -141,6 +141,23 @@ pub const TABLE: &[Column] = &[
         wanted: |model| model.setup.columns.status,
         sort: |job| number(job.shown.progress.fraction()),
         cell: progress,
+    },
+    Column {
+        id: "loss",
+        head: "loss",
+        least: 6,
+        most: 7,
+        natural: None,
+        keep: 2,
+        // Also of what has ended: how far it came stays to be seen.
+        wanted: |model| {
+            model.setup.columns.status && model.jobs().iter().any(|job| loss(job).is_some())
+        },
+        sort: |job| number(job.shown.progress.loss),
+        cell: |cell| {
+            let value = loss(cell.job).filter(|_| !cell.row.is_group()).unwrap_or_default();
+            plain(format!("{value:>width$}", width = cell.width.min(6)))
+        },
     },
     Column {
         id: "age",
@@ -223,12 +240,18 @@ pub fn fit(model: &Model, width: usize) -> Vec<(&'static Column, usize)> {
     }
     let mut left = width.saturating_sub(needed(&columns));
     let mut shares: Vec<_> = columns.iter().map(|column| (column.0, least(column))).collect();
-    // Words first: a cut name hurts more than a short bar.
-    for words in [true, false] {
+    // Which one it is and how it is are never cut before what it is called; then words: a cut name hurts more than a short
+    // bar.
+    let is_next: [fn(&Column) -> bool; 3] = [
+        |column| ["window", "status"].contains(&column.id),
+        |column| column.natural.is_some(),
+        |column| column.natural.is_none(),
+    ];
+    for is_next in is_next {
         while left > 0 {
             let before = left;
             for ((column, share), (_, most)) in shares.iter_mut().zip(&columns) {
-                if left > 0 && *share < *most && column.natural.is_some() == words {
+                if left > 0 && *share < *most && is_next(column) {
                     *share += 1;
                     left -= 1;
                 }
@@ -327,6 +350,12 @@ fn shown_status(cell: &Cell<'_>) -> Line<'static> {
         return Line::from(span(words, style(cell.model, role)));
     }
     Line::from(span(status_text(cell.job), style(cell.model, role)))
+}
+
+/// The newest loss of a job, unless another attempt tells it.
+fn loss(job: &JobView) -> Option<String> {
+    let goes_on = matches!(job.shown.status, Status::Resumed(_) | Status::Rerunned(_));
+    job.shown.progress.loss.filter(|_| !goes_on).map(words::number)
 }
 
 /// Glyph and word, with the epoch of a job at work.

@@ -1,14 +1,16 @@
-//! Evidence and intention on one line: what broke, which line says so, what happens next.
+//! The selected job on one line: what broke, which line says so, what happens next; of one that is well, how it is and after
+//! what it comes back.
 //!
-//! It is about the selected job if that one failed, else about the newest failed one, also when the filter
-//! hides it; in the log only about the job whose log it is. Where the line is too short, it takes two.
+//! It is about the selected job alone: that others have failed the head counts, and a key jumps there. In the log it is about
+//! the job whose log it is, if that has failed. Where the line is too short, it takes two.
 
 use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::text::Line;
 
 use super::spans::{cut, dotted, outside, span};
-use super::{board, style, words};
+use super::{board, status, style, words};
+use crate::model::rules::Action;
 use crate::model::view::JobView;
 use crate::screen::model::Model;
 use crate::screen::tabs::Tab;
@@ -17,11 +19,15 @@ use crate::text;
 
 /// The job that the line is about.
 fn subject(model: &Model) -> Option<&JobView> {
-    let failed = |job: &&JobView| job.leaf && job.failure().is_some();
     match &model.log {
-        Some(log) => model.job(&log.job).filter(failed),
-        None => model.selected().filter(failed).or_else(|| model.newest_failure()),
+        Some(log) => model.job(&log.job).filter(|job| has_failed(job)),
+        None => model.selected(),
     }
+}
+
+/// Whether it shows a failure to which nobody has reacted yet.
+fn has_failed(job: &JobView) -> bool {
+    job.leaf && job.failure().is_some()
 }
 
 /// What broke, the words that say so, where they stand, and what happens next.
@@ -34,20 +40,48 @@ struct Said {
 }
 
 fn say(model: &Model, job: &JobView) -> Said {
-    let window = if model.everybody() { job.id.to_string() } else { job.label() };
+    let window = outside(&if model.everybody() { job.id.to_string() } else { job.label() });
+    if !has_failed(job) {
+        return well(model, job, &window);
+    }
     let kind = job.failure().map(|kind| kind.to_string()).unwrap_or_default();
-    let what = format!(" ▲ {} {kind}: ", outside(&window));
-    let quote = match &job.shown.evidence {
-        Some(evidence) => {
-            let line = outside(evidence.line.trim());
-            // Words that were read are quoted; a fact speaks for itself.
-            if evidence.line_no.is_some() { format!("\"{line}\"") } else { line }
-        }
-        None => "nothing says why".to_owned(),
-    };
+    let what = format!(" ▲ {window} {kind}: ");
+    let quote = quoted(job).unwrap_or_else(|| "nothing says why".to_owned());
     let place = place(job).unwrap_or_default();
     let next = words::outlook(job, model.snapshot.as_ref());
     Said { what, quote, place, rule: words::rule(job), next }
+}
+
+/// Of a job that has not failed: how it is, and what will become of it.
+fn well(model: &Model, job: &JobView, window: &str) -> Said {
+    let status::Shown { glyph, word, .. } = status::of(job);
+    let why = match (&job.shown.queued, &job.shown.pending) {
+        (Some(queued), _) => queued.reason.as_deref().map(outside),
+        (None, Some(pending)) => pending.reason.as_deref().map(outside),
+        (None, None) => quoted(job),
+    };
+    let is_over = !job.shown.status.is_live() && job.shown.queued.is_none();
+    let next = if is_over { words::outlook(job, model.snapshot.as_ref()) } else { comes_back(job) };
+    let colon = if why.is_some() { ": " } else { "" };
+    let what = format!(" {glyph} {window} {word}{colon}");
+    Said { what, quote: why.unwrap_or_default(), place: String::new(), rule: String::new(), next }
+}
+
+/// After which failures a job is brought back.
+fn comes_back(job: &JobView) -> String {
+    let acts = job.rules.iter().filter(|(_, action)| *action != Action::Pass && job.monitor);
+    let kinds: Vec<String> = acts.map(|(kind, _)| kind.to_string()).collect();
+    match kinds.as_slice() {
+        [] => "nothing brings it back by itself".to_owned(),
+        kinds => format!("comes back by itself after {}", kinds.join(", ")),
+    }
+}
+
+/// The words that decided how a job is. Words that were read are quoted; a fact speaks for itself.
+fn quoted(job: &JobView) -> Option<String> {
+    let evidence = job.shown.evidence.as_ref()?;
+    let line = outside(evidence.line.trim());
+    Some(if evidence.line_no.is_some() { format!("\"{line}\"") } else { line })
 }
 
 /// Where the evidence stands: `line 14 from the end, worker 2`.
@@ -90,6 +124,7 @@ pub(super) fn render(frame: &mut Frame<'_>, model: &Model, area: Rect) {
     let said = say(model, job);
     let width = usize::from(area.width);
     let dim = style(model, Role::Dim);
+    let role = if has_failed(job) { Role::Error } else { status::of(job).role };
     let second = area.height > 1;
     let next = format!(" · {}", said.next);
     let rests = if second { vec![String::new()] } else { vec![behind(&said), next] };
@@ -99,7 +134,7 @@ pub(super) fn render(frame: &mut Frame<'_>, model: &Model, area: Rect) {
     let rest = rest.cloned().unwrap_or_default();
     let quote = text::cut(&said.quote, room(&rest).max(12)).into_owned();
     let line = Line::from(vec![
-        span(said.what.clone(), style(model, Role::Error)),
+        span(said.what.clone(), style(model, role)),
         span(quote, style(model, Role::Base)),
         span(rest, dim),
     ]);

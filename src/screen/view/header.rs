@@ -12,6 +12,7 @@ use super::{status, style};
 use crate::model::time;
 use crate::model::view::MonitorHealth;
 use crate::ops::board::Board;
+use crate::screen::keys::{Command, Context};
 use crate::screen::model::Model;
 use crate::screen::theme::Role;
 
@@ -78,8 +79,14 @@ fn parts(model: &Model) -> Vec<Part> {
                 "finished" => 3,
                 _ => 2,
             };
-            if count > 0 {
-                parts.push(left(keep, format!("{glyph} {count} {word}"), role));
+            let text = format!("{glyph} {count} {word}");
+            if count > 0 && word == "error" {
+                // The bottom line is about the selected job: this is how one gets to those that broke.
+                let key = model.setup.key(Context::List, Command::Broken);
+                let part = left(keep, format!("{text} ({key})"), role);
+                parts.push(Part { short: Some(text), ..part });
+            } else if count > 0 {
+                parts.push(left(keep, text, role));
             }
         }
     }

@@ -4,7 +4,8 @@
 use std::collections::{HashSet, VecDeque};
 use std::num::NonZero;
 use std::path::PathBuf;
-use std::thread;
+use std::thread::{self, JoinHandle};
+use std::{panic, vec};
 
 use serde::Serialize;
 use serde_json::Value;
@@ -22,7 +23,7 @@ pub use crate::model::archived::Archived;
 /// So many lines are read at first: who wants the newest few waits for no more.
 const FEW: usize = 32;
 /// So many are read together at most.
-const MANY: usize = 8_192;
+const MANY: usize = 4_096;
 /// So many are worth another thread.
 const WORTH: usize = 512;
 
@@ -64,12 +65,14 @@ impl AttemptId {
 }
 
 /// The records of an archive, the newest first, each attempt once. Years of a lab are read by as many threads as there are
-/// processors.
+/// processors, ahead of whoever asks.
 pub(super) struct Newest<'a> {
     lines: NewestLines<'a>,
     seen: HashSet<AttemptId>,
     /// What was read and not yet given out.
-    read: VecDeque<Archived>,
+    read: vec::IntoIter<Archived>,
+    /// What is being read, the newest first.
+    ahead: VecDeque<JoinHandle<Vec<Archived>>>,
     /// What stands behind it where the archive could not be read on.
     failure: Option<StoreError>,
     batch: usize,
@@ -80,7 +83,8 @@ impl<'a> Newest<'a> {
         Self {
             lines: NewestLines::new(disk, vec![archive]),
             seen: HashSet::new(),
-            read: VecDeque::new(),
+            read: Vec::new().into_iter(),
+            ahead: VecDeque::new(),
             failure: None,
             batch: FEW,
         }
@@ -88,17 +92,39 @@ impl<'a> Newest<'a> {
 
     /// Reads on. Whether there was anything.
     fn read_on(&mut self) -> bool {
+        // Whoever wants a few waits for no more than these.
+        if self.ahead.is_empty() && self.batch < WORTH {
+            let lines = self.next_lines();
+            self.read = understood(&lines).into_iter();
+            return !lines.is_empty();
+        }
+        let processors = thread::available_parallelism().map_or(1, NonZero::get);
+        while self.ahead.len() < processors {
+            let lines = self.next_lines();
+            if lines.is_empty() {
+                break;
+            }
+            self.ahead.push_back(thread::spawn(move || understood(&lines)));
+        }
+        let Some(first) = self.ahead.pop_front() else { return false };
+        // A thread that broke off has met what would have broken this one off, too.
+        let read = first.join().unwrap_or_else(|defect| panic::resume_unwind(defect));
+        self.read = read.into_iter();
+        true
+    }
+
+    /// The lines of the next batch; none at the end, and where the archive cannot be read on.
+    fn next_lines(&mut self) -> Vec<Vec<u8>> {
         let mut lines = Vec::with_capacity(self.batch);
         while lines.len() < self.batch && self.failure.is_none() {
-            match self.lines.first(|line| Some(line.to_vec())) {
+            match self.lines.next_line() {
                 Some(Ok(line)) => lines.push(line),
                 Some(Err(error)) => self.failure = Some(error),
                 None => break,
             }
         }
         self.batch = (self.batch * 4).min(MANY);
-        self.read.extend(read_all(&lines));
-        !lines.is_empty()
+        lines
     }
 }
 
@@ -107,7 +133,7 @@ impl Iterator for Newest<'_> {
 
     fn next(&mut self) -> Option<Self::Item> {
         loop {
-            if let Some(archived) = self.read.pop_front() {
+            if let Some(archived) = self.read.next() {
                 if self.seen.insert(AttemptId::of(&archived.job)) {
                     return Some(Ok(archived));
                 }
@@ -119,21 +145,6 @@ impl Iterator for Newest<'_> {
 }
 
 /// What can be understood of some lines, in their order.
-fn read_all(lines: &[Vec<u8>]) -> Vec<Archived> {
-    let read = |lines: &[Vec<u8>]| -> Vec<Archived> {
-        lines.iter().filter_map(|line| Archived::read(line)).collect()
-    };
-    let processors = thread::available_parallelism().map_or(1, NonZero::get);
-    let parts = processors.min(lines.len() / WORTH).max(1);
-    let mut parts = lines.chunks(lines.len().div_ceil(parts).max(1));
-    let own = parts.next().unwrap_or_default();
-    thread::scope(|scope| {
-        let others: Vec<_> = parts.map(|part| (part, scope.spawn(move || read(part)))).collect();
-        let mut all = read(own);
-        for (part, other) in others {
-            // A thread that broke off has met what would break this one off, too.
-            all.extend(other.join().unwrap_or_else(|_| read(part)));
-        }
-        all
-    })
+fn understood(lines: &[Vec<u8>]) -> Vec<Archived> {
+    lines.iter().filter_map(|line| Archived::read(line)).collect()
 }

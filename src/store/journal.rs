@@ -298,7 +298,7 @@ impl<'a> NewestLines<'a> {
         loop {
             let end = self.tail.strip_suffix(b"\n").unwrap_or(&self.tail).len();
             let before = self.tail.get(..end).unwrap_or(&[]);
-            if let Some(at) = before.iter().rposition(|byte| *byte == b'\n') {
+            if let Some(at) = memchr::memrchr(b'\n', before) {
                 let line = self.tail.split_off(at + 1);
                 return Ok(Some(line));
             }
@@ -336,20 +336,25 @@ impl<'a> NewestLines<'a> {
         mut read: impl FnMut(&[u8]) -> Option<T>,
     ) -> Option<Result<T, StoreError>> {
         loop {
-            match self.line() {
-                Ok(None) => return None,
-                Ok(Some(line)) => {
+            match self.next_line()? {
+                Ok(line) => {
                     if let Some(value) = read(&line) {
                         return Some(Ok(value));
                     }
                 }
-                Err(error) => {
-                    self.files.clear();
-                    self.open = None;
-                    self.tail.clear();
-                    return Some(Err(error));
-                }
+                Err(error) => return Some(Err(error)),
             }
         }
+    }
+
+    /// The next line backwards as it stands there. Nothing comes after an error.
+    pub(super) fn next_line(&mut self) -> Option<Result<Vec<u8>, StoreError>> {
+        let line = self.line();
+        if line.is_err() {
+            self.files.clear();
+            self.open = None;
+            self.tail.clear();
+        }
+        line.transpose()
     }
 }

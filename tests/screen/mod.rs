@@ -8,6 +8,7 @@ mod in_tmux;
 mod looks;
 mod machines;
 mod mouse;
+mod newest_failure;
 mod queue;
 mod remembered;
 mod resize;

@@ -101,7 +101,9 @@ fn a_kill_into_silence_is_carried_out_when_there_is_an_answer() {
     let Some(mut lab) = Lab::new() else { return };
     let (one, other) = (lab.train("a", ""), lab.train("b", ""));
     let (one_id, other_id) = (lab.wait_runs(one).id, lab.wait_runs(other).id);
+    // One that has not quite begun fails by the silence alone.
     lab.wait_starts("a", 1);
+    lab.wait_starts("b", 1);
     be_silent(&mut lab.cluster, Silence::Hangs);
     drop(lab.tpu(&format!("kill {one} -y")).exits(6));
     assert_ne!(lab.env.job("alice", one)["status"], "killed");

@@ -3,6 +3,7 @@
 pub(super) mod document;
 mod failing_disk;
 pub(super) mod killed_writers;
+mod long_archive;
 mod many_writers;
 mod no_space;
 mod only_the_change;

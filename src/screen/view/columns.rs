@@ -97,7 +97,7 @@ pub const TABLE: &[Column] = &[
         least: 6,
         most: 20,
         natural: Some(|job| text::width(job.tags.as_deref().unwrap_or_default())),
-        keep: 1,
+        keep: 2,
         wanted: |model| {
             model.setup.columns.dir && model.jobs().iter().any(|job| job.tags.is_some())
         },
@@ -148,7 +148,7 @@ pub const TABLE: &[Column] = &[
         least: 6,
         most: 7,
         natural: None,
-        keep: 2,
+        keep: 1,
         // Also of what has ended: how far it came stays to be seen.
         wanted: |model| {
             model.setup.columns.status && model.jobs().iter().any(|job| loss(job).is_some())
@@ -224,6 +224,9 @@ fn seconds(age: u64) -> f64 {
     age as f64
 }
 
+/// So much of a name is seen before a column that can be missed.
+const NAMED: usize = 12;
+
 /// The columns that fit into `width`, each with its share, one blank between two.
 ///
 /// Every column first gets the least it needs; the ones that are kept least give way until that fits. What
@@ -233,6 +236,17 @@ pub fn fit(model: &Model, width: usize) -> Vec<(&'static Column, usize)> {
     let needed = |columns: &[(&Column, usize)]| -> usize {
         columns.iter().map(|column| least(column) + 1).sum::<usize>().saturating_sub(1)
     };
+    // No name is cut for the weakest one: that says in a column what the detail says as well.
+    let named = |columns: &[(&Column, usize)]| -> usize {
+        let cut = |(column, most): &(&Column, usize)| match column.natural {
+            Some(_) => NAMED.min(*most).saturating_sub(least(&(*column, *most))),
+            None => 0,
+        };
+        needed(columns) + columns.iter().map(cut).sum::<usize>()
+    };
+    if named(&columns) > width {
+        columns.retain(|(column, _)| column.keep > 1);
+    }
     while columns.len() > 1 && needed(&columns) > width {
         if let Some(weakest) = columns.iter().map(|(column, _)| column.keep).min() {
             columns.retain(|(column, _)| column.keep != weakest);

@@ -141,9 +141,6 @@ impl Engine<'_> {
         if runs.iter().all(|run| is_past(run.job)) {
             return runs.iter().map(|run| self.past(run.job)).collect();
         }
-        // Before the server is asked: what is noted afterwards may have come after its answer.
-        let were_there: Vec<bool> =
-            runs.iter().zip(&known).map(|(run, known)| self.was_there(run.job, known)).collect();
         let only = known.first().filter(|_| known.len() == 1);
         let until = self.site.effects.clock.monotonic() + LOOK;
         let listing = match self.listing(only, until) {
@@ -158,11 +155,9 @@ impl Engine<'_> {
         let mut facts: Vec<RunFact> = runs
             .iter()
             .zip(&known)
-            .zip(were_there)
-            .map(|((run, known), was_there)| match listing.jobs.get(&known.token) {
+            .map(|(run, known)| match listing.jobs.get(&known.token) {
                 _ if is_past(run.job) => self.past(run.job),
                 Some(job) => self.of_listed(run.job, (known, job), (&listing, asked_at)),
-                None if was_there => self.afterwards(run.job, known),
                 None => self.of_missing(run.job, known, asked_at),
             })
             .collect();
@@ -223,24 +218,7 @@ impl Engine<'_> {
         facts::fact(RunState::Unknown, "UNKNOWN", Some(why))
     }
 
-    /// Whether the server is known to have had the Job of a run.
-    fn was_there(&self, job: &Job, known: &JobRef) -> bool {
-        let is_said =
-            known.uid.is_some() || job.launch.as_ref().is_some_and(|launch| launch.confirmed);
-        let is_noted = || {
-            let note = note::read(self.site.effects, &known.token);
-            note.is_ok_and(|note| note.is_some_and(|note| note.uid.is_some()))
-        };
-        is_said || !is_past(job) && is_noted()
-    }
-
-    /// What is left to say of a run whose Job the server had and does not list.
-    fn afterwards(&self, job: &Job, known: &JobRef) -> RunFact {
-        let seen = note::last_seen(self.site.effects, &known.token);
-        afterwards::afterwards(job, seen.as_ref(), self.ttl_s(job, known))
-    }
-
-    /// What is known of a run whose Job the server does not list, and of which nobody had said before that it has it.
+    /// What is known of a run whose Job the server does not list.
     fn of_missing(&self, job: &Job, known: &JobRef, asked_at: Timestamp) -> RunFact {
         let effects = self.site.effects;
         let unknown = |why: &str| facts::fact(RunState::Unknown, "UNKNOWN", Some(why.to_owned()));
@@ -252,17 +230,27 @@ impl Engine<'_> {
                 Some("it never reached the cluster".to_owned()),
             )
         };
+        let was_there = || {
+            let seen = note::last_seen(effects, &known.token);
+            afterwards::afterwards(job, seen.as_ref(), self.ttl_s(job, known))
+        };
+        if known.uid.is_some() || job.launch.as_ref().is_some_and(|launch| launch.confirmed) {
+            return was_there();
+        }
         let note = match note::read(effects, &known.token) {
             Ok(Some(note)) => note,
             Ok(None) => return never(),
             Err(e) => return unknown(&format!("the note of its submission cannot be read: {e}")),
         };
+        if note.was_there(asked_at) {
+            return was_there();
+        }
         if note.uid.is_some() {
             return unknown("it was submitted while the server was asked");
         }
         match settle::absence(&self.site, known, &note, asked_at) {
             Presence::Absent => never(),
-            Presence::Forgotten => self.afterwards(job, known),
+            Presence::Forgotten => was_there(),
             Presence::OnItsWay(_) if note.is_at_work(effects) => unknown("it is being submitted"),
             Presence::OnItsWay(_) | Presence::There(_) => {
                 unknown("its submission was cut off, and it may still be on its way")

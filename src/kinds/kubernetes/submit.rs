@@ -125,7 +125,7 @@ pub(super) fn submit(
         return match job.metadata.uid.clone().filter(|_| settle::is_ours(&job, &known)) {
             Some(uid) => {
                 let mut found = SubmissionNote::begun(site.effects);
-                found.uid = Some(uid.clone());
+                found.arrived(uid.clone(), site.effects.clock.now());
                 note::write(site.effects, &known.token, &found)?;
                 complete(site, attempt.job, &known, &uid);
                 Ok(submitted(Some(uid), &mut known))
@@ -156,7 +156,7 @@ pub(super) fn submit(
     }
     match create(site, submission.job()) {
         Ok(uid) => {
-            note.uid = Some(uid.clone());
+            note.arrived(uid.clone(), site.effects.clock.now());
             note::write(site.effects, &known.token, &note)?;
             complete(site, attempt.job, &known, &uid);
             note::sweep(site.effects);
@@ -168,7 +168,7 @@ pub(super) fn submit(
                 note::remove(site.effects, &known.token);
                 return Err(none_of_this(&known));
             };
-            note.uid = Some(uid.clone());
+            note.arrived(uid.clone(), site.effects.clock.now());
             note::write(site.effects, &known.token, &note)?;
             complete(site, attempt.job, &known, &uid);
             Ok(submitted(Some(uid), &mut known))
@@ -184,7 +184,7 @@ pub(super) fn submit(
             // An unclear answer is often one to a Job that was taken.
             match settle::ours(site, &known, PATIENCE) {
                 Ok(Some(uid)) => {
-                    note.uid = Some(uid.clone());
+                    note.arrived(uid.clone(), site.effects.clock.now());
                     note::write(site.effects, &known.token, &note)?;
                     complete(site, attempt.job, &known, &uid);
                     Ok(submitted(Some(uid), &mut known))
@@ -330,7 +330,7 @@ fn submitted_before(site: &Site<'_>, known: &JobRef) -> Result<Earlier, RunError
         let presence = settle::presence(site, known, &note, PATIENCE);
         match presence.map_err(|trouble| site.error(&trouble))? {
             Presence::There(uid) => {
-                note.uid = Some(uid.clone());
+                note.arrived(uid.clone(), site.effects.clock.now());
                 note::write(site.effects, &known.token, &note)?;
                 return Ok(Earlier::Submitted(uid));
             }

@@ -8,7 +8,7 @@
 #   env    NAME=VALUE to export
 #   secrets  the same for the command alone; taken away as it begins (may be missing, unless spec ends in `secrets`)
 # It writes: pid (process group and its start time), exit (the exit code and the token), and spool for a moment
-# (output on its way to the log).
+# (output on its way to the log). Whoever stops the job writes the token to `stopped`.
 
 state=${BASH_SOURCE[0]%/*}
 mapfile -d '' -t spec <"$state/spec"
@@ -32,9 +32,12 @@ record_group() {
 # signal the group gets: a job may take its time to save a checkpoint. Handlers, again, so that the
 # arguments get the defaults.
 attend() {
+    local pair stopped=
     record_group
+    # In this order, as whoever stops it writes first and looks for the group then: one of both sees the other.
+    read -r stopped 2>/dev/null <"$state/stopped"
+    [ "$stopped" != "$token" ] || exit 143
     export TPU_LAUNCH=$token
-    local pair
     if [ -e "$state/secrets" ]; then
         while IFS= read -r -d '' pair; do
             export "$pair"

@@ -339,6 +339,10 @@ struct Reach<'a>(&'a Ctx);
 impl FarWorkers for Reach<'_> {
     fn stop(&self, job: &Job, unreached: Unreached) -> Result<usize, RunError> {
         let Self(ctx) = self;
+        // What attends to them may record them at any moment: only those that were stopped are forgotten.
+        if workers::of_job(ctx, job).is_empty() {
+            return Ok(0);
+        }
         let (stopped, unseen) = workers::stop(ctx, job).map_err(run_error)?;
         match (unseen, unreached) {
             (None, _) => {}

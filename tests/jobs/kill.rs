@@ -7,6 +7,7 @@ use std::path::Path;
 use tpu::sys::procs::Process;
 
 use crate::common::env::{TestEnv, lives, wait_gone};
+use crate::common::tmux::write_file;
 use crate::common::wait::wait_until;
 
 const NONE: [&str; 0] = [];
@@ -217,4 +218,30 @@ fn a_kill_that_was_cut_short_is_completed_by_the_next() {
         assert!(record["extra_msgs"].get("intent").is_none(), "{point}: {record:#}");
         assert!(Path::new(record["log_dir"].as_str().unwrap()).join("output.log").exists());
     }
+}
+
+/// Read by each bash before its script: that which is to begin the command stands still in it until it may go on. That
+/// its window has been closed comes to it before it would hear of that, or after.
+const STANDS_STILL: &str = r#"case $0:$1 in *launcher.sh:on_pty)
+    trap '' HUP
+    echo $$ >"$HOME/stands"
+    until [ -e "$HOME/go" ]; do sleep 0.05; done
+    trap - HUP
+esac
+"#;
+
+#[test]
+fn what_was_about_to_begin_does_not_begin_after_its_kill() {
+    let mut env = TestEnv::new();
+    let hold = env.path("hold.sh");
+    write_file(&hold, STANDS_STILL);
+    env.set("BASH_ENV", hold);
+    let window = env.start("echo ran >\"$HOME/ran\"", &NONE);
+    let about = env.wait_pid("stands");
+    drop(env.tpu(&format!("kill w={window} alice -y")).exits(0));
+    assert!(!env.has_window("alice", window));
+    env.touch("go");
+    wait_gone(&about);
+    assert!(!env.path("ran").exists(), "it was killed, and has begun");
+    assert_eq!(env.job("alice", window)["status"], "killed");
 }

@@ -104,6 +104,11 @@ pub(super) fn is_tombstone(job: &BatchJob) -> bool {
     label(job, GIVEN_UP).is_some()
 }
 
+/// Whether a Job keeps the place of the very launch that is meant.
+pub(super) fn is_given_up(job: &BatchJob, known: &JobRef) -> bool {
+    is_of(job, known) && is_tombstone(job)
+}
+
 /// Takes the place of a Job that has never come, so that it cannot come any more. Whether it is given up by that: one
 /// that has come meanwhile is not.
 pub(super) fn give_up(site: &Site<'_>, job: &Job, known: &JobRef) -> Result<bool, Trouble> {

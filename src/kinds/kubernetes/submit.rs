@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use k8s_openapi::api::batch::v1::Job as BatchJob;
 use serde_json::{Map, Value, json};
 
 use crate::model::job::Job;
@@ -130,7 +131,7 @@ pub(super) fn submit(
                 complete(site, attempt.job, &known, &uid);
                 Ok(submitted(Some(uid), &mut known))
             }
-            None => Err(none_of_this(&known)),
+            None => Err(place_is_taken(Some(&job), &known)),
         };
     }
     fits(site, &submission)?;
@@ -163,10 +164,13 @@ pub(super) fn submit(
             Ok(submitted(Some(uid), &mut known))
         }
         Err(trouble) if trouble.is_taken() => {
-            let Some(uid) = ours(site, &known)? else {
+            let there = site.namespace().job(&known.name, PATIENCE);
+            let there = there.map_err(|trouble| site.error(&trouble))?;
+            let ours = there.as_ref().filter(|job| settle::is_ours(job, &known));
+            let Some(uid) = ours.and_then(|job| job.metadata.uid.clone()) else {
                 discard(site, attempt.job, &known);
                 note::remove(site.effects, &known.token);
-                return Err(none_of_this(&known));
+                return Err(place_is_taken(there.as_ref(), &known));
             };
             note.arrived(uid.clone(), site.effects.clock.now());
             note::write(site.effects, &known.token, &note)?;
@@ -212,20 +216,19 @@ fn fits(site: &Site<'_>, submission: &Submission) -> Result<(), RunError> {
     }
 }
 
-/// The error for a launch that does not stand any more.
+/// The error for a launch that does not stand any more. The server has refused nothing: its record says what came of it.
 fn given_up() -> RunError {
     let what = "it was given up, or killed, before it was submitted";
-    RunError::refused(what, "nothing was started; `tpu check` shows its record")
+    RunError::failed(what, "nothing was started; `tpu check` shows its record")
 }
 
-/// The error for a name that another Job has.
-fn none_of_this(known: &JobRef) -> RunError {
+/// The error for a name that the Job of a launch cannot have: another has it, or others gave the launch up.
+fn place_is_taken(by: Option<&BatchJob>, known: &JobRef) -> RunError {
+    if by.is_some_and(|job| settle::is_given_up(job, known)) {
+        return given_up();
+    }
     let what = format!("there is a Job {} already, which is none of this", known.name);
     RunError::refused(what, "take another name, or delete that Job first")
-}
-
-fn ours(site: &Site<'_>, known: &JobRef) -> Result<Option<String>, RunError> {
-    settle::ours(site, known, PATIENCE).map_err(|trouble| site.error(&trouble))
 }
 
 /// Whether the launch still stands. From its note on nobody gives up what we are about to submit; who has done so before

@@ -230,7 +230,7 @@ fn submit(
     if !stands(controller, attempts)? {
         note::all(effects).remove(&batch.name);
         let what = "it was given up, or killed, before it was submitted";
-        return Err(RunError::refused(what, "nothing was started; `tpu check` shows its record"));
+        return Err(RunError::failed(what, "nothing was started; `tpu check` shows its record"));
     }
     let discard = || laid::discard(controller, attempts.iter().map(|attempt| attempt.job));
     if let Err(error) = laid::lay(controller, attempts) {

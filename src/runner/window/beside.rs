@@ -175,6 +175,21 @@ pub fn recorded_group(effects: &Effects, job: &Job) -> Option<(u32, u64)> {
     Some((group.parse().ok()?, start.parse().ok()?))
 }
 
+/// The file that says that a launch was stopped: its token, as the directory may soon be that of a later job.
+const STOPPED: &str = "stopped";
+
+/// Keeps the launcher of a job from beginning the command, if it has not come to it: from its own look for this it can
+/// be found by [`recorded_group`]. A disk that takes nothing more keeps nobody from stopping what runs.
+pub fn record_stopped(effects: &Effects, job: &Job) {
+    let id = job.id();
+    let Some(launch) = &job.launch else { return };
+    if is_of_launch(effects, &id, launch.token.as_str()) {
+        let path = effects.store.paths().job(&id).join(STOPPED);
+        let line = format!("{}\n", launch.token);
+        drop(atomic::write_file(&**effects.store.disk(), &path, line.as_bytes(), 0o600));
+    }
+}
+
 /// The command of the workers of a job.
 pub fn work(effects: &Effects, id: &JobId) -> Vec<OsString> {
     words_in(effects, id, WORK)

@@ -18,6 +18,7 @@ use crate::screen::keys::KeyMap;
 use crate::screen::model::Columns;
 use crate::screen::theme::Theme;
 use crate::screen::typed::Commands;
+use crate::screen::view::columns::{self, UnknownColumn};
 use crate::screen::{self, Backend, MonitorError, Options};
 
 use super::app::App;
@@ -70,8 +71,10 @@ pub(super) fn options(app: &App, scope: &Scope) -> Result<Options, Error> {
             ..Columns::default()
         },
     };
+    // Who names columns with the command means these.
+    let column_names = settings.monitor_columns.clone().filter(|_| scope.show.is_none());
     let options = plain(app, &settings, app.zone(&data)?);
-    Ok(Options { whose, columns, select: scope.select.clone(), ..options })
+    Ok(Options { column_names, whose, columns, select: scope.select.clone(), ..options })
 }
 
 /// The options of the demo: everybody's jobs, no settings file.
@@ -92,6 +95,10 @@ pub(super) fn check_setting(key: &str, value: &str) -> Result<(), Error> {
     let theme = Some(settings.theme.as_str()).filter(|theme| *theme != "default");
     if let Some(Err(error)) = theme.map(Theme::named) {
         return Err(Error::usage(error.to_string()).hint("as in: tpu set-settings theme light"));
+    }
+    let columns = settings.monitor_columns.as_deref().map(columns::chosen);
+    if let Some(Err(error)) = columns {
+        return Err(Error::usage(error.to_string()).hint(UnknownColumn::hint()));
     }
     if let Err(error) = KeyMap::new(&keys(&settings)) {
         let hint = "as in: tpu set-settings keys '{\"quit\": \"q\"}'";
@@ -120,6 +127,7 @@ fn plain(app: &App, settings: &Settings, zone: Zone) -> Options {
     Options {
         whose: Whose::default(),
         columns: Columns::default(),
+        column_names: None,
         theme,
         ascii: is_ascii(app),
         no_color: app.env.non_empty("NO_COLOR").is_some() || app.global.color == Color::Never,

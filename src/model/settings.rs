@@ -178,6 +178,8 @@ settings! {
     monitor_dir: bool = true, read::flag;
     /// Whether the target is shown.
     monitor_tpu: bool = true, read::flag;
+    /// The columns of the monitor's list, by name; else those for which there is room.
+    monitor_columns: Option<Vec<String>> = None, words;
     /// Characters of output that are shown.
     show_length: u32 = 200, read::number;
     /// `local` for the machine's own, `us`, `cn` or an IANA name, for display.

@@ -154,6 +154,19 @@ impl Zone {
         at.clock_in(&self.shown)
     }
 
+    /// `14:02` of a moment of the same day, else `Nov 20`, or `2025-11` of another year.
+    pub fn short(&self, at: Timestamp, now: Timestamp) -> String {
+        let [then, now] = [at, now].map(|at| at.0.to_zoned(self.shown.clone()));
+        let format = if then.date() == now.date() {
+            "%H:%M"
+        } else if then.year() == now.year() {
+            "%b %-d"
+        } else {
+            "%Y-%m"
+        };
+        then.strftime(format).to_string()
+    }
+
     fn labelled(&self, at: Timestamp, text: String) -> String {
         match self.label(at) {
             Some(label) => format!("{text} {label}"),

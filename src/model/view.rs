@@ -12,7 +12,7 @@ use super::ids::{JobId, JobNumber, QueueName, TargetName, UserName};
 use super::job::Status;
 use super::member::Member;
 use super::rules::{Action, Rules};
-use super::target::Machines;
+use super::target::{Machines, TargetKind};
 use super::time::Timestamp;
 
 /// The shown status: stored status and facts together. **Every rule about "status" means this one.**
@@ -132,6 +132,8 @@ pub struct JobView {
     pub dir: (Option<u32>, String),
     /// Target, full name.
     pub target: TargetName,
+    /// The kind of target.
+    pub kind: TargetKind,
     /// The shortest alias of the target, else its full name.
     pub target_label: String,
     /// Why nobody knows how its target is now, and what was last heard of it.
@@ -164,6 +166,8 @@ pub struct JobView {
     pub next: Option<Next>,
     /// When it began.
     pub started_at: Option<Timestamp>,
+    /// When it ended, once that is written down.
+    pub ended_at: Option<Timestamp>,
     /// Seconds since then, or its whole duration when it has ended and the end is known; of what waits in a queue,
     /// seconds since it was submitted.
     pub age_s: Option<u64>,

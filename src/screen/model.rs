@@ -11,7 +11,9 @@ use std::collections::BTreeSet;
 
 pub use boards::{Asked, BoardRow, Boards, Choosing, concerns, jobs_of, rows as board_rows};
 pub use form::{Choices, FIELDS, FieldId, Form, Proposal};
-pub use over::{Body, Choice, ChoiceOf, CommandLine, Confirm, Overlay, Page, Tells, Toast};
+pub use over::{
+    Body, Choice, ChoiceOf, ColumnChoice, CommandLine, Confirm, Overlay, Page, Tells, Toast,
+};
 pub use usage::{ALL_TOGETHER, Measure, Reach, Usage, UsageQuestion, UsageSeen};
 
 use super::keys::{Command, Context, KeyMap};
@@ -30,7 +32,7 @@ use crate::model::view::{JobView, Snapshot, Whose};
 use crate::plan::filter::Filter;
 
 /// Which columns the flags `-wdtsv` ask for; without flags all but the output.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Columns {
     /// `w`: the window.
     pub window: bool,
@@ -42,11 +44,13 @@ pub struct Columns {
     pub status: bool,
     /// `v`: the newest line of output.
     pub output: bool,
+    /// The columns that somebody has chosen by name instead.
+    pub chosen: Option<BTreeSet<&'static str>>,
 }
 
 impl Default for Columns {
     fn default() -> Self {
-        Self { window: true, dir: true, target: true, status: true, output: false }
+        Self { window: true, dir: true, target: true, status: true, output: false, chosen: None }
     }
 }
 
@@ -61,6 +65,7 @@ impl Columns {
             target: has('t'),
             status: has('s'),
             output: has('v'),
+            chosen: None,
         })
     }
 }
@@ -98,8 +103,8 @@ impl Setup {
 pub struct List {
     /// The rows that the filter lets through.
     pub rows: Vec<Row>,
-    /// What each column could use for the jobs of the newest look.
-    pub widths: Vec<usize>,
+    /// What each column could use for the jobs of the newest look; nothing where it has nothing to say.
+    pub widths: Vec<Option<usize>>,
     /// The selection: a job, not a row.
     pub selected: Option<JobId>,
     /// First row on the screen.
@@ -255,6 +260,7 @@ impl Model {
         match &self.overlay {
             Some(Overlay::Confirm(_)) => Context::Confirm,
             Some(Overlay::Choice(_)) => Context::Choice,
+            Some(Overlay::Columns(_)) => Context::Columns,
             Some(Overlay::Tag(..)) => Context::Tag,
             Some(Overlay::Help(_)) => Context::Help,
             Some(Overlay::Page(_)) => Context::Page,

@@ -1,6 +1,6 @@
 //! The run loop: takes in all that has happened, then draws at most one frame.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::io::{self, IsTerminal as _, Write as _};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
@@ -18,6 +18,7 @@ use super::terminal::{Screen, Unstoppable, copy};
 use super::theme::{self, Theme, ThemeError};
 use super::typed::Commands;
 use super::update::{complain, update};
+use super::view::columns::{self, UnknownColumn};
 use crate::model::ids::JobId;
 use crate::model::time::Zone;
 use crate::model::view::Whose;
@@ -42,6 +43,8 @@ pub struct Options {
     pub whose: Whose,
     /// Columns of the list.
     pub columns: Columns,
+    /// The columns by name, in place of those.
+    pub column_names: Option<Vec<String>>,
     /// Name of the theme; `None` for the default.
     pub theme: Option<String>,
     /// Draw only ASCII.
@@ -91,11 +94,12 @@ pub fn run(backend: &Arc<dyn Backend>, options: Options) -> Result<(), MonitorEr
     let mut odd = Vec::new();
     let theme = theme_of(&options, &mut odd)?;
     let keys = keys_of(&options, &mut odd)?;
+    let chosen = chosen_columns(&options, &mut odd);
     let colours = !theme.is_monochrome();
     let setup = Setup {
         theme,
         ascii: options.ascii,
-        columns: options.columns,
+        columns: Columns { chosen, ..options.columns },
         zone: options.zone,
         keys,
         refresh_s: refresh.as_secs(),
@@ -129,6 +133,21 @@ pub fn run(backend: &Arc<dyn Backend>, options: Options) -> Result<(), MonitorEr
     let ended = turn.run();
     turn.finish();
     ended
+}
+
+/// The columns that somebody has chosen; where he has named one that is not there, a word about it.
+fn chosen_columns(options: &Options, odd: &mut Vec<Problem>) -> Option<BTreeSet<&'static str>> {
+    let names = options.column_names.as_deref()?;
+    match columns::chosen(names) {
+        Ok(chosen) => Some(chosen).filter(|chosen| !chosen.is_empty()),
+        Err(error) => {
+            odd.push(Problem::new(
+                format!("{error}: the usual ones are shown"),
+                UnknownColumn::hint(),
+            ));
+            None
+        }
+    }
 }
 
 /// The theme that is asked for, else the usual one, with a word about it: a setting that is wrong is no reason

@@ -170,6 +170,8 @@ pub struct JobPart<'a> {
     pub intent: Option<&'a str>,
     /// When it began.
     pub started_at: Option<TimePart>,
+    /// When it ended; null while it has not, and where nobody has written that down.
+    pub ended_at: Option<TimePart>,
     /// Where it logs.
     pub log_dir: Option<&'a str>,
     /// Where its staged code lies.
@@ -219,6 +221,7 @@ impl<'a> From<&'a JobView> for JobPart<'a> {
             next: view.next.as_ref().map(NextPart::from),
             intent: view.intent.as_deref(),
             started_at: view.started_at.map(TimePart),
+            ended_at: view.ended_at.map(TimePart),
             log_dir: view.log_dir.as_deref(),
             stage_dir: view.stage_dir.as_deref(),
             exit_code: view.exit.map(Exit::code),

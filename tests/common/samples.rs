@@ -26,6 +26,7 @@ pub(crate) fn job(window: u32) -> JobView {
         dir: (Some(1), "/home/alice/imagenet".to_owned()),
         target: TargetName::from("lab-tpuvm-v2-32-preemptible-2"),
         target_label: "v2-32-p2".to_owned(),
+        kind: tpu::model::target::TargetKind::default(),
         target_unknown: None,
         machines: tpu::model::target::Machines::Provided,
         share: None,
@@ -60,6 +61,7 @@ pub(crate) fn job(window: u32) -> JobView {
         monitor: true,
         next: None,
         started_at: Some(Timestamp::from_second(NOW - 7_440)),
+        ended_at: None,
         age_s: Some(7_440),
         log_dir: Some("/data/logs/alice/20261120_115811".to_owned()),
         stage_dir: Some("/data/stage/alice/20261120_115811".to_owned()),
@@ -127,6 +129,7 @@ pub(crate) fn ended(window: u32, status: Status) -> JobView {
     job.stored = status;
     job.window_alive = Some(false);
     job.pane_id = None;
+    job.ended_at = Some(Timestamp::from_second(NOW - 60));
     job
 }
 
@@ -156,7 +159,8 @@ pub(crate) fn oom(window: u32) -> JobView {
         waits: false,
     });
     job.started_at = Some(Timestamp::from_second(NOW - 2_400));
-    job.age_s = Some(2_400);
+    job.ended_at = Some(Timestamp::from_second(NOW - 95));
+    job.age_s = Some(2_305);
     job.exit = Some(Exit::Program(1));
     job.tail = "jaxlib.xla_extension.XlaRuntimeError: RESOURCE_EXHAUSTED:\n\
         Ran out of memory in memory space hbm. Used 21.9G of 7.48G hbm.\n"

@@ -4,6 +4,7 @@ mod actions;
 mod apart;
 mod asks;
 mod by_hand;
+mod chosen_columns;
 mod in_tmux;
 mod looks;
 mod machines;

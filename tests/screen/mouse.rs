@@ -36,7 +36,7 @@ fn the_mouse_selects_opens_sorts_and_goes_to_tabs() {
     click(&mut screen, x, y);
     assert!(screen.model.wide, "a second click opens it");
     screen.press("esc");
-    let (x, y) = place(&mut screen, size, "age  ");
+    let (x, y) = place(&mut screen, size, "time  ");
     click(&mut screen, x, y);
     assert_eq!(
         screen.model.list.arrangement.sort.map(|(sort, way)| (sort.id, way)),

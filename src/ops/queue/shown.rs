@@ -15,7 +15,7 @@ use crate::model::member::{Array, Member};
 use crate::model::queue::Queue;
 use crate::model::rules::Rules;
 use crate::model::spec::TargetRequest;
-use crate::model::target::Machines;
+use crate::model::target::{Machines, TargetKind};
 use crate::model::time::Timestamp;
 use crate::model::view::{InQueue, JobView, Shown, Snapshot, Whose};
 use crate::ops::called::WaitingCalled;
@@ -151,6 +151,7 @@ struct Wanted {
     name: TargetName,
     label: String,
     machines: Machines,
+    kind: TargetKind,
     zone: Option<String>,
     rules: &'static str,
 }
@@ -239,6 +240,7 @@ impl<'a> Line<'a> {
             name: words.as_str().into(),
             label: words,
             machines: Machines::default(),
+            kind: TargetKind::default(),
             zone: None,
             rules: "pass",
         };
@@ -251,6 +253,7 @@ impl<'a> Line<'a> {
             Some(target) => Wanted {
                 label: data.target_label(&target.name),
                 machines: target.machines,
+                kind: target.kind.clone(),
                 rules: target.default_rules(false),
                 zone: target.zone,
                 name: target.name,
@@ -268,7 +271,7 @@ impl<'a> Line<'a> {
         waits: &InQueue,
         now: Timestamp,
     ) -> JobView {
-        let Wanted { name, label, machines, zone, rules } = self.wanted(entry);
+        let Wanted { name, label, machines, kind, zone, rules } = self.wanted(entry);
         let varied = member.and_then(|index| Some(entry.sweep.as_ref()?.configs(index)));
         let varied = varied.unwrap_or_default();
         let configs = entry.spec.configs.iter().chain(&varied);
@@ -281,6 +284,7 @@ impl<'a> Line<'a> {
             leaf: true,
             dir: (entry.spec.dir, unbegun::dir(self.data, entry)),
             target: name,
+            kind,
             target_label: label,
             target_unknown: None,
             machines,
@@ -307,6 +311,7 @@ impl<'a> Line<'a> {
             monitor: entry.spec.monitor,
             next: None,
             started_at: None,
+            ended_at: None,
             age_s: Some(now.seconds_since(entry.since)),
             log_dir: None,
             stage_dir: entry.spec.staged.as_ref().map(|staged| staged.copy.clone()),

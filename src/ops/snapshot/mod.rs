@@ -366,6 +366,7 @@ impl Viewer<'_> {
             dir: (job.job_dir_id, directory(data, job, lineage).to_owned()),
             lineage: lineage.clone(),
             target: job.tpu.clone(),
+            kind: known.as_ref().map(|target| target.kind.clone()).unwrap_or_default(),
             target_label: label.clone(),
             target_unknown: if shown.status.is_live() {
                 self.fleet.doubt(data, &target, now)
@@ -385,6 +386,7 @@ impl Viewer<'_> {
             monitor: job.monitor,
             next,
             started_at: *started_at,
+            ended_at: ended.filter(|_| !shown.status.is_live()),
             age_s: started_at.map(|start| ended.unwrap_or(now).seconds_since(start)),
             log_dir: job.log_dir.clone(),
             stage_dir: job.stage_dir.clone(),

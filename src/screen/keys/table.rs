@@ -43,6 +43,8 @@ contexts! {
     Confirm,
     /// Choosing one of several answers.
     Choice,
+    /// Choosing the columns of the list.
+    Columns,
     /// Typing a filter of a list.
     Filter,
     /// Typing what to search for in the log.
@@ -162,6 +164,12 @@ pub enum Command {
     SortReverse,
     /// Groups by the next thing.
     Group,
+    /// Opens the choice of columns.
+    ChooseColumns,
+    /// Shows a column or does not.
+    Toggle,
+    /// Leaves the columns to the width of the terminal again.
+    ByWidth,
     /// Types a filter.
     Filter,
     /// Types a command.
@@ -345,6 +353,7 @@ pub const TABLE: &[Binding] = &[
     line((C::SortRight, "sort-right"), &[List], &[">"], ("", "sort by the column to the right"), Needs::Jobs),
     line((C::SortReverse, "sort-reverse"), &[List], &["s"], ("", "turn the order round"), Needs::Jobs),
     line((C::Group, "group"), &[List], &["v"], ("", "group by target, by directory, or not"), Needs::Jobs),
+    line((C::ChooseColumns, "columns"), &[List], &["C"], ("", "choose the columns of the list"), Needs::Jobs),
     line((C::Down, "down"), TABS, &["j", "down"], ("", "next row"), Needs::Row),
     line((C::Up, "up"), TABS, &["k", "up"], ("", "previous row"), Needs::Row),
     line((C::Top, "top"), TABS, &["g", "home"], ("", "first row"), Needs::Row),
@@ -392,6 +401,12 @@ pub const TABLE: &[Binding] = &[
     line((C::Back, "choose-none"), &[Choice], &["esc", "q"], ("leave it", "leave it as it was"), Needs::Nothing),
     line((C::Down, "choice-down"), &[Choice], &["j", "down", "tab"], ("", "the next one"), Needs::Nothing),
     line((C::Up, "choice-up"), &[Choice], &["k", "up", "backtab"], ("", "the one before"), Needs::Nothing),
+    line((C::Toggle, "column"), &[Columns], &["space"], ("show or not", "show the column, or do not"), Needs::Nothing),
+    line((C::Accept, "keep-columns"), &[Columns], &["enter"], ("keep", "keep the columns, here and in later sessions"), Needs::Nothing),
+    line((C::ByWidth, "columns-by-width"), &[Columns], &["w"], ("by width", "leave the columns to the width of the terminal"), Needs::Nothing),
+    line((C::Back, "columns-back"), &[Columns], &["esc", "q", "C"], ("leave it", "leave the columns as they were"), Needs::Nothing),
+    line((C::Down, "columns-down"), &[Columns], &["j", "down", "tab"], ("", "the next column"), Needs::Nothing),
+    line((C::Up, "columns-up"), &[Columns], &["k", "up", "backtab"], ("", "the column before"), Needs::Nothing),
     // Typing.
     line((C::Accept, "accept"), PROMPTS, &["enter"], ("take it", "take what is typed"), Needs::Nothing),
     line((C::Back, "cancel"), PROMPTS, &["esc"], ("leave it", "leave it as it was"), Needs::Nothing),

@@ -1,5 +1,7 @@
 //! What lies over the tab: questions, prompts, pages, the form; and toasts.
 
+use std::collections::BTreeSet;
+
 use tui_input::Input;
 
 use super::form::Form;
@@ -37,6 +39,15 @@ pub struct Choice {
     pub at: usize,
     /// What the answer is for.
     pub of: ChoiceOf,
+}
+
+/// The columns of the list, while somebody chooses them: the list shows at once what is chosen.
+#[derive(Clone, Debug, Default)]
+pub struct ColumnChoice {
+    /// The marked column, by its place in the table.
+    pub at: usize,
+    /// What was chosen before.
+    pub before: Option<BTreeSet<&'static str>>,
 }
 
 /// What a choice is for.
@@ -90,6 +101,8 @@ pub enum Overlay {
     Confirm(Confirm),
     /// A question with several answers.
     Choice(Choice),
+    /// The choice of columns.
+    Columns(ColumnChoice),
     /// Something to read.
     Page(Page),
     /// A command being typed.

@@ -65,7 +65,11 @@ pub(super) fn command(model: &mut Model, command: Command) -> Vec<Effect> {
             _ => board::set_filter(model, before),
         },
         // These have files of their own.
-        Overlay::Page(_) | Overlay::Choice(_) | Overlay::CommandLine(_) | Overlay::Form(_) => {}
+        Overlay::Page(_)
+        | Overlay::Choice(_)
+        | Overlay::Columns(_)
+        | Overlay::CommandLine(_)
+        | Overlay::Form(_) => {}
         Overlay::Help(top) => {
             let last = help::lines(model).len().saturating_sub(1);
             let page = usize::from(model.size.1) / 2;
@@ -192,7 +196,13 @@ fn edit(model: &mut Model, change: impl FnOnce(&mut Input)) {
             }
             return;
         }
-        Some(Overlay::Confirm(_) | Overlay::Choice(_) | Overlay::Page(_) | Overlay::Help(_))
+        Some(
+            Overlay::Confirm(_)
+            | Overlay::Choice(_)
+            | Overlay::Columns(_)
+            | Overlay::Page(_)
+            | Overlay::Help(_),
+        )
         | None => return,
     };
     list::set_filter(model, filter);

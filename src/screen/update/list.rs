@@ -26,6 +26,7 @@ pub(super) fn command(model: &mut Model, command: Command) -> Vec<Effect> {
         Command::SortLeft => sort_by(model, false),
         Command::SortRight => sort_by(model, true),
         Command::SortReverse => reverse(model),
+        Command::ChooseColumns => super::chooser::open(model),
         Command::Group => {
             let groups = Group::ALL;
             let at = groups.iter().position(|group| *group == model.list.arrangement.group);

@@ -4,6 +4,7 @@
 
 mod actions;
 mod board;
+mod chooser;
 mod dialog;
 mod form;
 mod line;
@@ -195,6 +196,7 @@ fn command_of(model: &mut Model, command: Command) -> Vec<Effect> {
         (command, Context::CommandLine) => line::command(model, command),
         (command, Context::Form) => form::command(model, command),
         (command, Context::Page | Context::Choice) => page::command(model, command),
+        (command, Context::Columns) => chooser::command(model, command),
         (command, Context::Log) => log::command(model, command),
         (command, Context::List | Context::Detail) => board::any(model, command)
             .or_else(|| queue::command(model, command))

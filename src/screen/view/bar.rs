@@ -55,6 +55,7 @@ pub(super) fn render(frame: &mut Frame<'_>, model: &Model, area: Rect) {
             | Overlay::Help(_)
             | Overlay::Page(_)
             | Overlay::Choice(_)
+            | Overlay::Columns(_)
             | Overlay::Form(_),
         )
         | None => frame.render_widget(keys(model, area).0, area),

@@ -1,17 +1,26 @@
-//! The columns of the list, one entry each: adding a column is adding an entry to [`TABLE`].
+//! The columns of the list, one entry each: adding a column is adding an entry to [`TABLE`]. Which of them are shown,
+//! and how wide, says [`fit`].
+
+use std::collections::BTreeSet;
 
 use ratatui::text::{Line, Span};
 
+use super::layout::Layout;
 use super::spans::{outside, span};
 use super::{status, style, words};
+use crate::model::facts::Progress;
 use crate::model::groups;
 use crate::model::job::Status;
-use crate::model::time;
+use crate::model::time::{self, Timestamp};
 use crate::model::view::JobView;
 use crate::screen::model::Model;
 use crate::screen::rows::{Row, Sort, SortKey};
 use crate::screen::theme::Role;
 use crate::text;
+
+mod fit;
+
+pub use fit::{fit, named_width, natural_widths, shown, useful_width};
 
 /// What a cell is made of.
 pub struct Cell<'a> {
@@ -33,6 +42,8 @@ pub struct Column {
     pub id: &'static str,
     /// Its head.
     pub head: &'static str,
+    /// What it says, for whoever chooses.
+    pub what: &'static str,
     /// Fewer columns of the terminal than this make it useless, unless no job has more to say.
     pub least: usize,
     /// More than this is wasted on it.
@@ -41,8 +52,12 @@ pub struct Column {
     pub natural: Option<fn(&JobView) -> usize>,
     /// The smaller, the sooner it gives way when room is short.
     pub keep: u8,
-    /// Whether it is wanted at all.
-    pub wanted: fn(&Model) -> bool,
+    /// Whether it is asked for, where nobody has chosen columns by name.
+    pub asked: fn(&Model) -> bool,
+    /// Whether there is something to say in it about any of these jobs.
+    pub has: fn(&[JobView]) -> bool,
+    /// For one that is shown by itself only where there is room to spare: the smaller, the sooner.
+    pub spare: Option<u8>,
     /// What it sorts by.
     pub sort: fn(&JobView) -> SortKey,
     /// Its content for one row.
@@ -54,17 +69,21 @@ pub const TABLE: &[Column] = &[
     Column {
         id: "user",
         head: "user",
+        what: "whose it is",
         least: 6,
         most: 12,
         natural: Some(|job| text::width(job.id.user.as_str())),
-        keep: 8,
-        wanted: Model::everybody,
+        keep: 80,
+        asked: Model::everybody,
+        has: |_| true,
+        spare: None,
         sort: |job| word(job.id.user.as_str()),
         cell: |cell| plain(outside(cell.job.id.user.as_str())),
     },
     Column {
         id: "window",
         head: "w",
+        what: "its number, and how many attempts or members it stands for",
         least: 11,
         most: 11,
         natural: Some(|job| {
@@ -75,98 +94,188 @@ pub const TABLE: &[Column] = &[
             };
             job.label().len() + group + 3 * usize::from(job.lineage.len() > 1)
         }),
-        keep: 10,
-        wanted: |model| model.setup.columns.window,
+        keep: 100,
+        asked: |model| model.setup.columns.window,
+        has: |_| true,
+        spare: None,
         sort: |job| SortKey::Number(job.id.window.0.into()),
         cell: window,
     },
     Column {
         id: "dir",
         head: "dir",
+        what: "the directory, with its tags",
         least: 9,
         most: 30,
         natural: Some(|job| text::width(words::dir_name(job))),
-        keep: 7,
-        wanted: |model| model.setup.columns.dir,
+        keep: 70,
+        asked: |model| model.setup.columns.dir,
+        has: |_| true,
+        spare: None,
         sort: |job| word(words::dir_name(job)),
         cell: dir,
     },
     Column {
         id: "tags",
         head: "tags",
+        what: "its tags, in a column of their own",
         least: 6,
         most: 20,
         natural: Some(|job| text::width(job.tags.as_deref().unwrap_or_default())),
-        keep: 2,
-        wanted: |model| {
-            model.setup.columns.dir && model.jobs().iter().any(|job| job.tags.is_some())
-        },
+        keep: 10,
+        asked: |model| model.setup.columns.dir,
+        has: |jobs| jobs.iter().any(|job| job.tags.is_some()),
+        spare: None,
         sort: |job| job.tags.as_deref().map_or(SortKey::Nothing, word),
         cell: |cell| plain(outside(cell.job.tags.as_deref().unwrap_or_default())),
     },
     Column {
         id: "target",
         head: "tpu",
+        what: "the target",
         least: 8,
         most: 18,
         natural: Some(|job| text::width(&job.target_label)),
-        keep: 6,
-        wanted: |model| model.setup.columns.target,
+        keep: 60,
+        asked: |model| model.setup.columns.target,
+        has: |_| true,
+        spare: None,
         sort: |job| word(&job.target_label),
         cell: |cell| plain(outside(&cell.job.target_label)),
     },
     Column {
+        id: "kind",
+        head: "kind",
+        what: "the kind of its target",
+        least: 5,
+        most: 10,
+        natural: Some(|job| text::width(job.kind.as_str())),
+        keep: 11,
+        asked: |model| model.setup.columns.target,
+        has: |jobs| {
+            jobs.windows(2)
+                .any(|two| two.first().map(|job| &job.kind) != two.last().map(|job| &job.kind))
+        },
+        spare: Some(5),
+        sort: |job| word(job.kind.as_str()),
+        cell: |cell| plain(alone(cell, Some(outside(cell.job.kind.as_str())))),
+    },
+    Column {
         id: "status",
         head: "status",
+        what: "how it is",
         least: 21,
         most: 34,
         // What changes from moment to moment takes always the same room.
         natural: Some(|job| match job.member {
             Some(_) => 34,
             None if job.jobs() > 1 => 34,
+            // Mostly it is folded.
+            None if !job.leaf => 13,
             None => text::width(&status_text(job)).clamp(13, 21),
         }),
-        keep: 11,
-        wanted: |model| model.setup.columns.status,
+        keep: 110,
+        asked: asks_status,
+        has: |_| true,
+        spare: None,
         sort: |job| SortKey::Number(groups::urgency(job).into()),
         cell: shown_status,
     },
     Column {
         id: "progress",
         head: "done",
+        what: "how much is done",
         least: 5,
         most: 17,
         natural: None,
-        keep: 5,
-        wanted: |model| model.setup.columns.status,
+        keep: 50,
+        asked: asks_status,
+        has: |_| true,
+        spare: None,
         sort: |job| number(job.shown.progress.fraction()),
         cell: progress,
     },
     Column {
         id: "loss",
         head: "loss",
+        what: "the newest loss",
         least: 6,
         most: 7,
         natural: None,
-        keep: 1,
-        // Also of what has ended: how far it came stays to be seen.
-        wanted: |model| {
-            model.setup.columns.status && model.jobs().iter().any(|job| loss(job).is_some())
-        },
+        keep: 20,
+        asked: asks_status,
+        has: |jobs| jobs.iter().any(|job| loss(job).is_some()),
+        spare: None,
         sort: |job| number(job.shown.progress.loss),
-        cell: |cell| {
-            let value = loss(cell.job).filter(|_| !cell.row.is_group()).unwrap_or_default();
-            plain(format!("{value:>width$}", width = cell.width.min(6)))
-        },
+        cell: |cell| plain(right(cell, loss(cell.job))),
     },
     Column {
-        id: "age",
-        head: "age",
+        id: "speed",
+        head: "it/s",
+        what: "steps per second",
+        least: 5,
+        most: 6,
+        natural: None,
+        keep: 16,
+        asked: asks_status,
+        has: |jobs| jobs.iter().any(is_timed),
+        spare: Some(1),
+        sort: |job| number(job.shown.progress.steps_per_s),
+        cell: |cell| plain(right(cell, speed(cell.model, cell.job).map(words::number))),
+    },
+    Column {
+        id: "eta",
+        head: "ETA",
+        what: "how long it still needs",
+        least: 6,
+        most: 7,
+        natural: None,
+        keep: 18,
+        asked: asks_status,
+        has: |jobs| jobs.iter().any(is_timed),
+        spare: Some(2),
+        sort: |job| number(job.shown.progress.eta_s),
+        cell: |cell| plain(alone(cell, left_s(cell.model, cell.job).map(time::age))),
+    },
+    Column {
+        id: "started",
+        head: "started",
+        what: "when it began",
         least: 7,
         most: 7,
         natural: None,
-        keep: 4,
-        wanted: |model| model.setup.columns.status,
+        keep: 14,
+        asked: asks_status,
+        has: |jobs| jobs.iter().any(|job| job.started_at.is_some()),
+        spare: Some(3),
+        sort: |job| instant(job.started_at),
+        cell: |cell| plain(alone(cell, short(cell, cell.job.started_at))),
+    },
+    Column {
+        id: "ended",
+        head: "ended",
+        what: "when it ended",
+        least: 6,
+        most: 7,
+        natural: None,
+        keep: 30,
+        asked: asks_status,
+        has: |jobs| jobs.iter().any(|job| job.ended_at.is_some()),
+        spare: None,
+        sort: |job| instant(job.ended_at),
+        cell: |cell| plain(alone(cell, short(cell, cell.job.ended_at))),
+    },
+    Column {
+        id: "age",
+        head: "time",
+        what: "how long it has run, or ran, or has waited",
+        least: 7,
+        most: 7,
+        natural: None,
+        keep: 40,
+        asked: asks_status,
+        has: |_| true,
+        spare: None,
         sort: |job| number(job.age_s.map(seconds)),
         cell: |cell| {
             plain(
@@ -175,13 +284,30 @@ pub const TABLE: &[Column] = &[
         },
     },
     Column {
+        id: "gpus",
+        head: "GPUs",
+        what: "how many GPUs it was given",
+        least: 4,
+        most: 4,
+        natural: None,
+        keep: 12,
+        asked: asks_status,
+        has: |jobs| jobs.iter().any(|job| gpus(job).is_some()),
+        spare: Some(4),
+        sort: |job| gpus(job).map_or(SortKey::Nothing, |count| SortKey::Number(count.into())),
+        cell: |cell| plain(right(cell, gpus(cell.job).map(|count| count.to_string()))),
+    },
+    Column {
         id: "output",
         head: "output",
+        what: "the newest line of its output",
         least: 20,
         most: 200,
         natural: None,
-        keep: 3,
-        wanted: |model| model.setup.columns.output,
+        keep: 36,
+        asked: |model| model.setup.columns.output,
+        has: |_| true,
+        spare: None,
         sort: |_| SortKey::Nothing,
         cell: |cell| {
             if cell.row.is_group() {
@@ -196,16 +322,52 @@ pub const TABLE: &[Column] = &[
     },
 ];
 
+/// The names of the columns that are on the screen, or would be if the list were.
+pub fn on_screen(model: &Model) -> BTreeSet<&'static str> {
+    let area = Layout::of(model).list;
+    let width = area.map_or(usize::from(model.size.0), |area| usize::from(area.width));
+    fit(model, width.saturating_sub(4)).into_iter().map(|(column, _)| column.id).collect()
+}
+
+/// The names of those that somebody has chosen, also where there is no room for them; else of those on the screen.
+pub fn marked(model: &Model) -> BTreeSet<&'static str> {
+    model.setup.columns.chosen.clone().unwrap_or_else(|| on_screen(model))
+}
+
+/// Reads the names of columns. There is no column of a name that is an error.
+pub fn chosen(names: &[String]) -> Result<BTreeSet<&'static str>, UnknownColumn> {
+    let known =
+        |name: &String| named(name).map(|column| column.id).ok_or(UnknownColumn(name.clone()));
+    names.iter().map(known).collect()
+}
+
+/// There is no column of this name.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("monitor_columns: there is no column '{0}'")]
+pub struct UnknownColumn(String);
+
+impl UnknownColumn {
+    /// The names that there are.
+    pub fn hint() -> String {
+        let names: Vec<&str> = TABLE.iter().map(|column| column.id).collect();
+        format!("the columns are {}", names.join(", "))
+    }
+}
+
 /// The columns that the list has and that sort, from left to right.
 pub fn sortable(model: &Model) -> impl Iterator<Item = Sort> + '_ {
-    let shown = TABLE.iter().filter(|column| (column.wanted)(model) && column.id != "output");
+    let shown = shown(model).filter(|column| column.id != "output");
     shown.map(|column| Sort { id: column.id, key: column.sort })
+}
+
+/// The column of this name.
+pub fn named(id: &str) -> Option<&'static Column> {
+    TABLE.iter().find(|column| column.id == id)
 }
 
 /// How to sort by the column of this name.
 pub fn sort_of(id: &str) -> Option<Sort> {
-    let column = TABLE.iter().find(|column| column.id == id)?;
-    Some(Sort { id: column.id, key: column.sort })
+    named(id).map(|column| Sort { id: column.id, key: column.sort })
 }
 
 fn word(text: &str) -> SortKey {
@@ -224,94 +386,53 @@ fn seconds(age: u64) -> f64 {
     age as f64
 }
 
-/// So much of a name is seen before a column that can be missed.
-const NAMED: usize = 12;
-
-/// The columns that fit into `width`, each with its share, one blank between two.
-///
-/// Every column first gets the least it needs; the ones that are kept least give way until that fits. What
-/// is left over goes round, one at a time, to those that can use more, words before bars.
-pub fn fit(model: &Model, width: usize) -> Vec<(&'static Column, usize)> {
-    let mut columns = wanted(model);
-    let needed = |columns: &[(&Column, usize)]| -> usize {
-        columns.iter().map(|column| least(column) + 1).sum::<usize>().saturating_sub(1)
-    };
-    // No name is cut for the weakest one: that says in a column what the detail says as well.
-    let named = |columns: &[(&Column, usize)]| -> usize {
-        let cut = |(column, most): &(&Column, usize)| match column.natural {
-            Some(_) => NAMED.min(*most).saturating_sub(least(&(*column, *most))),
-            None => 0,
-        };
-        needed(columns) + columns.iter().map(cut).sum::<usize>()
-    };
-    if named(&columns) > width {
-        columns.retain(|(column, _)| column.keep > 1);
-    }
-    while columns.len() > 1 && needed(&columns) > width {
-        if let Some(weakest) = columns.iter().map(|(column, _)| column.keep).min() {
-            columns.retain(|(column, _)| column.keep != weakest);
-        }
-    }
-    let mut left = width.saturating_sub(needed(&columns));
-    let mut shares: Vec<_> = columns.iter().map(|column| (column.0, least(column))).collect();
-    // Which one it is and how it is are never cut before what it is called; then words: a cut name hurts more than a short
-    // bar.
-    let is_next: [fn(&Column) -> bool; 3] = [
-        |column| ["window", "status"].contains(&column.id),
-        |column| column.natural.is_some(),
-        |column| column.natural.is_none(),
-    ];
-    for is_next in is_next {
-        while left > 0 {
-            let before = left;
-            for ((column, share), (_, most)) in shares.iter_mut().zip(&columns) {
-                if left > 0 && *share < *most && is_next(column) {
-                    *share += 1;
-                    left -= 1;
-                }
-            }
-            if left == before {
-                break;
-            }
-        }
-    }
-    shares
+fn asks_status(model: &Model) -> bool {
+    model.setup.columns.status
 }
 
-/// The least of a wanted column: no more than it can use.
-fn least((column, most): &(&Column, usize)) -> usize {
-    column.least.min(*most)
+/// Whether it may be known how fast a job is.
+fn is_timed(job: &JobView) -> bool {
+    let Progress { step, steps_per_s, eta_s, .. } = &job.shown.progress;
+    job.shown.status.is_live() && (step.is_some() || steps_per_s.is_some() || eta_s.is_some())
 }
 
-/// Columns of the terminal that all wanted columns together can use.
-pub fn useful_width(model: &Model) -> usize {
-    wanted(model).iter().map(|(_, most)| most + 1).sum::<usize>().saturating_sub(1)
+fn instant(at: Option<Timestamp>) -> SortKey {
+    #[expect(clippy::cast_precision_loss, reason = "seconds of this age fit into a float")]
+    at.map_or(SortKey::Nothing, |at| SortKey::Number(at.as_second() as f64))
 }
 
-/// What each column of [`TABLE`] could use for these jobs. Walks over all of them, so it is computed once
-/// per look and kept in the model.
-pub fn natural_widths(jobs: &[JobView]) -> Vec<usize> {
-    let widest = |column: &Column| {
-        let natural = column.natural.and_then(|width| jobs.iter().map(width).max());
-        // The head with its arrow is always seen.
-        let head = (text::width(column.head) + 2).min(column.least);
-        natural.unwrap_or(column.most).clamp(head, column.most)
-    };
-    TABLE.iter().map(widest).collect()
+/// A moment as people name it: the time of a moment of today, else the day.
+fn short(cell: &Cell<'_>, at: Option<Timestamp>) -> Option<String> {
+    at.map(|at| cell.model.setup.zone.short(at, cell.model.now))
 }
 
-/// The wanted columns, with the most that each can use for the jobs that are there.
-fn wanted(model: &Model) -> Vec<(&'static Column, usize)> {
-    let widths = model.list.widths.iter().copied().map(Some).chain(std::iter::repeat(None));
-    let columns = TABLE.iter().zip(widths).filter(|(column, _)| (column.wanted)(model));
-    // An earlier attempt says in the place of its directory what it is.
-    let attempts = !model.list.unfolded.is_empty();
-    let most = |column: &Column, width: Option<usize>| match width {
-        Some(width) if attempts && column.id == "dir" => width.max(column.least),
-        Some(width) => width,
-        None => column.most,
-    };
-    columns.map(|(column, width)| (column, most(column, width))).collect()
+/// Steps per second of a job at work.
+fn speed(model: &Model, job: &JobView) -> Option<f64> {
+    let told = job.shown.progress.steps_per_s;
+    let known = told.or_else(|| model.traces.of(job)?.speed());
+    known.filter(|_| job.shown.status.is_live())
+}
+
+/// How many seconds a job at work still needs.
+fn left_s(model: &Model, job: &JobView) -> Option<u64> {
+    let told = job.shown.progress.eta_s;
+    let known = told.or_else(|| model.traces.of(job)?.eta_s(job));
+    known.filter(|_| job.shown.status.is_live()).and_then(words::whole_seconds)
+}
+
+fn gpus(job: &JobView) -> Option<u32> {
+    let given = job.share.as_ref()?.gpus.as_ref()?;
+    u32::try_from(given.len()).ok()
+}
+
+/// What is said of one job; the row of a group says nothing of it.
+fn alone(cell: &Cell<'_>, said: Option<String>) -> String {
+    said.filter(|_| !cell.row.is_group()).unwrap_or_default()
+}
+
+/// The same for a number.
+fn right(cell: &Cell<'_>, said: Option<String>) -> String {
+    format!("{:>width$}", alone(cell, said), width = cell.width.min(6))
 }
 
 fn plain(words: String) -> Line<'static> {
@@ -366,7 +487,7 @@ fn shown_status(cell: &Cell<'_>) -> Line<'static> {
     Line::from(span(status_text(cell.job), style(cell.model, role)))
 }
 
-/// The newest loss of a job, unless another attempt tells it.
+/// The newest loss of a job, also of one that has ended, unless another attempt tells it.
 fn loss(job: &JobView) -> Option<String> {
     let goes_on = matches!(job.shown.status, Status::Resumed(_) | Status::Rerunned(_));
     job.shown.progress.loss.filter(|_| !goes_on).map(words::number)

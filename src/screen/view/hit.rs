@@ -40,7 +40,13 @@ pub fn at(model: &Model, x: u16, y: u16) -> Option<Spot> {
                 confirm::button_at(model, question, place).map_or(Spot::Outside, Spot::Button),
             );
         }
-        Some(Overlay::Help(_) | Overlay::Page(_) | Overlay::Choice(_) | Overlay::Form(_)) => {
+        Some(
+            Overlay::Help(_)
+            | Overlay::Page(_)
+            | Overlay::Choice(_)
+            | Overlay::Columns(_)
+            | Overlay::Form(_),
+        ) => {
             return None;
         }
         _ => {}

@@ -89,10 +89,13 @@ impl Layout {
         } else if model.wide {
             layout.detail = Some(body);
         } else if width >= SIDE_BY_SIDE {
-            // The list takes no more than its columns can use: what there is to spare shows output.
-            let useful = columns::useful_width(model) + 4;
-            let list = useful.min(usize::from(width) * 58 / 100).max(40);
-            let list = share(model, width).unwrap_or(u16::try_from(list).unwrap_or(width));
+            // The list takes no more than its columns can use: what there is to spare shows output. So that none of them
+            // has to give way it takes some more.
+            let share = |percent: usize| usize::from(width) * percent / 100;
+            let needed = (columns::named_width(model) + 4).clamp(share(58), share(68));
+            let list = (columns::useful_width(model) + 4).min(needed).max(40);
+            let moved = self::share(model, width);
+            let list = moved.unwrap_or(u16::try_from(list).unwrap_or(width));
             layout.beside = true;
             let split = [Constraint::Length(list), Constraint::Fill(1)];
             let [left, right] = ratatui::layout::Layout::horizontal(split).areas(body);

@@ -8,6 +8,7 @@ mod banner;
 mod bar;
 mod board;
 mod choice;
+mod chooser;
 pub mod columns;
 mod confirm;
 mod curve;
@@ -119,6 +120,7 @@ fn panels(model: &Model, frame: &mut Frame<'_>) {
         Some(Overlay::Help(top)) => help::render(frame, model, *top),
         Some(Overlay::Page(page)) => page::render(frame, model, page),
         Some(Overlay::Choice(choice)) => choice::render(frame, model, choice),
+        Some(Overlay::Columns(choice)) => chooser::render(frame, model, choice),
         Some(Overlay::Form(form)) => form::render(frame, model, form),
         // These stand in the bottom line.
         Some(

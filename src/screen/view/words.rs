@@ -73,7 +73,7 @@ pub(super) fn progress_with(job: &JobView, trace: Option<&Trace>) -> String {
 }
 
 /// Whole seconds of a printed duration; `None` for what is no duration.
-fn whole_seconds(seconds: f64) -> Option<u64> {
+pub(super) fn whole_seconds(seconds: f64) -> Option<u64> {
     let sensible = seconds.is_finite() && (0.0..1e9).contains(&seconds);
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "checked above")]
     sensible.then_some(seconds as u64)

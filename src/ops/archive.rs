@@ -5,6 +5,8 @@
 
 use std::collections::HashSet;
 
+use jiff::tz::TimeZone;
+
 use crate::model::data::Data;
 use crate::model::ids::{JobId, UserName};
 use crate::model::job::{Job, Recovery, StartTime};
@@ -56,23 +58,24 @@ pub struct Listed {
 /// The archived records that pass, those that were cleaned away last at the end.
 pub fn list(ctx: &Ctx, request: &ArchiveRequest) -> Result<Listed, Error> {
     let data = ctx.data()?;
-    let now = ctx.clock.now();
+    let (now, zone) = (ctx.clock.now(), ctx.env.local_zone());
     let there: HashSet<AttemptId> = data.jobs().map(AttemptId::of).collect();
     let mut listed = Listed::default();
-    for archived in ctx.store.archived() {
-        let archived = archived?;
+    let (user, filter) = (request.user.clone(), request.filter.clone());
+    let passing = move |archived: Archived| {
         let job = &archived.job;
-        let is_asked = request.user.as_ref().is_none_or(|user| job.user == *user);
-        if !is_asked || there.contains(&AttemptId::of(job)) {
-            continue;
+        if user.as_ref().is_some_and(|user| job.user != *user) {
+            return None;
         }
-        let began = began(ctx, job);
+        let began = began_in(&zone, job);
         let label = data.target_label(&job.tpu);
-        if !passes(&data, &request.filter, job, &label, began.map(|at| now.seconds_since(at))) {
-            continue;
-        }
+        passes(&data, &filter, job, &label, began.map(|at| now.seconds_since(at)))
+            .then(|| ArchivedJob { archived, label, began, others: Vec::new() })
+    };
+    for found in ctx.store.archived_beside(there, passing) {
+        let Some(found) = found? else { continue };
         if listed.jobs.len() < request.most {
-            listed.jobs.push(ArchivedJob { archived, label, began, others: Vec::new() });
+            listed.jobs.push(found);
         } else {
             listed.more += 1;
         }
@@ -99,15 +102,18 @@ fn passes(data: &Data, filter: &Filter, job: &Job, label: &str, age_s: Option<u6
 
 /// When an attempt began: when its launch was claimed, else what its record says.
 pub fn began(ctx: &Ctx, job: &Job) -> Option<Timestamp> {
+    began_in(&ctx.env.local_zone(), job)
+}
+
+/// The same; the original writes it down in the zone of its machine.
+pub fn began_in(zone: &TimeZone, job: &Job) -> Option<Timestamp> {
     if let Some(launch) = &job.launch {
         return Some(launch.at);
     }
     match &job.start_time {
         StartTime::Unset => None,
         StartTime::At(at) => Some(*at),
-        StartTime::Original(value) => {
-            Timestamp::parse_original(value.as_str()?, &ctx.env.local_zone())
-        }
+        StartTime::Original(value) => Timestamp::parse_original(value.as_str()?, zone),
     }
 }
 
@@ -179,6 +185,11 @@ pub fn restore(ctx: &Ctx, ids: &[JobId], older: usize) -> Result<Restored, Error
         for (id, archived) in ids.iter().zip(archived) {
             user_of(&tx.data, &id.user)?;
             let of = archived?;
+            if !of.archived.is_whole() {
+                let what = format!("the archived record of {id} is damaged");
+                return Err(Error::state(what)
+                    .hint("what of it can be read: tpu archive show, and `archive.jsonl` itself"));
+            }
             if !of.others.is_empty() {
                 done.others.push((id.clone(), of.others));
             }

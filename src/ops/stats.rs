@@ -5,8 +5,10 @@
 //! back: since when a job had been queued, when an end was noticed that nobody reported, which attempt began from scratch,
 //! and how long targets were waited for.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::sync::Arc;
+
+use jiff::tz::TimeZone;
 
 use crate::model::accelerators;
 use crate::model::data::Data;
@@ -21,7 +23,7 @@ use crate::plan::seen::SeenOf;
 use crate::plan::stats::run::{self, CapacityWait, Past, PastRun, Period, RanOn, RunOutcome};
 use crate::plan::stats::{By, Stats, stats};
 use crate::plan::types;
-use crate::store::{AttemptId, Event};
+use crate::store::{Archived, AttemptId, Event};
 
 use super::{Ctx, Error, archive, wake};
 
@@ -149,22 +151,44 @@ pub(super) fn gather(ctx: &Ctx, most_archived: usize) -> Result<Gathered, Error>
     let journal = Journal::read(ctx)?;
     let mut known =
         Known { ctx, data: &data, journal: &journal, on: HashMap::new(), prices: HashMap::new() };
+    let zone = ctx.env.local_zone();
     let mut runs = Vec::new();
-    let mut seen = HashSet::new();
-    for job in data.jobs() {
-        seen.insert(AttemptId::of(job));
-        runs.extend(known.run(job, None)?);
+    for told in data.jobs().filter_map(|job| ToldRun::of(job, &zone)) {
+        runs.push(known.run(told, None)?);
     }
-    for archived in ctx.store.archived().take(most_archived) {
-        let archived = archived?;
-        // What was brought back, or was on its way to the archive when somebody died, is in both.
-        if seen.insert(AttemptId::of(&archived.job)) {
-            runs.extend(known.run(&archived.job, Some(archived.at))?);
+    // What was brought back, or was on its way to the archive when somebody died, is in both.
+    let seen = data.jobs().map(AttemptId::of).collect();
+    let told = move |archived: Archived| (archived.at, ToldRun::of(&archived.job, &zone));
+    for archived in ctx.store.archived_beside(seen, told).take(most_archived) {
+        let (at, told) = archived?;
+        if let Some(told) = told {
+            runs.push(known.run(told, Some(at))?);
         }
     }
     let endless = ended_by_their_successors(&mut runs);
     let capacity = journal.capacity;
     Ok(Gathered { past: Past { runs, capacity }, endless, journal_since: journal.since })
+}
+
+/// What a record alone says of its attempt.
+struct ToldRun {
+    run: PastRun,
+    /// The group of which it is a member.
+    group: Option<JobId>,
+    /// Whether it had a part of its target.
+    is_part: bool,
+}
+
+impl ToldRun {
+    /// What this record says; `None` of one that never began.
+    fn of(job: &Job, zone: &TimeZone) -> Option<Self> {
+        let began = archive::began_in(zone, job)?;
+        Some(Self {
+            run: PastRun::of(job, began),
+            group: job.member().map(|member| JobId::new(job.user.clone(), member.group)),
+            is_part: job.share.is_some(),
+        })
+    }
 }
 
 /// Where nothing says when an attempt ended, it did when the next one of its lineage began. Those of which not even that
@@ -195,13 +219,13 @@ struct Known<'a> {
 }
 
 impl Known<'_> {
-    /// The attempt of a record, with the instant at which it was archived if it was; `None` for one that never began.
-    fn run(&mut self, job: &Job, archived: Option<Timestamp>) -> Result<Option<PastRun>, Error> {
-        let Some(began) = archive::began(self.ctx, job) else { return Ok(None) };
-        let noted = self.journal.ran_on(&job.id(), began);
-        let on = noted.unwrap_or_else(|| self.on(&job.tpu));
-        let mut run = PastRun::of(job, on, began);
-        let noticed = self.journal.ended(job, began);
+    /// The attempt of a record, with the instant at which it was archived if it was.
+    fn run(&mut self, told: ToldRun, archived: Option<Timestamp>) -> Result<PastRun, Error> {
+        let ToldRun { mut run, group, is_part } = told;
+        let began = run.began;
+        let noted = self.journal.ran_on(&run.id, began);
+        run.on = noted.unwrap_or_else(|| self.on(&run.on.target));
+        let noticed = self.journal.ended(&run.id, began);
         run.ended = match (run.ended, noticed) {
             (Some(ended), Some(noticed)) => Some(ended.min(noticed).max(began)),
             (ended, noticed) => ended.or(noticed).map(|ended| ended.max(began)),
@@ -217,11 +241,12 @@ impl Known<'_> {
             }
         }
         run.is_from_nothing |= self.journal.says_from_nothing(&run.id, began);
-        if job.father.is_none() || self.journal.was_queued(job) {
-            run.waited_s = self.journal.waited(job, began);
+        let since = self.journal.since_queued(&run.id, group.as_ref());
+        if run.father.is_none() || since.is_some() {
+            run.waited_s = self.journal.waited(since.unwrap_or_default(), began);
         }
-        run.per_hour = self.per_hour(job, &run.on)?;
-        Ok(Some(run))
+        run.per_hour = if is_part { None } else { self.per_hour(&run)? };
+        Ok(run)
     }
 
     fn on(&mut self, name: &TargetName) -> Arc<RanOn> {
@@ -244,17 +269,17 @@ impl Known<'_> {
     }
 
     /// What an hour costs by the settings of its owner. Nobody says what a part of a machine costs.
-    fn per_hour(&mut self, job: &Job, on: &RanOn) -> Result<Option<f64>, Error> {
-        if !self.prices.contains_key(&job.user) {
-            let settings = self.ctx.settings(self.data.user(&job.user))?;
-            self.prices.insert(job.user.clone(), settings.prices);
+    fn per_hour(&mut self, run: &PastRun) -> Result<Option<f64>, Error> {
+        let user = &run.id.user;
+        if !self.prices.contains_key(user) {
+            let settings = self.ctx.settings(self.data.user(user))?;
+            self.prices.insert(user.clone(), settings.prices);
         }
-        let (Some(accelerator), Some(pricing), None) = (&on.accelerator, on.pricing, &job.share)
-        else {
+        let (Some(accelerator), Some(pricing)) = (&run.on.accelerator, run.on.pricing) else {
             return Ok(None);
         };
         let of = (accelerator.as_str(), accelerators::chips(accelerator));
-        Ok(self.prices.get(&job.user).and_then(|table| prices::per_hour(table, of, pricing)))
+        Ok(self.prices.get(user).and_then(|table| prices::per_hour(table, of, pricing)))
     }
 }
 
@@ -334,9 +359,9 @@ impl Journal {
     }
 
     /// When an attempt of which nobody reported the end was seen to be over.
-    fn ended(&self, job: &Job, began: Timestamp) -> Option<Timestamp> {
+    fn ended(&self, id: &JobId, began: Timestamp) -> Option<Timestamp> {
         let mut ended = None;
-        let marks = self.ends.get(&job.id())?.iter().filter(|(at, _)| *at >= began);
+        let marks = self.ends.get(id)?.iter().filter(|(at, _)| *at >= began);
         for (at, is_end) in marks {
             match is_end {
                 true => ended = ended.or(Some(*at)),
@@ -361,19 +386,14 @@ impl Journal {
         all.iter().any(|at| at.as_second().abs_diff(began.as_second()) <= 60)
     }
 
-    fn since_queued(&self, job: &Job) -> Option<&[Timestamp]> {
-        let group = job.member().map(|member| JobId::new(job.user.clone(), member.group));
-        let of_group = group.and_then(|group| self.queued.get(&group));
-        self.queued.get(&job.id()).or(of_group).map(Vec::as_slice)
+    /// When an attempt, or its group, was queued; `None` if neither ever was.
+    fn since_queued(&self, id: &JobId, group: Option<&JobId>) -> Option<&[Timestamp]> {
+        let of_group = group.and_then(|group| self.queued.get(group));
+        self.queued.get(id).or(of_group).map(Vec::as_slice)
     }
 
-    fn was_queued(&self, job: &Job) -> bool {
-        self.since_queued(job).is_some()
-    }
-
-    /// How long it waited in the queue; `None` of one that began before the journal.
-    fn waited(&self, job: &Job, began: Timestamp) -> Option<u64> {
-        let since = self.since_queued(job).unwrap_or_default();
+    /// How long it waited in the queue since then; `None` of one that began before the journal.
+    fn waited(&self, since: &[Timestamp], began: Timestamp) -> Option<u64> {
         if let Some(queued) = since.iter().rev().find(|queued| **queued <= began) {
             return Some(began.seconds_since(*queued));
         }

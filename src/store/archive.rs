@@ -4,6 +4,7 @@
 use std::collections::{HashSet, VecDeque};
 use std::num::NonZero;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 use std::{panic, vec};
 
@@ -64,25 +65,38 @@ impl AttemptId {
     }
 }
 
-/// The records of an archive, the newest first, each attempt once. Years of a lab are read by as many threads as there are
-/// processors, ahead of whoever asks.
-pub(super) struct Newest<'a> {
+/// What is made of a record as soon as it is read.
+type Make<T> = Arc<dyn Fn(Archived) -> T + Send + Sync>;
+
+/// What was made of each attempt, and which it was.
+type Made<T> = Vec<(AttemptId, T)>;
+
+/// What is made of the records of an archive, the newest first, of each attempt once. Years of a lab are read by as many
+/// threads as there are processors, ahead of whoever asks: they do all that is done for each record alone.
+pub(super) struct Newest<'a, T> {
     lines: NewestLines<'a>,
     seen: HashSet<AttemptId>,
+    make: Make<T>,
     /// What was read and not yet given out.
-    read: vec::IntoIter<Archived>,
+    read: vec::IntoIter<(AttemptId, T)>,
     /// What is being read, the newest first.
-    ahead: VecDeque<JoinHandle<Vec<Archived>>>,
+    ahead: VecDeque<JoinHandle<Made<T>>>,
     /// What stands behind it where the archive could not be read on.
     failure: Option<StoreError>,
     batch: usize,
 }
 
-impl<'a> Newest<'a> {
-    pub(super) fn new(disk: &'a dyn Disk, archive: PathBuf) -> Self {
+impl<'a, T: Send + 'static> Newest<'a, T> {
+    /// Without those that were `seen` elsewhere.
+    pub(super) fn new(
+        (disk, archive): (&'a dyn Disk, PathBuf),
+        seen: HashSet<AttemptId>,
+        make: impl Fn(Archived) -> T + Send + Sync + 'static,
+    ) -> Self {
         Self {
             lines: NewestLines::new(disk, vec![archive]),
-            seen: HashSet::new(),
+            seen,
+            make: Arc::new(make),
             read: Vec::new().into_iter(),
             ahead: VecDeque::new(),
             failure: None,
@@ -95,8 +109,9 @@ impl<'a> Newest<'a> {
         // Whoever wants a few waits for no more than these.
         if self.ahead.is_empty() && self.batch < WORTH {
             let lines = self.next_lines();
-            self.read = understood(&lines).into_iter();
-            return !lines.is_empty();
+            let has_lines = !lines.is_empty();
+            self.read = made(lines, &*self.make).into_iter();
+            return has_lines;
         }
         let processors = thread::available_parallelism().map_or(1, NonZero::get);
         while self.ahead.len() < processors {
@@ -104,7 +119,8 @@ impl<'a> Newest<'a> {
             if lines.is_empty() {
                 break;
             }
-            self.ahead.push_back(thread::spawn(move || understood(&lines)));
+            let make = Arc::clone(&self.make);
+            self.ahead.push_back(thread::spawn(move || made(lines, &*make)));
         }
         let Some(first) = self.ahead.pop_front() else { return false };
         // A thread that broke off has met what would have broken this one off, too.
@@ -128,14 +144,14 @@ impl<'a> Newest<'a> {
     }
 }
 
-impl Iterator for Newest<'_> {
-    type Item = Result<Archived, StoreError>;
+impl<T: Send + 'static> Iterator for Newest<'_, T> {
+    type Item = Result<T, StoreError>;
 
     fn next(&mut self) -> Option<Self::Item> {
         loop {
-            if let Some(archived) = self.read.next() {
-                if self.seen.insert(AttemptId::of(&archived.job)) {
-                    return Some(Ok(archived));
+            if let Some((attempt, made)) = self.read.next() {
+                if self.seen.insert(attempt) {
+                    return Some(Ok(made));
                 }
             } else if !self.read_on() {
                 return self.failure.take().map(Err);
@@ -144,7 +160,8 @@ impl Iterator for Newest<'_> {
     }
 }
 
-/// What can be understood of some lines, in their order.
-fn understood(lines: &[Vec<u8>]) -> Vec<Archived> {
-    lines.iter().filter_map(|line| Archived::read(line)).collect()
+/// What is made of some lines, as far as they can be understood, in their order.
+fn made<T>(lines: Vec<Vec<u8>>, make: &dyn Fn(Archived) -> T) -> Made<T> {
+    let archived = lines.into_iter().filter_map(Archived::read);
+    archived.map(|archived| (AttemptId::of(&archived.job), make(archived))).collect()
 }

@@ -21,6 +21,7 @@ pub mod original;
 mod paths;
 mod txn;
 
+use std::collections::HashSet;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -248,7 +249,17 @@ impl Store {
 
     /// Archived records, the newest first, each once: a crash may have appended one twice.
     pub fn archived(&self) -> impl Iterator<Item = Result<Archived, StoreError>> + '_ {
-        archive::Newest::new(&*self.disk, self.paths.archive())
+        self.archived_beside(HashSet::new(), |archived| archived)
+    }
+
+    /// What `make` makes of archived records, the newest first, of each once, without the attempts that were `seen`
+    /// elsewhere. Of many it is made by several threads.
+    pub fn archived_beside<T: Send + 'static>(
+        &self,
+        seen: HashSet<AttemptId>,
+        make: impl Fn(Archived) -> T + Send + Sync + 'static,
+    ) -> impl Iterator<Item = Result<T, StoreError>> + '_ {
+        archive::Newest::new((&*self.disk, self.paths.archive()), seen, make)
     }
 
     /// Runs `work` as the only MONITOR of this data file and place. If there is one already, `work` does

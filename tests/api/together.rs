@@ -75,7 +75,7 @@ fn names(lab: &Lab, data: &Data, events: &[Event]) -> BTreeMap<JobId, String> {
     let archive = Paths::new(lab.env.data_path()).archive();
     let archive = std::fs::read(archive).unwrap_or_default();
     let lines = archive.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
-    let archived = lines.map(|line| Archived::read(line).unwrap().job);
+    let archived = lines.map(|line| Archived::read(line.to_vec()).unwrap().job);
     let jobs = data.jobs().cloned().chain(archived).filter(|job| job.father.is_none());
     names.extend(jobs.filter_map(|job| Some((job.id(), job.name()?.to_owned()))));
     names.retain(|id, _| !goes_on.contains(id));

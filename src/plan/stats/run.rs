@@ -54,6 +54,13 @@ pub struct RanOn {
     pub pricing: Option<Pricing>,
 }
 
+impl RanOn {
+    /// A target of which nothing but the name is known.
+    pub fn unknown(target: TargetName) -> Self {
+        Self { target, accelerator: None, zone: None, kind: None, pricing: None }
+    }
+}
+
 /// What became of an attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RunOutcome {
@@ -86,12 +93,12 @@ impl PastRun {
     }
 
     /// What a record says; what it does not is as if nothing were known.
-    pub fn of(job: &Job, on: Arc<RanOn>, began: Timestamp) -> Self {
+    pub fn of(job: &Job, began: Timestamp) -> Self {
         Self {
             id: job.id(),
             father: job.father,
             tag: job.job_tags.clone().filter(|tag| !tag.is_empty()),
-            on,
+            on: Arc::new(RanOn::unknown(job.tpu.clone())),
             began,
             ended: job.launch.as_ref().and_then(|launch| launch.ended),
             outcome: RunOutcome::of(&job.status),

@@ -445,7 +445,9 @@ impl Cluster {
             involved["fieldPath"] = json!(said.part);
         }
         let now = self.now();
-        let earlier = self.store.list(&EVENTS, Some(&namespace)).find_map(|(key, event)| {
+        let called = format!("{}.", text(&meta["name"]));
+        let mut of_it = self.store.named(&EVENTS, (&namespace, &called));
+        let earlier = of_it.find_map(|(key, event)| {
             let same = event["involvedObject"]["uid"] == involved["uid"]
                 && event["involvedObject"]["fieldPath"] == involved["fieldPath"]
                 && text(&event["reason"]) == said.reason
@@ -453,6 +455,7 @@ impl Cluster {
                 && event["count"].is_i64();
             same.then(|| (key.clone(), Value::clone(event)))
         });
+        drop(of_it);
         if let Some((key, mut event)) = earlier {
             event["count"] = json!(event["count"].as_i64().unwrap_or(1) + 1);
             event["lastTimestamp"] = json!(now);
@@ -462,7 +465,7 @@ impl Cluster {
         let by_scheduler = said.from == "default-scheduler";
         let mut event = json!({
             "kind": "Event", "apiVersion": "v1",
-            "metadata": {"name": format!("{}.{}", text(&meta["name"]), OsRandom.hex(8))},
+            "metadata": {"name": format!("{called}{}", OsRandom.hex(8))},
             "involvedObject": involved, "reason": said.reason, "message": message,
             "source": if by_scheduler { json!({}) } else { json!({"component": said.from}) },
             "firstTimestamp": now, "lastTimestamp": now, "count": 1, "type": said.severity,

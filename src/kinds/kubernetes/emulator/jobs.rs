@@ -134,22 +134,23 @@ impl JobController {
     pub(super) fn turn(&mut self, cluster: &mut Cluster) {
         let jobs: Vec<Arc<Value>> =
             cluster.store.list(&JOBS, None).map(|(_, job)| Arc::clone(job)).collect();
+        // What one Job does changes the pods of no other.
+        let mut pods: HashMap<String, Vec<Arc<Value>>> = HashMap::new();
+        for (_, pod) in cluster.store.list(&PODS, None) {
+            let owner = text(&pod["metadata"]["ownerReferences"][0]["uid"]);
+            pods.entry(owner.to_owned()).or_default().push(Arc::clone(pod));
+        }
         for job in jobs.iter().filter(|job| !is_over(job)) {
-            self.turn_of(cluster, job);
+            let own = pods.remove(text(&job["metadata"]["uid"])).unwrap_or_default();
+            self.turn_of(cluster, job, &own);
         }
     }
 
-    fn turn_of(&mut self, cluster: &mut Cluster, job: &Value) {
+    fn turn_of(&mut self, cluster: &mut Cluster, job: &Value, pods: &[Arc<Value>]) {
         let uid = text(&job["metadata"]["uid"]).to_owned();
         let namespace = text(&job["metadata"]["namespace"]).to_owned();
-        let pods: Vec<Arc<Value>> = cluster
-            .store
-            .list(&PODS, Some(&namespace))
-            .filter(|(_, pod)| pod["metadata"]["ownerReferences"][0]["uid"] == json!(uid))
-            .map(|(_, pod)| Arc::clone(pod))
-            .collect();
         let active_s = cluster.seconds_since(&job["status"]["startTime"]);
-        let decided = decide(job, &pods, active_s, &cluster.now());
+        let decided = decide(job, pods, active_s, &cluster.now());
         let moment = cluster.moment();
         if decided.make > 0 && self.waits.get(&uid).is_some_and(|(until, _)| moment < *until) {
             return;
@@ -171,7 +172,7 @@ impl JobController {
                 );
             }
         }
-        let ranks = ranks(job, &pods);
+        let ranks = ranks(job, pods);
         let count = usize::try_from(decided.make).unwrap_or(0);
         for rank in ranks.into_iter().map(Some).chain(std::iter::repeat(None)).take(count) {
             match cluster.create(&PODS, &namespace, pod_of(job, rank), false) {
@@ -195,6 +196,9 @@ impl JobController {
             }
         }
         self.waits.remove(&uid);
+        if job["status"] == decided.status {
+            return;
+        }
         let mut changed = job.clone();
         changed["status"] = decided.status;
         if let Some((reason, message)) = decided.end {

@@ -10,7 +10,7 @@ use super::resources::{ApiResource, JOBS, PODS, QUOTAS};
 use super::store::ObjectStore;
 
 /// Amounts by name, as quotas count them.
-type Amounts = BTreeMap<String, Quantity>;
+pub(super) type Amounts = BTreeMap<String, Quantity>;
 
 /// Whether a pod has ended.
 pub(super) fn is_over(pod: &Value) -> bool {

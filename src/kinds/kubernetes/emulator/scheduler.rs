@@ -1,13 +1,13 @@
 //! The scheduler: on which node a pod runs, who has to go for it, or why nowhere. [`place`] only looks.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use serde_json::{Value, json};
 
 use super::cluster::{Cluster, Deletion, Said, key_of, text};
 use super::quantity::Quantity;
-use super::quota;
+use super::quota::{self, Amounts};
 use super::resources::{NODES, PODS};
 
 /// Set on a pod that a fault keeps from every node.
@@ -15,8 +15,41 @@ pub(super) const KEPT_OFF: &str = "emulator/unschedulable";
 
 /// A node and the pods on it that have not ended.
 pub(super) struct NodeLoad {
-    pub(super) node: Arc<Value>,
-    pub(super) pods: Vec<Arc<Value>>,
+    node: Arc<Value>,
+    pods: Vec<Arc<Value>>,
+    /// What these have asked for together.
+    taken: Amounts,
+}
+
+impl NodeLoad {
+    fn new(node: Arc<Value>, pods: Vec<Arc<Value>>) -> Self {
+        let taken = taken(pods.iter());
+        Self { node, pods, taken }
+    }
+
+    fn name(&self) -> &str {
+        text(&self.node["metadata"]["name"])
+    }
+
+    /// With one pod more.
+    fn take(&mut self, pod: &Arc<Value>) {
+        add(&mut self.taken, pod);
+        self.pods.push(Arc::clone(pod));
+    }
+}
+
+/// What pods have asked for together.
+fn taken<'a>(pods: impl Iterator<Item = &'a Arc<Value>>) -> Amounts {
+    let mut sum = Amounts::new();
+    pods.for_each(|pod| add(&mut sum, pod));
+    sum
+}
+
+fn add(sum: &mut Amounts, pod: &Value) {
+    for (name, asked) in quota::asked(&pod["spec"], "requests") {
+        let place = sum.entry(name).or_insert(Quantity::ZERO);
+        *place = place.plus(asked);
+    }
 }
 
 /// Where a pod goes.
@@ -92,20 +125,13 @@ fn affine(pod: &Value, node: &Value) -> bool {
     })
 }
 
-/// What of a node is not enough for a pod beside others.
-fn lacking(pod: &Value, node: &Value, others: &[&Arc<Value>]) -> Vec<String> {
+/// What of a node is not enough for a pod beside so many others, which have taken so much.
+fn lacking(pod: &Value, node: &Value, (others, taken): (usize, &Amounts)) -> Vec<String> {
     let amount = |value: &Value| Quantity::parse(text(value)).unwrap_or(Quantity::ZERO);
     let allocatable = &node["status"]["allocatable"];
-    let mut taken: BTreeMap<String, Quantity> = BTreeMap::new();
-    for other in others {
-        for (name, asked) in quota::asked(&other["spec"], "requests") {
-            let place = taken.entry(name).or_insert(Quantity::ZERO);
-            *place = place.plus(asked);
-        }
-    }
     let mut lacks = Vec::new();
     let room = amount(&allocatable["pods"]).whole();
-    if !allocatable["pods"].is_null() && i64::try_from(others.len()).unwrap_or(i64::MAX) >= room {
+    if !allocatable["pods"].is_null() && i64::try_from(others).unwrap_or(i64::MAX) >= room {
         lacks.push("Too many pods".to_owned());
     }
     for (name, asked) in quota::asked(&pod["spec"], "requests") {
@@ -128,7 +154,7 @@ pub(super) fn place(pod: &Value, nodes: &[NodeLoad]) -> Placement {
             *reasons.entry(reason).or_default() += 1;
             continue;
         }
-        let lacks = lacking(pod, &load.node, &load.pods.iter().collect::<Vec<_>>());
+        let lacks = lacking(pod, &load.node, (load.pods.len(), &load.taken));
         if lacks.is_empty() {
             open.push(load);
         }
@@ -138,7 +164,7 @@ pub(super) fn place(pod: &Value, nodes: &[NodeLoad]) -> Placement {
     }
     // The one with the fewest pods, the first of them: work is spread.
     if let Some(load) = open.into_iter().min_by_key(|load| load.pods.len()) {
-        return Placement::On(text(&load.node["metadata"]["name"]).to_owned());
+        return Placement::On(load.name().to_owned());
     }
     if let Some(placement) = preempted(pod, nodes) {
         return placement;
@@ -170,11 +196,11 @@ fn preempted(pod: &Value, nodes: &[NodeLoad]) -> Option<Placement> {
                 .iter()
                 .filter(|other| !victims.iter().any(|victim| Arc::ptr_eq(victim, other)))
                 .collect();
-            if lacking(pod, &load.node, &left).is_empty() {
+            let beside = taken(left.iter().copied());
+            if lacking(pod, &load.node, (left.len(), &beside)).is_empty() {
                 let names =
                     victims.iter().map(|victim| text(&victim["metadata"]["name"]).to_owned());
-                let node = text(&load.node["metadata"]["name"]).to_owned();
-                return Some(Placement::After(node, names.collect()));
+                return Some(Placement::After(load.name().to_owned(), names.collect()));
             }
         }
         None
@@ -196,23 +222,36 @@ pub(super) fn turn(cluster: &mut Cluster) {
         .map(|(_, pod)| Arc::clone(pod))
         .collect();
     waiting.sort_by_key(|pod| -priority(pod));
+    let mut nodes = loads(cluster);
     for pod in waiting {
-        let nodes = loads(cluster);
-        settle(cluster, &pod, place(&pod, &nodes));
+        let placement = place(&pod, &nodes);
+        match &placement {
+            Placement::On(name) => {
+                if let Some(load) = nodes.iter_mut().find(|load| load.name() == name) {
+                    load.take(&pod);
+                }
+                settle(cluster, &pod, placement);
+            }
+            Placement::Nowhere(_) => settle(cluster, &pod, placement),
+            Placement::After(..) => {
+                settle(cluster, &pod, placement);
+                nodes = loads(cluster);
+            }
+        }
     }
 }
 
 fn loads(cluster: &Cluster) -> Vec<NodeLoad> {
-    let on = |name: &Value| -> Vec<Arc<Value>> {
-        let pods = cluster.store.list(&PODS, None);
-        pods.filter(|(_, pod)| pod["spec"]["nodeName"] == *name && !quota::is_over(pod))
-            .map(|(_, pod)| Arc::clone(pod))
-            .collect()
-    };
-    cluster
-        .store
-        .list(&NODES, None)
-        .map(|(_, node)| NodeLoad { node: Arc::clone(node), pods: on(&node["metadata"]["name"]) })
+    let mut on: HashMap<&str, Vec<Arc<Value>>> = HashMap::new();
+    for (_, pod) in cluster.store.list(&PODS, None).filter(|(_, pod)| !quota::is_over(pod)) {
+        on.entry(text(&pod["spec"]["nodeName"])).or_default().push(Arc::clone(pod));
+    }
+    let nodes = cluster.store.list(&NODES, None);
+    nodes
+        .map(|(_, node)| {
+            let pods = on.remove(text(&node["metadata"]["name"])).unwrap_or_default();
+            NodeLoad::new(Arc::clone(node), pods)
+        })
         .collect()
 }
 
@@ -220,6 +259,11 @@ fn settle(cluster: &mut Cluster, pod: &Value, placement: Placement) {
     let key = key_of(&PODS, pod);
     let from =
         |severity, reason| Said { severity, reason, from: "default-scheduler", host: "", part: "" };
+    if let Placement::Nowhere(why) = &placement
+        && pod["status"]["conditions"][0]["message"] == json!(why)
+    {
+        return;
+    }
     let mut changed = pod.clone();
     let now = cluster.now();
     let place = format!("{}/{}", key.namespace, key.name);
@@ -255,9 +299,6 @@ fn settle(cluster: &mut Cluster, pod: &Value, placement: Placement) {
             }
         }
         Placement::Nowhere(why) => {
-            if pod["status"]["conditions"][0]["message"] == json!(why) {
-                return;
-            }
             let mut condition = scheduled("False");
             condition["reason"] = json!("Unschedulable");
             condition["message"] = json!(why);

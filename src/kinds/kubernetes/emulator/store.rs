@@ -103,6 +103,19 @@ impl ObjectStore {
             .take_while(move |(key, _)| namespace.is_none_or(|wanted| key.namespace == wanted))
     }
 
+    /// The objects of a resource in one namespace whose names begin so.
+    pub(super) fn named<'a>(
+        &'a self,
+        resource: &ApiResource,
+        (namespace, begins): (&str, &'a str),
+    ) -> impl Iterator<Item = (&'a ObjectKey, &'a Arc<Value>)> {
+        let first = ObjectKey::new(resource, namespace, begins);
+        let (of, within) = (first.of, first.namespace.clone());
+        self.objects.range(first..).take_while(move |(key, _)| {
+            key.of == of && key.namespace == within && key.name.starts_with(begins)
+        })
+    }
+
     /// Everything in a namespace, or everything at all.
     pub(super) fn all(&self) -> impl Iterator<Item = (&ObjectKey, &Arc<Value>)> {
         self.objects.iter()

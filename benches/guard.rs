@@ -51,7 +51,7 @@ struct Hot {
     least: fn(&Lab) -> io::Result<()>,
 }
 
-/// The paths that every command, every look of the screen and of MONITOR, and every key goes through.
+/// The paths that every command, every look of the screen and of the daemon, and every key goes through.
 const PATHS: [Hot; 5] = [
     Hot {
         name: "data",

@@ -1,5 +1,5 @@
 //! P17: what it costs to keep a thousand Jobs of a Kubernetes cluster in view, beside the two lists that answer for all
-//! of them; and a turn of MONITOR with nothing to do.
+//! of them; and a turn of the daemon with nothing to do.
 //!
 //! The cluster is the simulated one, in a process of its own, with so many nodes that some of the Jobs run and print;
 //! the others wait.
@@ -62,7 +62,7 @@ pub(crate) fn kubernetes(table: &mut Table, _: &Plan) -> io::Result<()> {
             &mut || site.lab.tpu("check --json"),
         ],
     )?;
-    // Else it would look as if a MONITOR ran already.
+    // Else it would look as if a daemon ran already.
     watch::forget(&own);
     let [screen, floor, turn, command] = times.as_slice() else {
         return Err(io::Error::other("four things give four samples"));
@@ -72,7 +72,7 @@ pub(crate) fn kubernetes(table: &mut Table, _: &Plan) -> io::Result<()> {
     let bound = "≤ 1.3 × the lists + 5 ms";
     for (figure, times) in [
         (format!("P17 a look at {WHAT}"), screen),
-        (format!("P14 an idle turn of MONITOR, {WHAT}"), turn),
+        (format!("P14 an idle turn of the daemon, {WHAT}"), turn),
     ] {
         table.push(&Row::time(figure, times).floor(Amount::Time(least)).bound(most, bound))?;
     }

@@ -1,6 +1,7 @@
 //! P18: ten thousand jobs that wait, for two hundred targets, with limits and dependencies.
 //!
-//! What MONITOR does with them in a turn, and what it decides, is timed in this process; the rest are whole commands.
+//! What the daemon does with them in a turn, and what it decides, is timed in this process; the rest are whole
+//! commands.
 
 use std::io;
 use std::time::Duration;
@@ -72,7 +73,7 @@ pub(crate) fn queue(table: &mut Table, _: &Plan) -> io::Result<()> {
     let array = lab.tpu("submit v6e-16 --array 0-999 -- true")?;
     let row = Row::of("P18 `tpu submit`, an array of 1 000", Amount::Time(array));
     table.push(&row.bound(Amount::Time(Duration::from_secs(1)), "≤ 1 s"))?;
-    // Whoever submits starts what can begin, where no MONITOR does.
+    // Whoever submits starts what can begin, where no daemon does.
     let begun = sample(|| lab.tpu("submit local -- true"))?;
     let row = Row::of("P18 submitted and begun, p95", Amount::Time(begun.at(95)));
     table.push(&row.bound(Amount::Time(Duration::from_secs(1)), "≤ 1 s"))

@@ -1,4 +1,4 @@
-//! P10: how soon an end is written down and an `ack` is heard, while MONITOR runs.
+//! P10: how soon an end is written down and an `ack` is heard, while the daemon runs.
 
 use std::fs::File;
 use std::io;
@@ -46,7 +46,7 @@ fn until(lab: &Lab, what: impl Fn(&Value) -> bool) -> io::Result<Duration> {
             return Ok(waited);
         }
         if waited > Duration::from_secs(20) {
-            return Err(io::Error::other("MONITOR does not react"));
+            return Err(io::Error::other("the daemon does not react"));
         }
         clock.sleep(Duration::from_millis(1));
     }

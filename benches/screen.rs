@@ -231,7 +231,7 @@ fn looked(jobs: u32, round: usize) -> Message {
 fn events() -> Vec<Event> {
     let event = |n: u32| Event {
         at: Timestamp::from_second(NOW - i64::from(n)),
-        actor: "MONITOR".to_owned(),
+        actor: "daemon".to_owned(),
         user: Some(UserName::from("alice")),
         job: Some(JobNumber(n)),
         kind: "status".to_owned(),

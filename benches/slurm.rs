@@ -56,7 +56,7 @@ pub(crate) fn slurm(table: &mut Table, _: &Plan) -> io::Result<()> {
         let site = Site::new(shape)?;
         site.looks(table)?;
         site.processes(table)?;
-        memory_of_monitor(table, &site.lab, &format!("MONITOR, {}", shape.in_words()))?;
+        memory_of_monitor(table, &site.lab, &format!("the daemon, {}", shape.in_words()))?;
         left_alone(table, &site.lab, shape.in_words())?;
     }
     Ok(())
@@ -147,7 +147,7 @@ impl Site {
         Ok(took)
     }
 
-    /// Looks of the screen, a turn of MONITOR and a whole command, beside that question.
+    /// Looks of the screen, a turn of the daemon and a whole command, beside that question.
     fn looks(&self, table: &mut Table) -> io::Result<()> {
         let asked =
             self.asked()?.into_iter().find(|call| call.first().is_some_and(|p| p == "squeue"));
@@ -168,7 +168,7 @@ impl Site {
                 &mut || self.lab.tpu("check --json"),
             ],
         )?;
-        // Else it would look as if a MONITOR ran already.
+        // Else it would look as if a daemon ran already.
         watch::forget(&own);
         let [screen, floor, turn, command] = times.as_slice() else {
             return Err(io::Error::other("four things give four samples"));
@@ -179,7 +179,7 @@ impl Site {
         let bound = "≤ 1.3 × the one squeue + 5 ms";
         for (figure, times) in [
             (format!("P17 a look at {what}, eight at work"), screen),
-            (format!("P14 an idle turn of MONITOR, {what}"), turn),
+            (format!("P14 an idle turn of the daemon, {what}"), turn),
         ] {
             table.push(&Row::time(figure, times).floor(Amount::Time(least)).bound(most, bound))?;
         }

@@ -1,7 +1,7 @@
-//! P14: what MONITOR costs a fleet: a thousand live jobs on a hundred targets of a simulated control plane.
+//! P14: what the daemon costs a fleet: a thousand live jobs on a hundred targets of a simulated control plane.
 //!
 //! A turn in which nothing is to be done is timed in this process, on real windows, step by step as
-//! `daemon::turn` takes it; memory is that of a real MONITOR.
+//! `daemon::turn` takes it; memory is that of a real daemon.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -33,10 +33,10 @@ const ROUNDS: usize = 20;
 const SIZES: [u32; 4] = [10, 100, 1_000, 5_000];
 const ZONES: usize = 3;
 const TARGETS: usize = 100;
-/// How long a real MONITOR may take for the turns after which its memory is read.
+/// How long a real daemon may take for the turns after which its memory is read.
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// Turns by the number of targets and of jobs; then a MONITOR as a process of its own.
+/// Turns by the number of targets and of jobs; then a daemon as a process of its own.
 pub(crate) fn turn(table: &mut Table, plan: &Plan) -> io::Result<()> {
     let lab = Lab::new()?;
     let panes = Panes::open(&lab, plan.windows)?;
@@ -44,7 +44,7 @@ pub(crate) fn turn(table: &mut Table, plan: &Plan) -> io::Result<()> {
         lab.write(&on_targets(&lab, plan.windows, (targets, "running")))?;
         on_windows(table, &lab, &panes, targets)?;
     }
-    memory_of_monitor(table, &lab, "MONITOR, 100 targets")?;
+    memory_of_monitor(table, &lab, "the daemon, 100 targets")?;
     on_records(table)
 }
 
@@ -62,7 +62,7 @@ fn on_records(table: &mut Table) -> io::Result<()> {
     let mut things: Vec<&mut dyn FnMut() -> io::Result<Duration>> = Vec::new();
     things.extend(turns.iter_mut().map(|turn| turn as &mut dyn FnMut() -> _));
     for (jobs, times) in SIZES.into_iter().zip(in_turn(ROUNDS, &mut things)?) {
-        table.point("an idle turn of MONITOR on records", "jobs", jobs, times.median());
+        table.point("an idle turn of the daemon on records", "jobs", jobs, times.median());
     }
     Ok(())
 }
@@ -135,12 +135,12 @@ fn on_windows(table: &mut Table, lab: &Lab, panes: &Panes, targets: usize) -> io
         return Err(io::Error::other("two things give two samples"));
     };
     let (least, count) = (floor.median(), panes.all.len());
-    let figure = format!("P14 an idle turn of MONITOR, {count} live jobs on {targets} targets");
+    let figure = format!("P14 an idle turn of the daemon, {count} live jobs on {targets} targets");
     let row = Row::time(figure, ours).floor(Amount::Time(least));
     table.push(&row.bound(Amount::Time(least * 13 / 10), "≤ 1.3 × P6's floor"))?;
     let size = u32::try_from(targets).unwrap_or(u32::MAX);
-    table.point("an idle turn of MONITOR", "targets", size, ours.median());
-    // Else it would look as if a MONITOR ran already.
+    table.point("an idle turn of the daemon", "targets", size, ours.median());
+    // Else it would look as if a daemon ran already.
     watch::forget(&ctx);
     let asked = u32::try_from(lists.load(Ordering::Relaxed)).unwrap_or(u32::MAX);
     let each = f64::from(asked) / f64::from(u32::try_from(ROUNDS * ZONES).unwrap_or(1));
@@ -149,7 +149,7 @@ fn on_windows(table: &mut Table, lab: &Lab, panes: &Panes, targets: usize) -> io
     table.push(&row.bound(Amount::Count(1.0), "≤ 1"))
 }
 
-/// What a MONITOR occupies after some turns.
+/// What a daemon occupies after some turns.
 pub(crate) fn memory_of_monitor(table: &mut Table, lab: &Lab, what: &str) -> io::Result<()> {
     let ctx = ctx(lab);
     lab.tpu("daemon start")?;
@@ -161,7 +161,9 @@ pub(crate) fn memory_of_monitor(table: &mut Table, lab: &Lab, what: &str) -> io:
         turns.extend(note.as_ref().map(|note| note.turned));
         match note {
             Some(note) if turns.len() > 5 => break note.pid,
-            _ if clock.monotonic() > end => return Err(io::Error::other("MONITOR does not turn")),
+            _ if clock.monotonic() > end => {
+                return Err(io::Error::other("the daemon does not turn"));
+            }
             _ => clock.sleep(Duration::from_millis(50)),
         }
     };

@@ -33,7 +33,7 @@ pub struct Effects {
     pub threads: Arc<dyn Threads>,
     /// What this process was started with.
     pub env: Env,
-    /// Who acts, for the journal: the command or `MONITOR`.
+    /// Who acts, for the journal: the command or `the daemon`.
     pub actor: String,
     /// Path of this program, for launchers to call back.
     pub tpu: PathBuf,

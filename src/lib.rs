@@ -33,11 +33,11 @@
 //!   `KindOfTarget::runner` of its kind, and a line in `tests/runner/contract.rs`.
 //! - a **way to workers**: a file in `remote/` that implements `Remote`, for the kinds that go it.
 //!
-//! Words used everywhere: the **monitor** is the full screen, **MONITOR** the program in the background
+//! Words used everywhere: the **monitor** is the full screen, **the daemon** the program in the background
 //! (`daemon/`, `tpu daemon`). An **attempt** is one record in data.json; attempts that continue one another
-//! are a **lineage**, the newest is its **leaf**. A **group** is several jobs of one specification under one number; each
-//! of its **members** is a lineage, called `12_3`. A **launch** is one start of an attempt, known by its
-//! token. A **look** reads all facts once and writes nothing; a **turn** is one round of MONITOR. A
+//! are a **lineage**, the newest is its **leaf**. A **group** is several jobs of one specification under one number;
+//! each of its **members** is a lineage, called `12_3`. A **launch** is one start of an attempt, known by its
+//! token. A **look** reads all facts once and writes nothing; a **turn** is one round of the daemon. A
 //! **place** is the host, account and tmux server where a window lives. The **original** is the tool
 //! whose data.json and spellings are kept.
 

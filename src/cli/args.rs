@@ -160,7 +160,7 @@ Jobs:     run TARGET [KEY=VALUE]    start a job; `-- COMMAND` runs any command
           find TYPE, reserve TARGET who uses which target, which are free
           resume W, rerun W         from the last checkpoint, from scratch
           kill W, clean             stop a job, clear away what has ended
-          daemon start              bring jobs back by their rules (MONITOR)
+          daemon start              bring jobs back by their rules
 Set up:   ls, set-cur 2, -a, -ta    directories, config aliases, target aliases
           get-settings, set-settings KEY VALUE
 Learn:    tldr, help COMMAND        a short tour, one command with all its flags
@@ -186,7 +186,7 @@ pub enum Command {
     #[command(
         after_help = "Examples:\n  tpu run v2-32-p2 alice lr=0.01 tag=baseline rule=resume\n  \
         tpu run local -- python3 train.py --steps 1000\n\nKeys: dir=N (or a bare N), tag=NAME, \
-        rule=RULE (`tpu check-rules` lists them),\n      monitor=false (MONITOR leaves it alone), \
+        rule=RULE (`tpu check-rules` lists them),\n      monitor=false (the daemon leaves it alone), \
         config aliases (`tpu -sa`), config.…="
     )]
     Run(Deferred<Run>),
@@ -466,25 +466,25 @@ pub enum Command {
     #[command(flatten)]
     Workers(Workers),
 
-    // -- MONITOR: what happens by itself
-    /// Run, start or stop MONITOR, or ask what it plans
+    // -- the daemon: what happens by itself
+    /// Run, start or stop the daemon, or ask what it plans
     #[command(
         after_help = "Examples:\n  tpu daemon start\n  tpu daemon start --serve\n  tpu daemon status\n  tpu daemon plan --json"
     )]
     Daemon(Deferred<Daemon>),
-    /// Ask MONITOR to look at once
+    /// Ask the daemon to look at once
     #[command(after_help = "Examples:\n  tpu ack\n  tpu ack --json")]
     Ack,
-    /// Print what MONITOR has seen and done (-Ml)
+    /// Print what the daemon has seen and done (-Ml)
     #[command(after_help = "Examples:\n  tpu -Ml\n  tpu -Ml cn -n 20")]
     MonitorLog(Deferred<MonitorLog>),
-    /// Begin MONITOR's log anew; the history keeps all (-Mc)
+    /// Begin the daemon's log anew; the history keeps all (-Mc)
     #[command(after_help = "Examples:\n  tpu -Mc\n  tpu clear-monitor-log")]
     ClearMonitorLog,
-    /// Change a setting of MONITOR (-smc)
+    /// Change a setting of the daemon (-smc)
     #[command(after_help = "Examples:\n  tpu -smc checking_freq 60\n  tpu -smc test_freq 3600")]
     SetMonitorConfig(Deferred<Words>),
-    /// Show the settings of MONITOR (-gmc)
+    /// Show the settings of the daemon (-gmc)
     #[command(after_help = "Examples:\n  tpu -gmc\n  tpu get-monitor-config --json")]
     GetMonitorConfig,
 

@@ -1,4 +1,4 @@
-//! Which function each command calls. The one file of `cli` that knows the screen, the demo and MONITOR.
+//! Which function each command calls. The one file of `cli` that knows the screen, the demo and the daemon.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -465,7 +465,7 @@ fn monitor(app: App, scope: &screen::Scope) -> Outcome {
     Ok(Output::default().code(code))
 }
 
-/// MONITOR.
+/// The daemon.
 fn daemon(app: App, step: &DaemonStep) -> Outcome {
     match step {
         DaemonStep::Run(_) if app.global.dry_run => monitor_cmds::dry_run_start(&app),
@@ -477,7 +477,7 @@ fn daemon(app: App, step: &DaemonStep) -> Outcome {
     }
 }
 
-/// MONITOR until somebody ends it, and the API beside it, if it is wanted. Where that cannot go on, MONITOR does.
+/// The daemon until somebody ends it, and the API beside it, if it is wanted. Where that cannot go on, the daemon does.
 fn run_daemon(app: App, also: &AlsoServe) -> Outcome {
     let stop = asked_to_end(&[SIGINT, SIGTERM, SIGHUP])?;
     // Else it is the port of one that runs already that would be in the way.
@@ -502,7 +502,7 @@ fn run_daemon(app: App, also: &AlsoServe) -> Outcome {
                 drop(watch::note(watched, watch::ACTOR, "not-serving", &error.message));
             });
         }
-        // However MONITOR ends, nobody answers any longer.
+        // However the daemon ends, nobody answers any longer.
         let _ends = EndsWith(stop);
         crate::daemon::run(&ctx, stop, &mut std::io::stdout()).map(|()| Output::default())
     })

@@ -138,7 +138,7 @@ impl Crew {
         self.at_work.insert(job, AtWork { told, reactions });
         let threads = Arc::clone(&ctx.threads);
         threads.spawn(Box::new(move || {
-            // Nobody asks any more once MONITOR has ended.
+            // Nobody asks any more once the daemon has ended.
             drop(tell.send(carry_out(&ctx, &id, task)));
         }));
     }
@@ -152,7 +152,7 @@ impl Crew {
                 Err(TryRecvError::Empty) => return true,
                 Err(TryRecvError::Disconnected) => {
                     Err(Error::failed("cut short by a defect of tpu")
-                        .hint("please report what MONITOR's window shows"))
+                        .hint("please report what the daemon's window shows"))
                 }
             };
             done.push((job.clone(), at_work.reactions, result));

@@ -11,7 +11,7 @@ use crate::ops::hosts::figures::{self, Whom};
 /// From one look, whether a machine is to be asked, to the next.
 const EVERY: Duration = Duration::from_secs(10);
 
-/// Before the first: a MONITOR that only comes and goes asks nobody.
+/// Before the first: a daemon that only comes and goes asks nobody.
 const FIRST: Duration = Duration::from_secs(3);
 
 /// When machines were looked at, and whether they are being asked now.

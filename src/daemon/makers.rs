@@ -1,5 +1,5 @@
-//! Makes targets for those who wait in the queue, and gives back what goes with a job that is over, each on a thread of its
-//! own: it may take as long as it takes.
+//! Makes targets for those who wait in the queue, and gives back what goes with a job that is over, each on a thread of
+//! its own: it may take as long as it takes.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -22,8 +22,8 @@ const LONGEST_REST: Duration = Duration::from_secs(60);
 #[derive(Debug, Default)]
 pub(super) struct Makers {
     at_work: BTreeMap<TargetName, Receiver<Result<String, Error>>>,
-    /// What went wrong with each the last time, of which the same is not said again; how long it rests by that, and until
-    /// when, on the monotonic clock.
+    /// What went wrong with each the last time, of which the same is not said again; how long it rests by that, and
+    /// until when, on the monotonic clock.
     trouble: BTreeMap<TargetName, (String, Duration, Duration)>,
     report: Vec<String>,
 }
@@ -52,7 +52,7 @@ impl Makers {
             self.at_work.insert(target.clone(), told);
             let (ctx, threads) = (Arc::clone(ctx), Arc::clone(&ctx.threads));
             threads.spawn(Box::new(move || {
-                // Nobody asks any more once MONITOR has ended.
+                // Nobody asks any more once the daemon has ended.
                 drop(tell.send(work(&ctx, &target)));
             }));
         }

@@ -1,10 +1,10 @@
-//! MONITOR: gather, decide, act, over and over. **It knows nothing that a person could not do**: what it
+//! The daemon: gather, decide, act, over and over. **It knows nothing that a person could not do**: what it
 //! gathers is `ops::snapshot`, what it decides is `plan::decide`, what it does are the same `ops` that
 //! keys and commands call.
 //!
 //! [`run`] is the loop; `pulse` says when it is worth looking; `turn` is one round; `crew` carries the
 //! actions out, each lineage on its own; `figures` has machines asked and `notices` people told beside that.
-//! `ops::service` starts and ends a MONITOR in its tmux session, `ops::watch` is how everybody else sees it.
+//! `ops::service` starts and ends a daemon in its tmux session, `ops::watch` is how everybody else sees it.
 //!
 //! It never exits by itself. Killed at any instant, it leaves nothing that its successor cannot complete.
 
@@ -40,14 +40,14 @@ const POLL: Duration = Duration::from_millis(100);
 /// Between two turns, whatever happens.
 const AT_LEAST: Duration = Duration::from_millis(250);
 
-/// Actions under way get so long to end, once MONITOR is to end; what is then not complete is completed
+/// Actions under way get so long to end, once the daemon is to end; what is then not complete is completed
 /// by the next one.
 const LAST_WORDS: Duration = Duration::from_secs(7);
 
 /// What is being told to people gets so long.
 const LAST_NEWS: Duration = Duration::from_secs(2);
 
-/// Runs MONITOR until `stop` is set. Refused if one runs already at this place.
+/// Runs the daemon until `stop` is set. Refused if one runs already at this place.
 pub fn run(ctx: &Arc<Ctx>, stop: &AtomicBool, out: &mut dyn Write) -> Result<(), Error> {
     // Without a data file there is nothing to watch, and nowhere to say so later.
     ctx.data()?;
@@ -96,11 +96,11 @@ impl<'a> Monitor<'a> {
     fn serve(&mut self, stop: &AtomicBool) {
         let ctx = self.ctx;
         self.say(&format!(
-            "MONITOR watches {} (process {})",
+            "the daemon watches {} (process {})",
             ctx.store.paths().data().display(),
             ctx.env.pid
         ));
-        self.journal("MONITOR begins");
+        self.journal("the daemon begins");
         let mut wake = Wake::default();
         let mut last = None;
         let mut next = ctx.clock.monotonic();
@@ -129,8 +129,8 @@ impl<'a> Monitor<'a> {
         self.crew.finish(&*ctx.clock, LAST_WORDS);
         self.notices.finish(&*ctx.clock, LAST_NEWS);
         watch::forget(ctx);
-        self.journal("MONITOR was asked to end");
-        self.say("MONITOR has ended");
+        self.journal("the daemon was asked to end");
+        self.say("the daemon has ended");
     }
 
     /// One turn, whatever it runs into.
@@ -151,7 +151,7 @@ impl<'a> Monitor<'a> {
                 .hint("please report what `tpu history` and this window show"))
         });
         let noted = watch::note_turn(ctx, self.since, self.crew.troubles(&*ctx.clock));
-        // From here on everybody knows that MONITOR is there, also for what it is to bring back.
+        // From here on everybody knows that the daemon is there, also for what it is to bring back.
         let made = self.makers.look(ctx);
         let (mut turn, trouble) = match result {
             Ok(turn) => (turn, refreshed.err().or(noted.err()).or(made.err())),
@@ -198,13 +198,13 @@ impl<'a> Monitor<'a> {
         if cloud != self.cloud {
             let before = &self.cloud;
             self.journal(&format!(
-                "MONITOR works with cloud {cloud} now, until here with {before}"
+                "the daemon works with cloud {cloud} now, until here with {before}"
             ));
             self.cloud = cloud;
         }
     }
 
-    /// A line for the journal, about MONITOR itself.
+    /// A line for the journal, about the daemon itself.
     fn journal(&mut self, text: &str) {
         if let Err(error) = watch::note(self.ctx, watch::ACTOR, "daemon", text) {
             self.say(&format!("trouble: {error}"));

@@ -1,5 +1,5 @@
-//! Has people told of what happens, beside the turns: reading the journal on is a round on a thread of its own, and so is
-//! each delivery. A receiver that hangs keeps nobody waiting but itself.
+//! Has people told of what happens, beside the turns: reading the journal on is a round on a thread of its own, and so
+//! is each delivery. A receiver that hangs keeps nobody waiting but itself.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -17,7 +17,7 @@ const AT_LEAST_EVERY: Duration = Duration::from_secs(5);
 /// How often the last ones are looked at.
 const POLL: Duration = Duration::from_millis(20);
 
-/// What this MONITOR remembers of it.
+/// What this daemon remembers of it.
 #[derive(Default)]
 pub(super) struct Notices {
     shared: Arc<Shared>,

@@ -214,7 +214,7 @@ fn complete_kills(ctx: &Arc<Ctx>, survey: &Survey, crew: &mut Crew) {
     for job in survey.data.jobs().filter(|job| job.is_being_killed()) {
         let Some(intent) = &job.intent else { continue };
         let is_ours = match lease::is_alive(ctx, &intent.by) {
-            // One that this MONITOR began and could not complete is nobody else's.
+            // One that this daemon began and could not complete is nobody else's.
             Some(alive) => !alive || intent.by == me,
             None => now.seconds_since(intent.at) > KILL_OVERDUE_S,
         };

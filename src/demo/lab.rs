@@ -1,4 +1,4 @@
-//! The demo's lab: two users with a directory each, a simulated fleet and a MONITOR, on a tmux server of
+//! The demo's lab: two users with a directory each, a simulated fleet and a daemon, on a tmux server of
 //! their own; and how it is taken down again.
 
 use std::fs;
@@ -25,7 +25,7 @@ pub const FLEET: [(&str, &str, &str); 3] = [
     ("v2-8-3", "lab-tpuvm-v2-8-3", "v2-8"),
 ];
 
-/// Seconds between two turns of MONITOR in which nothing happens: the demo is a short day.
+/// Seconds between two turns of the daemon in which nothing happens: the demo is a short day.
 const TURN_S: u32 = 5;
 
 /// How long what is left may take to end by itself, once everything has been stopped.
@@ -41,7 +41,7 @@ const TRAIN: &str = "#!/bin/bash\n\
     exec \"$TPU_BIN\" demo-train --workdir=\"$TPU_LOG_DIR\" \\\n    \
     --config.process_index=\"${TPU_WORKER:-0}\" \"$@\"\n";
 
-/// Lays the lab out below `root`, and starts its MONITOR.
+/// Lays the lab out below `root`, and starts its daemon.
 pub fn lay_out(ctx: &Ctx, root: &Path) -> Result<(), Error> {
     for name in [ALICE, BOB] {
         let code = root.join("code").join(name);
@@ -97,7 +97,7 @@ pub fn blind_to_oom(ctx: &Ctx) -> Result<(), Error> {
     written.map_err(|e| Error::failed(format!("the sabotage failed: {e}")))
 }
 
-/// Ends MONITOR, stops every job, switches the fleet off and ends the lab's own tmux server, each whatever
+/// Ends the daemon, stops every job, switches the fleet off and ends the lab's own tmux server, each whatever
 /// became of the others. The directory is the caller's. Returns the first thing that did not work.
 pub fn take_down(ctx: &Ctx) -> Result<(), Error> {
     let mut troubles = Vec::new();

@@ -86,7 +86,9 @@ impl<'a> Story<'a> {
     /// Tells the whole story and checks it. The first expectation that is not met is the error.
     pub fn tell(&mut self, root: &Path) -> Result<(), Error> {
         lab::lay_out(self.ctx, root)?;
-        self.say("a lab of its own: alice and bob, three simulated targets, and MONITOR watches");
+        self.say(
+            "a lab of its own: alice and bob, three simulated targets, and the daemon watches",
+        );
         let [(one, ..), (four, four_name, _), (third, third_name, _)] = FLEET;
         let baseline = self.run(ALICE, one, "baseline", &["--config.step_ms=8"])?;
         let slow = ["--config.step_ms=40", "--config.checkpoint_every=10"];
@@ -197,7 +199,7 @@ impl<'a> Story<'a> {
         Ok(())
     }
 
-    /// MONITOR has brought a training back from its checkpoint, once, and it has finished.
+    /// The daemon has brought a training back from its checkpoint, once, and it has finished.
     fn brought_back(&mut self, parent: &JobId, kind: ErrorKind) -> Result<JobId, Error> {
         let expected = format!("to be brought back after {kind}");
         let view = self.until(parent, &expected, |view| {

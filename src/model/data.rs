@@ -337,12 +337,12 @@ impl Data {
         }
     }
 
-    /// How MONITOR turns.
+    /// How the daemon turns.
     pub fn monitor_config(&self) -> &MonitorConfig {
         &self.head.monitor
     }
 
-    /// How MONITOR turns, to be changed.
+    /// How the daemon turns, to be changed.
     pub fn monitor_config_mut(&mut self) -> &mut MonitorConfig {
         &mut Arc::make_mut(&mut self.head).monitor
     }
@@ -352,12 +352,12 @@ impl Data {
         self.head.monitor_all_check_time
     }
 
-    /// Whether somebody asked MONITOR to look at once (`ack`).
+    /// Whether somebody asked the daemon to look at once (`ack`).
     pub fn ack(&self) -> bool {
         self.head.ack
     }
 
-    /// Asks MONITOR to look at once, or notes that it did.
+    /// Asks the daemon to look at once, or notes that it did.
     pub fn set_ack(&mut self, ack: bool) {
         Arc::make_mut(&mut self.head).ack = ack;
     }

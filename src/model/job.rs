@@ -126,7 +126,7 @@ pub struct Job {
     pub status: Status,
     /// Number of resumes before this attempt.
     pub stage: u32,
-    /// Whether MONITOR may act on it.
+    /// Whether the daemon may act on it.
     pub monitor: bool,
     /// Event -> action.
     pub rules: Rules,

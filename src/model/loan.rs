@@ -5,18 +5,18 @@ use serde_json::{Value, json};
 use super::ids::{JobId, TargetName};
 use super::read::{self, DataError, Fields, Json, Path};
 
-/// A target that goes with the job for which it was made (`tpu: {delete_after: done}`). It stands here from when the job
-/// enters the queue on, until the target is gone, or is known to be somebody else's.
+/// A target that goes with the job for which it was made (`tpu: {delete_after: done}`). It stands here from when the
+/// job enters the queue on, until the target is gone, or is known to be somebody else's.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Loan {
     /// The target.
     pub target: TargetName,
     /// The newest attempt of the job, or the entry of the queue that it is still.
     pub job: JobId,
-    /// Host, account and tmux server whose MONITOR gives it back.
+    /// Host, account and tmux server whose daemon gives it back.
     pub place: String,
-    /// The mark of the request by which it was made for the job; without one it was not. What rules make anew for the job
-    /// is made for it as well.
+    /// The mark of the request by which it was made for the job; without one it was not. What rules make anew for the
+    /// job is made for it as well.
     pub made: Option<String>,
 }
 

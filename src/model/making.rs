@@ -15,7 +15,7 @@ pub struct Making {
     pub target: TargetName,
     /// The entry of the queue for which it is made.
     pub job: JobId,
-    /// Host, account and tmux server whose MONITOR makes it.
+    /// Host, account and tmux server whose daemon makes it.
     pub place: String,
     /// The mark of what is asked for, the same after a crash.
     pub token: String,
@@ -40,8 +40,8 @@ impl Making {
         format!("{}-{}", self.token, self.tries)
     }
 
-    /// How far it is, for somebody who waits, and what the control plane last said of it. Google tells nobody which place
-    /// in its line a queued resource has (`QueuedResource` of the API, v2: states alone).
+    /// How far it is, for somebody who waits, and what the control plane last said of it. Google tells nobody which
+    /// place in its line a queued resource has (`QueuedResource` of the API, v2: states alone).
     pub fn in_words(&self, fact: Option<&TargetFact>, now: Timestamp) -> String {
         let target = &self.target;
         match &self.again {

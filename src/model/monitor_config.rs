@@ -1,10 +1,10 @@
-//! How MONITOR turns, and the rule for what an original's file says about it.
+//! How the daemon turns, and the rule for what an original's file says about it.
 
 use serde_json::{Value, json};
 
 use super::read::{self, DataError, Fields, Json, Path};
 
-/// How MONITOR turns (`monitor_config`).
+/// How the daemon turns (`monitor_config`).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MonitorConfig {
     /// Seconds between two runs of the checks of `doctor`.
@@ -71,7 +71,7 @@ impl MonitorConfig {
     }
 }
 
-/// The spelling of MONITOR's configuration in this document.
+/// The spelling of the daemon's configuration in this document.
 pub(super) fn key(document: &Fields<'_>) -> &'static str {
     if !document.has("monitor_config") && document.has("MONITOR_config") {
         "MONITOR_config"

@@ -1,7 +1,7 @@
 //! Who is told of what: what the setting `notify`, `notify:` of a job file and `--notify` say. All three are read here.
 //!
-//! A receiver is a map, or in short `[EVENT,…=]WHERE`, where WHERE is a URL, an address, `tmux`, `desktop`, or a command.
-//! A value that nobody should read stands in none of them: a receiver names it, and `tpu secrets` keeps it.
+//! A receiver is a map, or in short `[EVENT,…=]WHERE`, where WHERE is a URL, an address, `tmux`, `desktop`, or a
+//! command. A value that nobody should read stands in none of them: a receiver names it, and `tpu secrets` keeps it.
 
 mod smtp;
 
@@ -96,7 +96,7 @@ words! {
 pub enum MessageScreen {
     /// The terminals that look at the user's tmux session.
     Tmux,
-    /// The desktop of whoever runs MONITOR, by `notify-send`.
+    /// The desktop of whoever runs the daemon, by `notify-send`.
     Desktop,
 }
 

@@ -1,6 +1,6 @@
 //! What waits to be started: the queues, and the entries that stand in them (`queue` in data.json).
 //!
-//! The original ignores this key. In `job_data` its MONITOR would act on records whose status it does not know, and
+//! The original ignores this key. In `job_data` its daemon would act on records whose status it does not know, and
 //! remove those without a window: so a record begins with the claim, under the number that its entry has had since it
 //! was submitted.
 

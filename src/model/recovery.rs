@@ -3,7 +3,7 @@
 use super::facts::{ErrorKind, Evidence};
 use super::time::Timestamp;
 
-/// What MONITOR remembers of a lineage, on its leaf (`extra_msgs.recovery`); a child begins with its
+/// What the daemon remembers of a lineage, on its leaf (`extra_msgs.recovery`); a child begins with its
 /// parent's, brought up to date. The counts are kept and not read off the ancestors, because those may
 /// be archived while the leaf lives. `plan::budget` gives the numbers their meaning.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -38,8 +38,8 @@ pub struct Recovery {
     pub avoid: Vec<(String, Timestamp)>,
     /// Why nothing is done any more, once a budget has ended the lineage.
     pub stopped: Option<String>,
-    /// Whether nothing is done until a person does something: it is brought back no more than what is stopped, and may be
-    /// yet.
+    /// Whether nothing is done until a person does something: it is brought back no more than what is stopped, and may
+    /// be yet.
     pub blocked: bool,
 }
 

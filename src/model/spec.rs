@@ -45,7 +45,7 @@ pub struct JobSpec {
     pub notes: Option<String>,
     /// Rules as typed; the target's default without.
     pub rules: Option<String>,
-    /// Whether MONITOR may act on it.
+    /// Whether the daemon may act on it.
     pub monitor: bool,
     /// Pass the number of resumes to the program.
     pub log_stage: bool,

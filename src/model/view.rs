@@ -160,7 +160,7 @@ pub struct JobView {
     pub restarts: u32,
     /// Its rules.
     pub rules: Rules,
-    /// Whether MONITOR may act on it.
+    /// Whether the daemon may act on it.
     pub monitor: bool,
     /// What will happen by itself.
     pub next: Option<Next>,
@@ -218,7 +218,7 @@ impl JobView {
         self.shown.status.failure()
     }
 
-    /// What its rules are going to do with it, if they are; whether MONITOR runs to do it or not.
+    /// What its rules are going to do with it, if they are; whether the daemon runs to do it or not.
     pub fn planned(&self) -> Option<&Next> {
         self.next.as_ref().filter(|next| next.action != Action::Pass.as_str())
     }
@@ -254,10 +254,10 @@ pub enum TmuxHealth {
     Unknown(String),
 }
 
-/// Whether MONITOR runs, and since when it has been silent.
+/// Whether the daemon runs, and since when it has been silent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum MonitorHealth {
-    /// No MONITOR holds the lock.
+    /// No daemon holds the lock.
     NotRunning,
     /// It runs; seconds since its last turn.
     Running {
@@ -331,7 +331,7 @@ pub struct Snapshot {
     pub orphans: Vec<Orphan>,
     /// How tmux is.
     pub tmux: TmuxHealth,
-    /// Whether MONITOR runs.
+    /// Whether the daemon runs.
     pub monitor: MonitorHealth,
 }
 

@@ -1,7 +1,7 @@
 //! The archive: which records were cleaned away, what one of them says, what it printed, and bringing it back.
 //!
-//! A record that is brought back stays in the archive as well: nothing is ever taken out of that. What is in the data file
-//! again counts as not archived.
+//! A record that is brought back stays in the archive as well: nothing is ever taken out of that. What is in the data
+//! file again counts as not archived.
 
 use std::collections::HashSet;
 
@@ -171,11 +171,11 @@ pub struct Restored {
     pub others: Vec<(JobId, Vec<Timestamp>)>,
 }
 
-/// Why MONITOR leaves alone what was brought back.
+/// Why the daemon leaves alone what was brought back.
 pub const STOPPED: &str = "it was brought back from the archive";
 
-/// Brings records back among the jobs, all of them or none, in one transaction. Nothing begins by it: of what had failed
-/// or was never seen to end, MONITOR does nothing before a person has it go on.
+/// Brings records back among the jobs, all of them or none, in one transaction. Nothing begins by it: of what had
+/// failed or was never seen to end, the daemon does nothing before a person has it go on.
 pub fn restore(ctx: &Ctx, ids: &[JobId], older: usize) -> Result<Restored, Error> {
     // Nothing is ever taken out of the archive, so it may be read before.
     let archived: Vec<Result<ArchivedJob, Error>> =

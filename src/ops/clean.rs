@@ -219,7 +219,7 @@ pub fn choose(ctx: &Ctx, user: &UserName, extent: Extent) -> Result<Chosen, Erro
 }
 
 /// Why a lineage whose leaf has ended is not cleared away now: something is being done with it, or is going to
-/// be done by a rule, whether or not MONITOR runs at the moment.
+/// be done by a rule, whether or not the daemon runs at the moment.
 fn why_kept(data: &Data, view: &JobView, force: bool) -> Option<Kept> {
     if let Some(entry) = data.queues().successor_of(&view.id) {
         let reason = format!("{} waits to go on from it", entry.id());
@@ -445,8 +445,8 @@ fn stop_unended(ctx: &Ctx, jobs: &[Job]) -> Result<(), Error> {
     Ok(())
 }
 
-/// Moves records from data.json to the archive, with the ends that they do not hold yet, in one transaction. A record that has got a successor
-/// meanwhile stays; that its end was written down, because we have just stopped it, is no reason to.
+/// Moves records from data.json to the archive, with the ends that they do not hold yet, in one transaction. One that has
+/// got a successor meanwhile stays; that its end was written down, as we have just stopped it, is no reason to.
 fn remove(
     ctx: &Ctx,
     user: &UserName,
@@ -498,7 +498,7 @@ pub fn archive_windowless(ctx: &Ctx, user: &UserName, force: bool) -> Result<Cle
 pub fn windowless(ctx: &Ctx, user: &UserName, force: bool) -> Result<Chosen, Error> {
     let (mut memory, whose) = (snapshot::LookMemory::default(), Whose::of([user.clone()]));
     let look = snapshot::look(ctx, &mut memory, &whose)?;
-    // The records before the windows: of one that begins in between there is neither, and not a record without a window.
+    // The records before the windows: of one that begins in between there is neither.
     let (data, now) = (ctx.data()?, ctx.clock.now());
     fail::fail_point!("windowless-read");
     let tmux = ctx.tmux.look();

@@ -25,7 +25,8 @@ pub fn to(ctx: &Ctx, asked: &AskedOnce<'_>) -> Result<Door, Error> {
     door(ctx, asked.data, asked.name, &|| asked.fact().created_at)
 }
 
-/// Refuses a target to whose workers there is no way as things are set up, however long somebody waits. Nobody is asked.
+/// Refuses a target to whose workers there is no way as things are set up, however long somebody waits. Nobody is
+/// asked.
 pub fn must_lead_to(ctx: &Ctx, data: &Data, target: &Target) -> Result<(), Error> {
     match target.machines {
         Machines::Here | Machines::Engine => Ok(()),
@@ -56,8 +57,9 @@ fn door(
     Ok(kind.workers(&destination, Within { effects: &ctx.effects, settings: &settings })?)
 }
 
-/// The settings about workers. Where nobody has said for all how ssh reaches them, what the user says on whose behalf the
-/// program acts; else the first user who says it, whoever's job it is: a launcher and MONITOR act on nobody's behalf.
+/// The settings about workers. Where nobody has said for all how ssh reaches them, what the user says on whose behalf
+/// the program acts; else the first user who says it, whoever's job it is: a launcher and the daemon act on nobody's
+/// behalf.
 fn settings(ctx: &Ctx, data: &Data) -> Settings {
     let mut known = ctx.provider_settings();
     let says = |said: &Settings| {

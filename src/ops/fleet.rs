@@ -157,9 +157,9 @@ impl ProviderFacts {
         Self { places, said, asked_at }
     }
 
-    /// Asks about all zones and waits no longer than people do, from `since` on; a late answer is taken by the next look that
-    /// has the same `questions`. Of a provider that is late, what it said `before` holds on, with its age; the
-    /// second value names those of which there is nothing.
+    /// Asks about all zones and waits no longer than people do, from `since` on; a late answer is taken by the next
+    /// look that has the same `questions`. Of a provider that is late, what it said `before` holds on, with its age;
+    /// the second value names those of which there is nothing.
     pub(super) fn glance(
         ctx: &Ctx,
         questions: &mut Vec<Question>,
@@ -212,7 +212,7 @@ impl ProviderFacts {
         }
     }
 
-    /// What MONITOR hears in a turn. It waits for the only provider, without which there is nothing to be done;
+    /// What the daemon hears in a turn. It waits for the only provider, without which there is nothing to be done;
     /// where there are several, one that is silent keeps it from nothing that concerns the others.
     pub(super) fn in_turn(ctx: &Ctx, questions: &mut Vec<Question>, before: Option<&Self>) -> Self {
         let places = ctx.places();

@@ -1,4 +1,4 @@
-//! What was last heard of the targets. MONITOR writes it down beside its note, so that whoever asks a silent
+//! What was last heard of the targets. The daemon writes it down beside its note, so that whoever asks a silent
 //! control plane in vain still sees what was known, and how old that is. Nothing is concluded from it.
 
 use std::collections::{BTreeMap, HashMap};

@@ -219,7 +219,7 @@ fn remarks(ctx: &Ctx, data: &Data, raw: &Value, commands: &[String]) -> Vec<Stri
         freq.filter(|freq| *freq != u64::from(data.monitor_config().checking_freq()))
     {
         said.push(format!(
-            "checking_freq {freq} was never read by the original; MONITOR looks every {} s (tpu -smc changes it)",
+            "checking_freq {freq} was never read by the original; the daemon looks every {} s (tpu -smc changes it)",
             data.monitor_config().checking_freq()
         ));
     }

@@ -156,13 +156,13 @@ fn outlasted(ctx: &Ctx, id: &JobId, error: Error) -> Error {
         return error;
     }
     let by_whom = match watch::running(ctx) {
-        Some(_) => "MONITOR goes on with it".to_owned(),
-        None => "repeat the command, or let MONITOR go on with it: tpu daemon start".to_owned(),
+        Some(_) => "the daemon goes on with it".to_owned(),
+        None => "repeat the command, or let the daemon go on with it: tpu daemon start".to_owned(),
     };
     error.hint(format!("{id} counts as being killed; {by_whom}"))
 }
 
-/// What this process does not complete is anybody's from now on, however long it lives: MONITOR's at once.
+/// What this process does not complete is anybody's from now on, however long it lives: the daemon's at once.
 fn give_up(ctx: &Ctx, tx: &mut Tx<'_>, id: &JobId) {
     let me = lease::me(&ctx.env);
     let intent = tx.data.job_mut(id).and_then(|job| job.intent.as_mut());

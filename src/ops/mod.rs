@@ -1,4 +1,4 @@
-//! The use cases: one verb, one file, the same function for a key, a command and MONITOR.
+//! The use cases: one verb, one file, the same function for a key, a command and the daemon.
 //!
 //! Each is a plain function `(ctx, request) -> Result<outcome, Error>`; [`ctx::Ctx`] holds every effect,
 //! which tests fill with fakes. Nothing here knows terminals. Start with
@@ -66,7 +66,7 @@ pub mod tokens;
 pub mod users;
 pub mod worker_shell;
 
-// MONITOR: how it is, what it would do, its start and end, what it writes down.
+// The daemon: how it is, what it would do, its start and end, what it writes down.
 pub mod emulate;
 pub mod insisted;
 pub mod inventory;

@@ -1,4 +1,4 @@
-//! `tpu daemon plan`: what MONITOR would do next with every job, and why; nothing is done.
+//! `tpu daemon plan`: what the daemon would do next with every job, and why; nothing is done.
 
 use std::time::Duration;
 
@@ -28,7 +28,7 @@ pub struct Entry {
 pub struct Plan {
     /// When it was made.
     pub at: Timestamp,
-    /// Whether there is a MONITOR to carry it out.
+    /// Whether there is a daemon to carry it out.
     pub monitor: MonitorHealth,
     /// Every job, in the order of the file.
     pub jobs: Vec<Entry>,

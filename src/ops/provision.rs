@@ -348,7 +348,7 @@ pub fn insist(
                     "{name} was taken from {}, which cannot be seen from here",
                     job.id()
                 ))
-                .hint("do it where that job was started; MONITOR there does so by itself"));
+                .hint("do it where that job was started; the daemon there does so by itself"));
             }
         }
         let seen_nothing = seen.state == TargetState::Unknown && data.target(name).is_none();

@@ -1,5 +1,5 @@
 //! Writes down what the facts show and the record does not say yet: ends that nobody reported, a
-//! preemption, renewed progress, and why a lineage is over. Only MONITOR does so; looking never writes.
+//! preemption, renewed progress, and why a lineage is over. Only the daemon does so; looking never writes.
 
 use std::collections::HashMap;
 
@@ -42,8 +42,8 @@ enum Change {
     Judged(Timestamp),
     /// The machine that it began on was created at this instant.
     Machine(Timestamp),
-    /// Its launch or its end was written down by a clock that is ahead of the one here, by which answers are judged: it was
-    /// before this instant.
+    /// Its launch or its end was written down by a clock that is ahead of the one here, by which answers are judged: it
+    /// was before this instant.
     Before(Timestamp),
     /// A person has to do something before its rules act, or has to no more.
     Blocked(bool),
@@ -81,7 +81,7 @@ pub fn record_facts(ctx: &Ctx, survey: &Survey) -> Result<usize, Error> {
     Ok(written + record_over(ctx, &survey.data)?)
 }
 
-/// Writes down which failures nothing is at work of any more, though nobody has reported an end: a MONITOR elsewhere
+/// Writes down which failures nothing is at work of any more, though nobody has reported an end: a daemon elsewhere
 /// cannot see it, and would keep their targets and places for them for ever. An engine tells everybody.
 fn record_over(ctx: &Ctx, data: &Data) -> Result<usize, Error> {
     let is_open =
@@ -171,8 +171,8 @@ fn judged(job: &Job, fact: &TargetFact, now: Timestamp) -> Option<Change> {
     }
 }
 
-/// Whether a person has to do something before its rules act, where the record says something else: what they would need
-/// is not kept for it then. An engine keeps nothing for anybody.
+/// Whether a person has to do something before its rules act, where the record says something else: what they would
+/// need is not kept for it then. An engine keeps nothing for anybody.
 fn blocked(job: &Job, decision: &Decision) -> Option<bool> {
     let was = job.recovery.as_ref().is_some_and(|recovery| recovery.blocked);
     let is = decision.action == Action::Pass && !decision.waits && !decision.stopped;

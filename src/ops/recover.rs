@@ -50,7 +50,7 @@ pub fn recover(ctx: &Ctx, id: &JobId, action: Action, reaction: &Reaction) -> Re
     done.map_err(|error| given_up(ctx, &lease, error))
 }
 
-/// Writes the intent and counts the reaction, unless an earlier MONITOR has.
+/// Writes the intent and counts the reaction, unless an earlier daemon has.
 fn intend(ctx: &Ctx, lease: &Held, action: Action, reaction: &Reaction) -> Result<(), Error> {
     ctx.transact(|tx| {
         let now = tx.now;
@@ -136,7 +136,8 @@ fn provide(ctx: &Ctx, lease: &Held, action: Action) -> Result<(), Error> {
     })
 }
 
-/// Since when the target is asked for this time; notes since when it is in all, which outlives tries that come to nothing.
+/// Since when the target is asked for this time; notes since when it is in all, which outlives tries that come to
+/// nothing.
 fn waits_since(ctx: &Ctx, lease: &Held) -> Result<Timestamp, Error> {
     ctx.transact(|tx| {
         let now = tx.now;

@@ -123,8 +123,8 @@ pub(super) fn kept(ctx: &Ctx, name: &str) -> Result<Option<OsString>, Error> {
 }
 
 /// The values of all secrets of a job that begins: from the environment of the person who asks for that, else from the
-/// store. What has waited for its turn, and what MONITOR begins, goes by the store alone, whoever may be there to begin
-/// it.
+/// store. What has waited for its turn, and what the daemon begins, goes by the store alone, whoever may be there to
+/// begin it.
 pub fn found(ctx: &Ctx, execution: &Execution, has_waited: bool) -> Result<Secrets, Error> {
     let is_asked_for = !has_waited && ctx.actor != watch::ACTOR;
     let mut all = Vec::new();

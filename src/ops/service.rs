@@ -1,4 +1,4 @@
-//! Starts a MONITOR in a tmux session of its own, and ends the one that runs.
+//! Starts a daemon in a tmux session of its own, and ends the one that runs.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use super::watch::{self, Note};
 use super::{Ctx, Error, panes, secrets};
 
 /// The session in which it runs.
-pub const SESSION: &str = "tpu-MONITOR";
+pub const SESSION: &str = "tpu-daemon";
 
 /// How long it may take to begin, and to end.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -19,7 +19,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// How often we look.
 const POLL: Duration = Duration::from_millis(20);
 
-/// What a MONITOR is started with.
+/// What a daemon is started with.
 #[derive(Clone, Debug, Default)]
 pub struct How {
     /// The global flags that it is to have.
@@ -28,17 +28,17 @@ pub struct How {
     pub serving: Option<Vec<String>>,
 }
 
-/// Starts MONITOR in the background, and waits until it has turned once. Refused if one runs.
+/// Starts the daemon in the background, and waits until it has turned once. Refused if one runs.
 pub fn start(ctx: &Ctx, how: &How) -> Result<Note, Error> {
     ctx.data()?;
     // Of several who start one at once, each would open a window.
     ctx.store.starting_monitor(&watch::place(ctx), || start_alone(ctx, how))?
 }
 
-/// Refuses where a MONITOR runs at this place.
+/// Refuses where a daemon runs at this place.
 pub fn may_start(ctx: &Ctx) -> Result<(), Error> {
     match watch::running(ctx) {
-        Some(note) => Err(Error::refused(format!("MONITOR runs already: process {}", note.pid))
+        Some(note) => Err(Error::refused(format!("the daemon runs already: process {}", note.pid))
             .hint("`tpu daemon status` shows how it is, `tpu daemon stop` ends it")),
         None => Ok(()),
     }
@@ -60,7 +60,7 @@ fn start_alone(ctx: &Ctx, how: &How) -> Result<Note, Error> {
     let words: Vec<String> =
         words.into_iter().chain(how.serving.iter().flatten().cloned()).collect();
     let hint = format!("`tpu {}` shows what is wrong", words.join(" "));
-    Err(Error::failed("MONITOR did not begin").hint(hint))
+    Err(Error::failed("the daemon did not begin").hint(hint))
 }
 
 /// The first window behind those that are there.
@@ -105,16 +105,16 @@ fn argv(ctx: &Ctx, how: &How) -> Result<Vec<String>, Error> {
     Ok(argv)
 }
 
-/// Refuses where no MONITOR runs at this place.
+/// Refuses where no daemon runs at this place.
 pub fn may_stop(ctx: &Ctx) -> Result<(), Error> {
     if watch::running(ctx).is_some() { Ok(()) } else { Err(none_runs()) }
 }
 
 fn none_runs() -> Error {
-    Error::refused("MONITOR does not run").hint("`tpu daemon start` starts it")
+    Error::refused("the daemon does not run").hint("`tpu daemon start` starts it")
 }
 
-/// Ends the MONITOR of this place, and waits until it has ended. Refused if none runs.
+/// Ends the daemon of this place, and waits until it has ended. Refused if none runs.
 pub fn stop(ctx: &Ctx) -> Result<u32, Error> {
     let Some(process) = watch::ask_to_end(ctx)? else {
         return Err(none_runs());
@@ -122,9 +122,8 @@ pub fn stop(ctx: &Ctx) -> Result<u32, Error> {
     let deadline = ctx.clock.monotonic() + PATIENCE;
     while procs::is_alive(process.pid, process.start) {
         if ctx.clock.monotonic() >= deadline {
-            return Err(Error::failed(format!("process {} does not end", process.pid)).hint(
-                format!("`kill -9 {}` does no harm: the next MONITOR goes on", process.pid),
-            ));
+            return Err(Error::failed(format!("process {} does not end", process.pid))
+                .hint(format!("`kill -9 {}` does no harm: the next daemon goes on", process.pid)));
         }
         ctx.clock.sleep(POLL);
     }

@@ -1,4 +1,4 @@
-//! What lies over the settings of data.json. It is taken anew while a program runs: MONITOR and the screen see a
+//! What lies over the settings of data.json. It is taken anew while a program runs: the daemon and the screen see a
 //! setting that was made after their start.
 
 use std::sync::{Arc, Mutex, PoisonError};

@@ -1,4 +1,4 @@
-//! Settings of users, and of MONITOR.
+//! Settings of users, and of the daemon.
 
 use regex::Regex;
 use serde_json::Value;
@@ -110,7 +110,7 @@ pub fn reset_window_number(ctx: &Ctx, user: &UserName, number: u32) -> Result<()
     })
 }
 
-/// Changes a setting of MONITOR; seconds.
+/// Changes a setting of the daemon; seconds.
 pub fn set_monitor(ctx: &Ctx, key: &str, seconds: u32) -> Result<(), Error> {
     const KEYS: [&str; 2] = ["checking_freq", "test_freq"];
     ctx.transact(|tx| {
@@ -121,10 +121,10 @@ pub fn set_monitor(ctx: &Ctx, key: &str, seconds: u32) -> Result<(), Error> {
             _ => {
                 let hint = did_you_mean(key, KEYS)
                     .unwrap_or_else(|| format!("one of {}", KEYS.join(", ")));
-                return Err(Error::usage(format!("MONITOR has no setting '{key}'")).hint(hint));
+                return Err(Error::usage(format!("the daemon has no setting '{key}'")).hint(hint));
             }
         }
-        tx.edited(None, format!("{key} of MONITOR is {seconds} s"));
+        tx.edited(None, format!("{key} of the daemon is {seconds} s"));
         Ok(())
     })
 }

@@ -1,5 +1,5 @@
 //! Whether something has changed since the last look, cheaply: numbers to be compared with their
-//! predecessors. The screen and MONITOR ask here before they look in earnest; nothing is read or decided.
+//! predecessors. The screen and the daemon ask here before they look in earnest; nothing is read or decided.
 
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::path::Path;

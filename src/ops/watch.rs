@@ -1,4 +1,4 @@
-//! MONITOR as everybody else sees it: whether one runs at this place, since when, and when it last turned.
+//! The daemon as everybody else sees it: whether one runs at this place, since when, and when it last turned.
 //!
 //! That there is one at most is held by a lock that dies with it. What it says about itself stands in a
 //! note beside the lock; the note counts while its writer lives.
@@ -20,13 +20,16 @@ use crate::text::fnv1a;
 
 use super::{Ctx, Error, lease};
 
-/// Who acts in the journal when MONITOR does.
-pub const ACTOR: &str = "MONITOR";
+/// Who acts in the journal when the daemon does.
+pub const ACTOR: &str = "daemon";
+
+/// Its name in journals of version 0.2 and before.
+const FORMER_ACTOR: &str = "MONITOR";
 
 /// Mode of the note: the lab's group reads it.
 const NOTE_MODE: u32 = 0o660;
 
-/// What a MONITOR says about itself.
+/// What a daemon says about itself.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Note {
     /// Who it is, as an owner of leases.
@@ -57,7 +60,7 @@ pub struct FailedTry {
 }
 
 /// Names the place that this process looks at (host, account, tmux socket) in plain letters. One data file
-/// on several hosts has one MONITOR on each.
+/// on several hosts has one daemon on each.
 pub fn place(ctx: &Ctx) -> String {
     let socket = ctx.tmux_socket.as_deref().unwrap_or("default");
     let directory = ctx.env.var_os("TMUX_TMPDIR").map(OsStrExt::as_bytes).unwrap_or_default();
@@ -66,10 +69,10 @@ pub fn place(ctx: &Ctx) -> String {
     format!("{:016x}", fnv1a(parts.join(&0)))
 }
 
-/// Runs `work` as the only MONITOR of this data file and place; refused when there is one already.
+/// Runs `work` as the only daemon of this data file and place; refused when there is one already.
 pub fn as_monitor<T>(ctx: &Ctx, work: impl FnOnce() -> T) -> Result<T, Error> {
     let refused = |who: String| {
-        Error::refused(format!("MONITOR runs already: {who}"))
+        Error::refused(format!("the daemon runs already: {who}"))
             .hint("`tpu daemon status` shows how it is, `tpu daemon stop` ends it")
     };
     let alone = || match running(ctx).filter(|note| note.pid != ctx.env.pid) {
@@ -80,7 +83,7 @@ pub fn as_monitor<T>(ctx: &Ctx, work: impl FnOnce() -> T) -> Result<T, Error> {
     ctx.store.as_monitor(&place(ctx), alone)?.map_err(|holder| refused(holder.to_string()))?
 }
 
-/// Says that this process is MONITOR and has just turned.
+/// Says that this process is the daemon and has just turned.
 pub fn note_turn(
     ctx: &Ctx,
     since: Timestamp,
@@ -100,13 +103,13 @@ pub fn note_turn(
     Ok(atomic::write_passing(&**ctx.store.disk(), &path, &bytes, NOTE_MODE)?)
 }
 
-/// Takes the note away: this MONITOR is ending.
+/// Takes the note away: this daemon is ending.
 pub fn forget(ctx: &Ctx) {
     // Its writer is gone in a moment, and with that the note counts no more.
     drop(ctx.store.disk().remove(&ctx.store.paths().daemon_note(&place(ctx))));
 }
 
-/// The MONITOR that runs at this place.
+/// The daemon that runs at this place.
 pub fn running(ctx: &Ctx) -> Option<Note> {
     let path = ctx.store.paths().daemon_note(&place(ctx));
     let bytes = ctx.store.disk().read(&path).ok()?.bytes;
@@ -114,9 +117,9 @@ pub fn running(ctx: &Ctx) -> Option<Note> {
     (lease::is_alive(ctx, &note.owner) == Some(true)).then_some(note)
 }
 
-/// Whether something that waits at a place may begin there: this is it, or a MONITOR has turned there lately.
+/// Whether something that waits at a place may begin there: this is it, or a daemon has turned there lately.
 pub(super) fn is_attended(ctx: &Ctx, place: &str) -> bool {
-    /// A MONITOR that has not turned for longer says nothing.
+    /// A daemon that has not turned for longer says nothing.
     const LATELY_S: u64 = 180;
     if place == self::place(ctx) {
         return true;
@@ -132,7 +135,7 @@ pub fn health(ctx: &Ctx) -> MonitorHealth {
     health_of(ctx, running(ctx).as_ref())
 }
 
-/// How the MONITOR is that said this about itself, if one did.
+/// How the daemon is that said this about itself, if one did.
 pub fn health_of(ctx: &Ctx, note: Option<&Note>) -> MonitorHealth {
     match note {
         Some(note) => {
@@ -142,7 +145,7 @@ pub fn health_of(ctx: &Ctx, note: Option<&Note>) -> MonitorHealth {
     }
 }
 
-/// Asks MONITOR to look at once. It is remembered when none runs.
+/// Asks the daemon to look at once. It is remembered when none runs.
 pub fn ack(ctx: &Ctx) -> Result<MonitorHealth, Error> {
     ctx.transact(|tx| {
         tx.data.set_ack(true);
@@ -151,7 +154,7 @@ pub fn ack(ctx: &Ctx) -> Result<MonitorHealth, Error> {
     Ok(health(ctx))
 }
 
-/// Asks the MONITOR of this place to end. `None` if there is none; else its process, which may take some
+/// Asks the daemon of this place to end. `None` if there is none; else its process, which may take some
 /// seconds.
 pub fn ask_to_end(ctx: &Ctx) -> Result<Option<Process>, Error> {
     let Some(note) = running(ctx) else { return Ok(None) };
@@ -160,15 +163,15 @@ pub fn ask_to_end(ctx: &Ctx) -> Result<Option<Process>, Error> {
     };
     procs::signal(&process, Signal::Terminate).map_err(|e| {
         Error::refused(format!("cannot end process {}: {e}", note.pid))
-            .hint("the account that started MONITOR must end it")
+            .hint("the account that started the daemon must end it")
     })?;
     Ok(Some(process))
 }
 
-/// The kind of the event behind which MONITOR's log begins anew.
+/// The kind of the event behind which the daemon's log begins anew.
 const CLEARED: &str = "log-cleared";
 
-/// What MONITOR has seen and done since its log was last cleared: the newest `most` events, oldest first.
+/// What the daemon has seen and done since its log was last cleared: the newest `most` events, oldest first.
 pub fn log(ctx: &Ctx, most: usize) -> Result<Vec<Event>, Error> {
     let mut events = Vec::new();
     for event in ctx.store.events() {
@@ -176,7 +179,7 @@ pub fn log(ctx: &Ctx, most: usize) -> Result<Vec<Event>, Error> {
         if event.kind == CLEARED || events.len() == most {
             break;
         }
-        if event.actor == ACTOR {
+        if [ACTOR, FORMER_ACTOR].contains(&event.actor.as_str()) {
             events.push(event);
         }
     }
@@ -184,12 +187,12 @@ pub fn log(ctx: &Ctx, most: usize) -> Result<Vec<Event>, Error> {
     Ok(events)
 }
 
-/// Begins MONITOR's log anew. The journal keeps what was in it.
+/// Begins the daemon's log anew. The journal keeps what was in it.
 pub fn clear_log(ctx: &Ctx) -> Result<(), Error> {
-    note(ctx, &ctx.actor, CLEARED, "MONITOR's log begins anew")
+    note(ctx, &ctx.actor, CLEARED, "the daemon's log begins anew")
 }
 
-/// Notes something about MONITOR itself.
+/// Notes something about the daemon itself.
 pub fn note(ctx: &Ctx, actor: &str, kind: &str, text: &str) -> Result<(), Error> {
     Ok(ctx.store.note(&[Event {
         at: ctx.clock.now(),

@@ -118,7 +118,7 @@ pub fn stop(ctx: &Ctx, job: &Job) -> Result<(usize, Option<Error>), Error> {
 
 fn unstopped(job: &Job, failed: &[String]) -> Error {
     Error::unreachable(format!("{}: {}", job.id(), failed.join("; "))).hint(format!(
-        "it may still run there; repeat the command, or let MONITOR do so; past what never answers \
+        "it may still run there; repeat the command, or let the daemon do so; past what never answers \
          again goes: tpu kill w={} {} --force",
         job.windows_id, job.user
     ))
@@ -324,21 +324,21 @@ fn is_clear(door: &dyn Remote, workers: &[Worker], token: &LaunchToken) -> bool 
     })
 }
 
-/// What all listeners of a launch share: the control plane of its target, and MONITOR.
+/// What all listeners of a launch share: the control plane of its target, and the daemon.
 struct Control<'a> {
     ctx: &'a Ctx,
     /// As it was when it began.
     job: &'a Job,
     /// Whether its machines are those that somebody registered, about which no control plane speaks.
     is_fixed: bool,
-    /// When MONITOR was last told of a broken connection.
+    /// When the daemon was last told of a broken connection.
     told: Mutex<Option<Duration>>,
     /// When the control plane was last asked, its answer, and the job as it was then.
     asked: Mutex<Option<(Duration, TargetFact, Job)>>,
 }
 
 impl Control<'_> {
-    /// Lets MONITOR ask the control plane at once; it may know why a worker is silent.
+    /// Lets the daemon ask the control plane at once; it may know why a worker is silent.
     fn tell(&self) {
         let now = self.ctx.clock.monotonic();
         let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
@@ -379,7 +379,7 @@ impl Control<'_> {
         let mut asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
         if asked.as_ref().is_none_or(|(at, ..)| now >= *at + ASKED_AT_MOST) {
             let Ok(data) = self.ctx.data() else { return false };
-            // MONITOR may have written down meanwhile on which machine it began.
+            // The daemon may have written down meanwhile on which machine it began.
             let job = job_of(&data, &self.job.id()).unwrap_or(self.job).clone();
             *asked = Some((
                 now,

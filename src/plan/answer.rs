@@ -100,8 +100,8 @@ pub fn judged_at(job: &Job) -> Option<Timestamp> {
     ended.is_none_or(|ended| is_after(judged, ended)).then_some(judged)
 }
 
-/// Within this time after an end the control plane says what it was: a MONITOR asks once in its turn, and a preemption is in
-/// its answers some seconds after it.
+/// Within this time after an end the control plane says what it was: a daemon asks once in its turn, and a preemption
+/// is in its answers some seconds after it.
 const JUDGED_WITHIN_S: u64 = 120;
 
 /// Whether a job has failed just now, and the control plane may yet say that it was taken away.
@@ -142,8 +142,8 @@ pub enum Judgement {
 }
 
 /// Whether asking again is all that it takes to judge the end of `job`: the control plane answers, and its
-/// latest answer is older than that end. Of one that is at work: it was taken away, and what says so was said within the
-/// second in which it was launched, so that it may be about the target as it was before.
+/// latest answer is older than that end. Of one that is at work: it was taken away, and what says so was said within
+/// the second in which it was launched, so that it may be about the target as it was before.
 pub fn is_asked_too_early(job: &Job, fact: &TargetFact) -> bool {
     let is_watched = !matches!(fact.state, TargetState::NotWatched | TargetState::Unknown);
     let Some(launch) = job.launch.as_ref().filter(|_| is_watched) else { return false };

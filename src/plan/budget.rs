@@ -17,7 +17,8 @@ pub const QUICK_S: u64 = 60;
 /// So many children in a row that died at once stop their lineage.
 pub const QUICK_LIMIT: u32 = 3;
 
-/// So many failures of a program in a row with the same exit code and line are not retried any more: it is retried twice.
+/// So many failures of a program in a row with the same exit code and line are not retried any more: it is retried
+/// twice.
 pub const ALIKE_LIMIT: u32 = 3;
 
 /// What a reaction is counted under.
@@ -162,8 +163,8 @@ impl RetryCounts {
         }
     }
 
-    /// What the next reaction waits for: how many delays there were before, and since when the next one runs. Where a pause
-    /// was asked for the first reaction has one too, from the end of the attempt on.
+    /// What the next reaction waits for: how many delays there were before, and since when the next one runs. Where a
+    /// pause was asked for the first reaction has one too, from the end of the attempt on.
     pub fn pause(&self, budget: Budget) -> (u32, Option<Timestamp>) {
         let last = self.counts.last_action_at;
         match budget {
@@ -198,8 +199,8 @@ fn fails_of_itself(kind: ErrorKind) -> bool {
         && !matches!(kind, ErrorKind::Timeout | ErrorKind::Stalled | ErrorKind::Launch)
 }
 
-/// The failure of a job, in words that two alike have in common: the exit code, and the line without its numbers, such as
-/// instants, addresses, commits and steps.
+/// The failure of a job, in words that two alike have in common: the exit code, and the line without its numbers, such
+/// as instants, addresses, commits and steps.
 fn failure(job: &Job) -> String {
     let code = job.launch.as_ref().and_then(|launch| launch.exit);
     let line = job.verdict.as_ref().map(|verdict| verdict.line.as_str()).unwrap_or_default();
@@ -224,7 +225,7 @@ fn is_number(word: &str) -> bool {
     is_meant && digits.chars().all(|c| c.is_ascii_hexdigit())
 }
 
-/// Whether the text shows that `job` came further than its lineage had come. MONITOR notes it in
+/// Whether the text shows that `job` came further than its lineage had come. The daemon notes it in
 /// [`Recovery::progressed`], since the text may be gone when the attempt ends.
 pub fn has_progressed(job: &Job, progress: &Progress) -> bool {
     let best = job.recovery.as_ref().map(|recovery| recovery.best).unwrap_or_default();
@@ -308,8 +309,8 @@ fn quick(job: &Job, kind: ErrorKind, before: u32) -> u32 {
     }
 }
 
-/// Whether a job that has failed is to be brought back by its rules: it keeps its place meanwhile, so that a limit holds
-/// when it is back. What was begun is completed, whatever the rules say of the failure that came of it.
+/// Whether a job that has failed is to be brought back by its rules: it keeps its place meanwhile, so that a limit
+/// holds when it is back. What was begun is completed, whatever the rules say of the failure that came of it.
 pub fn comes_back(job: &Job) -> bool {
     let is_blocked = job.recovery.as_ref().is_some_and(|recovery| recovery.blocked);
     !is_blocked && is_to_come_back(job)

@@ -1,5 +1,5 @@
 //! What is to be done about a job now: its shown status, its rules, what its lineage has been through,
-//! and the clock -> one [`Decision`] with its reason. **The one place where this is concluded**: MONITOR
+//! and the clock -> one [`Decision`] with its reason. **The one place where this is concluded**: the daemon
 //! acts on it, and every surface shows it.
 //!
 //! The checks stand in [`decide`] in the order in which they are made; the first that objects gives
@@ -222,7 +222,7 @@ fn failure(situation: &Situation<'_>) -> Result<ErrorKind, Held> {
 /// Whether anybody wants something to happen by itself. What a person has ruled out needs no facts.
 fn is_wanted(job: &Job, kind: ErrorKind) -> Result<(), Held> {
     if !job.monitor {
-        return Err("MONITOR only observes this job (monitor=false)".into());
+        return Err("the daemon only observes this job (monitor=false)".into());
     }
     let some_rule_acts = job.rules.iter().any(|(_, action)| action != Action::Pass);
     if !some_rule_acts && begun(job).is_none() {
@@ -237,7 +237,7 @@ fn is_ours(situation: &Situation<'_>) -> Result<(), Held> {
     let run = facts.run;
     match run.state {
         RunState::Elsewhere => {
-            let why = format!("only a MONITOR at its own place acts on it: {}", run.why());
+            let why = format!("only a daemon at its own place acts on it: {}", run.why());
             return Err(why.into());
         }
         RunState::Unknown => {
@@ -349,7 +349,7 @@ fn unwatched(job: &Job, choice: Choice, target: &TargetFact) -> Result<Choice, H
     let is_reached = target.machines != Machines::Provided;
     match choice.action {
         Action::Resume | Action::Rerun if is_native && !is_reached => Err(format!(
-            "the workers of {} are reached through its control plane, and MONITOR runs without one",
+            "the workers of {} are reached through its control plane, and the daemon runs without one",
             target.name
         )
         .into()),

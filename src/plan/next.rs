@@ -5,22 +5,25 @@ use crate::model::rules::Action;
 use crate::model::time::Timestamp;
 use crate::model::view::Next;
 
-/// The same while no MONITOR runs: nothing happens by itself until one does.
+/// The same while no daemon runs: nothing happens by itself until one does.
 pub fn without_monitor(next: Next) -> Next {
     let acts = next.action != Action::Pass.as_str();
     let reason = if acts {
-        format!("nothing by itself, since MONITOR does not run (tpu daemon start); {}", next.reason)
+        format!(
+            "nothing by itself, since the daemon does not run (tpu daemon start); {}",
+            next.reason
+        )
     } else {
         next.reason
     };
     Next { in_s: None, reason, waits: false, ..next }
 }
 
-/// The same while MONITOR works with another control plane than whoever looks: what follows from the word
+/// The same while the daemon works with another control plane than whoever looks: what follows from the word
 /// of the one does not follow from that of the other.
 pub fn by_another_cloud(next: &Next, (its, ours): (&str, &str)) -> Next {
     let reason = format!(
-        "MONITOR works with cloud {its} and not with {ours}, so what it does cannot be told from here (tpu \
+        "the daemon works with cloud {its} and not with {ours}, so what it does cannot be told from here (tpu \
          daemon stop, then tpu daemon start); {}",
         next.reason
     );
@@ -33,7 +36,7 @@ pub fn by_another_cloud(next: &Next, (its, ours): (&str, &str)) -> Next {
     }
 }
 
-/// The same after a try of MONITOR that came to nothing, for this reason; the next one is not before
+/// The same after a try of the daemon that came to nothing, for this reason; the next one is not before
 /// `again`.
 pub fn after_trouble(next: Next, (why, again): (&str, Timestamp), now: Timestamp) -> Next {
     if next.action == Action::Pass.as_str() {

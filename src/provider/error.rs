@@ -100,7 +100,7 @@ impl ProviderError {
         }
         let hint = match self.trouble {
             Trouble::NoCapacity => {
-                "try another zone, ask again later (tpu apply TARGET), or let MONITOR ask: the rule 'wait'"
+                "try another zone, ask again later (tpu apply TARGET), or let the daemon ask: the rule 'wait'"
             }
             Trouble::Quota => {
                 "delete targets that nobody needs (tpu delete TARGET), or ask for more quota; \

@@ -60,6 +60,8 @@ pub enum Group {
     Target,
     /// By directory.
     Directory,
+    /// By user.
+    User,
 }
 
 // In the order in which a key goes through them.
@@ -69,6 +71,7 @@ words! {
         None: "none",
         Target: "target",
         Directory: "directory",
+        User: "user",
     }
 }
 
@@ -78,6 +81,7 @@ impl Group {
             Self::None => String::new(),
             Self::Target => job.target_label.clone(),
             Self::Directory => job.dir.1.clone(),
+            Self::User => job.id.user.to_string(),
         }
     }
 }

@@ -202,7 +202,7 @@ mod tests {
         assert_eq!(parse("logs 7"), Ok(Typed::Command(words("logs 7"))));
         assert_eq!(parse("monitor bob"), Ok(Typed::User(vec!["bob".to_owned()])));
         assert_eq!(parse("sort tpu"), Ok(Typed::Sort(Some("target".to_owned()))));
-        assert!(parse("sort speed").is_err_and(|why| why.contains("status")));
+        assert!(parse("sort colour").is_err_and(|why| why.contains("status")));
         assert!(parse("add-tag 7 'x").is_err());
     }
 

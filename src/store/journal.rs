@@ -27,7 +27,7 @@ const BLOCK: u64 = 64 << 10;
 pub struct Event {
     /// When.
     pub at: Timestamp,
-    /// Who did it: a user's command, MONITOR, a callback.
+    /// Who did it: a user's command, the daemon, a callback.
     pub actor: String,
     /// Whose affair it is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -168,9 +168,9 @@ fn mark(head: &[u8]) -> u64 {
     if head.is_empty() { 0 } else { fnv1a(head.iter().copied()) }
 }
 
-/// What was appended behind a place, the oldest first, and the place behind that: as much as a piece holds; whoever wants
-/// all asks until the place stays. With each event comes the place behind it. A line that is half written is left for later; one that cannot be read is passed over.
-/// Behind a place that is nowhere any more comes all that there is.
+/// What was appended behind a place, the oldest first, and the place behind that: as much as a piece holds; whoever
+/// wants all asks until the place stays. With each event comes the place behind it. A line that is half written is left
+/// for later; one that cannot be read is passed over. Behind a place that is nowhere any more comes all that there is.
 pub(super) fn since(
     disk: &dyn Disk,
     paths: &Paths,

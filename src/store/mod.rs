@@ -232,8 +232,8 @@ impl Store {
         journal::end(&*self.disk, &self.paths)
     }
 
-    /// What was appended to the journal behind a place, the oldest first, and the place behind that. Whoever wants all of
-    /// it asks until the place stays.
+    /// What was appended to the journal behind a place, the oldest first, and the place behind that. Whoever wants all
+    /// of it asks until the place stays.
     pub fn events_since(&self, place: Bookmark) -> Result<(Vec<Event>, Bookmark), StoreError> {
         let (events, end) = self.placed_events_since(place)?;
         Ok((events.into_iter().map(|(event, _)| event).collect(), end))
@@ -262,7 +262,7 @@ impl Store {
         archive::Newest::new((&*self.disk, self.paths.archive()), seen, make)
     }
 
-    /// Runs `work` as the only MONITOR of this data file and place. If there is one already, `work` does
+    /// Runs `work` as the only daemon of this data file and place. If there is one already, `work` does
     /// not run and the answer is who that is.
     pub fn as_monitor<T>(
         &self,
@@ -273,7 +273,7 @@ impl Store {
         self.alone(&self.paths.daemon_lock(place), work)
     }
 
-    /// Runs `work` as the only one who starts a MONITOR at a place, waiting for another one who does.
+    /// Runs `work` as the only one who starts a daemon at a place, waiting for another one who does.
     pub fn starting_monitor<T>(
         &self,
         place: &str,

@@ -88,17 +88,17 @@ impl Paths {
         self.state().join("archive.jsonl")
     }
 
-    /// Held by the one MONITOR of this data file and of one place, which `place` names in plain letters.
+    /// Held by the one daemon of this data file and of one place, which `place` names in plain letters.
     pub fn daemon_lock(&self, place: &str) -> PathBuf {
         self.state().join(format!("daemon-{place}.lock"))
     }
 
-    /// Held by whoever starts that MONITOR.
+    /// Held by whoever starts that daemon.
     pub fn daemon_start(&self, place: &str) -> PathBuf {
         self.state().join(format!("daemon-{place}.start.lock"))
     }
 
-    /// What that MONITOR says about itself.
+    /// What that daemon says about itself.
     pub fn daemon_note(&self, place: &str) -> PathBuf {
         self.state().join(format!("daemon-{place}.json"))
     }
@@ -134,7 +134,7 @@ impl Paths {
         self.state().join("recipes").join(plain(target.as_str()))
     }
 
-    /// What MONITOR last heard of the targets from their control plane.
+    /// What the daemon last heard of the targets from their control plane.
     pub fn heard(&self) -> PathBuf {
         self.state().join("heard.json")
     }

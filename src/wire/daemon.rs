@@ -1,4 +1,4 @@
-//! MONITOR: how it is and what it plans.
+//! The daemon: how it is and what it plans.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -12,7 +12,7 @@ use crate::ops::preview::{Entry, Plan};
 use super::jobs::{EvidencePart, MonitorPart, NextPart, ProgressPart};
 use super::words::{TimePart, Word};
 
-/// MONITOR has been started.
+/// The daemon has been started.
 #[derive(Serialize, JsonSchema)]
 pub struct MonitorStartedDocument<'a> {
     /// It runs.
@@ -24,7 +24,7 @@ pub struct MonitorStartedDocument<'a> {
     pub session: &'a str,
 }
 
-/// MONITOR has been ended.
+/// The daemon has been ended.
 #[derive(Serialize, JsonSchema)]
 pub struct MonitorStoppedDocument {
     /// It does not run.
@@ -34,7 +34,7 @@ pub struct MonitorStoppedDocument {
     pub pid: u32,
 }
 
-/// Whether MONITOR runs; where it does not, nothing else is said.
+/// Whether the daemon runs; where it does not, nothing else is said.
 #[derive(Serialize, JsonSchema)]
 pub struct MonitorStatusDocument {
     /// Whether it does.
@@ -53,12 +53,12 @@ pub struct MonitorStatusDocument {
     pub turn_age_s: Option<u64>,
 }
 
-/// What MONITOR does next with every job.
+/// What the daemon does next with every job.
 #[derive(Serialize, JsonSchema)]
 pub struct PlanDocument<'a> {
     /// When it was planned.
     pub generated_at: TimePart,
-    /// Whether there is a MONITOR to do it.
+    /// Whether there is a daemon to do it.
     pub monitor: MonitorPart,
     /// Every job, in the order of the data file.
     pub jobs: Vec<PlannedJobPart<'a>>,
@@ -74,7 +74,7 @@ impl<'a> From<&'a Plan> for PlanDocument<'a> {
     }
 }
 
-/// Whether MONITOR runs, and no more.
+/// Whether the daemon runs, and no more.
 fn whether(health: &MonitorHealth) -> MonitorPart {
     MonitorPart { turn_age_s: None, ..MonitorPart::from(health) }
 }
@@ -118,7 +118,7 @@ impl<'a> From<&'a Entry> for PlannedJobPart<'a> {
     }
 }
 
-/// MONITOR was asked to look at once.
+/// The daemon was asked to look at once.
 #[derive(Serialize, JsonSchema)]
 pub struct AckDocument {
     /// Whether there is one.

@@ -1,4 +1,4 @@
-//! What has happened: `history` and the log of MONITOR.
+//! What has happened: `history` and the log of the daemon.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -51,7 +51,7 @@ pub struct EventPart<'a> {
     /// When.
     #[schemars(with = "TimePart")]
     pub at: Timestamp,
-    /// Who did it: a command, MONITOR, a callback.
+    /// Who did it: a command, the daemon, a callback.
     pub actor: &'a str,
     /// Whose affair it is.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -85,7 +85,7 @@ impl<'a> From<&'a Event> for EventPart<'a> {
     }
 }
 
-/// The log of MONITOR begins anew.
+/// The log of the daemon begins anew.
 #[derive(Serialize, JsonSchema)]
 pub struct ClearedLogDocument {
     /// It does.
@@ -102,7 +102,7 @@ pub struct StreamedEventPart<'a> {
     pub time: TimePart,
     /// The kind of event, for programs.
     pub kind: &'a str,
-    /// Who did it: a command, MONITOR, a callback.
+    /// Who did it: a command, the daemon, a callback.
     pub actor: &'a str,
     /// Whose affair it is.
     pub user: Option<&'a UserName>,

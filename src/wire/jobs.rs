@@ -29,7 +29,7 @@ pub struct SnapshotDocument<'a> {
     pub jobs: Vec<JobPart<'a>>,
     /// Windows of these users that no record claims.
     pub orphans: Vec<OrphanPart<'a>>,
-    /// Whether MONITOR runs.
+    /// Whether the daemon runs.
     pub monitor: MonitorPart,
     /// What the processes of these jobs have of their machines, as far as that is known.
     pub figures: Vec<JobFiguresPart<'a>>,
@@ -78,7 +78,7 @@ pub struct JobsPageDocument<'a> {
     pub jobs: Vec<JobPart<'a>>,
     /// What asks for the next page, as `cursor`; null where this is the last.
     pub next: Option<&'a str>,
-    /// Whether MONITOR runs.
+    /// Whether the daemon runs.
     pub monitor: MonitorPart,
 }
 
@@ -160,7 +160,7 @@ pub struct JobPart<'a> {
     pub restarts: u32,
     /// What is done when it fails.
     pub rule: RulesPart<'a>,
-    /// Whether MONITOR may act on it.
+    /// Whether the daemon may act on it.
     pub monitor: bool,
     /// Why it has its status.
     pub evidence: Option<EvidencePart<'a>>,
@@ -374,7 +374,7 @@ impl JsonSchema for RulesPart<'_> {
     }
 }
 
-/// Whether MONITOR runs.
+/// Whether the daemon runs.
 #[derive(Serialize, JsonSchema)]
 pub struct MonitorPart {
     /// Whether it does.

@@ -127,7 +127,7 @@ pub struct NotifyDocument<'a> {
     pub user: &'a UserName,
     /// Where the setting stands.
     pub origin: String,
-    /// Whether a MONITOR runs here: it delivers.
+    /// Whether a daemon runs here: it delivers.
     pub monitor: bool,
     /// Those whom the setting names, in its order; then others for whom something waits.
     pub receivers: Vec<ReceiverPart>,

@@ -1,4 +1,4 @@
-//! Settings of users and of MONITOR.
+//! Settings of users and of the daemon.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -48,7 +48,7 @@ pub struct NextNumberDocument<'a> {
     pub next: u32,
 }
 
-/// A setting of MONITOR that was changed.
+/// A setting of the daemon that was changed.
 #[derive(Serialize, JsonSchema)]
 pub struct MonitorSettingDocument<'a> {
     /// Its key.
@@ -57,7 +57,7 @@ pub struct MonitorSettingDocument<'a> {
     pub value: u32,
 }
 
-/// The settings of MONITOR.
+/// The settings of the daemon.
 #[derive(Serialize, JsonSchema)]
 pub struct MonitorSettingsDocument {
     /// Seconds between two turns.

@@ -1,4 +1,4 @@
-//! MONITOR and the API as one process: they begin together, and end together.
+//! The daemon and the API as one process: they begin together, and end together.
 
 use std::io::{Read as _, Write as _};
 use std::os::unix::net::UnixStream;
@@ -23,12 +23,14 @@ fn monitor_answers_over_http_as_well_and_ends_with_it() {
     env.write_data(&env.two_users());
     let socket = env.path("tpu.sock");
     let said = env.tpu("daemon start --serve --socket tpu.sock").exits(0);
-    drop(said.says(&["MONITOR runs", "It answers over HTTP"]));
+    drop(said.says(&["daemon runs", "It answers over HTTP"]));
     wait_until("it answers", || asked(&socket, "/readyz").is_some());
     let jobs = asked(&socket, "/api/v1/jobs").unwrap();
     assert!(jobs.starts_with("HTTP/1.1 200") && jobs.contains("\"running\":true"), "{jobs}");
     // Another one would fight for the socket: it is refused before it listens.
-    drop(env.tpu("daemon run --serve --socket tpu.sock").exits(4).says(&["MONITOR runs already"]));
+    drop(
+        env.tpu("daemon run --serve --socket tpu.sock").exits(4).says(&["the daemon runs already"]),
+    );
     assert!(asked(&socket, "/readyz").is_some());
     drop(env.tpu("daemon stop").exits(0));
     wait_until("its socket is gone", || !socket.exists());

@@ -1,6 +1,6 @@
-//! Many act at random over HTTP, beside MONITOR, the screen and commands, while the server is killed and begun again: the
-//! state is what the journal says, line by line; each request with a key has acted once; what was answered as done was
-//! done by whoever asked, and what was refused was not.
+//! Many act at random over HTTP, beside the daemon, the screen and commands, while the server is killed and begun
+//! again: the state is what the journal says, line by line; each request with a key has acted once; what was answered
+//! as done was done by whoever asked, and what was refused was not.
 //!
 //! `./x prove api-clients SECONDS` lets a hundred of them act for that long (600); a share of them in the suite.
 
@@ -55,7 +55,8 @@ fn commands(lab: &Lab, mut dice: Dice, number: usize) -> (usize, Vec<String>) {
             _ => format!("clean {user} -y"),
         };
         let done = lab.env.tpu(&line);
-        // What cannot be done as things stand is refused, and where a hundred want to write a turn may not come in time.
+        // What cannot be done as things stand is refused, and where a hundred want to write a turn may not come in
+        // time.
         assert!([0, 3, 4, 5, 6].contains(&done.code), "{}", done.report());
         if line.starts_with("add-tag") && done.code == 0 {
             tags.push(tag);
@@ -64,8 +65,8 @@ fn commands(lab: &Lab, mut dice: Dice, number: usize) -> (usize, Vec<String>) {
     (count, tags)
 }
 
-/// What is known of all jobs that there have been: their names, also of those whose records were cleared away. What goes on
-/// from another has its name, and is left out.
+/// What is known of all jobs that there have been: their names, also of those whose records were cleared away. What
+/// goes on from another has its name, and is left out.
 fn names(lab: &Lab, data: &Data, events: &[Event]) -> BTreeMap<JobId, String> {
     let goes_on = events.iter().filter(|event| event.kind == "queued" && !begins_anew(event));
     let goes_on: BTreeSet<JobId> = goes_on.filter_map(id_of).collect();
@@ -91,8 +92,8 @@ fn id_of(event: &Event) -> Option<JobId> {
     Some(JobId::new(event.user.clone()?, event.job?))
 }
 
-/// What there is to be wrong with requests that have keys: each answer is the same, and there is one job of those that were
-/// answered, and at most one of any other.
+/// What there is to be wrong with requests that have keys: each answer is the same, and there is one job of those that
+/// were answered, and at most one of any other.
 fn keys_acted_once(
     keys: &[&Key],
     names: &BTreeMap<JobId, String>,

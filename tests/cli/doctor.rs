@@ -272,8 +272,11 @@ fn what_dead_processes_hold_is_set_free_and_a_kill_is_completed() {
     assert!(!env.has_window("alice", 1));
     let other = env.job("alice", 2);
     assert_eq!(other["extra_msgs"]["lease"]["fence"], 3, "its number stays");
-    assert_eq!(other["extra_msgs"]["intent"]["action"], "reapply", "MONITOR carries it on");
-    drop(env.tpu("doctor").says(&["reapply of alice/2", "MONITOR completes it: tpu daemon start"]));
+    assert_eq!(other["extra_msgs"]["intent"]["action"], "reapply", "the daemon carries it on");
+    drop(
+        env.tpu("doctor")
+            .says(&["reapply of alice/2", "the daemon completes it: tpu daemon start"]),
+    );
 }
 
 #[test]

@@ -250,7 +250,7 @@ fn the_schema_describes_every_command() {
             _ => vec![name.to_owned()],
         };
         for name in steps.iter().filter(|name| !SILENT.contains(&name.as_str())) {
-            // MONITOR in the foreground prints its log and no document.
+            // The daemon in the foreground prints its log and no document.
             if name != "daemon-run" {
                 schemas.of(name);
             }

@@ -453,7 +453,7 @@ fn resuming_and_rerunning() {
 #[test]
 fn a_preempted_job_comes_back_after_a_reapply_and_ack_is_heard() {
     let walk = Walk::new();
-    walk.types("tpu daemon start", 0, &["MONITOR runs"]);
+    walk.types("tpu daemon start", 0, &["daemon runs"]);
     // A failure of the distributed runtime first: resumed on the same target.
     walk.types("tpu run v2-32-2 lyy rule=resume -q mode=fail", 0, &["Started lyy/1"]);
     walk.types("tpu ack", 0, &[]);
@@ -469,7 +469,7 @@ fn a_preempted_job_comes_back_after_a_reapply_and_ack_is_heard() {
     assert!(walk.arguments("xibo", 2).contains("--config.load_from="));
     walk.types("tpu check-status v2-32-p2", 0, &["READY"]);
     walk.types("tpu check xibo", 0, &["resume: 1; stage: 1"]);
-    walk.types("tpu daemon stop", 0, &["MONITOR has ended"]);
+    walk.types("tpu daemon stop", 0, &["daemon has ended"]);
 }
 
 #[test]

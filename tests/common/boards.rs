@@ -112,13 +112,13 @@ fn event(seconds_ago: i64, window: Option<u32>, kind: &str, actor: &str, text: &
 pub(crate) fn events() -> Vec<Event> {
     vec![
         event(88_000, Some(5), "launch", "run", "v2-32-p2"),
-        event(40_000, Some(5), "status", "MONITOR", "error: preempted"),
-        event(39_900, Some(6), "launch", "MONITOR", "v2-32-p2, resumed from 5"),
-        event(9_000, None, "monitor", "MONITOR", "begun"),
-        event(7_440, Some(7), "launch", "MONITOR", "v2-32-p2, resumed from 6"),
+        event(40_000, Some(5), "status", "daemon", "error: preempted"),
+        event(39_900, Some(6), "launch", "daemon", "v2-32-p2, resumed from 5"),
+        event(9_000, None, "monitor", "daemon", "begun"),
+        event(7_440, Some(7), "launch", "daemon", "v2-32-p2, resumed from 6"),
         event(900, Some(3), "tag", "monitor", "論文 📝 paper"),
-        event(95, Some(9), "status", "MONITOR", "error: oom"),
-        event(12, Some(8), "status", "MONITOR", "error: grpc"),
+        event(95, Some(9), "status", "daemon", "error: oom"),
+        event(12, Some(8), "status", "daemon", "error: grpc"),
     ]
 }
 

@@ -58,7 +58,7 @@ pub(crate) struct Record {
     pub(crate) lease: Option<(String, i64)>,
 }
 
-/// What MONITOR remembers.
+/// What the daemon remembers.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct Remembered {

@@ -1,4 +1,4 @@
-//! MONITOR in the built program, with real windows: it brings back what its rules say, once, whatever
+//! The daemon in the built program, with real windows: it brings back what its rules say, once, whatever
 //! happens to it or beside it; and it leaves everything else alone.
 
 use std::path::Path;
@@ -59,14 +59,14 @@ impl Lab {
         window
     }
 
-    /// A running MONITOR that has turned at least once.
+    /// A running daemon that has turned at least once.
     fn monitor(&self, vars: &[(&str, &str)]) -> Running {
         let running = self.env.start_tpu("daemon run", vars);
-        wait_until("MONITOR's first turn", || self.env.tpu("daemon status").code == 0);
+        wait_until("the daemon's first turn", || self.env.tpu("daemon status").code == 0);
         running
     }
 
-    /// Waits until MONITOR has turned once more.
+    /// Waits until the daemon has turned once more.
     fn turn(&self) {
         drop(self.env.tpu("ack").exits(0));
         wait_until("a turn after ack", || self.env.data()["ack_MONITOR"] == false);
@@ -132,7 +132,7 @@ fn a_lost_peer_is_answered_once_and_the_run_ends_as_if_nothing_had_happened() {
     assert_eq!(last_loss(&end), last_loss(&lab.env.wait_status(straight, "finished")));
     lab.turn();
     assert_eq!(lab.env.jobs("alice").len(), 3, "once, and what has finished is left alone");
-    drop(lab.env.tpu("-Ml").exits(0).says(&["resume", "(MONITOR)"]));
+    drop(lab.env.tpu("-Ml").exits(0).says(&["resume", "(daemon)"]));
     drop(monitor);
 }
 
@@ -311,7 +311,7 @@ fn what_cannot_be_looked_at_is_left_alone() {
     let running = lab.run("sleep 1000", &["x"]);
     lab.env.wait_status(running, "running");
     let before = lab.env.data();
-    // This MONITOR finds no tmux.
+    // This daemon finds no tmux.
     let blind = lab.monitor(&[("PATH", lab.env.root())]);
     drop(lab.env.tpu("ack").exits(0));
     wait_until("a turn after ack", || lab.env.data()["ack_MONITOR"] == false);
@@ -345,7 +345,7 @@ fn a_window_that_is_closed_is_noticed_written_down_and_answered() {
     assert!(lost["extra_msgs"]["launch"]["ended"].is_string());
     wait_until("the resume", || lab.children("a").len() == 1);
     assert_eq!(lab.env.job("alice", window)["error"], "lost");
-    drop(lab.env.tpu("history").exits(0).says(&["error", "lost", "(MONITOR)"]));
+    drop(lab.env.tpu("history").exits(0).says(&["error", "lost", "(daemon)"]));
     drop(monitor);
 }
 
@@ -375,18 +375,18 @@ fn there_is_one_monitor_and_it_ends_when_it_is_asked_to() {
     let lab = Lab::new();
     drop(lab.env.tpu("daemon status").exits(1));
     drop(lab.env.tpu("daemon stop").exits(4).says(&["does not run", "tpu daemon start"]));
-    drop(lab.env.tpu("ack").exits(0).says(&["MONITOR does not run", "tpu daemon start"]));
+    drop(lab.env.tpu("ack").exits(0).says(&["the daemon does not run", "tpu daemon start"]));
     assert_eq!(lab.env.data()["ack_MONITOR"], true);
 
     let started = lab.env.tpu("daemon start --json").exits(0).json();
     let pid = started["pid"].as_u64().unwrap();
     let process = Process::read(u32::try_from(pid).unwrap()).unwrap();
     wait_until("the ack that waited", || lab.env.data()["ack_MONITOR"] == false);
-    assert_eq!(lab.env.windows("tpu-MONITOR"), [0, 1]);
+    assert_eq!(lab.env.windows("tpu-daemon"), [0, 1]);
     let named = format!("process {pid} on ");
-    drop(lab.env.tpu("daemon run").exits(4).says(&["MONITOR runs already", &named]));
-    drop(lab.env.tpu("daemon start").exits(4).says(&["MONITOR runs already"]));
-    drop(lab.env.tpu("daemon status").exits(0).says(&["MONITOR runs", &pid.to_string()]));
+    drop(lab.env.tpu("daemon run").exits(4).says(&["the daemon runs already", &named]));
+    drop(lab.env.tpu("daemon start").exits(4).says(&["the daemon runs already"]));
+    drop(lab.env.tpu("daemon status").exits(0).says(&["daemon runs", &pid.to_string()]));
     let seen = lab.env.tpu("check alice --json").exits(0).json();
     assert_eq!(seen["monitor"]["running"], true);
 
@@ -436,12 +436,12 @@ fn the_plan_says_what_then_happens() {
     assert_eq!(planned(observed)["next"]["action"], "pass");
     assert_eq!(planned(running)["next"], Value::Null);
     drop(text.says(&[
-        "resume (20 left): nothing by itself, since MONITOR does not run (tpu daemon start); the rule for \
+        "resume (20 left): nothing by itself, since the daemon does not run (tpu daemon start); the rule for \
          grpc is resume",
         "nothing is wrong",
     ]));
     let check = lab.env.tpu("check alice").exits(0);
-    drop(check.says(&["MONITOR does not run", "the rule for grpc is resume"]));
+    drop(check.says(&["the daemon does not run", "the rule for grpc is resume"]));
 
     let monitor = lab.monitor(&[]);
     wait_until("the resume", || lab.children("a").len() == 1);
@@ -463,9 +463,9 @@ fn monitors_log_can_be_read_and_begun_anew() {
     let monitor = lab.monitor(&[]);
     lab.failing("a");
     wait_until("the resume", || lab.children("a").len() == 1);
-    drop(lab.env.tpu("-Ml").exits(0).says(&["resume", "(MONITOR)"]));
+    drop(lab.env.tpu("-Ml").exits(0).says(&["resume", "(daemon)"]));
     let raw = lab.env.tpu("-Ml cn --json").exits(0).json();
-    assert!(raw["events"].as_array().unwrap().iter().all(|event| event["actor"] == "MONITOR"));
+    assert!(raw["events"].as_array().unwrap().iter().all(|event| event["actor"] == "daemon"));
     drop(lab.env.tpu("-Ml nowhere").exits(2).says(&["no time zone 'nowhere'"]));
     drop(lab.env.tpu("-Mc").exits(0));
     drop(lab.env.tpu("-Ml").exits(0).says(&["nothing yet"]));
@@ -487,7 +487,7 @@ fn a_monitor_whose_lock_file_was_removed_stays_the_only_one() {
         }
     }
     assert_eq!(removed, 1);
-    drop(lab.env.tpu("daemon run").exits(4).says(&["MONITOR runs already: process "]));
+    drop(lab.env.tpu("daemon run").exits(4).says(&["the daemon runs already: process "]));
 }
 
 #[test]
@@ -500,7 +500,7 @@ fn of_six_who_start_monitor_at_once_one_opens_a_window() {
     let codes: Vec<i32> = outputs.iter().map(|output| output.code).collect();
     assert_eq!(codes.iter().filter(|code| **code == 0).count(), 1, "{codes:?}");
     assert_eq!(codes.iter().filter(|code| **code == 4).count(), 5, "{codes:?}");
-    assert_eq!(lab.env.windows("tpu-MONITOR").len(), 2, "its own and the home window");
+    assert_eq!(lab.env.windows("tpu-daemon").len(), 2, "its own and the home window");
     drop(lab.env.tpu("daemon stop").exits(0));
 }
 

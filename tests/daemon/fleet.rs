@@ -1,5 +1,5 @@
-//! A fleet of simulated targets under the built program's MONITOR: many preempted targets come back at the
-//! same time, a MONITOR that is killed at any moment is succeeded, nothing follows from a control plane that
+//! A fleet of simulated targets under the built program's the daemon: many preempted targets come back at the
+//! same time, a daemon that is killed at any moment is succeeded, nothing follows from a control plane that
 //! does not answer, and after a restart of the machine the rules act once.
 
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -54,7 +54,7 @@ impl Fleet {
 
     fn monitor(&self) -> Running {
         let running = self.env.start_tpu("daemon run", &[]);
-        wait_until("MONITOR's first turn", || self.env.tpu("daemon status").code == 0);
+        wait_until("the daemon's first turn", || self.env.tpu("daemon status").code == 0);
         running
     }
 
@@ -108,7 +108,7 @@ impl Fleet {
                 let records = self.records(name);
                 (records.last()?["status"] == "running").then_some(records)
             });
-            // A record whose window was never opened is no attempt: its MONITOR was killed before.
+            // A record whose window was never opened is no attempt: its daemon was killed before.
             let launched = |job: &&Value| job["extra_msgs"]["launch"]["confirmed"] == true;
             assert_eq!(records.iter().filter(launched).count(), attempts, "{name}: {records:#?}");
             let ended = records.iter().filter(|job| job["status"] == "resumed").count();

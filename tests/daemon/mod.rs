@@ -1,4 +1,4 @@
-//! MONITOR in the built program.
+//! The daemon in the built program.
 
 mod brings_back;
 mod fleet;

@@ -1,4 +1,4 @@
-//! MONITOR and the commands over Google's API, with the simulated fleet behind it: what forerunners lost,
+//! The daemon and the commands over Google's API, with the simulated fleet behind it: what forerunners lost,
 //! doubled or deleted in doubt.
 
 use std::time::Duration;
@@ -75,11 +75,11 @@ impl Lab {
 
     fn monitor(&self) -> Running {
         let running = self.env.start_tpu("daemon run", &[]);
-        wait_until("MONITOR's first turn", || self.env.tpu("daemon status").code == 0);
+        wait_until("the daemon's first turn", || self.env.tpu("daemon status").code == 0);
         running
     }
 
-    /// Waits until MONITOR has turned once more.
+    /// Waits until the daemon has turned once more.
     fn turn(&self) {
         for _ in 0..2 {
             drop(self.env.tpu("ack").exits(0));
@@ -180,14 +180,14 @@ fn questions_that_fail_delete_nothing() {
     drop(monitor);
 }
 
-/// A job whose target was taken away in truth, while MONITOR cannot be told, with these variables.
+/// A job whose target was taken away in truth, while the daemon cannot be told, with these variables.
 fn nothing_happens(words: &str, vars: impl FnOnce(&str) -> Vec<(&'static str, String)>) {
     let lab = Lab::new(1);
     lab.pull(&Event::Preempt { target: lab.targets[0].clone() });
     let vars = vars(&lab.served.endpoint());
     let vars: Vec<(&str, &str)> = vars.iter().map(|(name, value)| (*name, &**value)).collect();
     let monitor = lab.env.start_tpu("daemon run", &vars);
-    wait_until("MONITOR's first turn", || lab.env.tpu("daemon status").code == 0);
+    wait_until("the daemon's first turn", || lab.env.tpu("daemon status").code == 0);
     let mut spawn = lab.env.spawn(&["check-status"]);
     for (name, value) in vars {
         spawn = spawn.env(name, value);
@@ -458,11 +458,11 @@ fn secrets_are_nowhere() {
     for said in &said {
         assert!(!said.to_string().contains("TopSecret"), "{said}");
     }
-    // A job under MONITOR: what others see of both, in the list of processes and of windows.
+    // A job under the daemon: what others see of both, in the list of processes and of windows.
     env.code("alice", "staging.sh", "echo at work; exec sleep 1000");
     drop(env.tpu("run v2-1 rule=pre -q").exits(0));
     let monitor = env.start_tpu("daemon run", &[]);
-    wait_until("MONITOR's first turn", || env.tpu("daemon status").code == 0);
+    wait_until("the daemon's first turn", || env.tpu("daemon status").code == 0);
     wait_until("the job at work", || env.pane("alice", 1).contains("at work"));
     let argvs = std::fs::read_dir("/proc").unwrap().flatten().filter_map(|entry| {
         let argv = std::fs::read(entry.path().join("cmdline")).ok()?;

@@ -1,4 +1,4 @@
-//! MONITOR on the simulated fleet: a target that was taken away is deleted, created again and its job goes
+//! The daemon on the simulated fleet: a target that was taken away is deleted, created again and its job goes
 //! on, once, whatever happens meanwhile; and no target is touched on a doubt.
 
 use serde_json::Value;
@@ -62,7 +62,7 @@ impl Lab {
 
     fn monitor(&self, vars: &[(&str, &str)]) -> Running {
         let running = self.env.start_tpu("daemon run", vars);
-        wait_until("MONITOR's first turn", || self.env.tpu("daemon status").code == 0);
+        wait_until("the daemon's first turn", || self.env.tpu("daemon status").code == 0);
         running
     }
 
@@ -327,7 +327,7 @@ fn a_settings_file_that_is_gone_for_a_moment_changes_nothing_and_is_told_of_once
     turn();
     wait_until("word of the change", || {
         let history = lab.env.tpu("history").exits(0).to_string();
-        history.contains("MONITOR works with cloud none now, until here with sim")
+        history.contains("the daemon works with cloud none now, until here with sim")
     });
     drop(monitor);
 }
@@ -337,13 +337,17 @@ fn a_monitor_that_was_started_with_another_cloud_promises_nothing() {
     let lab = Lab::new("pre");
     let monitor = lab.monitor(&[("TPU_CLOUD", "none")]);
     drop(lab.env.tpu("sim preempt v2-1").exits(0));
-    let why = "MONITOR works with cloud none and not with sim";
+    let why = "the daemon works with cloud none and not with sim";
     wait_until("the plan says why nothing happens", || {
         let plan = lab.env.tpu("daemon plan").exits(0).stdout;
         plan.contains("pass: ") && plan.contains(why)
     });
     drop(lab.env.tpu("explain 1").exits(0).says(&[why]));
-    drop(lab.env.tpu("doctor").says(&["MONITOR works with cloud none, and this command with sim"]));
+    drop(
+        lab.env
+            .tpu("doctor")
+            .says(&["the daemon works with cloud none, and this command with sim"]),
+    );
     drop(monitor);
 }
 

@@ -19,7 +19,7 @@ struct Lost {
 }
 
 impl Lost {
-    /// Three machines, two of them in one pool, with MONITOR; each with disks of its own where that is said.
+    /// Three machines, two of them in one pool, with the daemon; each with disks of its own where that is said.
     fn new(has_disks: bool) -> Option<Self> {
         let mut lab = Lab::with(3, "--max-jobs 2")?;
         if has_disks {
@@ -28,7 +28,7 @@ impl Lost {
         }
         drop(lab.env.tpu("hosts set h[1-2] --pool lab").exits(0));
         let monitor = lab.env.start_tpu("daemon run", &[]);
-        wait_until("MONITOR's first turn", || lab.env.tpu("daemon status").code == 0);
+        wait_until("the daemon's first turn", || lab.env.tpu("daemon status").code == 0);
         Some(Self { lab, monitor })
     }
 
@@ -141,7 +141,7 @@ fn nothing_begins_anew_while_the_disk_of_its_logs_is_not_there() {
     lost.lab.hosts.kill(0);
     std::fs::rename(&disk, &away).unwrap();
     lost.lab.hosts.reboot(0);
-    wait_until("MONITOR waits for it", || {
+    wait_until("the daemon waits for it", || {
         let tried = lost.lab.env.tpu("resume 1 --yes");
         tried.code == 6 && tried.stderr.contains("what was logged there is not to be seen")
     });
@@ -179,7 +179,7 @@ fn nowhere_where_its_own_is_closed_and_no_other_sees_its_checkpoint_and_that_is_
     lost.run("h1");
     drop(lost.lab.env.tpu("hosts drain h1 --why smoke").exits(0));
     lost.lab.hosts.reboot(0);
-    let why = wait_for("MONITOR has tried", || {
+    let why = wait_for("the daemon has tried", || {
         let said = lost.lab.env.tpu("-Ml").exits(0).stdout;
         said.contains("not-resumed").then_some(said)
     });

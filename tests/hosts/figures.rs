@@ -275,7 +275,7 @@ fn monitor_asks_where_something_runs_and_nobody_else() {
     // The one that it was given to was asked before the start.
     let before = rounds(&lab, 1);
     let monitor = lab.env.start_tpu("daemon run", &[]);
-    wait_until("MONITOR has asked", || of_host(&lab.env, "h2")["as_of"].is_string());
+    wait_until("the daemon has asked", || of_host(&lab.env, "h2")["as_of"].is_string());
     assert_eq!(rounds(&lab, 1), before + 1);
     assert_eq!(of_host(&lab.env, "h1"), Value::Null);
     assert_eq!(of_job(&lab.env, 1)["gpus"][0]["gpu"]["use_percent"], 90);

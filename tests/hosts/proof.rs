@@ -1,6 +1,6 @@
-//! Many who wait for one or two GPUs of a few machines at once, while jobs, waiting commands and MONITOR are killed at
-//! random: a machine never has more jobs than it takes, no GPU has two programs, and whoever is left alone begins and
-//! ends. The programs themselves look, by what they see in their environment. `./x prove hosts` asks for a thousand
+//! Many who wait for one or two GPUs of a few machines at once, while jobs, waiting commands and the daemon are killed
+//! at random: a machine never has more jobs than it takes, no GPU has two programs, and whoever is left alone begins
+//! and ends. The programs themselves look, by what they see in their environment. `./x prove hosts` asks for a thousand
 //! starts.
 
 use std::path::PathBuf;
@@ -97,7 +97,7 @@ impl Proof {
         let before = self.lab.env.jobs("alice").len();
         let monitor = self.lab.env.start_tpu("daemon run", &[]);
         let mut waiting: Vec<Running> = (0..size).map(|_| self.one()).collect();
-        // One of those who wait, one of the programs, and MONITOR, each at some moment of the batch.
+        // One of those who wait, one of the programs, and the daemon, each at some moment of the batch.
         let done = self.lines("done");
         wait_until("some have ended", || self.lines("done") > done + self.below(size / 4 + 1));
         waiting.remove(self.below(waiting.len())).kill();

@@ -1,5 +1,5 @@
-//! A job that goes on in another region takes its newest checkpoint along where `checkpoint_copy` says so, tells what that
-//! costs, and never begins from a half copy.
+//! A job that goes on in another region takes its newest checkpoint along where `checkpoint_copy` says so, tells what
+//! that costs, and never begins from a half copy.
 
 use std::fs;
 
@@ -100,14 +100,14 @@ fn nobody_begins_from_a_half_copy() {
     lab.env.tpu(RESUME).exits(0).says(&["checkpoint_12"]);
 }
 
-/// A running MONITOR that has turned at least once, and looks every second.
+/// A running daemon that has turned at least once, and looks every second.
 fn monitor(lab: &Shelves) -> Running {
     let running = lab.env.start_tpu("daemon run", &[]);
-    wait_until("MONITOR's first turn", || lab.env.tpu("daemon status").code == 0);
+    wait_until("the daemon's first turn", || lab.env.tpu("daemon status").code == 0);
     running
 }
 
-/// MONITOR has turned once more.
+/// The daemon has turned once more.
 fn turns(lab: &Shelves) {
     drop(lab.env.tpu("ack").exits(0));
     wait_until("a turn", || lab.env.data()["ack_MONITOR"] == false);

@@ -1,5 +1,6 @@
-//! A TPU that was made for a job goes with it (`tpu: {delete_after: done}`): once, when nothing more comes of the job and
-//! nobody else has it, whoever dies meanwhile; and never one that was there before, or of which nobody says how it is.
+//! A TPU that was made for a job goes with it (`tpu: {delete_after: done}`): once, when nothing more comes of the job
+//! and nobody else has it, whoever dies meanwhile; and never one that was there before, or of which nobody says how it
+//! is.
 
 use serde_json::Value;
 
@@ -46,7 +47,7 @@ fn runs(env: &TestEnv) {
     wait_until("it runs", || env.path("begun").exists());
 }
 
-/// MONITOR turns once more, from beginning to end.
+/// The daemon turns once more, from beginning to end.
 fn turn(env: &TestEnv) {
     for _ in 0..2 {
         drop(env.tpu("ack").exits(0));

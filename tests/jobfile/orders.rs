@@ -38,7 +38,7 @@ fn submit(env: &TestEnv, text: &str, code: i32) -> String {
 
 pub(super) fn monitor(env: &TestEnv) -> Running {
     let running = env.start_tpu("daemon run", &[]);
-    wait_until("MONITOR's first turn", || env.tpu("daemon status").code == 0);
+    wait_until("the daemon's first turn", || env.tpu("daemon status").code == 0);
     running
 }
 
@@ -53,7 +53,7 @@ fn waits_for(env: &TestEnv) -> Vec<Value> {
     entries.iter().map(|entry| entry["target"].clone()).collect()
 }
 
-/// A target that is being made has its name until MONITOR has seen it through, also where its job has ended by then.
+/// A target that is being made has its name until the daemon has seen it through, also where its job has ended by then.
 fn wait_until_nothing_is_made(env: &TestEnv) {
     wait_until("nothing is being made", || {
         env.data()["queue"]["makings"].as_array().is_none_or(Vec::is_empty)
@@ -380,7 +380,7 @@ fn who_waits_for_a_target_that_is_made_is_told_so_in_plain_words() {
     env.set("TPU_CLOUD", "sim");
     let text = "target: {accelerator: v6e-8, zone: us-east5-b}\ntpu: {name: third, number: auto}\ncommand: 'true'\n";
     write_file(&env.path("job.yaml"), text);
-    let why = "third-1 is not there; MONITOR makes it";
+    let why = "third-1 is not there; the daemon makes it";
     let said = env.tpu("submit job.yaml").exits(0);
     drop(said.says(&[why, "no target is made and nothing begins by itself", "tpu daemon start"]));
 }

@@ -1,5 +1,5 @@
-//! `secrets:`: a command has their values, and nobody else is told: no argument, log, record, script, plan or answer, and
-//! no file but the account's own store.
+//! `secrets:`: a command has their values, and nobody else is told: no argument, log, record, script, plan or answer,
+//! and no file but the account's own store.
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
@@ -133,7 +133,7 @@ fn what_begins_now_takes_it_from_its_caller_and_what_begins_later_needs_the_stor
     wait_until("its caller's", || got() == "of the caller\n");
     drop(env.wait_status(1, "finished"));
     keep(&env, "of the store");
-    // MONITOR, which has been begun in that environment as well, goes by the store.
+    // The daemon, which has been begun in that environment as well, goes by the store.
     let _monitor = env.start_tpu("daemon run", &[]);
     drop(env.tpu("submit job.yaml").exits(0));
     wait_until("the store's", || got() == "of the store\n");

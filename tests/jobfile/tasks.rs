@@ -242,7 +242,7 @@ fn what_comes_back_by_itself_is_not_begun_beside_itself() {
     first.kill();
     // Whoever has failed and begins anew is brought back by no rule.
     let number = env.jobs("alice").last().unwrap()["windows_id"].as_u64().unwrap();
-    // MONITOR may have begun to delete the machine: until the cloud has done so nobody can say what runs there.
+    // The daemon may have begun to delete the machine: until the cloud has done so nobody can say what runs there.
     wait_until("it is killed", || env.tpu(&format!("kill {number} -y")).code == 0);
     drop(env.tpu("jobman queue tasks.yaml --reset a").exits(0));
     assert_eq!(env.data()["queue"]["entries"].as_array().map(Vec::len), Some(1));

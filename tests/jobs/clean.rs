@@ -294,7 +294,7 @@ fn what_a_rule_is_about_to_bring_back_is_named_and_kept() {
     let why = "Kept alice/1: resume is planned (";
     let words = [why, "the rule for grpc is resume", "--force archives it too"];
     let dry = env.tpu("clean alice --dry-run").exits(0).says(&words);
-    dry.says(&["Would archive window 2 of alice.", "MONITOR does not run"]);
+    dry.says(&["Would archive window 2 of alice.", "the daemon does not run"]);
     env.tpu("clean alice").exits(0).says(&words).says(&["Archived 1 job, closed 1 window."]);
     for command in ["clear-error alice", "clear-all alice", "clean alice -re"] {
         env.tpu(command).exits(0).says(&words).says(&["Archived 0 jobs"]);

@@ -150,7 +150,7 @@ fn a_script_that_never_said_where_it_logs_is_not_begun_anew_once_it_has_come_som
         drop(env.tpu(words).exits(4).says(&["is unknown", why, "tpu rerun w=1 alice"]));
     }
     assert_eq!(env.jobs("alice").len(), 1);
-    // MONITOR asks the same.
+    // The daemon asks the same.
     drop(env.tpu("sim preempt v2-1").exits(0));
     wait_until("the plan", || env.tpu("explain 1").exits(0).to_string().contains(why));
     let plan = env.tpu("daemon plan --json").exits(0).json();

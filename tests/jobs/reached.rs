@@ -173,14 +173,14 @@ fn of_a_job_whose_window_was_closed() {
     let window = env.start(&format!("{PRINTS}; exec sleep 1000"), &NONE);
     has_printed(&env, window);
     let _monitor = env.start_tpu("daemon run", &[]);
-    wait_until("MONITOR's first turn", || env.tpu("daemon status").code == 0);
+    wait_until("the daemon's first turn", || env.tpu("daemon status").code == 0);
     let pane = env.pane_id("alice", window).unwrap();
     drop(env.tmux().run(&["kill-pane", "-t", &pane]));
     drop(env.wait_status(window, "error"));
     has_come_all_the_way(&env, window);
 }
 
-/// Its window was closed while no MONITOR ran: whoever comes next writes how it ended, and how far it came.
+/// Its window was closed while no daemon ran: whoever comes next writes how it ended, and how far it came.
 #[test]
 fn of_a_job_that_nobody_saw_end() {
     for next in ["clean alice -y", "-czj alice", "resume w=1 alice --yes"] {

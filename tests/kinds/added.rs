@@ -1,5 +1,5 @@
 //! A kind of target that is not in the program is added by one folder (`echo/`) and one line (in its `main.rs`):
-//! it queues, runs, fails, is preempted, is stopped and stays silent, in commands, under MONITOR and on the
+//! it queues, runs, fails, is preempted, is stopped and stays silent, in commands, under the daemon and on the
 //! screen, and nothing else of the program knows it.
 
 use std::path::{Path, PathBuf};
@@ -45,7 +45,7 @@ impl Lab {
 
     pub(super) fn monitor(&self) -> Running {
         let running = self.env.start_program(&program(), "daemon run", &[]);
-        wait_until("MONITOR runs", || self.tpu("daemon status").code == 0);
+        wait_until("the daemon runs", || self.tpu("daemon status").code == 0);
         running
     }
 

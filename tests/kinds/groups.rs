@@ -81,7 +81,7 @@ fn its_members_are_stopped_together_and_one_that_cannot_be_stays_by_itself() {
     assert_eq!([2, 3, 5].map(|window| job(window)["status"].clone()), ["killed"; 3]);
     assert_eq!(job(4)["extra_msgs"]["intent"]["action"], "killing", "{}", job(4));
     assert_ne!(job(4)["status"], "killed");
-    // Nobody is at it any more: MONITOR would go on, and so does who repeats it.
+    // Nobody is at it any more: the daemon would go on, and so does who repeats it.
     std::fs::remove_dir(in_the_way).unwrap();
     drop(kill(&lab).exits(0).says(&["alice/4"]));
     assert_eq!((state(4).as_str(), &job(4)["status"]), ("stopped", &json!("killed")));
@@ -294,7 +294,7 @@ fn a_kill_of_all_means_also_what_a_rule_would_bring_back() {
     let killed = lab.tpu("kill 1 -y").exits(0);
     drop(killed.says(&["alice/2", "alice/3", "alice/4", "alice/5"]));
     let monitor = lab.monitor();
-    wait_until("MONITOR has looked", || lab.tpu("daemon status").code == 0);
+    wait_until("the daemon has looked", || lab.tpu("daemon status").code == 0);
     drop(lab.tpu("ack").exits(0));
     wait_until("it has been heard", || lab.env.data()["ack_MONITOR"] != true);
     drop(monitor);

@@ -7,8 +7,8 @@ use crate::common::env::{CommandOutput, Running, TestEnv};
 use crate::common::tmux::write_file;
 use crate::common::wait::{wait_for, wait_until};
 
-/// Prints a step each tenth of a second, writes checkpoints, and notes each of its starts; what it says and does at last
-/// is in a file. `@` stands for the directory of the test, and its first word is its name there.
+/// Prints a step each tenth of a second, writes checkpoints, and notes each of its starts; what it says and does at
+/// last is in a file. `@` stands for the directory of the test, and its first word is its name there.
 const TRAIN: &str = "echo \"$*\" >>\"@/$0.starts\"; n=0; \
     until [ -e \"@/$0.end\" ]; do n=$((n+1)); echo \"step $n/1000 loss 0.5\"; \
     mkdir -p \"$TPU_LOG_DIR/checkpoints\"; echo $n >\"$TPU_LOG_DIR/checkpoints/step_$n\"; sleep 0.1; done; \
@@ -154,10 +154,10 @@ impl Lab {
         self.tpu(&format!("logs {window}")).stdout
     }
 
-    /// MONITOR, until the value is dropped.
+    /// The daemon, until the value is dropped.
     pub(super) fn monitor(&self) -> Running {
         let running = self.env.start_tpu("daemon run", &[]);
-        wait_until("MONITOR runs", || self.tpu("daemon status").code == 0);
+        wait_until("the daemon runs", || self.tpu("daemon status").code == 0);
         running
     }
 }

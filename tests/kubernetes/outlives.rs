@@ -63,10 +63,10 @@ fn monitor_keeps_what_is_printed_until_somebody_deletes_the_job() {
     let window = counting(&lab, "a");
     let token = lab.env.job("alice", window)["extra_msgs"]["launch"]["token"].clone();
     let kept = format!("tpu-state/kubernetes/{}/output.log", token.as_str().unwrap());
-    wait_until("MONITOR keeps it", || lines(&lab.env.path(&kept)) > 5);
+    wait_until("the daemon keeps it", || lines(&lab.env.path(&kept)) > 5);
     // One look may have fetched those: more of them come by the stream that it has begun.
     let looked = lines(&lab.env.path(&kept));
-    wait_until("MONITOR follows it", || lines(&lab.env.path(&kept)) > looked + 300);
+    wait_until("the daemon follows it", || lines(&lab.env.path(&kept)) > looked + 300);
     let name = lab.name(window);
     // The last that is written may not be printed yet.
     let before = lines(&lab.env.path("a.truth")) - 1;
@@ -107,15 +107,15 @@ fn a_log_that_cannot_be_had_is_asked_for_again_and_never_the_jobs_failure() {
     }
 }
 
-/// MONITOR follows what a job prints, and has come some way.
+/// The daemon follows what a job prints, and has come some way.
 #[track_caller]
 fn wait_followed(lab: &Lab, window: u64) {
     let token = lab.env.job("alice", window)["extra_msgs"]["launch"]["token"].clone();
     let kept = format!("tpu-state/kubernetes/{}/output.log", token.as_str().unwrap());
-    wait_until("MONITOR keeps it", || lines(&lab.env.path(&kept)) > 5);
+    wait_until("the daemon keeps it", || lines(&lab.env.path(&kept)) > 5);
     // One look may have fetched those: more of them come by the stream that it has begun.
     let looked = lines(&lab.env.path(&kept));
-    wait_until("MONITOR follows it", || lines(&lab.env.path(&kept)) > looked + 300);
+    wait_until("the daemon follows it", || lines(&lab.env.path(&kept)) > looked + 300);
 }
 
 #[test]
@@ -150,7 +150,7 @@ fn the_log_of_a_job_that_went_by_its_ttl_is_here_whole() {
         truth.display(),
         stop.display()
     );
-    // Longer than MONITOR needs to look, also where much else is done.
+    // Longer than the daemon needs to look, also where much else is done.
     let window = lab.run(&script, "--ttl 5");
     wait_followed(&lab, window);
     let name = lab.name(window);

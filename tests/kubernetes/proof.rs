@@ -1,6 +1,7 @@
-//! SIGKILL of commands and of MONITOR at random moments around the creation and the deletion of Jobs: of one launch there
-//! are never two Jobs, no Job is without its record, none that was to go stays, and no record is left that nobody
-//! settles. And pods deleted at random moments while MONITOR keeps what they print. `./x prove kubernetes` asks for many.
+//! SIGKILL of commands and of the daemon at random moments around the creation and the deletion of Jobs: of one launch
+//! there are never two Jobs, no Job is without its record, none that was to go stays, and no record is left that nobody
+//! settles. And pods deleted at random moments while the daemon keeps what they print. `./x prove kubernetes` asks for
+//! many.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -70,7 +71,7 @@ impl Proof {
             let begun = proof.clock.monotonic();
             if victim == Victim::Monitor {
                 let monitor = proof.lab.env.start_tpu(&line, &[]);
-                wait_until("MONITOR has begun what waited", || proof.waiting() == 0);
+                wait_until("the daemon has begun what waited", || proof.waiting() == 0);
                 monitor.kill();
             } else {
                 drop(proof.lab.tpu(&line).exits(0));
@@ -238,10 +239,10 @@ fn what_a_pod_has_printed_is_here_whenever_it_is_deleted() {
         let token = token_of(&lab.env.job("alice", window));
         let kept = lab.env.path(&format!("tpu-state/kubernetes/{token}/output.log"));
         let read = |path: &std::path::Path| std::fs::read_to_string(path).unwrap_or_default();
-        wait_until("MONITOR keeps it", || read(&kept).lines().count() > 5);
+        wait_until("the daemon keeps it", || read(&kept).lines().count() > 5);
         // One look may have fetched those: more of them come by the stream that it has begun.
         let looked = read(&kept).lines().count();
-        wait_until("MONITOR follows it", || read(&kept).lines().count() > looked + 300);
+        wait_until("the daemon follows it", || read(&kept).lines().count() > looked + 300);
         clock.sleep(Duration::from_millis(draw.below(300)));
         let before = read(&truth);
         let path = format!("/apis/batch/v1/namespaces/lab/jobs/{}", lab.name(window));
@@ -290,7 +291,7 @@ fn a_log_whose_connection_has_died_is_followed_by_another() {
     let token = token_of(&lab.env.job("alice", window));
     let kept = lab.env.path(&format!("tpu-state/kubernetes/{token}/output.log"));
     let lines = || std::fs::read_to_string(&kept).unwrap_or_default().lines().count();
-    wait_until("MONITOR follows it", || lines() > 20);
+    wait_until("the daemon follows it", || lines() > 20);
     wire.loses_its_connections();
     let before = lines();
     wait_at_most(Duration::from_secs(120), "it is followed again", || {

@@ -127,7 +127,7 @@ fn one_watch_of_jobs_and_one_of_pods_serve_whoever_follows_many() {
         std::fs::read_to_string(lab.env.path(&kept)).unwrap_or_default().lines().count()
     };
     for window in windows {
-        wait_until("MONITOR follows it", || kept(window) > 20);
+        wait_until("the daemon follows it", || kept(window) > 20);
     }
     let watches = || lab.cluster.get("/_sim/asked")["watches"].as_u64().unwrap();
     assert_eq!(watches(), 2);

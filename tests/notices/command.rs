@@ -27,7 +27,7 @@ fn a_list_says_who_is_told_of_what_and_what_waits_for_whom() {
     // Nobody delivers, and that is said.
     lab.fail("alice", "it");
     let said =
-        lab.env.tpu("notify list alice").exits(0).says(&["no MONITOR runs", "tpu daemon start"]);
+        lab.env.tpu("notify list alice").exits(0).says(&["no daemon runs", "tpu daemon start"]);
     assert!(hook.got().is_empty() && said.stdout.contains("1  webhook"), "{said}");
     let monitor = lab.monitor();
     wait_until("a try", || lab.env.tpu("notify list alice").stdout.contains("503"));

@@ -1,4 +1,4 @@
-//! What is set holds for what happens next, whether or not MONITOR runs; what happened before is nobody's news.
+//! What is set holds for what happens next, whether or not the daemon runs; what happened before is nobody's news.
 
 use serde_json::json;
 
@@ -19,7 +19,7 @@ fn a_setting_made_while_monitor_runs_holds_for_the_next_event() {
     assert_eq!(hook.evidence(), ["after"]);
     lab.tell("alice", &json!([]));
     lab.fail("alice", "no more");
-    // Whoever comes next shows that MONITOR has read past it.
+    // Whoever comes next shows that the daemon has read past it.
     let next = Hook::good();
     lab.tell("alice", &webhook(&next.url()));
     lab.fail("alice", "at last");

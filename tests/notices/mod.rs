@@ -49,10 +49,10 @@ impl Lab {
         drop(self.env.output(&spawn).exits(0));
     }
 
-    /// A running MONITOR that has turned at least once.
+    /// A running daemon that has turned at least once.
     fn monitor(&self) -> Running {
         let running = self.env.start_tpu("daemon run", &[]);
-        wait_until("MONITOR's first turn", || self.env.tpu("daemon status").code == 0);
+        wait_until("the daemon's first turn", || self.env.tpu("daemon status").code == 0);
         running
     }
 

@@ -1,8 +1,8 @@
-//! Each event reaches each receiver once and in order, whatever fails: receivers that refuse, answer with 500, hang, break
-//! off in the middle of an answer or are not there at all, and a MONITOR that is killed at any moment.
+//! Each event reaches each receiver once and in order, whatever fails: receivers that refuse, answer with 500, hang,
+//! break off in the middle of an answer or are not there at all, and a daemon that is killed at any moment.
 //!
-//! What a receiver cannot tell apart by the id that comes with it would be a second one. `TPU_PROVE_NOTICES` events in all
-//! (`./x prove notices`: 10 000); a share of them in the suite.
+//! What a receiver cannot tell apart by the id that comes with it would be a second one. `TPU_PROVE_NOTICES` events in
+//! all (`./x prove notices`: 10 000); a share of them in the suite.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -48,7 +48,7 @@ struct Seen {
     fate: Fate,
 }
 
-/// Insists that whoever knows a delivery by its key has each line once, in order; `kills` is how often a MONITOR ended
+/// Insists that whoever knows a delivery by its key has each line once, in order; `kills` is how often a daemon ended
 /// without a word.
 fn has_each_once(who: &str, seen: &[Seen], wanted: &[String], kills: usize) {
     let mut by_key: BTreeMap<&str, &Vec<String>> = BTreeMap::new();

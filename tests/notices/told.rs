@@ -1,4 +1,5 @@
-//! Each thing of which people are told, as it comes about: once, of the right job, and to those whom that job names as well.
+//! Each thing of which people are told, as it comes about: once, of the right job, and to those whom that job names as
+//! well.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -49,7 +50,7 @@ impl Still {
         ctx
     }
 
-    /// A round of MONITOR, so many seconds after the beginning.
+    /// A round of the daemon, so many seconds after the beginning.
     fn look(&mut self, seconds: i64) {
         drop(round(&self.at(seconds), &mut self.follower, &[]).unwrap());
     }

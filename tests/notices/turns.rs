@@ -1,4 +1,4 @@
-//! A receiver that hangs keeps no turn of MONITOR waiting, and no other receiver.
+//! A receiver that hangs keeps no turn of the daemon waiting, and no other receiver.
 
 use serde_json::json;
 
@@ -9,9 +9,9 @@ use super::Lab;
 use super::hook::{Fate, Hook};
 use crate::common::wait::{wait_for, wait_until};
 
-/// When MONITOR says that its last turn ended.
+/// When the daemon says that its last turn ended.
 fn turned(lab: &Lab) -> Timestamp {
-    wait_for("MONITOR's note", || {
+    wait_for("the daemon's note", || {
         let all = std::fs::read_dir(lab.env.path("tpu-state")).unwrap().flatten();
         let mut names = all.map(|entry| entry.file_name().into_string().unwrap());
         let name = names.find(|name| name.starts_with("daemon-") && !name.contains("lock"))?;

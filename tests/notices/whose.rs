@@ -29,7 +29,7 @@ fn the_file_of_one_users_account_has_nobody_else_told() {
     let lab = Lab::new();
     let (own, alice) = (Hook::good(), Hook::good());
     lab.tell("alice", &webhook(&alice.url()));
-    // MONITOR runs with the settings of bob's account.
+    // The daemon runs with the settings of bob's account.
     let file = json!({ "user": "bob", "notify": webhook(&own.url()), "notify_merge": 1 });
     std::fs::create_dir_all(lab.env.path("config/tpu")).unwrap();
     write_file(&lab.env.path("config/tpu/settings.json"), &file.to_string());

@@ -81,7 +81,7 @@ fn check(case: &Case) -> Result<(), String> {
     if same { Ok(()) } else { Err(format!("expected {expected:?}, decided {decision:?}")) }
 }
 
-/// Diagnoses and decides, as MONITOR does.
+/// Diagnoses and decides, as the daemon does.
 fn decision(case: &Case) -> Decision {
     let job = case.record.job();
     let run = scenario::run(&job, &case.record, &case.tmux, case.engine.as_ref());

@@ -132,9 +132,9 @@ fn each_is_asked_for_its_own_and_one_that_is_silent_takes_nothing_from_the_other
     drop(seen.says(&["google, project lab", "said nothing"]));
     let refused = lab.env.tpu(&format!("reapply {ONE} -y"));
     assert_ne!(refused.code, 0, "{}", refused.report());
-    // MONITOR brings back what the other one loses, and leaves alone what nobody knows.
+    // The daemon brings back what the other one loses, and leaves alone what nobody knows.
     let running = lab.env.start_tpu("daemon run", &[]);
-    wait_until("MONITOR's first turn", || lab.env.tpu("daemon status").code == 0);
+    wait_until("the daemon's first turn", || lab.env.tpu("daemon status").code == 0);
     lab.cloud(1).sim().pull(&Event::Preempt { target: TWO.to_owned() }).unwrap();
     drop(lab.env.tpu("ack").exits(0));
     wait_until("the job is brought back", || lab.started("children") == [TWO]);

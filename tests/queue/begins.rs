@@ -1,5 +1,5 @@
-//! What is submitted begins at once where there is a place, and by MONITOR when there is one; it has the number that it
-//! had in the queue; what could never begin is refused.
+//! What is submitted begins at once where there is a place, and by the daemon when there is one; it has the number that
+//! it had in the queue; what could never begin is refused.
 
 use crate::common::wait::wait_until;
 
@@ -12,9 +12,9 @@ fn it_begins_at_once_where_there_is_a_place_and_else_by_monitor() {
     assert_eq!(started(&said), [1]);
     let output = lab.env.tpu("submit local -- sleep 1000").exits(0);
     let output = output.says(&["Queued alice/2 in default", "local: it has alice/1"]);
-    assert!(output.stderr.contains("while MONITOR does not run"), "{}", output.stderr);
+    assert!(output.stderr.contains("while the daemon does not run"), "{}", output.stderr);
     let monitor = lab.env.start_tpu("daemon run", &[]);
-    wait_until("MONITOR runs", || lab.env.tpu("daemon status").code == 0);
+    wait_until("the daemon runs", || lab.env.tpu("daemon status").code == 0);
     lab.kill(1);
     lab.wait_running(&[2]);
     let job = lab.env.job("alice", 2);
@@ -84,7 +84,7 @@ fn a_dry_run_says_what_would_wait_and_changes_nothing() {
     assert_eq!((lab.env.queued(), lab.env.jobs("alice").len()), (0, 0));
 }
 
-/// Without a MONITOR whoever waits at a terminal starts also what comes before.
+/// Without a daemon whoever waits at a terminal starts also what comes before.
 #[test]
 fn who_waits_at_a_terminal_is_not_behind_what_nobody_starts() {
     let lab = Lab::new(1);
@@ -122,7 +122,7 @@ fn monitor_starts_all_of_many_though_not_in_one_turn() {
     lab.submit("local --array 0-19");
     assert!(lab.running().is_empty());
     let monitor = lab.env.start_tpu("daemon run", &[]);
-    wait_until("MONITOR runs", || lab.env.tpu("daemon status").code == 0);
+    wait_until("the daemon runs", || lab.env.tpu("daemon status").code == 0);
     lab.pauses("default", false);
     wait_until("all have begun", || lab.running().len() == 20);
     assert_eq!(lab.env.queued(), 0);

@@ -107,7 +107,7 @@ impl Lab {
         });
     }
 
-    /// Waits until MONITOR has turned once more.
+    /// Waits until the daemon has turned once more.
     pub(crate) fn a_turn_passes(&self) {
         for _ in 0..2 {
             // The flag falls at the beginning of a turn; the next one begins after its end.

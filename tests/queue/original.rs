@@ -1,11 +1,11 @@
-//! The original beside us: its MONITOR and its commands do to the document what they always did, and our queue is none of
-//! their business. What they do is played here on the JSON, by its rules, in plain words.
+//! The original beside us: its daemon and its commands do to the document what they always did, and our queue is none
+//! of their business. What they do is played here on the JSON, by its rules, in plain words.
 
 use serde_json::{Value, json};
 
 use super::Lab;
 
-/// One loop of MONITOR: a live record whose log names a failure is one of that kind, and its rule is followed: its
+/// One loop of the daemon: a live record whose log names a failure is one of that kind, and its rule is followed: its
 /// successor is a record without a status, under the next number of its user.
 fn monitor(data: &mut Value) {
     for user in data["users"].as_object_mut().unwrap().values_mut() {

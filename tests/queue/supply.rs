@@ -1,5 +1,5 @@
-//! `submit --apply`: a target is made for what waits, once, whoever dies meanwhile; no more than may be there; asked for
-//! again where there is no capacity; and taken back when nobody waits for it any more.
+//! `submit --apply`: a target is made for what waits, once, whoever dies meanwhile; no more than may be there; asked
+//! for again where there is no capacity; and taken back when nobody waits for it any more.
 
 use serde_json::Value;
 
@@ -40,7 +40,7 @@ impl Lab {
 
     fn monitor(&self, vars: &[(&str, &str)]) -> Running {
         let running = self.env.start_tpu("daemon run", vars);
-        wait_until("MONITOR's first turn", || self.env.tpu("daemon status").code == 0);
+        wait_until("the daemon's first turn", || self.env.tpu("daemon status").code == 0);
         running
     }
 

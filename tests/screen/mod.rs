@@ -5,6 +5,7 @@ mod apart;
 mod asks;
 mod by_hand;
 mod chosen_columns;
+mod group_heads;
 mod in_tmux;
 mod looks;
 mod machines;

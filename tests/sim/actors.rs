@@ -1,4 +1,4 @@
-//! Who acts in the world beside the programs: persons with their commands, whoever keeps MONITOR
+//! Who acts in the world beside the programs: persons with their commands, whoever keeps the daemon
 //! running, and fate.
 
 use std::collections::BTreeSet;
@@ -51,7 +51,7 @@ pub(crate) fn lineage_of(job: &Job) -> Option<u32> {
     at.split(' ').next()?.parse().ok()
 }
 
-/// Notes what a MONITOR at a machine would do about each job, and why.
+/// Notes what a daemon at a machine would do about each job, and why.
 pub(crate) fn plan(world: &Arc<World>, host: usize) {
     let told = Arc::clone(world);
     let pid = call(world, &start(host, Purpose::Other), move |ctx| {
@@ -81,7 +81,7 @@ pub(crate) fn plan(world: &Arc<World>, host: usize) {
     }
 }
 
-/// Keeps a MONITOR running on a machine.
+/// Keeps a daemon running on a machine.
 pub(crate) fn keeper(world: &Arc<World>, host: usize) {
     let mut running: Option<Pid> = None;
     loop {

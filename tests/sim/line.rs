@@ -285,7 +285,7 @@ fn sum_up(world: &Arc<World>, book: &Book) -> Day {
             other.joined.is_some_and(|other| other > joined)
                 && other.started.is_some_and(|at| at < until)
         });
-        // Who is restarted is passed over until a MONITOR is there.
+        // Who is restarted is passed over until a daemon is there.
         if !waiter.restarted {
             overtaken = overtaken.max(later.count());
         }

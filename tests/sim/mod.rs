@@ -1,12 +1,13 @@
-//! The whole manager in a simulated world, one thread, one seed: several MONITORs and persons' commands at
+//! The whole manager in a simulated world, one thread, one seed: several daemons and persons' commands at
 //! the same time, with crashes between any two effects, and an observer that sees what is true.
 //!
 //! Some worlds have a cluster among their targets ([`cluster`], [`slurm`], [`kubernetes`], [`engine`]).
 //!
 //! In some persons submit jobs to queues ([`queues`], [`turns`]).
 //!
-//! [`world`] is what there is, [`effects`] how a process touches it, [`lies`] what it may be told, [`launcher`] what runs in a window,
-//! [`actors`] who acts, [`observer`] what must never happen, [`run`] one seed from its beginning to its end.
+//! [`world`] is what there is, [`effects`] how a process touches it, [`lies`] what it may be told, [`launcher`] what
+//! runs in a window, [`actors`] who acts, [`observer`] what must never happen, [`run`] one seed from its beginning to
+//! its end.
 
 mod actors;
 mod bugs;
@@ -101,7 +102,7 @@ hold_of! {
 
 /// Seeds that have shown a mistake once.
 ///
-/// * 902: a MONITOR on another machine settled the end of a job of which it saw neither window nor text.
+/// * 902: a daemon on another machine settled the end of a job of which it saw neither window nor text.
 /// * 1617, 2458: a target was made anew before anybody saw that it had been taken away.
 /// * 2249: a machine counted as another one because its instant was kept in whole seconds.
 /// * 2741: what had outlived its window was not stopped with its record.
@@ -135,8 +136,8 @@ const ONCE_WITH_QUEUES: [u64; 4] = [3034, 3052, 3154, 3185];
 
 /// The same in worlds with a cluster of Kubernetes.
 ///
-/// * 1: the first of a user on a volume was preempted before its pod began, and its directory counted as one that cannot be
-///   seen.
+/// * 1: the first of a user on a volume was preempted before its pod began, and its directory counted as one that
+///   cannot be seen.
 /// * 76: a look at the volume that was not answered counted as a directory that may hold a checkpoint.
 /// * 267: a Job that was made after the server had been asked, and noted before the note was read, counted as gone.
 const ONCE_WITH_KUBERNETES: [u64; 3] = [1, 76, 267];
@@ -228,7 +229,7 @@ fn lineages_as_asked() {
     println!("{told}; {:.0} s", clock.monotonic().as_secs_f64());
 }
 
-/// Plays days of queues with so many kills of MONITOR, and as many jobs as go with that.
+/// Plays days of queues with so many kills of the daemon, and as many jobs as go with that.
 fn days_of_queues(seed: u64, kills: u32) -> queue_days::Told {
     let jobs = usize::try_from(kills * 2 / 5).unwrap_or(0);
     let told = queue_days::play(seed, jobs, kills);
@@ -243,7 +244,7 @@ fn what_waits_runs_to_its_end_once_however_often_monitor_dies() {
     println!("{}", days_of_queues(1, 60));
 }
 
-/// What `./x prove queue-days` runs: MONITOR is killed `TPU_SIM_QUEUE_DAYS` times.
+/// What `./x prove queue-days` runs: the daemon is killed `TPU_SIM_QUEUE_DAYS` times.
 #[test]
 #[expect(clippy::disallowed_methods, reason = "asked for on the command line of ./x")]
 fn days_of_queues_as_asked() {

@@ -1,5 +1,5 @@
 //! Sees the simulated world, and says which of the things that must never happen (1 to 9, as numbered in
-//! the specification of MONITOR) has happened. It reads no record to know what is true: whether a
+//! the specification of the daemon) has happened. It reads no record to know what is true: whether a
 //! program runs, and of which lineage it is, it knows from the program's own start.
 
 use std::collections::BTreeMap;
@@ -100,7 +100,7 @@ pub(crate) struct Observer {
     records: BTreeMap<String, String>,
     /// The same, as a power failure would leave them.
     durable: BTreeMap<String, String>,
-    /// How often MONITOR's rules did something, for the figures.
+    /// How often the daemon's rules did something, for the figures.
     pub(crate) deletes: u32,
     /// Whether each program that keeps its work on the disk began from what an earlier one had kept.
     pub(crate) loaded: Vec<bool>,
@@ -121,8 +121,8 @@ impl Observer {
         self.programs.iter().enumerate().filter(|(_, program)| program.health != Health::Ended)
     }
 
-    /// Those of these records that say from now on that a cluster has their job no more, while its program does there what
-    /// it should and nobody has asked for its end.
+    /// Those of these records that say from now on that a cluster has their job no more, while its program does there
+    /// what it should and nobody has asked for its end.
     fn taken_for_gone(&self, records: &BTreeMap<String, String>) -> Vec<String> {
         let is_news = |(name, status): &(&String, &String)| {
             ["killed", "error lost"].contains(&status.as_str())

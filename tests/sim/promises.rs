@@ -1,8 +1,8 @@
 //! What is announced is done in its time, or is taken back with a reason: whoever reads the plan again and
 //! again never finds the same promise due for long while nothing happens.
 //!
-//! The lineages read it all along, also while windows stay closed and MONITOR dies before one opens. The
-//! worlds of [`super::run`] read it once calm has come: until then a MONITOR may stand still for minutes, and
+//! The lineages read it all along, also while windows stay closed and the daemon dies before one opens. The
+//! worlds of [`super::run`] read it once calm has come: until then a daemon may stand still for minutes, and
 //! tmux or the disk fail each of its tries. It lives all that time, so nothing tells a reader that the promise is
 //! late, and nothing is wrong with it: a bound that held there would have to be longer than the chaos.
 

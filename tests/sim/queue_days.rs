@@ -1,5 +1,5 @@
 //! Days of a lab with three queues and eight targets: jobs, groups, priorities and dependencies, targets that are taken
-//! away and given back, and a MONITOR that is killed again and again between any two of its effects. Each job runs to
+//! away and given back, and a daemon that is killed again and again between any two of its effects. Each job runs to
 //! its end, in one attempt more than it was struck; what [`super::turns`] forbids does not happen.
 
 use std::sync::Arc;
@@ -19,14 +19,14 @@ use super::world::{Faults, Purpose, World};
 
 const TARGETS: usize = 8;
 
-/// Between two of MONITOR's effects it dies with this chance, in millionths.
+/// Between two of the daemon's effects it dies with this chance, in millionths.
 const DIES: u64 = 6_000;
 
 /// Everything is done by then, and so much later for each job.
 const PATIENCE: Duration = Duration::from_secs(4 * 3_600);
 const PATIENCE_EACH: Duration = Duration::from_secs(600);
 
-/// An attempt that never began, since MONITOR died between its claim and its window, comes back as well.
+/// An attempt that never began, since the daemon died between its claim and its window, comes back as well.
 const RULES: &str = "preempted:reapply,grpc:resume,ssh-lost:resume,launch:resume";
 
 /// What came of it.
@@ -40,7 +40,7 @@ pub(crate) struct Told {
     hours: f64,
 }
 
-/// Plays a world of so many jobs at least, in which MONITOR is killed at most so often.
+/// Plays a world of so many jobs at least, in which the daemon is killed at most so often.
 pub(crate) fn play(seed: u64, jobs: usize, kills: u32) -> Told {
     let faults = Faults { monitor: DIES, ..Faults::default() };
     let patience = PATIENCE + PATIENCE_EACH * u32::try_from(jobs).unwrap_or(0);
@@ -193,7 +193,7 @@ impl std::fmt::Display for Told {
         write!(
             f,
             "{} jobs in three queues on {TARGETS} targets, all done in {:.1} simulated hours and {} attempts; {} of \
-             them were preempted, and MONITOR was killed {} times",
+             them were preempted, and the daemon was killed {} times",
             self.jobs, self.hours, self.attempts, self.preempted, self.kills
         )
     }

@@ -48,7 +48,7 @@ pub(crate) struct Customs {
 /// In a world in which much goes wrong.
 const CUSTOMS: Customs = Customs { most: 18, needs_ms: (10_000, 60_000), rules: None };
 
-/// A target that is free while somebody is ready for it is taken within so long: a MONITOR may have to begin first.
+/// A target that is free while somebody is ready for it is taken within so long: a daemon may have to begin first.
 const TAKEN_WITHIN: Duration = Duration::from_secs(120);
 
 /// What the data file of such a world has beside the rest.

@@ -282,8 +282,8 @@ fn open(world: &World, data: &Data, leaf: &Job) -> Option<String> {
     let is_shared = leaf.engine.is_some();
     let on_it = |p: &Program| !is_shared && p.target == name && p.lineage != number;
     let is_taken = state.observer.live().any(|(_, program)| on_it(program));
-    if is_taken && leaf.intent.is_none() {
-        // It waits for whoever else is there.
+    if is_taken && !leaf.is_being_killed() {
+        // It waits for whoever else is there, also with what somebody has begun and died of: that is completed then.
         return None;
     }
     // From one machine nobody can tell whether a program on another one holds the target.

@@ -107,7 +107,7 @@ fn context(me: &Me, start: &Start) -> Ctx {
         procs: Arc::new(me.clone()),
         threads: Arc::new(me.clone()),
         env,
-        actor: if monitor { "MONITOR".to_owned() } else { "tpu".to_owned() },
+        actor: if monitor { "daemon".to_owned() } else { "tpu".to_owned() },
         tpu: "/usr/bin/tpu".into(),
         tmux_socket: None,
         warnings: Warnings::default(),

@@ -120,7 +120,7 @@ pub(crate) struct Faults {
     pub(crate) disk: u64,
     /// Of a tmux call: it does its work and its answer is lost.
     pub(crate) tmux: u64,
-    /// Of each MONITOR: its death is near.
+    /// Of each daemon: its death is near.
     pub(crate) monitor: u64,
     /// Of a window that is to be opened: its opener dies before, or tmux does not answer.
     pub(crate) unopened: u64,
@@ -161,7 +161,7 @@ pub(crate) struct State {
     /// When and how targets were last seen not to be ready, while a lie needs it.
     pub(crate) gone: BTreeMap<TargetName, (Duration, TargetFact)>,
     pub(crate) most_steps: u64,
-    /// How often MONITOR was killed between two of its effects, and how often it is at most.
+    /// How often the daemon was killed between two of its effects, and how often it is at most.
     pub(crate) kills: u32,
     pub(crate) most_kills: u32,
     /// Whether nothing goes wrong any more.

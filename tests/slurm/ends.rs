@@ -109,7 +109,7 @@ fn cancelled_by_somebody_else_is_killed_and_nobody_brings_it_back() {
     lab.cluster.run(&["scancel", &job.id.to_string()]);
     let shown = lab.wait_shown(window, "killed");
     let (source, _, line) = evidence(&shown);
-    // By the record, once MONITOR has written down what Slurm said.
+    // By the record, once the daemon has written down what Slurm said.
     assert!(["engine", "record"].contains(&source), "{shown}");
     assert!(line.contains("cancelled"), "{line}");
     lab.turn();

@@ -233,14 +233,14 @@ impl Lab {
         self.env.a_minute_later("alice");
     }
 
-    /// A MONITOR that has turned at least once.
+    /// A daemon that has turned at least once.
     pub(super) fn monitor(&self) -> Running {
         let running = self.env.start_tpu("daemon run", &[]);
-        wait_until("MONITOR runs", || self.tpu("daemon status").code == 0);
+        wait_until("the daemon runs", || self.tpu("daemon status").code == 0);
         running
     }
 
-    /// Waits until MONITOR has turned once more, from beginning to end.
+    /// Waits until the daemon has turned once more, from beginning to end.
     pub(super) fn turn(&self) {
         for _ in 0..2 {
             drop(self.tpu("ack").exits(0));

@@ -77,7 +77,7 @@ fn it_is_run_followed_and_stopped_through_the_login_node() {
     assert_eq!(lab.cluster.submissions().len(), 3);
 }
 
-/// With directories of the target's own, and without a MONITOR.
+/// With directories of the target's own, and without a daemon.
 #[test]
 fn an_array_is_run_and_followed_through_the_login_node() {
     let Some(Behind { lab, hosts: _hosts }) = Behind::new() else { return };

@@ -1,5 +1,5 @@
-//! Who has to make place for somebody of higher rank comes back once: by the rule, from its checkpoint, where Slurm ends
-//! it; and where Slurm starts it again by itself, that is followed as the next attempt.
+//! Who has to make place for somebody of higher rank comes back once: by the rule, from its checkpoint, where Slurm
+//! ends it; and where Slurm starts it again by itself, that is followed as the next attempt.
 
 use std::time::Duration;
 
@@ -48,7 +48,7 @@ fn what_slurm_has_ended_is_brought_back_once_from_its_checkpoint() {
     lab.env.wait_status(second, "finished");
 }
 
-/// A cluster says nothing by itself, and a MONITOR for which nothing has happened rests for half a minute.
+/// A cluster says nothing by itself, and a daemon for which nothing has happened rests for half a minute.
 #[test]
 fn it_is_seen_within_five_seconds_also_by_a_monitor_that_rests() {
     let Some(lab) = Lab::new() else { return };
@@ -59,8 +59,8 @@ fn it_is_seen_within_five_seconds_also_by_a_monitor_that_rests() {
     lab.env.wait_status(window, "running");
     let turned_s = || lab.tpu("daemon status --json").json()["turn_age_s"].as_u64().unwrap();
     for _ in 0..2 {
-        wait_until("MONITOR rests", || turned_s() >= 2);
-        wait_until("MONITOR turns", || turned_s() < 2);
+        wait_until("the daemon rests", || turned_s() >= 2);
+        wait_until("the daemon turns", || turned_s() < 2);
     }
     take_all(&lab);
     lab.cluster.wait_state(first.id, "PREEMPTED");

@@ -1,4 +1,4 @@
-//! SIGKILL of commands and of MONITOR at random moments around a submission, here and through a login node, whose
+//! SIGKILL of commands and of the daemon at random moments around a submission, here and through a login node, whose
 //! connections are cut as well: of one launch there are never two jobs, no job is without its record, and no record is
 //! left that nobody settles. `./x prove slurm` asks for a thousand.
 
@@ -65,7 +65,8 @@ enum Accident {
 
 const ACCIDENTS: [Accident; 3] = [Accident::Killed, Accident::Cut, Accident::CutAndKilled];
 
-/// A lab, and how long its commands take when nothing befalls them. The login node, if there is one, ends after its user.
+/// A lab, and how long its commands take when nothing befalls them. The login node, if there is one, ends after its
+/// user.
 struct Proof {
     lab: Lab,
     hosts: Option<Hosts>,
@@ -128,7 +129,7 @@ impl Proof {
             let launch = &self.lab.env.job("alice", child)["extra_msgs"]["launch"];
             (launch["confirmed"] == true).then_some(())
         };
-        wait_at_most(SETTLED, "MONITOR has brought it back", is_brought_back);
+        wait_at_most(SETTLED, "the daemon has brought it back", is_brought_back);
         running.kill();
     }
 

@@ -31,7 +31,7 @@ fn it_trains_with_progress_and_loss_in_the_list_and_finishes() {
     let raw = lab.tpu(&format!("show {window} --raw")).exits(0);
     drop(raw.says(&["RUNNING", "low"]));
 
-    // Whoever follows it hears all of it, and is let go at its end, which MONITOR writes down.
+    // Whoever follows it hears all of it, and is let go at its end, which the daemon writes down.
     let _monitor = lab.monitor();
     let followed = std::thread::scope(|scope| {
         let follower = scope.spawn(|| lab.tpu(&format!("logs {window} -f")).exits(0));

@@ -336,7 +336,7 @@ fn the_journal_is_read_from_its_end_and_survives_a_torn_line() {
     let store = store(&disk);
     let event = |n: u32, text: &str| Event {
         at: Timestamp::from_second(i64::from(n)),
-        actor: "MONITOR".to_owned(),
+        actor: "daemon".to_owned(),
         user: None,
         job: None,
         kind: "test".to_owned(),

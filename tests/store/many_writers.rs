@@ -242,7 +242,7 @@ fn there_is_one_monitor_and_a_second_one_learns_who() {
     let outcome = store.as_monitor("here", || {
         let refused = second.as_monitor("here", || "ran").unwrap().unwrap_err();
         assert_eq!((refused.pid, refused.command.as_str()), (std::process::id(), "test"));
-        // MONITOR's lock keeps nobody from working.
+        // The daemon's lock keeps nobody from working.
         change(&second, 0, 0);
         7
     });

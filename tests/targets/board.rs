@@ -215,7 +215,7 @@ fn who_waits_is_waited_for_after_a_restart_in_the_same_place() {
     wait_until("the third in line", || line() == 3);
     let monitor = env.start_tpu("daemon run", &[]);
     drop(env.tpu("kill 1 u0").exits(0));
-    wait_until("MONITOR starts what u1 waited for", || env.jobs("u1").len() == 1);
+    wait_until("the daemon starts what u1 waited for", || env.jobs("u1").len() == 1);
     let job = env.jobs("u1").remove(0);
     assert_eq!(job["tpu"], "lab-v2-8-0");
     assert_eq!(job["job_tags"], "long");
@@ -286,7 +286,7 @@ fn who_is_told_to_end_gives_the_place_up_unless_the_machine_goes_down() {
     wait_until("it is in line", || line(&env) == 1);
     waits.signal(Signal::Terminate);
     assert_eq!(waits.wait(), 130);
-    assert_eq!(line(&env), 1, "MONITOR waits on there when the machine is up again");
+    assert_eq!(line(&env), 1, "the daemon waits on there when the machine is up again");
     assert_eq!(env.jobs("u1").len(), 0);
 }
 

@@ -325,7 +325,7 @@ fn tmux_and_monitor_may_go_while_it_lives_and_it_never_runs_beside_itself() {
     lab.env.start_tpu("daemon run", &[]).kill();
     // As when the manager is rebooted: its windows are gone, and what ran in them.
     lab.env.tmux().kill_server();
-    assert!(first.iter().all(lives), "they need neither tmux nor MONITOR");
+    assert!(first.iter().all(lives), "they need neither tmux nor the daemon");
     drop(lab.env.tpu(&format!("run {TARGET} bob -q -- true")).exits(4).says(&["alice/1"]));
     drop(lab.env.tpu("daemon status").exits(1));
     // A server that is there says that the window is gone for certain.

@@ -1,4 +1,4 @@
-//! The arguments of the commands about MONITOR.
+//! The arguments of the commands about the daemon.
 
 use std::path::Path;
 
@@ -14,12 +14,12 @@ pub struct Daemon {
     pub step: DaemonStep,
 }
 
-/// What can be done with MONITOR.
+/// What can be done with the daemon.
 #[derive(Debug, Clone, Subcommand)]
 pub enum DaemonStep {
     /// Run it here, until Ctrl-C or SIGTERM
     Run(AlsoServe),
-    /// Start it in a tmux session of its own (tpu-MONITOR)
+    /// Start it in a tmux session of its own (tpu-daemon)
     Start(AlsoServe),
     /// End it; jobs go on
     Stop,
@@ -29,7 +29,7 @@ pub enum DaemonStep {
     Plan,
 }
 
-/// Whether MONITOR answers over HTTP as well, and where.
+/// Whether the daemon answers over HTTP as well, and where.
 #[derive(Debug, Clone, Default, Args)]
 pub struct AlsoServe {
     /// Answer over HTTP as well, as `tpu serve` does

@@ -24,7 +24,7 @@ pub enum JobFiles {
     Secrets(Deferred<SecretStore>),
     /// Show who is told of what, or try it out: list, test
     #[command(
-        after_help = "Examples:\n  tpu notify\n  tpu set-settings notify error,finished=me@example.org\n  tpu notify test\n  tpu notify test 2\n\nWho is told says the setting `notify` and, of one job, --notify or notify: in\nits file. MONITOR delivers: what happens first at once, and what happens within\na minute behind it together. A value that nobody should read is named, as in\nhttps://HOST/${NAME}, and kept by `tpu secrets set NAME`."
+        after_help = "Examples:\n  tpu notify\n  tpu set-settings notify error,finished=me@example.org\n  tpu notify test\n  tpu notify test 2\n\nWho is told says the setting `notify` and, of one job, --notify or notify: in\nits file. The daemon delivers: what happens first at once, and what happens within\na minute behind it together. A value that nobody should read is named, as in\nhttps://HOST/${NAME}, and kept by `tpu secrets set NAME`."
     )]
     Notify(Deferred<Notify>),
 }

@@ -1,4 +1,4 @@
-//! What is printed about MONITOR: how it is, what it plans, what it has done; and `ack`.
+//! What is printed about the daemon: how it is, what it plans, what it has done; and `ack`.
 
 use crate::cli::Outcome;
 use crate::cli::app::App;
@@ -18,7 +18,7 @@ use crate::wire::words::TimePart;
 use super::history;
 
 /// What people are told when nothing happens by itself.
-const OFF: &str = "MONITOR does not run: nothing happens by itself until `tpu daemon start`";
+const OFF: &str = "the daemon does not run: nothing happens by itself until `tpu daemon start`";
 
 /// `daemon start`.
 pub(in crate::cli) fn start(app: &App, also: &AlsoServe) -> Outcome {
@@ -34,7 +34,11 @@ pub(in crate::cli) fn start(app: &App, also: &AlsoServe) -> Outcome {
     }
     let note = service::start(app.ctx()?, &how)?;
     Ok(Output::new(
-        format!("MONITOR runs: process {}, tmux session {}.{serves}", note.pid, service::SESSION),
+        format!(
+            "The daemon runs: process {}, tmux session {}.{serves}",
+            note.pid,
+            service::SESSION
+        ),
         &MonitorStartedDocument { running: true, pid: note.pid, session: service::SESSION },
     ))
 }
@@ -43,17 +47,17 @@ pub(in crate::cli) fn start(app: &App, also: &AlsoServe) -> Outcome {
 pub(in crate::cli) fn dry_run_start(app: &App) -> Outcome {
     app.ctx()?.data()?;
     service::may_start(app.ctx()?)?;
-    Ok(Output::would("start MONITOR"))
+    Ok(Output::would("start the daemon"))
 }
 
 /// `daemon stop`.
 pub(in crate::cli) fn stop(app: &App) -> Outcome {
     if app.global.dry_run {
         service::may_stop(app.ctx()?)?;
-        return Ok(Output::would("end MONITOR"));
+        return Ok(Output::would("end the daemon"));
     }
     let pid = service::stop(app.ctx()?)?;
-    let text = "MONITOR has ended; jobs go on, and nothing happens by itself any more.";
+    let text = "The daemon has ended; jobs go on, and nothing happens by itself any more.";
     Ok(Output::new(text, &MonitorStoppedDocument { running: false, pid }))
 }
 
@@ -69,7 +73,7 @@ pub(in crate::cli) fn status(app: &App) -> Outcome {
     };
     let (up, turn) = (now.seconds_since(note.since), now.seconds_since(note.turned));
     let text = format!(
-        "MONITOR runs: process {}, for {}; last turn {} ago.",
+        "The daemon runs: process {}, for {}; last turn {} ago.",
         note.pid,
         time::age(up),
         time::age(turn)
@@ -116,9 +120,9 @@ pub(in crate::cli) fn ack(app: &App) -> Outcome {
     let health = watch::ack(app.ctx()?)?;
     let document = AckDocument::from(&health);
     Ok(if health == MonitorHealth::NotRunning {
-        Output::new("Noted for the next MONITOR.", &document).notes(vec![OFF.to_owned()])
+        Output::new("Noted for the next daemon.", &document).notes(vec![OFF.to_owned()])
     } else {
-        Output::new("MONITOR looks at once.", &document)
+        Output::new("The daemon looks at once.", &document)
     })
 }
 
@@ -135,7 +139,7 @@ pub(in crate::cli) fn log(app: &App, args: &MonitorLog) -> Outcome {
     let events = watch::log(ctx, args.lines)?;
     let mut text = history::lines(&events, &zone);
     if events.is_empty() {
-        "MONITOR has seen and done nothing yet.".clone_into(&mut text);
+        "The daemon has seen and done nothing yet.".clone_into(&mut text);
     }
     Ok(Output::new(text, &EventsDocument::from(&*events)))
 }
@@ -143,6 +147,6 @@ pub(in crate::cli) fn log(app: &App, args: &MonitorLog) -> Outcome {
 /// `-Mc`.
 pub(in crate::cli) fn clear_log(app: &App) -> Outcome {
     watch::clear_log(app.ctx()?)?;
-    let text = "MONITOR's log begins anew; `tpu history` keeps what was in it.";
+    let text = "The daemon's log begins anew; `tpu history` keeps what was in it.";
     Ok(Output::new(text, &ClearedLogDocument { cleared: true }))
 }

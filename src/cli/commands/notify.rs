@@ -31,7 +31,7 @@ pub(in crate::cli) fn list(app: &App, words: &[String]) -> Outcome {
     } else if !look.is_monitored {
         let waiting: usize = look.receivers.iter().map(|of| of.waiting).sum();
         notes.push(format!(
-            "no MONITOR runs here, which delivers ({} waiting): tpu daemon start",
+            "no daemon runs here, which delivers ({} waiting): tpu daemon start",
             counted(waiting, "notice")
         ));
     }

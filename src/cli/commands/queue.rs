@@ -385,8 +385,11 @@ const POLL: Duration = Duration::from_millis(100);
 fn dispatch(app: &App, args: &RunQueue) -> Outcome {
     let ctx = app.ctx()?;
     if let Some(monitor) = watch::running(ctx) {
-        return Err(Error::refused(format!("MONITOR does that already: process {}", monitor.pid))
-            .hint("`tpu queue` shows what waits; `tpu daemon stop` ends MONITOR"));
+        return Err(Error::refused(format!(
+            "the daemon does that already: process {}",
+            monitor.pid
+        ))
+        .hint("`tpu queue` shows what waits; `tpu daemon stop` ends the daemon"));
     }
     let ended = asked_to_end(&[SIGINT, SIGHUP, SIGTERM])?;
     let mut started: Vec<JobId> = Vec::new();
@@ -396,7 +399,7 @@ fn dispatch(app: &App, args: &RunQueue) -> Outcome {
         let passage = match pass::unless_watched(ctx, usize::MAX) {
             Ok(Some(passage)) => passage,
             Ok(None) => {
-                return Err(Error::refused("MONITOR runs now, and starts what waits")
+                return Err(Error::refused("the daemon runs now, and starts what waits")
                     .hint("`tpu queue` shows what waits"));
             }
             Err(error) if matches!(error.kind, Kind::State | Kind::Unreachable) && !args.once => {

@@ -1,4 +1,4 @@
-//! Settings of users and of MONITOR.
+//! Settings of users and of the daemon.
 
 use serde_json::Value;
 

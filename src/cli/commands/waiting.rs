@@ -51,9 +51,9 @@ pub(super) fn nobody_starts(ctx: &Ctx) -> Vec<String> {
         let is_made = |entry: &QueueEntry| entry.applies && entry.held.is_none();
         let makes = data.is_some_and(|data| data.queues().entries.iter().any(is_made));
         if makes {
-            "no target is made and nothing begins by itself while MONITOR does not run: tpu daemon start"
+            "no target is made and nothing begins by itself while the daemon does not run: tpu daemon start"
         } else {
-            "nothing begins by itself while MONITOR does not run: tpu daemon start, or tpu queue run"
+            "nothing begins by itself while the daemon does not run: tpu daemon start, or tpu queue run"
         }
         .to_owned()
     });

@@ -49,7 +49,7 @@ pub const KEYS: &[JobKey] = &[
     built(
         "tpu",
         "Of a TPU that is made: its `name`, its `number` (or `auto`: the first that nobody has), `tags`, `metadata`, \
-         `startup_script`, `network`, `flags`, and `delete_after: done`: MONITOR deletes it \
+         `startup_script`, `network`, `flags`, and `delete_after: done`: the daemon deletes it \
          when the job is over and no rule brings it back, as soon as nobody else uses it; one that was there before stays.",
         "target: {accelerator: [v6e-16, v5p-8], zone: us-east5-b, pricing: spot}\ntpu: {name: my-tpu, number: auto, tags: [a]}",
     ),

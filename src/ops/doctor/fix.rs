@@ -1,4 +1,4 @@
-//! `doctor --fix`: recovery, as MONITOR does it in each turn, and what only a document can have wrong.
+//! `doctor --fix`: recovery, as the daemon does it in each turn, and what only a document can have wrong.
 //!
 //! Nothing is dropped: records go to the archive, copies of code aside, and each change of the document
 //! keeps the version before it as a backup. What needs a person's judgement stays and is told.

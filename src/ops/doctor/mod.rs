@@ -158,17 +158,17 @@ fn settings(ctx: &Ctx, findings: &mut Vec<Finding>) {
     let ours = ctx.usual_provider();
     if let Some(its) = its.filter(|its| *its != ours) {
         findings.push(warning(
-            format!("MONITOR works with cloud {its}, and this command with {ours}"),
+            format!("the daemon works with cloud {its}, and this command with {ours}"),
             "start it as this command is started: tpu daemon stop, then tpu daemon start",
         ));
     }
 }
 
-/// What MONITOR tries in vain.
+/// What the daemon tries in vain.
 fn in_vain(ctx: &Ctx, findings: &mut Vec<Finding>) {
     let troubles = watch::running(ctx).map(|note| note.troubles).unwrap_or_default();
     findings.extend(troubles.iter().map(|(job, trouble)| {
-        let what = format!("MONITOR tries to bring {job} back, in vain: {}", trouble.why);
+        let what = format!("the daemon tries to bring {job} back, in vain: {}", trouble.why);
         warning(what, "tpu daemon plan; once that is mended: tpu ack")
     }));
 }
@@ -227,7 +227,7 @@ fn held(ctx: &Ctx, data: &Data, findings: &mut Vec<Finding>) {
         let Some(intent) = &job.intent else { continue };
         let remedy = match left::intent(ctx, job) {
             Begun::InHand => continue,
-            Begun::Abandoned if has_monitor => "MONITOR is completing it".to_owned(),
+            Begun::Abandoned if has_monitor => "the daemon is completing it".to_owned(),
             Begun::Abandoned if job.is_being_killed() => {
                 format!(
                     "{FIX}; if a worker does not answer: tpu kill w={} {} --force",
@@ -237,7 +237,7 @@ fn held(ctx: &Ctx, data: &Data, findings: &mut Vec<Finding>) {
             Begun::Abandoned if job.intent.as_ref().is_some_and(|i| i.action == CLEANING) => {
                 FIX.to_owned()
             }
-            Begun::Abandoned => "MONITOR completes it: tpu daemon start".to_owned(),
+            Begun::Abandoned => "the daemon completes it: tpu daemon start".to_owned(),
             Begun::Overdue => "on that machine: tpu daemon start".to_owned(),
         };
         let (action, since, by) = (&intent.action, intent.at.to_rfc3339(), who(&intent.by));

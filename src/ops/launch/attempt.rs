@@ -80,9 +80,9 @@ pub(super) fn prepare(
     Ok(())
 }
 
-/// What an engine would be given of a plan, and why it would not take it, if it is known that it would not; `None` for a
-/// window, of which the plan says it all. The number is the next one as far as is known now, and `TOKEN` stands for the mark
-/// that each launch makes anew.
+/// What an engine would be given of a plan, and why it would not take it, if it is known that it would not; `None` for
+/// a window, of which the plan says it all. The number is the next one as far as is known now, and `TOKEN` stands for
+/// the mark that each launch makes anew.
 pub fn preview(ctx: &Ctx, plan: &LaunchPlan) -> Result<Option<(String, Option<Error>)>, Error> {
     if plan.target.machines != Machines::Engine {
         return Ok(None);
@@ -233,8 +233,8 @@ pub(super) fn still_right(
     Ok(said)
 }
 
-/// A plan was made of what was read before, and tag and rules can be set until the job begins: they are taken from where it
-/// waits, or from what it goes on from, in the step in which it does.
+/// A plan was made of what was read before, and tag and rules can be set until the job begins: they are taken from
+/// where it waits, or from what it goes on from, in the step in which it does.
 fn as_said_now(data: &Data, plan: &LaunchPlan) -> Result<LaunchPlan, Error> {
     let mut plan = plan.clone();
     let parent = plan.parent.as_ref().map(|parent| JobId::new(plan.user.clone(), parent.window));
@@ -310,7 +310,7 @@ pub(super) fn append(tx: &mut Tx<'_>, plan: &LaunchPlan, claim: &Claim<'_>) -> R
     Ok(job)
 }
 
-/// Nothing and nobody has come to be called as the job is to be called. What MONITOR brings back keeps its name,
+/// Nothing and nobody has come to be called as the job is to be called. What the daemon brings back keeps its name,
 /// whatever has taken it meanwhile.
 fn name_still_free(data: &Data, plan: &LaunchPlan) -> Result<(), Error> {
     let (Some(name), Some(user)) = (&plan.spec.name, data.user(&plan.user)) else { return Ok(()) };
@@ -428,7 +428,7 @@ fn record(plan: &LaunchPlan, id: &JobId, (token, now): (&LaunchToken, Timestamp)
 }
 
 /// Whether a machine was looked at so shortly before its job was claimed that it cannot be another one. Else
-/// MONITOR sees which one it is.
+/// the daemon sees which one it is.
 fn is_just_seen(machine: &Machine, now: Timestamp) -> bool {
     now.seconds_since(machine.seen_at) <= 2 && machine.seen_at.seconds_since(now) == 0
 }

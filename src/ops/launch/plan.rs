@@ -128,7 +128,7 @@ pub struct Parent {
     pub forced: bool,
     /// It is resumed, and there is nothing to resume from: the new one does everything anew.
     pub from_nothing: bool,
-    /// What MONITOR answers with the new attempt; `None` if a person asked for it, which begins the
+    /// What the daemon answers with the new attempt; `None` if a person asked for it, which begins the
     /// counts anew.
     pub reaction: Option<Reaction>,
 }

@@ -1,5 +1,5 @@
-//! Tells people what has happened to jobs: MONITOR has the journal read on, what is due taken from the outbox, and each
-//! delivery made on a thread of its own.
+//! Tells people what has happened to jobs: the daemon has the journal read on, what is due taken from the outbox, and
+//! each delivery made on a thread of its own.
 //!
 //! ```text
 //! journal ─ events behind the bookmark ─┐                          ┌ take: what is due, noted as being sent
@@ -45,7 +45,7 @@ const KIND: &str = "notify";
 /// What is sent for programs: made by whoever knows the documents that leave.
 pub type Bodies = dyn Fn(&Receiver, &[Notice]) -> Vec<u8> + Send + Sync;
 
-/// What MONITOR remembers from round to round while there is no outbox.
+/// What the daemon remembers from round to round while there is no outbox.
 #[derive(Debug, Default)]
 pub struct Follower {
     read: Option<Bookmark>,
@@ -130,8 +130,8 @@ pub fn deliver(ctx: &Ctx, delivery: &Delivery, bodies: &Bodies) -> Result<(), Er
     })
 }
 
-/// From here on what happens is told to whoever wants to know: called when somebody says so, for MONITOR may not have
-/// looked yet, or may not be there.
+/// From here on what happens is told to whoever wants to know: called when somebody says so, for the daemon may not
+/// have looked yet, or may not be there.
 pub fn begin(ctx: &Ctx) -> Result<(), Error> {
     if ctx.store.is_dry_run() {
         return Ok(());
@@ -219,7 +219,7 @@ fn is_wanted(ctx: &Ctx, data: &Data) -> Result<bool, Error> {
 }
 
 /// The settings by which a user is told. A file or an environment that is one user's own says nothing of others: those
-/// who share a data file do not get one another's news by whose MONITOR happens to run.
+/// who share a data file do not get one another's news by whose daemon happens to run.
 fn settings_of(ctx: &Ctx, user: &User) -> Result<Settings, Error> {
     match ctx.settings(None)?.user {
         Some(owner) if owner != user.name.as_str() => {

@@ -50,7 +50,7 @@ fn on_terminals(ctx: &Ctx, delivery: &Delivery, subject: &str) -> Result<(), Str
 fn secret(ctx: &Ctx, name: &str, values: &mut Vec<String>) -> Result<String, Error> {
     let value = secrets::kept(ctx, name)?.ok_or_else(|| {
         Error::not_found(format!("no secret {name} is kept"))
-            .hint(format!("as the account that runs MONITOR: tpu secrets set {name}"))
+            .hint(format!("as the account that runs the daemon: tpu secrets set {name}"))
     })?;
     let value = value.into_string().map_err(|_| {
         Error::state(format!("the secret {name} is no text"))
@@ -173,7 +173,8 @@ pub fn would_try(ctx: &Ctx, user: &UserName) -> Notice {
     test_notice(user, ctx.clock.now())
 }
 
-/// Sends a test to each of them, one after the other, whether or not MONITOR runs. They are told of nothing else by it.
+/// Sends a test to each of them, one after the other, whether or not the daemon runs. They are told of nothing else by
+/// it.
 pub fn try_out(
     ctx: &Ctx,
     user: &UserName,

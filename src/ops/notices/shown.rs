@@ -38,7 +38,7 @@ pub struct ReceiverLook {
 pub struct NotifyLook {
     /// Where the setting stands.
     pub origin: SettingOrigin,
-    /// Whether a MONITOR runs here, which delivers.
+    /// Whether a daemon runs here, which delivers.
     pub is_monitored: bool,
     /// Those of the setting, in its order; then others for whom something waits.
     pub receivers: Vec<ReceiverLook>,

@@ -389,7 +389,7 @@ impl Offers for Field<'_> {
             let why = match made.peek() {
                 None if entry.applies => {
                     let what = if self.wish(entry).name().is_some() { "it" } else { "one" };
-                    format!("{why}; MONITOR makes {what}")
+                    format!("{why}; the daemon makes {what}")
                 }
                 Some(_) | None => why,
             };

@@ -1,11 +1,11 @@
 //! Waits for a place at a terminal, in turn with everybody else in the queue.
 //!
 //! What ends a waiting process decides what becomes of its entry. Ctrl-C, the end of its terminal and a signal to end
-//! give it up. Killed, it does not count any more and is cleared away. Ended by a restart of the machine it is kept: the
-//! MONITOR of its host, account and tmux server starts it when its turn comes; until that one runs it is passed over,
-//! and keeps its rank. A shutdown ends processes one by one before the machine goes down, and nobody can tell that from
-//! a kill: so an entry is not cleared away before it has been silent for a while, and who is killed so shortly before a
-//! restart is waited on for as well (`presence`).
+//! give it up. Killed, it does not count any more and is cleared away. Ended by a restart of the machine it is kept:
+//! the daemon of its host, account and tmux server starts it when its turn comes; until that one runs it is passed
+//! over, and keeps its rank. A shutdown ends processes one by one before the machine goes down, and nobody can tell
+//! that from a kill: so an entry is not cleared away before it has been silent for a while, and who is killed so
+//! shortly before a restart is waited on for as well (`presence`).
 
 use std::time::Duration;
 
@@ -98,7 +98,7 @@ pub fn wait(
             }
             Some(Stop::GoesDown) => {
                 return Err(Error::new(Kind::Interrupted, "this machine goes down")
-                    .hint("MONITOR waits on at this place in the queue when it is up again"));
+                    .hint("the daemon waits on at this place in the queue when it is up again"));
             }
             None => {}
         }
@@ -127,7 +127,7 @@ pub fn turn(ctx: &Ctx, id: &JobId) -> Result<Result<(Launched, Pick), usize>, Er
     }
     let own = own.ok_or_else(super::gone)?;
     Wish::of_entry(&data, own, data.queues().queue(&own.queue).as_ref()).is_known(&data)?;
-    // Without a MONITOR whoever waits starts also what comes before; what goes wrong there is no matter of his.
+    // Without a daemon whoever waits starts also what comes before; what goes wrong there is no matter of his.
     if let Err(error) = unless_watched(ctx, AT_ONCE) {
         ctx.warn([format!("what waits was not looked at: {}", error.message)]);
     }

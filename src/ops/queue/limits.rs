@@ -28,8 +28,8 @@ pub fn over(ctx: &Ctx, data: &Data) -> Vec<JobId> {
         .collect()
 }
 
-/// Everybody who is at work or comes back there by himself, but for some: those who are [`over`], the attempt that a new
-/// one succeeds.
+/// Everybody who is at work or comes back there by himself, but for some: those who are [`over`], the attempt that a
+/// new one succeeds.
 pub fn at_work(data: &Data, but: &[JobId]) -> AtWork {
     let mut at_work = AtWork::default();
     for user in data.users() {
@@ -46,9 +46,9 @@ pub fn at_work(data: &Data, but: &[JobId]) -> AtWork {
     at_work
 }
 
-/// Jobs that have failed and that MONITOR here is to bring back, or that somebody anywhere is bringing back, by the targets
-/// where they were: those are made anew, or were set right, for them and for nobody who waits. Where nobody would bring
-/// them back nothing is kept for them.
+/// Jobs that have failed and that the daemon here is to bring back, or that somebody anywhere is bringing back, by the
+/// targets where they were: those are made anew, or were set right, for them and for nobody who waits. Where nobody
+/// would bring them back nothing is kept for them.
 pub fn coming_back<'d>(ctx: &Ctx, data: &'d Data) -> HashMap<&'d TargetName, Vec<&'d Job>> {
     let mut coming: HashMap<&TargetName, Vec<&Job>> = HashMap::new();
     let is_watched = watch::running(ctx).is_some();
@@ -68,8 +68,8 @@ pub fn coming_back<'d>(ctx: &Ctx, data: &'d Data) -> HashMap<&'d TargetName, Vec
     coming
 }
 
-/// How many jobs of each user may be at work at once, where that is set. Where the settings cannot be read nobody is kept
-/// waiting by that: the check of each launch reads them too, and says so.
+/// How many jobs of each user may be at work at once, where that is set. Where the settings cannot be read nobody is
+/// kept waiting by that: the check of each launch reads them too, and says so.
 pub fn of_users(ctx: &Ctx, data: &Data) -> UserLimits {
     let limit = |user: &User| {
         let most = ctx.settings(Some(user)).ok()?.max_parallel?;

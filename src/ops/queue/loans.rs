@@ -1,8 +1,9 @@
 //! Gives targets back that were made for a job and go with it (`tpu: {delete_after: done}`).
 //!
-//! What is to go is written down when its job enters the queue, and that it was made for it once it is there; MONITOR gives
-//! it back when nothing more comes of the job and nobody else has it or waits for it. Whoever comes after a crash finds it
-//! still there, on its way out, or gone. What was there before, or was made anew by somebody else, stays.
+//! What is to go is written down when its job enters the queue, and that it was made for it once it is there; the
+//! daemon gives it back when nothing more comes of the job and nobody else has it or waits for it. Whoever comes after
+//! a crash finds it still there, on its way out, or gone. What was there before, or was made anew by somebody else,
+//! stays.
 
 use crate::model::data::Data;
 use crate::model::facts::TargetState;
@@ -44,8 +45,8 @@ pub(super) fn promise(tx: &mut Tx<'_>, job: &JobId, ordered: &TargetRequest, pla
     }));
 }
 
-/// Writes down by which request a target is made for a job, where it goes with it: before it is asked for, since whoever
-/// sees it there first may begin the job, and nobody makes it any more then.
+/// Writes down by which request a target is made for a job, where it goes with it: before it is asked for, since
+/// whoever sees it there first may begin the job, and nobody makes it any more then.
 pub(super) fn made_by(
     ctx: &Ctx,
     job: &JobId,

@@ -148,7 +148,7 @@ fn pass_by(
     Ok(passage)
 }
 
-/// The same for everybody of this place, as MONITOR does it: what has started is written down. Where a checkpoint is
+/// The same for everybody of this place, as the daemon does it: what has started is written down. Where a checkpoint is
 /// carried over first, no turn waits for it: that is left to whoever calls, who tells what he is at already.
 pub fn dispatch(ctx: &Ctx, is_hauled: IsHauled<'_>) -> Result<Passage, Error> {
     presence::settle(ctx)?;
@@ -198,7 +198,7 @@ pub fn carry_over(ctx: &Ctx, haul: &Hauling) -> Result<String, Error> {
     Ok(again.warnings.iter().fold(again.launched.in_words(), |said, more| said + " " + more))
 }
 
-/// The same where no MONITOR runs at this place that would do it by itself; `None` where one does.
+/// The same where no daemon runs at this place that would do it by itself; `None` where one does.
 pub fn unless_watched(ctx: &Ctx, most: usize) -> Result<Option<Passage>, Error> {
     if watch::running(ctx).is_some() {
         return Ok(None);
@@ -383,8 +383,8 @@ fn spec_of(entry: &QueueEntry, turn: &Turn) -> JobSpec {
     JobSpec { array, ..entry.spec_of(turn.member) }
 }
 
-/// Whether it is trouble that may pass while the entry waits. What goes wrong once its place is handed in is told by the
-/// record that it was handed in for.
+/// Whether it is trouble that may pass while the entry waits. What goes wrong once its place is handed in is told by
+/// the record that it was handed in for.
 fn is_passing(ctx: &Ctx, turn: &Turn, error: &Error) -> bool {
     let may_pass = matches!(error.kind, Kind::Unreachable | Kind::State | Kind::Refused);
     error.passes || may_pass && still_waits(ctx, turn)

@@ -1,9 +1,9 @@
 //! Makes targets for those who wait in the queue for nothing else and were submitted so (`--apply`).
 //!
-//! What is to be made is written down before anything is asked of a control plane ([`look`]); MONITOR then carries out
-//! each by itself ([`carry_out`]), as long as it takes, and whoever comes after a crash goes on with the same request.
-//! Where there is no capacity it is asked again, with back-off; where nobody waits any more what was asked for is taken
-//! back, as long as it is not there. What has been made is a free target like any other.
+//! What is to be made is written down before anything is asked of a control plane ([`look`]); the daemon then carries
+//! out each by itself ([`carry_out`]), as long as it takes, and whoever comes after a crash goes on with the same
+//! request. Where there is no capacity it is asked again, with back-off; where nobody waits any more what was asked for
+//! is taken back, as long as it is not there. What has been made is a free target like any other.
 
 use crate::model::board::Written;
 use crate::model::data::Data;
@@ -49,8 +49,8 @@ pub(super) fn can_be_made(data: &Data, wish: &Wish) -> Result<(), Error> {
     Ok(())
 }
 
-/// Writes down what is to be made for those who wait here, and what no longer. The targets with which something is to be
-/// done now.
+/// Writes down what is to be made for those who wait here, and what no longer. The targets with which something is to
+/// be done now.
 pub fn look(ctx: &Ctx) -> Result<Vec<TargetName>, Error> {
     let data = ctx.data()?;
     let queues = data.queues();
@@ -129,8 +129,8 @@ pub fn rouse(data: &mut Data) {
     }
 }
 
-/// Who waits here for a target alone and may have one made, and how many targets are there or come, but for those in the
-/// making.
+/// Who waits here for a target alone and may have one made, and how many targets are there or come, but for those in
+/// the making.
 fn wanting(ctx: &Ctx, data: &Data, here: &str) -> Result<(Vec<Wanting>, usize), Error> {
     let queues = data.queues();
     let avoided = Avoided::new();
@@ -272,8 +272,8 @@ fn make(ctx: &Ctx, making: &Making) -> Result<TargetFact, Unmade> {
     provision::make_once(ctx, &spec, &RequestId(making.request()), &mut go_on)
 }
 
-/// What could not be made is asked for again later; what nobody may make holds who waits for it, with the reason, unless
-/// something else is being made for him.
+/// What could not be made is asked for again later; what nobody may make holds who waits for it, with the reason,
+/// unless something else is being made for him.
 fn in_vain(
     ctx: &Ctx,
     data: &Data,

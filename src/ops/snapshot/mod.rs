@@ -1,5 +1,5 @@
 //! One look at everything: data + panes + exits + text -> [`JobView`]s. The screen, `check`, `--json` and
-//! MONITOR all show what this returns; none computes a status of its own.
+//! the daemon all show what this returns; none computes a status of its own.
 //!
 //! Looking never writes. `observe` finds windows and exits and reads the panes that have changed since
 //! the last look, which a [`LookMemory`] remembers.
@@ -79,7 +79,7 @@ pub fn look(ctx: &Ctx, memory: &mut LookMemory, whose: &Whose) -> Result<Snapsho
     })
 }
 
-/// A look at everybody's jobs with what is to be done about each: what MONITOR acts on, and what
+/// A look at everybody's jobs with what is to be done about each: what the daemon acts on, and what
 /// `tpu daemon plan` prints.
 #[derive(Debug)]
 pub struct Survey {
@@ -325,7 +325,7 @@ struct Viewer<'a> {
     ctx: &'a Ctx,
     data: &'a Data,
     now: Timestamp,
-    /// The MONITOR that runs, as it says of itself.
+    /// The daemon that runs, as it says of itself.
     monitor: Option<watch::Note>,
     /// The control plane that answered, in words.
     cloud: String,
@@ -406,7 +406,7 @@ impl Viewer<'_> {
         (view, decision)
     }
 
-    /// What follows from a decision, given the MONITOR that is to act on it.
+    /// What follows from a decision, given the daemon that is to act on it.
     fn promised(&self, next: Next, job: &Job, target: &TargetFact) -> Next {
         let Some(monitor) = &self.monitor else { return next::without_monitor(next) };
         // The usual provider has a say only about machines that are a provider's, and no other's.
@@ -444,8 +444,8 @@ impl Viewer<'_> {
     }
 }
 
-/// Jobs of other lineages whose records claim the target of `job`, if they leave it no room: those at work, and those that
-/// have failed, may be at work still, and that nobody brings back. What is brought back is stopped then.
+/// Jobs of other lineages whose records claim the target of `job`, if they leave it no room: those at work, and those
+/// that have failed, may be at work still, and that nobody brings back. What is brought back is stopped then.
 fn rivals(data: &Data, job: &Job, lineage: &[JobNumber]) -> Vec<JobId> {
     if !matches!(job.status, Status::Error(_)) {
         return Vec::new();

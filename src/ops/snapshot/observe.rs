@@ -105,7 +105,7 @@ impl LookMemory {
         self.questions.iter_mut().any(Question::is_answered)
     }
 
-    /// What MONITOR hears, and writes down for others.
+    /// What the daemon hears, and writes down for others.
     fn ask(&mut self, ctx: &Ctx) -> Arc<ProviderFacts> {
         let known = self.fleet.as_ref().map(|(_, fleet)| &**fleet);
         let fleet =
@@ -116,7 +116,7 @@ impl LookMemory {
         Arc::new(fleet)
     }
 
-    /// What was heard in earlier looks, else by MONITOR.
+    /// What was heard in earlier looks, else by the daemon.
     fn before(&self, ctx: &Ctx) -> HeardOf {
         self.fleet.as_ref().map_or_else(|| heard::last(ctx), |(_, fleet)| fleet.heard())
     }

@@ -144,7 +144,7 @@ pub enum Command {
     Diff,
     /// Opens the form of a new run.
     NewRun,
-    /// Starts or stops MONITOR.
+    /// Starts or stops the daemon.
     Monitor,
     /// Goes to the tmux window.
     Attach,
@@ -337,7 +337,7 @@ pub const TABLE: &[Binding] = &[
     line((C::Undrain, "undrain"), &[Targets], &["u"], ("undrain", "let jobs begin on the machine again"), Needs::Row),
     line((C::Broken, "broken"), TABS, &["E"], ("", "to the newest job that broke, whatever is shown"), Needs::Nothing),
     line((C::Diff, "diff"), JOBS, &["="], ("", "compare the two marked runs"), Needs::Job),
-    line((C::Monitor, "monitor"), TABS, &["D"], ("", "start MONITOR, or stop it (asks first)"), Needs::Nothing),
+    line((C::Monitor, "monitor"), TABS, &["D"], ("", "start the daemon, or stop it (asks first)"), Needs::Nothing),
     line((C::JobsTab, "tab-jobs"), TABS, &["1"], ("", "the jobs"), Needs::Nothing),
     line((C::TargetsTab, "tab-targets"), TABS, &["2"], ("", "the targets: how they are and who is on them"), Needs::Nothing),
     line((C::QueueTab, "tab-queue"), TABS, &["3"], ("", "what waits: in which order, and why"), Needs::Nothing),
@@ -352,7 +352,7 @@ pub const TABLE: &[Binding] = &[
     line((C::SortLeft, "sort-left"), &[List], &["<"], ("", "sort by the column to the left"), Needs::Jobs),
     line((C::SortRight, "sort-right"), &[List], &[">"], ("", "sort by the column to the right"), Needs::Jobs),
     line((C::SortReverse, "sort-reverse"), &[List], &["s"], ("", "turn the order round"), Needs::Jobs),
-    line((C::Group, "group"), &[List], &["v"], ("", "group by target, by directory, or not"), Needs::Jobs),
+    line((C::Group, "group"), &[List], &["v"], ("", "group by target, by directory, by user, or not"), Needs::Jobs),
     line((C::ChooseColumns, "columns"), &[List], &["C"], ("", "choose the columns of the list"), Needs::Jobs),
     line((C::Down, "down"), TABS, &["j", "down"], ("", "next row"), Needs::Row),
     line((C::Up, "up"), TABS, &["k", "up"], ("", "previous row"), Needs::Row),

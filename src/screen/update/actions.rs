@@ -67,7 +67,7 @@ fn would(act: &Act) -> Ask {
     Ask::Would(Box::new(act.clone()))
 }
 
-/// Starts MONITOR, or asks whether to stop it.
+/// Starts the daemon, or asks whether to stop it.
 pub(super) fn monitor(model: &mut Model) -> Vec<Effect> {
     match model.snapshot.as_ref().map(|snapshot| &snapshot.monitor) {
         Some(MonitorHealth::Running { .. }) => {
@@ -80,7 +80,7 @@ pub(super) fn monitor(model: &mut Model) -> Vec<Effect> {
     }
 }
 
-/// Lets the person choose the action on a job whose plan is shown. What comes next is marked: what MONITOR
+/// Lets the person choose the action on a job whose plan is shown. What comes next is marked: what the daemon
 /// does by itself, else what a key would.
 pub(super) fn dry_plan(model: &mut Model, id: &JobId) -> Vec<Effect> {
     let Some(job) = model.job(id).cloned() else { return Vec::new() };

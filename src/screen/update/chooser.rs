@@ -58,19 +58,15 @@ fn keep(model: &mut Model, choice: &ColumnChoice) -> Vec<Effect> {
     let words: Vec<String> = match chosen {
         Some(chosen) => {
             let ids: Vec<&str> = chosen.iter().copied().collect();
-            ["set-settings", SETTING, &serde_json::json!(ids).to_string()].map(str::to_owned).into()
+            ["set-settings", SETTING, &ids.join(" ")].map(str::to_owned).into()
         }
         None => ["reset-settings", SETTING].map(str::to_owned).into(),
     };
-    match model.scope.whose.only().or(model.home.only()).cloned() {
-        Some(user) => {
-            let words = words.into_iter().chain([user.to_string()]).collect();
-            act(model, Act::Command(words))
-        }
-        None => {
-            let text = "The columns stay until you leave; one user's screen keeps them.";
-            note(model, text.to_owned());
-            Vec::new()
-        }
-    }
+    let Some(user) = model.scope.whose.only().or(model.home.only()).cloned() else {
+        let text = "The columns stay until you leave; one user's screen keeps them.";
+        note(model, text.to_owned());
+        return Vec::new();
+    };
+    let words = words.into_iter().chain([user.to_string()]).collect();
+    act(model, Act::Command(words))
 }

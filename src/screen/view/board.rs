@@ -109,7 +109,7 @@ fn idle(model: &Model) -> String {
     match model.snapshot.as_ref().map(|snapshot| &snapshot.monitor) {
         Some(MonitorHealth::NotRunning) => {
             format!(
-                "{well} MONITOR does not run: if one fails, nothing happens by itself (D starts it)."
+                "{well} the daemon does not run: if one fails, nothing happens by itself (D starts it)."
             )
         }
         _ => well,
@@ -500,7 +500,7 @@ const PLAN: &[GridColumn<Entry>] = &[
             let age = model.boards.plan.age_s(model.now).unwrap_or(0);
             match next.and_then(|next| next.in_s) {
                 None => Line::default(),
-                Some(_) if off => Line::from(span("MONITOR off", style(model, Role::Warning))),
+                Some(_) if off => Line::from(span("daemon off", style(model, Role::Warning))),
                 Some(seconds) if seconds <= age => plain("now"),
                 Some(seconds) => plain(&format!("in {}", time::age(seconds - age))),
             }

@@ -313,7 +313,7 @@ fn failure(model: &Model, job: &JobView, width: usize) -> Vec<Line<'static>> {
     lines
 }
 
-/// `stage 2 · continues 5, 6 · rule pre · MONITOR leaves it alone`.
+/// `stage 2 · continues 5, 6 · rule pre · the daemon leaves it alone`.
 fn lineage(job: &JobView) -> String {
     let mut older: Vec<String> = rows::attempts(job).map(|window| window.to_string()).collect();
     older.reverse();
@@ -339,7 +339,7 @@ fn lineage(job: &JobView) -> String {
             format!("continued by {}", younger.join(", "))
         },
         format!("rule {}", job.rules),
-        if job.monitor { String::new() } else { "MONITOR leaves it alone".to_owned() },
+        if job.monitor { String::new() } else { "the daemon leaves it alone".to_owned() },
     ])
 }
 

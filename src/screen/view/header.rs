@@ -1,4 +1,4 @@
-//! The line at the top: whose jobs, how many are how, whether MONITOR runs, how old this is.
+//! The line at the top: whose jobs, how many are how, whether the daemon runs, how old this is.
 //!
 //! The counts are over all jobs, whatever the filter hides. When room is short the least important part
 //! goes first; failures go last.
@@ -110,12 +110,12 @@ fn parts(model: &Model) -> Vec<Part> {
     }
     match model.snapshot.as_ref().map(|snapshot| &snapshot.monitor) {
         Some(MonitorHealth::NotRunning) => {
-            parts.push(right(9, "MONITOR ○ off ".to_owned(), Role::Warning));
+            parts.push(right(9, "daemon ○ off ".to_owned(), Role::Warning));
         }
         Some(MonitorHealth::Running { turn_age_s }) => {
             let age = turn_age_s.saturating_add(model.look_age_s().unwrap_or(0));
-            let part = right(9, format!("MONITOR ● {} ago ", time::age(age)), Role::Running);
-            parts.push(Part { short: Some("MONITOR ●".to_owned()), ..part });
+            let part = right(9, format!("daemon ● {} ago ", time::age(age)), Role::Running);
+            parts.push(Part { short: Some("daemon ●".to_owned()), ..part });
         }
         None => {}
     }

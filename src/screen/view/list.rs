@@ -13,7 +13,8 @@ use ratatui::text::{Line, Span};
 
 use super::columns::{self, Cell, Column};
 use super::spans::{cut, outside, push_cell, span};
-use super::{lower_border, panel, select, spans, style, tabs};
+use super::{lower_border, panel, select, spans, status, style, tabs};
+use crate::model::view::JobView;
 use crate::screen::model::Model;
 use crate::screen::rows::{Group, Row};
 use crate::screen::theme::Role;
@@ -46,9 +47,7 @@ pub(super) fn render(frame: &mut Frame<'_>, model: &Model, area: Rect) {
         let Some(job) = model.jobs().get(row.job) else { continue };
         let line_area = Rect { y, height: 1, ..body };
         if let Some(name) = &row.head {
-            let group = if name.is_empty() { "(none)".to_owned() } else { outside(name) };
-            let line = Line::from(span(format!(" {group}"), style(model, Role::Title)));
-            frame.render_widget(cut(line, usize::from(body.width)), line_area);
+            frame.render_widget(group_head(model, (at, name), usize::from(body.width)), line_area);
             continue;
         }
         let is_selected = selected == Some(at);
@@ -64,6 +63,39 @@ pub(super) fn render(frame: &mut Frame<'_>, model: &Model, area: Rect) {
         frame.render_widget(line, line_area);
     }
     position(frame, model, area, (model.list.top, height, model.list.rows.len()));
+}
+
+/// Cells of the bar of states at the head of a group.
+const STATES: usize = 12;
+
+/// Names of groups are as wide as this together, where there is room.
+const NAMES: usize = 24;
+
+/// The head of the rows of a group: its name, and how its jobs are.
+fn group_head(model: &Model, (at, name): (usize, &str), width: usize) -> Line<'static> {
+    let below = model.list.rows.get(at + 1..).unwrap_or_default();
+    let own = below.iter().take_while(|row| !row.is_head());
+    let tally = status::tally(own.flat_map(|row| jobs_of(model, row)));
+    let group = if name.is_empty() { "(none)".to_owned() } else { outside(name) };
+    let words = status::in_words(&tally);
+    // Where there is room, bars stand below one another.
+    let called = text::width(&group);
+    let room = width.saturating_sub(text::width(&words) + STATES + 5).max(called.min(NAMES));
+    let name = text::fit(&group, called.max(NAMES).min(room));
+    let mut line = Line::from(span(format!(" {name}  "), style(model, Role::Title)));
+    line.extend(status::bar(model, &tally, STATES));
+    line.push_span(span(format!("  {words}"), style(model, Role::Dim)));
+    cut(line, width)
+}
+
+/// The jobs that a row stands for; none where another row does.
+fn jobs_of<'a>(model: &'a Model, row: &'a Row) -> impl Iterator<Item = &'a JobView> {
+    let is_open = row.is_group() && model.list.unfolded.contains(&row.id);
+    let alone = (!row.is_group() && !row.attempt).then_some(&row.job);
+    // Of those that wait an open group has no rows.
+    let is_counted = move |job: &&JobView| !is_open || job.is_queued();
+    let members = row.members.iter().filter_map(|at| model.jobs().get(*at)).filter(is_counted);
+    members.chain(alone.and_then(|at| model.jobs().get(*at)))
 }
 
 /// Which rows of how many, in the lower border.

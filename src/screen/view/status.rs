@@ -1,8 +1,13 @@
 //! How a job's status looks: a glyph, a word and a role, never a colour alone.
 
+use ratatui::text::Line;
+
+use super::spans::span;
+use super::style;
 use crate::model::facts::Phase;
 use crate::model::job::Status;
 use crate::model::view::{HELD, JobView, PENDING, QUEUED};
+use crate::screen::model::Model;
 use crate::screen::theme::Role;
 
 /// Glyph, role and word of one status.
@@ -28,8 +33,11 @@ pub(super) const COUNTED: [(&str, &str, Role); 9] = [
     ("○", "killed", Role::Killed),
 ];
 
-/// How many jobs count under each of [`COUNTED`], in one pass: a header is drawn with every key.
-pub(super) fn tally(jobs: &[JobView]) -> [usize; COUNTED.len()] {
+/// How many jobs count under each of [`COUNTED`].
+pub(super) type Tally = [usize; COUNTED.len()];
+
+/// How many of these jobs count under each of [`COUNTED`], in one pass: a header is drawn with every key.
+pub(super) fn tally<'a>(jobs: impl IntoIterator<Item = &'a JobView>) -> Tally {
     let [mut running, mut starting, mut pending, mut queued, mut held] = [0; 5];
     let [mut error, mut unknown, mut finished, mut killed] = [0; 4];
     for job in jobs {
@@ -50,6 +58,30 @@ pub(super) fn tally(jobs: &[JobView]) -> [usize; COUNTED.len()] {
         *count += job.jobs();
     }
     [running, starting, pending, queued, held, error, unknown, finished, killed]
+}
+
+/// A bar of so many cells that shows what share each state has; each that occurs has a cell at least. Told apart by
+/// glyphs, and not by colour alone.
+pub(super) fn bar(model: &Model, tally: &Tally, width: usize) -> Line<'static> {
+    let all: usize = tally.iter().sum();
+    let there = tally.iter().filter(|count| **count > 0).count();
+    let mut line = Line::default();
+    let (mut left, mut rest) = (width.max(there), all);
+    let mut to_come = there;
+    for ((glyph, _, role), count) in COUNTED.iter().zip(tally).filter(|(_, count)| **count > 0) {
+        to_come -= 1;
+        let share = (left * count + rest / 2) / rest.max(1);
+        let cells = share.clamp(1, left - to_come);
+        line.push_span(span(glyph.repeat(cells), style(model, *role)));
+        (left, rest) = (left - cells, rest - count);
+    }
+    line
+}
+
+/// The same in words, what stands first first: `7 running, 1 error`.
+pub(super) fn in_words(tally: &Tally) -> String {
+    let each = COUNTED.iter().zip(tally).filter(|(_, count)| **count > 0);
+    each.map(|((_, word, _), count)| format!("{count} {word}")).collect::<Vec<_>>().join(", ")
 }
 
 /// How a job's status looks.

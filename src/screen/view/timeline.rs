@@ -12,7 +12,7 @@ use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 
 use super::spans::{cut, outside, span};
-use super::{panel, style, tabs, words};
+use super::{lower_border, panel, style, tabs, words};
 use crate::model::facts::ErrorKind;
 use crate::model::ids::JobId;
 use crate::model::job::Status;
@@ -141,9 +141,36 @@ fn lineages(model: &Model) -> Vec<&JobView> {
     leaves
 }
 
+/// What the marks mean, in the order in which the last ones give way when room is short.
+const LEGEND: [(&str, Role, &str); 8] = [
+    ("█", Role::BarDone, "at work"),
+    ("·", Role::Dim, "nothing ran"),
+    ("◆", Role::Warning, "target taken"),
+    ("▲", Role::Error, "failed"),
+    ("●", Role::Running, "running"),
+    ("✓", Role::Finished, "finished"),
+    ("○", Role::Killed, "killed"),
+    ("↻", Role::Superseded, "gone on from"),
+];
+
+/// The legend, as much of it as there is room for.
+fn legend(model: &Model, width: usize) -> Line<'static> {
+    let mut line = Line::default();
+    for (mark, role, word) in LEGEND {
+        let word = format!(" {word} ");
+        if line.width() + 2 + text::width(&word) > width {
+            break;
+        }
+        line.push_span(span(format!(" {mark}"), style(model, role)));
+        line.push_span(span(word, style(model, Role::Dim)));
+    }
+    line
+}
+
 /// Draws the lineages on one scale of time.
 pub(super) fn render(frame: &mut Frame<'_>, model: &Model, area: Rect) {
     let inner = panel(frame, model, area, tabs::title(model));
+    lower_border(frame, area, legend(model, usize::from(area.width.saturating_sub(4))));
     let rows = usize::from(inner.height.saturating_sub(1));
     let leaves: Vec<&JobView> = lineages(model).into_iter().take(rows).collect();
     let begins =

@@ -87,7 +87,10 @@ pub(super) fn outlook(job: &JobView, snapshot: Option<&Snapshot>) -> String {
             let left = next.budget_left.map(|n| format!(" ({n} left)")).unwrap_or_default();
             let when = match next.in_s {
                 _ if off => {
-                    return format!("{} once MONITOR runs (tpu daemon start){left}", next.action);
+                    return format!(
+                        "{} once the daemon runs (tpu daemon start){left}",
+                        next.action
+                    );
                 }
                 Some(0) => " now".to_owned(),
                 Some(seconds) => format!(" in {}", time::age(seconds)),

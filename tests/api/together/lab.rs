@@ -1,5 +1,5 @@
-//! The place of the proof: a server that is killed and begun again, MONITOR, the screen and commands, all of them real
-//! programs over one data file.
+//! The place of the proof: a server that is killed and begun again, the daemon, the screen and commands, all of them
+//! real programs over one data file.
 
 use std::io::Write as _;
 use std::os::unix::net::UnixStream;
@@ -23,7 +23,8 @@ use crate::common::wait::{wait_for, wait_until};
 
 /// Whose jobs there are.
 pub(super) const USERS: [&str; 2] = ["alice", "bob"];
-/// So many jobs are acted on at random; older ones are ended by whoever comes across them, so that the file stays small.
+/// So many jobs are acted on at random; older ones are ended by whoever comes across them, so that the file stays
+/// small.
 const KNOWN: usize = 60;
 
 /// How much is to be done.
@@ -94,10 +95,10 @@ impl Lab {
         (0..count).map(one).collect()
     }
 
-    /// MONITOR, from its first turn on.
+    /// The daemon, from its first turn on.
     pub(super) fn monitor(&self) -> Running {
         let running = self.env.start_tpu("daemon run", &[]);
-        wait_until("MONITOR's first turn", || self.env.tpu("daemon status").code == 0);
+        wait_until("the daemon's first turn", || self.env.tpu("daemon status").code == 0);
         running
     }
 
@@ -114,8 +115,8 @@ impl Lab {
         self.env.start_tpu(&format!("serve --socket {}", self.socket.display()), &[])
     }
 
-    /// Serves until all is over, killed at random moments and begun again: so many acts apart, at least and at most. The
-    /// last server is left to the caller.
+    /// Serves until all is over, killed at random moments and begun again: so many acts apart, at least and at most.
+    /// The last server is left to the caller.
     pub(super) fn serve_and_kill(&self, mut dice: Dice, (least, most): (usize, usize)) -> Running {
         let mut server = self.serve();
         loop {
@@ -234,7 +235,7 @@ impl Lab {
         events
     }
 
-    /// Ends MONITOR as somebody does who has time.
+    /// Ends the daemon as somebody does who has time.
     pub(super) fn end(running: Running) {
         running.signal(Signal::Terminate);
         assert_eq!(running.wait(), 0);

@@ -125,8 +125,8 @@ fn whose(app: &App, file: &TaskFile<'_>) -> Result<Whose, Error> {
     Ok(Whose::of(asked.named().iter().chain(others).cloned()))
 }
 
-/// Writes down how attempts have ended of which the records do not know yet, where no MONITOR has done so: a task that is to
-/// begin anew has ended by its record.
+/// Writes down how attempts have ended of which the records do not know yet, where no daemon has done so: a task that
+/// is to begin anew has ended by its record.
 fn write_ends(app: &App, file: &TaskFile<'_>) -> Result<(), Error> {
     let ctx = app.ctx()?;
     let data = ctx.data()?;

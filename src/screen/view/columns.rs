@@ -1,5 +1,5 @@
 //! The columns of the list, one entry each: adding a column is adding an entry to [`TABLE`]. Which of them are shown,
-//! and how wide, says [`fit`].
+//! and how wide, says [`fit()`].
 
 use std::collections::BTreeSet;
 

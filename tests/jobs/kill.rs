@@ -220,12 +220,12 @@ fn a_kill_that_was_cut_short_is_completed_by_the_next() {
     }
 }
 
-/// Read by each bash before its script: that which is to begin the command stands still in it until it may go on. That
-/// its window has been closed comes to it before it would hear of that, or after.
+/// Read by each bash before its script: that which is to begin the command stands still in it until it may go on, for a
+/// minute at most. That its window has been closed comes to it before it would hear of that, or after.
 const STANDS_STILL: &str = r#"case $0:$1 in *launcher.sh:on_pty)
     trap '' HUP
     echo $$ >"$HOME/stands"
-    until [ -e "$HOME/go" ]; do sleep 0.05; done
+    for _ in {1..1200}; do [ ! -e "$HOME/go" ] || break; sleep 0.05; done
     trap - HUP
 esac
 "#;

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use tpu::model::token::TokenRole;
 
 use super::Api;
-use crate::common::env::CommandOutput;
+use crate::common::output::CommandOutput;
 use crate::common::tmux::write_file;
 
 const PAGE: &str = include_str!("../../docs/api.md");

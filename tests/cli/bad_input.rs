@@ -6,7 +6,8 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use crate::common::env::{CommandOutput, TPU, TestEnv};
+use crate::common::env::{TPU, TestEnv};
+use crate::common::output::CommandOutput;
 use crate::common::tmux::{write_file, write_script};
 
 /// How the world is before the command.

@@ -4,7 +4,8 @@
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::PathBuf;
 
-use crate::common::env::{CommandOutput, TestEnv};
+use crate::common::env::TestEnv;
+use crate::common::output::CommandOutput;
 
 /// Tells the story in a place of its own, and sees what it leaves.
 fn tell(flags: &str) -> CommandOutput {

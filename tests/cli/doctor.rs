@@ -11,7 +11,8 @@ use tpu::model::job::Job;
 use tpu::ops::doctor::Severity;
 use tpu::sys::env::Env;
 
-use crate::common::env::{CommandOutput, TPU, TestEnv};
+use crate::common::env::{TPU, TestEnv};
+use crate::common::output::CommandOutput;
 use crate::common::tmux::{write_file, write_script};
 use crate::common::wait::wait_until;
 use crate::store::document::parse;

@@ -19,7 +19,8 @@ use tpu::wire::text;
 
 use crate::cli::original_commands::{cases, lab};
 use crate::cli::schema::schema;
-use crate::common::env::{CommandOutput, TestEnv};
+use crate::common::env::TestEnv;
+use crate::common::output::CommandOutput;
 use crate::common::samples;
 use crate::common::tmux::write_file;
 

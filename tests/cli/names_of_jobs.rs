@@ -1,7 +1,8 @@
 //! A job that was given a name is called by it wherever a job is: the newest attempt is meant, among the jobs of
 //! whoever asks, and no word that means something already is taken from anybody.
 
-use crate::common::env::{CommandOutput, STEPS, TestEnv};
+use crate::common::env::{STEPS, TestEnv};
+use crate::common::output::CommandOutput;
 use crate::common::wait::wait_until;
 use serde_json::json;
 

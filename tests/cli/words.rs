@@ -327,7 +327,7 @@ fn ended_remote_jobs_are_archived_where_no_cloud_is_set() {
     let workers = env.state_of("alice", 1).join("workers");
     wait_until("the command on its worker", || workers.exists());
     drop(env.tpu("sim preempt v2-1").exits(0));
-    wait_until("its end", || env.job("alice", 1)["extra_msgs"]["launch"]["exit"].is_number());
+    drop(env.wait_exit(1));
     env.set("TPU_CLOUD", "none");
     let cleaned = env.tpu("clean alice").exits(0);
     drop(cleaned.says(&["Archived 1 job, closed 1 window.", "it may still run there"]));

@@ -1,7 +1,8 @@
 //! An option has one value for all jobs, or one for each; any other count is refused with both.
 
 use super::lab;
-use crate::common::env::{CommandOutput, TestEnv};
+use crate::common::env::TestEnv;
+use crate::common::output::CommandOutput;
 
 fn typed(env: &TestEnv, verb: &str, words: &[&str]) -> CommandOutput {
     env.tpu_words(&[&["cms", "job", verb], words].concat())

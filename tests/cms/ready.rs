@@ -10,7 +10,7 @@ use crate::common::env::TestEnv;
 use crate::common::wait::wait_until;
 
 /// What a person types behind `cms job`, word by word.
-fn job(env: &TestEnv, line: &str) -> crate::common::env::CommandOutput {
+fn job(env: &TestEnv, line: &str) -> crate::common::output::CommandOutput {
     env.tpu(&format!("cms job {line}"))
 }
 

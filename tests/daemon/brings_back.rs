@@ -226,9 +226,7 @@ fn race() {
             lab.env.touch(&format!("fail-{name}"));
             let resume = format!("resume w={window}");
             let kill = format!("kill w={window} -y");
-            wait_until("the failure", || {
-                lab.env.job("alice", *window)["extra_msgs"]["launch"]["exit"].is_number()
-            });
+            drop(lab.env.wait_exit(*window));
             let (resumed, killed) =
                 (lab.env.start_tpu(&resume, &[]), lab.env.start_tpu(&kill, &[]));
             let (resumed, killed) = (resumed.wait(), killed.wait());

@@ -70,7 +70,7 @@ impl Lab {
     }
 
     /// `hosts add` with the addresses of all machines.
-    pub(crate) fn add(&self, said: &str) -> crate::common::env::CommandOutput {
+    pub(crate) fn add(&self, said: &str) -> crate::common::output::CommandOutput {
         let addresses = self.hosts.addresses().join(",");
         self.env.tpu(&format!("hosts add {said} --address {addresses} --json"))
     }

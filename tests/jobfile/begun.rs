@@ -11,7 +11,7 @@ fn lab(text: &str) -> TestEnv {
     env
 }
 
-fn run(env: &TestEnv, flags: &str) -> crate::common::env::CommandOutput {
+fn run(env: &TestEnv, flags: &str) -> crate::common::output::CommandOutput {
     let file = env.path("job.yaml");
     let mut words = vec!["run", file.to_str().unwrap(), "-q"];
     words.extend(flags.split_whitespace());

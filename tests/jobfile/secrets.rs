@@ -4,7 +4,8 @@
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
-use crate::common::env::{CommandOutput, TPU, TestEnv};
+use crate::common::env::{TPU, TestEnv};
+use crate::common::output::CommandOutput;
 use crate::common::terminal::Terminal;
 use crate::common::tmux::write_file;
 use crate::common::wait::wait_until;

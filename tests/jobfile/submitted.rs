@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::common::env::CommandOutput;
+use crate::common::output::CommandOutput;
 use crate::common::tmux::write_file;
 use crate::common::wait::wait_until;
 use crate::queue::Lab;

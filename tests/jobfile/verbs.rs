@@ -5,7 +5,8 @@ use std::os::unix::fs::symlink;
 
 use serde_json::Value;
 
-use crate::common::env::{CommandOutput, TPU, TestEnv};
+use crate::common::env::{TPU, TestEnv};
+use crate::common::output::CommandOutput;
 use crate::common::tmux::write_file;
 use crate::common::wait::wait_until;
 

@@ -88,7 +88,7 @@ fn a_failure_that_was_killed_stays_one_through_a_resume() {
 fn of_a_killed_job_what_is_so_is_said() {
     let env = at_work();
     drop(env.tpu("kill w=1 alice -y").exits(0));
-    let killed = env.job("alice", 1);
+    let killed = env.wait_exit(1);
     for claim in [
         "finish-job alice:1",
         "finish-job alice:1 --force",

@@ -13,7 +13,7 @@ use crate::common::wait::wait_until;
 fn failed(env: &TestEnv) -> String {
     env.start("exit 1", &[] as &[&str]);
     let log = env.wait_status(1, "error")["log_dir"].as_str().unwrap().to_owned();
-    wait_until("its end", || env.job("alice", 1)["extra_msgs"]["launch"]["exit"].is_number());
+    drop(env.wait_exit(1));
     log
 }
 

@@ -32,7 +32,7 @@ fn has_come_all_the_way(env: &TestEnv, window: u64) {
 
 /// Waits until the launcher has written how the job ended.
 fn wait_end(env: &TestEnv, window: u64) -> Value {
-    wait_until("its end", || env.job("alice", window)["extra_msgs"]["launch"]["exit"].is_number());
+    drop(env.wait_exit(window));
     env.job("alice", window)
 }
 

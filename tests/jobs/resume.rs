@@ -190,7 +190,7 @@ fn a_log_directory_that_is_gone_holds_no_checkpoint() {
     let first = env.wait_status(1, "error");
     drop(env.tpu("resume w=1 alice").exits(0));
     let second = env.wait_status(2, "error");
-    wait_until("its end", || env.job("alice", 2)["extra_msgs"]["launch"]["exit"].is_number());
+    drop(env.wait_exit(2));
     std::fs::remove_dir_all(second["log_dir"].as_str().unwrap()).unwrap();
     drop(env.tpu("resume w=2 alice").exits(0));
     assert_eq!(words(&env.wait_status(3, "error")), [load_from(&first)]);

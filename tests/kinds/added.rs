@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 use tpu::model::ids::JobNumber;
 
-use crate::common::env::{CommandOutput, Running, TPU, TestEnv};
+use crate::common::env::{Running, TPU, TestEnv};
+use crate::common::output::CommandOutput;
 use crate::common::terminal::Terminal;
 use crate::common::tmux::write_file;
 use crate::common::wait::{wait_for, wait_until};

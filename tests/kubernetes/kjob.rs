@@ -4,7 +4,8 @@ use serde_json::{Value, json};
 
 use super::lab::{Lab, settings};
 use crate::cli::json_schema::assert_described;
-use crate::common::env::{CommandOutput, TPU};
+use crate::common::env::TPU;
+use crate::common::output::CommandOutput;
 use crate::common::tmux::write_file;
 use crate::common::wait::{wait_for, wait_until};
 

@@ -3,7 +3,8 @@
 use serde_json::Value;
 
 use super::client::Cluster;
-use crate::common::env::{CommandOutput, Running, TestEnv};
+use crate::common::env::{Running, TestEnv};
+use crate::common::output::CommandOutput;
 use crate::common::tmux::write_file;
 use crate::common::wait::{wait_for, wait_until};
 

@@ -12,7 +12,8 @@ use tpu::sys::proc::Spawn;
 use tpu::sys::procs::Table;
 
 use super::cluster::{Cluster, Listed, Setup, is_installed};
-use crate::common::env::{CommandOutput, Running, TestEnv};
+use crate::common::env::{Running, TestEnv};
+use crate::common::output::CommandOutput;
 use crate::common::tmux::{write_file, write_script};
 use crate::common::wait::{wait_for, wait_until};
 

@@ -7,7 +7,7 @@ use tpu::sys::clock::{Clock as _, SystemClock};
 
 use super::cluster::{Cluster, Setup};
 use super::lab::Lab;
-use crate::common::env::CommandOutput;
+use crate::common::output::CommandOutput;
 use crate::common::wait::wait_until;
 
 /// Longest time of a look, and a second for all the rest of a command of a program that is not optimised.

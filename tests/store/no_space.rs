@@ -8,7 +8,8 @@ use tpu::model::facts::ErrorKind;
 use tpu::model::ids::{JobId, JobNumber, UserName};
 use tpu::model::job::Event;
 
-use crate::common::env::{CommandOutput, TPU, TestEnv, lives};
+use crate::common::env::{TPU, TestEnv, lives};
+use crate::common::output::CommandOutput;
 use crate::common::tmux::{write_file, write_script};
 use crate::store::killed_writers::is_free;
 

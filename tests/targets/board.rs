@@ -6,7 +6,8 @@ use serde_json::{Value, json};
 use tpu::sys::proc;
 use tpu::sys::procs::Signal;
 
-use crate::common::env::{CommandOutput, TPU, TestEnv};
+use crate::common::env::{TPU, TestEnv};
+use crate::common::output::CommandOutput;
 use crate::common::tmux::{write_file, write_script};
 use crate::common::wait::wait_until;
 

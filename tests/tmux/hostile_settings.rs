@@ -5,7 +5,8 @@ use std::collections::BTreeSet;
 
 use serde_json::json;
 
-use crate::common::env::{CommandOutput, TestEnv, lives, wait_gone};
+use crate::common::env::{TestEnv, lives, wait_gone};
+use crate::common::output::CommandOutput;
 use crate::common::tmux::PrivateTmux;
 use crate::common::wait::wait_until;
 

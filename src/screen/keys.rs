@@ -3,12 +3,14 @@
 //! A key is looked up in the [`Context`] of the moment and gives a [`Command`]; nothing else in the
 //! screen knows keys. The settings may give a command other keys ([`KeyMap::new`]).
 
+mod groups;
 mod table;
 
 use std::fmt;
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
+pub use groups::KeyGroup;
 pub use table::{Binding, Command, Context, Needs, TABLE};
 
 /// One key with its modifiers. Shift is part of the character (`R`), as terminals send it.
@@ -195,6 +197,11 @@ impl KeyMap {
         let here = |binding: &Binding| binding.contexts.contains(&context);
         let line = self.lines.iter().find(|(binding, keys)| here(binding) && keys.contains(&key));
         line.map(|(binding, _)| binding.command)
+    }
+
+    /// Every context.
+    pub fn contexts() -> &'static [Context] {
+        table::ALL
     }
 
     /// What works in a context, in the order of the table.

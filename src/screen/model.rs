@@ -12,7 +12,7 @@ use std::collections::BTreeSet;
 pub use boards::{Asked, BoardRow, Boards, Choosing, concerns, jobs_of, rows as board_rows};
 pub use form::{Choices, FIELDS, FieldId, Form, Proposal};
 pub use over::{
-    Body, Choice, ChoiceOf, ColumnChoice, CommandLine, Confirm, Overlay, Page, Tells, Toast,
+    Body, Choice, ChoiceOf, ColumnChoice, CommandLine, Confirm, Help, Overlay, Page, Tells, Toast,
 };
 pub use usage::{ALL_TOGETHER, Measure, Reach, Usage, UsageQuestion, UsageSeen};
 
@@ -206,6 +206,8 @@ pub struct Model {
     pub log: Option<Log>,
     /// What lies on top.
     pub overlay: Option<Overlay>,
+    /// The help, over that.
+    pub help: Option<Help>,
     /// Results, oldest first.
     pub toasts: Vec<Toast>,
     /// Actions under way.
@@ -245,6 +247,7 @@ impl Model {
             live: Live::default(),
             log: None,
             overlay: None,
+            help: None,
             toasts: Vec::new(),
             running: Vec::new(),
             next_ticket: 0,
@@ -257,12 +260,20 @@ impl Model {
 
     /// What keys mean now.
     pub fn context(&self) -> Context {
+        match &self.help {
+            Some(help) if help.typing => Context::HelpSearch,
+            Some(_) => Context::Help,
+            None => self.context_without_help(),
+        }
+    }
+
+    /// What keys mean where no help is; it is about this.
+    pub fn context_without_help(&self) -> Context {
         match &self.overlay {
             Some(Overlay::Confirm(_)) => Context::Confirm,
             Some(Overlay::Choice(_)) => Context::Choice,
             Some(Overlay::Columns(_)) => Context::Columns,
             Some(Overlay::Tag(..)) => Context::Tag,
-            Some(Overlay::Help(_)) => Context::Help,
             Some(Overlay::Page(_)) => Context::Page,
             Some(Overlay::Filter(..) | Overlay::BoardFilter(..)) => Context::Filter,
             Some(Overlay::Search(_)) => Context::Search,
@@ -273,7 +284,7 @@ impl Model {
         }
     }
 
-    /// What keys would mean without the overlay; the help is about this.
+    /// What keys would mean if nothing lay over the tab.
     pub fn context_below(&self) -> Context {
         match (&self.log, self.tab, self.wide) {
             (Some(_), ..) => Context::Log,

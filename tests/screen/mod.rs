@@ -6,6 +6,7 @@ mod asks;
 mod by_hand;
 mod chosen_columns;
 mod group_heads;
+mod help;
 mod in_tmux;
 mod looks;
 mod machines;

@@ -37,6 +37,8 @@ contexts! {
     Log,
     /// Reading the help.
     Help,
+    /// Typing what to look for in the help.
+    HelpSearch,
     /// Reading what a command has said, or a comparison.
     Page,
     /// Answering a question.
@@ -284,7 +286,9 @@ const NOT_JOBS: &[Context] = &[Targets, Queue, Events, Plan, Usage];
 const TABS: &[Context] = &[List, Detail, Targets, Queue, Events, Plan, Usage];
 const LOOKS: &[Context] = &[List, Detail, Targets, Queue, Events, Plan, Usage, Log];
 const WAITING: &[Context] = &[Queue, List, Detail];
-const PROMPTS: &[Context] = &[Filter, Search, LogFilter, Tag, CommandLine];
+const PROMPTS: &[Context] = &[Filter, Search, LogFilter, Tag, CommandLine, HelpSearch];
+const TYPING: &[Context] = &[Filter, Search, LogFilter, Tag, CommandLine, Form];
+const DIALOGS: &[Context] = &[Confirm, Choice, Columns, Page];
 const PAGES: &[Context] = &[Help, Page];
 
 /// A line of the table, in short.
@@ -388,7 +392,8 @@ pub const TABLE: &[Binding] = &[
     line((C::Up, "page-line-up"), PAGES, &["k", "up"], ("", "up"), Needs::Nothing),
     line((C::PageDown, "page-screen-down"), PAGES, &["pgdn", "space"], ("more", "a screenful down"), Needs::More),
     line((C::PageUp, "page-screen-up"), PAGES, &["pgup", "b"], ("", "a screenful up"), Needs::Nothing),
-    line((C::Back, "help-back"), &[Help], &["esc", "q", "?"], ("back", "back"), Needs::Nothing),
+    line((C::Search, "help-search"), &[Help], &["/"], ("search", "show only what matches, here and elsewhere"), Needs::Nothing),
+    line((C::Back, "help-back"), &[Help], &["esc", "q", "?", "f1"], ("back", "take back the search, then back"), Needs::Nothing),
     line((C::Back, "page-back"), &[Page], &["esc", "q", "enter"], ("back", "back"), Needs::Nothing),
     // Questions.
     line((C::Yes, "yes"), &[Confirm], &["y"], ("yes", "yes"), Needs::Nothing),
@@ -424,7 +429,9 @@ pub const TABLE: &[Binding] = &[
     // Everywhere.
     line((C::Theme, "theme"), LOOKS, &["T"], ("", "the next theme"), Needs::Nothing),
     line((C::Mouse, "mouse"), LOOKS, &["m"], ("", "release the mouse to select text, or take it again"), Needs::Nothing),
-    line((C::Help, "help"), LOOKS, &["?"], ("help", "this list"), Needs::Nothing),
+    line((C::Help, "help"), LOOKS, &["?", "f1"], ("help", "this list"), Needs::Nothing),
+    line((C::Help, "help-here"), DIALOGS, &["?", "f1"], ("help", "this list"), Needs::Nothing),
+    line((C::Help, "help-typing"), TYPING, &["f1"], ("", "this list"), Needs::Nothing),
     line((C::Quit, "quit"), TABS, &["q"], ("quit", "leave; the jobs go on"), Needs::Nothing),
     line((C::Quit, "leave"), ALL, &["ctrl-c"], ("", "leave at once; the jobs go on"), Needs::Nothing),
     line((C::Suspend, "suspend"), ALL, &["ctrl-z"], ("", "stop this screen until `fg`"), Needs::Nothing),

@@ -1,4 +1,4 @@
-//! What lies over the tab: questions, prompts, pages, the form; and toasts.
+//! What lies over the tab: questions, prompts, pages, the form, the help; and toasts.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +8,7 @@ use super::form::Form;
 use crate::model::ids::JobId;
 use crate::model::time::Timestamp;
 use crate::plan::filter::Filter;
-use crate::screen::keys::Command;
+use crate::screen::keys::{Command, Context};
 use crate::screen::message::{Act, Ask};
 
 /// A question before something is destroyed.
@@ -115,12 +115,23 @@ pub enum Overlay {
     LogFilter(Input),
     /// A tag being typed.
     Tag(JobId, Input),
-    /// The help, scrolled by so many lines.
-    Help(usize),
     /// A filter being typed; Esc brings back the one from before.
     Filter(Input, Filter),
     /// A search being typed.
     Search(Input),
+}
+
+/// The help, which lies over everything else and takes nothing away from it.
+#[derive(Clone, Debug)]
+pub struct Help {
+    /// What the person was doing when it was opened: the keys for that are listed.
+    pub about: Context,
+    /// The first line that is seen.
+    pub top: usize,
+    /// What is looked for in it.
+    pub search: Input,
+    /// Whether that is being typed.
+    pub typing: bool,
 }
 
 /// What a toast tells.

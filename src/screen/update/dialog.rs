@@ -1,17 +1,16 @@
-//! What lies over the tab: questions, prompts, help.
+//! What lies over the tab: questions and prompts.
 
 use crossterm::event::{Event, KeyEvent, KeyModifiers};
 use tui_input::Input;
 use tui_input::backend::crossterm::EventHandler as _;
 
-use super::{act, act_each, board, form, list, log, moved};
+use super::{act, act_each, board, form, list, log};
 use crate::model::groups;
 use crate::model::view::JobView;
 use crate::plan::filter::Filter;
-use crate::screen::keys::{Command, Key};
+use crate::screen::keys::{Command, Context, Key};
 use crate::screen::message::{Act, Effect};
 use crate::screen::model::{Confirm, Model, Overlay};
-use crate::screen::view::help;
 
 /// More than this is no filter, search or tag, but a paste that went astray.
 const LONGEST_INPUT: usize = 1_000;
@@ -70,12 +69,6 @@ pub(super) fn command(model: &mut Model, command: Command) -> Vec<Effect> {
         | Overlay::Columns(_)
         | Overlay::CommandLine(_)
         | Overlay::Form(_) => {}
-        Overlay::Help(top) => {
-            let last = help::lines(model).len().saturating_sub(1);
-            let page = usize::from(model.size.1) / 2;
-            let Some(top) = moved(command, top, last, page) else { return Vec::new() };
-            model.overlay = Some(Overlay::Help(top.min(last)));
-        }
     }
     Vec::new()
 }
@@ -111,16 +104,14 @@ fn answer(model: &mut Model, mut confirm: Confirm, command: Command) -> Vec<Effe
 pub(super) fn edits_with(model: &Model, key: Key) -> bool {
     use crossterm::event::KeyCode;
     let typing = matches!(
-        model.overlay,
-        Some(
-            Overlay::Filter(..)
-                | Overlay::BoardFilter(..)
-                | Overlay::Tag(..)
-                | Overlay::Search(_)
-                | Overlay::LogFilter(_)
-                | Overlay::CommandLine(_)
-                | Overlay::Form(_)
-        )
+        model.context(),
+        Context::Filter
+            | Context::Tag
+            | Context::Search
+            | Context::LogFilter
+            | Context::CommandLine
+            | Context::Form
+            | Context::HelpSearch
     );
     let by_words = matches!(
         key.code(),
@@ -135,7 +126,9 @@ pub(super) fn edits_with(model: &Model, key: Key) -> bool {
 
 /// A key without a meaning of its own: text, where something is being typed.
 pub(super) fn typed(model: &mut Model, key: Key) {
-    if let Some(Overlay::Form(form)) = &mut model.overlay {
+    if model.help.is_none()
+        && let Some(Overlay::Form(form)) = &mut model.overlay
+    {
         form::typed(form, key);
         return;
     }
@@ -169,6 +162,13 @@ pub(super) fn paste(model: &mut Model, text: &str) {
 
 /// Edits what is being typed; a filter acts while it is typed.
 fn edit(model: &mut Model, change: impl FnOnce(&mut Input)) {
+    if let Some(help) = &mut model.help {
+        if help.typing {
+            change(&mut help.search);
+            help.top = 0;
+        }
+        return;
+    }
     let filter = match &mut model.overlay {
         Some(Overlay::Filter(input, _)) => {
             change(input);
@@ -196,13 +196,7 @@ fn edit(model: &mut Model, change: impl FnOnce(&mut Input)) {
             }
             return;
         }
-        Some(
-            Overlay::Confirm(_)
-            | Overlay::Choice(_)
-            | Overlay::Columns(_)
-            | Overlay::Page(_)
-            | Overlay::Help(_),
-        )
+        Some(Overlay::Confirm(_) | Overlay::Choice(_) | Overlay::Columns(_) | Overlay::Page(_))
         | None => return,
     };
     list::set_filter(model, filter);

@@ -2,7 +2,7 @@
 
 use tui_input::Input;
 
-use super::{actions, board, complain, leave_to, list, note, page};
+use super::{actions, board, complain, help, leave_to, list, note, page};
 use crate::model::ids::UserName;
 use crate::model::view::Whose;
 use crate::ops::remembered;
@@ -173,7 +173,7 @@ fn carry_out(model: &mut Model, text: &str) -> Vec<Effect> {
                 None => return board::set_scope(model, Scope { whose: Whose::of(users) }),
             }
         }
-        Typed::Help => model.overlay = Some(Overlay::Help(0)),
+        Typed::Help => help::open(model),
         Typed::Quit => super::leave(model),
         Typed::Foreground(words) => return leave_to(model, Door::Command(words)),
         Typed::Destroy(words, dry) => return actions::confirm_typed(model, words, dry),

@@ -7,6 +7,7 @@ mod board;
 mod chooser;
 mod dialog;
 mod form;
+mod help;
 mod line;
 mod list;
 mod log;
@@ -22,7 +23,7 @@ use regex::{Captures, Regex};
 
 use super::keys::{Command, Context, Key};
 use super::message::{Act, Answer, Ask, Door, Effect, Message, Problem, Ticket};
-use super::model::{Model, Overlay, Tells, Toast};
+use super::model::{Model, Tells, Toast};
 use super::pane::PaneText;
 use super::rows::Row;
 use super::view::columns;
@@ -142,6 +143,7 @@ fn press(model: &mut Model, key: Key) -> Vec<Effect> {
         return command_of(model, command);
     }
     if command.is_none()
+        && model.help.is_none()
         && let Some(effects) = actions::plan_by_key(model, key)
     {
         return effects;
@@ -152,7 +154,8 @@ fn press(model: &mut Model, key: Key) -> Vec<Effect> {
         return keys.into_iter().flat_map(|key| press(model, key)).collect();
     }
     dialog::typed(model, key);
-    if command.is_none() && model.overlay.is_none() && key.is_character() {
+    let nothing_lies_over = model.overlay.is_none() && model.help.is_none();
+    if command.is_none() && nothing_lies_over && key.is_character() {
         let help = model.setup.key(context, Command::Help);
         let label = key.label(model.setup.ascii);
         note(model, format!("{label} is no key here; {help} lists those that are."));
@@ -172,7 +175,7 @@ fn command_of(model: &mut Model, command: Command) -> Vec<Effect> {
             vec![Effect::Redraw, Effect::Look]
         }
         (Command::Help, _) => {
-            model.overlay = Some(Overlay::Help(0));
+            help::open(model);
             Vec::new()
         }
         (Command::Theme, _) => {
@@ -217,9 +220,12 @@ fn command_of(model: &mut Model, command: Command) -> Vec<Effect> {
             | Context::Tag
             | Context::Filter
             | Context::Search
-            | Context::LogFilter
-            | Context::Help,
+            | Context::LogFilter,
         ) => dialog::command(model, command),
+        (command, Context::Help | Context::HelpSearch) => {
+            help::command(model, command);
+            Vec::new()
+        }
     }
 }
 

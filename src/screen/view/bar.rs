@@ -17,6 +17,15 @@ use crate::text;
 
 /// Draws the bottom line.
 pub(super) fn render(frame: &mut Frame<'_>, model: &Model, area: Rect) {
+    if let Some(help) = &model.help {
+        if help.typing {
+            let hint = "words that a line of the help holds";
+            prompt(frame, model, area, ("search: ", &help.search, hint));
+        } else {
+            frame.render_widget(keys(model, area).0, area);
+        }
+        return;
+    }
     match &model.overlay {
         Some(Overlay::BoardFilter(input, _)) if model.tab != Tab::Targets => {
             prompt(
@@ -52,7 +61,6 @@ pub(super) fn render(frame: &mut Frame<'_>, model: &Model, area: Rect) {
         }
         Some(
             Overlay::Confirm(_)
-            | Overlay::Help(_)
             | Overlay::Page(_)
             | Overlay::Choice(_)
             | Overlay::Columns(_)

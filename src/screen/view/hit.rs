@@ -32,6 +32,9 @@ pub enum Spot {
 
 /// What stands there, if it can be clicked.
 pub fn at(model: &Model, x: u16, y: u16) -> Option<Spot> {
+    if model.help.is_some() {
+        return None;
+    }
     let layout = Layout::of(model);
     let place = Position { x, y };
     match &model.overlay {
@@ -40,13 +43,7 @@ pub fn at(model: &Model, x: u16, y: u16) -> Option<Spot> {
                 confirm::button_at(model, question, place).map_or(Spot::Outside, Spot::Button),
             );
         }
-        Some(
-            Overlay::Help(_)
-            | Overlay::Page(_)
-            | Overlay::Choice(_)
-            | Overlay::Columns(_)
-            | Overlay::Form(_),
-        ) => {
+        Some(Overlay::Page(_) | Overlay::Choice(_) | Overlay::Columns(_) | Overlay::Form(_)) => {
             return None;
         }
         _ => {}

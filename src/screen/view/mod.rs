@@ -117,7 +117,6 @@ fn panels(model: &Model, frame: &mut Frame<'_>) {
     toast::render(frame, model, layout.body);
     match &model.overlay {
         Some(Overlay::Confirm(question)) => confirm::render(frame, model, question),
-        Some(Overlay::Help(top)) => help::render(frame, model, *top),
         Some(Overlay::Page(page)) => page::render(frame, model, page),
         Some(Overlay::Choice(choice)) => choice::render(frame, model, choice),
         Some(Overlay::Columns(choice)) => chooser::render(frame, model, choice),
@@ -132,6 +131,9 @@ fn panels(model: &Model, frame: &mut Frame<'_>) {
             | Overlay::CommandLine(_),
         )
         | None => {}
+    }
+    if let Some(help) = &model.help {
+        help::render(frame, model, help);
     }
 }
 

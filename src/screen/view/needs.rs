@@ -30,10 +30,10 @@ pub fn are_met(model: &Model, needs: Needs) -> bool {
         },
         Needs::Cost => model.boards.usage.asked.seen.as_ref().is_some_and(UsageSeen::has_cost),
         Needs::Plots => Layout::of(model).usage.is_some_and(|plots| plots.ways > 1),
-        Needs::More => match &model.overlay {
-            Some(Overlay::Help(_)) => help::lines(model).len() > help::rows(model),
-            Some(Overlay::Page(page)) => page::extent(model, page).0 > 0,
-            _ => false,
+        Needs::More => match (model.help.as_ref(), model.overlay.as_ref()) {
+            (Some(help), _) => help::extent(model, help).0 > 0,
+            (None, Some(Overlay::Page(page))) => page::extent(model, page).0 > 0,
+            (None, _) => false,
         },
         Needs::Something => {
             let list = &model.list;

@@ -115,6 +115,8 @@ pub struct List {
     pub marked: BTreeSet<JobId>,
     /// Leaves whose earlier attempts are shown.
     pub unfolded: BTreeSet<JobId>,
+    /// The groups of the arrangement whose rows are hidden.
+    pub folded: BTreeSet<String>,
     /// Order and groups.
     pub arrangement: Arrangement,
 }
@@ -312,7 +314,7 @@ impl Model {
     /// The row of the selection.
     pub fn selected_row(&self) -> Option<usize> {
         let selected = self.list.selected.as_ref()?;
-        self.list.rows.iter().position(|row| !row.is_head() && row.id == *selected)
+        self.list.rows.iter().position(|row| row.can_be_chosen() && row.id == *selected)
     }
 
     /// The jobs that an action is about: the marked ones, else the selected one.
@@ -326,6 +328,11 @@ impl Model {
         }
         let members = self.selected_members();
         if members.is_empty() { self.selected().into_iter().collect() } else { members }
+    }
+
+    /// The name of the folded group whose head is selected.
+    pub fn selected_head(&self) -> Option<&str> {
+        self.list.rows.get(self.selected_row()?)?.head.as_deref()
     }
 
     /// The members for which the selected row stands, if it is that of a group of jobs.

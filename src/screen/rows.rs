@@ -23,7 +23,8 @@ pub struct Row {
     /// The name of the group that begins here: this row is its head, and the job its first one.
     pub head: Option<String>,
     /// Positions of the members that this row stands for, the row of a group of jobs: the job is then the member
-    /// that somebody wants to see first, and the id that of the group.
+    /// that somebody wants to see first, and the id that of the group. A head with members is folded, and its id that
+    /// of the job.
     pub members: Vec<usize>,
 }
 
@@ -31,6 +32,11 @@ impl Row {
     /// Whether it is the head of a group and not a job.
     pub fn is_head(&self) -> bool {
         self.head.is_some()
+    }
+
+    /// Whether it can be selected: a job, or something that stands for several.
+    pub fn can_be_chosen(&self) -> bool {
+        !self.is_head() || self.is_group()
     }
 
     /// Whether it stands for the members of a group of jobs.
@@ -189,6 +195,44 @@ pub fn rows(
         }
     }
     rows
+}
+
+/// The same rows where these groups are folded: their heads stand for what was below them.
+pub fn with_folded_heads(
+    rows: Vec<Row>,
+    snapshot: &Snapshot,
+    folded: &BTreeSet<String>,
+) -> Vec<Row> {
+    let mut kept: Vec<Row> = Vec::with_capacity(rows.len());
+    let mut rows = rows.into_iter().peekable();
+    while let Some(row) = rows.next() {
+        let Some(name) = row.head.clone().filter(|name| folded.contains(name)) else {
+            kept.push(row);
+            continue;
+        };
+        let mut below = Vec::new();
+        while let Some(row) = rows.next_if(|row| !row.is_head()) {
+            below.push(row);
+        }
+        let mut members: Vec<usize> = Vec::new();
+        let mut known = HashSet::new();
+        for row in below.iter().filter(|row| !row.attempt) {
+            let own = if row.is_group() { row.members.as_slice() } else { &[row.job] };
+            members.extend(own.iter().copied().filter(|at| known.insert(*at)));
+        }
+        let worst = of_group(snapshot, &row.id, &members);
+        match snapshot.jobs.get(worst.job) {
+            Some(job) if !members.is_empty() => {
+                kept.push(Row { head: Some(name), id: job.id.clone(), ..worst });
+            }
+            // Nothing but earlier attempts that somebody looked for.
+            _ => {
+                kept.push(row);
+                kept.append(&mut below);
+            }
+        }
+    }
+    kept
 }
 
 /// The one row of a group.

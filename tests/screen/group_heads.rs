@@ -13,7 +13,7 @@ fn heads(screen: &mut Screen, size: (u16, u16)) -> Vec<String> {
     let frame = screen.frame(size);
     let names: Vec<String> =
         screen.model.list.rows.iter().filter_map(|row| row.head.clone()).collect();
-    let is_head = |line: &&str| names.iter().any(|name| line.contains(&format!("│ {name} ")));
+    let is_head = |line: &&str| names.iter().any(|name| line.contains(&format!("│ - {name} ")));
     // The detail beside it has numbers of its own.
     let list = |line: &str| line.split("││").next().unwrap_or_default().to_owned();
     frame.lines().filter(is_head).map(list).collect()

@@ -40,7 +40,7 @@ impl KeyGroup {
             C::Left | C::Right | C::Back | C::Unfold | C::Fold => Self::Look,
             C::Details | C::Log | C::Explain | C::DryPlan | C::Diff | C::Broken => Self::Look,
             C::Evidence | C::Follow | C::Wrap | C::Copy | C::Pager => Self::Look,
-            C::Measure | C::NextPlot => Self::Look,
+            C::Measure | C::NextPlot | C::ZoomIn | C::ZoomOut => Self::Look,
             C::Resume | C::Rerun | C::Reapply | C::Solve | C::Drain | C::Undrain => Self::Act,
             C::Raise | C::Lower | C::HoldOrRelease | C::First | C::Kill | C::Clean => Self::Act,
             C::Tag | C::Rule | C::IgnoreError | C::NewRun | C::Attach | C::Mark => Self::Act,

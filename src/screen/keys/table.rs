@@ -200,9 +200,13 @@ pub enum Command {
     Copy,
     /// Opens the output in a pager.
     Pager,
-    /// Scrolls to the left.
+    /// Shows a shorter time, in more detail.
+    ZoomIn,
+    /// Shows a longer time.
+    ZoomOut,
+    /// Scrolls to the left, or back in time.
     Left,
-    /// Scrolls to the right.
+    /// Scrolls to the right, or on in time.
     Right,
     /// Follows new output or stops following.
     Follow,
@@ -245,7 +249,7 @@ pub enum Needs {
     Job,
     /// A selected job that failed.
     Failure,
-    /// A selected job with earlier attempts.
+    /// A selected job with earlier attempts, or what is in a group or stands for one.
     Attempts,
     /// Something selected that waits in a queue.
     Waiting,
@@ -322,6 +326,10 @@ pub const TABLE: &[Binding] = &[
     line((C::Attach, "attach"), JOBS, &["a"], ("attach", "go to its tmux window"), Needs::Job),
     line((C::Explain, "explain"), JOBS, &["e"], ("explain", "say why it is as it is"), Needs::Job),
     line((C::Details, "go-to"), BOARDS, &["enter"], ("its jobs", "go to the jobs that the row is about"), Needs::Row),
+    line((C::ZoomIn, "zoom-in"), &[Events], &["+"], ("closer", "a shorter time in the timelines, around the chosen event"), Needs::Row),
+    line((C::ZoomOut, "zoom-out"), &[Events], &["-"], ("", "a longer time in the timelines"), Needs::Row),
+    line((C::Left, "earlier"), &[Events], &["left"], ("", "the event before of the same job"), Needs::Row),
+    line((C::Right, "later"), &[Events], &["right"], ("", "the next event of the same job"), Needs::Row),
     line((C::NextBy, "usage-by"), &[Usage], &["b", "right"], ("by", "count by the next: user, target, type, zone, tag, week, kind"), Needs::Nothing),
     line((C::PreviousBy, "usage-by-before"), &[Usage], &["B", "left"], ("", "count by the one before"), Needs::Nothing),
     line((C::LongerPeriod, "usage-longer"), &[Usage], &["p"], ("period", "the last 7, 30 or 90 days, or all time"), Needs::Nothing),
@@ -351,8 +359,8 @@ pub const TABLE: &[Binding] = &[
     line((C::NextTab, "next-tab"), TABS, &["tab"], ("tabs", "the next tab"), Needs::Nothing),
     line((C::PreviousTab, "previous-tab"), TABS, &["backtab"], ("", "the tab before"), Needs::Nothing),
     line((C::AllUsers, "all-users"), TABS, &["0"], ("", "everybody's jobs, or one user's again"), Needs::Nothing),
-    line((C::Unfold, "unfold"), JOBS, &["right"], ("", "show its earlier attempts, or its members"), Needs::Attempts),
-    line((C::Fold, "fold"), JOBS, &["left"], ("", "hide its earlier attempts, or its members"), Needs::Attempts),
+    line((C::Unfold, "unfold"), JOBS, &["right"], ("", "show its earlier attempts, its members, or what the group holds"), Needs::Attempts),
+    line((C::Fold, "fold"), JOBS, &["left"], ("", "hide them; then fold the group that it is in"), Needs::Attempts),
     line((C::SortLeft, "sort-left"), &[List], &["<"], ("", "sort by the column to the left"), Needs::Jobs),
     line((C::SortRight, "sort-right"), &[List], &[">"], ("", "sort by the column to the right"), Needs::Jobs),
     line((C::SortReverse, "sort-reverse"), &[List], &["s"], ("", "turn the order round"), Needs::Jobs),

@@ -88,6 +88,8 @@ pub struct Boards {
     pub figures: Asked<Figures>,
     /// What has happened, oldest first.
     pub events: Asked<Vec<Event>>,
+    /// How often the time of the timelines above the events has been halved, around the chosen event.
+    pub zoom: u32,
     /// What will happen by itself.
     pub plan: Asked<Plan>,
     /// Why each entry of the queue does not begin, when machines have been asked, and when it is expected to.

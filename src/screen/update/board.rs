@@ -3,7 +3,9 @@
 use tui_input::Input;
 
 use super::{actions, in_sight, list, moved, note, usage};
+use crate::model::ids::JobId;
 use crate::model::view::{JobView, Whose};
+use crate::ops::journal::Event;
 use crate::plan::filter::Filter;
 use crate::screen::keys::Command;
 use crate::screen::message::{Ask, Effect, Scope};
@@ -17,6 +19,9 @@ const CLOUD_S: u64 = 15;
 const FIGURES_S: u64 = 15;
 /// Seconds from one reading of a lineage's logs to the next.
 const LOGS_S: u64 = 20;
+
+/// The closest look at a time has a thousandth of it.
+const MOST_ZOOM: u32 = 10;
 
 /// Commands that mean the same on every tab; `None` for any other.
 pub(super) fn any(model: &mut Model, command: Command) -> Option<Vec<Effect>> {
@@ -56,12 +61,16 @@ fn to_newest_broken(model: &mut Model) -> Vec<Effect> {
     go(model, Tab::Jobs);
     model.wide = wide;
     model.list.selected = Some(id.clone());
-    let is_shown = |model: &Model| model.list.rows.iter().any(|row| !row.is_head() && row.id == id);
+    let is_shown = |model: &Model| {
+        list::is_in_folded(model, &id)
+            || model.list.rows.iter().any(|row| row.can_be_chosen() && row.id == id)
+    };
     if !is_shown(model) && !model.list.filter.is_empty() {
         list::set_filter(model, Filter::default());
         note(model, "The filter hid it, and is taken back.".to_owned());
     }
     model.list.selected = Some(id.clone());
+    list::unfold_around(model, &id);
     list::rebuild(model, None);
     Vec::new()
 }
@@ -102,6 +111,10 @@ pub(super) fn command(model: &mut Model, command: Command) -> Vec<Effect> {
             model.overlay = Some(Overlay::BoardFilter(Input::new(before.clone()), before));
         }
         Command::Details => return open(model),
+        Command::ZoomIn => model.boards.zoom = (model.boards.zoom + 1).min(MOST_ZOOM),
+        Command::ZoomOut => model.boards.zoom = model.boards.zoom.saturating_sub(1),
+        Command::Left => step_along_job(model, false),
+        Command::Right => step_along_job(model, true),
         Command::Reapply => return actions::reapply_target(model),
         Command::Solve => return actions::solve_target(model),
         Command::Drain => return actions::drain(model),
@@ -179,7 +192,7 @@ pub(super) fn open(model: &mut Model) -> Vec<Effect> {
     // An attempt under its leaf is shown by unfolding it.
     let leaf = model.job(&known).and_then(|job| job.lineage.last().copied());
     if let Some(leaf) = leaf.filter(|leaf| *leaf != known.window) {
-        model.list.unfolded.insert(crate::model::ids::JobId::new(known.user.clone(), leaf));
+        model.list.unfolded.insert(JobId::new(known.user.clone(), leaf));
     }
     if let Some(group) = model.job(&known).and_then(crate::model::groups::of) {
         model.list.unfolded.insert(group);
@@ -187,8 +200,35 @@ pub(super) fn open(model: &mut Model) -> Vec<Effect> {
     go(model, Tab::Jobs);
     model.list.selected = Some(known.clone());
     list::set_filter(model, Filter::default());
+    list::unfold_around(model, &known);
     model.list.selected = Some(known);
+    list::rebuild(model, None);
     Vec::new()
+}
+
+/// Chooses the next event of the job that the chosen one is about, or the one before: rows stand newest first.
+fn step_along_job(model: &mut Model, later: bool) {
+    let (Some(events), Some(chosen)) =
+        (&model.boards.events.seen, model.boards.chosen(Tab::Events))
+    else {
+        return;
+    };
+    let job = |row: &BoardRow| events.get(row.at).and_then(event_job);
+    let rows = &model.boards.choosing(Tab::Events).rows;
+    let Some(at) = rows.iter().position(|row| row == chosen) else { return };
+    let is_same = |row: &&BoardRow| job(row).is_some() && job(row) == job(chosen);
+    let next = if later {
+        rows.get(..at).and_then(|rows| rows.iter().rev().find(is_same))
+    } else {
+        rows.get(at + 1..).and_then(|rows| rows.iter().find(is_same))
+    };
+    if let Some(key) = next.map(|row| row.key.clone()) {
+        model.boards.choosing_mut(Tab::Events).selected = Some(key);
+    }
+}
+
+fn event_job(event: &Event) -> Option<JobId> {
+    Some(JobId::new(event.user.clone()?, event.job?))
 }
 
 /// Keeps a row chosen, and the chosen row on the screen.

@@ -8,10 +8,10 @@ use crate::model::ids::JobId;
 use crate::model::job::Status;
 use crate::model::view::JobView;
 use crate::plan::filter::Filter;
-use crate::screen::keys::Command;
+use crate::screen::keys::{Command, Context};
 use crate::screen::message::{Act, Door, Effect};
 use crate::screen::model::{Model, Overlay};
-use crate::screen::rows::{self, Group, Sort};
+use crate::screen::rows::{self, Group, Row, Sort};
 use crate::screen::view::columns;
 use crate::screen::view::layout::Layout;
 
@@ -47,6 +47,10 @@ pub(super) fn command(model: &mut Model, command: Command) -> Vec<Effect> {
         }
         Command::Unfold => fold(model, true),
         Command::Fold => fold(model, false),
+        Command::Tag if model.selected_head().is_some() => {
+            let key = model.setup.key(Context::List, Command::Unfold);
+            note(model, format!("{key} unfolds the group; a tag is given to a job."));
+        }
         Command::Tag => {
             if let (Some(job), Some(id)) = (model.selected(), model.list.selected.clone()) {
                 let input = Input::new(job.tags.clone().unwrap_or_default());
@@ -73,13 +77,13 @@ pub(super) fn step(model: &mut Model, to: impl Fn(usize, usize) -> usize) {
     let last = model.list.rows.len().saturating_sub(1);
     let from = model.selected_row().unwrap_or(0);
     let wanted = to(from, last);
-    // The head of a group is no row to stand on: the next one in the same direction is.
+    // The head of an open group is no row to stand on: the next one in the same direction is.
     let rows = &model.list.rows;
-    let is_job = |at: &usize| rows.get(*at).is_some_and(|row| !row.is_head());
+    let is_row = |at: &usize| rows.get(*at).is_some_and(Row::can_be_chosen);
     let found = if wanted < from {
-        (0..=wanted).rev().find(is_job).or_else(|| (0..=last).find(is_job))
+        (0..=wanted).rev().find(is_row).or_else(|| (0..=last).find(is_row))
     } else {
-        (wanted..=last).find(is_job)
+        (wanted..=last).find(is_row)
     };
     if let Some(row) = found.and_then(|at| rows.get(at)) {
         model.list.selected = Some(row.id.clone());
@@ -125,7 +129,42 @@ fn reverse(model: &mut Model) {
 /// Groups the rows.
 pub(super) fn set_group(model: &mut Model, group: Group) {
     model.list.arrangement.group = group;
+    model.list.folded.clear();
     rebuild(model, None);
+}
+
+/// Folds the group of this name, or unfolds it.
+pub(super) fn turn_head(model: &mut Model, name: String) {
+    if !model.list.folded.remove(&name) {
+        model.list.folded.insert(name);
+    }
+    rebuild(model, None);
+}
+
+/// The folded group that holds a job.
+fn folded_around(model: &Model, id: &JobId) -> Option<String> {
+    let is_it = |at: &usize| model.jobs().get(*at).is_some_and(|job| job.id == *id);
+    let row = model.list.rows.iter().find(|row| row.is_head() && row.members.iter().any(is_it));
+    row?.head.clone()
+}
+
+/// Whether a job is hidden in a folded group.
+pub(super) fn is_in_folded(model: &Model, id: &JobId) -> bool {
+    folded_around(model, id).is_some()
+}
+
+/// Unfolds the group that hides a job.
+pub(super) fn unfold_around(model: &mut Model, id: &JobId) {
+    if let Some(name) = folded_around(model, id) {
+        model.list.folded.remove(&name);
+    }
+}
+
+/// The name of the group in which the selected row is.
+fn head_above(model: &Model) -> Option<String> {
+    let at = model.selected_row()?;
+    let rows = model.list.rows.get(..=at)?;
+    rows.iter().rev().find_map(|row| row.head.clone())
 }
 
 /// Computes the rows again and keeps the selection on its job. `before` is the row it had: when the job
@@ -134,7 +173,8 @@ pub(super) fn rebuild(model: &mut Model, before: Option<usize>) {
     let Some(snapshot) = &model.snapshot else { return };
     let rows =
         rows::rows(snapshot, &model.list.filter, &model.list.unfolded, &model.list.arrangement);
-    let shown = |id: &JobId| rows.iter().any(|row| !row.is_head() && row.id == *id);
+    let rows = rows::with_folded_heads(rows, snapshot, &model.list.folded);
+    let shown = |id: &JobId| rows.iter().any(|row| row.can_be_chosen() && row.id == *id);
     // A member that is folded away: the row of its group stands for it.
     let in_fold = |id: &JobId| {
         let is_it = |at: &usize| {
@@ -201,6 +241,12 @@ fn mark(model: &mut Model) {
 }
 
 fn fold(model: &mut Model, open: bool) {
+    if let Some(name) = model.selected_head().map(str::to_owned) {
+        if open {
+            turn_head(model, name);
+        }
+        return;
+    }
     let Some(job) = model.selected() else { return };
     let group = groups::of(job);
     if !model.selected_members().is_empty() {
@@ -209,6 +255,8 @@ fn fold(model: &mut Model, open: bool) {
         });
         if changed {
             rebuild(model, None);
+        } else if !open && let Some(name) = head_above(model) {
+            turn_head(model, name);
         }
         return;
     }
@@ -227,6 +275,9 @@ fn fold(model: &mut Model, open: bool) {
             });
     if changed {
         rebuild(model, None);
+    } else if !open && let Some(name) = head_above(model) {
+        // Nothing below the row is left to fold: what it is in is.
+        turn_head(model, name);
     }
 }
 

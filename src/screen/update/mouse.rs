@@ -30,9 +30,11 @@ fn press(model: &mut Model, spot: Option<Spot>) -> Vec<Effect> {
     match spot {
         Some(Spot::Tab(tab)) => board::go(model, tab),
         Some(Spot::Row(at)) => {
-            let Some(row) = model.list.rows.get(at).filter(|row| !row.is_head()) else {
+            let Some(row) = model.list.rows.get(at) else { return Vec::new() };
+            if let Some(name) = row.head.clone() {
+                list::turn_head(model, name);
                 return Vec::new();
-            };
+            }
             // A second click on the same job opens it.
             if model.list.selected.as_ref() == Some(&row.id) {
                 return super::command_of(model, Command::Details);

@@ -28,6 +28,7 @@ use crate::screen::model::Model;
 use crate::screen::pane::PaneText;
 use crate::screen::rows;
 use crate::screen::theme::Role;
+use crate::text;
 
 /// Draws the selected job into its area.
 pub(super) fn render(frame: &mut Frame<'_>, model: &Model, area: Rect) {
@@ -67,7 +68,10 @@ fn group(frame: &mut Frame<'_>, model: &Model, area: Rect) {
     let jobs: usize = members.iter().map(|job| job.jobs()).sum();
     let many = format!("{jobs} members");
     let name = worst.name.clone().unwrap_or_default();
-    let title = dotted([number, name, words::dir(worst), outside(&worst.target_label), many]);
+    let title = match model.selected_head() {
+        Some(head) => dotted([outside(head), text::counted(jobs, "job")]),
+        None => dotted([number, name, words::dir(worst), outside(&worst.target_label), many]),
+    };
     let inner = narrowed(panel(frame, model, area, Line::from(format!(" {title} "))));
     let base = style(model, Role::Base);
     let counts = groups::counts(members.iter().copied());
@@ -76,8 +80,7 @@ fn group(frame: &mut Frame<'_>, model: &Model, area: Rect) {
         1 => job.label(),
         several => format!("×{several}"),
     };
-    let widest =
-        members.iter().map(|job| crate::text::width(&label(job))).max().unwrap_or_default();
+    let widest = members.iter().map(|job| text::width(&label(job))).max().unwrap_or_default();
     for job in &members {
         let shown = status::of(job);
         let progress = match &job.shown.queued {
@@ -135,8 +138,8 @@ fn divider(model: &Model, job: &JobView, (width, hidden): (usize, usize)) -> Lin
         }
     };
     let rest = width.saturating_sub(line.width());
-    let more = if crate::text::width(&more) + 2 <= rest { more } else { String::new() };
-    let bar = rest.saturating_sub(crate::text::width(&more));
+    let more = if text::width(&more) + 2 <= rest { more } else { String::new() };
+    let bar = rest.saturating_sub(text::width(&more));
     let mut line = cut(line, width);
     line.push_span(span("─".repeat(bar), style(model, Role::Border)));
     line.push_span(span(more, style(model, Role::Dim)));
@@ -156,7 +159,7 @@ fn facts(model: &Model, job: &JobView, width: usize) -> Vec<Line<'static>> {
         Line::from(span(format!("{} {}", shown.glyph, shown.word), style(model, shown.role)));
     // Behind the status, or in lines of its own where that is too long.
     let progress = words::progress_with(job, model.traces.of(job));
-    let behind = first.width() + 3 + crate::text::width(&progress) <= width;
+    let behind = first.width() + 3 + text::width(&progress) <= width;
     if behind && !progress.is_empty() {
         first.push_span(span(format!(" · {progress}"), base));
     }
@@ -255,7 +258,7 @@ fn bar(model: &Model, job: &JobView, width: usize) -> Option<Line<'static>> {
         return (!numbers.is_empty()).then(|| Line::from(numbers));
     };
     let numbers = format!(" {}   {numbers}", words::percent(fraction));
-    let room = width.saturating_sub(crate::text::width(&numbers));
+    let room = width.saturating_sub(text::width(&numbers));
     let mut line = columns::bar(model, fraction, room.clamp(5, 40));
     line.push_span(Span::raw(numbers));
     Some(line)
@@ -267,7 +270,7 @@ fn losses(model: &Model, job: &JobView, width: usize) -> Option<Line<'static>> {
     let points = model.traces.of(job)?.curve.whole();
     let newest = points.last().map(|point| words::number(point.loss))?;
     let behind = format!(" {newest}");
-    let room = width.saturating_sub(5 + crate::text::width(&behind)).min(WIDEST);
+    let room = width.saturating_sub(5 + text::width(&behind)).min(WIDEST);
     let picture = curve::sparkline(&points, room)?;
     Some(Line::from(vec![
         span("loss ", style(model, Role::Dim)),
@@ -283,7 +286,7 @@ fn attempts(model: &Model, job: &JobView, width: usize) -> Option<Line<'static>>
     const GOODPUT: usize = 14;
     let behind = timeline::goodput(model, job)
         .map_or_else(|| " ".repeat(GOODPUT), |share| format!(" goodput {}", words::percent(share)));
-    let room = width.saturating_sub(crate::text::width(&behind)).min(WIDEST);
+    let room = width.saturating_sub(text::width(&behind)).min(WIDEST);
     let mut line = timeline::line(model, job, room)?;
     line.push_span(span(behind, style(model, Role::Dim)));
     Some(line)
@@ -301,7 +304,7 @@ fn failure(model: &Model, job: &JobView, width: usize) -> Vec<Line<'static>> {
     if quoted.len() > MOST {
         quoted.truncate(MOST);
         let last = quoted.pop().unwrap_or_default();
-        quoted.push(crate::text::cut(&format!("{last} …"), width).into_owned());
+        quoted.push(text::cut(&format!("{last} …"), width).into_owned());
     }
     let mut lines: Vec<_> = quoted.into_iter().map(|line| Line::from(span(line, error))).collect();
     let place = dotted([
@@ -329,7 +332,7 @@ fn lineage(job: &JobView) -> String {
         match job.restarts {
             0 => String::new(),
             times => {
-                format!("restarted {} by its engine", crate::text::counted(times as usize, "time"))
+                format!("restarted {} by its engine", text::counted(times as usize, "time"))
             }
         },
         if older.is_empty() { String::new() } else { format!("continues {}", older.join(", ")) },

@@ -46,11 +46,15 @@ pub(super) fn render(frame: &mut Frame<'_>, model: &Model, area: Rect) {
     for (y, (at, row)) in (body.y..body.bottom()).zip(shown) {
         let Some(job) = model.jobs().get(row.job) else { continue };
         let line_area = Rect { y, height: 1, ..body };
+        let is_selected = selected == Some(at);
         if let Some(name) = &row.head {
-            frame.render_widget(group_head(model, (at, name), usize::from(body.width)), line_area);
+            let mut line = group_head(model, (at, name), usize::from(body.width));
+            if is_selected {
+                select(frame, model, &mut line, line_area);
+            }
+            frame.render_widget(line, line_area);
             continue;
         }
-        let is_selected = selected == Some(at);
         let mut line = lead(model, row, is_selected);
         let own_tags = columns.iter().any(|(column, _)| column.id == "tags");
         for (column, width) in &columns {
@@ -73,16 +77,20 @@ const NAMES: usize = 24;
 
 /// The head of the rows of a group: its name, and how its jobs are.
 fn group_head(model: &Model, (at, name): (usize, &str), width: usize) -> Line<'static> {
-    let below = model.list.rows.get(at + 1..).unwrap_or_default();
-    let own = below.iter().take_while(|row| !row.is_head());
+    let rows = model.list.rows.get(at..).unwrap_or_default();
+    let (head, below) = rows.split_at(rows.len().min(1));
+    let own = head.iter().chain(below.iter().take_while(|row| !row.is_head()));
     let tally = status::tally(own.flat_map(|row| jobs_of(model, row)));
     let group = if name.is_empty() { "(none)".to_owned() } else { outside(name) };
     let words = status::in_words(&tally);
     // Where there is room, bars stand below one another.
     let called = text::width(&group);
-    let room = width.saturating_sub(text::width(&words) + STATES + 5).max(called.min(NAMES));
+    let room = width.saturating_sub(text::width(&words) + STATES + 8).max(called.min(NAMES));
     let name = text::fit(&group, called.max(NAMES).min(room));
-    let mut line = Line::from(span(format!(" {name}  "), style(model, Role::Title)));
+    let is_folded = head.iter().any(Row::is_group);
+    let point = if model.selected_row() == Some(at) { "▸" } else { " " };
+    let sign = if is_folded { "+" } else { "-" };
+    let mut line = Line::from(span(format!("{point}{sign} {name}  "), style(model, Role::Title)));
     line.extend(status::bar(model, &tally, STATES));
     line.push_span(span(format!("  {words}"), style(model, Role::Dim)));
     cut(line, width)
@@ -90,8 +98,8 @@ fn group_head(model: &Model, (at, name): (usize, &str), width: usize) -> Line<'s
 
 /// The jobs that a row stands for; none where another row does.
 fn jobs_of<'a>(model: &'a Model, row: &'a Row) -> impl Iterator<Item = &'a JobView> {
-    let is_open = row.is_group() && model.list.unfolded.contains(&row.id);
-    let alone = (!row.is_group() && !row.attempt).then_some(&row.job);
+    let is_open = row.is_group() && !row.is_head() && model.list.unfolded.contains(&row.id);
+    let alone = (row.can_be_chosen() && !row.is_group() && !row.attempt).then_some(&row.job);
     // Of those that wait an open group has no rows.
     let is_counted = move |job: &&JobView| !is_open || job.is_queued();
     let members = row.members.iter().filter_map(|at| model.jobs().get(*at)).filter(is_counted);
@@ -139,8 +147,9 @@ fn foot(model: &Model) -> Line<'static> {
         return line;
     }
     let leaves = model.jobs().iter().filter(|job| job.leaf).count();
-    let is_open = |row: &Row| row.is_group() && model.list.unfolded.contains(&row.id);
-    let rows = model.list.rows.iter().filter(|row| !row.is_head() && !is_open(row));
+    let is_open =
+        |row: &Row| row.is_group() && !row.is_head() && model.list.unfolded.contains(&row.id);
+    let rows = model.list.rows.iter().filter(|row| row.can_be_chosen() && !is_open(row));
     let shown: usize = rows.map(|row| row.members.len().max(1)).sum();
     let hidden = model.jobs().iter().filter(|job| job.leaf && job.failure().is_some());
     let hidden = hidden.filter(|job| !filter.matches(job)).count();

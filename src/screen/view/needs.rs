@@ -6,6 +6,7 @@ use crate::model::groups;
 use crate::model::view::JobView;
 use crate::screen::keys::Needs;
 use crate::screen::model::{Model, Overlay, UsageSeen};
+use crate::screen::rows::Group;
 use crate::screen::tabs::Tab;
 
 /// Whether what a command needs is there.
@@ -18,7 +19,11 @@ pub fn are_met(model: &Model, needs: Needs) -> bool {
         Needs::Attempts => model.selected().is_some_and(|job| {
             let is_in_open_group =
                 groups::of(job).is_some_and(|id| model.list.unfolded.contains(&id));
-            job.lineage.len() > 1 || is_in_open_group || !model.selected_members().is_empty()
+            let is_grouped = model.list.arrangement.group != Group::None;
+            job.lineage.len() > 1
+                || is_in_open_group
+                || is_grouped
+                || !model.selected_members().is_empty()
         }),
         Needs::Waiting => match model.tab {
             Tab::Queue => !model.boards.choosing(Tab::Queue).rows.is_empty(),

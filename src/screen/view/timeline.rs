@@ -7,6 +7,9 @@
 //! └──────────────────────────────────────────────┘
 //! ```
 
+use std::cell::LazyCell;
+use std::collections::{HashMap, HashSet};
+
 use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
@@ -14,13 +17,18 @@ use ratatui::text::{Line, Span};
 use super::spans::{cut, outside, span};
 use super::{lower_border, panel, style, tabs, words};
 use crate::model::facts::ErrorKind;
-use crate::model::ids::JobId;
+use crate::model::ids::{JobId, JobNumber, UserName};
 use crate::model::job::Status;
 use crate::model::time::Timestamp;
 use crate::model::view::JobView;
 use crate::screen::model::Model;
+use crate::screen::rows::Row;
+use crate::screen::tabs::Tab;
 use crate::screen::theme::Role;
 use crate::text;
+
+/// The shortest time that is shown, in seconds.
+const LEAST_S: i64 = 60;
 
 /// One attempt on the line.
 struct Attempt<'a> {
@@ -87,12 +95,12 @@ fn mark(job: &JobView) -> (&'static str, Role) {
     }
 }
 
-/// The lineage of a job between two instants, `width` columns wide.
+/// The lineage of a job between two instants, `width` columns wide; where nothing else stands, the cursor does.
 fn line_between(
     model: &Model,
     job: &JobView,
     (from, to): (Timestamp, Timestamp),
-    width: usize,
+    (width, cursor): (usize, Option<Timestamp>),
 ) -> Line<'static> {
     let span_s = to.seconds_since(from).max(1);
     let column = |at: Timestamp| {
@@ -102,19 +110,28 @@ fn line_between(
     let blank = (" ", Role::Dim);
     let mut cells = vec![blank; width];
     let attempts = attempts(model, job);
-    if let (Some(first), Some(last)) = (attempts.first(), attempts.last()) {
+    let is_seen = |begin: Timestamp, end: Timestamp| end >= from && begin <= to;
+    if let (Some(first), Some(last)) = (attempts.first(), attempts.last())
+        && is_seen(first.begin, last.end)
+    {
         let whole = cells.iter_mut().take(column(last.end) + 1).skip(column(first.begin));
         whole.for_each(|cell| *cell = ("·", Role::Dim));
     }
-    for attempt in &attempts {
+    for attempt in attempts.iter().filter(|attempt| is_seen(attempt.begin, attempt.end)) {
         let bar = cells.iter_mut().take(column(attempt.end) + 1).skip(column(attempt.begin));
         bar.for_each(|cell| *cell = ("█", Role::BarDone));
     }
     // Marks last, so that no later attempt covers them.
-    for attempt in &attempts {
+    for attempt in attempts.iter().filter(|attempt| is_seen(attempt.end, attempt.end)) {
         if let Some(cell) = cells.get_mut(column(attempt.end)) {
             *cell = mark(attempt.job);
         }
+    }
+    if let Some(cell) =
+        cursor.filter(|at| is_seen(*at, *at)).and_then(|at| cells.get_mut(column(at)))
+        && [" ", "·"].contains(&cell.0)
+    {
+        *cell = ("│", Role::Title);
     }
     cells.into_iter().map(|(glyph, role)| Span::styled(glyph, style(model, role))).collect()
 }
@@ -123,22 +140,66 @@ fn line_between(
 pub(super) fn line(model: &Model, job: &JobView, width: usize) -> Option<Line<'static>> {
     let attempts = attempts(model, job);
     let (first, last) = (attempts.first()?, attempts.last()?);
-    Some(line_between(model, job, (first.begin, last.end), width))
+    Some(line_between(model, job, (first.begin, last.end), (width, None)))
 }
 
 /// How many lineages there are to draw.
 pub(super) fn count(model: &Model) -> usize {
-    model.jobs().iter().filter(|job| job.leaf && job.started_at.is_some()).count()
+    lineages(model).len()
 }
 
-/// The leaves of the lineages, those with most to tell first: with several attempts, then the newest.
+/// The leaves of the lineages that have begun, as the list has them: in its order, as far as its filter lets them
+/// through.
 fn lineages(model: &Model) -> Vec<&JobView> {
-    let mut leaves: Vec<&JobView> =
-        model.jobs().iter().filter(|job| job.leaf && job.started_at.is_some()).collect();
-    leaves.sort_by_key(|job| {
-        (std::cmp::Reverse(job.lineage.len().min(2)), std::cmp::Reverse(job.started_at))
+    let jobs = model.jobs();
+    // Only an attempt whose leaf has no row of its own needs to be looked for.
+    let places: LazyCell<HashMap<&JobId, usize>, _> =
+        LazyCell::new(|| jobs.iter().enumerate().map(|(at, job)| (&job.id, at)).collect());
+    let leaf_of = |row: &Row| {
+        let job = jobs.get(row.job).filter(|_| row.attempt)?;
+        let leaf = JobId::new(job.id.user.clone(), *job.lineage.last()?);
+        places.get(&leaf).copied()
+    };
+    let mut known = HashSet::new();
+    let rows = model.list.rows.iter().filter(|row| row.can_be_chosen());
+    let shown = rows.flat_map(|row| match row.members.as_slice() {
+        [] => vec![leaf_of(row).unwrap_or(row.job)],
+        members => members.to_vec(),
     });
-    leaves
+    let shown = shown.filter(|at| known.insert(*at)).filter_map(|at| jobs.get(at));
+    shown.filter(|job| job.started_at.is_some()).collect()
+}
+
+/// When the first attempt of any of these lineages began.
+fn first_begin(model: &Model, leaves: &[&JobView]) -> Option<Timestamp> {
+    let ids: HashSet<(&UserName, JobNumber)> = leaves
+        .iter()
+        .flat_map(|job| job.lineage.iter().map(|window| (&job.id.user, *window)))
+        .collect();
+    let known = model.jobs().iter().filter(|job| ids.contains(&(&job.id.user, job.id.window)));
+    known.filter_map(|job| job.started_at).min()
+}
+
+/// The event that is chosen: its instant, and the lineage of the job that it is about.
+fn cursor(model: &Model) -> Option<(Timestamp, Option<JobId>)> {
+    let row = model.boards.chosen(Tab::Events)?;
+    let event = model.boards.events.seen.as_ref()?.get(row.at)?;
+    let job = event.user.clone().zip(event.job).map(|(user, window)| JobId::new(user, window));
+    Some((event.at, job))
+}
+
+/// The time that is shown: all of it, or a part around the cursor, half as long with each step closer.
+fn shown_time(
+    model: &Model,
+    (from, to): (Timestamp, Timestamp),
+    at: Option<Timestamp>,
+) -> (Timestamp, Timestamp) {
+    let whole = i64::try_from(to.seconds_since(from)).unwrap_or(i64::MAX);
+    let shown = (whole >> model.boards.zoom.min(62)).max(LEAST_S.min(whole));
+    let middle = at.unwrap_or(to).clamp(from, to);
+    let begin = middle.plus_seconds(-(shown / 2)).max(from);
+    let end = begin.plus_seconds(shown).min(to);
+    (end.plus_seconds(-shown).max(from), end)
 }
 
 /// What the marks mean, in the order in which the last ones give way when room is short.
@@ -172,11 +233,19 @@ pub(super) fn render(frame: &mut Frame<'_>, model: &Model, area: Rect) {
     let inner = panel(frame, model, area, tabs::title(model));
     lower_border(frame, area, legend(model, usize::from(area.width.saturating_sub(4))));
     let rows = usize::from(inner.height.saturating_sub(1));
-    let leaves: Vec<&JobView> = lineages(model).into_iter().take(rows).collect();
-    let begins =
-        leaves.iter().filter_map(|job| attempts(model, job).first().map(|first| first.begin));
-    let Some(from) = begins.min() else { return };
-    let to = model.now;
+    let all = lineages(model);
+    let cursor = cursor(model);
+    let is_chosen = |job: &JobView| {
+        let id = cursor.as_ref().and_then(|(_, id)| id.as_ref());
+        id.is_some_and(|id| id.user == job.id.user && job.lineage.contains(&id.window))
+    };
+    // The run of the chosen event is in sight.
+    let chosen = all.iter().position(|job| is_chosen(job)).unwrap_or(0);
+    let top = (chosen + 1).saturating_sub(rows);
+    let Some(from) = first_begin(model, &all) else { return };
+    let at = cursor.as_ref().map(|(at, _)| *at);
+    let (from, to) = shown_time(model, (from, model.now), at);
+    let leaves: Vec<&JobView> = all.iter().copied().skip(top).take(rows).collect();
     let label = |job: &JobView| {
         let id = if model.everybody() { job.id.to_string() } else { job.label() };
         format!("{} {}", outside(&id), words::dir(job))
@@ -184,17 +253,20 @@ pub(super) fn render(frame: &mut Frame<'_>, model: &Model, area: Rect) {
     let widest = leaves.iter().map(|job| text::width(&label(job))).max().unwrap_or(0).min(24);
     let width = usize::from(inner.width).saturating_sub(widest + 10);
     for (y, job) in (inner.y..inner.bottom()).zip(&leaves) {
-        let mut line = Line::from(Span::raw(format!(" {} ", text::fit(&label(job), widest))));
-        line.spans.extend(line_between(model, job, (from, to), width).spans);
+        let role = if is_chosen(job) { Role::Title } else { Role::Base };
+        let point = if is_chosen(job) { "▸" } else { " " };
+        let name = format!("{point}{} ", text::fit(&label(job), widest));
+        let mut line = Line::from(span(name, style(model, role)));
+        line.spans.extend(line_between(model, job, (from, to), (width, at)).spans);
         let share = goodput(model, job).map(words::percent).unwrap_or_default();
         line.push_span(span(format!(" {share:>6}"), style(model, Role::Dim)));
         frame.render_widget(cut(line, usize::from(inner.width)), Rect { y, height: 1, ..inner });
     }
     let (left, right) = (clock(model, from, to), clock(model, to, to));
     let gap = width.saturating_sub(text::width(&left) + text::width(&right));
-    let more = match count(model).saturating_sub(leaves.len()) {
+    let more = match all.len() - leaves.len() {
         0 => String::new(),
-        n => format!("{n} more"),
+        _ => format!("{}–{}/{}", top + 1, top + leaves.len(), all.len()),
     };
     let more = text::fit(&more, widest);
     let scale = format!(" {more} {left}{}{right} goodput", " ".repeat(gap));

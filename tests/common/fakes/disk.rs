@@ -365,6 +365,10 @@ impl Disk for FakeDisk {
             platter.durable.retain(|path, _| !inside(path));
             let names = platter.names.iter().filter(|(path, _)| inside(path));
             platter.durable.extend(names.map(|(path, id)| (path.clone(), *id)));
+            // What has no name any more, and gets none back, is gone.
+            let named: BTreeSet<u64> =
+                platter.names.values().chain(platter.durable.values()).copied().collect();
+            platter.files.retain(|id, _| named.contains(id));
             Ok(())
         })
     }

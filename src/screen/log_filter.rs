@@ -1,6 +1,63 @@
-//! Which lines of a log are shown: those that match an expression, or with `!` before it those that do not.
+//! Which lines of a log are shown: those that match an expression, or with `!` before it those that do not; and what is
+//! searched for in them.
 
-use regex::{Regex, RegexBuilder};
+use std::ops::Range;
+
+use regex::{Error, Regex, RegexBuilder};
+
+/// An expression in which capitals count if it has any.
+fn expression(text: &str) -> Result<Regex, Error> {
+    let exact = text.chars().any(char::is_uppercase);
+    RegexBuilder::new(text).case_insensitive(!exact).size_limit(1 << 20).build()
+}
+
+/// What is searched for: an expression, or just a text where it cannot be read as one.
+#[derive(Clone, Debug, Default)]
+pub struct LogSearch {
+    text: String,
+    pattern: Option<Regex>,
+    literal: bool,
+}
+
+impl LogSearch {
+    /// Reads what was typed.
+    pub fn parse(text: &str) -> Self {
+        if text.is_empty() {
+            return Self::default();
+        }
+        let (pattern, literal) = match expression(text) {
+            Ok(pattern) => (Some(pattern), false),
+            Err(_) => (expression(&regex::escape(text)).ok(), true),
+        };
+        Self { text: text.to_owned(), pattern, literal }
+    }
+
+    /// As typed.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// Whether nothing is searched for.
+    pub fn is_empty(&self) -> bool {
+        self.text.is_empty()
+    }
+
+    /// What is searched for and how it is read, in words.
+    pub fn in_words(&self) -> String {
+        if self.literal { format!("'{}' (as text)", self.text) } else { format!("/{}/", self.text) }
+    }
+
+    /// Whether a line holds it.
+    pub fn is_in(&self, line: &str) -> bool {
+        self.pattern.as_ref().is_some_and(|pattern| pattern.is_match(line))
+    }
+
+    /// Where a line holds it, in bytes.
+    pub fn places(&self, line: &str) -> Vec<Range<usize>> {
+        let found = self.pattern.iter().flat_map(|pattern| pattern.find_iter(line));
+        found.map(|hit| hit.range()).filter(|place| !place.is_empty()).collect()
+    }
+}
 
 /// A filter as typed, and read.
 #[derive(Clone, Debug, Default)]
@@ -19,8 +76,7 @@ impl LogFilter {
         if pattern.is_empty() {
             return filter;
         }
-        let exact = pattern.chars().any(char::is_uppercase);
-        match RegexBuilder::new(pattern).case_insensitive(!exact).size_limit(1 << 20).build() {
+        match expression(pattern) {
             Ok(pattern) => filter.pattern = Some(pattern),
             Err(error) => {
                 let last = error.to_string().lines().last().unwrap_or_default().to_owned();
@@ -79,5 +135,18 @@ mod tests {
         assert_eq!(worker_of("[0] step 3"), Some("0"));
         assert_eq!(worker_of("[INFO] step 3"), None);
         assert_eq!(worker_of("step 3"), None);
+    }
+
+    #[test]
+    fn a_search_is_an_expression_or_else_a_text_and_capitals_count_if_there_are_any() {
+        let holds = |search: &str, line: &str| LogSearch::parse(search).is_in(line);
+        assert!(holds("loss|ERROR", "an ERROR") && !holds("loss|ERROR", "an error"));
+        assert!(holds("step \\d+0 ", "Step 120 loss") && !holds("step \\d+0 ", "step 121 "));
+        let broken = LogSearch::parse("f(X");
+        assert!(broken.is_in("f(X)") && !broken.is_in("f(x)"), "{broken:?}");
+        assert_eq!(broken.in_words(), "'f(X' (as text)");
+        assert!(!LogSearch::parse("").is_in("anything"));
+        assert_eq!(LogSearch::parse("日|本").places("x日本"), [1..4, 4..7]);
+        assert!(LogSearch::parse("q*").places("abc").is_empty(), "nothing is no place");
     }
 }

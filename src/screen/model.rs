@@ -17,7 +17,7 @@ pub use over::{
 pub use usage::{ALL_TOGETHER, Measure, Reach, Usage, UsageQuestion, UsageSeen};
 
 use super::keys::{Command, Context, KeyMap};
-use super::log_filter::LogFilter;
+use super::log_filter::{LogFilter, LogSearch};
 use super::message::{Act, Problem, Scope, Ticket};
 use super::pane::PaneText;
 use super::rows::{self, Arrangement, Row};
@@ -152,7 +152,7 @@ pub struct Log {
     /// Lines that have come since following stopped.
     pub unseen: usize,
     /// What is searched for.
-    pub search: String,
+    pub search: LogSearch,
     /// Lines that contain it.
     pub hits: Vec<usize>,
     /// The line of the hit that was jumped to.

@@ -323,7 +323,7 @@ pub const TABLE: &[Binding] = &[
     line((C::Explain, "explain-wait"), &[Queue], &["e"], ("explain", "say why it waits"), Needs::Row),
     line((C::Clean, "clean"), JOBS, &["c"], ("clean", "archive what has ended (asks first)"), Needs::Job),
     line((C::NewRun, "new-run"), &[List, Detail, Targets, Queue], &["n"], ("new", "start a new run: a form, with the plan before it starts"), Needs::Nothing),
-    line((C::Attach, "attach"), JOBS, &["a"], ("attach", "go to its tmux window"), Needs::Job),
+    line((C::Attach, "attach"), JOBS, &["a"], ("attach", "go to its tmux window; back: Ctrl-b d, in the same tmux Ctrl-b L"), Needs::Job),
     line((C::Explain, "explain"), JOBS, &["e"], ("explain", "say why it is as it is"), Needs::Job),
     line((C::Details, "go-to"), BOARDS, &["enter"], ("its jobs", "go to the jobs that the row is about"), Needs::Row),
     line((C::ZoomIn, "zoom-in"), &[Events], &["+"], ("closer", "a shorter time in the timelines, around the chosen event"), Needs::Row),
@@ -375,7 +375,7 @@ pub const TABLE: &[Binding] = &[
     line((C::Back, "clear"), &[List], &["esc"], ("", "take back message, filter, marks"), Needs::Something),
     line((C::Back, "to-jobs"), NOT_JOBS, &["esc"], ("jobs", "take back the filter, then back to the jobs"), Needs::Nothing),
     // The log.
-    line((C::Search, "log-search"), &[Log], &["/"], ("search", "search"), Needs::Nothing),
+    line((C::Search, "log-search"), &[Log], &["/"], ("search", "search: a regular expression, capitals count if there are any"), Needs::Nothing),
     line((C::NextHit, "next-hit"), &[Log], &["n"], ("next", "next hit"), Needs::Nothing),
     line((C::PreviousHit, "previous-hit"), &[Log], &["N"], ("previous", "previous hit"), Needs::Nothing),
     line((C::Follow, "follow"), &[Log], &["f"], ("follow", "follow new output, or stop following"), Needs::Nothing),

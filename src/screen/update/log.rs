@@ -7,7 +7,7 @@ use tui_input::Input;
 use super::{complain, leave_to, note};
 use crate::model::ids::JobId;
 use crate::screen::keys::Command;
-use crate::screen::log_filter::{LogFilter, worker_of};
+use crate::screen::log_filter::{LogFilter, LogSearch, worker_of};
 use crate::screen::message::{Door, Effect, Problem};
 use crate::screen::model::{Log, Model, Overlay};
 use crate::screen::pane::PaneText;
@@ -29,7 +29,7 @@ pub(super) fn open(model: &mut Model) -> Vec<Effect> {
         left: 0,
         follow: true,
         unseen: 0,
-        search: String::new(),
+        search: LogSearch::default(),
         hits: Vec::new(),
         hit: None,
         filter: LogFilter::default(),
@@ -135,7 +135,7 @@ pub(super) fn command(model: &mut Model, command: Command) -> Vec<Effect> {
             log.left = (log.left + SIDE_STEP).min(most);
         }
         Command::Search => {
-            model.overlay = Some(Overlay::Search(Input::new(log.search.clone())));
+            model.overlay = Some(Overlay::Search(Input::new(log.search.text().to_owned())));
         }
         Command::LogFilter => {
             model.overlay = Some(Overlay::LogFilter(Input::new(log.filter.text().to_owned())));
@@ -191,11 +191,11 @@ fn last_top(log: &Log, height: usize, width: usize) -> usize {
     0
 }
 
-/// Searches for a text and goes to the first hit from here on.
+/// Searches for an expression and goes to the first hit from here on.
 pub(super) fn search(model: &mut Model, text: &str) {
     let height = Layout::of(model).log_rows();
     let Some(log) = model.log.as_mut() else { return };
-    text.clone_into(&mut log.search);
+    log.search = LogSearch::parse(text);
     log.hit = None;
     find(log);
     if !log.hits.is_empty() {
@@ -217,15 +217,12 @@ pub(super) fn filter(model: &mut Model, text: &str) {
     choose_near(log);
 }
 
-/// Finds the lines that contain what is searched for: capitals count only if it has some.
+/// Finds the lines that hold what is searched for.
 fn find(log: &mut Log) {
     log.hits.clear();
     let Some(text) = log.text.as_ref().filter(|_| !log.search.is_empty()) else { return };
-    let exact = log.search.chars().any(char::is_uppercase);
-    let hits = log.shown.iter().enumerate().filter(|(_, line)| {
-        let line = text.plain(**line);
-        if exact { line.contains(&log.search) } else { line.to_lowercase().contains(&log.search) }
-    });
+    let hits =
+        log.shown.iter().enumerate().filter(|(_, line)| log.search.is_in(&text.plain(**line)));
     log.hits = hits.map(|(place, _)| place).collect();
 }
 

@@ -41,7 +41,12 @@ pub(super) fn render(frame: &mut Frame<'_>, model: &Model, area: Rect) {
             prompt(frame, model, area, ("filter: ", input, hint));
         }
         Some(Overlay::Search(input)) => {
-            prompt(frame, model, area, ("search: ", input, "capitals count if there are any"));
+            prompt(
+                frame,
+                model,
+                area,
+                ("search: ", input, "a regular expression; capitals count if there are any"),
+            );
         }
         Some(Overlay::Tag(job, input)) => {
             let label = format!("tag of {}: ", job.window);

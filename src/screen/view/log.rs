@@ -14,6 +14,7 @@ use ratatui::text::{Line, Span};
 use super::layout::Layout;
 use super::spans::{cut, dotted, outside, skip, span, wrap};
 use super::{panel, style, words};
+use crate::screen::log_filter::LogSearch;
 use crate::screen::model::{Log, Model};
 use crate::screen::pane::{PaneText, folded};
 use crate::screen::theme::Role;
@@ -86,11 +87,11 @@ fn corner(frame: &mut Frame<'_>, border: Rect, line: Line<'static>) {
 fn position(model: &Model, log: &Log, room: usize) -> Line<'static> {
     let found = match (log.search.is_empty(), log.hits.len()) {
         (true, _) => String::new(),
-        (false, 0) => format!("'{}' is nowhere", log.search),
+        (false, 0) => format!("{} is nowhere", log.search.in_words()),
         (false, count) => {
             let nth = log.hit.and_then(|hit| log.hits.iter().position(|line| *line == hit));
             let nth = nth.map(|nth| format!("{} of ", nth + 1)).unwrap_or_default();
-            format!("'{}' {nth}{count}", log.search)
+            format!("{} {nth}{count}", log.search.in_words())
         }
     };
     let (lines, all) = (log.shown.len(), log.text.as_ref().map_or(0, PaneText::len));
@@ -166,19 +167,12 @@ fn nothing(frame: &mut Frame<'_>, model: &Model, log: &Log, area: Rect) {
     }
 }
 
-/// The line with each occurrence of `search` marked.
-fn highlighted(line: &Line<'static>, search: &str, mark: Style) -> Line<'static> {
+/// The line with each place marked that holds what is searched for.
+fn highlighted(line: &Line<'static>, search: &LogSearch, mark: Style) -> Line<'static> {
     let plain: String = line.spans.iter().map(|span| span.content.as_ref()).collect();
-    let exact = search.chars().any(char::is_uppercase);
-    let fold = |c: char| if exact { c } else { c.to_lowercase().next().unwrap_or(c) };
-    let wanted: Vec<char> = search.chars().map(fold).collect();
-    let chars: Vec<char> = plain.chars().map(fold).collect();
-    let mut marked = vec![false; chars.len()];
-    for (at, window) in chars.windows(wanted.len().max(1)).enumerate() {
-        if window == wanted {
-            marked.iter_mut().skip(at).take(wanted.len()).for_each(|m| *m = true);
-        }
-    }
+    let places = search.places(&plain);
+    let is_marked = |at: usize| places.iter().any(|place| place.contains(&at));
+    let marked: Vec<bool> = plain.char_indices().map(|(at, _)| is_marked(at)).collect();
     let mut marks = marked.into_iter();
     let mut spans: Vec<Span<'static>> = Vec::new();
     for part in &line.spans {

@@ -52,8 +52,8 @@ pub use http::{Http, ServeArgs, ServeCommand, TokenCreateArgs, TokenStep};
 pub use insight::{ArchiveArgs, ArchiveStep, BillingArgs, Insight, QuotaArgs, StatsArgs};
 pub use jobman::{Jobman, JobmanIds, JobmanQueue, JobmanStep};
 pub use jobs::{
-    Again, Check, Clean, Clear, CloseWindows, History, Kill, Logs, Maj, Many, Run, ScriptOfJob,
-    ShowJob, Wait, WaitFor,
+    Again, Check, Clean, Clear, CloseWindows, History, Kill, Logs, Maj, Many, MonitorArgs, Run,
+    ScriptOfJob, ShowJob, Wait, WaitFor,
 };
 pub use kinds::{Brought, FromKind, OfJob, OfMachine, OfTarget, OptionsOfKind};
 pub(super) use kinds::{have_kinds, kinds};
@@ -233,8 +233,10 @@ pub enum Command {
     #[command(after_help = "Examples:\n  tpu check-simp alice\n  tpu check-simp -wds")]
     CheckSimp(Deferred<Check>),
     /// Open the full-screen monitor
-    #[command(after_help = "Examples:\n  tpu monitor\n  tpu monitor alice -wdts")]
-    Monitor(Deferred<Check>),
+    #[command(
+        after_help = "Examples:\n  tpu monitor\n  tpu monitor alice -wdts\n  tpu monitor alice --plain"
+    )]
+    Monitor(Deferred<MonitorArgs>),
     /// Show everybody's jobs
     #[command(after_help = "Examples:\n  tpu caj\n  tpu caj -wds")]
     Caj(Deferred<Check>),

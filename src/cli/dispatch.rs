@@ -430,7 +430,7 @@ fn run_then_watch(
     quiet: bool,
 ) -> Outcome {
     let ran = run(&app)?;
-    let is_watched = |job: &JobId| !quiet && app.on_terminal() && is_monitor_wanted(&app, job);
+    let is_watched = |job: &JobId| !quiet && screen::can_draw(&app) && is_monitor_wanted(&app, job);
     let Some(job) = ran.job.filter(is_watched) else { return Ok(ran.output) };
     // Said before the screen opens, and there when it closes: whatever the screen meets, the job has started.
     let started = ran.output.notes(app.warnings.take());
@@ -454,14 +454,14 @@ fn is_monitor_wanted(app: &App, job: &JobId) -> bool {
     settings.is_ok_and(|settings| settings.monitor_after_run)
 }
 
-/// The full-screen monitor.
+/// The monitor, on the full screen or in lines.
 fn monitor(app: App, scope: &screen::Scope) -> Outcome {
     let options = screen::options(&app, scope)?;
-    if app.global.dry_run {
+    if app.global.dry_run && !scope.plain {
         // Its keys act on processes and windows, which nobody can try out.
         return Ok(Output::new("Would open the screen.", &ScreenDocument { would: "monitor" }));
     }
-    let code = screen::open(app.into_ctx()?, options)?;
+    let code = screen::open(app.into_ctx()?, options, scope.plain)?;
     Ok(Output::default().code(code))
 }
 
@@ -556,11 +556,11 @@ fn demo(app: &App, args: &super::args::Demo) -> Outcome {
     }
     let mut out = std::io::stdout();
     let mut story = Story::new(&ctx, &mut out, &stop, sabotage);
-    let watched = !args.headless && app.on_terminal();
+    let watched = !args.headless && screen::can_draw(app);
     let told = if watched {
         story.set_the_stage(root.path()).and_then(|job| {
             let options = screen::plain_options(app, job)?;
-            screen::open(app.apart(root.path())?, options).map(drop)
+            screen::open(app.apart(root.path())?, options, false).map(drop)
         })
     } else {
         story.tell(root.path())

@@ -4,8 +4,11 @@ mod commands;
 
 pub use commands::nature;
 
+use std::io::ErrorKind;
 use std::sync::Arc;
 use std::time::Duration;
+
+use anstream::ColorChoice;
 
 use crate::model::ids::JobId;
 use crate::model::settings::{Layer, SettingOrigin, Settings};
@@ -16,13 +19,16 @@ use crate::screen::backend::CliFunctions;
 use crate::screen::bridge::Bridge;
 use crate::screen::keys::KeyMap;
 use crate::screen::model::Columns;
+use crate::screen::plain::run_plain;
 use crate::screen::theme::Theme;
 use crate::screen::typed::Commands;
 use crate::screen::view::columns::{self, UnknownColumn};
 use crate::screen::{self, Backend, MonitorError, Options};
+use crate::sys::env::Env;
 
 use super::app::App;
-use super::args::{Check, Cli, Color};
+use super::args::{Cli, Color, MonitorArgs};
+use super::{console, print};
 
 /// Whose jobs the monitor shows, and how.
 #[derive(Debug, Default)]
@@ -37,20 +43,27 @@ pub(super) struct Scope {
     pub(super) show: Option<String>,
     /// The job to begin with.
     pub(super) select: Option<JobId>,
+    /// Lines in place of a screen.
+    pub(super) plain: bool,
 }
 
 /// The scope that the words of `monitor` name.
-pub(super) fn scope(args: &Check) -> Scope {
+pub(super) fn scope(MonitorArgs { check, plain }: &MonitorArgs) -> Scope {
     Scope {
-        words: args.words.clone(),
-        all_users: args.all_users,
-        show: args.show.clone(),
+        words: check.words.clone(),
+        all_users: check.all_users,
+        show: check.show.clone(),
+        plain: *plain,
         ..Scope::default()
     }
 }
 
 /// The options for the scope that was typed.
 pub(super) fn options(app: &App, scope: &Scope) -> Result<Options, Error> {
+    if scope.plain && app.global.json {
+        return Err(Error::usage("--plain prints lines for people, and no JSON")
+            .hint("`tpu check --json` shows the jobs; `tpu serve` has their events as a stream"));
+    }
     let ctx = app.ctx()?;
     let whose = match scope.whose.only() {
         _ if scope.all_users => Whose::default(),
@@ -73,14 +86,14 @@ pub(super) fn options(app: &App, scope: &Scope) -> Result<Options, Error> {
     };
     // Who names columns with the command means these.
     let column_names = settings.monitor_columns.clone().filter(|_| scope.show.is_none());
-    let options = plain(app, &settings, app.zone(&data)?);
+    let options = usual(app, &settings, app.zone(&data)?);
     Ok(Options { column_names, whose, columns, select: scope.select.clone(), ..options })
 }
 
 /// The options of the demo: everybody's jobs, no settings file.
 pub(super) fn plain_options(app: &App, select: JobId) -> Result<Options, Error> {
     let zone = app.ctx()?.zone(&Settings::default());
-    let options = plain(app, &Settings::default(), zone);
+    let options = usual(app, &Settings::default(), zone);
     Ok(Options { select: Some(select), refresh: Duration::from_secs(1), ..options })
 }
 
@@ -122,7 +135,17 @@ pub(super) fn is_ascii(app: &App) -> bool {
     !utf8 && app.env.var("TERM").is_some_and(|term| term == "linux" || term == "vt100")
 }
 
-fn plain(app: &App, settings: &Settings, zone: Zone) -> Options {
+/// Whether there is a terminal for the screen, and it can draw.
+pub(super) fn can_draw(app: &App) -> bool {
+    app.on_terminal() && draws(&app.env)
+}
+
+/// Whether the terminal can move its cursor, as far as it says what it is.
+fn draws(env: &Env) -> bool {
+    env.non_empty("TERM").is_some_and(|term| term != "dumb")
+}
+
+fn usual(app: &App, settings: &Settings, zone: Zone) -> Options {
     let theme = Some(settings.theme.clone()).filter(|theme| theme != "default");
     Options {
         whose: Whose::default(),
@@ -152,23 +175,58 @@ fn known_commands() -> Vec<(String, String)> {
         .collect()
 }
 
+/// What to do where there is no screen.
+const WITHOUT_SCREEN: &str =
+    "`tpu monitor --plain` prints changes line by line, `tpu check` shows the same as text";
+
 /// Opens the screen and stays until the person leaves it, or a signal ends it. Returns the exit code: 128
-/// and the signal's number, as a shell counts.
-pub(super) fn open(ctx: Ctx, options: Options) -> Result<u8, Error> {
-    let flags = options.flags.clone();
-    let lent = CliFunctions { run: commands::run, explain: commands::explain };
-    let backend: Arc<dyn Backend> = Arc::new(Bridge::new(ctx, flags, lent));
-    let ended = screen::run(&backend, options);
-    if let Err(MonitorError::Signal(signal)) = ended {
-        return Ok(u8::try_from(128 + signal).unwrap_or(1));
+/// and the signal's number, as a shell counts. Without a screen it only tells what changes.
+pub(super) fn open(ctx: Ctx, options: Options, plain: bool) -> Result<u8, Error> {
+    if plain {
+        return tell(ctx, &options);
     }
-    ended.map(|()| 0).map_err(|error| match error {
-        MonitorError::NoTerminal => {
-            Error::failed("the monitor needs a terminal").hint("`tpu check` shows the same as text")
+    if console::is_terminal() && !draws(&ctx.env) {
+        let term = ctx
+            .env
+            .non_empty("TERM")
+            .map_or("TERM is not set".to_owned(), |term| format!("TERM is {term}"));
+        return Err(Error::failed(format!("the monitor needs a terminal that can draw; {term}"))
+            .hint(WITHOUT_SCREEN));
+    }
+    let backend = backend(ctx, &options);
+    match screen::run(&backend, options) {
+        Ok(()) => Ok(0),
+        Err(MonitorError::Signal(signal)) => Ok(of_signal(signal)),
+        Err(MonitorError::NoTerminal) => {
+            Err(Error::failed("the monitor needs a terminal").hint(WITHOUT_SCREEN))
         }
-        other => Error::failed(other.to_string())
-            .hint("`tpu check` shows the same as text; TERM names the kind of terminal"),
-    })
+        Err(other) => Err(Error::failed(other.to_string())
+            .hint(format!("{WITHOUT_SCREEN}; TERM names the kind of terminal"))),
+    }
+}
+
+/// Tells what changes, line by line, until a signal ends it or nobody reads any more. Returns the exit code.
+fn tell(ctx: Ctx, options: &Options) -> Result<u8, Error> {
+    let backend = backend(ctx, options);
+    let say = |lines: &str| print::to_stdout(lines, ColorChoice::Never);
+    match run_plain(&backend, options, say) {
+        Ok(()) => Ok(0),
+        Err(MonitorError::Signal(signal)) => Ok(of_signal(signal)),
+        Err(MonitorError::Terminal(e)) if e.kind() == ErrorKind::BrokenPipe => Ok(0),
+        Err(MonitorError::Terminal(e)) => Err(Error::failed(format!("cannot print: {e}"))
+            .hint("the output was closed or its disk is full")),
+        Err(other) => Err(Error::failed(other.to_string())),
+    }
+}
+
+fn backend(ctx: Ctx, options: &Options) -> Arc<dyn Backend> {
+    let lent = CliFunctions { run: commands::run, explain: commands::explain };
+    Arc::new(Bridge::new(ctx, options.flags.clone(), lent))
+}
+
+/// The exit code of whoever a signal has ended.
+fn of_signal(signal: i32) -> u8 {
+    u8::try_from(128 + signal).unwrap_or(1)
 }
 
 #[cfg(test)]

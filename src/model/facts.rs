@@ -249,6 +249,16 @@ pub fn percent(fraction: f64) -> String {
     format!("{:.0} %", (fraction * 100.0 + 1e-9).floor())
 }
 
+/// A number without needless digits.
+fn trimmed(number: f64) -> String {
+    if number == 0.0 || number.abs() >= 0.001 {
+        let text = format!("{number:.4}");
+        text.trim_end_matches('0').trim_end_matches('.').to_owned()
+    } else {
+        format!("{number:.3e}")
+    }
+}
+
 impl Progress {
     /// Whether nothing was recognised.
     pub fn is_empty(&self) -> bool {
@@ -275,6 +285,25 @@ impl Progress {
     /// The share in whole percent, as people are told it.
     pub fn percent_done(&self) -> Option<String> {
         self.fraction().map(percent)
+    }
+
+    /// The numbers that are known, in words.
+    pub fn in_words(&self) -> Vec<String> {
+        let of = |done: String, all: Option<String>| match all {
+            Some(all) => format!("{done}/{all}"),
+            None => done,
+        };
+        let mut parts = Vec::new();
+        if let Some(epoch) = self.epoch {
+            parts.push(format!("epoch {}", of(trimmed(epoch), self.epochs.map(trimmed))));
+        }
+        if let Some(step) = self.step {
+            parts.push(format!("step {}", of(step.to_string(), self.total.map(|t| t.to_string()))));
+        }
+        parts.extend(self.percent_done());
+        parts.extend(self.loss.map(|loss| format!("loss {}", trimmed(loss))));
+        parts.extend(self.steps_per_s.map(|speed| format!("{} it/s", trimmed(speed))));
+        parts
     }
 
     /// What of this outlasts the run: how far it came and its last numbers. What has ended has neither a speed nor

@@ -208,6 +208,48 @@ impl JobView {
         waiting.map_or(1, Vec::len)
     }
 
+    /// How it is, in words: what is under way on it, that nothing certain is known, how it waits, its status. What it
+    /// does while all is well (compiling, saving) is its phase, and no other state.
+    pub fn state(&self) -> String {
+        let (shown, status) = (&self.shown, &self.shown.status);
+        if let Some(intent) = self.intent.as_ref().filter(|_| status.is_live()) {
+            return intent.clone();
+        }
+        if shown.unknown.is_some() && status.is_live() {
+            return "unknown".to_owned();
+        }
+        if let Some(queued) = &shown.queued {
+            return queued.word().to_owned();
+        }
+        if shown.pending.is_some() {
+            return PENDING.to_owned();
+        }
+        let because = |word: &str, kind: Option<ErrorKind>| {
+            kind.map_or_else(|| word.to_owned(), |kind| format!("{word} ({kind})"))
+        };
+        match (status, shown.phase) {
+            (Status::Running, Some(phase @ (Phase::Diverged | Phase::Stalled))) => {
+                phase.as_str().to_owned()
+            }
+            (
+                Status::Running
+                | Status::Unset
+                | Status::Starting
+                | Status::Finished
+                | Status::Error(_),
+                _,
+            ) => status.to_string(),
+            (Status::Killed(kind), _) => because("killed", *kind),
+            (Status::Resumed(kind), _) => because("resumed", *kind),
+            (Status::Rerunned(kind), _) => because("rerun", *kind),
+        }
+    }
+
+    /// The last part of its working directory.
+    pub fn dir_name(&self) -> &str {
+        self.dir.1.trim_end_matches('/').rsplit('/').next().unwrap_or_default()
+    }
+
     /// Whether it waits in a queue and has no attempt yet.
     pub fn is_queued(&self) -> bool {
         self.shown.queued.is_some()

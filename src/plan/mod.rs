@@ -10,6 +10,7 @@ pub mod answer;
 pub mod backoff;
 pub mod board;
 pub mod budget;
+pub mod changes;
 pub mod choice;
 pub mod decide;
 pub mod diagnose;

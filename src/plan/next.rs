@@ -2,8 +2,8 @@
 
 use super::decide::Decision;
 use crate::model::rules::Action;
-use crate::model::time::Timestamp;
-use crate::model::view::Next;
+use crate::model::time::{self, Timestamp};
+use crate::model::view::{JobView, Next};
 
 /// The same while no daemon runs: nothing happens by itself until one does.
 pub fn without_monitor(next: Next) -> Next {
@@ -57,4 +57,30 @@ pub fn next(decision: &Decision, now: Timestamp) -> Option<Next> {
         reason: decision.reason.clone(),
         waits: decision.waits,
     })
+}
+
+/// What will happen to a job by itself, in a few words, while a daemon runs or none.
+pub fn outlook(job: &JobView, runs: bool) -> String {
+    match &job.next {
+        Some(next) if next.action != Action::Pass.as_str() => {
+            let left = next.budget_left.map(|n| format!(" ({n} left)")).unwrap_or_default();
+            let when = match next.in_s {
+                _ if !runs => {
+                    return format!(
+                        "{} once the daemon runs (tpu daemon start){left}",
+                        next.action
+                    );
+                }
+                Some(0) => " now".to_owned(),
+                Some(seconds) => format!(" in {}", time::age(seconds)),
+                None => String::new(),
+            };
+            format!("next: {}{when}{left}", next.action)
+        }
+        Some(_) | None => match (&job.intent, &job.next) {
+            (Some(action), _) => format!("under way: {action}"),
+            (None, Some(next)) if next.waits && runs => format!("not yet: {}", next.reason),
+            (None, _) => "nothing will happen by itself".to_owned(),
+        },
+    }
 }

@@ -9,7 +9,7 @@
 //! `model`, `message`, `update` and `view` are pure and tested by sending messages and reading frames;
 //! `terminal`, `feed`, `effect` and the loop in `run` are the rim. The screen computes no status of its own and never
 //! touches files or tmux: what it shows is a [`Snapshot`](crate::model::view::Snapshot), what it does is
-//! asked of a [`Backend`]. Start reading with [`message`], then [`update`].
+//! asked of a [`Backend`]. [`plain`] tells in lines what a screen would show. Start reading with [`message`], then [`update`].
 
 mod acts;
 pub mod backend;
@@ -22,6 +22,7 @@ pub mod log_filter;
 pub mod message;
 pub mod model;
 pub mod pane;
+pub mod plain;
 pub mod rows;
 mod run;
 pub mod tabs;

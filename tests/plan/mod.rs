@@ -1,5 +1,6 @@
 //! What is concluded and decided from facts.
 
+mod changes;
 mod choice;
 mod decide;
 mod diagnose;

@@ -13,6 +13,7 @@ mod looks;
 mod machines;
 mod mouse;
 mod newest_failure;
+mod plain;
 mod queue;
 mod remembered;
 mod resize;

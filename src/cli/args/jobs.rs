@@ -95,7 +95,7 @@ pub struct ScriptOfJob {
     pub yaml: bool,
 }
 
-/// `tpu check`, `check-simp`, `monitor`.
+/// `tpu check`, `check-simp`.
 #[derive(Debug, Args)]
 pub struct Check {
     /// Users; of a list also windows (7, w=7, 7,9-12), names, tag:NAME, tpu:NAME, status:NAME
@@ -122,6 +122,17 @@ pub struct Check {
     /// Columns of the original's table (col=N); here each job is one row
     #[arg(long, hide = true, value_name = "N")]
     pub columns: Option<u32>,
+}
+
+/// `tpu monitor`.
+#[derive(Debug, Args)]
+pub struct MonitorArgs {
+    /// What to show.
+    #[command(flatten)]
+    pub check: Check,
+    /// Print changes line by line, for screen readers, pipes and plain terminals
+    #[arg(long, conflicts_with = "show")]
+    pub plain: bool,
 }
 
 /// `tpu maj`.

@@ -29,7 +29,7 @@ pub(in crate::cli) fn classify(app: &App, args: &Classify) -> Outcome {
     let verdict = classify::block(ctx, &text, &known);
     let mut human = format!("{}\n", verdict.class.as_str());
     human += &verdict.phase.map_or(String::new(), |phase| format!("phase: {}\n", phase.as_str()));
-    let progress = block::progress(&verdict.progress);
+    let progress = verdict.progress.in_words();
     if !progress.is_empty() {
         human += &format!("progress: {}\n", progress.join(" · "));
     }

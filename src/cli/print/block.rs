@@ -5,7 +5,7 @@ use std::path::Path;
 
 use clap::builder::styling::AnsiColor;
 
-use crate::model::facts::{Evidence, Phase, Progress, Source};
+use crate::model::facts::{Evidence, Phase, Source};
 use crate::model::groups::{self, Folded, GroupView};
 use crate::model::job::Status;
 use crate::model::time;
@@ -220,42 +220,13 @@ pub(in crate::cli) fn status(job: &JobView) -> String {
     let members = shown.queued.as_ref().and_then(|queued| queued.members.as_ref());
     parts.extend(members.map(|members| text::counted(members.len(), "member")));
     parts.extend(shown.queued.as_ref().map(|queued| escape(&queued.in_words()).into_owned()));
-    parts.extend(progress(&shown.progress));
+    parts.extend(shown.progress.in_words());
     if let Some(why) = &job.target_unknown {
         let text = format!("its target is unknown: {}", escape(why));
         parts.push(paint(AnsiColor::Yellow, &text));
     }
     parts.extend(job.age_s.map(time::age));
     parts.join(" · ")
-}
-
-/// The numbers that are known, in words.
-pub(in crate::cli) fn progress(progress: &Progress) -> Vec<String> {
-    let of = |done: String, all: Option<String>| match all {
-        Some(all) => format!("{done}/{all}"),
-        None => done,
-    };
-    let mut parts = Vec::new();
-    if let Some(epoch) = progress.epoch {
-        parts.push(format!("epoch {}", of(trimmed(epoch), progress.epochs.map(trimmed))));
-    }
-    if let Some(step) = progress.step {
-        parts.push(format!("step {}", of(step.to_string(), progress.total.map(|t| t.to_string()))));
-    }
-    parts.extend(progress.percent_done());
-    parts.extend(progress.loss.map(|loss| format!("loss {}", trimmed(loss))));
-    parts.extend(progress.steps_per_s.map(|speed| format!("{} it/s", trimmed(speed))));
-    parts
-}
-
-/// A number without needless digits.
-fn trimmed(number: f64) -> String {
-    if number == 0.0 || number.abs() >= 0.001 {
-        let text = format!("{number:.4}");
-        text.trim_end_matches('0').trim_end_matches('.').to_owned()
-    } else {
-        format!("{number:.3e}")
-    }
 }
 
 /// Why it has its status, and what follows.

@@ -379,6 +379,10 @@ fn ended(text: &str) -> String {
 
 /// Writes to stdout with or without colours; of what came from outside nothing else reaches a terminal.
 pub(super) fn to_stdout(text: &str, choice: ColorChoice) -> io::Result<()> {
+    // Somebody else of this process may wait here for a reader who does not read on.
+    if text.is_empty() {
+        return Ok(());
+    }
     let mut out = AutoStream::new(io::stdout(), choice);
     out.write_all(text::harmless(text).as_bytes())?;
     out.flush()

@@ -29,7 +29,7 @@ mod machines;
 pub mod needs;
 pub(in crate::screen) mod page;
 mod spans;
-mod status;
+pub(super) mod status;
 mod tabs;
 mod timeline;
 mod toast;

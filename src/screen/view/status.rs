@@ -2,7 +2,7 @@
 
 use ratatui::text::Line;
 
-use super::spans::span;
+use super::spans::{outside, span};
 use super::style;
 use crate::model::facts::Phase;
 use crate::model::job::Status;
@@ -21,7 +21,7 @@ pub(super) struct Shown {
 }
 
 /// The statuses that the header counts, in its order.
-pub(super) const COUNTED: [(&str, &str, Role); 9] = [
+pub(in crate::screen) const COUNTED: [(&str, &str, Role); 9] = [
     ("●", "running", Role::Running),
     ("◌", "starting", Role::Starting),
     ("◌", PENDING, Role::Starting),
@@ -34,10 +34,10 @@ pub(super) const COUNTED: [(&str, &str, Role); 9] = [
 ];
 
 /// How many jobs count under each of [`COUNTED`].
-pub(super) type Tally = [usize; COUNTED.len()];
+pub(in crate::screen) type Tally = [usize; COUNTED.len()];
 
 /// How many of these jobs count under each of [`COUNTED`], in one pass: a header is drawn with every key.
-pub(super) fn tally<'a>(jobs: impl IntoIterator<Item = &'a JobView>) -> Tally {
+pub(in crate::screen) fn tally<'a>(jobs: impl IntoIterator<Item = &'a JobView>) -> Tally {
     let [mut running, mut starting, mut pending, mut queued, mut held] = [0; 5];
     let [mut error, mut unknown, mut finished, mut killed] = [0; 4];
     for job in jobs {
@@ -79,49 +79,49 @@ pub(super) fn bar(model: &Model, tally: &Tally, width: usize) -> Line<'static> {
 }
 
 /// The same in words, what stands first first: `7 running, 1 error`.
-pub(super) fn in_words(tally: &Tally) -> String {
+pub(in crate::screen) fn in_words(tally: &Tally) -> String {
     let each = COUNTED.iter().zip(tally).filter(|(_, count)| **count > 0);
     each.map(|((_, word, _), count)| format!("{count} {word}")).collect::<Vec<_>>().join(", ")
 }
 
-/// How a job's status looks.
+/// How a job's status looks. Its word is the state of the job; of one that is well it is what it does.
 pub(super) fn of(job: &JobView) -> Shown {
-    let looks = |glyph, role, word: &str| Shown { glyph, role, word: word.to_owned() };
-    if let Some(intent) = job.intent.as_deref().filter(|_| job.shown.status.is_live()) {
-        return looks("◌", Role::Warning, &super::spans::outside(intent));
-    }
-    let status = &job.shown.status;
-    if job.shown.unknown.is_some() && status.is_live() {
-        return looks("?", Role::Unknown, "unknown");
-    }
-    match &job.shown.queued {
-        Some(queued) if queued.held => return looks("■", Role::Warning, HELD),
-        Some(_) => return looks("◇", Role::Starting, QUEUED),
-        None => {}
-    }
-    if job.shown.pending.is_some() {
-        return looks("◌", Role::Starting, job.shown.word());
-    }
-    match status {
-        Status::Running => match job.shown.phase {
-            Some(phase @ (Phase::Diverged | Phase::Stalled)) => {
-                looks("▲", Role::Warning, phase.as_str())
-            }
-            Some(Phase::Running) | None => looks("●", Role::Running, "running"),
-            Some(phase) => looks("●", Role::Running, phase.as_str()),
-        },
-        Status::Unset | Status::Starting => match job.shown.phase {
-            Some(phase) => looks("◌", Role::Starting, phase.as_str()),
-            None => looks("◌", Role::Starting, "starting"),
-        },
-        Status::Finished => looks("✓", Role::Finished, "finished"),
-        Status::Error(_) => looks("▲", Role::Error, &status.to_string()),
-        Status::Killed(kind) => looks("○", Role::Killed, &because("killed", *kind)),
-        Status::Resumed(kind) => looks("↻", Role::Superseded, &because("resumed", *kind)),
-        Status::Rerunned(kind) => looks("↺", Role::Superseded, &because("rerun", *kind)),
-    }
+    let (glyph, role) = looks(job);
+    let shown = &job.shown;
+    let is_at_rest = job.intent.is_some() || shown.unknown.is_some() || shown.queued.is_some();
+    let does =
+        shown.phase.filter(|_| shown.status.is_live() && !is_at_rest && shown.pending.is_none());
+    let word = does.map_or_else(|| outside(&job.state()), |phase| phase.as_str().to_owned());
+    Shown { glyph, role, word }
 }
 
-fn because(word: &str, kind: Option<crate::model::facts::ErrorKind>) -> String {
-    kind.map_or_else(|| word.to_owned(), |kind| format!("{word} ({kind})"))
+/// The glyph and the role of a job's status.
+fn looks(job: &JobView) -> (&'static str, Role) {
+    let (shown, status) = (&job.shown, &job.shown.status);
+    if job.intent.is_some() && status.is_live() {
+        return ("◌", Role::Warning);
+    }
+    if shown.unknown.is_some() && status.is_live() {
+        return ("?", Role::Unknown);
+    }
+    match &shown.queued {
+        Some(queued) if queued.held => return ("■", Role::Warning),
+        Some(_) => return ("◇", Role::Starting),
+        None => {}
+    }
+    if shown.pending.is_some() {
+        return ("◌", Role::Starting);
+    }
+    match status {
+        Status::Running => match shown.phase {
+            Some(Phase::Diverged | Phase::Stalled) => ("▲", Role::Warning),
+            Some(_) | None => ("●", Role::Running),
+        },
+        Status::Unset | Status::Starting => ("◌", Role::Starting),
+        Status::Finished => ("✓", Role::Finished),
+        Status::Error(_) => ("▲", Role::Error),
+        Status::Killed(_) => ("○", Role::Killed),
+        Status::Resumed(_) => ("↻", Role::Superseded),
+        Status::Rerunned(_) => ("↺", Role::Superseded),
+    }
 }

@@ -3,6 +3,7 @@
 use super::spans::{dotted, outside};
 use crate::model::time;
 use crate::model::view::{JobView, MonitorHealth, Snapshot};
+use crate::plan::next;
 use crate::screen::trace::Trace;
 
 /// A number with up to four significant digits: `0.4123`, `12.5`, `1.2e-5`.
@@ -35,14 +36,9 @@ pub(super) fn epoch(value: f64) -> String {
 
 pub(super) use crate::model::facts::percent;
 
-/// The last part of the working directory, as it is called.
-pub(super) fn dir_name(job: &JobView) -> &str {
-    job.dir.1.trim_end_matches('/').rsplit('/').next().unwrap_or_default()
-}
-
 /// The last part of the working directory, for the screen.
 pub(super) fn dir(job: &JobView) -> String {
-    outside(dir_name(job))
+    outside(job.dir_name())
 }
 
 /// How far the job is and how fast: `epoch 31/100 · step 12000/40000 · 4.2 it/s · ETA 3h 10m`.
@@ -81,32 +77,8 @@ pub(super) fn whole_seconds(seconds: f64) -> Option<u64> {
 
 /// What will happen to the job by itself.
 pub(super) fn outlook(job: &JobView, snapshot: Option<&Snapshot>) -> String {
-    let off = snapshot.is_some_and(|snapshot| snapshot.monitor == MonitorHealth::NotRunning);
-    match &job.next {
-        Some(next) if next.action != "pass" => {
-            let left = next.budget_left.map(|n| format!(" ({n} left)")).unwrap_or_default();
-            let when = match next.in_s {
-                _ if off => {
-                    return format!(
-                        "{} once the daemon runs (tpu daemon start){left}",
-                        next.action
-                    );
-                }
-                Some(0) => " now".to_owned(),
-                Some(seconds) => format!(" in {}", time::age(seconds)),
-                None => String::new(),
-            };
-            format!("next: {}{when}{left}", outside(&next.action))
-        }
-        Some(_) | None => match &job.intent {
-            Some(action) => format!("under way: {}", outside(action)),
-            None if job.next.as_ref().is_some_and(|next| next.waits) && !off => {
-                let why = job.next.as_ref().map(|next| outside(&next.reason)).unwrap_or_default();
-                format!("not yet: {why}")
-            }
-            None => "nothing will happen by itself".to_owned(),
-        },
-    }
+    let runs = snapshot.is_none_or(|snapshot| snapshot.monitor != MonitorHealth::NotRunning);
+    outside(&next::outlook(job, runs))
 }
 
 /// `rule oom: pass`, for a job that failed.

@@ -36,24 +36,92 @@ impl KeyGroup {
     /// What a command is for.
     pub fn of(command: Command) -> Self {
         match command {
-            C::Up | C::Down | C::PageUp | C::PageDown | C::Top | C::Bottom => Self::Look,
-            C::Left | C::Right | C::Back | C::Unfold | C::Fold => Self::Look,
-            C::Details | C::Log | C::Explain | C::DryPlan | C::Diff | C::Broken => Self::Look,
-            C::Evidence | C::Follow | C::Wrap | C::Copy | C::Pager => Self::Look,
-            C::Measure | C::NextPlot | C::ZoomIn | C::ZoomOut => Self::Look,
-            C::Resume | C::Rerun | C::Reapply | C::Solve | C::Drain | C::Undrain => Self::Act,
-            C::Raise | C::Lower | C::HoldOrRelease | C::First | C::Kill | C::Clean => Self::Act,
-            C::Tag | C::Rule | C::IgnoreError | C::NewRun | C::Attach | C::Mark => Self::Act,
-            C::Yes | C::No | C::Press | C::OtherButton | C::Toggle | C::ByWidth => Self::Act,
-            C::Complete | C::NextField | C::PreviousField | C::Accept => Self::Act,
-            C::Filter | C::Search | C::NextHit | C::PreviousHit | C::LogFilter => Self::Filter,
-            C::Worker | C::AllUsers | C::SortLeft | C::SortRight | C::SortReverse => Self::Filter,
-            C::Group | C::ChooseColumns => Self::Filter,
-            C::NextBy | C::PreviousBy | C::LongerPeriod | C::ShorterPeriod => Self::Filter,
-            C::JobsTab | C::TargetsTab | C::QueueTab | C::EventsTab | C::PlanTab => Self::Tabs,
-            C::UsageTab | C::NextTab | C::PreviousTab => Self::Tabs,
-            C::CommandLine | C::Monitor | C::Mouse | C::Theme | C::Help => Self::Program,
-            C::Redraw | C::Suspend | C::Quit => Self::Program,
+            C::Up
+            | C::Down
+            | C::PageUp
+            | C::PageDown
+            | C::Top
+            | C::Bottom
+            | C::Left
+            | C::Right
+            | C::Back
+            | C::Unfold
+            | C::Fold
+            | C::Details
+            | C::Log
+            | C::Explain
+            | C::DryPlan
+            | C::Diff
+            | C::Broken
+            | C::Evidence
+            | C::Follow
+            | C::Wrap
+            | C::Copy
+            | C::Pager
+            | C::Measure
+            | C::NextPlot
+            | C::ZoomIn
+            | C::ZoomOut => Self::Look,
+            C::Resume
+            | C::Rerun
+            | C::Reapply
+            | C::Solve
+            | C::Drain
+            | C::Undrain
+            | C::Raise
+            | C::Lower
+            | C::HoldOrRelease
+            | C::First
+            | C::Kill
+            | C::Clean
+            | C::Tag
+            | C::Rule
+            | C::IgnoreError
+            | C::NewRun
+            | C::Attach
+            | C::Mark
+            | C::Yes
+            | C::No
+            | C::Press
+            | C::OtherButton
+            | C::Toggle
+            | C::ByWidth
+            | C::Complete
+            | C::NextField
+            | C::PreviousField
+            | C::Accept => Self::Act,
+            C::Filter
+            | C::Search
+            | C::NextHit
+            | C::PreviousHit
+            | C::LogFilter
+            | C::Worker
+            | C::AllUsers
+            | C::SortLeft
+            | C::SortRight
+            | C::SortReverse
+            | C::Group
+            | C::ChooseColumns
+            | C::NextBy
+            | C::PreviousBy
+            | C::LongerPeriod
+            | C::ShorterPeriod => Self::Filter,
+            C::JobsTab
+            | C::TargetsTab
+            | C::QueueTab
+            | C::EventsTab
+            | C::PlanTab
+            | C::UsageTab
+            | C::NextTab
+            | C::PreviousTab => Self::Tabs,
+            C::CommandLine
+            | C::Monitor
+            | C::Mouse
+            | C::Theme
+            | C::Help
+            | C::Redraw
+            | C::Suspend
+            | C::Quit => Self::Program,
         }
     }
 }

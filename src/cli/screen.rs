@@ -140,9 +140,10 @@ pub(super) fn can_draw(app: &App) -> bool {
     app.on_terminal() && draws(&app.env)
 }
 
-/// Whether the terminal can move its cursor, as far as it says what it is.
+/// Whether the terminal can move its cursor. Only one that is called dumb says that it cannot: nothing is looked up by the
+/// name, so that any other, and none, may well be one that draws.
 fn draws(env: &Env) -> bool {
-    env.non_empty("TERM").is_some_and(|term| term != "dumb")
+    env.var("TERM").is_none_or(|term| term != "dumb")
 }
 
 fn usual(app: &App, settings: &Settings, zone: Zone) -> Options {
@@ -186,11 +187,7 @@ pub(super) fn open(ctx: Ctx, options: Options, plain: bool) -> Result<u8, Error>
         return tell(ctx, &options);
     }
     if console::is_terminal() && !draws(&ctx.env) {
-        let term = ctx
-            .env
-            .non_empty("TERM")
-            .map_or("TERM is not set".to_owned(), |term| format!("TERM is {term}"));
-        return Err(Error::failed(format!("the monitor needs a terminal that can draw; {term}"))
+        return Err(Error::failed("the monitor needs a terminal that can draw; TERM is dumb")
             .hint(WITHOUT_SCREEN));
     }
     let backend = backend(ctx, &options);

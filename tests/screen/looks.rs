@@ -22,7 +22,7 @@ const THEMES: [&str; 4] = ["dark", "light", "ansi16", "plain"];
 const SIZE: (u16, u16) = (80, 24);
 
 /// What is shown, and the keys that lead there.
-const SCENES: [(&str, &str); 10] = [
+pub(super) const SCENES: [(&str, &str); 10] = [
     ("jobs", "j j"),
     ("targets", "2 j"),
     ("events", "4"),
@@ -35,7 +35,7 @@ const SCENES: [(&str, &str); 10] = [
     ("help", "j j ?"),
 ];
 
-fn scene(name: &str, keys: &str) -> Screen {
+pub(super) fn scene(name: &str, keys: &str) -> Screen {
     let mut screen = screen();
     screen.send(Message::Resize(SIZE.0, SIZE.1));
     usage::press(&mut screen, keys);

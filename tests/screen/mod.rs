@@ -5,6 +5,7 @@ mod apart;
 mod asks;
 mod by_hand;
 mod chosen_columns;
+mod contrast;
 mod folded_groups;
 mod group_heads;
 mod help;

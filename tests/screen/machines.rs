@@ -116,7 +116,7 @@ fn lab() -> (Board, Figures) {
     (board, figures.map(|(name, figures)| (TargetName::from(name), figures)).into())
 }
 
-fn screen() -> Screen {
+pub(super) fn screen() -> Screen {
     let mut snapshot = samples::snapshot();
     for job in snapshot.jobs.iter_mut().filter(|job| job.id == samples::id(7)) {
         job.target = TargetName::from("gpu1");
@@ -292,5 +292,5 @@ fn thirty_machines_fit_and_nothing_depends_on_colours() {
     }
     screen.model.setup.ascii = true;
     let frame = screen.frame((80, 24));
-    assert!(frame.is_ascii() && line(&frame, "node30").contains("##-!"), "{frame}");
+    assert!(frame.is_ascii() && line(&frame, "node30").contains("##.!"), "{frame}");
 }

@@ -2,6 +2,7 @@
 
 mod actions;
 mod apart;
+mod ascii;
 mod asks;
 mod by_hand;
 mod chosen_columns;

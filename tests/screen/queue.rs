@@ -22,7 +22,7 @@ use crate::common::terminal::Terminal;
 use crate::queue::Lab;
 
 /// One that runs, two that wait, one that is held, and a group of which two members have begun.
-fn lab() -> Snapshot {
+pub(super) fn lab() -> Snapshot {
     let member = |window: u32, index: u32| {
         let mut job = samples::job(window);
         job.member = Some(Member { group: JobNumber(30), index });

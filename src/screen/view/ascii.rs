@@ -6,7 +6,8 @@ use ratatui::buffer::Buffer;
 
 use crate::text;
 
-/// Our own drawing characters and what stands for them.
+/// Our own drawing characters and what stands for them. No two statuses share a sign, nor does one share it with the
+/// pointer or the mark of a row; what parts numbers is no minus.
 const TABLE: &[(&str, &str)] = &[
     ("─", "-"),
     ("│", "|"),
@@ -41,14 +42,14 @@ const TABLE: &[(&str, &str)] = &[
     ("●", "*"),
     ("◌", "."),
     ("◇", ":"),
-    ("✓", "+"),
+    ("✓", "v"),
     ("▲", "!"),
     ("○", "o"),
-    ("↻", ">"),
-    ("↺", "<"),
+    ("↻", "@"),
+    ("↺", "&"),
     ("▸", ">"),
-    ("✚", "*"),
-    ("·", "-"),
+    ("✚", "x"),
+    ("·", "."),
     ("…", "~"),
     ("→", ">"),
     ("←", "<"),
@@ -56,6 +57,7 @@ const TABLE: &[(&str, &str)] = &[
     ("↓", "v"),
     ("▼", "v"),
     ("–", "-"),
+    ("°", "o"),
     ("“", "\""),
     ("”", "\""),
 ];

@@ -55,6 +55,12 @@ pub trait Backend: Send + Sync {
     /// A full look at the jobs.
     fn snapshot(&self, scope: &Scope) -> Result<Snapshot, Problem>;
 
+    /// One line for the person in front of the screen, in fewer and fewer words, the longest version first; empty where
+    /// there is nothing to say. Asked for after each look.
+    fn caption(&self) -> Vec<String> {
+        Vec::new()
+    }
+
     /// What a job's pane shows: the screen and `lines` of history above it, or all of its history; with
     /// colours (SGR sequences) if asked for. `None` when its window is gone.
     fn pane(

@@ -49,7 +49,12 @@ pub struct Bridge {
     past: Mutex<StatsMemory>,
     /// The pane that was last read.
     near: Mutex<Option<panes::Known>>,
+    /// Says the line above the bottom line, where somebody has one.
+    caption: Option<Captioner>,
 }
+
+/// Says what the line above the bottom line says ([`Backend::caption`]).
+pub type Captioner = Box<dyn Fn() -> Vec<String> + Send + Sync>;
 
 impl Bridge {
     /// Takes the effects over; what was read of panes is remembered from look to look. `flags` are the
@@ -66,7 +71,13 @@ impl Bridge {
             curves: Mutex::default(),
             past: Mutex::default(),
             near: Mutex::default(),
+            caption: None,
         }
+    }
+
+    /// The same with a line above the bottom line.
+    pub fn captioned(self, caption: Captioner) -> Self {
+        Self { caption: Some(caption), ..self }
     }
 
     /// The global flags with which a command works on the same data file and tmux server as this screen.
@@ -127,6 +138,10 @@ impl Backend for Bridge {
         // What cannot be understood is said by the command that set it, and by `doctor`.
         drop(self.ctx.refresh_settings());
         Ok(shown::look(&self.ctx, &mut memory, &scope.whose, WaitingMembers::Folded)?)
+    }
+
+    fn caption(&self) -> Vec<String> {
+        self.caption.as_ref().map(|says| says()).unwrap_or_default()
     }
 
     fn pane(

@@ -72,9 +72,10 @@ impl Looks {
         let (wake, woken) = channel();
         let scope = Arc::new(Mutex::new(scope));
         let shared = Arc::clone(&scope);
+        let mut caption = Vec::new();
         let look = move || loop {
             let scope = shared.lock().unwrap_or_else(PoisonError::into_inner).clone();
-            if look_once(&*backend, &scope, rhythm, &events, &woken).is_none() {
+            if look_once(&*backend, &scope, rhythm, (&events, &woken), &mut caption).is_none() {
                 return;
             }
         };
@@ -99,8 +100,8 @@ fn look_once(
     backend: &dyn Backend,
     scope: &Scope,
     rhythm: Rhythm,
-    events: &Sender<Event>,
-    woken: &Receiver<()>,
+    (events, woken): (&Sender<Event>, &Receiver<()>),
+    caption_said: &mut Vec<String>,
 ) -> Option<()> {
     // The pulse is taken first: what changes during the look is noticed by the next pulse.
     let before = wake_mark(backend, scope);
@@ -112,6 +113,13 @@ fn look_once(
         Err(problem) => Message::LookFailed(problem),
     };
     events.send(Event::Message(message)).ok()?;
+    if let Ok(caption) = catch_unwind(AssertUnwindSafe(|| backend.caption())) {
+        // One message for each that is new is enough, and nobody pays for a line that is not there.
+        let said = std::mem::replace(caption_said, caption);
+        if said != *caption_said {
+            events.send(Event::Message(Message::Caption(caption_said.clone()))).ok()?;
+        }
+    }
     let due = backend.monotonic() + rhythm.refresh;
     loop {
         match woken.recv_timeout(rhythm.wake) {

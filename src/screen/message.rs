@@ -57,6 +57,9 @@ pub enum Message {
     Looked(Box<Snapshot>),
     /// A look failed; what is shown is old from now on.
     LookFailed(Problem),
+    /// What the line above the bottom line says, in fewer and fewer words, the longest version first; empty where it says
+    /// nothing.
+    Caption(Vec<String>),
     /// The end of a pane, as asked for by [`Effect::Pane`]. `None`: the window is gone.
     Pane(JobId, Result<Option<PaneText>, Problem>),
     /// The whole output, as asked for by [`Effect::Log`]. `None`: the window is gone.

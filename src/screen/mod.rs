@@ -23,6 +23,7 @@ pub mod message;
 pub mod model;
 pub mod pane;
 pub mod plain;
+pub mod recording;
 pub mod rows;
 mod run;
 pub mod tabs;
@@ -34,4 +35,4 @@ pub mod update;
 pub mod view;
 
 pub use backend::Backend;
-pub use run::{MonitorError, Options, run};
+pub use run::{MonitorError, Options, record, run};

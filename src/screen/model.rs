@@ -188,6 +188,8 @@ pub struct Model {
     pub snapshot: Option<Snapshot>,
     /// Why there is no newer one.
     pub problem: Option<Problem>,
+    /// The line above the bottom line, in fewer and fewer words; empty where there is none.
+    pub caption: Vec<String>,
     /// The list.
     pub list: List,
     /// Whether the detail has the full width.
@@ -240,6 +242,7 @@ impl Model {
             scope,
             snapshot: None,
             problem: None,
+            caption: Vec::new(),
             list: List { selected: select, ..List::default() },
             wide: false,
             split: None,

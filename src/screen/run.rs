@@ -3,6 +3,7 @@
 use std::collections::{BTreeSet, VecDeque};
 use std::io::{self, IsTerminal as _, Write as _};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::Duration;
 
@@ -14,7 +15,8 @@ use super::feed::{Event, Gate, Looks, Rhythm, SignalFeed, coalesce, read_input};
 use super::keys::{KeyMap, KeysError};
 use super::message::{Effect, Message, Problem, Scope};
 use super::model::{Columns, Model, Setup};
-use super::terminal::{Screen, Unstoppable, copy};
+use super::recording::{Film, Recording};
+use super::terminal::{Canvas, Screen, Unstoppable, copy};
 use super::theme::{self, Theme, ThemeError};
 use super::typed::Commands;
 use super::update::{complain, update};
@@ -90,6 +92,27 @@ pub fn run(backend: &Arc<dyn Backend>, options: Options) -> Result<(), MonitorEr
     if !io::stdin().is_terminal() || !io::stdout().is_terminal() {
         return Err(MonitorError::NoTerminal);
     }
+    show(backend, options, Show::Terminal)
+}
+
+/// Writes the screen down as it is drawn, with nobody at its keys, until the recording is to end.
+pub fn record(
+    backend: &Arc<dyn Backend>,
+    options: Options,
+    recording: Recording,
+) -> Result<(), MonitorError> {
+    show(backend, options, Show::Recording(recording))
+}
+
+/// Where the screen is shown.
+enum Show {
+    /// On the terminal of this process, whose keys are read.
+    Terminal,
+    /// In a file; there are no keys.
+    Recording(Recording),
+}
+
+fn show(backend: &Arc<dyn Backend>, options: Options, show: Show) -> Result<(), MonitorError> {
     let refresh = options.refresh.max(Duration::from_secs(1));
     let mut odd = Vec::new();
     let theme = theme_of(&options, &mut odd)?;
@@ -113,13 +136,21 @@ pub fn run(backend: &Arc<dyn Backend>, options: Options) -> Result<(), MonitorEr
 
     let (events, happened) = channel();
     let _signals = SignalFeed::start(events.clone())?;
-    let screen = Screen::open()?;
+    let (screen, over): (Box<dyn Canvas>, _) = match show {
+        Show::Terminal => (Box::new(Screen::open()?), None),
+        Show::Recording(recording) => {
+            let over = Arc::clone(&recording.over);
+            (Box::new(Film::begin(Arc::clone(backend), recording)?), Some(over))
+        }
+    };
     model.size = screen.size()?;
     let rhythm = Rhythm { refresh, wake: TICK };
     let looks = Looks::start(Arc::clone(backend), scope, rhythm, events.clone())?;
     let effects = Effects::new(Arc::clone(backend), looks, events.clone(), colours)?;
     let gate = Gate::default();
-    read_input(gate.clone(), events)?;
+    if over.is_none() {
+        read_input(gate.clone(), events)?;
+    }
     let mut turn = Loop {
         backend: &**backend,
         model,
@@ -129,6 +160,7 @@ pub fn run(backend: &Arc<dyn Backend>, options: Options) -> Result<(), MonitorEr
         gate,
         happened,
         later: VecDeque::new(),
+        over,
     };
     let ended = turn.run();
     turn.finish();
@@ -177,7 +209,7 @@ fn keys_of(options: &Options, odd: &mut Vec<Problem>) -> Result<KeyMap, KeysErro
 struct Loop<'a> {
     backend: &'a dyn Backend,
     model: Model,
-    screen: Screen,
+    screen: Box<dyn Canvas>,
     effects: Effects,
     /// What must not be left half-way.
     in_hand: InHand,
@@ -185,6 +217,8 @@ struct Loop<'a> {
     happened: Receiver<Event>,
     /// Events that came while we waited for another one.
     later: VecDeque<Event>,
+    /// Set when a recording is to end; nobody presses keys there.
+    over: Option<Arc<AtomicBool>>,
 }
 
 impl Loop<'_> {
@@ -216,7 +250,8 @@ impl Loop<'_> {
                     alone_until = last_tick + COMPANY;
                 }
             }
-            if self.model.quit {
+            let is_over = self.over.as_ref().is_some_and(|over| over.load(Ordering::Relaxed));
+            if self.model.quit || is_over {
                 return Ok(());
             }
         }
@@ -308,7 +343,9 @@ impl Loop<'_> {
     fn finish(&mut self) {
         /// Most are done within that, and need no words.
         const SOON: Duration = Duration::from_millis(200);
-        self.gate.close();
+        if self.over.is_none() {
+            self.gate.close();
+        }
         self.screen.leave();
         if self.in_hand.wait(SOON) {
             return;

@@ -27,6 +27,24 @@ use crate::text;
 
 type Hook = Box<dyn Fn(&PanicHookInfo<'_>) + Send + Sync>;
 
+/// What the run loop draws on.
+pub(super) trait Canvas {
+    /// Columns and rows.
+    fn size(&self) -> io::Result<(u16, u16)>;
+
+    /// Draws the model. Only cells that changed are written.
+    fn draw(&mut self, model: &Model) -> io::Result<()>;
+
+    /// Gives it back for a while.
+    fn leave(&mut self);
+
+    /// Takes it over (again); the next frame is drawn whole.
+    fn take(&mut self) -> io::Result<()>;
+
+    /// Takes the mouse, or releases it.
+    fn mouse(&mut self, taken: bool) -> io::Result<()>;
+}
+
 /// The terminal while it is ours.
 pub(super) struct Screen {
     terminal: Terminal<CrosstermBackend<BufWriter<Stdout>>>,
@@ -55,26 +73,24 @@ impl Screen {
         screen.take()?;
         Ok(screen)
     }
+}
 
-    /// Columns and rows.
-    pub(super) fn size(&self) -> io::Result<(u16, u16)> {
+impl Canvas for Screen {
+    fn size(&self) -> io::Result<(u16, u16)> {
         let size = self.terminal.size()?;
         Ok((size.width, size.height))
     }
 
-    /// Draws the model. Only cells that changed are written.
-    pub(super) fn draw(&mut self, model: &Model) -> io::Result<()> {
+    fn draw(&mut self, model: &Model) -> io::Result<()> {
         self.terminal.draw(|frame| view(model, frame))?;
         Ok(())
     }
 
-    /// Gives the terminal back for a while.
-    pub(super) fn leave(&mut self) {
+    fn leave(&mut self) {
         restore(&self.taken);
     }
 
-    /// Takes the terminal over (again); the next frame is drawn whole.
-    pub(super) fn take(&mut self) -> io::Result<()> {
+    fn take(&mut self) -> io::Result<()> {
         self.taken.store(true, Ordering::SeqCst);
         fail::fail_point!("no-raw-mode", |_| Err(io::Error::other("it takes no keys one by one")));
         enable_raw_mode()?;
@@ -85,11 +101,8 @@ impl Screen {
         let size = self.terminal.size()?;
         self.terminal.resize(size.into())
     }
-}
 
-impl Screen {
-    /// Takes the mouse, or releases it.
-    pub(super) fn mouse(&mut self, taken: bool) -> io::Result<()> {
+    fn mouse(&mut self, taken: bool) -> io::Result<()> {
         self.mouse = taken;
         if taken {
             execute!(io::stdout(), EnableMouseCapture)

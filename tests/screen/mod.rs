@@ -5,6 +5,7 @@ mod apart;
 mod ascii;
 mod asks;
 mod by_hand;
+mod caption;
 mod chosen_columns;
 mod contrast;
 mod folded_groups;

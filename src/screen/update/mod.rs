@@ -87,6 +87,10 @@ fn dispatch(model: &mut Model, message: Message) -> Vec<Effect> {
             model.problem = Some(problem);
             Vec::new()
         }
+        Message::Caption(lines) => {
+            model.caption = lines;
+            Vec::new()
+        }
         Message::Pane(job, answer) => {
             pane(model, &job, answer);
             Vec::new()

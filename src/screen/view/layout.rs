@@ -7,6 +7,7 @@
 //! │ banner, if any        │       │ list      │         │ list, or  │
 //! │ list       │ detail   │       │ detail    │         │ detail    │
 //! │ evidence (1–2 lines)  │       │ evidence  │         │ evidence  │
+//! │ caption, if any       │       │ caption   │         │ caption   │
 //! └ keys, or a prompt ────┘       └ keys ─────┘         └ keys ─────┘
 //! ```
 
@@ -47,6 +48,8 @@ pub struct Layout {
     pub beside: bool,
     /// The evidence line; no rows when there is nothing to say.
     pub evidence: Rect,
+    /// The caption; no rows when there is none.
+    pub caption: Rect,
     /// Keys, or what is being typed.
     pub bar: Rect,
 }
@@ -63,9 +66,10 @@ impl Layout {
             Constraint::Length(banner_rows),
             Constraint::Fill(1),
             Constraint::Length(evidence_rows),
+            Constraint::Length(u16::from(!model.caption.is_empty())),
             Constraint::Length(1),
         ]);
-        let [header, banner, body, evidence, bar] = rows.areas(screen);
+        let [header, banner, body, evidence, caption, bar] = rows.areas(screen);
         let mut layout = Self {
             header,
             banner,
@@ -78,6 +82,7 @@ impl Layout {
             usage: None,
             beside: false,
             evidence,
+            caption,
             bar,
         };
         if model.log.is_some() {

@@ -7,6 +7,7 @@ mod ascii;
 mod banner;
 mod bar;
 mod board;
+mod caption;
 mod choice;
 mod chooser;
 pub mod columns;
@@ -113,6 +114,7 @@ fn panels(model: &Model, frame: &mut Frame<'_>) {
         usage::render(frame, model, plots);
     }
     evidence::render(frame, model, layout.evidence);
+    caption::render(frame, model, layout.caption);
     bar::render(frame, model, layout.bar);
     toast::render(frame, model, layout.body);
     match &model.overlay {

@@ -518,7 +518,9 @@ pub enum Command {
     #[command(after_help = "Examples:\n  tpu doctor\n  tpu doctor --fix\n  tpu doctor --restore")]
     Doctor(Deferred<Doctor>),
     /// Practise on real jobs in a directory of its own
-    #[command(after_help = "Examples:\n  tpu demo\n  tpu demo --headless")]
+    #[command(
+        after_help = "Examples:\n  tpu demo\n  tpu demo --headless\n  tpu demo --record demo.cast --size 100x30"
+    )]
     Demo(Deferred<Demo>),
     /// A page of useful commands
     #[command(after_help = "Examples:\n  tpu tldr\n  tpu tldr --json")]

@@ -1,4 +1,5 @@
-//! Which function each command calls. The one file of `cli` that knows the screen, the demo and the daemon.
+//! Which function each command calls. The one file of `cli` that knows the screen and the daemon; `demo`
+//! knows the demo.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -7,14 +8,12 @@ use std::sync::Arc;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 use crate::api::{ServeOptions, Server};
-use crate::demo::lab;
-use crate::demo::story::{Sabotage, Story};
 use crate::model::ids::JobId;
 use crate::model::job::Succession;
 use crate::model::view::Whose;
 use crate::ops::provision::Change;
 use crate::ops::{Error, clean::Ends, service, watch};
-use crate::wire::pages::{DemoDocument, KindDocument, ScreenDocument};
+use crate::wire::pages::{KindDocument, ScreenDocument};
 
 use super::Outcome;
 use super::app::{App, EndsWith, asked_to_end};
@@ -34,6 +33,7 @@ use super::commands::{
     run, secrets, settings, show, stats, storage, sweep, targets, tasks, tokens, users, wait,
     workers,
 };
+use super::demo;
 use super::print::{self, Output};
 use super::screen;
 use super::served::OwnCommands;
@@ -390,8 +390,8 @@ pub(super) fn verb(command: Command) -> Verb {
             let destroys = args.fix || args.restore.is_some();
             changes(move |app| doctor::doctor(app, &args)).destroys_if(destroys)
         }
-        Command::Demo(args) => untried(move |app| demo(app, &args)).on_terminal(),
-        Command::DemoTrain { words } => untried(move |_| demo_train(&words)).on_terminal(),
+        Command::Demo(args) => untried(move |app| demo::demo(app, &args)).on_terminal(),
+        Command::DemoTrain { words } => untried(move |_| demo::train(&words)).on_terminal(),
         Command::Tldr => looks(move |_| Ok(help::tldr())),
         Command::Help { command, all } => looks(move |_| help::help(command.as_deref(), all)),
         Command::Completions { shell } => looks(move |_| help::completions(shell)),
@@ -461,7 +461,9 @@ fn monitor(app: App, scope: &screen::Scope) -> Outcome {
         // Its keys act on processes and windows, which nobody can try out.
         return Ok(Output::new("Would open the screen.", &ScreenDocument { would: "monitor" }));
     }
-    let code = screen::open(app.into_ctx()?, options, scope.plain)?;
+    let ctx = app.into_ctx()?;
+    let code =
+        if scope.plain { screen::tell(ctx, &options)? } else { screen::open(ctx, options, None)? };
     Ok(Output::default().code(code))
 }
 
@@ -533,67 +535,4 @@ fn serve(app: App, args: &ServeCommand) -> Outcome {
         .map_err(|e| Error::failed(format!("cannot print: {e}")))?;
     let _gone_with_the_server = link.as_deref().and_then(|link| browser::open(&env, link));
     server.serve(&stop).map(|()| Output::default())
-}
-
-/// The tour.
-fn demo(app: &App, args: &super::args::Demo) -> Outcome {
-    let sabotage = args.sabotage.as_deref().map(|word| {
-        Sabotage::parse(word).ok_or_else(|| {
-            Error::usage(format!("--sabotage {word}: nothing to break"))
-                .hint(Sabotage::WORDS.map(|(word, _)| word).join(", "))
-        })
-    });
-    let sabotage = sabotage.transpose()?;
-    let stop = asked_to_end(&[SIGINT, SIGTERM, SIGHUP])?;
-    let root = tempfile::Builder::new()
-        .prefix("tpu-demo-")
-        .tempdir()
-        .map_err(|e| Error::state(format!("cannot make a temporary directory: {e}")))?;
-    let mut ctx = app.apart(root.path())?;
-    if sabotage == Some(Sabotage::Classify) {
-        lab::blind_to_oom(&ctx)?;
-        ctx = app.apart(root.path())?;
-    }
-    let mut out = std::io::stdout();
-    let mut story = Story::new(&ctx, &mut out, &stop, sabotage);
-    let watched = !args.headless && screen::can_draw(app);
-    let told = if watched {
-        story.set_the_stage(root.path()).and_then(|job| {
-            let options = screen::plain_options(app, job)?;
-            screen::open(app.apart(root.path())?, options, false).map(drop)
-        })
-    } else {
-        story.tell(root.path())
-    };
-    let taken_down = lab::take_down(&ctx);
-    let gone =
-        root.close().map_err(|e| Error::state(format!("cannot remove the demo's directory: {e}")));
-    told?;
-    taken_down?;
-    gone?;
-    let last = if watched {
-        "Nothing is left behind. Next, in the directory of your code: tpu init"
-    } else {
-        "The story came true, and nothing is left behind."
-    };
-    Ok(Output::new(last, &DemoDocument { demo: "ok" }))
-}
-
-/// The training that the demo runs.
-fn demo_train(words: &[String]) -> Outcome {
-    use crate::demo::train::{TrainError, World, run};
-    use crate::sys::clock::{Clock as _, SystemClock};
-    let clock = SystemClock::new();
-    let world = World {
-        started: clock.now(),
-        elapsed: &|| clock.monotonic(),
-        pace: &|duration| clock.sleep(duration),
-    };
-    match run(words, &mut std::io::stdout().lock(), &world) {
-        Ok(code) => Ok(Output::default().code(u8::try_from(code).unwrap_or(1))),
-        Err(TrainError::Output(e)) if e.kind() == std::io::ErrorKind::BrokenPipe => {
-            Ok(Output::default())
-        }
-        Err(error) => Err(Error::failed(error.to_string())),
-    }
 }

@@ -10,6 +10,7 @@ mod browser;
 mod commands;
 mod complete;
 mod console;
+mod demo;
 mod dispatch;
 pub mod legacy;
 mod print;

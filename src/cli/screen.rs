@@ -17,9 +17,11 @@ use crate::model::view::Whose;
 use crate::ops::{Ctx, Error};
 use crate::screen::backend::CliFunctions;
 use crate::screen::bridge::Bridge;
+pub(super) use crate::screen::bridge::Captioner;
 use crate::screen::keys::KeyMap;
 use crate::screen::model::Columns;
 use crate::screen::plain::run_plain;
+pub(super) use crate::screen::recording::Recording;
 use crate::screen::theme::Theme;
 use crate::screen::typed::Commands;
 use crate::screen::view::columns::{self, UnknownColumn};
@@ -180,50 +182,60 @@ fn known_commands() -> Vec<(String, String)> {
 const WITHOUT_SCREEN: &str =
     "`tpu monitor --plain` prints changes line by line, `tpu check` shows the same as text";
 
-/// Opens the screen and stays until the person leaves it, or a signal ends it. Returns the exit code: 128
-/// and the signal's number, as a shell counts. Without a screen it only tells what changes.
-pub(super) fn open(ctx: Ctx, options: Options, plain: bool) -> Result<u8, Error> {
-    if plain {
-        return tell(ctx, &options);
+/// The screen over these effects, with a line above the bottom line where somebody has one.
+fn bridge(ctx: Ctx, options: &Options, caption: Option<Captioner>) -> Arc<dyn Backend> {
+    let lent = CliFunctions { run: commands::run, explain: commands::explain };
+    let bridge = Bridge::new(ctx, options.flags.clone(), lent);
+    match caption {
+        Some(caption) => Arc::new(bridge.captioned(caption)),
+        None => Arc::new(bridge),
     }
+}
+
+/// Writes the screen down until the recording is to end. Returns the exit code, as [`open`] does.
+pub(super) fn record(
+    ctx: Ctx,
+    options: Options,
+    caption: Captioner,
+    recording: Recording,
+) -> Result<u8, Error> {
+    let backend = bridge(ctx, &options, Some(caption));
+    exit_code(screen::record(&backend, options, recording))
+}
+
+/// Opens the screen and stays until the person leaves it, or a signal ends it. Returns the exit code: 128
+/// and the signal's number, as a shell counts.
+pub(super) fn open(ctx: Ctx, options: Options, caption: Option<Captioner>) -> Result<u8, Error> {
     if console::is_terminal() && !draws(&ctx.env) {
         return Err(Error::failed("the monitor needs a terminal that can draw; TERM is dumb")
             .hint(WITHOUT_SCREEN));
     }
-    let backend = backend(ctx, &options);
-    match screen::run(&backend, options) {
+    let backend = bridge(ctx, &options, caption);
+    exit_code(screen::run(&backend, options))
+}
+
+/// Tells what changes, line by line, until a signal ends it or nobody reads any more. Returns the exit code, as [`open`] does.
+pub(super) fn tell(ctx: Ctx, options: &Options) -> Result<u8, Error> {
+    let backend = bridge(ctx, options, None);
+    let say = |lines: &str| print::to_stdout(lines, ColorChoice::Never);
+    match run_plain(&backend, options, say) {
+        Err(MonitorError::Terminal(e)) if e.kind() == ErrorKind::BrokenPipe => Ok(0),
+        Err(MonitorError::Terminal(e)) => Err(Error::failed(format!("cannot print: {e}"))
+            .hint("the output was closed or its disk is full")),
+        ended => exit_code(ended),
+    }
+}
+
+fn exit_code(ended: Result<(), MonitorError>) -> Result<u8, Error> {
+    match ended {
         Ok(()) => Ok(0),
-        Err(MonitorError::Signal(signal)) => Ok(of_signal(signal)),
+        Err(MonitorError::Signal(signal)) => Ok(u8::try_from(128 + signal).unwrap_or(1)),
         Err(MonitorError::NoTerminal) => {
             Err(Error::failed("the monitor needs a terminal").hint(WITHOUT_SCREEN))
         }
         Err(other) => Err(Error::failed(other.to_string())
             .hint(format!("{WITHOUT_SCREEN}; TERM names the kind of terminal"))),
     }
-}
-
-/// Tells what changes, line by line, until a signal ends it or nobody reads any more. Returns the exit code.
-fn tell(ctx: Ctx, options: &Options) -> Result<u8, Error> {
-    let backend = backend(ctx, options);
-    let say = |lines: &str| print::to_stdout(lines, ColorChoice::Never);
-    match run_plain(&backend, options, say) {
-        Ok(()) => Ok(0),
-        Err(MonitorError::Signal(signal)) => Ok(of_signal(signal)),
-        Err(MonitorError::Terminal(e)) if e.kind() == ErrorKind::BrokenPipe => Ok(0),
-        Err(MonitorError::Terminal(e)) => Err(Error::failed(format!("cannot print: {e}"))
-            .hint("the output was closed or its disk is full")),
-        Err(other) => Err(Error::failed(other.to_string())),
-    }
-}
-
-fn backend(ctx: Ctx, options: &Options) -> Arc<dyn Backend> {
-    let lent = CliFunctions { run: commands::run, explain: commands::explain };
-    Arc::new(Bridge::new(ctx, options.flags.clone(), lent))
-}
-
-/// The exit code of whoever a signal has ended.
-fn of_signal(signal: i32) -> u8 {
-    u8::try_from(128 + signal).unwrap_or(1)
 }
 
 #[cfg(test)]

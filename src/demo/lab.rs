@@ -19,10 +19,11 @@ pub const ALICE: &str = "alice";
 pub const BOB: &str = "bob";
 
 /// The targets: alias, full name, type. The second one has four workers.
-pub const FLEET: [(&str, &str, &str); 3] = [
+pub const FLEET: [(&str, &str, &str); 4] = [
     ("v2-8-1", "lab-tpuvm-v2-8-1", "v2-8"),
     ("v4-32-p2", "lab-tpuvm-v4-32-preemptible-2", "v4-32"),
     ("v2-8-3", "lab-tpuvm-v2-8-3", "v2-8"),
+    ("v2-8-4", "lab-tpuvm-v2-8-4", "v2-8"),
 ];
 
 /// Seconds between two turns of the daemon in which nothing happens: the demo is a short day.

@@ -26,6 +26,7 @@ use crate::sys::procs::{self, Process, Signal, Table};
 use crate::text::counted;
 
 use super::lab::{self, ALICE, BOB, FLEET};
+use super::queue::{self, RATES};
 
 /// How long any one sentence of the story may take to come true.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -86,16 +87,16 @@ impl<'a> Story<'a> {
     /// Tells the whole story and checks it. The first expectation that is not met is the error.
     pub fn tell(&mut self, root: &Path) -> Result<(), Error> {
         lab::lay_out(self.ctx, root)?;
-        self.say(
-            "a lab of its own: alice and bob, three simulated targets, and the daemon watches",
-        );
-        let [(one, ..), (four, four_name, _), (third, third_name, _)] = FLEET;
+        self.say("a lab of its own: alice and bob, four simulated targets, and the daemon watches");
+        let [(one, ..), (four, four_name, _), (third, third_name, _), _] = FLEET;
         let baseline = self.run(ALICE, one, "baseline", &["--config.step_ms=8"])?;
         let slow = ["--config.step_ms=40", "--config.checkpoint_every=10"];
         let victim = self.run(ALICE, four, "preempted", &slow)?;
         let lonely = self.run(BOB, third, "lost-peer", &slow)?;
         let hungry = self.run(BOB, "local", "too-big", &["--config.oom_at=30"])?;
-        let struck = self.run(ALICE, "local", "interrupted", &slow)?;
+        // It is struck last, and a busy machine may take its time until then.
+        let slower = ["--config.step_ms=80", "--config.checkpoint_every=10"];
+        let struck = self.run(ALICE, "local", "interrupted", &slower)?;
         let endless = ["--config.steps=1000000", "--config.step_ms=20"];
         let endless = self.run(BOB, "local", "endless", &endless)?;
 
@@ -122,7 +123,7 @@ impl<'a> Story<'a> {
     /// Lays the lab out and starts jobs, for a person to play with; something happens to them by itself.
     pub fn set_the_stage(&mut self, root: &Path) -> Result<JobId, Error> {
         lab::lay_out(self.ctx, root)?;
-        let [(one, ..), (four, four_name, _), (third, third_name, _)] = FLEET;
+        let [(one, ..), (four, four_name, _), (third, third_name, _), (last, ..)] = FLEET;
         let slow = ["--config.step_ms=150", "--config.steps=2000", "--config.checkpoint_every=10"];
         let first = self.run(ALICE, four, "preempted", &slow)?;
         self.run(ALICE, one, "baseline", &["--config.step_ms=100", "--config.steps=4000"])?;
@@ -131,12 +132,14 @@ impl<'a> Story<'a> {
         let by_hand = ["--config.step_ms=60", "--config.checkpoint_every=10"];
         let struck = self.run(ALICE, "local", "interrupted", &by_hand)?;
         self.run(BOB, third, "lost-peer", &slow)?;
+        let sweep = queue::fill(self.ctx, BOB, last)?;
+        self.say(&format!("{sweep} waits in the queue: a sweep of {} for {last}", RATES.len()));
+        self.strike(&struck)?;
         let events = format!(
-            "[[step]]\nat = 15\nevent = \"preempt\"\ntarget = \"{four_name}\"\n\
-             [[step]]\nat = 40\nevent = \"grpc\"\ntarget = \"{third_name}\"\n"
+            "[[step]]\nat = 10\nevent = \"preempt\"\ntarget = \"{four_name}\"\n\
+             [[step]]\nat = 25\nevent = \"grpc\"\ntarget = \"{third_name}\"\n"
         );
         Simulator::open(self.ctx).play(&events, "the demo's story")?;
-        self.strike(&struck)?;
         Ok(first)
     }
 

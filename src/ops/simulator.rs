@@ -1,6 +1,7 @@
 //! The strings of the simulated fleet beside the data file, whatever provider the settings name.
 
 use crate::kinds::tpu::sim::{self, Event, Scenario, SimCloud};
+pub use crate::kinds::tpu::sim::{Event as FleetEvent, Happened, Scheduled};
 use crate::model::facts::TargetFact;
 use crate::model::ids::TargetName;
 
@@ -48,6 +49,12 @@ impl Simulator {
     /// Every target, in the order of their names.
     pub fn targets(&self, ctx: &Ctx) -> Result<Vec<TargetFact>, Error> {
         Ok(self.sim.look()?.targets(ctx.clock.now()))
+    }
+
+    /// What has happened to the fleet, the oldest first, and what a story still has before it.
+    pub fn past_and_coming(&self) -> Result<(Vec<Happened>, Vec<Scheduled>), Error> {
+        let fleet = self.sim.look()?;
+        Ok((fleet.history().to_vec(), fleet.upcoming().to_vec()))
     }
 
     /// Lets something happen to a target.

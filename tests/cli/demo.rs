@@ -4,8 +4,12 @@
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::PathBuf;
 
+use serde_json::Value;
+
 use crate::common::env::TestEnv;
 use crate::common::output::CommandOutput;
+use crate::common::terminal::Terminal;
+use crate::common::tmux::write_file;
 
 /// Tells the story in a place of its own, and sees what it leaves.
 fn tell(flags: &str) -> CommandOutput {
@@ -63,4 +67,63 @@ fn each_thing_that_is_broken_on_purpose_is_noticed() {
             });
         }
     });
+}
+
+/// The screen is written down without a terminal and without a program to help, ends by itself, and shows the end of the
+/// story when it is played.
+#[test]
+fn the_screen_is_recorded_until_the_story_is_complete() {
+    let mut env = TestEnv::new();
+    let place = env.path("tmp");
+    std::fs::create_dir(&place).unwrap();
+    env.set("TMPDIR", place.as_os_str());
+    let file = env.path("demo.cast");
+    let told = env.tpu(&format!("demo --record {} --size 100x30", file.display()));
+    drop(told.exits(0).says(&["brought back", "from step", "left alone", "To begin for real"]));
+    assert!(std::fs::read_dir(&place).unwrap().next().is_none(), "something is left behind");
+
+    let text = std::fs::read_to_string(&file).unwrap();
+    let mut lines = text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let header = lines.next().unwrap();
+    assert_eq!(
+        (&header["version"], &header["width"], &header["height"]),
+        (&2.into(), &100.into(), &30.into())
+    );
+    assert!(header["timestamp"].is_i64(), "{header}");
+    let (mut before, mut drawn) = (0.0, String::new());
+    for line in lines {
+        let (time, kind, piece) = (line[0].as_f64().unwrap(), &line[1], line[2].as_str().unwrap());
+        assert!(time >= before && kind == "o", "{line}");
+        before = time;
+        drawn += piece;
+    }
+    assert!(before > 10.0, "it is over after {before} s");
+
+    let terminal = Terminal::new(&env);
+    terminal.resize((100, 30));
+    let played = env.path("played");
+    write_file(&played, &drawn);
+    terminal.command(&format!("cat {}; read -r", played.display()));
+    terminal.shows(" your turn: r on alice/5");
+    let screen = terminal.screen();
+    assert!(screen.lines().next().is_some_and(|head| head.starts_with(" tpu ")), "{screen}");
+    assert!(screen.contains("↵ details"), "{screen}");
+}
+
+#[test]
+fn a_recording_that_cannot_be_written_is_refused_before_anything_begins() {
+    let env = TestEnv::new();
+    drop(
+        env.tpu("demo --record /no/such/dir/demo.cast")
+            .exits(5)
+            .says(&["cannot write /no/such/dir"]),
+    );
+    for wrong in [
+        "--size 100x30",
+        "--record a.cast --size 10x5",
+        "--record a.cast --size big",
+        "--record a.cast --headless",
+    ] {
+        drop(env.tpu(&format!("demo {wrong}")).exits(2));
+    }
 }

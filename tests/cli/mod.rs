@@ -3,6 +3,8 @@
 mod bad_input;
 mod completions;
 mod demo;
+mod demo_captions;
+mod demo_truth;
 mod display;
 mod doctor;
 mod dry_run;

@@ -46,7 +46,23 @@ pub struct Demo {
     /// Tell the story as text, check that it came true, clean up
     #[arg(long)]
     pub headless: bool,
+    /// Write the screen as it is drawn to a file for asciinema, and end by itself
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["headless", "sabotage"])]
+    pub record: Option<PathBuf>,
+    /// Columns and rows of what is written
+    #[arg(long, value_name = "COLSxROWS", default_value = "120x32", value_parser = screen_size, requires = "record")]
+    pub size: (u16, u16),
     /// Break one thing on purpose, to see the demo notice
     #[arg(long, hide = true, value_name = "WHAT")]
     pub sabotage: Option<String>,
+}
+
+/// Reads `120x32`: no less than the screen needs to show a list, no more than fits a page.
+fn screen_size(typed: &str) -> Result<(u16, u16), String> {
+    let parts = typed.split_once('x').and_then(|(columns, rows)| {
+        Some((columns.parse::<u16>().ok()?, rows.parse::<u16>().ok()?))
+    });
+    parts
+        .filter(|(columns, rows)| (60..=400).contains(columns) && (16..=200).contains(rows))
+        .ok_or_else(|| "columns and rows, from 60x16 to 400x200, as in 120x32".to_owned())
 }

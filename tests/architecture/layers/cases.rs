@@ -229,7 +229,7 @@ fn what_is_allowed_passes() {
         ("src/model/time.rs", "use jiff::{Timestamp, tz::TimeZone};"),
         ("src/sys/clock.rs", "use std::time::Instant;\nuse crate::model::time::Timestamp;"),
         ("src/kinds/tpu/sim/fleet.rs", "use crate::store::atomic::replace;"),
-        ("src/cli/dispatch.rs", "use crate::{daemon, demo};"),
+        ("src/cli/dispatch.rs", "use crate::{api, daemon};"),
         ("src/cli/mod.rs", "mod monitor;\nuse self::monitor::Arguments;"),
         ("src/daemon/turn.rs", "#[cfg(test)]\nmod tests { use crate::tmux::oneshot::OneShot; }"),
         ("src/main.rs", "fn main() -> std::process::ExitCode { tpu::cli::main() }"),

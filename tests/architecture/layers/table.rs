@@ -77,7 +77,7 @@ pub(super) const EXCEPTIONS: &[Exception] = &[
     // Which kinds of target there are is said where the program begins; their options are the command line's.
     Exception { file: "src/cli/mod.rs", uses: "kinds", whole: false },
     Exception { file: "src/cli/args/kinds.rs", uses: "kinds", whole: false },
-    Exception { file: "src/cli/dispatch.rs", uses: "demo", whole: true },
+    Exception { file: "src/cli/demo.rs", uses: "demo", whole: true },
 ];
 
 /// What plays the part of one provider, whatever provider the targets have: the strings of the simulator.

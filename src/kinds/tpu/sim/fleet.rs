@@ -229,6 +229,11 @@ impl Fleet {
         facts
     }
 
+    /// What a story still has before it, in no particular order.
+    pub fn upcoming(&self) -> &[Scheduled] {
+        &self.upcoming
+    }
+
     /// What has happened, the oldest first.
     pub fn history(&self) -> &[Happened] {
         &self.history

@@ -1,0 +1,138 @@
+//! `demo` and `demo-train`: the tour, told as text, shown on the screen or written down, and taken down again.
+
+use std::fs::File;
+use std::io::BufWriter;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+
+use crate::demo::caption::captions;
+use crate::demo::lab;
+use crate::demo::report;
+use crate::demo::story::{Sabotage, Story};
+use crate::demo::tale::DemoTale;
+use crate::demo::witness::Witness;
+use crate::model::ids::JobId;
+use crate::ops::Error;
+use crate::wire::pages::DemoDocument;
+
+use super::Outcome;
+use super::app::{App, asked_to_end};
+use super::args::Demo;
+use super::print::Output;
+use super::screen::{self, Captioner, Recording};
+
+/// The tour.
+pub(super) fn demo(app: &App, args: &Demo) -> Outcome {
+    let sabotage = args.sabotage.as_deref().map(|word| {
+        Sabotage::parse(word).ok_or_else(|| {
+            Error::usage(format!("--sabotage {word}: nothing to break"))
+                .hint(Sabotage::WORDS.map(|(word, _)| word).join(", "))
+        })
+    });
+    let sabotage = sabotage.transpose()?;
+    // A file that cannot be written is said before anything begins.
+    let file = args.record.as_deref().map(create).transpose()?;
+    let stop = asked_to_end(&[SIGINT, SIGTERM, SIGHUP])?;
+    let root = tempfile::Builder::new()
+        .prefix("tpu-demo-")
+        .tempdir()
+        .map_err(|e| Error::state(format!("cannot make a temporary directory: {e}")))?;
+    let mut ctx = app.apart(root.path())?;
+    if sabotage == Some(Sabotage::Classify) {
+        lab::blind_to_oom(&ctx)?;
+        ctx = app.apart(root.path())?;
+    }
+    let mut out = std::io::stdout();
+    let mut story = Story::new(&ctx, &mut out, &stop, sabotage);
+    let watched = file.is_some() || !args.headless && app.on_terminal();
+    let told = if watched {
+        let set = story.set_the_stage(root.path());
+        set.and_then(|job| watch(app, root.path(), job, file.map(|file| (file, args.size))))
+            .map(Some)
+    } else {
+        story.tell(root.path()).map(|()| None)
+    };
+    let taken_down = lab::take_down(&ctx);
+    let gone =
+        root.close().map_err(|e| Error::state(format!("cannot remove the demo's directory: {e}")));
+    let told = told?;
+    taken_down?;
+    gone?;
+    let Some(tale) = told else {
+        let last = "The story came true, and nothing is left behind.";
+        return Ok(Output::new(last, &DemoDocument { demo: "ok" }));
+    };
+    let text = format!(
+        "{}{}",
+        tale.as_ref().map(report::report).unwrap_or_default(),
+        report::begin_for_real()
+    );
+    let is_cut_off = args.record.is_some() && !tale.is_some_and(|tale| tale.is_complete());
+    let output = Output::new(text.trim_end(), &DemoDocument { demo: "ok" });
+    // What was written down up to there can be played, but it is not the whole story.
+    Ok(if is_cut_off { output.code(1) } else { output })
+}
+
+/// Shows the lab on the screen or writes it down; returns what has become of the jobs by then, if that can be read.
+fn watch(
+    app: &App,
+    root: &Path,
+    job: JobId,
+    recorded: Option<(File, (u16, u16))>,
+) -> Result<Option<DemoTale>, Error> {
+    let options = screen::plain_options(app, job)?;
+    let witness = Arc::new(Witness::new(app.apart(root)?));
+    let seen = Arc::clone(&witness);
+    match recorded {
+        None => {
+            let caption: Captioner =
+                Box::new(move || seen.tale().map(|tale| captions(&tale)).unwrap_or_default());
+            screen::open(app.apart(root)?, options, Some(caption))?;
+        }
+        Some((file, size)) => {
+            let over = Arc::new(AtomicBool::new(false));
+            let ends = Arc::clone(&over);
+            let caption: Captioner = Box::new(move || {
+                let tale = seen.tale().ok();
+                if seen.is_over(tale.as_ref()) {
+                    ends.store(true, Ordering::Relaxed);
+                }
+                tale.as_ref().map(captions).unwrap_or_default()
+            });
+            let (out, title) = (Box::new(BufWriter::new(file)), "tpu demo".to_owned());
+            let recording = Recording { size, out, title, over };
+            screen::record(app.apart(root)?, options, caption, recording)?;
+        }
+    }
+    Ok(witness.tale().ok())
+}
+
+/// Makes the file that the screen is written to.
+fn create(path: &Path) -> Result<File, Error> {
+    File::create(path).map_err(|e| {
+        Error::state(format!("cannot write {}: {e}", path.display()))
+            .hint("name a file in a directory that is there: tpu demo --record demo.cast")
+    })
+}
+
+/// The training that the demo runs.
+pub(super) fn train(words: &[String]) -> Outcome {
+    use crate::demo::train::{TrainError, World, run};
+    use crate::sys::clock::{Clock as _, SystemClock};
+    let clock = SystemClock::new();
+    let world = World {
+        started: clock.now(),
+        elapsed: &|| clock.monotonic(),
+        pace: &|duration| clock.sleep(duration),
+    };
+    match run(words, &mut std::io::stdout().lock(), &world) {
+        Ok(code) => Ok(Output::default().code(u8::try_from(code).unwrap_or(1))),
+        Err(TrainError::Output(e)) if e.kind() == std::io::ErrorKind::BrokenPipe => {
+            Ok(Output::default())
+        }
+        Err(error) => Err(Error::failed(error.to_string())),
+    }
+}

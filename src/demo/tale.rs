@@ -358,11 +358,10 @@ fn add_fleet(setback: &mut Setback, facts: &DemoFacts, launches: &HashMap<JobId,
             .map(|one| one.at)
     };
     let cause = match setback.kind {
-        // It is what made it one.
-        None => None,
         Some(ErrorKind::Preempted | ErrorKind::Unknown) => caused(PREEMPTED),
         Some(ErrorKind::Grpc) => caused(BROKEN),
-        Some(_) => None,
+        // What nobody has noticed is known from the fleet alone, with its instant.
+        None | Some(_) => None,
     };
     setback.at = cause.unwrap_or(setback.at);
     // The program's end may be written down before anybody knows why.

@@ -75,10 +75,8 @@ impl Witness {
     pub fn is_over(&self, tale: Option<&DemoTale>) -> bool {
         let now = self.ctx.clock.monotonic();
         let mut memory = self.memory.lock().unwrap_or_else(PoisonError::into_inner);
-        let since = match tale.is_some_and(DemoTale::is_complete) {
-            true => Some(memory.complete_since.unwrap_or(now)),
-            false => None,
-        };
+        let is_complete = tale.is_some_and(DemoTale::is_complete);
+        let since = is_complete.then(|| memory.complete_since.unwrap_or(now));
         memory.complete_since = since;
         let is_read = since.is_some_and(|since| now.saturating_sub(since) >= LAST_PICTURE);
         is_read || now.saturating_sub(self.begun) >= LONGEST

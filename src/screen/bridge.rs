@@ -76,6 +76,7 @@ impl Bridge {
     }
 
     /// The same with a line above the bottom line.
+    #[must_use]
     pub fn captioned(self, caption: Captioner) -> Self {
         Self { caption: Some(caption), ..self }
     }

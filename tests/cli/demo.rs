@@ -3,6 +3,7 @@
 
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::PathBuf;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use serde_json::Value;
 
@@ -10,6 +11,15 @@ use crate::common::env::TestEnv;
 use crate::common::output::CommandOutput;
 use crate::common::terminal::Terminal;
 use crate::common::tmux::write_file;
+
+/// Stories go by the clock: several at once would have no time for each other. The runner that gives each test a process
+/// of its own keeps them apart by itself.
+static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+
+/// Waits until no other test tells a story.
+pub(super) fn alone() -> MutexGuard<'static, ()> {
+    ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 /// Tells the story in a place of its own, and sees what it leaves.
 fn tell(flags: &str) -> CommandOutput {
@@ -42,6 +52,7 @@ fn speak_of(directory: &[u8]) -> Vec<String> {
 
 #[test]
 fn the_story_comes_true_and_leaves_nothing_behind() {
+    let _alone = alone();
     drop(tell("").exits(0).says(&[
         "is taken away, and",
         "by itself: preempted",
@@ -56,6 +67,7 @@ fn the_story_comes_true_and_leaves_nothing_behind() {
 
 #[test]
 fn each_thing_that_is_broken_on_purpose_is_noticed() {
+    let _alone = alone();
     std::thread::scope(|scope| {
         for (what, expectation) in [
             ("resume", "to begin at a checkpoint"),
@@ -73,6 +85,7 @@ fn each_thing_that_is_broken_on_purpose_is_noticed() {
 /// story when it is played.
 #[test]
 fn the_screen_is_recorded_until_the_story_is_complete() {
+    let _alone = alone();
     let mut env = TestEnv::new();
     let place = env.path("tmp");
     std::fs::create_dir(&place).unwrap();

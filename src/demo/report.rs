@@ -66,9 +66,11 @@ fn told(setback: &Setback, when: &str) -> Vec<(&'static str, String)> {
         None => ("broken", format!("{target}, with {job} on it, {when}")),
     }];
     let Some(comeback) = &setback.comeback else {
-        let why = setback.rests.as_ref().or(setback.refusal.as_ref());
-        let why = why.map_or("nobody has brought it back yet", String::as_str);
-        lines.push(("left alone", format!("{job}: {why}")));
+        lines.push(match (&setback.rests, &setback.refusal) {
+            (Some(why), _) => ("left alone", format!("{job}: {why}")),
+            (None, Some(why)) => ("not back", format!("{job}: {why}")),
+            (None, None) => ("not back", format!("{job}, by the time this ended")),
+        });
         return lines;
     };
     let anew = if setback.ready.is_some() {

@@ -170,7 +170,7 @@ fn a_job_that_never_comes_back_is_not_said_to() {
         );
     }
     let text = report(&DemoTale::of(&facts));
-    assert!(text.contains("left alone      alice/1: there is no capacity"), "{text}");
+    assert!(text.contains("not back        alice/1: there is no capacity"), "{text}");
     assert!(!text.contains("brought back"), "{text}");
 }
 

@@ -282,6 +282,26 @@ fn caption(screen: &str) -> Option<String> {
     lines.nth(1).map(|line| line.trim().to_owned()).filter(|line| !line.is_empty())
 }
 
+/// The demo in the terminal. Also after a failure it takes itself down before the test's directory goes.
+struct Shown<'a> {
+    terminal: &'a Terminal,
+    place: &'a Path,
+}
+
+impl Drop for Shown<'_> {
+    fn drop(&mut self) {
+        let clock = SystemClock::new();
+        let is_gone = || std::fs::read_dir(self.place).is_ok_and(|mut left| left.next().is_none());
+        if is_gone() {
+            return;
+        }
+        self.terminal.press("q");
+        while !is_gone() && clock.monotonic() < Duration::from_secs(20) {
+            clock.sleep(Duration::from_millis(50));
+        }
+    }
+}
+
 #[test]
 fn no_caption_is_contradicted_by_what_is_written_down() {
     let _alone = super::demo::alone();
@@ -292,6 +312,7 @@ fn no_caption_is_contradicted_by_what_is_written_down() {
     let terminal = Terminal::new(&env);
     terminal.resize((200, 40));
     terminal.command(&format!("clear; {TPU} demo"));
+    let _shown = Shown { terminal: &terminal, place: &place };
     let root = wait_at_most(LIMIT, "the lab is laid out", || {
         let mut found = std::fs::read_dir(&place).ok()?.flatten();
         found.find(|entry| entry.path().join("tpu-state").is_dir()).map(|entry| entry.path())

@@ -214,7 +214,8 @@ pub(super) fn open(ctx: Ctx, options: Options, caption: Option<Captioner>) -> Re
     exit_code(screen::run(&backend, options))
 }
 
-/// Tells what changes, line by line, until a signal ends it or nobody reads any more. Returns the exit code, as [`open`] does.
+/// Tells what changes, line by line, until a signal ends it or nobody reads any more. Returns the exit code, as
+/// [`open`] does.
 pub(super) fn tell(ctx: Ctx, options: &Options) -> Result<u8, Error> {
     let backend = bridge(ctx, options, None);
     let say = |lines: &str| print::to_stdout(lines, ColorChoice::Never);
@@ -226,6 +227,7 @@ pub(super) fn tell(ctx: Ctx, options: &Options) -> Result<u8, Error> {
     }
 }
 
+/// The exit code that stands for how a screen ended, or what the person is told.
 fn exit_code(ended: Result<(), MonitorError>) -> Result<u8, Error> {
     match ended {
         Ok(()) => Ok(0),

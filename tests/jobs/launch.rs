@@ -198,7 +198,8 @@ fn the_log_is_complete_and_the_exit_code_is_recorded() {
 #[test]
 fn ctrl_c_ends_the_job_and_not_its_launcher() {
     let env = TestEnv::new();
-    let window = env.start(UNTIL_GO, &[] as &[&str]);
+    // One process: a shell that waits for a child goes on if that child has ended as the key came (bash(1), SIGNALS).
+    let window = env.start("echo $$ >\"$HOME/pid\"; exec sleep 1000", &[] as &[&str]);
     let job = env.wait_pid("pid");
     let pane = env.pane_id("alice", window).unwrap();
     env.tmux().run(&["send-keys", "-t", &pane, "C-c"]);

@@ -23,8 +23,8 @@ fn of_job(asked: &Asked<'_>) -> Result<Answer, Failure> {
     let known = || asked.served.curves.lock().unwrap_or_else(PoisonError::into_inner);
     // A disk that does not answer holds up whoever asked for what is on it, and nobody else.
     let mut memory = std::mem::take(&mut *known());
-    let curve = curves::of(asked.ctx, &mut memory, &id);
+    let curves = curves::of(asked.ctx, &mut memory, &id);
     *known() = memory;
-    let curve = curve?;
-    Ok(Answer::document(&CurveDocument::from((&id, &curve))))
+    let curves = curves?;
+    Ok(Answer::document(&CurveDocument::from((&id, &curves))))
 }

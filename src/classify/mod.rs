@@ -15,6 +15,7 @@ mod builtin;
 mod decide;
 mod frames;
 mod launch;
+pub mod metrics;
 mod needles;
 mod numerals;
 mod prefix;

@@ -1,22 +1,61 @@
-//! The loss of a run over its steps, across all attempts of its lineage.
+//! The loss of a run and what else it measures, over its steps, across all attempts of its lineage.
 //!
 //! A curve follows from what the program has printed and from nothing else, so it is the same in every place,
 //! whoever looks and whenever.
 
+use std::collections::BTreeMap;
+use std::fmt;
+
 use super::facts::Progress;
 use super::ids::JobNumber;
 
-/// A loss at a step.
+/// What is measured: the loss, or what else the program prints beside it, by the name that it prints.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Metric(String);
+
+impl Metric {
+    /// The training loss.
+    pub const LOSS: &str = "loss";
+    /// The learning rate.
+    pub const LEARNING_RATE: &str = "lr";
+    /// Steps per second.
+    pub const SPEED: &str = "steps/s";
+
+    /// Its name.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl From<String> for Metric {
+    fn from(name: String) -> Self {
+        Self(name)
+    }
+}
+
+impl From<&str> for Metric {
+    fn from(name: &str) -> Self {
+        Self(name.to_owned())
+    }
+}
+
+impl fmt::Display for Metric {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// A value at a step.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Point {
     /// The step; the epoch where the program prints no steps.
     pub step: f64,
-    /// The loss.
-    pub loss: f64,
+    /// The value.
+    pub value: f64,
 }
 
-/// A loss as it was printed, with the counters beside it.
-#[derive(Clone, Copy, Debug, PartialEq)]
+/// A loss as it was printed, with the counters and the other values beside it.
+#[derive(Clone, Debug, PartialEq)]
 pub struct Reading {
     /// The step, which may begin anew with each epoch.
     pub step: Option<f64>,
@@ -26,25 +65,42 @@ pub struct Reading {
     pub epoch: Option<f64>,
     /// The loss.
     pub loss: f64,
+    /// What else is measured.
+    pub others: Vec<(Metric, f64)>,
 }
 
 impl Reading {
-    /// What a progress report gives, if it holds a finite loss and a counter.
-    pub fn of(progress: &Progress) -> Option<Self> {
+    /// What a progress report gives, if it holds a finite loss and a counter; `others` stand beside it.
+    pub fn of(progress: &Progress, others: Vec<(Metric, f64)>) -> Option<Self> {
         #[expect(clippy::cast_precision_loss, reason = "no run has more steps than a float counts")]
         let as_float = |steps: u64| steps as f64;
         let loss = progress.loss.filter(|loss| loss.is_finite())?;
         let (step, total) = (progress.step.map(as_float), progress.total.map(as_float));
         let epoch = progress.epoch;
-        (step.is_some() || epoch.is_some()).then_some(Self { step, total, epoch, loss })
+        let known = [(Metric::LEARNING_RATE, progress.lr), (Metric::SPEED, progress.steps_per_s)];
+        let known =
+            known.into_iter().filter_map(|(name, value)| Some((Metric::from(name), value?)));
+        let others = known.chain(others).filter(|(_, value)| value.is_finite()).collect();
+        (step.is_some() || epoch.is_some()).then_some(Self { step, total, epoch, loss, others })
     }
 }
 
-/// The points of one attempt, from its readings in the order in which they were printed.
+/// What was measured at a step.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Measured {
+    /// The step; the epoch where the program prints no steps.
+    pub step: f64,
+    /// The loss.
+    pub loss: f64,
+    /// What else.
+    pub others: Vec<(Metric, f64)>,
+}
+
+/// What one attempt measured, from its readings in the order in which they were printed.
 ///
 /// One unit is that of all of them: steps where any are printed, else epochs. Steps that begin anew with each
 /// epoch are counted on.
-pub fn points(readings: &[Reading]) -> Vec<Point> {
+pub fn measured(readings: Vec<Reading>) -> Vec<Measured> {
     let has_steps = readings.iter().any(|reading| reading.step.is_some());
     let first = readings.iter().find_map(|reading| reading.epoch).unwrap_or_default();
     let mut begins_anew = false;
@@ -61,8 +117,10 @@ pub fn points(readings: &[Reading]) -> Vec<Point> {
         (None, epoch) if !has_steps => epoch,
         _ => None,
     };
-    let point = |reading: &Reading| Some(Point { step: at(reading)?, loss: reading.loss });
-    readings.iter().filter_map(point).collect()
+    let measured = |reading: Reading| {
+        Some(Measured { step: at(&reading)?, loss: reading.loss, others: reading.others })
+    };
+    readings.into_iter().filter_map(measured).collect()
 }
 
 /// The points of one attempt.
@@ -74,7 +132,7 @@ pub struct Part {
     pub points: Vec<Point>,
 }
 
-/// The points of a lineage, attempt after attempt.
+/// One metric of a lineage, attempt after attempt.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Curve {
     /// The attempts, oldest first.
@@ -119,12 +177,50 @@ impl Curve {
     }
 }
 
+/// What a lineage measured.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Curves {
+    /// The loss. Each attempt has a part of it, be it empty.
+    pub loss: Curve,
+    /// Everything else; attempts that did not print it have no part.
+    pub others: BTreeMap<Metric, Curve>,
+}
+
+impl Curves {
+    /// Adds an attempt.
+    pub fn append(&mut self, window: JobNumber, measured: &[Measured]) {
+        let point = |step, value| Point { step, value };
+        self.loss.append(window, measured.iter().map(|at| point(at.step, at.loss)));
+        let mut others: BTreeMap<&Metric, Vec<Point>> = BTreeMap::new();
+        for at in measured {
+            for (metric, value) in &at.others {
+                others.entry(metric).or_default().push(point(at.step, *value));
+            }
+        }
+        for (metric, points) in others {
+            self.others.entry(metric.clone()).or_default().append(window, points);
+        }
+    }
+
+    /// What was measured often enough to be drawn: the loss, the learning rate, the speed, then what the program names.
+    pub fn metrics(&self) -> Vec<(&str, &Curve)> {
+        let own = [Metric::LEARNING_RATE, Metric::SPEED];
+        let known = own.iter().filter_map(|name| self.others.get_key_value(&Metric::from(*name)));
+        let rest = self.others.iter().filter(|(metric, _)| !own.contains(&metric.as_str()));
+        let others = known.chain(rest).map(|(metric, curve)| (metric.as_str(), curve));
+        let all = std::iter::once((Metric::LOSS, &self.loss)).chain(others);
+        let is_drawn =
+            |curve: &Curve| curve.parts.iter().map(|part| part.points.len()).sum::<usize>() > 1;
+        all.filter(|(_, curve)| is_drawn(curve)).collect()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn points(steps: &[u32]) -> Vec<Point> {
-        steps.iter().map(|s| Point { step: f64::from(*s), loss: 1.0 / f64::from(s + 1) }).collect()
+        steps.iter().map(|s| Point { step: f64::from(*s), value: 1.0 / f64::from(s + 1) }).collect()
     }
 
     fn steps(points: &[Point]) -> Vec<f64> {
@@ -148,8 +244,11 @@ mod tests {
             total: step.map(|_| 100.0),
             epoch: Some(epoch),
             loss: 1.0,
+            others: Vec::new(),
         };
-        let at = |readings: &[Reading]| steps(&super::points(readings));
+        let at = |readings: &[Reading]| -> Vec<f64> {
+            measured(readings.to_vec()).iter().map(|at| at.step).collect()
+        };
         let keras = [(1.0, 50.0), (1.0, 100.0), (2.0, 50.0), (3.0, 1.0)];
         let keras = keras.map(|(epoch, step)| reading(epoch, Some(step)));
         assert_eq!(at(&keras), [50.0, 100.0, 150.0, 201.0]);
@@ -157,5 +256,24 @@ mod tests {
         let mixed = [reading(0.5, None), reading(0.5, Some(10.0)), reading(0.6, Some(12.0))];
         assert_eq!(at(&mixed), [10.0, 12.0], "one unit");
         assert_eq!(at(&[reading(0.5, None), reading(1.0, None)]), [0.5, 1.0]);
+    }
+
+    #[test]
+    fn each_metric_has_a_curve_of_its_own() {
+        let at = |step: f64, others: &[(&str, f64)]| Measured {
+            step,
+            loss: 1.0,
+            others: others.iter().map(|(name, value)| (Metric::from(*name), *value)).collect(),
+        };
+        let mut curves = Curves::default();
+        curves.append(
+            JobNumber(1),
+            &[at(0.0, &[("acc", 0.1), ("lr", 0.5)]), at(10.0, &[("acc", 0.2)])],
+        );
+        curves.append(JobNumber(2), &[at(5.0, &[]), at(15.0, &[("acc", 0.4), ("once", 1.0)])]);
+        let drawn: Vec<_> = curves.metrics().into_iter().map(|(name, _)| name.to_owned()).collect();
+        assert_eq!(drawn, ["loss", "acc"], "one value is no curve");
+        assert_eq!(steps(&curves.loss.whole()), [0.0, 5.0, 15.0]);
+        assert_eq!(steps(&curves.others[&Metric::from("acc")].whole()), [0.0, 10.0, 15.0]);
     }
 }

@@ -7,6 +7,7 @@ use super::entry::QueueEntry;
 use super::ids::TargetName;
 use super::job::{Job, Status};
 use super::read::{Fields, Json, Path};
+use super::spec::JobSpec;
 
 /// Where in a record the entry stands that it was.
 const KEY: &str = "queued";
@@ -31,6 +32,15 @@ pub fn record(entry: &QueueEntry, (target, dir): (TargetName, String), args: Str
         extra.insert(KEY.to_owned(), queued);
     }
     Job { raw: value.to_string().into(), ..job }
+}
+
+/// What a job was to do that has a record: as it was described, whether it has begun or not.
+pub fn spec_of(job: &Job) -> JobSpec {
+    if let Some(entry) = entry(job) {
+        return entry.spec;
+    }
+    let words = shlex::split(&job.extra_configs).unwrap_or_default();
+    JobSpec { member: None, ..job.spec_with(words) }
 }
 
 /// The entry that a record was, if it never began.

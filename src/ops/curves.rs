@@ -1,4 +1,4 @@
-//! The loss of a run over its whole lineage, read from what its attempts have printed.
+//! The loss of a run over its whole lineage and what is measured beside it, read from what its attempts have printed.
 //!
 //! A short log is read line by line, a long one at a bounded number of places, however long it is. Which places
 //! follows from the length alone: they are multiples of a power of two, so that a log that grows keeps every
@@ -11,8 +11,8 @@ use std::path::PathBuf;
 
 use memchr::memmem;
 
-use crate::classify::Input;
-use crate::model::curve::{Curve, Point, Reading, points};
+use crate::classify::{Input, metrics};
+use crate::model::curve::{Curves, Measured, Reading, measured};
 use crate::model::data::User;
 use crate::model::facts::Progress;
 use crate::model::ids::{JobId, JobNumber};
@@ -40,28 +40,28 @@ const REMEMBERED: usize = 512;
 
 /// What was read of logs that have not grown since.
 #[derive(Debug, Default)]
-pub struct CurveMemory(HashMap<PathBuf, (u64, Vec<Point>)>);
+pub struct CurveMemory(HashMap<PathBuf, (u64, Vec<Measured>)>);
 
-/// The curve of the lineage to which a job belongs: of all its attempts, whichever of them the job is.
-pub fn of(ctx: &Ctx, memory: &mut CurveMemory, id: &JobId) -> Result<Curve, Error> {
+/// The curves of the lineage to which a job belongs: of all its attempts, whichever of them the job is.
+pub fn of(ctx: &Ctx, memory: &mut CurveMemory, id: &JobId) -> Result<Curves, Error> {
     let data = ctx.data()?;
     job_of(&data, id)?;
     let user = user_of(&data, &id.user)?;
-    let mut curve = Curve::default();
+    let mut curves = Curves::default();
     for window in attempts(user, id.window) {
         let Some(job) = user.job(window) else { continue };
         // Output that cannot be read leaves a gap; the rest of the lineage still says something.
-        curve.append(window, of_attempt(ctx, memory, job).unwrap_or_default());
+        curves.append(window, &of_attempt(ctx, memory, job).unwrap_or_default());
     }
-    Ok(curve)
+    Ok(curves)
 }
 
 fn attempts(user: &User, window: JobNumber) -> Vec<JobNumber> {
     Lineage::of(user, window).map(|lineage| lineage.windows).unwrap_or_default()
 }
 
-/// The points of one attempt: from its log file, or from what its window still holds.
-fn of_attempt(ctx: &Ctx, memory: &mut CurveMemory, job: &Job) -> io::Result<Vec<Point>> {
+/// What one attempt measured: from its log file, or from what its window still holds.
+fn of_attempt(ctx: &Ctx, memory: &mut CurveMemory, job: &Job) -> io::Result<Vec<Measured>> {
     let file = logs::log_file(job).and_then(|path| Some((files::open(&path).ok()?, path)));
     let Some((mut file, path)) = file else {
         let text = if job.status.is_live() { logs::pane_text(ctx, job, 0) } else { None };
@@ -70,26 +70,26 @@ fn of_attempt(ctx: &Ctx, memory: &mut CurveMemory, job: &Job) -> io::Result<Vec<
         return read(ctx, &mut Cursor::new(text), length);
     };
     let length = file.metadata()?.len();
-    if let Some((known, points)) = memory.0.get(&path)
+    if let Some((known, measured)) = memory.0.get(&path)
         && *known == length
     {
-        return Ok(points.clone());
+        return Ok(measured.clone());
     }
-    let points = read(ctx, &mut file, length)?;
+    let measured = read(ctx, &mut file, length)?;
     if memory.0.len() >= REMEMBERED {
         memory.0.clear();
     }
-    memory.0.insert(path, (length, points.clone()));
-    Ok(points)
+    memory.0.insert(path, (length, measured.clone()));
+    Ok(measured)
 }
 
-/// The points of a log of that length, in its order.
-fn read(ctx: &Ctx, log: &mut (impl Read + Seek), length: u64) -> io::Result<Vec<Point>> {
+/// What a log of that length measured, in its order.
+fn read(ctx: &Ctx, log: &mut (impl Read + Seek), length: u64) -> io::Result<Vec<Measured>> {
     let mut readings = Vec::new();
     if length <= WHOLE {
         let all = Piece::read(log, 0..length)?;
         readings.extend(all.losses().filter_map(|line| all.reading(ctx, line)));
-        return Ok(points(&readings));
+        return Ok(measured(readings));
     }
     let stride = (length / PLACES).next_power_of_two();
     let mut at = 0;
@@ -105,7 +105,7 @@ fn read(ctx: &Ctx, log: &mut (impl Read + Seek), length: u64) -> io::Result<Vec<
     let end = Piece::read(log, length - BEHIND..length)?;
     let lines: Vec<_> = end.losses().collect();
     readings.extend(lines.into_iter().rev().take(TRIES).find_map(|line| end.reading(ctx, line)));
-    Ok(points(&readings))
+    Ok(measured(readings))
 }
 
 /// Some bytes of a log, with what stands before them.
@@ -146,9 +146,10 @@ impl Piece {
     /// The loss that a line shows, at the step that it shows or that stands shortly before it.
     fn reading(&self, ctx: &Ctx, line: Range<usize>) -> Option<Reading> {
         let end = line.end;
-        let own = numbers(ctx, self.bytes.get(line.clone())?);
-        own.loss?;
-        let mut all = own;
+        let text = self.bytes.get(line.clone())?;
+        let mut all = numbers(ctx, text);
+        all.loss?;
+        let others = metrics::beside(text, &all);
         // Steps of so many may be those of an epoch, which stands elsewhere.
         if all.step.is_none() || all.total.is_some() && all.epoch.is_none() {
             let from = line.start.saturating_sub(usize::try_from(BEFORE).unwrap_or(0));
@@ -156,7 +157,7 @@ impl Piece {
                 if from == 0 { 0 } else { line_end(&self.bytes, from).unwrap_or(line.start) };
             all.fill_from(&numbers(ctx, self.bytes.get(from..end)?));
         }
-        Reading::of(&all)
+        Reading::of(&all, others)
     }
 }
 

@@ -62,6 +62,7 @@ pub mod settings;
 pub mod settings_files;
 pub mod setup;
 pub mod targets;
+
 pub mod tokens;
 pub mod users;
 pub mod worker_shell;
@@ -70,6 +71,7 @@ pub mod worker_shell;
 pub mod emulate;
 pub mod insisted;
 pub mod inventory;
+pub mod precedent;
 pub mod preview;
 pub mod record_facts;
 pub mod recover;

@@ -38,8 +38,8 @@ impl Ranked<'_> {
     pub fn loss(&self, by: RankBy) -> Option<f64> {
         match by {
             RankBy::Last if self.is_diverged => None,
-            RankBy::Last => self.last.map(|point| point.loss),
-            RankBy::Best => self.best.map(|point| point.loss),
+            RankBy::Last => self.last.map(|point| point.value),
+            RankBy::Best => self.best.map(|point| point.value),
         }
     }
 }
@@ -58,12 +58,12 @@ pub fn ranked<'a>(ctx: &Ctx, jobs: &[&'a JobView], by: RankBy) -> Vec<Ranked<'a>
         .zip(&words)
         .map(|(job, words)| {
             // What cannot be read has no loss: its row says how it is.
-            let curve = curves::of(ctx, &mut memory, &job.id).unwrap_or_default().whole();
+            let curve = curves::of(ctx, &mut memory, &job.id).unwrap_or_default().loss.whole();
             Ranked {
                 job,
                 differs: words.iter().filter(is_own).cloned().collect(),
                 last: curve.last().copied(),
-                best: curve.iter().copied().min_by(|a, b| a.loss.total_cmp(&b.loss)),
+                best: curve.iter().copied().min_by(|a, b| a.value.total_cmp(&b.value)),
                 is_diverged: job.shown.phase == Some(Phase::Diverged),
             }
         })

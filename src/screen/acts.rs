@@ -1,6 +1,6 @@
 //! What the acts of keys do, and what they would do: each is one use case, called by values.
 
-use super::message::{Act, Problem};
+use super::message::{Act, Did, Problem};
 use crate::model::ids::{JobId, TargetName};
 use crate::model::job::Succession;
 use crate::model::setup::SetUpHow;
@@ -19,11 +19,12 @@ use crate::ops::queue::{edit, pass, why_each_waits};
 use crate::ops::recipes::{self, Request};
 use crate::ops::resume::{self, AgainRequest};
 use crate::ops::{Ctx, Error, dry_run, fleet, kill, rules, service};
+use crate::text;
 
-/// Does it; the result in words. `flags` are the global flags that a daemon is to have. Typed commands are
+/// Does it. `flags` are the global flags that a daemon is to have. Typed commands are
 /// nobody's here.
-pub(super) fn carry_out(ctx: &Ctx, flags: &[String], act: &Act) -> Result<String, Problem> {
-    match act {
+pub(super) fn carry_out(ctx: &Ctx, flags: &[String], act: &Act) -> Result<Did, Problem> {
+    let words = match act {
         Act::Resume(job) => again(ctx, job, Succession::Resume),
         Act::Rerun(job) => again(ctx, job, Succession::Rerun),
         Act::Kill(jobs) => kill(ctx, jobs),
@@ -102,18 +103,24 @@ pub(super) fn carry_out(ctx: &Ctx, flags: &[String], act: &Act) -> Result<String
         }
         Act::Run(request) => {
             let launched = launch::launch(ctx, request)?;
-            Ok(launched.in_words())
+            let words = launched.in_words();
+            return Ok(Did { words, began: Some(launched.job) });
         }
-        Act::Submit { request, queue, priority } => {
-            let how =
-                Submission { queue: queue.clone(), priority: *priority, ..Submission::default() };
+        Act::Submit { request, queue, priority, sweep } => {
+            let how = Submission {
+                queue: queue.clone(),
+                priority: *priority,
+                sweep: sweep.clone(),
+                ..Submission::default()
+            };
             let id = submit::enter(ctx, &in_turn(ctx, request)?, &how)?;
             let told = begun(ctx, vec![format!("queued {id} in {queue}")]);
             let why = why_each_waits(ctx)?.remove(&id).map(|why| format!("; it waits: {why}"));
-            Ok(told + &why.unwrap_or_default())
+            return Ok(Did { words: told + &why.unwrap_or_default(), began: Some(id) });
         }
         Act::Command(_) | Act::Confirmed(_) => Err(no_act()),
-    }
+    };
+    words.map(Did::from)
 }
 
 /// Says what it would do, without doing anything.
@@ -151,12 +158,19 @@ pub(super) fn would(ctx: &Ctx, act: &Act) -> Result<String, Problem> {
             before + &dry_run::recipe_to_text(ctx, &solving(ctx, target)?)?
         }
         Act::Run(request) => launch::plan(ctx, request)?.to_text(),
-        Act::Submit { request, queue, priority } => {
-            let waiting = in_turn(ctx, request)?;
+        Act::Submit { request, queue, priority, sweep } => {
+            let mut waiting = in_turn(ctx, request)?;
+            // What is wrong with the first member is wrong with each.
+            waiting.spec.configs.extend(sweep.iter().flat_map(|sweep| sweep.given(0)));
             check::may_wait(ctx, &waiting, None)?;
             let known = edit::find(&*ctx.data()?, queue)?;
             let how = dry_run::line("queue", &format!("{queue}: {}", edit::in_words(&known)))
                 + &dry_run::line("priority", &priority.to_string());
+            if let Some(sweep) = sweep {
+                let members = text::counted(sweep.members(), "job");
+                let all = dry_run::line("sweep", &format!("{members}: {}", sweep.in_words()));
+                return Ok(how + &all);
+            }
             match launch::plan(ctx, request) {
                 Ok(plan) => how + &plan.to_text(),
                 Err(error) => how + &dry_run::line("now", &error.message),

@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use super::message::{Act, Answer, Ask, Door, Problem, Scope};
+use super::message::{Act, Answer, Ask, Did, Door, Problem, Scope};
 use crate::model::ids::{JobId, UserName};
 use crate::model::time::Timestamp;
 use crate::model::view::Snapshot;
@@ -76,8 +76,8 @@ pub trait Backend: Send + Sync {
     /// Remembers a line that was typed on a user's screen, for [`Ask::Remembered`].
     fn remember(&self, user: Option<&UserName>, line: &str) -> Result<(), Problem>;
 
-    /// Does something; the result in words.
-    fn act(&self, act: &Act) -> Result<String, Problem>;
+    /// Does something.
+    fn act(&self, act: &Act) -> Result<Did, Problem>;
 
     /// The command that takes the terminal for a while.
     fn door(&self, door: &Door) -> Result<Vec<String>, Problem>;

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::acts;
 use super::backend::{Backend, CliFunctions, CommandRequest};
-use super::message::{Act, Answer, Ask, Door, Problem, Scope, command_line};
+use super::message::{Act, Answer, Ask, Did, Door, Problem, Scope, command_line};
 use super::model::{Choices, Proposal};
 use crate::model::ids::{JobId, UserName};
 use crate::model::time::Timestamp;
@@ -19,7 +19,8 @@ use crate::ops::queue::{
 };
 use crate::ops::stats::{self, StatsMemory, StatsRequest};
 use crate::ops::{
-    Ctx, Error, attach, curves, journal, logs, panes, preview, remembered, snapshot, wake,
+    Ctx, Error, attach, curves, journal, logs, panes, precedent, preview, remembered, snapshot,
+    wake,
 };
 use crate::sys::proc::{self, Spawn};
 
@@ -185,11 +186,12 @@ impl Backend for Bridge {
                 let report = stats::report_from(&self.ctx, &mut memory, &request, &question.zone)?;
                 Answer::Usage(Box::new(report))
             }
-            Ask::Curve(job) => {
+            Ask::Curves(job) => {
                 let mut memory = self.curves.lock().unwrap_or_else(PoisonError::into_inner);
-                Answer::Curve(curves::of(&self.ctx, &mut memory, job)?)
+                Answer::Curves(curves::of(&self.ctx, &mut memory, job)?)
             }
             Ask::Choices(user) => Answer::Choices(self.choices(user)?),
+            Ask::Precedent(job) => Answer::Precedent(Box::new(precedent::of(&self.ctx, job)?)),
             Ask::Remembered(user) => {
                 Answer::Remembered(remembered::lines(&self.ctx, user.as_ref())?)
             }
@@ -203,10 +205,10 @@ impl Backend for Bridge {
         Ok(remembered::remember(&self.ctx, user, line)?)
     }
 
-    fn act(&self, act: &Act) -> Result<String, Problem> {
+    fn act(&self, act: &Act) -> Result<Did, Problem> {
         match act {
-            Act::Command(words) => self.obey(words, false),
-            Act::Confirmed(words) => self.obey(words, true),
+            Act::Command(words) => Ok(self.obey(words, false)?.into()),
+            Act::Confirmed(words) => Ok(self.obey(words, true)?.into()),
             by_key => acts::carry_out(&self.ctx, &self.flags, by_key),
         }
     }

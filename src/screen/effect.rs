@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use super::backend::Backend;
 use super::feed::{Event, Looks};
-use super::message::{Act, Effect, Message, Problem, Ticket};
+use super::message::{Act, Did, Effect, Message, Problem, Ticket};
 use super::pane::PaneText;
 use crate::model::ids::{JobId, UserName};
 
@@ -221,9 +221,9 @@ impl Effects {
 }
 
 /// The message about an action that ended.
-pub(super) fn answer(ticket: Ticket, result: Result<String, Problem>) -> Message {
+pub(super) fn answer(ticket: Ticket, result: Result<Did, Problem>) -> Message {
     match result {
-        Ok(toast) => Message::Done { ticket, toast },
+        Ok(Did { words, began }) => Message::Done { ticket, toast: words, began },
         Err(problem) => Message::Failed { ticket, problem },
     }
 }

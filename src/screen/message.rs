@@ -5,14 +5,16 @@ use std::collections::HashMap;
 use super::keys::Key;
 use super::model::{Choices, UsageQuestion};
 use super::pane::PaneText;
-use crate::model::curve::Curve;
+use crate::model::curve::Curves;
 use crate::model::entry::Priority;
 use crate::model::ids::{JobId, QueueName, TargetName, UserName};
+use crate::model::sweep::Sweep;
 use crate::model::view::{Snapshot, Whose};
 use crate::ops::board::Board;
 use crate::ops::hosts::figures::Figures;
 use crate::ops::journal::Event;
 use crate::ops::launch::RunRequest;
+use crate::ops::precedent::Precedent;
 use crate::ops::preview::Plan;
 use crate::ops::queue::WaitingOutlook;
 use crate::ops::stats::StatsReport;
@@ -72,6 +74,8 @@ pub enum Message {
         ticket: Ticket,
         /// The result in words.
         toast: String,
+        /// The job that it has begun or put into a queue, if it is one.
+        began: Option<JobId>,
     },
     /// An action failed.
     Failed {
@@ -121,10 +125,12 @@ pub enum Ask {
     Plan,
     /// What ran, counted.
     Usage(UsageQuestion),
-    /// The loss of a job's lineage, from its logs.
-    Curve(JobId),
+    /// The loss of a job's lineage and what it measures beside, from its logs.
+    Curves(JobId),
     /// What the form of a new run of this user may be filled with.
     Choices(UserName),
+    /// What a job was started with, for a form.
+    Precedent(JobId),
     /// The lines that were typed on this user's screen, in earlier sessions and in others.
     Remembered(Option<UserName>),
     /// Why a job has the status that it has.
@@ -150,14 +156,31 @@ pub enum Answer {
     Plan(Plan),
     /// What ran, counted.
     Usage(Box<StatsReport>),
-    /// The loss of a lineage.
-    Curve(Curve),
+    /// The loss of a lineage and what it measures beside.
+    Curves(Curves),
     /// For the form.
     Choices(Choices),
+    /// What a job was started with.
+    Precedent(Box<Precedent>),
     /// Lines that were typed, oldest first.
     Remembered(Vec<String>),
     /// In words.
     Text(String),
+}
+
+/// What became of an act.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Did {
+    /// In words.
+    pub words: String,
+    /// The job that it has begun or put into a queue, if it is one.
+    pub began: Option<JobId>,
+}
+
+impl From<String> for Did {
+    fn from(words: String) -> Self {
+        Self { words, began: None }
+    }
 }
 
 /// What takes the terminal for a while.
@@ -276,6 +299,8 @@ pub enum Act {
         queue: QueueName,
         /// How urgent it is.
         priority: Priority,
+        /// What differs between its members, if it is a group.
+        sweep: Option<Sweep>,
     },
     /// A typed command of `tpu`.
     Command(Vec<String>),

@@ -14,6 +14,7 @@
 mod acts;
 pub mod backend;
 pub mod bridge;
+pub mod chart;
 pub mod effect;
 pub mod feed;
 pub mod fuzzy;

@@ -10,12 +10,13 @@ mod usage;
 use std::collections::BTreeSet;
 
 pub use boards::{Asked, BoardRow, Boards, Choosing, concerns, jobs_of, rows as board_rows};
-pub use form::{Choices, FIELDS, FieldId, Form, Proposal};
+pub use form::{Choices, FIELDS, FieldId, Form, Proposal, SWEEPS};
 pub use over::{
     Body, Choice, ChoiceOf, ColumnChoice, CommandLine, Confirm, Help, Overlay, Page, Tells, Toast,
 };
 pub use usage::{ALL_TOGETHER, Measure, Reach, Usage, UsageQuestion, UsageSeen};
 
+use super::chart::Chart;
 use super::keys::{Command, Context, KeyMap};
 use super::log_filter::{LogFilter, LogSearch};
 use super::message::{Act, Problem, Scope, Ticket};
@@ -107,6 +108,8 @@ pub struct List {
     pub widths: Vec<Option<usize>>,
     /// The selection: a job, not a row.
     pub selected: Option<JobId>,
+    /// A job that was begun from here, which is selected as soon as it is seen.
+    pub begun: Option<JobId>,
     /// First row on the screen.
     pub top: usize,
     /// The filter.
@@ -194,6 +197,8 @@ pub struct Model {
     pub list: List,
     /// Whether the detail has the full width.
     pub wide: bool,
+    /// What is looked at of the curves there.
+    pub chart: Chart,
     /// The list's share of the screen in percent, once somebody has moved the border.
     pub split: Option<u16>,
     /// Whether the border is being moved.
@@ -245,6 +250,7 @@ impl Model {
             caption: Vec::new(),
             list: List { selected: select, ..List::default() },
             wide: false,
+            chart: Chart::default(),
             split: None,
             dragging: false,
             mouse: true,

@@ -13,7 +13,7 @@ use super::backend::Backend;
 use super::effect::{Effects, InHand, Own, answer};
 use super::feed::{Event, Gate, Looks, Rhythm, SignalFeed, coalesce, read_input};
 use super::keys::{KeyMap, KeysError};
-use super::message::{Effect, Message, Problem, Scope};
+use super::message::{Did, Effect, Message, Problem, Scope};
 use super::model::{Columns, Model, Setup};
 use super::recording::{Film, Recording};
 use super::terminal::{Canvas, Screen, Unstoppable, copy};
@@ -285,7 +285,7 @@ impl Loop<'_> {
                 let meant_for_us = |event: &Event| !matches!(event, Event::Terminate(SIGINT));
                 self.later.extend(self.happened.try_iter().filter(meant_for_us));
                 self.return_to_screen()?;
-                self.message(answer(ticket, result.map(|()| String::new())))
+                self.message(answer(ticket, result.map(|()| Did::default())))
             }
             Event::Resized => match self.screen.size() {
                 Ok((columns, rows)) => self.message(Message::Resize(columns, rows)),

@@ -3,7 +3,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use crate::model::curve::Curve;
+use crate::model::curve::Curves;
 use crate::model::ids::{JobNumber, UserName};
 use crate::model::time::Timestamp;
 use crate::model::view::JobView;
@@ -19,8 +19,8 @@ pub fn key_of(job: &JobView) -> Key {
 /// What is remembered of one lineage.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Trace {
-    /// Losses, as they were printed.
-    pub curve: Curve,
+    /// Losses, and what else was measured, as they were printed.
+    pub curves: Curves,
     /// When the logs were read, and whether that is under way.
     pub read: Option<Timestamp>,
     /// Whether the logs are being read.

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::model::curve::{Curve, Part, Point};
+use crate::model::curve::{Curves, Part, Point};
 use crate::model::ids::{JobId, JobNumber};
 
 use super::jobs::JobIdPart;
@@ -17,11 +17,11 @@ pub struct CurveDocument<'a> {
     pub attempts: Vec<CurvePart>,
 }
 
-impl<'a> From<(&'a JobId, &Curve)> for CurveDocument<'a> {
-    fn from((job, curve): (&'a JobId, &Curve)) -> Self {
+impl<'a> From<(&'a JobId, &Curves)> for CurveDocument<'a> {
+    fn from((job, curves): (&'a JobId, &Curves)) -> Self {
         Self {
             job: JobIdPart::from(job),
-            attempts: curve.parts.iter().map(CurvePart::from).collect(),
+            attempts: curves.loss.parts.iter().map(CurvePart::from).collect(),
         }
     }
 }
@@ -52,6 +52,6 @@ pub struct PointPart {
 
 impl From<&Point> for PointPart {
     fn from(point: &Point) -> Self {
-        Self { step: point.step, loss: point.loss }
+        Self { step: point.step, loss: point.value }
     }
 }

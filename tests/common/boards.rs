@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use tpu::model::curve::{Curve, Point};
+use tpu::model::curve::{Curves, Measured, Metric};
 use tpu::model::facts::{ErrorKind, TargetFact, TargetState};
 use tpu::model::ids::{JobNumber, TargetName, UserName};
 use tpu::model::job::{Lease, Status};
@@ -156,14 +156,23 @@ pub(crate) fn plan() -> Plan {
     }
 }
 
-/// A loss that falls over three attempts, of which the last two each did a part again.
-pub(crate) fn curve() -> Curve {
-    let mut curve = Curve::default();
+/// A loss that falls over three attempts, of which the last two each did a part again; beside it an accuracy that rises, and
+/// a learning rate that the first did not print.
+pub(crate) fn curves() -> Curves {
+    let mut curves = Curves::default();
     for (window, from, to) in [(5, 0, 60), (6, 45, 90), (7, 80, 120)] {
-        let point = |n: u32| Point { step: f64::from(n * 100), loss: 0.3 + 3.0 / f64::from(n + 1) };
-        curve.append(JobNumber(window), (from..to).map(point));
+        let at = |n: u32| {
+            let mut others = vec![(Metric::from("acc"), 1.0 - 1.0 / f64::from(n + 1))];
+            if window > 5 {
+                others.push((Metric::from("lr"), 0.001 * f64::from(120 - n)));
+            }
+            let (step, loss) = (f64::from(n * 100), 0.3 + 3.0 / f64::from(n + 1));
+            Measured { step, loss, others }
+        };
+        let all: Vec<Measured> = (from..to).map(at).collect();
+        curves.append(JobNumber(window), &all);
     }
-    curve
+    curves
 }
 
 /// The sample jobs, their attempts one after the other, and everything that is asked for beside them.
@@ -179,7 +188,7 @@ pub(crate) fn screen() -> Screen {
     answer(&mut screen, Ask::Targets, Answer::Targets(board()));
     answer(&mut screen, Ask::Events, Answer::Events(events()));
     answer(&mut screen, Ask::Plan, Answer::Plan(plan()));
-    answer(&mut screen, Ask::Curve(samples::id(7)), Answer::Curve(curve()));
+    answer(&mut screen, Ask::Curves(samples::id(7)), Answer::Curves(curves()));
     screen
 }
 

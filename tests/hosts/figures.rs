@@ -370,11 +370,11 @@ fn the_screen_asks_and_drains_as_commands_do() {
         assert_eq!(lab.host("h1")["drained"].is_object(), host.record.drained.is_some());
         host.record.drained.is_some()
     };
-    let said = screens[0].act(&Act::Drain(target.clone())).unwrap();
+    let said = screens[0].act(&Act::Drain(target.clone())).unwrap().words;
     assert!(said.contains("takes no new jobs") && is_drained(), "{said}");
     let refused = lab.env.tpu("run h1 alice -q -- true").exits(4).stderr;
     assert!(refused.contains("h1 takes no new jobs"), "{refused}");
-    let said = screens[0].act(&Act::Undrain(target.clone())).unwrap();
+    let said = screens[0].act(&Act::Undrain(target.clone())).unwrap().words;
     assert!(said.contains("takes jobs again") && !is_drained(), "{said}");
 }
 

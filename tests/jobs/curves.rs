@@ -8,7 +8,7 @@ use std::io::Write as _;
 
 use proptest::prelude::*;
 use serde_json::json;
-use tpu::model::curve::{Curve, Point};
+use tpu::model::curve::{Curves, Metric, Point};
 use tpu::model::ids::{JobId, JobNumber, UserName};
 use tpu::ops::Ctx;
 use tpu::ops::curves::{self, CurveMemory};
@@ -95,7 +95,7 @@ proptest! {
         places.sort_unstable();
         let mut memory = CurveMemory::default();
         let mut from = 0;
-        let mut watched = Curve::default();
+        let mut watched = Curves::default();
         for place in places {
             run.log(7, &text[from..place]);
             from = place;
@@ -103,11 +103,11 @@ proptest! {
         }
         let once = curves::of(&ctx, &mut CurveMemory::default(), &id(7)).unwrap();
         prop_assert_eq!(&watched, &once);
-        let whole = once.whole();
+        let whole = once.loss.whole();
         prop_assert_eq!(whole.first().map(|point| point.step), Some(0.0));
         prop_assert_eq!(whole.last().map(|point| point.step), Some(f64::from(last)));
         prop_assert!(whole.len() < 2_000, "{}", whole.len());
-        let fits = |point: &Point| (point.loss - 1.0 - 9.0 / (point.step + 1.0)).abs() < 1e-3;
+        let fits = |point: &Point| (point.value - 1.0 - 9.0 / (point.step + 1.0)).abs() < 1e-3;
         prop_assert!(whole.iter().all(fits), "a loss stands at its own step");
     }
 }
@@ -125,8 +125,8 @@ fn a_screen_that_is_opened_late_shows_the_run_from_its_first_loss() {
     run.log(7, &training(200, 3_000));
     // Two screens, of which one was open before; each job of the lineage is asked about.
     let answers = |bridge: &Bridge| {
-        [6, 7].map(|window| match bridge.ask(&Ask::Curve(id(window))) {
-            Ok(Answer::Curve(curve)) => curve,
+        [6, 7].map(|window| match bridge.ask(&Ask::Curves(id(window))) {
+            Ok(Answer::Curves(curves)) => curves,
             other => panic!("no curve: {other:?}"),
         })
     };
@@ -137,22 +137,26 @@ fn a_screen_that_is_opened_late_shows_the_run_from_its_first_loss() {
     let late = answers(&Bridge::new(run.ctx(), Vec::new(), NOTHING));
     assert_eq!([&of_parent, &of_child], [&late[0], &late[1]], "whenever it was opened");
     assert_eq!(of_parent, of_child, "whichever of its attempts is selected");
-    let whole = steps(&of_child.whole());
+    let whole = steps(&of_child.loss.whole());
     assert_eq!((whole.first(), whole.last()), (Some(&0.0), Some(&3_500.0)));
-    assert!((of_child.redone(JobNumber(6)) - 1.0 / 3.0).abs() < 1e-9);
+    assert!((of_child.loss.redone(JobNumber(6)) - 1.0 / 3.0).abs() < 1e-9);
+    // What stands beside each loss has a curve too.
+    let rate = &of_child.others[&Metric::from("lr")];
+    assert_eq!(steps(&rate.whole()), whole);
+    assert!(rate.whole().iter().all(|point| (point.value - 0.001).abs() < 1e-9));
 
     // What a look sees beside that changes nothing.
     let mut snapshot = samples::snapshot();
     let mut screen = Screen::showing(snapshot.clone());
-    let answer = Answer::Curve(of_child.clone());
-    screen.send(Message::Answer(Ask::Curve(samples::id(7)), Ok(Box::new(answer))));
+    let answer = Answer::Curves(of_child.clone());
+    screen.send(Message::Answer(Ask::Curves(samples::id(7)), Ok(Box::new(answer))));
     for job in snapshot.jobs.iter_mut().filter(|job| job.id == samples::id(7)) {
         job.shown.progress.step = Some(9_999);
         job.shown.progress.loss = Some(0.1);
     }
     screen.send(Message::Looked(Box::new(snapshot)));
     let job = screen.model.job(&samples::id(7)).unwrap();
-    assert_eq!(screen.model.traces.of(job).unwrap().curve, of_child);
+    assert_eq!(screen.model.traces.of(job).unwrap().curves, of_child);
 }
 
 #[test]
@@ -171,7 +175,7 @@ fn epochs_and_tables_give_one_curve_too() {
         writeln!(text, "| time/ | |\n|  total_timesteps  | {steps}  |\n|  value_loss  | 9.0 |\n|  loss  | 0.4 |\n").unwrap();
     }
     run.log(7, &text);
-    let curve = curves::of(&run.ctx(), &mut CurveMemory::default(), &id(7)).unwrap();
+    let curve = curves::of(&run.ctx(), &mut CurveMemory::default(), &id(7)).unwrap().loss;
     assert_eq!(steps(&curve.parts[0].points), [50.0, 100.0, 150.0, 200.0, 250.0, 300.0]);
     assert_eq!(steps(&curve.parts[1].points), [2_048.0, 4_096.0]);
 }

@@ -225,7 +225,7 @@ fn d_drains_after_a_question_and_u_takes_it_back() {
     screen.press("d");
     assert_eq!(acts(screen.press("y")), [Act::Drain(TargetName::from("gpu1"))]);
     let (ticket, _) = screen.model.running.first().cloned().unwrap();
-    let effects = screen.send(Message::Done { ticket, toast: "done".to_owned() });
+    let effects = screen.send(Message::Done { ticket, toast: "done".to_owned(), began: None });
     assert!(effects.contains(&Effect::Ask(Ask::Targets)), "{effects:?}");
     // One that takes jobs has nothing to be taken back, and one that takes none is not asked about.
     assert_eq!(acts(screen.press("u")), []);

@@ -1,11 +1,13 @@
 //! The full-screen monitor.
 
 mod actions;
+mod again;
 mod apart;
 mod ascii;
 mod asks;
 mod by_hand;
 mod caption;
+mod charts;
 mod chosen_columns;
 mod contrast;
 mod folded_groups;

@@ -60,7 +60,7 @@ fn acts(effects: &[Effect]) -> Vec<Act> {
 
 fn done(screen: &mut Screen) {
     for (ticket, _) in screen.model.running.clone() {
-        screen.send(Message::Done { ticket, toast: String::new() });
+        screen.send(Message::Done { ticket, toast: String::new(), began: None });
     }
 }
 
@@ -340,7 +340,9 @@ fn the_form_submits_where_a_queue_is_named() {
     screen.typed("night");
     let effects = screen.press("enter");
     let [Effect::Ask(Ask::Would(act))] = effects.as_slice() else { panic!("{effects:?}") };
-    let Act::Submit { queue, priority: urgency, request } = &**act else { panic!("{act:?}") };
+    let Act::Submit { queue, priority: urgency, request, sweep: None } = &**act else {
+        panic!("{act:?}")
+    };
     assert_eq!((queue.as_str(), urgency.number(), request.target()), ("night", 80, "v4-8"));
     answer(&mut screen, Ask::Would(act.clone()), Answer::Text("queue night".to_owned()));
     assert_eq!(acts(&screen.press("enter")), [(**act).clone()]);
@@ -364,7 +366,7 @@ fn by_hand() {
     terminal.shows("New run of alice");
     terminal.keys("Tab Tab Tab Tab Tab");
     terminal.types("sleep 1000");
-    terminal.keys("Tab");
+    terminal.keys("Tab Tab");
     terminal.types("default");
     terminal.press("Enter");
     terminal.shows("plan: Enter starts it");

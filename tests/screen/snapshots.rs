@@ -128,7 +128,11 @@ fn help() {
 fn toasts() {
     let mut screen = screen();
     screen.press("r x y");
-    screen.send(Message::Done { ticket: Ticket(9), toast: "Tagged 7 'baseline'.".to_owned() });
+    screen.send(Message::Done {
+        ticket: Ticket(9),
+        toast: "Tagged 7 'baseline'.".to_owned(),
+        began: None,
+    });
     let problem = Problem::new(
         "job alice/7 is running and cannot be resumed",
         "stop it first with x, or follow it with l",

@@ -466,7 +466,7 @@ fn goodput_is_not_said_before_the_logs_of_all_attempts_are_read() {
     let mut unread = Screen::showing(samples::snapshot());
     unread.press("4");
     assert!(!line(&mut unread).contains('%'), "{}", line(&mut unread));
-    let curve = crate::common::boards::curve();
-    answer(&mut unread, Ask::Curve(samples::id(7)), Answer::Curve(curve));
+    let curves = crate::common::boards::curves();
+    answer(&mut unread, Ask::Curves(samples::id(7)), Answer::Curves(curves));
     assert!(line(&mut unread).contains('%'), "{}", line(&mut unread));
 }

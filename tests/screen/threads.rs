@@ -13,7 +13,7 @@ use tpu::screen::Backend;
 use tpu::screen::effect::Effects;
 use tpu::screen::feed::{Event, Looks, Rhythm, coalesce};
 use tpu::screen::message::{
-    Act, Answer, Ask, Door, Effect, Message, Mouse, MouseDid, Problem, Scope, Ticket,
+    Act, Answer, Ask, Did, Door, Effect, Message, Mouse, MouseDid, Problem, Scope, Ticket,
 };
 
 use crate::common::samples;
@@ -100,10 +100,10 @@ impl Backend for Turned {
         Ok(())
     }
 
-    fn act(&self, act: &Act) -> Result<String, Problem> {
+    fn act(&self, act: &Act) -> Result<Did, Problem> {
         let busy = self.busy.fetch_add(1, Ordering::SeqCst) + 1;
         self.busiest.fetch_max(busy, Ordering::SeqCst);
-        let result = self.carry_out(act);
+        let result = self.carry_out(act).map(Did::from);
         self.busy.fetch_sub(1, Ordering::SeqCst);
         result
     }
@@ -208,7 +208,7 @@ fn a_slow_action_holds_nothing_up() {
     let (effects, events) = effects(&backend);
     act(&effects, 1, Act::Kill(vec![samples::id(7)]));
     act(&effects, 2, Act::Rerun(samples::id(8)));
-    let Event::Message(Message::Done { ticket, toast }) = next(&events) else {
+    let Event::Message(Message::Done { ticket, toast, .. }) = next(&events) else {
         panic!("no result")
     };
     assert_eq!((ticket, toast.as_str()), (Ticket(2), "Started alice/8 again."));

@@ -176,7 +176,7 @@ fn what_is_marked_is_resumed_and_rerun_together() {
     let effects = screen.press("j j j space space r");
     assert_eq!(acts(&effects), two);
     for ticket in tickets(&effects) {
-        screen.send(Message::Done { ticket, toast: "It goes on.".to_owned() });
+        screen.send(Message::Done { ticket, toast: "It goes on.".to_owned(), began: None });
     }
     assert!(screen.model.list.marked.is_empty());
     assert_eq!(acts(&screen.press("g R")), [Act::Rerun(samples::id(3))]);
@@ -190,7 +190,7 @@ fn a_second_press_is_about_nobody_else() {
     let begun = tickets(&screen.press("space space j r"));
     assert_eq!((begun.len(), selected(&screen)), (2, 8), "8 has failed and is not marked");
     assert_eq!(acts(&screen.press("r")), []);
-    screen.send(Message::Done { ticket: begun[0], toast: "It goes on.".to_owned() });
+    screen.send(Message::Done { ticket: begun[0], toast: "It goes on.".to_owned(), began: None });
     assert_eq!(acts(&screen.press("r")), [], "the other one is still under way");
     let problem = Problem::new("alice/4 has no checkpoint", "rerun it");
     screen.send(Message::Failed { ticket: begun[1], problem });
@@ -272,7 +272,8 @@ fn the_same_action_is_not_begun_twice() {
     let effects = screen.press("j j r r");
     assert_eq!(acts(&effects), [Act::Resume(samples::id(7))]);
     let ticket = tickets(&effects)[0];
-    let effects = screen.send(Message::Done { ticket, toast: "Resumed 7 as 14.".to_owned() });
+    let effects =
+        screen.send(Message::Done { ticket, toast: "Resumed 7 as 14.".to_owned(), began: None });
     assert!(effects.contains(&Effect::Look), "the result is looked at");
     assert_eq!(acts(&screen.press("r")), [Act::Resume(samples::id(7))]);
 }

@@ -47,13 +47,13 @@ pub(in crate::cli) fn sweep(app: &App, args: &SweepArgs) -> Outcome {
             let loss =
                 |loss: Option<f64>| loss.map(|loss| format!("{loss:.4}")).unwrap_or_default();
             let last =
-                if one.is_diverged { "nan".to_owned() } else { loss(one.last.map(|p| p.loss)) };
+                if one.is_diverged { "nan".to_owned() } else { loss(one.last.map(|p| p.value)) };
             vec![
                 rank_of(one, at).map(|rank| rank.to_string()).unwrap_or_default(),
                 one.job.label(),
                 block::status(one.job),
                 last,
-                loss(one.best.map(|point| point.loss)),
+                loss(one.best.map(|point| point.value)),
                 one.last.map(|point| format!("{:.0}", point.step)).unwrap_or_default(),
                 escape(&one.differs.join(" ")).into_owned(),
             ]
@@ -72,8 +72,8 @@ pub(in crate::cli) fn sweep(app: &App, args: &SweepArgs) -> Outcome {
             .enumerate()
             .map(|(at, one)| RankedPart {
                 rank: rank_of(one, at),
-                last_loss: one.last.filter(|_| !one.is_diverged).map(|point| point.loss),
-                best_loss: one.best.map(|point| point.loss),
+                last_loss: one.last.filter(|_| !one.is_diverged).map(|point| point.value),
+                best_loss: one.best.map(|point| point.value),
                 step: one.last.map(|point| point.step),
                 differs: one.differs.clone(),
                 job: JobPart::from(one.job),

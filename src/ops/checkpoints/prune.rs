@@ -238,11 +238,11 @@ fn decided(ctx: &Ctx, dirs: Vec<LogDir>, needs: &[Needed], keep: KeepRule) -> Pr
         .map(|dir| {
             let curve = dir.owner.as_ref().filter(|_| keep == KeepRule::Best);
             let curve = curve.and_then(|id| curves::of(ctx, &mut memory, id).ok());
-            let points = curve.map(|curve| curve.whole()).unwrap_or_default();
+            let points = curve.map(|curve| curve.loss.whole()).unwrap_or_default();
             let loss = |step: u64| {
                 #[expect(clippy::cast_precision_loss, reason = "no run has more steps")]
                 let at = step as f64;
-                points.iter().rev().find(|point| point.step <= at).map(|point| point.loss)
+                points.iter().rev().find(|point| point.step <= at).map(|point| point.value)
             };
             let step = |one: &FoundCheckpoint| PrunedStep {
                 step: one.step,

@@ -4,7 +4,6 @@ use crate::jobfile::cloudmesh::{ImportedJob, ImportedState};
 use crate::model::data::Data;
 use crate::model::entry::QueueEntry;
 use crate::model::ids::{JobId, QueueName, UserName};
-use crate::model::job::Job;
 use crate::model::spec::JobSpec;
 use crate::model::unbegun;
 use crate::ops::clean::{self, Ends, Extent};
@@ -36,7 +35,7 @@ pub fn reset(
             return Err(Error::refused(format!("{name} is {}, as {}", job.status, job.id()))
                 .hint(format!("stop it first: tpu cms job kill --name={name}")));
         }
-        let (spec, over) = (spec_of(job), job.id());
+        let (spec, over) = (unbegun::spec_of(job), job.id());
         // What is left of it ends, and so does the place that it may still hold. Should this be the last that we do,
         // it is found in the archive.
         put_away(ctx, user, &[over])?.into_iter().next().map_or(Ok(()), Err)?;
@@ -69,21 +68,12 @@ fn enter(ctx: &Ctx, user: &UserName, spec: JobSpec, to: &Adding<'_>) -> Result<J
     submit::enter(ctx, &request, &how)
 }
 
-/// What a job that is over was to do.
-fn spec_of(job: &Job) -> JobSpec {
-    if let Some(entry) = unbegun::entry(job) {
-        return entry.spec;
-    }
-    let words = shlex::split(&job.extra_configs).unwrap_or_default();
-    JobSpec { member: None, ..job.spec_with(words) }
-}
-
 /// The newest record of this name in the archive.
 fn archived(ctx: &Ctx, user: &UserName, name: &str) -> Result<Option<JobSpec>, Error> {
     for archived in ctx.store.archived() {
         let job = archived?.job;
         if job.user == *user && job.name() == Some(name) {
-            return Ok(Some(spec_of(&job)));
+            return Ok(Some(unbegun::spec_of(&job)));
         }
     }
     Ok(None)

@@ -61,7 +61,9 @@ impl KeyGroup {
             | C::Measure
             | C::NextPlot
             | C::ZoomIn
-            | C::ZoomOut => Self::Look,
+            | C::ZoomOut
+            | C::NextMetric
+            | C::PreviousMetric => Self::Look,
             C::Resume
             | C::Rerun
             | C::Reapply
@@ -78,6 +80,7 @@ impl KeyGroup {
             | C::Rule
             | C::IgnoreError
             | C::NewRun
+            | C::RunLike
             | C::Attach
             | C::Mark
             | C::Yes

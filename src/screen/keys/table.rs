@@ -146,6 +146,8 @@ pub enum Command {
     Diff,
     /// Opens the form of a new run.
     NewRun,
+    /// Opens it as the job was started, to be changed.
+    RunLike,
     /// Starts or stops the daemon.
     Monitor,
     /// Goes to the tmux window.
@@ -200,13 +202,17 @@ pub enum Command {
     Copy,
     /// Opens the output in a pager.
     Pager,
-    /// Shows a shorter time, in more detail.
+    /// Shows a shorter time or fewer steps, in more detail.
     ZoomIn,
-    /// Shows a longer time.
+    /// Shows a longer time or more steps.
     ZoomOut,
-    /// Scrolls to the left, or back in time.
+    /// Draws the next metric.
+    NextMetric,
+    /// Draws the one before.
+    PreviousMetric,
+    /// Scrolls to the left, or back in time or steps.
     Left,
-    /// Scrolls to the right, or on in time.
+    /// Scrolls to the right, or on in time or steps.
     Right,
     /// Follows new output or stops following.
     Follow,
@@ -255,6 +261,8 @@ pub enum Needs {
     Waiting,
     /// A selected row of the tab.
     Row,
+    /// A selected job whose loss was seen more than once.
+    Curve,
     /// Something that was counted and has a price.
     Cost,
     /// Plots that do not fit at once.
@@ -311,18 +319,25 @@ const fn line(
 pub const TABLE: &[Binding] = &[
     line((C::Details, "details"), &[List], &["enter"], ("details", "show the job in full width"), Needs::Job),
     line((C::Back, "back"), &[Detail], &["esc", "enter"], ("list", "back to the list"), Needs::Nothing),
+    line((C::NextMetric, "metric"), &[Detail], &["]"], ("chart", "draw the next of what it measures: loss, speed, what it prints"), Needs::Curve),
+    line((C::PreviousMetric, "metric-before"), &[Detail], &["["], ("", "draw the one before"), Needs::Curve),
+    line((C::ZoomIn, "chart-closer"), &[Detail], &["+"], ("closer", "fewer steps in the chart, around the cursor"), Needs::Curve),
+    line((C::ZoomOut, "chart-further"), &[Detail], &["-"], ("", "more steps in the chart"), Needs::Curve),
+    line((C::Left, "chart-left"), &[Detail], &["left"], ("", "move the cursor of the chart to the left"), Needs::Curve),
+    line((C::Right, "chart-right"), &[Detail], &["right"], ("", "move it to the right"), Needs::Curve),
     line((C::Log, "log"), JOBS, &["l"], ("log", "the whole output, with search"), Needs::Job),
     line((C::Resume, "resume"), JOBS, &["r"], ("resume", "continue from the last checkpoint"), Needs::Job),
     line((C::Rerun, "rerun"), JOBS, &["R"], ("rerun", "start again from scratch"), Needs::Job),
     line((C::Kill, "kill"), JOBS, &["x"], ("kill", "stop the marked jobs, or this one (asks first)"), Needs::Job),
-    line((C::Raise, "raise"), WAITING, &["+"], ("sooner", "make what waits more urgent"), Needs::Waiting),
-    line((C::Lower, "lower"), WAITING, &["-"], ("later", "make what waits less urgent"), Needs::Waiting),
+    line((C::Raise, "raise"), &[Queue, List], &["+"], ("sooner", "make what waits more urgent"), Needs::Waiting),
+    line((C::Lower, "lower"), &[Queue, List], &["-"], ("later", "make what waits less urgent"), Needs::Waiting),
     line((C::HoldOrRelease, "hold"), WAITING, &["h"], ("hold", "hold what waits, or let it begin again"), Needs::Waiting),
     line((C::First, "first"), WAITING, &["f"], ("first", "let it begin before all others of its priority"), Needs::Waiting),
     line((C::Kill, "take-out"), &[Queue], &["x"], ("take out", "take it out of the queue (asks first)"), Needs::Row),
     line((C::Explain, "explain-wait"), &[Queue], &["e"], ("explain", "say why it waits"), Needs::Row),
     line((C::Clean, "clean"), JOBS, &["c"], ("clean", "archive what has ended (asks first)"), Needs::Job),
     line((C::NewRun, "new-run"), &[List, Detail, Targets, Queue], &["n"], ("new", "start a new run: a form, with the plan before it starts"), Needs::Nothing),
+    line((C::RunLike, "run-like"), JOBS, &["N"], ("", "start one like it: its form, filled in, to be changed"), Needs::Job),
     line((C::Attach, "attach"), JOBS, &["a"], ("attach", "go to its tmux window; back: Ctrl-b d, in the same tmux Ctrl-b L"), Needs::Job),
     line((C::Explain, "explain"), JOBS, &["e"], ("explain", "say why it is as it is"), Needs::Job),
     line((C::Details, "go-to"), BOARDS, &["enter"], ("its jobs", "go to the jobs that the row is about"), Needs::Row),
@@ -359,8 +374,8 @@ pub const TABLE: &[Binding] = &[
     line((C::NextTab, "next-tab"), TABS, &["tab"], ("tabs", "the next tab"), Needs::Nothing),
     line((C::PreviousTab, "previous-tab"), TABS, &["backtab"], ("", "the tab before"), Needs::Nothing),
     line((C::AllUsers, "all-users"), TABS, &["0"], ("", "everybody's jobs, or one user's again"), Needs::Nothing),
-    line((C::Unfold, "unfold"), JOBS, &["right"], ("", "show its earlier attempts, its members, or what the group holds"), Needs::Attempts),
-    line((C::Fold, "fold"), JOBS, &["left"], ("", "hide them; then fold the group that it is in"), Needs::Attempts),
+    line((C::Unfold, "unfold"), &[List], &["right"], ("", "show its earlier attempts, its members, or what the group holds"), Needs::Attempts),
+    line((C::Fold, "fold"), &[List], &["left"], ("", "hide them; then fold the group that it is in"), Needs::Attempts),
     line((C::SortLeft, "sort-left"), &[List], &["<"], ("", "sort by the column to the left"), Needs::Jobs),
     line((C::SortRight, "sort-right"), &[List], &[">"], ("", "sort by the column to the right"), Needs::Jobs),
     line((C::SortReverse, "sort-reverse"), &[List], &["s"], ("", "turn the order round"), Needs::Jobs),

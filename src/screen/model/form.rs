@@ -1,13 +1,17 @@
 //! The form of a new run: fields, proposals for the field that is being filled in, and the plan.
 
+use std::borrow::Cow;
 use std::ffi::OsString;
 
 use tui_input::Input;
 
 use crate::model::entry::Priority;
-use crate::model::ids::{QueueName, UserName};
+use crate::model::ids::{JobId, QueueName, UserName};
+use crate::model::member::Array;
 use crate::model::spec::{JobSpec, TargetRequest};
+use crate::model::sweep::Sweep;
 use crate::ops::launch::RunRequest;
+use crate::ops::precedent::Precedent;
 use crate::screen::fuzzy;
 use crate::screen::message::{Act, Problem};
 
@@ -26,6 +30,8 @@ pub enum FieldId {
     Tag,
     /// The command instead of `staging.sh`.
     Command,
+    /// Whether each combination of values, or each row of them, is a job of its own.
+    Sweep,
     /// The queue in which it waits for its turn.
     Queue,
     /// How urgent it is there.
@@ -33,13 +39,14 @@ pub enum FieldId {
 }
 
 /// The fields from top to bottom, with what to write into them.
-pub const FIELDS: [(FieldId, &str, &str); 8] = [
+pub const FIELDS: [(FieldId, &str, &str); 9] = [
     (FieldId::Target, "target", "any part of its name finds it"),
     (FieldId::Dir, "directory", "the number of a slot, or any part of its path"),
     (FieldId::Configs, "configs", "lr=0.01 bs=512; aliases are proposed"),
     (FieldId::Rule, "rule", "empty: the target's own"),
     (FieldId::Tag, "tag", "may be empty"),
     (FieldId::Command, "command", "empty: staging.sh of the directory"),
+    (FieldId::Sweep, "sweep", "empty: one job; each: a job for each of lr=0.1,0.01"),
     (FieldId::Queue, "queue", "empty: at once; default: when there is a place"),
     (FieldId::Priority, "priority", "in its queue, from 0 to 100; empty: 50"),
 ];
@@ -66,13 +73,25 @@ pub struct Choices {
     pub rules: Vec<Proposal>,
     /// Queues with what holds for them.
     pub queues: Vec<Proposal>,
+    /// How several values become several jobs.
+    pub sweeps: Vec<Proposal>,
 }
+
+/// The words of the field sweep, and what they mean.
+pub const SWEEPS: [(&str, &str); 2] = [
+    ("each", "a job for each combination of lr=0.1,0.01 seed=0-4"),
+    ("zip", "a job of the first values, one of the second ones, and so on"),
+];
 
 /// The form.
 #[derive(Clone, Debug)]
 pub struct Form {
     /// Whose run.
     pub user: UserName,
+    /// The job that it is to be like, by its number.
+    pub like: Option<JobId>,
+    /// What that was started with, and the texts of the fields that say so.
+    base: Option<(Precedent, Vec<String>)>,
     /// The texts, in the order of [`FIELDS`].
     pub inputs: Vec<Input>,
     /// The field being filled in.
@@ -92,7 +111,72 @@ impl Form {
     pub fn new(user: UserName, texts: &[&str]) -> Self {
         let text = |at: usize| texts.get(at).copied().unwrap_or_default();
         let inputs = (0..FIELDS.len()).map(|at| Input::new(text(at).to_owned())).collect();
-        Self { user, inputs, at: 0, pick: None, choices: None, plan: None, waiting: None }
+        Self {
+            user,
+            like: None,
+            base: None,
+            inputs,
+            at: 0,
+            pick: None,
+            choices: None,
+            plan: None,
+            waiting: None,
+        }
+    }
+
+    /// A form that is filled in as a job was, whose target people call `target`.
+    pub fn like(id: &JobId, target: &str, precedent: Precedent) -> Self {
+        let Precedent { spec, sweep, waits } = &precedent;
+        let target = match &spec.target {
+            TargetRequest::Named(_) => target.to_owned(),
+            TargetRequest::Any(any_of) => any_of.in_words(),
+        };
+        let swept = sweep.iter().flat_map(Sweep::axes);
+        let swept = swept.map(|(key, values)| (key.clone(), values.join(",")));
+        let configs: Vec<String> = spec
+            .configs
+            .iter()
+            .cloned()
+            .chain(swept)
+            .map(|(key, value)| format!("{key}={value}"))
+            .collect();
+        let [(each, _), (zip, _)] = SWEEPS;
+        let way = sweep.as_ref().map(|sweep| if sweep.is_zipped() { zip } else { each });
+        let command = spec.command.iter().flatten().map(|word| word.to_string_lossy());
+        let command: Vec<String> = command.map(Cow::into_owned).collect();
+        let (queue, priority) = match waits {
+            Some((queue, priority)) => (queue.to_string(), priority.to_string()),
+            None => (String::new(), String::new()),
+        };
+        let text = |id: FieldId| match id {
+            FieldId::Target => target.clone(),
+            FieldId::Dir => spec.dir.map(|slot| slot.to_string()).unwrap_or_default(),
+            FieldId::Configs => quoted(&configs),
+            FieldId::Sweep => way.unwrap_or_default().to_owned(),
+            FieldId::Rule => spec.rules.clone().unwrap_or_default(),
+            FieldId::Tag => spec.tag.clone().unwrap_or_default(),
+            FieldId::Command => quoted(&command),
+            FieldId::Queue => queue.clone(),
+            FieldId::Priority => priority.clone(),
+        };
+        let texts: Vec<String> = FIELDS.iter().map(|(id, ..)| text(*id)).collect();
+        let words: Vec<&str> = texts.iter().map(String::as_str).collect();
+        let form = Self::new(id.user.clone(), &words);
+        let at = FIELDS.iter().position(|(id, ..)| *id == FieldId::Configs).unwrap_or(0);
+        Self { like: Some(id.clone()), base: Some((precedent, texts)), at, ..form }
+    }
+
+    /// What a field held that has been changed since the form was filled in as another job was.
+    pub fn before(&self, at: usize) -> Option<&str> {
+        let (_, texts) = self.base.as_ref()?;
+        let now = self.inputs.get(at).map(|input| input.value().trim())?;
+        texts.get(at).map(String::as_str).filter(|text| *text != now)
+    }
+
+    /// Whether a field says what the job said that this one is to be like.
+    fn is_kept(&self, wanted: FieldId) -> bool {
+        let at = FIELDS.iter().position(|(id, ..)| *id == wanted);
+        self.base.is_some() && at.is_some_and(|at| self.before(at).is_none())
     }
 
     /// The field being filled in.
@@ -124,6 +208,7 @@ impl Form {
                 }
                 (&choices.aliases, word)
             }
+            FieldId::Sweep => (&choices.sweeps, typed),
             FieldId::Tag | FieldId::Command | FieldId::Priority => return Vec::new(),
         };
         let found =
@@ -148,9 +233,10 @@ impl Form {
 
     /// What is described: a run, or one that waits in a queue for its turn.
     pub fn act(&self) -> Result<Act, Problem> {
-        let request = Box::new(self.request()?);
+        let mut request = Box::new(self.request()?);
+        let sweep = self.sweep(&mut request.spec)?;
         let (queue, priority) = (self.text(FieldId::Queue), self.text(FieldId::Priority));
-        if queue.is_empty() && priority.is_empty() {
+        if queue.is_empty() && priority.is_empty() && request.spec.array.is_none() {
             return Ok(Act::Run(request));
         }
         let urgency = match priority {
@@ -165,10 +251,31 @@ impl Form {
             "" => QueueName::usual(),
             name => QueueName::from(name),
         };
-        Ok(Act::Submit { request, queue, priority })
+        Ok(Act::Submit { request, queue, priority, sweep })
     }
 
-    /// The job that is described.
+    /// What differs between the members, which are then a group.
+    fn sweep(&self, spec: &mut JobSpec) -> Result<Option<Sweep>, Problem> {
+        let word = self.text(FieldId::Sweep);
+        if word.is_empty() {
+            return Ok(None);
+        }
+        let [_, (zip, _)] = SWEEPS;
+        let hint = "as in lr=0.1,0.01 seed=0-4";
+        if !SWEEPS.iter().any(|(known, _)| *known == word) {
+            let words = SWEEPS.map(|(known, _)| known).join(" or ");
+            return Err(Problem::new(format!("sweep {word}: {words}, or nothing"), hint));
+        }
+        let wrong = |what: String| Problem::new(format!("sweep: {what}"), hint);
+        let sweep =
+            Sweep::take(&mut spec.configs, word == zip).map_err(|e| wrong(e.to_string()))?;
+        let last = sweep.members().saturating_sub(1);
+        let members = Array::parse(&format!("0-{last}")).map_err(|e| wrong(e.to_string()))?;
+        spec.array = Some(members);
+        Ok(Some(sweep))
+    }
+
+    /// The job that is described: as the one that it is to be like, but for what has been changed.
     fn request(&self) -> Result<RunRequest, Problem> {
         let target = self.text(FieldId::Target);
         if target.is_empty() {
@@ -179,30 +286,44 @@ impl Form {
                 Problem::new(format!("{what}: a quote is not closed"), "quote it as in a shell")
             })
         };
-        let dir = match self.text(FieldId::Dir) {
-            "" => Some(1),
-            slot => Some(slot.parse().map_err(|_| {
-                Problem::new(format!("directory {slot}: slots are numbers"), "`tpu ls` lists them")
-            })?),
-        };
-        let mut configs = Vec::new();
+        let named = JobSpec::on(TargetRequest::Named(target.to_owned()));
+        let mut spec = self.base.as_ref().map_or(named, |(precedent, _)| precedent.spec.clone());
+        if !self.is_kept(FieldId::Target) {
+            spec.target = TargetRequest::Named(target.to_owned());
+        }
+        if !self.is_kept(FieldId::Dir) {
+            spec.dir = match self.text(FieldId::Dir) {
+                "" => Some(1),
+                slot => Some(slot.parse().map_err(|_| {
+                    let what = format!("directory {slot}: slots are numbers");
+                    Problem::new(what, "`tpu ls` lists them")
+                })?),
+            };
+        }
+        spec.configs.clear();
         for word in split(FieldId::Configs, "configs")? {
             let (key, value) = word.split_once('=').ok_or_else(|| {
                 Problem::new(format!("configs: '{word}' has no value"), "as in lr=0.01")
             })?;
-            configs.push((key.to_owned(), value.to_owned()));
+            spec.configs.push((key.to_owned(), value.to_owned()));
         }
-        let command = split(FieldId::Command, "command")?;
+        if !self.is_kept(FieldId::Command) {
+            let command = split(FieldId::Command, "command")?;
+            spec.command =
+                (!command.is_empty()).then(|| command.into_iter().map(OsString::from).collect());
+        }
         let given = |field| Some(self.text(field).to_owned()).filter(|text| !text.is_empty());
-        let spec = JobSpec {
-            dir,
-            configs,
-            command: (!command.is_empty())
-                .then(|| command.into_iter().map(OsString::from).collect()),
-            tag: given(FieldId::Tag),
-            rules: given(FieldId::Rule),
-            ..JobSpec::on(TargetRequest::Named(target.to_owned()))
-        };
+        spec.tag = given(FieldId::Tag);
+        spec.rules = given(FieldId::Rule);
         Ok(RunRequest { user: self.user.clone(), spec, on: None, force: false })
     }
+}
+
+/// Words as one would type them in a shell, quoted where they would be read as something else.
+fn quoted(words: &[String]) -> String {
+    let word = |word: &String| match shlex::split(word) {
+        Some(read) if read == [word.as_str()] => word.clone(),
+        _ => shlex::try_quote(word).map_or_else(|_| word.clone(), Cow::into_owned),
+    };
+    words.iter().map(word).collect::<Vec<_>>().join(" ")
 }

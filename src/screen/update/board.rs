@@ -38,6 +38,7 @@ pub(super) fn any(model: &mut Model, command: Command) -> Option<Vec<Effect>> {
         Command::AllUsers => return Some(all_users(model)),
         Command::Monitor => return Some(actions::monitor(model)),
         Command::NewRun => return Some(super::form::open(model)),
+        Command::RunLike => return Some(super::form::ask_like(model)),
         _ => return None,
     };
     go(model, tab);
@@ -318,5 +319,5 @@ fn wanted_curves(model: &mut Model) -> Vec<Effect> {
         due
     };
     let jobs = wanted.into_iter().filter(|job| due(model, job));
-    jobs.map(|job| Effect::Ask(Ask::Curve(job.id.clone()))).collect()
+    jobs.map(|job| Effect::Ask(Ask::Curves(job.id.clone()))).collect()
 }

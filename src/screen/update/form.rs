@@ -6,14 +6,14 @@ use tui_input::backend::crossterm::EventHandler as _;
 
 use super::{actions, complain, note};
 use crate::model::facts::TargetState;
-use crate::model::ids::UserName;
+use crate::model::ids::{JobId, UserName};
 use crate::model::rules::{NAMED, Rules};
 use crate::model::time;
 use crate::ops::board::Board;
 use crate::plan::board::{Row, Standing};
 use crate::screen::keys::{Command, Key};
-use crate::screen::message::{Ask, Effect, Problem};
-use crate::screen::model::{Choices, FIELDS, FieldId, Form, Model, Overlay, Proposal};
+use crate::screen::message::{Answer, Ask, Effect, Problem};
+use crate::screen::model::{Choices, FIELDS, FieldId, Form, Model, Overlay, Proposal, SWEEPS};
 use crate::screen::tabs::Tab;
 
 /// Opens the form; what the selected job was started with is proposed.
@@ -37,6 +37,33 @@ pub(super) fn open(model: &mut Model) -> Vec<Effect> {
     vec![Effect::Ask(Ask::Choices(user))]
 }
 
+/// Asks what the selected job was started with, for a form that is filled in so.
+pub(super) fn ask_like(model: &mut Model) -> Vec<Effect> {
+    let Some(job) = model.selected().map(|job| job.id.clone()) else { return Vec::new() };
+    vec![Effect::Ask(Ask::Precedent(job))]
+}
+
+/// Opens the form as a job was started, unless something else has been opened meanwhile.
+pub(super) fn like(
+    model: &mut Model,
+    id: &JobId,
+    answer: Result<Box<Answer>, Problem>,
+) -> Vec<Effect> {
+    let precedent = match answer.map(|answer| *answer) {
+        Ok(Answer::Precedent(precedent)) => *precedent,
+        // An answer to another question says nothing.
+        Ok(_) => return Vec::new(),
+        Err(problem) => {
+            complain(model, problem);
+            return Vec::new();
+        }
+    };
+    let Some(job) = model.job(id).filter(|_| model.overlay.is_none()) else { return Vec::new() };
+    let form = Form::like(id, &job.target_label, precedent);
+    model.overlay = Some(Overlay::Form(Box::new(form)));
+    vec![Effect::Ask(Ask::Choices(id.user.clone()))]
+}
+
 fn chosen_target(model: &Model) -> Option<String> {
     let row = model.boards.chosen(Tab::Targets)?;
     let item = model.boards.targets.seen.as_ref()?.targets.get(row.at)?;
@@ -53,6 +80,9 @@ pub(super) fn choices(model: &mut Model, user: &UserName, mut choices: Choices) 
             note: actions::in_words(&Rules::named(name).unwrap_or_default()),
         })
         .collect();
+    choices.sweeps = SWEEPS
+        .map(|(word, note)| Proposal { value: word.to_owned(), note: note.to_owned() })
+        .to_vec();
     if let Some(Overlay::Form(form)) = &mut model.overlay
         && form.user == *user
     {

@@ -2,7 +2,7 @@
 
 use tui_input::Input;
 
-use super::{act_each, actions, leave_to, log, moved, note};
+use super::{act_each, actions, chart, leave_to, log, moved, note};
 use crate::model::groups;
 use crate::model::ids::JobId;
 use crate::model::job::Status;
@@ -22,7 +22,16 @@ pub(super) fn command(model: &mut Model, command: Command) -> Vec<Effect> {
         return Vec::new();
     }
     match command {
-        Command::Details => model.wide = model.selected().is_some(),
+        Command::Details => {
+            model.wide = model.selected().is_some();
+            model.chart.begin_anew();
+        }
+        Command::NextMetric
+        | Command::PreviousMetric
+        | Command::ZoomIn
+        | Command::ZoomOut
+        | Command::Left
+        | Command::Right => chart::command(model, command),
         Command::SortLeft => sort_by(model, false),
         Command::SortRight => sort_by(model, true),
         Command::SortReverse => reverse(model),
@@ -78,6 +87,7 @@ pub(super) fn step(model: &mut Model, to: impl Fn(usize, usize) -> usize) {
     let from = model.selected_row().unwrap_or(0);
     let wanted = to(from, last);
     // The head of an open group is no row to stand on: the next one in the same direction is.
+    model.list.begun = None;
     let rows = &model.list.rows;
     let is_row = |at: &usize| rows.get(*at).is_some_and(Row::can_be_chosen);
     let found = if wanted < from {
@@ -86,6 +96,9 @@ pub(super) fn step(model: &mut Model, to: impl Fn(usize, usize) -> usize) {
         (wanted..=last).find(is_row)
     };
     if let Some(row) = found.and_then(|at| rows.get(at)) {
+        if model.list.selected.as_ref() != Some(&row.id) {
+            model.chart.begin_anew();
+        }
         model.list.selected = Some(row.id.clone());
     }
 }

@@ -4,6 +4,7 @@
 
 mod actions;
 mod board;
+mod chart;
 mod chooser;
 mod dialog;
 mod form;
@@ -29,6 +30,7 @@ use super::rows::Row;
 use super::view::columns;
 use super::view::layout::Layout;
 use super::view::needs;
+use crate::model::groups;
 use crate::model::ids::JobId;
 use crate::model::time::Timestamp;
 use crate::model::view::Snapshot;
@@ -68,6 +70,7 @@ fn dispatch(model: &mut Model, message: Message) -> Vec<Effect> {
             Vec::new()
         }
         Message::Mouse(mouse) => mouse::did(model, mouse),
+        Message::Answer(Ask::Precedent(job), answer) => form::like(model, &job, answer),
         Message::Answer(ask, answer) => {
             answered(model, ask, answer);
             Vec::new()
@@ -99,8 +102,9 @@ fn dispatch(model: &mut Model, message: Message) -> Vec<Effect> {
             log::answered(model, &job, answer);
             Vec::new()
         }
-        Message::Done { ticket, toast } => {
+        Message::Done { ticket, toast, began } => {
             model.warned = false;
+            model.list.begun = began.or(model.list.begun.take());
             let act = model.running.iter().find(|(running, _)| *running == ticket);
             let act = act.map(|(_, act)| act.clone());
             model.running.retain(|(running, _)| *running != ticket);
@@ -269,9 +273,9 @@ fn answered(model: &mut Model, ask: Ask, answer: Result<Box<Answer>, Problem>) {
             usage::answered(model, question, Ok(*report));
         }
         (Ask::Usage(question), Err(problem)) => usage::answered(model, question, Err(problem)),
-        (Ask::Curve(job), answer) => {
-            let curve = match answer {
-                Ok(Answer::Curve(curve)) => Some(curve),
+        (Ask::Curves(job), answer) => {
+            let curves = match answer {
+                Ok(Answer::Curves(curves)) => Some(curves),
                 // What was read before is still so.
                 Ok(_) | Err(_) => None,
             };
@@ -281,8 +285,8 @@ fn answered(model: &mut Model, ask: Ask, answer: Result<Box<Answer>, Problem>) {
             let trace = model.traces.entry(&job);
             trace.waiting = false;
             trace.read = Some(now);
-            if let Some(curve) = curve {
-                trace.curve = curve;
+            if let Some(curves) = curves {
+                trace.curves = curves;
             }
         }
         (Ask::Choices(user), Ok(Answer::Choices(choices))) => form::choices(model, &user, choices),
@@ -296,7 +300,7 @@ fn answered(model: &mut Model, ask: Ask, answer: Result<Box<Answer>, Problem>) {
         }
         // An answer to another question than the one asked says nothing; and without the lines of other
         // sessions those of this one are still there.
-        (_, Ok(_)) | (Ask::Remembered(_), Err(_)) => {}
+        (_, Ok(_)) | (Ask::Remembered(_) | Ask::Precedent(_), Err(_)) => {}
     }
 }
 
@@ -338,6 +342,15 @@ fn looked(model: &mut Model, snapshot: Snapshot) {
     model.traces.looked(&snapshot.jobs, model.now);
     model.snapshot = Some(snapshot);
     model.boards.changed();
+    if let Some(begun) = &model.list.begun
+        && let Some(seen) = model
+            .jobs()
+            .iter()
+            .find(|job| job.id == *begun || groups::of(job).as_ref() == Some(begun))
+    {
+        model.list.selected = Some(seen.id.clone());
+        model.list.begun = None;
+    }
     list::rebuild(model, row);
     let known: HashSet<JobId> = model.jobs().iter().map(|job| job.id.clone()).collect();
     model.list.marked.retain(|id| known.contains(id));

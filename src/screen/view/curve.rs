@@ -1,4 +1,4 @@
-//! Losses as pictures: a sparkline of one row, and curves over each other in braille dots.
+//! Curves as pictures: a sparkline of one row, and curves with axes in braille dots.
 
 use ratatui::text::{Line, Span};
 
@@ -21,14 +21,13 @@ fn scaled(share: f64, most: usize) -> usize {
     (share.clamp(0.0, 1.0) * most as f64).round() as usize
 }
 
-/// The mean loss of each of `width` equal parts of the steps; `None` where there is no point.
+/// The mean value of each of `width` equal parts of the steps; `None` where there is no point.
 fn columns(points: &[Point], (from, to): (f64, f64), width: usize) -> Vec<Option<f64>> {
     let mut sums = vec![(0.0, 0_u32); width];
-    let span = (to - from).max(f64::MIN_POSITIVE);
     for point in points {
-        let at = scaled((point.step - from) / span, width.saturating_sub(1));
+        let at = column_of(point.step, (from, to), width);
         if let Some((sum, count)) = sums.get_mut(at) {
-            *sum += point.loss;
+            *sum += point.value;
             *count += 1;
         }
     }
@@ -47,7 +46,7 @@ pub(super) fn sparkline(points: &[Point], width: usize) -> Option<String> {
     let known = values.iter().flatten().copied();
     let low = known.clone().fold(f64::INFINITY, f64::min);
     let high = known.fold(f64::NEG_INFINITY, f64::max);
-    let mut newest = first.loss;
+    let mut newest = first.value;
     let cells = values.into_iter().map(|value| {
         newest = value.unwrap_or(newest);
         let share = if high > low { (newest - low) / (high - low) } else { 0.0 };
@@ -56,53 +55,127 @@ pub(super) fn sparkline(points: &[Point], width: usize) -> Option<String> {
     Some(cells.collect())
 }
 
-/// Two curves over each other, with their scales: dots of the first, then of the second where both are.
-pub(super) fn chart(
-    model: &Model,
-    curves: [&[Point]; 2],
-    (width, height): (usize, usize),
-) -> Vec<Line<'static>> {
-    let all = || curves.iter().flat_map(|curve| curve.iter());
-    if all().count() < 2 || width < 16 || height < 3 {
-        return vec![Line::from("No loss has been printed that could be drawn.")];
-    }
-    let fold = |value: fn(&Point) -> f64| {
-        let low = all().map(value).fold(f64::INFINITY, f64::min);
-        (low, all().map(value).fold(f64::NEG_INFINITY, f64::max))
-    };
-    let (steps, losses) = (fold(|point| point.step), fold(|point| point.loss));
-    let scale = [losses.1, losses.0].map(words::number);
-    let margin = scale.iter().map(String::len).max().unwrap_or(0) + 1;
-    let (columns, rows) = (width.saturating_sub(margin + 1), height - 1);
-    let mut grids = curves.map(|curve| Braille::new(columns, rows).with(curve, steps, losses));
-    let mut lines = Vec::with_capacity(height);
-    for row in 0..rows {
-        let label = match row {
-            0 => scale.first().cloned().unwrap_or_default(),
-            _ if row + 1 == rows => scale.last().cloned().unwrap_or_default(),
+/// Curves with axes: one, or two over each other.
+pub(super) struct Axes<'a> {
+    /// The curves; dots of the first give way to those of the second where both are.
+    pub(super) curves: [&'a [Point]; 2],
+    /// The first and the last step that are shown; those of all points if it does not matter.
+    pub(super) steps: Option<(f64, f64)>,
+    /// The step to point at.
+    pub(super) cursor: Option<f64>,
+    /// What stands above the curves, over the steps that it is about; later ones cover earlier ones.
+    pub(super) bars: Vec<Bar>,
+}
+
+/// Something that took so many steps, with a mark at its end.
+pub(super) struct Bar {
+    /// From which step to which.
+    pub(super) steps: (f64, f64),
+    /// The mark.
+    pub(super) mark: (&'static str, Role),
+}
+
+impl Axes<'_> {
+    /// The picture in so many columns and rows.
+    pub(super) fn lines(
+        &self,
+        model: &Model,
+        (width, height): (usize, usize),
+    ) -> Vec<Line<'static>> {
+        let all = || self.curves.iter().flat_map(|curve| curve.iter());
+        if all().count() < 2 || width < 16 || height < 3 {
+            return vec![Line::from("No loss has been printed that could be drawn.")];
+        }
+        let fold = |value: fn(&Point) -> f64| {
+            let low = all().map(value).fold(f64::INFINITY, f64::min);
+            (low, all().map(value).fold(f64::NEG_INFINITY, f64::max))
+        };
+        let steps = self.steps.unwrap_or_else(|| fold(|point| point.step));
+        let values = fold(|point| point.value);
+        let rows = height.saturating_sub(1 + usize::from(!self.bars.is_empty()));
+        // A middle label where it stands apart from the others.
+        let middle = (rows >= 7 && values.1 > values.0).then_some(rows / 2);
+        let label = |row: usize| match row {
+            0 => words::number(values.1),
+            _ if row + 1 == rows => words::number(values.0),
+            _ if Some(row) == middle => words::number(f64::midpoint(values.0, values.1)),
             _ => String::new(),
         };
-        let mut line = Line::from(span(format!("{label:>margin$}"), style(model, Role::Dim)));
-        line.push_span(span("│", style(model, Role::Border)));
-        for column in 0..columns {
-            let [first, second] =
-                [0, 1].map(|at| grids.get_mut(at).map_or(0, |grid| grid.cell(row, column)));
-            let role = match (first > 0, second > 0) {
-                (_, true) => Role::Marked,
-                (true, false) => Role::Starting,
-                (false, false) => Role::Base,
-            };
-            let glyph = char::from_u32(0x2800 + u32::from(first | second)).unwrap_or(' ');
-            let glyph = if first | second == 0 { ' ' } else { glyph };
-            line.push_span(Span::styled(glyph.to_string(), style(model, role)));
+        let margin = (0..rows).map(|row| label(row).len()).max().unwrap_or(0) + 1;
+        let columns = width.saturating_sub(margin + 1);
+        let grids = self.curves.map(|curve| Braille::new(columns, rows).with(curve, steps, values));
+        let pointed = self.cursor.map(|at| column_of(at, steps, columns));
+        let mut lines = Vec::with_capacity(height);
+        if !self.bars.is_empty() {
+            let mut line = Line::from(" ".repeat(margin + 1));
+            line.spans.extend(self.above(model, steps, columns));
+            lines.push(line);
         }
-        lines.push(line);
+        for row in 0..rows {
+            let mut line =
+                Line::from(span(format!("{:>margin$}", label(row)), style(model, Role::Dim)));
+            line.push_span(span("│", style(model, Role::Border)));
+            for column in 0..columns {
+                let is_pointed = pointed == Some(column);
+                let [first, second] = grids.each_ref().map(|grid| grid.cell(row, column));
+                let role = match (first > 0, second > 0) {
+                    _ if is_pointed => Role::Title,
+                    (_, true) => Role::Marked,
+                    (true, false) => Role::Starting,
+                    (false, false) => Role::Base,
+                };
+                let glyph = match first | second {
+                    0 if is_pointed => '│',
+                    0 => ' ',
+                    dots => char::from_u32(0x2800 + u32::from(dots)).unwrap_or(' '),
+                };
+                line.push_span(Span::styled(glyph.to_string(), style(model, role)));
+            }
+            lines.push(line);
+        }
+        lines.push(Line::from(span(
+            format!("{}{}", " ".repeat(margin + 1), scale(steps, columns)),
+            style(model, Role::Dim),
+        )));
+        lines
     }
-    let (left, right) = (format!("step {}", words::number(steps.0)), words::number(steps.1));
+
+    /// The bars in so many columns.
+    fn above(&self, model: &Model, (from, to): (f64, f64), columns: usize) -> Vec<Span<'static>> {
+        let mut cells = vec![(" ", Role::Base); columns];
+        let column = |step: f64| column_of(step, (from, to), columns);
+        let seen = || self.bars.iter().filter(|bar| bar.steps.1 >= from && bar.steps.0 <= to);
+        for bar in seen() {
+            let (begin, end) = (column(bar.steps.0), column(bar.steps.1));
+            let covered = cells.iter_mut().take(end + 1).skip(begin);
+            covered.for_each(|cell| *cell = ("█", Role::BarDone));
+        }
+        // Marks last, so that no later attempt covers them.
+        for bar in seen().filter(|bar| bar.steps.1 <= to) {
+            if let Some(cell) = cells.get_mut(column(bar.steps.1)) {
+                *cell = bar.mark;
+            }
+        }
+        cells.into_iter().map(|(glyph, role)| Span::styled(glyph, style(model, role))).collect()
+    }
+}
+
+/// The scale of the steps: its ends, and the middle where there is room.
+fn scale((from, to): (f64, f64), columns: usize) -> String {
+    let (left, right) = (format!("step {}", words::number(from)), words::number(to));
+    let middle = words::number(f64::midpoint(from, to).round());
     let gap = columns.saturating_sub(left.len() + right.len());
-    let text = format!("{}{left}{}{right}", " ".repeat(margin + 1), " ".repeat(gap));
-    lines.push(Line::from(span(text, style(model, Role::Dim))));
-    lines
+    let before = (columns / 2).saturating_sub(left.len() + middle.len() / 2);
+    if before >= 3 && gap >= before + middle.len() + 3 && to - from >= 2.0 {
+        let behind = gap - before - middle.len();
+        return format!("{left}{}{middle}{}{right}", " ".repeat(before), " ".repeat(behind));
+    }
+    format!("{left}{}{right}", " ".repeat(gap))
+}
+
+/// The column of each step on the scale of a chart `columns` wide.
+pub(super) fn column_of(step: f64, (from, to): (f64, f64), columns: usize) -> usize {
+    scaled((step - from) / (to - from).max(f64::MIN_POSITIVE), columns.saturating_sub(1))
 }
 
 /// Dots, two columns and four rows to a character.
@@ -117,7 +190,7 @@ impl Braille {
     }
 
     /// Draws a curve, its points joined by lines.
-    fn with(mut self, curve: &[Point], steps: (f64, f64), losses: (f64, f64)) -> Self {
+    fn with(mut self, curve: &[Point], steps: (f64, f64), values: (f64, f64)) -> Self {
         let (wide, high) = (self.columns * 2, self.cells.len() / self.columns.max(1) * 4);
         if wide == 0 || high == 0 {
             return self;
@@ -127,7 +200,7 @@ impl Braille {
         };
         let place = |point: &Point| {
             let x = scaled(share(point.step, steps), wide - 1);
-            (x, high - 1 - scaled(share(point.loss, losses), high - 1))
+            (x, high - 1 - scaled(share(point.value, values), high - 1))
         };
         let mut last: Option<(usize, usize)> = None;
         for (x, y) in curve.iter().map(place) {
@@ -167,7 +240,7 @@ mod tests {
     use super::*;
 
     fn falling(count: u32) -> Vec<Point> {
-        (0..count).map(|n| Point { step: f64::from(n), loss: 1.0 / f64::from(n + 1) }).collect()
+        (0..count).map(|n| Point { step: f64::from(n), value: 1.0 / f64::from(n + 1) }).collect()
     }
 
     #[test]
@@ -177,7 +250,7 @@ mod tests {
         assert!(line.starts_with('█') && line.ends_with('▁'), "{line}");
         assert_eq!(sparkline(&falling(1), 8), None);
         assert_eq!(sparkline(&falling(5), 40).unwrap().chars().count(), 5, "no gaps");
-        let flat: Vec<Point> = (0..9).map(|n| Point { step: f64::from(n), loss: 2.0 }).collect();
+        let flat: Vec<Point> = (0..9).map(|n| Point { step: f64::from(n), value: 2.0 }).collect();
         assert_eq!(sparkline(&flat, 8).unwrap(), "▁▁▁▁▁▁▁▁");
     }
 
@@ -187,7 +260,7 @@ mod tests {
         grid.dot(0, 0);
         grid.dot(3, 3);
         assert_eq!(grid.cells, [0x01, 0x80]);
-        let curve = [Point { step: 0.0, loss: 0.0 }, Point { step: 1.0, loss: 1.0 }];
+        let curve = [Point { step: 0.0, value: 0.0 }, Point { step: 1.0, value: 1.0 }];
         let line = Braille::new(2, 1).with(&curve, (0.0, 1.0), (0.0, 1.0));
         assert_eq!(line.cells, [0x60, 0x0a], "a rising line");
     }

@@ -15,20 +15,30 @@ use ratatui::layout::Rect;
 use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 
-use super::spans::{cut, dotted, outside, span, wrap};
+use super::layout::Layout;
+use super::spans::{cut, dotted, outside, push_cell, span, wrap};
 use super::{
-    columns, curve, evidence, machines, narrowed, panel, stack, status, style, timeline, words,
+    columns, curve, evidence, machines, metrics, narrowed, panel, stack, status, style, timeline,
+    words,
 };
 use crate::model::facts::Phase;
 use crate::model::groups;
 use crate::model::time;
 use crate::model::view::{InQueue, JobView};
+use crate::screen::chart::Looked;
 use crate::screen::keys::{Command, Context};
 use crate::screen::model::Model;
 use crate::screen::pane::PaneText;
 use crate::screen::rows;
 use crate::screen::theme::Role;
 use crate::text;
+
+/// From this width on, a chart stands beside the facts.
+const BESIDE: usize = 100;
+/// Columns between them.
+const GAP: usize = 2;
+/// Rows of output that stay.
+const OUTPUT: usize = 5;
 
 /// Draws the selected job into its area.
 pub(super) fn render(frame: &mut Frame<'_>, model: &Model, area: Rect) {
@@ -44,19 +54,112 @@ pub(super) fn render(frame: &mut Frame<'_>, model: &Model, area: Rect) {
     let window = if model.everybody() { job.id.to_string() } else { job.label() };
     let title = dotted([outside(&window), words::dir(job), outside(&job.target_label), tags]);
     let inner = narrowed(panel(frame, model, area, Line::from(format!(" {title} "))));
-    let width = usize::from(inner.width);
+    let (width, height) = (usize::from(inner.width), usize::from(inner.height));
+    if let Some(looked) = metrics::look(model, job) {
+        let lines = with_chart(model, job, &looked, (width, height));
+        return stack(frame, inner, lines);
+    }
     // Facts take at most half of a small panel: the output is what people look for there. In full width they
     // are what somebody asked for.
-    let height = usize::from(inner.height);
     let most = (height / 2).max(4).max(if model.wide { height.saturating_sub(5) } else { 0 });
-    let mut facts = facts(model, job, width);
+    let mut facts = facts(model, job, (width, true));
     let hidden = facts.len().saturating_sub(most);
     facts.truncate(most);
-    let output_rows = usize::from(inner.height).saturating_sub(facts.len() + 1);
+    let output_rows = height.saturating_sub(facts.len() + 1);
     let mut lines = facts;
     lines.push(divider(model, job, (width, hidden)));
     lines.extend(output(model, job).newest_rows(width, output_rows));
     stack(frame, inner, lines);
+}
+
+/// Whether there is a chart on the screen.
+pub fn shows_chart(model: &Model) -> bool {
+    let (Some(area), Some(job)) = (Layout::of(model).detail, model.selected()) else {
+        return false;
+    };
+    // Frame and margin.
+    let size =
+        (usize::from(area.width.saturating_sub(4)), usize::from(area.height.saturating_sub(2)));
+    metrics::look(model, job).is_some()
+        && (is_beside(size)
+            || rows_below(model, facts(model, job, (size.0, false)).len(), size.1) > 0)
+}
+
+/// Whether a chart stands beside the facts.
+fn is_beside((width, height): (usize, usize)) -> bool {
+    width >= BESIDE && height > metrics::LEAST + OUTPUT
+}
+
+/// The rows of a chart below so many rows of facts. Where there is no room for the output too, there are some only once
+/// somebody has asked for it.
+fn rows_below(model: &Model, facts: usize, height: usize) -> usize {
+    let free = height.saturating_sub(facts + 1);
+    match free.saturating_sub(OUTPUT) {
+        enough if enough >= metrics::LEAST => enough.min(metrics::MOST),
+        _ if model.chart.asked => free.clamp(metrics::LEAST, metrics::MOST),
+        _ => 0,
+    }
+}
+
+/// The full width with a chart: beside the facts where there is room, else below them.
+fn with_chart(
+    model: &Model,
+    job: &JobView,
+    looked: &Looked<'_>,
+    (width, height): (usize, usize),
+) -> Vec<Line<'static>> {
+    let place = if is_beside((width, height)) { beside } else { below };
+    let (mut lines, hidden) = place(model, job, looked, (width, height));
+    lines.push(divider(model, job, (width, hidden)));
+    let rows = height.saturating_sub(lines.len());
+    lines.extend(output(model, job).newest_rows(width, rows));
+    lines
+}
+
+/// Facts and chart side by side, and how many facts have no room.
+fn beside(
+    model: &Model,
+    job: &JobView,
+    looked: &Looked<'_>,
+    (width, height): (usize, usize),
+) -> (Vec<Line<'static>>, usize) {
+    let of_facts = width / 2 - GAP;
+    let mut left = facts(model, job, (of_facts, false));
+    let most = height.saturating_sub(OUTPUT + 1);
+    let rows = left.len().clamp(metrics::LEAST + 2, metrics::MOST).min(most);
+    let hidden = left.len().saturating_sub(most);
+    left.truncate(most);
+    left.resize(left.len().max(rows), Line::default());
+    let right = metrics::lines(model, job, looked, (width - of_facts - GAP, rows));
+    let mut right = right.into_iter();
+    let both = |facts: Line<'static>| {
+        let mut line = Line::default();
+        push_cell(&mut line, facts, (of_facts, GAP));
+        line.spans.extend(right.next().unwrap_or_default().spans);
+        line
+    };
+    (left.into_iter().map(both).collect(), hidden)
+}
+
+/// The chart below the facts, and how many of them have no room.
+fn below(
+    model: &Model,
+    job: &JobView,
+    looked: &Looked<'_>,
+    (width, height): (usize, usize),
+) -> (Vec<Line<'static>>, usize) {
+    let mut lines = facts(model, job, (width, false));
+    let rows = rows_below(model, lines.len(), height);
+    if rows == 0 {
+        lines = facts(model, job, (width, true));
+    }
+    let most = height.saturating_sub(rows + 1);
+    let hidden = lines.len().saturating_sub(most);
+    lines.truncate(most);
+    if rows > 0 {
+        lines.extend(metrics::lines(model, job, looked, (width, rows)));
+    }
+    (lines, hidden)
 }
 
 /// Draws the members of the selected group, the one first that somebody wants to see first.
@@ -147,7 +250,8 @@ fn divider(model: &Model, job: &JobView, (width, hidden): (usize, usize)) -> Lin
 }
 
 /// What is known about the job, the most important first: of a failure, why and what happens next.
-fn facts(model: &Model, job: &JobView, width: usize) -> Vec<Line<'static>> {
+/// The loss is among them unless a chart shows it.
+fn facts(model: &Model, job: &JobView, (width, with_loss): (usize, bool)) -> Vec<Line<'static>> {
     let base = style(model, Role::Base);
     let dim = style(model, Role::Dim);
     let wrapped = |text: &str, style: Style| {
@@ -207,7 +311,9 @@ fn facts(model: &Model, job: &JobView, width: usize) -> Vec<Line<'static>> {
         lines.extend(wrapped(&next, base).take(2));
     }
     lines.extend(bar(model, job, width));
-    lines.extend(losses(model, job, width));
+    if with_loss {
+        lines.extend(losses(model, job, width));
+    }
     lines.extend(machines::of_job(model, job, width));
     lines.extend(wrapped(&lineage(job), base));
     if job.lineage.len() > 1 {
@@ -267,8 +373,8 @@ fn bar(model: &Model, job: &JobView, width: usize) -> Option<Line<'static>> {
 /// The loss of the whole lineage, from its first step to the newest.
 fn losses(model: &Model, job: &JobView, width: usize) -> Option<Line<'static>> {
     const WIDEST: usize = 48;
-    let points = model.traces.of(job)?.curve.whole();
-    let newest = points.last().map(|point| words::number(point.loss))?;
+    let points = model.traces.of(job)?.curves.loss.whole();
+    let newest = points.last().map(|point| words::number(point.value))?;
     let behind = format!(" {newest}");
     let room = width.saturating_sub(5 + text::width(&behind)).min(WIDEST);
     let picture = curve::sparkline(&points, room)?;

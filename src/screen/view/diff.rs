@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use ratatui::text::{Line, Span};
 
-use super::curve::chart;
+use super::curve::Axes;
 use super::spans::{cut, dotted, outside, span};
 use super::{status, style, timeline, words};
 use crate::model::curve::Point;
@@ -52,11 +52,13 @@ pub(super) fn lines(
         lines.push(row(model, &name, (&left, &right), width));
     }
     lines.push(Line::default());
-    let curve =
-        |job: &JobView| model.traces.of(job).map(|trace| trace.curve.whole()).unwrap_or_default();
+    let curve = |job: &JobView| {
+        model.traces.of(job).map(|trace| trace.curves.loss.whole()).unwrap_or_default()
+    };
     let (one, other): (Vec<Point>, Vec<Point>) = (curve(a), curve(b));
     let rows = height.saturating_sub(lines.len()).clamp(6, CHART);
-    lines.extend(chart(model, [&one, &other], (width, rows)));
+    let axes = Axes { curves: [&one, &other], steps: None, cursor: None, bars: Vec::new() };
+    lines.extend(axes.lines(model, (width, rows)));
     lines
 }
 

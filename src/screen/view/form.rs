@@ -40,7 +40,8 @@ pub(super) fn render(frame: &mut Frame<'_>, model: &Model, form: &Form) {
     let listed = proposals.len().min(wanted).min(room.saturating_sub(plan.len().min(room / 2)));
     let height = u16::try_from(FIELDS.len() + listed + plan.len() + 2).unwrap_or(u16::MAX);
     let height = height.min(screen.height.saturating_sub(1));
-    let title = format!(" New run of {} ", outside(form.user.as_str()));
+    let like = form.like.as_ref().map(|id| format!(", like {}", outside(&id.to_string())));
+    let title = format!(" New run of {}{} ", outside(form.user.as_str()), like.unwrap_or_default());
     let inner = dialog(frame, model, (width, height), Line::from(title));
     let mut y = inner.y;
     let mut put = |frame: &mut Frame<'_>, line: Line<'static>| {
@@ -58,16 +59,22 @@ pub(super) fn render(frame: &mut Frame<'_>, model: &Model, form: &Form) {
         let field = inside.saturating_sub(NAMES + 1);
         let scroll = if current { input.visual_scroll(field) } else { 0 };
         let typed = skip(&Line::from(outside(input.value())), scroll);
+        let before = form.before(at);
         let point = if current { "▸" } else { " " };
+        let mark = if before.is_some() { "≠" } else { " " };
         let name = span(
-            text::fit(&format!("{point} {name}"), NAMES),
+            text::fit(&format!("{point}{mark}{name}"), NAMES),
             style(model, if current { Role::Key } else { Role::Dim }),
         );
         let mut line = Line::from(vec![name]);
-        if input.value().is_empty() {
+        if input.value().is_empty() && before.is_none() {
             line.push_span(span((*hint).to_owned(), style(model, Role::Dim)));
         } else {
             line.spans.extend(typed.spans);
+        }
+        if let Some(before) = before {
+            let was = if before.is_empty() { "nothing".to_owned() } else { outside(before) };
+            line.push_span(span(format!("  (was {was})"), style(model, Role::Dim)));
         }
         let area = put(frame, line);
         if current {

@@ -1,7 +1,7 @@
 //! Whether a command makes sense at the moment: its key is then in the bar, in the help, and does something.
 
 use super::layout::Layout;
-use super::{help, page};
+use super::{help, metrics, page};
 use crate::model::groups;
 use crate::model::view::JobView;
 use crate::screen::keys::Needs;
@@ -34,6 +34,7 @@ pub fn are_met(model: &Model, needs: Needs) -> bool {
             tab => !model.boards.choosing(tab).rows.is_empty(),
         },
         Needs::Cost => model.boards.usage.asked.seen.as_ref().is_some_and(UsageSeen::has_cost),
+        Needs::Curve => model.selected().is_some_and(|job| metrics::look(model, job).is_some()),
         Needs::Plots => Layout::of(model).usage.is_some_and(|plots| plots.ways > 1),
         Needs::More => match (model.help.as_ref(), model.overlay.as_ref()) {
             (Some(help), _) => help::extent(model, help).0 > 0,

@@ -68,7 +68,7 @@ pub(super) fn goodput(model: &Model, job: &JobView) -> Option<f64> {
     }
     let mut productive = 0.0;
     for attempt in &attempts {
-        let redone = trace.map_or(0.0, |trace| trace.curve.redone(attempt.job.id.window));
+        let redone = trace.map_or(0.0, |trace| trace.curves.loss.redone(attempt.job.id.window));
         #[expect(clippy::cast_precision_loss, reason = "seconds of a run fit a float")]
         let lasted = attempt.end.seconds_since(attempt.begin) as f64;
         productive += lasted * (1.0 - redone);
@@ -79,7 +79,7 @@ pub(super) fn goodput(model: &Model, job: &JobView) -> Option<f64> {
 }
 
 /// The glyph at the end of an attempt.
-fn mark(job: &JobView) -> (&'static str, Role) {
+pub(super) fn mark(job: &JobView) -> (&'static str, Role) {
     let of = |kind: ErrorKind| match kind {
         ErrorKind::Preempted | ErrorKind::NoCapacity => ("◆", Role::Warning),
         _ => ("▲", Role::Error),

@@ -1,0 +1,208 @@
+//! A run like another one: the form filled in as that was started, what is changed is marked, the rest stays as it was.
+
+use std::ffi::OsString;
+
+use tpu::model::capacity::Ask as Resources;
+use tpu::model::entry::Priority;
+use tpu::model::ids::QueueName;
+use tpu::model::spec::{AnyOf, JobSpec, TargetRequest};
+use tpu::model::sweep::Sweep;
+use tpu::ops::precedent::{self, Precedent};
+use tpu::screen::message::{Act, Answer, Ask, Effect, Message, Problem};
+use tpu::screen::model::{Choices, FieldId, Form, Overlay};
+use tpu::sys::env::Env;
+
+use crate::common::boards::answer;
+use crate::common::env::{TPU, TestEnv};
+use crate::common::samples;
+use crate::common::screen::Screen;
+use crate::common::terminal::Terminal;
+
+/// A run of the sample with more to it than the form has fields for.
+fn precedent() -> Precedent {
+    let pair = |key: &str, value: &str| (key.to_owned(), value.to_owned());
+    let spec = JobSpec {
+        dir: Some(2),
+        configs: vec![pair("lr", "0.01"), pair("name", "two words")],
+        words: vec!["--verbose".to_owned()],
+        command: Some(vec![OsString::from("python3"), OsString::from("train it.py")]),
+        tag: Some("baseline".to_owned()),
+        notes: Some("nobody sees them here".to_owned()),
+        rules: Some("pre".to_owned()),
+        monitor: false,
+        ask: Resources { cpus: Some(2), ..Resources::default() },
+        ..JobSpec::on(TargetRequest::Named("lab-tpuvm-v2-32-preemptible-2".to_owned()))
+    };
+    Precedent { spec, sweep: None, waits: None }
+}
+
+/// The form as job 7 of the sample was started.
+fn like(precedent: Precedent) -> Screen {
+    let mut screen = Screen::showing(samples::snapshot());
+    screen.model.list.selected = Some(samples::id(7));
+    let asked = screen.press("N");
+    assert!(asked.contains(&Effect::Ask(Ask::Precedent(samples::id(7)))), "{asked:?}");
+    answer(&mut screen, Ask::Precedent(samples::id(7)), Answer::Precedent(Box::new(precedent)));
+    answer(&mut screen, Ask::Choices("alice".into()), Answer::Choices(Choices::default()));
+    screen
+}
+
+fn form(screen: &Screen) -> &Form {
+    let Some(Overlay::Form(form)) = &screen.model.overlay else { panic!("no form") };
+    form
+}
+
+#[test]
+fn what_is_not_changed_stays_whatever_the_form_knows_of_it() {
+    let screen = like(precedent());
+    let form = form(&screen);
+    assert_eq!(form.field(), FieldId::Configs, "what people change");
+    assert_eq!(form.text(FieldId::Target), "v2-32-p2", "as people call it");
+    assert_eq!(form.text(FieldId::Configs), "lr=0.01 'name=two words'");
+    assert_eq!(form.text(FieldId::Command), "python3 'train it.py'");
+    let Act::Run(request) = form.act().unwrap() else { panic!("no run") };
+    assert_eq!(request.spec, precedent().spec);
+    assert!(!request.force);
+}
+
+#[test]
+fn what_is_changed_is_marked_and_goes_back() {
+    let mut screen = like(precedent());
+    assert!(!screen.frame((100, 30)).contains('≠'));
+    screen.press("ctrl-u");
+    screen.typed("lr=0.02");
+    let frame = screen.frame((100, 30));
+    let marked: Vec<&str> = frame.lines().filter(|line| line.contains('≠')).collect();
+    assert_eq!(marked.len(), 1, "{frame}");
+    assert!(marked[0].contains("lr=0.02") && marked[0].contains("was lr=0.01"), "{frame}");
+    assert!(frame.contains("New run of alice, like alice/7"), "{frame}");
+    let Act::Run(request) = form(&screen).act().unwrap() else { panic!("no run") };
+    let changed =
+        JobSpec { configs: vec![("lr".to_owned(), "0.02".to_owned())], ..precedent().spec };
+    assert_eq!(request.spec, changed);
+    screen.press("ctrl-u");
+    screen.typed("lr=0.01 'name=two words'");
+    assert!(!screen.frame((100, 30)).contains('≠'), "as it was");
+}
+
+#[test]
+fn whatever_one_of_several_it_was_it_is_again_unless_another_is_named() {
+    let any = TargetRequest::Any(AnyOf { types: vec!["v4-8".to_owned()], ..AnyOf::default() });
+    let base = JobSpec { target: any.clone(), ..precedent().spec };
+    let mut screen = like(Precedent { spec: base, ..precedent() });
+    let target = |screen: &Screen| match form(screen).act().unwrap() {
+        Act::Run(request) => request.spec.target,
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(target(&screen), any);
+    screen.press("backtab backtab ctrl-u");
+    screen.typed("local");
+    assert_eq!(target(&screen), TargetRequest::Named("local".to_owned()));
+}
+
+#[test]
+fn a_sweep_waits_in_its_queue_as_it_did() {
+    let mut configs = vec![("lr".to_owned(), "0.1,0.2".to_owned())];
+    let sweep = Sweep::take(&mut configs, false).unwrap();
+    let spec = JobSpec { configs, ..precedent().spec };
+    let waits = Some((QueueName::from("night"), Priority::parse("70").unwrap()));
+    let mut screen = like(Precedent { spec, sweep: Some(sweep), waits });
+    assert_eq!(form(&screen).text(FieldId::Configs), "lr=0.1,0.2");
+    screen.press("end");
+    screen.typed(" seed=0-2");
+    let Act::Submit { request, queue, priority, sweep } = form(&screen).act().unwrap() else {
+        panic!("no place in a queue")
+    };
+    assert_eq!((queue.as_str(), priority.number()), ("night", 70));
+    assert_eq!(sweep.unwrap().members(), 6);
+    assert_eq!(request.spec.array.unwrap().indexes().len(), 6);
+    assert_eq!(request.spec.configs, []);
+}
+
+#[test]
+fn what_is_no_sweep_is_said() {
+    for (word, configs, said) in [
+        ("each", "lr=0.1", "no config has several values"),
+        ("zip", "lr=0.1,0.2 bs=1,2,3", "2 values"),
+        ("all", "lr=0.1,0.2", "each or zip"),
+        ("each", "seed=0-500 bs=0-500", "at most"),
+    ] {
+        let mut screen = like(precedent());
+        screen.press("ctrl-u");
+        screen.typed(configs);
+        screen.press("tab tab tab tab");
+        assert_eq!(form(&screen).field(), FieldId::Sweep);
+        screen.typed(word);
+        let error = form(&screen).act().unwrap_err();
+        assert!(error.message.contains(said), "{word} {configs}: {error:?}");
+    }
+}
+
+#[test]
+fn what_cannot_be_copied_is_said_and_opens_nothing() {
+    let mut screen = Screen::showing(samples::snapshot());
+    screen.press("N");
+    let refused = Problem::new("alice/7 has its code from a repository", "tpu submit FILE");
+    screen.send(Message::Answer(Ask::Precedent(samples::id(7)), Err(refused)));
+    assert!(screen.model.overlay.is_none());
+    assert!(screen.frame((100, 30)).contains("from a repository"));
+    // Whoever has gone on to something else is not interrupted.
+    screen.press("esc N ?");
+    let told = Answer::Precedent(Box::new(precedent()));
+    screen.press("esc :");
+    answer(&mut screen, Ask::Precedent(samples::id(7)), told);
+    assert!(matches!(screen.model.overlay, Some(Overlay::CommandLine(_))));
+}
+
+/// What a record holds of a run that was started by hand is what its program got.
+#[test]
+fn arguments_are_configs_again_as_far_as_they_were() {
+    let env = TestEnv::new();
+    let ctx = env.ctx(Env::fixed::<&str, &str>([]));
+    let run = "run local alice lr=0.5 config.a.b=x tag=one -q -- sleep 1000";
+    drop(env.tpu(run).exits(0));
+    env.change(|data| {
+        let job = data.job_mut(&samples::id(1)).unwrap();
+        job.extra_configs += " --fast --config.late=1";
+    });
+    let precedent = precedent::of(&ctx, &samples::id(1)).unwrap();
+    let pair = |key: &str, value: &str| (key.to_owned(), value.to_owned());
+    assert_eq!(precedent.spec.configs, [pair("lr", "0.5"), pair("config.a.b", "x")]);
+    assert_eq!(precedent.spec.words, ["--fast", "--config.late=1"], "in their order");
+    assert_eq!(precedent.spec.tag.as_deref(), Some("one"));
+    assert_eq!((precedent.sweep, precedent.waits), (None, None));
+}
+
+/// In a real terminal: copied, changed, started, and selected.
+#[test]
+fn by_hand() {
+    let env = TestEnv::new();
+    drop(env.tpu("run local alice lr=0.5 tag=first -q -- sleep 1000").exits(0));
+    drop(env.tpu("run local alice lr=0.7 tag=second -q --force -- sleep 1000").exits(0));
+    let terminal = Terminal::new(&env);
+    terminal.command(&format!("clear; {TPU} monitor alice"));
+    terminal.shows("▸ 1");
+    terminal.press("N");
+    terminal.shows("New run of alice, like alice/1");
+    terminal.keys("C-u");
+    terminal.types("lr=0.25");
+    terminal.shows("was lr=0.5");
+    terminal.keys("Tab Tab Tab Tab");
+    terminal.types("each");
+    terminal.press("Enter");
+    terminal.shows("no config has several values");
+    terminal.keys("C-u BTab BTab BTab BTab End");
+    terminal.types(",0.125");
+    terminal.keys("Tab Tab Tab Tab");
+    terminal.types("each");
+    terminal.press("Enter");
+    terminal.shows("2 jobs: lr=0.25,0.125");
+    terminal.press("Enter");
+    terminal.until("both wait or run", || {
+        let data: serde_json::Value = serde_json::from_slice(&env.data_bytes()).unwrap();
+        data.to_string().contains("0.125")
+    });
+    terminal.until("the group is selected", || {
+        terminal.screen().lines().any(|line| line.contains('▸') && !line.contains("▸ 1 "))
+    });
+}

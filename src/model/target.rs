@@ -134,6 +134,16 @@ pub enum Machines {
 }
 
 impl Machines {
+    /// Where they stand in a list of several: the nearest first, engines last.
+    pub fn rank(self) -> u8 {
+        match self {
+            Self::Here => 0,
+            Self::Fixed => 1,
+            Self::Provided => 2,
+            Self::Engine => 3,
+        }
+    }
+
     /// What such machines have for jobs where nobody has said it: those of a provider and those at addresses are
     /// one job's at a time.
     pub fn usual_capacity(self) -> Capacity {

@@ -8,7 +8,7 @@ use crate::model::board::{Entry, Written};
 use crate::model::data::Data;
 use crate::model::facts::{TargetFact, TargetState};
 use crate::model::ids::{JobId, TargetName, UserName};
-use crate::model::target::{Pricing, Target};
+use crate::model::target::{Pricing, Target, TargetKind};
 use crate::model::time::Timestamp;
 use crate::model::words::words;
 
@@ -57,6 +57,8 @@ pub struct Row {
     pub label: String,
     /// Every alias.
     pub aliases: Vec<String>,
+    /// The kind of target.
+    pub kind: TargetKind,
     /// Whether the data file knows it; else only the control plane does, and nothing can be started there.
     pub is_known: bool,
     /// Whether it takes any number of jobs: nobody keeps it, and it is never to be chosen.
@@ -174,6 +176,8 @@ fn row(facts: BoardFacts<'_>, fact: TargetFact, is_known: bool) -> Row {
         target: name.clone(),
         label: data.target_label(name),
         aliases: aliases.map(|(alias, _)| alias.to_owned()).collect(),
+        // What only a control plane knows is of the kind that has one.
+        kind: registered.map(|target| target.kind.clone()).unwrap_or_default(),
         is_known,
         is_shared: registered.is_some_and(|target| !target.is_exclusive()),
         zone: fact.zone.clone(),

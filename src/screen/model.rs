@@ -9,7 +9,9 @@ mod usage;
 
 use std::collections::BTreeSet;
 
-pub use boards::{Asked, BoardRow, Boards, Choosing, concerns, jobs_of, rows as board_rows};
+pub use boards::{
+    Asked, BoardRow, Boards, Choosing, concerns, jobs_of as board_jobs, rows as board_rows,
+};
 pub use form::{Choices, FIELDS, FieldId, Form, Proposal, SWEEPS};
 pub use over::{
     Body, Choice, ChoiceOf, ColumnChoice, CommandLine, Confirm, Help, Overlay, Page, Tells, Toast,

@@ -6,7 +6,8 @@ use tpu::model::curve::{Curves, Measured, Metric};
 use tpu::model::facts::{ErrorKind, TargetFact, TargetState};
 use tpu::model::ids::{JobNumber, TargetName, UserName};
 use tpu::model::job::{Lease, Status};
-use tpu::model::target::{Machines, Pricing};
+use tpu::model::prices::Prices;
+use tpu::model::target::{Machines, Pricing, TargetKind};
 use tpu::model::time::Timestamp;
 use tpu::model::view::{MonitorHealth, Next, Snapshot};
 use tpu::ops::board::Board;
@@ -30,6 +31,7 @@ pub(crate) fn row(label: &str, full: &str, state: TargetState, since: i64) -> Ro
         target: TargetName::from(full),
         label: label.to_owned(),
         aliases: vec![label.to_owned()],
+        kind: TargetKind::TPU,
         is_known: true,
         is_shared: false,
         zone: Some("europe-west4-a".to_owned()),
@@ -60,6 +62,7 @@ pub(crate) fn board() -> Board {
     local.fact.machines = Machines::Here;
     local.aliases.clear();
     local.is_shared = true;
+    local.kind = TargetKind::LOCAL;
     let mut busy = row("v2-32-p2", "lab-tpuvm-v2-32-preemptible-2", TargetState::Ready, 7_440);
     busy.jobs = vec![samples::id(7)];
     (busy.standing, busy.user) = (Standing::Running, Some("alice".to_owned()));
@@ -92,6 +95,7 @@ pub(crate) fn board() -> Board {
             row("v5e-16", "lab-tpuvm-v5e-16-1", TargetState::Unknown, 30),
         ],
         silent: vec![("europe-west4-a".to_owned(), "no answer within 10 s".to_owned())],
+        prices: Prices::default(),
         hosts: Vec::new(),
     }
 }

@@ -5,6 +5,7 @@ pub(crate) mod cables;
 pub(crate) mod dice;
 pub(crate) mod env;
 pub(crate) mod fakes;
+pub(crate) mod fleet;
 pub(crate) mod output;
 pub(crate) mod queued;
 pub(crate) mod readme;

@@ -6,6 +6,8 @@ use tpu::model::facts::{GpuFact, GpuProcess, MachineFact, TargetFact, TargetStat
 use tpu::model::figures::{HostFigures, JobFigures, SeenFigures};
 use tpu::model::host::{Drained, HostRecord};
 use tpu::model::ids::{JobId, TargetName};
+use tpu::model::prices::Prices;
+use tpu::model::target::{Machines, TargetKind};
 use tpu::model::time::Timestamp;
 use tpu::ops::board::Board;
 use tpu::ops::hosts::Host;
@@ -78,6 +80,7 @@ fn lab() -> (Board, Figures) {
         (row.zone, row.accelerator) = (None, None);
         row.fact =
             TargetFact::new(host.name.clone(), TargetState::NotWatched, "", row.fact.observed_at);
+        (row.fact.machines, row.kind) = (Machines::Fixed, TargetKind::SSH);
         row.jobs = host.jobs.iter().map(|(job, _)| job.clone()).collect();
         if !row.jobs.is_empty() {
             row.standing = Standing::Running;
@@ -88,6 +91,7 @@ fn lab() -> (Board, Figures) {
         at: Timestamp::from_second(NOW),
         targets: rows.collect(),
         silent: Vec::new(),
+        prices: Prices::default(),
         hosts,
     };
     let of_job = JobFigures {

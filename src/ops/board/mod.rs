@@ -13,6 +13,7 @@ use crate::model::board::{Entry, Reservation, Written};
 use crate::model::data::Data;
 use crate::model::facts::TargetState;
 use crate::model::ids::{JobId, TargetName, UserName};
+use crate::model::prices::Prices;
 use crate::model::target::Target;
 use crate::model::time::{self, Timestamp};
 use crate::plan::board::{self as plan, BoardFacts, Row};
@@ -35,6 +36,8 @@ pub struct Board {
     pub targets: Vec<Row>,
     /// Zones that said nothing, and why.
     pub silent: Vec<(String, String)>,
+    /// What the settings say that targets cost.
+    pub prices: Prices,
     /// Of the targets those that are somebody's own machines: what they have for jobs, and who has it.
     pub hosts: Vec<Host>,
 }
@@ -79,6 +82,7 @@ pub fn look(ctx: &Ctx) -> Result<Board, Error> {
             now,
         }),
         silent: fleet.silent(),
+        prices: ctx.settings(None)?.prices.clone(),
         hosts: hosts::places(&data, |name| live.get(name).cloned().unwrap_or_default()),
     })
 }

@@ -219,7 +219,10 @@ pub fn rows(model: &Model, tab: Tab) -> Vec<BoardRow> {
             let filter = Filter::parse(&boards.choosing(tab).filter);
             let targets = boards.targets.seen.iter().flat_map(|seen| &seen.targets).enumerate();
             let shown = targets.filter(|(_, row)| filter.matches_target(row, model.now));
-            shown.map(|(at, row)| BoardRow { key: key(row), at }).collect()
+            let mut shown: Vec<(usize, &Row)> = shown.collect();
+            // This machine, others, what a cloud has, engines; each kind by itself.
+            shown.sort_by_key(|(_, row)| (row.fact.machines.rank(), &row.kind));
+            shown.into_iter().map(|(at, row)| BoardRow { key: key(row), at }).collect()
         }
         Tab::Queue => {
             let jobs = model.jobs().iter().enumerate();

@@ -9,7 +9,7 @@ use crate::ops::journal::Event;
 use crate::plan::filter::Filter;
 use crate::screen::keys::Command;
 use crate::screen::message::{Ask, Effect, Scope};
-use crate::screen::model::{BoardRow, Model, Overlay, board_rows, jobs_of};
+use crate::screen::model::{BoardRow, Model, Overlay, board_jobs, board_rows};
 use crate::screen::tabs::{TABLE, Tab};
 use crate::screen::view::layout::Layout;
 
@@ -122,7 +122,7 @@ pub(super) fn command(model: &mut Model, command: Command) -> Vec<Effect> {
         Command::Undrain => return actions::undrain(model),
         Command::DryPlan if model.tab == Tab::Targets => actions::dry_plan_of_target(model),
         Command::DryPlan => {
-            let job = chosen(model).and_then(|at| jobs_of(model, &at).into_iter().next());
+            let job = chosen(model).and_then(|at| board_jobs(model, &at).into_iter().next());
             return job.map(|job| actions::dry_plan(model, &job)).unwrap_or_default();
         }
         Command::Back => {
@@ -174,7 +174,7 @@ pub(super) fn set_filter(model: &mut Model, filter: String) {
 /// Goes to the jobs that the chosen row is about.
 pub(super) fn open(model: &mut Model) -> Vec<Effect> {
     let Some(row) = chosen(model).filter(|_| model.tab != Tab::Usage) else { return Vec::new() };
-    let jobs = jobs_of(model, &row);
+    let jobs = board_jobs(model, &row);
     let Some(first) = jobs.first() else {
         note(model, "No job is on it.".to_owned());
         return Vec::new();

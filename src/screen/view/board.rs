@@ -11,6 +11,7 @@ use crate::model::facts::TargetState;
 use crate::model::job;
 use crate::model::time;
 use crate::model::view::{InQueue, JobView, MonitorHealth};
+use crate::ops::inventory;
 use crate::ops::journal::Event;
 use crate::ops::preview::Entry;
 use crate::plan::board::{Row, Standing};
@@ -233,6 +234,14 @@ const TARGETS: &[GridColumn<Row>] = &[
         },
     },
     GridColumn { head: "user", least: 7, most: 24, keep: 190, cell: |_, row| plain(&who(row)) },
+    GridColumn {
+        head: "kind",
+        least: 10,
+        most: 12,
+        keep: 115,
+        cell: |model, row| Line::from(span(outside(row.kind.as_str()), style(model, Role::Dim))),
+    },
+    GridColumn { head: "waits", least: 5, most: 7, keep: 165, cell: waits },
     GridColumn { head: "slots", least: 6, most: 48, keep: 195, cell: machines::slots },
     GridColumn { head: "load", least: 10, most: 16, keep: 153, cell: machines::load },
     GridColumn { head: "mem", least: 9, most: 10, keep: 110, cell: machines::memory },
@@ -281,6 +290,17 @@ const TARGETS: &[GridColumn<Row>] = &[
         cell: |_, row| plain(if row.is_shared { "" } else { row.pricing.as_str() }),
     },
     GridColumn {
+        head: "per hour",
+        least: 8,
+        most: 8,
+        keep: 65,
+        cell: |model, row| {
+            let prices = model.boards.targets.seen.as_ref().map(|seen| &seen.prices);
+            let price = prices.and_then(|prices| inventory::worth(row, prices).1);
+            plain(&price.map(|price| format!("{price:.2}")).unwrap_or_default())
+        },
+    },
+    GridColumn {
         head: "notes",
         least: 13,
         most: 40,
@@ -288,6 +308,14 @@ const TARGETS: &[GridColumn<Row>] = &[
         cell: |model, row| notes(model, row),
     },
 ];
+
+/// How many jobs wait for it: in a queue of our own, or because its engine has not begun them.
+fn waits(model: &Model, row: &Row) -> Line<'static> {
+    let is_for = |job: &&JobView| job.target == row.target && row.is_known;
+    let wait = |job: &&JobView| job.is_queued() || job.shown.pending.is_some();
+    let count: usize = model.jobs().iter().filter(is_for).filter(wait).map(JobView::jobs).sum();
+    plain(&if count > 0 { count.to_string() } else { String::new() })
+}
 
 /// What its engine says of its room.
 fn room(row: &Row) -> String {

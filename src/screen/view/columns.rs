@@ -168,8 +168,8 @@ pub const TABLE: &[Column] = &[
         most: 34,
         // What changes from moment to moment takes always the same room.
         natural: Some(|job| match job.member {
-            Some(_) => 34,
-            None if job.jobs() > 1 => 34,
+            Some(_) => 21,
+            None if job.jobs() > 1 => 21,
             // Mostly it is folded.
             None if !job.leaf => 13,
             None => text::width(&status_text(job)).clamp(13, 21),
@@ -482,6 +482,9 @@ fn shown_status(cell: &Cell<'_>) -> Line<'static> {
     let status::Shown { glyph, role, .. } = status::of(cell.job);
     if cell.row.is_group() {
         let words = format!("{glyph} {}", groups::counts(members(cell)));
+        if text::width(&words) > cell.width {
+            return status::in_short(cell.model, &status::tally(members(cell)));
+        }
         return Line::from(span(words, style(cell.model, role)));
     }
     Line::from(span(status_text(cell.job), style(cell.model, role)))

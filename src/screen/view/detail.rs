@@ -23,13 +23,15 @@ use super::{
 };
 use crate::model::facts::Phase;
 use crate::model::groups;
+use crate::model::ids::JobId;
 use crate::model::time;
 use crate::model::view::{InQueue, JobView};
 use crate::screen::chart::Looked;
 use crate::screen::keys::{Command, Context};
-use crate::screen::model::Model;
+use crate::screen::model::{Model, board_jobs};
 use crate::screen::pane::PaneText;
 use crate::screen::rows;
+use crate::screen::tabs::Tab;
 use crate::screen::theme::Role;
 use crate::text;
 
@@ -50,6 +52,47 @@ pub(super) fn render(frame: &mut Frame<'_>, model: &Model, area: Rect) {
     if !model.selected_members().is_empty() {
         return group(frame, model, area);
     }
+    one(frame, model, job, area);
+}
+
+/// Draws what the chosen row of a tab beside the jobs is about: the job, or those at work on the target and those that wait
+/// for it.
+pub(super) fn about(frame: &mut Frame<'_>, model: &Model, area: Rect) {
+    let row = model.boards.chosen(model.tab);
+    let mut jobs: Vec<&JobView> =
+        row.iter().flat_map(|row| board_jobs(model, row)).filter_map(|id| model.job(&id)).collect();
+    // What a plan is about may be older than the newest look.
+    let plans = model.boards.plan.seen.as_ref().filter(|_| model.tab == Tab::Plan);
+    let planned = row.filter(|_| jobs.is_empty()).and_then(|row| plans?.jobs.get(row.at));
+    jobs.extend(planned.map(|entry| &entry.view));
+    let targets = model.boards.targets.seen.as_ref().filter(|_| model.tab == Tab::Targets);
+    let target = row.and_then(|row| targets?.targets.get(row.at)).filter(|target| target.is_known);
+    let known: Vec<&JobId> = jobs.iter().map(|job| &job.id).collect();
+    let wait = |job: &&JobView| job.is_queued() || job.shown.pending.is_some();
+    let is_for = |job: &&JobView| target.is_some_and(|target| job.target == target.target);
+    let waiting = model.jobs().iter().filter(wait).filter(is_for);
+    let waiting: Vec<&JobView> = waiting.filter(|job| !known.contains(&&job.id)).collect();
+    jobs.extend(waiting);
+    let label = target.map(|target| outside(&target.label)).unwrap_or_default();
+    match jobs.as_slice() {
+        [] => {
+            let inner = panel(frame, model, area, Line::from(format!(" {label} ")));
+            let nobody = match target {
+                Some(_) => "None of the jobs that are shown is at work there or waits for it.",
+                None => "It is not among the jobs that are shown.",
+            };
+            stack(frame, narrowed(inner), vec![Line::from(span(nobody, style(model, Role::Dim)))]);
+        }
+        [job] => one(frame, model, job, area),
+        several => {
+            let count: usize = several.iter().map(|job| job.jobs()).sum();
+            members(frame, model, (several, dotted([label, text::counted(count, "job")])), area);
+        }
+    }
+}
+
+/// Draws one job.
+fn one(frame: &mut Frame<'_>, model: &Model, job: &JobView, area: Rect) {
     let tags = job.tags.as_deref().map(|tags| format!("#{}", outside(tags))).unwrap_or_default();
     let window = if model.everybody() { job.id.to_string() } else { job.label() };
     let title = dotted([outside(&window), words::dir(job), outside(&job.target_label), tags]);
@@ -175,16 +218,27 @@ fn group(frame: &mut Frame<'_>, model: &Model, area: Rect) {
         Some(head) => dotted([outside(head), text::counted(jobs, "job")]),
         None => dotted([number, name, words::dir(worst), outside(&worst.target_label), many]),
     };
+    self::members(frame, model, (&members, title), area);
+}
+
+/// Draws how several jobs are, one on each line.
+fn members(
+    frame: &mut Frame<'_>,
+    model: &Model,
+    (members, title): (&[&JobView], String),
+    area: Rect,
+) {
     let inner = narrowed(panel(frame, model, area, Line::from(format!(" {title} "))));
     let base = style(model, Role::Base);
     let counts = groups::counts(members.iter().copied());
     let mut lines = vec![Line::from(span(counts, base)), Line::default()];
     let label = |job: &JobView| match job.jobs() {
-        1 => job.label(),
+        1 if model.tab == Tab::Jobs => job.label(),
+        1 => outside(&job.id.to_string()),
         several => format!("×{several}"),
     };
     let widest = members.iter().map(|job| text::width(&label(job))).max().unwrap_or_default();
-    for job in &members {
+    for job in members {
         let shown = status::of(job);
         let progress = match &job.shown.queued {
             Some(queued) => waits(model, job, queued),

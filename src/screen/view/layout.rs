@@ -23,6 +23,9 @@ const SIDE_BY_SIDE: u16 = 110;
 /// From this height on, a narrow screen shows the detail below the list.
 const STACKED: u16 = 20;
 
+/// With so many rows to spare below a table, they show what its chosen row is about.
+const ABOUT: u16 = 8;
+
 /// The areas of one frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Layout {
@@ -42,6 +45,8 @@ pub struct Layout {
     pub timelines: Option<Rect>,
     /// The table of a tab beside the jobs, with its frame.
     pub board: Option<Rect>,
+    /// What the chosen row of a table is about, below it, where there is room to spare.
+    pub about: Option<Rect>,
     /// The plots of the tab of usage.
     pub usage: Option<Plots>,
     /// Whether list and detail stand side by side.
@@ -79,6 +84,7 @@ impl Layout {
             log: None,
             timelines: None,
             board: None,
+            about: None,
             usage: None,
             beside: false,
             evidence,
@@ -126,6 +132,16 @@ impl Layout {
         if model.tab == Tab::Usage {
             let plots = usage::place(model, self.body);
             (self.board, self.usage) = (plots.table, Some(plots));
+        }
+        let rows = u16::try_from(model.boards.choosing(model.tab).rows.len()).unwrap_or(u16::MAX);
+        if matches!(model.tab, Tab::Targets | Tab::Queue | Tab::Plan) {
+            // Frame and heads take three rows.
+            let needed = rows.saturating_add(3);
+            if rows > 0 && self.body.height >= needed.saturating_add(ABOUT) {
+                let split = [Constraint::Length(needed), Constraint::Fill(1)];
+                let [upper, lower] = ratatui::layout::Layout::vertical(split).areas(self.body);
+                (self.board, self.about) = (Some(upper), Some(lower));
+            }
         }
         if model.tab != Tab::Events {
             return;

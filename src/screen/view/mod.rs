@@ -111,6 +111,9 @@ fn panels(model: &Model, frame: &mut Frame<'_>) {
     if let Some(area) = layout.board {
         board::render(frame, model, area, layout.timelines.is_none());
     }
+    if let Some(area) = layout.about {
+        detail::about(frame, model, area);
+    }
     if let Some(plots) = &layout.usage {
         usage::render(frame, model, plots);
     }

@@ -84,6 +84,17 @@ pub(in crate::screen) fn in_words(tally: &Tally) -> String {
     each.map(|((_, word, _), count)| format!("{count} {word}")).collect::<Vec<_>>().join(", ")
 }
 
+/// The same with signs instead of words, failures first: `▲ 1 ● 7`.
+pub(super) fn in_short(model: &Model, tally: &Tally) -> Line<'static> {
+    let is_bad = |word: &str| ["error", "unknown"].contains(&word);
+    let there = COUNTED.iter().zip(tally).filter(|(_, count)| **count > 0);
+    let (bad, well): (Vec<_>, Vec<_>) = there.partition(|((_, word, _), _)| is_bad(word));
+    let each = bad.into_iter().chain(well);
+    let each = each
+        .map(|((glyph, _, role), count)| span(format!("{glyph} {count} "), style(model, *role)));
+    each.collect()
+}
+
 /// How a job's status looks. Its word is the state of the job; of one that is well it is what it does.
 pub(super) fn of(job: &JobView) -> Shown {
     let (glyph, role) = looks(job);

@@ -13,7 +13,17 @@ python="$tools/bin/python"
 socket=tpu-screenshots-$$
 room=$(mktemp -d)
 server=
-trap '[ -z "$server" ] || kill "$server"; tmux -L "$socket" kill-server 2>/dev/null || true; rm -rf "$room"' EXIT
+# The demo takes its lab down before it ends.
+close() {
+  [ -z "$server" ] || kill "$server"
+  for _ in $(seq 300); do
+    keys q 2>/dev/null || break
+    sleep 0.1
+  done
+  t kill-server 2>/dev/null || true
+  rm -rf "$room"
+}
+trap close EXIT
 t() { tmux -L "$socket" -f /dev/null "$@"; }
 keys() { t send-keys -t person "$@"; }
 shown() { t capture-pane -p -t person; }
@@ -57,7 +67,9 @@ keys r
 await '+1'
 everything
 keys : && keys -l 'run local alice lr=0.05 tag=faster -- ./train.sh --config.steps=4000 --config.step_ms=100' && keys Enter
-await 'faster'
+only tag:faster
+await 'ep '
+everything
 # The one whose target is taken away goes on by itself on a new one.
 only tag:preempted
 await 'continues'
@@ -66,6 +78,12 @@ everything
 sleep 20
 keys Escape
 picture jobs 'tpu monitor'
+only tag:preempted
+keys Enter
+await 'lowest'
+picture detail 'tpu monitor: one job'
+keys Escape
+everything
 # The same jobs in a browser, where there is one.
 if [ -x /usr/bin/chromium ] && [ -e web/node_modules/playwright-core ]; then
   lab=$(echo "$room"/tpu-demo-*)
@@ -111,4 +129,3 @@ for look in dark light; do
   sleep 0.3
 done
 echo "$out/compare-{dark,light}.svg"
-keys q

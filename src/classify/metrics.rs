@@ -98,13 +98,21 @@ pub fn beside(line: &[u8], progress: &Progress) -> Vec<(Metric, f64)> {
         let name = text(name.as_bytes());
         let value = caps.name("value").and_then(|value| text(value.as_bytes()).parse::<f64>().ok());
         let Some(value) = value.filter(|value| value.is_finite()) else { continue };
-        let counts =
-            begins && ends && (is_paired || is_spoken) && !is_known(&name, value, progress);
+        // `train.py:88]` is a place in a program.
+        let is_place = sep.as_bytes() == b":" && (behind == Some(b']') || is_file(&name));
+        let is_measure = !is_place && !is_known(&name, value, progress);
+        let counts = begins && ends && (is_paired || is_spoken) && is_measure;
         if counts && found.len() < MOST && found.iter().all(|(known, _)| known.as_str() != name) {
             found.push((Metric::from(name), value));
         }
     }
     found
+}
+
+/// Whether a name is that of a file with a program.
+fn is_file(name: &str) -> bool {
+    let ending = name.rsplit_once('.').map(|(_, ending)| ending);
+    ending.is_some_and(|ending| ["py", "cc", "cpp", "cu", "h", "rs", "go", "jl"].contains(&ending))
 }
 
 /// Whether the line writes its loss as `loss 0.41`.
@@ -163,6 +171,8 @@ mod tests {
         for line in [
             "rank: 3 worker 7 step 100/200 loss=0.5 eta: 0:00:02 at 12:04:31",
             "loss=0.5 cache: 12G took: 5s lr=1e-4 http://10.0.0.1:8080 sha: 0badf00d",
+            "I1127 00:33:33.447078 21311 train.py:88] step 210/2000 epoch 7.00 loss 0.6770 lr 0.01 (6.7 steps/s)",
+            "step=3 loss=0.5 from jax/core.cc:17 x",
             "step 4 loss=0.5 saved: /tmp/run-3 in 2.5s",
         ] {
             assert_eq!(named(line), pairs(&[]), "{line}");

@@ -173,8 +173,8 @@ fn what_is_pasted_is_never_a_command() {
     env.wait_status(window, "running");
     let terminal = monitor(&env);
     terminal.shows("▸ 1");
-    // Ten kilobytes of what would be keys: quit, kill, yes.
-    let keys = "q\nx\ny\nR\nc\ny\n".repeat(850);
+    // Ten kilobytes of what would be keys: quit, kill, yes; and a sign that no name has, be it as random as that of this lab.
+    let keys = "q\nx\ny\nR\nc\n~\n".repeat(850);
     terminal.pastes(&keys);
     terminal.press("/");
     terminal.shows("filter:");

@@ -34,6 +34,7 @@ pub fn fit(model: &Model, width: usize) -> Vec<(&'static Column, usize)> {
         columns.retain(|(column, _)| keep(column) != weakest);
     }
     add_spare(model, &mut columns, width);
+    with_tags(model, &mut columns);
     let mut left = width.saturating_sub(needed(&columns));
     let mut shares: Vec<_> = columns.iter().map(|column| (column.0, least(column))).collect();
     // Which one it is and how it is are never cut before what it is called; then words: a cut name hurts more than a short
@@ -105,6 +106,18 @@ fn add_spare(model: &Model, columns: &mut Vec<(&'static Column, usize)>, width: 
         let is_behind = |other: &Column| place(other) > place(column);
         let at = columns.iter().position(|(other, _)| is_behind(other)).unwrap_or(columns.len());
         columns.insert(at, (column, most));
+    }
+}
+
+/// Where tags have no column of their own they stand behind the directory, which can use their room.
+fn with_tags(model: &Model, columns: &mut [(&'static Column, usize)]) {
+    if columns.iter().any(|(column, _)| column.id == "tags") {
+        return;
+    }
+    let tags = TABLE.iter().find(|column| column.id == "tags").map(place);
+    let tags = tags.and_then(|at| model.list.widths.get(at).copied().flatten());
+    for (column, most) in columns.iter_mut().filter(|(column, _)| column.id == "dir") {
+        *most = (*most + tags.map_or(0, |tags| tags + 2)).min(column.most);
     }
 }
 

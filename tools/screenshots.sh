@@ -15,7 +15,7 @@ room=$(mktemp -d)
 server=
 # The demo takes its lab down before it ends.
 close() {
-  [ -z "$server" ] || kill "$server"
+  [ -z "$server" ] || kill "$server" 2>/dev/null || true
   for _ in $(seq 300); do
     keys q 2>/dev/null || break
     sleep 0.1
@@ -91,7 +91,7 @@ if [ -x /usr/bin/chromium ] && [ -e web/node_modules/playwright-core ]; then
     env TMUX_TMPDIR="$lab" XDG_CONFIG_HOME="$lab/config" TPU_CLOUD=sim TPU_DATA="$lab/data.json" TPU_TMUX_SOCKET=demo "$program" "$@"
   }
   token=$(of_lab token create pictures --role admin 2>/dev/null)
-  of_lab serve --listen 127.0.0.1:7967 >/dev/null &
+  of_lab serve --listen 127.0.0.1:7967 >/dev/null 2>&1 &
   server=$!
   sleep 2
   printf '%s' "$token" | node web/test/pictures.js http://127.0.0.1:7967 "$out"

@@ -74,6 +74,23 @@ fn what_the_chosen_row_is_about_stands_below_where_there_is_room() {
     }
 }
 
+/// However wide it is, no column gives way to another beyond what it needs.
+#[test]
+fn the_last_column_has_its_head_whatever_stands_behind_the_directory() {
+    let mut snapshot = samples::snapshot();
+    for job in &mut snapshot.jobs {
+        job.dir.1 = "/home/alice/a".to_owned();
+        job.tags = Some("a-rather-long-tag".to_owned());
+    }
+    let mut screen = Screen::showing(snapshot);
+    for width in 70..200 {
+        let frame = screen.frame((width, 30));
+        let heads = frame.lines().nth(2).unwrap();
+        let list = heads.split("││").next().unwrap();
+        assert!(list.trim_end_matches(['│', ' ']).ends_with(" time"), "{width}: {heads}");
+    }
+}
+
 /// A frame of ten thousand jobs names each job that it shows once, whole words in each cell, and no line is wider than the
 /// screen.
 #[test]

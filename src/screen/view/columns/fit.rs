@@ -34,9 +34,9 @@ pub fn fit(model: &Model, width: usize) -> Vec<(&'static Column, usize)> {
         columns.retain(|(column, _)| keep(column) != weakest);
     }
     add_spare(model, &mut columns, width);
-    with_tags(model, &mut columns);
     let mut left = width.saturating_sub(needed(&columns));
     let mut shares: Vec<_> = columns.iter().map(|column| (column.0, least(column))).collect();
+    with_tags(model, &mut columns);
     // Which one it is and how it is are never cut before what it is called; then words: a cut name hurts more than a short
     // bar.
     let is_next: [fn(&Column) -> bool; 3] = [

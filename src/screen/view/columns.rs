@@ -464,6 +464,9 @@ fn window(cell: &Cell<'_>) -> Line<'static> {
     Line::from(vec![window, span(folded, style(cell.model, Role::Dim))])
 }
 
+/// The least that is seen of tags behind a directory: ` #a…`.
+const TAGS: usize = 4;
+
 /// The directory with its tags; for an earlier attempt, what became of it.
 fn dir(cell: &Cell<'_>) -> Line<'static> {
     if cell.row.attempt {
@@ -472,7 +475,10 @@ fn dir(cell: &Cell<'_>) -> Line<'static> {
         return dim(cell, format!("└ attempt{younger}"));
     }
     let mut line = plain(words::dir(cell.job));
-    if let Some(tags) = cell.job.tags.as_deref().filter(|tags| !cell.own_tags && !tags.is_empty()) {
+    // Of fewer columns than this nobody could tell the tags: the name stands there whole instead.
+    let fits = line.width() + TAGS <= cell.width || line.width() > cell.width;
+    let tags = cell.job.tags.as_deref().filter(|tags| !cell.own_tags && !tags.is_empty() && fits);
+    if let Some(tags) = tags {
         line.push_span(span(format!(" #{}", outside(tags)), style(cell.model, Role::Dim)));
     }
     line

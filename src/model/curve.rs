@@ -76,7 +76,7 @@ impl Reading {
         let as_float = |steps: u64| steps as f64;
         let loss = progress.loss.filter(|loss| loss.is_finite())?;
         let (step, total) = (progress.step.map(as_float), progress.total.map(as_float));
-        let epoch = progress.epoch;
+        let epoch = progress.epoch.filter(|epoch| epoch.is_finite());
         let known = [(Metric::LEARNING_RATE, progress.lr), (Metric::SPEED, progress.steps_per_s)];
         let known =
             known.into_iter().filter_map(|(name, value)| Some((Metric::from(name), value?)));
@@ -118,7 +118,8 @@ pub fn measured(readings: Vec<Reading>) -> Vec<Measured> {
         _ => None,
     };
     let measured = |reading: Reading| {
-        Some(Measured { step: at(&reading)?, loss: reading.loss, others: reading.others })
+        let step = at(&reading).filter(|step| step.is_finite())?;
+        Some(Measured { step, loss: reading.loss, others: reading.others })
     };
     readings.into_iter().filter_map(measured).collect()
 }
@@ -156,7 +157,8 @@ impl Curve {
         let mut points: Vec<Point> = Vec::new();
         for part in &self.parts {
             if let Some(first) = part.points.first() {
-                points.retain(|point| point.step < first.step);
+                // They rise, so that what is done again is at their end.
+                points.truncate(points.partition_point(|point| point.step < first.step));
             }
             points.extend(&part.points);
         }

@@ -8,21 +8,26 @@ use crate::model::sweep::Sweep;
 use crate::model::unbegun;
 
 use super::ctx::{job_of, user_of};
+use super::resume::stored_args;
 use super::{Ctx, Error};
 
 /// What a job was to do and how it waited, without what is its own alone: its name, its place in a group, the copy of its
 /// code.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Precedent {
-    /// What it was to do. Arguments that somebody has given as configs are configs again, under their short names.
+    /// What it was to do.
     pub spec: JobSpec,
+    /// Its configs as one would type them: also those that stand among its arguments, under their short names.
+    pub configs: Vec<(String, String)>,
+    /// Its other arguments, which arrive behind the configs as they stand.
+    pub words: Vec<String>,
     /// What differs between its members, if it is a group.
     pub sweep: Option<Sweep>,
     /// The queue in which it waits and how urgent it is there, if it has not begun.
     pub waits: Option<(QueueName, Priority)>,
 }
 
-/// What a job was started with, whether it waits, runs or has ended.
+/// What a job was started with, whether it waits, runs or has ended. What cannot be said again in a form is refused.
 pub fn of(ctx: &Ctx, id: &JobId) -> Result<Precedent, Error> {
     let data = ctx.data()?;
     let user = user_of(&data, &id.user)?;
@@ -33,24 +38,40 @@ pub fn of(ctx: &Ctx, id: &JobId) -> Result<Precedent, Error> {
     };
     let (spec, sweep, waits) = match entry {
         Some(entry) => (entry.spec, entry.sweep, Some((entry.queue, entry.priority))),
-        None => (unbegun::spec_of(job_of(&data, id)?), None, None),
+        None => {
+            let job = job_of(&data, id)?;
+            // Those that follow from a lineage are that lineage's own.
+            (JobSpec { words: stored_args(job), ..unbegun::spec_of(job) }, None, None)
+        }
+    };
+    let from_a_file = |what: String| {
+        Error::refused(what).hint("tpu submit FILE starts its file again, changed there")
     };
     if spec.staged.as_ref().is_some_and(Staged::is_clone) {
-        return Err(Error::refused(format!("{id} has its code from a repository"))
-            .hint("tpu submit FILE starts its file again, changed there"));
+        return Err(from_a_file(format!("{id} has its code from a repository")));
     }
     if sweep.as_ref().is_some_and(|sweep| !sweep.filled().is_empty()) {
-        return Err(Error::refused(format!("the values of {id} are filled into its command"))
-            .hint("tpu submit FILE starts its file again, changed there"));
+        return Err(from_a_file(format!("the values of {id} are filled into its command")));
     }
-    let (mut configs, words) = as_typed(user, &spec.words);
-    configs.splice(0..0, spec.configs.iter().cloned());
-    let array = spec.array.clone().filter(|_| sweep.is_none());
-    let own = JobSpec { name: None, member: None, chosen: None, staged: None, queue: None, ..spec };
-    Ok(Precedent { spec: JobSpec { array, configs, words, ..own }, sweep, waits })
+    if sweep.as_ref().is_some_and(|sweep| !is_typable(sweep, &spec.configs)) {
+        return Err(from_a_file(format!("the values of {id} cannot be typed: they hold commas")));
+    }
+    let (among, words) = as_typed(user, &spec.words);
+    let configs = spec.configs.iter().cloned().chain(among).collect();
+    let spec =
+        JobSpec { name: None, member: None, chosen: None, staged: None, queue: None, ..spec };
+    Ok(Precedent { spec, configs, words, sweep, waits })
 }
 
-/// Arguments as configs, under the user's short names, up to the first that is none; and the rest, which stays as it is.
+/// Whether these values, typed again, are the same sweep.
+fn is_typable(sweep: &Sweep, configs: &[(String, String)]) -> bool {
+    let axes = sweep.axes().iter().map(|(key, values)| (key.clone(), values.join(",")));
+    let mut typed: Vec<(String, String)> = configs.iter().cloned().chain(axes).collect();
+    let again = Sweep::take(&mut typed, sweep.is_zipped());
+    again.is_ok_and(|again| again == *sweep) && typed == configs
+}
+
+/// The arguments that are configs, under the user's short names, and the others.
 fn as_typed(user: &User, words: &[String]) -> (Vec<(String, String)>, Vec<String>) {
     let config = |word: &String| {
         let (full, value) = word.strip_prefix("--")?.split_once('=')?;
@@ -60,7 +81,6 @@ fn as_typed(user: &User, words: &[String]) -> (Vec<(String, String)>, Vec<String
         let known = user.config_aliases.iter().find(|(_, stands_for)| stands_for == full);
         Some((known.map_or(full, |(alias, _)| alias).to_owned(), value.to_owned()))
     };
-    let configs: Vec<_> = words.iter().map_while(config).collect();
-    let rest = words.iter().skip(configs.len()).cloned().collect();
-    (configs, rest)
+    let is_other = |word: &&String| config(word).is_none();
+    (words.iter().filter_map(config).collect(), words.iter().filter(is_other).cloned().collect())
 }

@@ -3,6 +3,7 @@
 use super::message::{Act, Did, Problem};
 use crate::model::ids::{JobId, TargetName};
 use crate::model::job::Succession;
+use crate::model::member::Array;
 use crate::model::setup::SetUpHow;
 use crate::model::spec::TargetRequest;
 use crate::ops::called::JobWord;
@@ -166,12 +167,18 @@ pub(super) fn would(ctx: &Ctx, act: &Act) -> Result<String, Problem> {
             let known = edit::find(&*ctx.data()?, queue)?;
             let how = dry_run::line("queue", &format!("{queue}: {}", edit::in_words(&known)))
                 + &dry_run::line("priority", &priority.to_string());
+            let mut how = how;
+            let mut one = request.clone();
             if let Some(sweep) = sweep {
                 let members = text::counted(sweep.members(), "job");
-                let all = dry_run::line("sweep", &format!("{members}: {}", sweep.in_words()));
-                return Ok(how + &all);
+                let limit = request.spec.array.as_ref().and_then(Array::at_once);
+                let limit = limit.map(|most| format!(", {most} at once")).unwrap_or_default();
+                let all = format!("{members}{limit}: {}; the first one:", sweep.in_words());
+                how += &dry_run::line("sweep", &all);
+                one.spec.array = None;
+                one.spec.configs.extend(sweep.given(0));
             }
-            match launch::plan(ctx, request) {
+            match launch::plan(ctx, &one) {
                 Ok(plan) => how + &plan.to_text(),
                 Err(error) => how + &dry_run::line("now", &error.message),
             }

@@ -4,6 +4,8 @@ use crate::model::curve::{Curve, Curves, Point};
 
 /// So often the time that is shown can be halved.
 const CLOSEST: u32 = 12;
+/// Fewer values are no curve.
+const FEWEST: usize = 4;
 /// The cursor goes along what is shown in so many steps.
 const STEPS: f64 = 40.0;
 
@@ -82,10 +84,17 @@ impl Chart {
         self.metric = looked.names.get(next).map(|name| (*name).to_owned());
     }
 
-    /// Shows half as many steps around the cursor, or twice as many.
-    pub fn zoom(&mut self, closer: bool) {
+    /// Shows half as many steps around the cursor, as long as there are some values among them, or twice as many.
+    pub fn zoom(&mut self, curves: &Curves, closer: bool) {
         self.asked = true;
-        self.zoom = if closer { (self.zoom + 1).min(CLOSEST) } else { self.zoom.saturating_sub(1) };
+        if !closer {
+            self.zoom = self.zoom.saturating_sub(1);
+            return;
+        }
+        let nearer = Self { zoom: (self.zoom + 1).min(CLOSEST), ..self.clone() };
+        if nearer.look(curves).is_some_and(|looked| looked.shown().len() >= FEWEST) {
+            *self = nearer;
+        }
     }
 
     /// Moves the cursor: to another point each time, as long as there is one in that direction.
@@ -169,14 +178,15 @@ mod tests {
         assert_eq!(look(&chart).1, Some(800.0), "no further than the end");
         (0..20).for_each(|_| chart.go(&curves, false));
         assert_eq!(look(&chart).1, Some(400.0));
-        chart.zoom(true);
-        chart.zoom(true);
+        chart.zoom(&curves, true);
+        chart.zoom(&curves, true);
         assert_eq!(look(&chart), ((300.0, 500.0), Some(400.0)));
         chart.go(&curves, true);
         assert_eq!(look(&chart), ((305.0, 505.0), Some(405.0)));
-        (0..20).for_each(|_| chart.zoom(true));
+        (0..20).for_each(|_| chart.zoom(&curves, true));
         let (from, to) = look(&chart).0;
-        assert!(from <= 405.0 && to >= 405.0 && to - from < 1.0, "{from} to {to}");
+        assert!(from <= 405.0 && to >= 405.0 && to - from < 10.0, "{from} to {to}");
+        assert!(chart.look(&curves).unwrap().shown().len() >= FEWEST);
         chart.go(&curves, true);
         assert_eq!(look(&chart).1, Some(406.0), "a point at least");
         chart.begin_anew();

@@ -26,7 +26,7 @@ use super::pane::PaneText;
 use super::rows::{self, Arrangement, Row};
 use super::tabs::Tab;
 use super::theme::Theme;
-use super::trace::Traces;
+use super::trace::{self, Traces};
 use super::typed::Commands;
 use crate::model::ids::{JobId, UserName};
 use crate::model::job::Status;
@@ -110,8 +110,8 @@ pub struct List {
     pub widths: Vec<Option<usize>>,
     /// The selection: a job, not a row.
     pub selected: Option<JobId>,
-    /// A job that was begun from here, which is selected as soon as it is seen.
-    pub begun: Option<JobId>,
+    /// What was begun from the form, which is selected as soon as it is seen.
+    pub begun: Option<Begun>,
     /// First row on the screen.
     pub top: usize,
     /// The filter.
@@ -124,6 +124,15 @@ pub struct List {
     pub folded: BTreeSet<String>,
     /// Order and groups.
     pub arrangement: Arrangement,
+}
+
+/// A job that is begun from the form.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Begun {
+    /// What was selected then: whoever has gone on to something else stays there.
+    pub from: Option<JobId>,
+    /// The job, once it is known.
+    pub job: Option<JobId>,
 }
 
 /// The end of the selected job's pane.
@@ -201,6 +210,8 @@ pub struct Model {
     pub wide: bool,
     /// What is looked at of the curves there.
     pub chart: Chart,
+    /// Whose curves they are.
+    pub charted: Option<trace::Key>,
     /// The list's share of the screen in percent, once somebody has moved the border.
     pub split: Option<u16>,
     /// Whether the border is being moved.
@@ -253,6 +264,7 @@ impl Model {
             list: List { selected: select, ..List::default() },
             wide: false,
             chart: Chart::default(),
+            charted: None,
             split: None,
             dragging: false,
             mouse: true,

@@ -4,12 +4,13 @@ use std::ffi::OsString;
 
 use tpu::model::capacity::Ask as Resources;
 use tpu::model::entry::Priority;
-use tpu::model::ids::QueueName;
+use tpu::model::ids::{JobNumber, QueueName};
+use tpu::model::member::Array;
 use tpu::model::spec::{AnyOf, JobSpec, TargetRequest};
 use tpu::model::sweep::Sweep;
 use tpu::ops::precedent::{self, Precedent};
 use tpu::screen::message::{Act, Answer, Ask, Effect, Message, Problem};
-use tpu::screen::model::{Choices, FieldId, Form, Overlay};
+use tpu::screen::model::{Choices, FieldId, Form, Overlay, Proposal};
 use tpu::sys::env::Env;
 
 use crate::common::boards::answer;
@@ -33,7 +34,13 @@ fn precedent() -> Precedent {
         ask: Resources { cpus: Some(2), ..Resources::default() },
         ..JobSpec::on(TargetRequest::Named("lab-tpuvm-v2-32-preemptible-2".to_owned()))
     };
-    Precedent { spec, sweep: None, waits: None }
+    of(spec)
+}
+
+/// What was started so, with all of its configs said as such.
+fn of(spec: JobSpec) -> Precedent {
+    let (configs, words) = (spec.configs.clone(), spec.words.clone());
+    Precedent { spec, configs, words, sweep: None, waits: None }
 }
 
 /// The form as job 7 of the sample was started.
@@ -89,7 +96,7 @@ fn what_is_changed_is_marked_and_goes_back() {
 fn whatever_one_of_several_it_was_it_is_again_unless_another_is_named() {
     let any = TargetRequest::Any(AnyOf { types: vec!["v4-8".to_owned()], ..AnyOf::default() });
     let base = JobSpec { target: any.clone(), ..precedent().spec };
-    let mut screen = like(Precedent { spec: base, ..precedent() });
+    let mut screen = like(of(base));
     let target = |screen: &Screen| match form(screen).act().unwrap() {
         Act::Run(request) => request.spec.target,
         other => panic!("{other:?}"),
@@ -104,9 +111,10 @@ fn whatever_one_of_several_it_was_it_is_again_unless_another_is_named() {
 fn a_sweep_waits_in_its_queue_as_it_did() {
     let mut configs = vec![("lr".to_owned(), "0.1,0.2".to_owned())];
     let sweep = Sweep::take(&mut configs, false).unwrap();
-    let spec = JobSpec { configs, ..precedent().spec };
+    let array = Array::parse("0-1%1").ok();
+    let spec = JobSpec { configs, array, ..precedent().spec };
     let waits = Some((QueueName::from("night"), Priority::parse("70").unwrap()));
-    let mut screen = like(Precedent { spec, sweep: Some(sweep), waits });
+    let mut screen = like(Precedent { sweep: Some(sweep), waits, ..of(spec) });
     assert_eq!(form(&screen).text(FieldId::Configs), "lr=0.1,0.2");
     screen.press("end");
     screen.typed(" seed=0-2");
@@ -115,8 +123,57 @@ fn a_sweep_waits_in_its_queue_as_it_did() {
     };
     assert_eq!((queue.as_str(), priority.number()), ("night", 70));
     assert_eq!(sweep.unwrap().members(), 6);
-    assert_eq!(request.spec.array.unwrap().indexes().len(), 6);
+    let array = request.spec.array.unwrap();
+    assert_eq!((array.indexes().len(), array.at_once()), (6, Some(1)), "one at once, as before");
     assert_eq!(request.spec.configs, []);
+    // Without its word it is one job.
+    screen.press("tab tab tab tab ctrl-u backtab backtab backtab backtab ctrl-u");
+    screen.typed("lr=0.1");
+    let Act::Submit { request, sweep, .. } = form(&screen).act().unwrap() else { panic!("none") };
+    assert_eq!((request.spec.array, sweep), (None, None));
+}
+
+#[test]
+fn a_field_that_is_kept_is_not_completed_to_something_else() {
+    let any = TargetRequest::Any(AnyOf { types: vec!["v4-8".to_owned()], ..AnyOf::default() });
+    let mut screen = like(of(JobSpec { target: any.clone(), ..precedent().spec }));
+    let only = Proposal { value: "v4-8-b".to_owned(), note: String::new() };
+    let Some(Overlay::Form(form)) = &mut screen.model.overlay else { panic!("no form") };
+    form.choices = Some(Choices { targets: vec![only], ..Choices::default() });
+    let effects = screen.press("enter");
+    let [Effect::Ask(Ask::Would(act))] = effects.as_slice() else { panic!("{effects:?}") };
+    let Act::Run(request) = &**act else { panic!("{act:?}") };
+    assert_eq!(request.spec.target, any);
+}
+
+#[test]
+fn what_was_begun_is_selected_unless_somebody_has_gone_on() {
+    for (keys, selects) in
+        [("", true), ("j", false), ("enter", false), ("/ b a s e l i n e enter", false)]
+    {
+        let mut screen = like(of(JobSpec {
+            target: TargetRequest::Named("local".to_owned()),
+            ..precedent().spec
+        }));
+        screen.press("enter");
+        let act = form(&screen).act().unwrap();
+        answer(&mut screen, Ask::Would(Box::new(act)), Answer::Text("runs".to_owned()));
+        let effects = screen.press("enter");
+        let ticket = effects.iter().find_map(|effect| match effect {
+            Effect::Act(acts) => acts.first().map(|(ticket, _)| *ticket),
+            _ => None,
+        });
+        screen.press(keys);
+        let before = screen.model.list.selected.clone();
+        let toast = "Started alice/40.".to_owned();
+        let began = Some(samples::id(40));
+        screen.send(Message::Done { ticket: ticket.unwrap(), toast, began });
+        let mut snapshot = samples::snapshot();
+        snapshot.jobs.push(samples::job(40));
+        screen.send(Message::Looked(Box::new(snapshot)));
+        let wanted = if selects { Some(samples::id(40)) } else { before };
+        assert_eq!(screen.model.list.selected, wanted, "{keys}");
+    }
 }
 
 #[test]
@@ -156,21 +213,56 @@ fn what_cannot_be_copied_is_said_and_opens_nothing() {
 
 /// What a record holds of a run that was started by hand is what its program got.
 #[test]
-fn arguments_are_configs_again_as_far_as_they_were() {
+fn arguments_are_configs_again_and_nothing_of_a_lineage_is() {
     let env = TestEnv::new();
     let ctx = env.ctx(Env::fixed::<&str, &str>([]));
     let run = "run local alice lr=0.5 config.a.b=x tag=one -q -- sleep 1000";
     drop(env.tpu(run).exits(0));
     env.change(|data| {
         let job = data.job_mut(&samples::id(1)).unwrap();
-        job.extra_configs += " --fast --config.late=1";
+        job.extra_configs += " --fast --config.late=1 --config.load_from=/old";
+        job.father = Some(JobNumber(9));
     });
     let precedent = precedent::of(&ctx, &samples::id(1)).unwrap();
     let pair = |key: &str, value: &str| (key.to_owned(), value.to_owned());
-    assert_eq!(precedent.spec.configs, [pair("lr", "0.5"), pair("config.a.b", "x")]);
-    assert_eq!(precedent.spec.words, ["--fast", "--config.late=1"], "in their order");
+    let configs = [pair("lr", "0.5"), pair("config.a.b", "x"), pair("config.late", "1")];
+    assert_eq!(precedent.configs, configs);
+    assert_eq!(precedent.words, ["--fast"]);
     assert_eq!(precedent.spec.tag.as_deref(), Some("one"));
-    assert_eq!((precedent.sweep, precedent.waits), (None, None));
+    assert_eq!((&precedent.sweep, &precedent.waits), (&None, &None));
+    // Unchanged they arrive as they did; changed, none arrives twice.
+    let words = |form: &Form| {
+        let Act::Run(request) = form.act().unwrap() else { panic!("no run") };
+        let configs = request.spec.configs.iter().map(|(key, value)| format!("{key}={value}"));
+        (configs.collect::<Vec<_>>(), request.spec.words)
+    };
+    let mut form = Form::like(&samples::id(1), "local", precedent);
+    let (configs, rest) = words(&form);
+    assert_eq!(configs, [""; 0]);
+    assert_eq!(rest[2..], ["--fast", "--config.late=1"], "{rest:?}");
+    form.inputs[2] = tui_input::Input::new("config.late=2".to_owned());
+    assert_eq!(words(&form), (vec!["config.late=2".to_owned()], vec!["--fast".to_owned()]));
+    // A quote that is never closed hides nothing.
+    env.change(|data| {
+        data.job_mut(&samples::id(1)).unwrap().extra_configs = "--config.note=it's".to_owned();
+    });
+    let precedent = precedent::of(&ctx, &samples::id(1)).unwrap();
+    assert_eq!(precedent.configs, [pair("config.note", "it's")]);
+}
+
+#[test]
+fn values_that_cannot_be_typed_again_are_refused() {
+    let env = TestEnv::new();
+    let ctx = env.ctx(Env::fixed::<&str, &str>([]));
+    drop(env.tpu("submit local alice config.x=1,2 --sweep --hold -- sleep 1000").exits(0));
+    let known = precedent::of(&ctx, &samples::id(1)).unwrap();
+    assert_eq!(known.sweep.unwrap().in_words(), "config.x=1,2");
+    env.change(|data| {
+        let entry = data.queues_mut().entry_mut(&samples::id(1)).unwrap();
+        entry.spec.configs.push(("config.data".to_owned(), "a,b".to_owned()));
+    });
+    let refused = precedent::of(&ctx, &samples::id(1)).unwrap_err();
+    assert!(refused.message.contains("hold commas"), "{refused:?}");
 }
 
 /// In a real terminal: copied, changed, started, and selected.

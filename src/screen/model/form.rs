@@ -126,15 +126,14 @@ impl Form {
 
     /// A form that is filled in as a job was, whose target people call `target`.
     pub fn like(id: &JobId, target: &str, precedent: Precedent) -> Self {
-        let Precedent { spec, sweep, waits } = &precedent;
+        let Precedent { spec, configs, sweep, waits, .. } = &precedent;
         let target = match &spec.target {
             TargetRequest::Named(_) => target.to_owned(),
             TargetRequest::Any(any_of) => any_of.in_words(),
         };
         let swept = sweep.iter().flat_map(Sweep::axes);
         let swept = swept.map(|(key, values)| (key.clone(), values.join(",")));
-        let configs: Vec<String> = spec
-            .configs
+        let configs: Vec<String> = configs
             .iter()
             .cloned()
             .chain(swept)
@@ -173,8 +172,13 @@ impl Form {
         texts.get(at).map(String::as_str).filter(|text| *text != now)
     }
 
+    /// The arguments that no field shows: they arrive behind the configs, as those of the other job did.
+    pub fn words(&self) -> &[String] {
+        self.base.as_ref().map(|(precedent, _)| precedent.words.as_slice()).unwrap_or_default()
+    }
+
     /// Whether a field says what the job said that this one is to be like.
-    fn is_kept(&self, wanted: FieldId) -> bool {
+    pub fn is_kept(&self, wanted: FieldId) -> bool {
         let at = FIELDS.iter().position(|(id, ..)| *id == wanted);
         self.base.is_some() && at.is_some_and(|at| self.before(at).is_none())
     }
@@ -258,6 +262,10 @@ impl Form {
     fn sweep(&self, spec: &mut JobSpec) -> Result<Option<Sweep>, Problem> {
         let word = self.text(FieldId::Sweep);
         if word.is_empty() {
+            // A group that was a sweep is none without its values.
+            if self.base.as_ref().is_some_and(|(precedent, _)| precedent.sweep.is_some()) {
+                spec.array = None;
+            }
             return Ok(None);
         }
         let [_, (zip, _)] = SWEEPS;
@@ -270,7 +278,10 @@ impl Form {
         let sweep =
             Sweep::take(&mut spec.configs, word == zip).map_err(|e| wrong(e.to_string()))?;
         let last = sweep.members().saturating_sub(1);
-        let members = Array::parse(&format!("0-{last}")).map_err(|e| wrong(e.to_string()))?;
+        let limit = spec.array.as_ref().and_then(Array::at_once);
+        let limit = limit.map(|most| format!("%{most}")).unwrap_or_default();
+        let members =
+            Array::parse(&format!("0-{last}{limit}")).map_err(|e| wrong(e.to_string()))?;
         spec.array = Some(members);
         Ok(Some(sweep))
     }
@@ -300,12 +311,16 @@ impl Form {
                 })?),
             };
         }
-        spec.configs.clear();
-        for word in split(FieldId::Configs, "configs")? {
-            let (key, value) = word.split_once('=').ok_or_else(|| {
-                Problem::new(format!("configs: '{word}' has no value"), "as in lr=0.01")
-            })?;
-            spec.configs.push((key.to_owned(), value.to_owned()));
+        // What is kept stays in the order in which it was said; a sweep is taken out of what stands in the field.
+        if !self.is_kept(FieldId::Configs) || !self.text(FieldId::Sweep).is_empty() {
+            spec.configs.clear();
+            spec.words = self.words().to_vec();
+            for word in split(FieldId::Configs, "configs")? {
+                let (key, value) = word.split_once('=').ok_or_else(|| {
+                    Problem::new(format!("configs: '{word}' has no value"), "as in lr=0.01")
+                })?;
+                spec.configs.push((key.to_owned(), value.to_owned()));
+            }
         }
         if !self.is_kept(FieldId::Command) {
             let command = split(FieldId::Command, "command")?;

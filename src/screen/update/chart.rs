@@ -17,8 +17,8 @@ pub(super) fn command(model: &mut Model, command: Command) {
     match command {
         Command::NextMetric => chart.turn(curves, true),
         Command::PreviousMetric => chart.turn(curves, false),
-        Command::ZoomIn => chart.zoom(true),
-        Command::ZoomOut => chart.zoom(false),
+        Command::ZoomIn => chart.zoom(curves, true),
+        Command::ZoomOut => chart.zoom(curves, false),
         Command::Left => chart.go(curves, false),
         Command::Right => chart.go(curves, true),
         // These belong to other contexts.

@@ -196,6 +196,7 @@ fn complete_target(form: &mut Form) {
     for (at, (id, ..)) in FIELDS.iter().enumerate() {
         if !matches!(id, FieldId::Target | FieldId::Dir | FieldId::Queue)
             || form.text(*id).is_empty()
+            || form.is_kept(*id)
         {
             continue;
         }

@@ -87,7 +87,6 @@ pub(super) fn step(model: &mut Model, to: impl Fn(usize, usize) -> usize) {
     let from = model.selected_row().unwrap_or(0);
     let wanted = to(from, last);
     // The head of an open group is no row to stand on: the next one in the same direction is.
-    model.list.begun = None;
     let rows = &model.list.rows;
     let is_row = |at: &usize| rows.get(*at).is_some_and(Row::can_be_chosen);
     let found = if wanted < from {
@@ -96,9 +95,6 @@ pub(super) fn step(model: &mut Model, to: impl Fn(usize, usize) -> usize) {
         (wanted..=last).find(is_row)
     };
     if let Some(row) = found.and_then(|at| rows.get(at)) {
-        if model.list.selected.as_ref() != Some(&row.id) {
-            model.chart.begin_anew();
-        }
         model.list.selected = Some(row.id.clone());
     }
 }

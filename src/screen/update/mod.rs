@@ -27,13 +27,14 @@ use super::message::{Act, Answer, Ask, Door, Effect, Message, Problem, Ticket};
 use super::model::{Model, Tells, Toast};
 use super::pane::PaneText;
 use super::rows::Row;
+use super::trace;
 use super::view::columns;
 use super::view::layout::Layout;
 use super::view::needs;
 use crate::model::groups;
 use crate::model::ids::JobId;
 use crate::model::time::Timestamp;
-use crate::model::view::Snapshot;
+use crate::model::view::{JobView, Snapshot};
 
 /// Seconds for which a result is shown.
 const GOOD_TOAST_S: i64 = 5;
@@ -104,7 +105,9 @@ fn dispatch(model: &mut Model, message: Message) -> Vec<Effect> {
         }
         Message::Done { ticket, toast, began } => {
             model.warned = false;
-            model.list.begun = began.or(model.list.begun.take());
+            if let (Some(begun), Some(job)) = (&mut model.list.begun, began) {
+                begun.job = Some(job);
+            }
             let act = model.running.iter().find(|(running, _)| *running == ticket);
             let act = act.map(|(_, act)| act.clone());
             model.running.retain(|(running, _)| *running != ticket);
@@ -342,18 +345,26 @@ fn looked(model: &mut Model, snapshot: Snapshot) {
     model.traces.looked(&snapshot.jobs, model.now);
     model.snapshot = Some(snapshot);
     model.boards.changed();
-    if let Some(begun) = &model.list.begun
-        && let Some(seen) = model
-            .jobs()
-            .iter()
-            .find(|job| job.id == *begun || groups::of(job).as_ref() == Some(begun))
-    {
-        model.list.selected = Some(seen.id.clone());
-        model.list.begun = None;
-    }
     list::rebuild(model, row);
+    select_begun(model);
     let known: HashSet<JobId> = model.jobs().iter().map(|job| job.id.clone()).collect();
     model.list.marked.retain(|id| known.contains(id));
+}
+
+/// Selects what was begun from the form, once it has a row, unless somebody has gone on to something else.
+fn select_begun(model: &mut Model) {
+    let Some(begun) = &model.list.begun else { return };
+    let Some(job) = &begun.job else { return };
+    let is_it = |seen: &&JobView| seen.id == *job || groups::of(seen).as_ref() == Some(job);
+    let Some(seen) = model.jobs().iter().find(is_it) else { return };
+    let stands_for = |at: &usize| model.jobs().get(*at).is_some_and(|one| one.id == seen.id);
+    let row = model.list.rows.iter().find(|row| {
+        row.can_be_chosen() && (row.id == seen.id || row.members.iter().any(stands_for))
+    });
+    let row = row.filter(|_| begun.from == model.list.selected && !model.wide);
+    let selected = row.map(|row| row.id.clone());
+    model.list.begun = None;
+    model.list.selected = selected.or(model.list.selected.take());
 }
 
 fn pane(model: &mut Model, job: &JobId, answer: Result<Option<PaneText>, Problem>) {
@@ -418,6 +429,12 @@ fn settle(model: &mut Model) {
     }
     log::settle(model);
     board::settle(model);
+    // Another run's curves are looked at from their begin.
+    let charted = model.selected().filter(|_| model.wide).map(trace::key_of);
+    if model.charted != charted {
+        model.chart.begin_anew();
+        model.charted = charted;
+    }
 }
 
 /// A new selection needs its own pane.

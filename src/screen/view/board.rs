@@ -236,7 +236,7 @@ const TARGETS: &[GridColumn<Row>] = &[
     GridColumn { head: "user", least: 7, most: 24, keep: 190, cell: |_, row| plain(&who(row)) },
     GridColumn {
         head: "kind",
-        least: 10,
+        least: 5,
         most: 12,
         keep: 115,
         cell: |model, row| Line::from(span(outside(row.kind.as_str()), style(model, Role::Dim))),

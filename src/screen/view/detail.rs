@@ -10,6 +10,8 @@
 //! └────────────────────────────────────────────────┘
 //! ```
 
+use std::collections::HashSet;
+
 use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
@@ -59,20 +61,20 @@ pub(super) fn render(frame: &mut Frame<'_>, model: &Model, area: Rect) {
 /// for it.
 pub(super) fn about(frame: &mut Frame<'_>, model: &Model, area: Rect) {
     let row = model.boards.chosen(model.tab);
-    let mut jobs: Vec<&JobView> =
-        row.iter().flat_map(|row| board_jobs(model, row)).filter_map(|id| model.job(&id)).collect();
+    let ids: HashSet<JobId> = row.iter().flat_map(|row| board_jobs(model, row)).collect();
+    let targets = model.boards.targets.seen.as_ref().filter(|_| model.tab == Tab::Targets);
+    let target = row.and_then(|row| targets?.targets.get(row.at));
+    let wait = |job: &JobView| job.is_queued() || job.shown.pending.is_some();
+    let is_for =
+        |job: &JobView| target.is_some_and(|target| target.is_known && job.target == target.target);
+    // At work first, then what waits.
+    let all = || model.jobs().iter();
+    let mut jobs: Vec<&JobView> = all().filter(|job| ids.contains(&job.id)).collect();
+    jobs.extend(all().filter(|job| wait(job) && is_for(job) && !ids.contains(&job.id)));
     // What a plan is about may be older than the newest look.
     let plans = model.boards.plan.seen.as_ref().filter(|_| model.tab == Tab::Plan);
     let planned = row.filter(|_| jobs.is_empty()).and_then(|row| plans?.jobs.get(row.at));
     jobs.extend(planned.map(|entry| &entry.view));
-    let targets = model.boards.targets.seen.as_ref().filter(|_| model.tab == Tab::Targets);
-    let target = row.and_then(|row| targets?.targets.get(row.at)).filter(|target| target.is_known);
-    let known: Vec<&JobId> = jobs.iter().map(|job| &job.id).collect();
-    let wait = |job: &&JobView| job.is_queued() || job.shown.pending.is_some();
-    let is_for = |job: &&JobView| target.is_some_and(|target| job.target == target.target);
-    let waiting = model.jobs().iter().filter(wait).filter(is_for);
-    let waiting: Vec<&JobView> = waiting.filter(|job| !known.contains(&&job.id)).collect();
-    jobs.extend(waiting);
     let label = target.map(|target| outside(&target.label)).unwrap_or_default();
     match jobs.as_slice() {
         [] => {
@@ -237,8 +239,13 @@ fn members(
         1 => outside(&job.id.to_string()),
         several => format!("×{several}"),
     };
-    let widest = members.iter().map(|job| text::width(&label(job))).max().unwrap_or_default();
-    for job in members {
+    // Counts and an empty line above them; if not all fit, a line that says so below them.
+    let room = usize::from(inner.height);
+    let fit = room.saturating_sub(lines.len());
+    let shown = if members.len() > fit { fit.saturating_sub(1) } else { members.len() };
+    let (shown, hidden) = members.split_at(shown);
+    let widest = shown.iter().map(|job| text::width(&label(job))).max().unwrap_or_default();
+    for job in shown {
         let shown = status::of(job);
         let progress = match &job.shown.queued {
             Some(queued) => waits(model, job, queued),
@@ -251,12 +258,12 @@ fn members(
             span(if progress.is_empty() { progress } else { format!(" · {progress}") }, base),
         ]));
     }
-    let room = usize::from(inner.height);
-    if lines.len() > room && room > 0 {
-        let hidden = lines.len() - room + 1;
-        lines.truncate(room - 1);
-        let key = model.setup.key(Context::List, Command::Unfold);
-        let more = format!("… and {hidden} more ({key} unfolds them)");
+    if !hidden.is_empty() {
+        let (key, does) = match model.tab {
+            Tab::Jobs => (model.setup.key(Context::List, Command::Unfold), "unfolds them"),
+            _ => (model.setup.key(Context::Targets, Command::Details), "goes to them"),
+        };
+        let more = format!("… and {} more ({key} {does})", hidden.len());
         lines.push(Line::from(span(more, style(model, Role::Dim))));
     }
     stack(frame, inner, lines);

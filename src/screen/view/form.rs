@@ -18,7 +18,7 @@ use ratatui::text::{Line, Span};
 use super::spans::{cut, outside, skip, span, wrap};
 use super::{dialog, one_background, style};
 use crate::screen::message::Act;
-use crate::screen::model::{FIELDS, Form, Model};
+use crate::screen::model::{FIELDS, FieldId, Form, Model};
 use crate::screen::theme::Role;
 use crate::text;
 
@@ -38,7 +38,8 @@ pub(super) fn render(frame: &mut Frame<'_>, model: &Model, form: &Form) {
     // The plan is read when it is there; until then the proposals have the room.
     let wanted = if form.plan.is_some() { PROPOSALS / 2 } else { PROPOSALS };
     let listed = proposals.len().min(wanted).min(room.saturating_sub(plan.len().min(room / 2)));
-    let height = u16::try_from(FIELDS.len() + listed + plan.len() + 2).unwrap_or(u16::MAX);
+    let fields = FIELDS.len() + usize::from(!form.words().is_empty());
+    let height = u16::try_from(fields + listed + plan.len() + 2).unwrap_or(u16::MAX);
     let height = height.min(screen.height.saturating_sub(1));
     let like = form.like.as_ref().map(|id| format!(", like {}", outside(&id.to_string())));
     let title = format!(" New run of {}{} ", outside(form.user.as_str()), like.unwrap_or_default());
@@ -53,7 +54,7 @@ pub(super) fn render(frame: &mut Frame<'_>, model: &Model, form: &Form) {
         area
     };
     let mut cursor = None;
-    for (at, (_, name, hint)) in FIELDS.iter().enumerate() {
+    for (at, (id, name, hint)) in FIELDS.iter().enumerate() {
         let current = at == form.at;
         let Some(input) = form.inputs.get(at) else { continue };
         let field = inside.saturating_sub(NAMES + 1);
@@ -77,6 +78,11 @@ pub(super) fn render(frame: &mut Frame<'_>, model: &Model, form: &Form) {
             line.push_span(span(format!("  (was {was})"), style(model, Role::Dim)));
         }
         let area = put(frame, line);
+        if *id == FieldId::Configs && !form.words().is_empty() {
+            let words = outside(&form.words().join(" "));
+            let text = format!("{:NAMES$}and behind them: {words}", "");
+            put(frame, Line::from(span(text, style(model, Role::Dim))));
+        }
         if current {
             let column = NAMES + input.visual_cursor().max(scroll) - scroll;
             cursor = Some(Position { x: area.x + u16::try_from(column).unwrap_or(0), y: area.y });

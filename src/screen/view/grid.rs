@@ -1,5 +1,7 @@
 //! A table of rows with columns that give way when room is short: what the tabs beside the jobs are made of.
 
+use std::cmp::Reverse;
+
 use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::text::Line;
@@ -131,8 +133,8 @@ pub(super) fn render<T>(frame: &mut Frame<'_>, model: &Model, area: Rect, grid: 
     list::position(frame, model, area, (choosing.top, height, grid.rows.len()));
 }
 
-/// The width of each column; `None` for one that gave way. What the rows on the screen can use goes to the
-/// columns from left to right, to those that hold sentences last.
+/// The width of each column; `None` for one that gave way. What the rows on the screen can use goes first to the columns
+/// that are kept longest, to those that hold sentences last.
 fn fit<T>(
     columns: &[GridColumn<T>],
     cells: &[Vec<Line<'static>>],
@@ -167,14 +169,14 @@ fn fit<T>(
         }
     }
     let mut left = (room + 2).saturating_sub(used(&widths));
-    // Names and numbers first; the rest is for sentences.
-    for wide in [false, true] {
-        for ((width, natural), column) in widths.iter_mut().zip(&natural).zip(columns) {
-            if let Some(width) = width.as_mut().filter(|_| wide == (column.most >= SENTENCE)) {
-                let more = natural.saturating_sub(*width).min(left);
-                *width += more;
-                left -= more;
-            }
+    // Names and numbers first, those first that are kept longest; the rest is for sentences.
+    let mut shares: Vec<_> = widths.iter_mut().zip(natural).zip(columns).collect();
+    shares.sort_by_key(|(_, column)| (column.most >= SENTENCE, Reverse(column.keep)));
+    for ((width, natural), _) in shares {
+        if let Some(width) = width {
+            let more = natural.saturating_sub(*width).min(left);
+            *width += more;
+            left -= more;
         }
     }
     widths

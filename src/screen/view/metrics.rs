@@ -10,12 +10,14 @@
 //! 0.325 at step 11900 · lowest 0.325
 //! ```
 
+use std::collections::{HashMap, HashSet};
+
 use ratatui::text::Line;
 
 use super::curve::{Axes, Bar};
 use super::spans::{cut, dotted, outside, span};
 use super::{style, timeline, words};
-use crate::model::ids::JobId;
+use crate::model::ids::JobNumber;
 use crate::model::view::JobView;
 use crate::screen::chart::Looked;
 use crate::screen::keys::{Command, Context};
@@ -29,6 +31,12 @@ const AROUND: usize = 2;
 pub(super) const LEAST: usize = 7;
 /// More rows than this show no more of one.
 pub(super) const MOST: usize = 16;
+
+/// Whether a job has measured anything that can be drawn.
+pub(super) fn are_there(model: &Model, job: &JobView) -> bool {
+    let measured = || model.traces.of(job).is_some_and(|trace| !trace.curves.metrics().is_empty());
+    model.selected_members().is_empty() && measured()
+}
 
 /// What the selected job's chart shows, where the detail has the full width.
 pub(super) fn look<'a>(model: &'a Model, job: &JobView) -> Option<Looked<'a>> {
@@ -87,10 +95,15 @@ fn bars(model: &Model, job: &JobView, looked: &Looked<'_>) -> Vec<Bar> {
     if looked.curve.parts.len() < 2 {
         return Vec::new();
     }
+    let windows: HashSet<JobNumber> = looked.curve.parts.iter().map(|part| part.window).collect();
+    let is_attempt =
+        |one: &&JobView| windows.contains(&one.id.window) && one.id.user == job.id.user;
+    let attempts = model.jobs().iter().filter(is_attempt);
+    let attempts: HashMap<JobNumber, &JobView> = attempts.map(|one| (one.id.window, one)).collect();
     let parts = looked.curve.parts.iter().filter_map(|part| {
         let (first, last) = (part.points.first()?, part.points.last()?);
-        let attempt = model.job(&JobId::new(job.id.user.clone(), part.window));
-        let mark = attempt.map_or(("·", Role::Dim), timeline::mark);
+        let attempt = attempts.get(&part.window);
+        let mark = attempt.map_or(("·", Role::Dim), |attempt| timeline::mark(attempt));
         Some(Bar { steps: (first.step, last.step), mark })
     });
     parts.collect()

@@ -34,7 +34,9 @@ pub fn are_met(model: &Model, needs: Needs) -> bool {
             tab => !model.boards.choosing(tab).rows.is_empty(),
         },
         Needs::Cost => model.boards.usage.asked.seen.as_ref().is_some_and(UsageSeen::has_cost),
-        Needs::Curve => model.selected().is_some_and(|job| metrics::look(model, job).is_some()),
+        Needs::Curve => {
+            model.wide && model.selected().is_some_and(|job| metrics::are_there(model, job))
+        }
         Needs::Plots => Layout::of(model).usage.is_some_and(|plots| plots.ways > 1),
         Needs::More => match (model.help.as_ref(), model.overlay.as_ref()) {
             (Some(help), _) => help::extent(model, help).0 > 0,

@@ -36,13 +36,12 @@ pub fn of(ctx: &Ctx, id: &JobId) -> Result<Precedent, Error> {
         Some(entry) => Some(entry),
         None => unbegun::entry(job_of(&data, id)?),
     };
-    let (spec, sweep, waits) = match entry {
-        Some(entry) => (entry.spec, entry.sweep, Some((entry.queue, entry.priority))),
-        None => {
-            let job = job_of(&data, id)?;
-            // Those that follow from a lineage are that lineage's own.
-            (JobSpec { words: stored_args(job), ..unbegun::spec_of(job) }, None, None)
-        }
+    let (spec, sweep, waits) = if let Some(entry) = entry {
+        (entry.spec, entry.sweep, Some((entry.queue, entry.priority)))
+    } else {
+        let job = job_of(&data, id)?;
+        // Those that follow from a lineage are that lineage's own.
+        (JobSpec { words: stored_args(job), ..unbegun::spec_of(job) }, None, None)
     };
     let from_a_file = |what: String| {
         Error::refused(what).hint("tpu submit FILE starts its file again, changed there")

@@ -111,7 +111,7 @@ pub struct List {
     /// The selection: a job, not a row.
     pub selected: Option<JobId>,
     /// What was begun from the form, which is selected as soon as it is seen.
-    pub begun: Option<Begun>,
+    pub begun: Option<NewRun>,
     /// First row on the screen.
     pub top: usize,
     /// The filter.
@@ -128,7 +128,7 @@ pub struct List {
 
 /// A job that is begun from the form.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Begun {
+pub struct NewRun {
     /// What was selected then: whoever has gone on to something else stays there.
     pub from: Option<JobId>,
     /// The job, once it is known.

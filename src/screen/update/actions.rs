@@ -10,7 +10,7 @@ use crate::model::view::{JobView, MonitorHealth};
 use crate::plan::board::Row;
 use crate::screen::keys::{Command, Context, Key};
 use crate::screen::message::{Act, Ask, Effect};
-use crate::screen::model::{Begun, Body, Choice, ChoiceOf, Confirm, Model, Overlay, Page};
+use crate::screen::model::{Body, Choice, ChoiceOf, Confirm, Model, NewRun, Overlay, Page};
 
 /// Commands on the selected job that are commands of `tpu`; `None` for any other.
 pub(super) fn command(model: &mut Model, command: Command) -> Option<Vec<Effect>> {
@@ -346,6 +346,6 @@ pub(super) fn confirm_typed(model: &mut Model, mut words: Vec<String>, dry: bool
 pub(super) fn start(model: &mut Model, described: Act) -> Vec<Effect> {
     model.overlay = None;
     list::set_filter(model, model.list.filter.clone());
-    model.list.begun = Some(Begun { from: model.list.selected.clone(), job: None });
+    model.list.begun = Some(NewRun { from: model.list.selected.clone(), job: None });
     act(model, described)
 }

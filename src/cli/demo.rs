@@ -47,7 +47,7 @@ pub(super) fn demo(app: &App, args: &Demo) -> Outcome {
     }
     let mut out = std::io::stdout();
     let mut story = Story::new(&ctx, &mut out, &stop, sabotage);
-    let watched = file.is_some() || !args.headless && app.on_terminal();
+    let watched = file.is_some() || !args.headless && screen::can_draw(app);
     let told = if watched {
         let set = story.set_the_stage(root.path());
         set.and_then(|job| watch(app, root.path(), job, file.map(|file| (file, args.size))))

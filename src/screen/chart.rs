@@ -119,11 +119,6 @@ impl Chart {
     pub fn begin_anew(&mut self) {
         *self = Self { metric: self.metric.take(), ..Self::default() };
     }
-
-    /// Whether a part or a point of the curve is chosen.
-    pub fn is_close(&self) -> bool {
-        self.zoom > 0 || self.cursor.is_some()
-    }
 }
 
 #[cfg(test)]

@@ -14,7 +14,7 @@ const BUGS: [(&str, &str, u64); 9] = [
     ("bug-no-archive", "records leave the data file and go nowhere", 8),
     ("bug-leftovers", "what is left of the parent is not stopped", 35),
     ("bug-second-window", "a window whose answer was lost is opened again", 219),
-    ("bug-old-fact", "a target is made anew because it was gone a while ago", 56),
+    ("bug-old-fact", "a target is made anew because it was gone a while ago", 71),
     ("bug-unknown-is-gone", "what cannot be asked counts as gone", 9),
     ("bug-reused-pid", "a process id is all that is looked at", 8),
     ("bug-held-for-ever", "the lease of the dead holds for ever", 21),
@@ -22,14 +22,14 @@ const BUGS: [(&str, &str, u64); 9] = [
 
 /// The same in worlds with a cluster of Slurm.
 const BUGS_OF_SLURM: [(&str, &str, u64); 2] = [
-    ("bug-silent-is-empty", "a controller that does not answer counts as one that has no job", 11),
+    ("bug-silent-is-empty", "a controller that does not answer counts as one that has no job", 17),
     ("bug-unheard", "a submission whose answer was lost counts as one that nobody heard", 56),
 ];
 
 /// The same in worlds with a cluster of Kubernetes.
 const BUGS_OF_KUBERNETES: [(&str, &str, u64); 2] = [
-    ("bug-silent-is-empty", "a server that does not answer counts as one that has no Job", 11),
-    ("bug-unheard", "a creation whose answer was lost counts as one that nobody heard", 277),
+    ("bug-silent-is-empty", "a server that does not answer counts as one that has no Job", 15),
+    ("bug-unheard", "a creation whose answer was lost counts as one that nobody heard", 291),
 ];
 
 /// Every bug is found within so many seeds.

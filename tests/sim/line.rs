@@ -1,4 +1,4 @@
-//! A day of those who wait in line: ten persons, three targets that come and go, waiting processes that
+//! Hours of those who wait in line: ten persons, three targets that come and go, waiting processes that
 //! are killed, and a machine that is restarted. Nobody starves, nobody gets two, and the dead keep
 //! nobody waiting.
 
@@ -25,7 +25,6 @@ use super::world::{Faults, Pid, Purpose, World};
 
 const PERSONS: usize = 10;
 const TARGETS: usize = 3;
-const DAY: Duration = Duration::from_secs(24 * 3_600);
 
 /// How long a job takes at most, with what is around it.
 const JOB_S: u64 = 45 * 60;
@@ -47,7 +46,7 @@ struct Waiter {
 
 type Book = Arc<Mutex<BTreeMap<u32, Waiter>>>;
 
-/// What came of the day.
+/// What came of those hours.
 #[derive(Debug)]
 pub(super) struct Day {
     pub(super) outcome: Outcome,
@@ -65,13 +64,14 @@ pub(super) struct Day {
     pub(super) wrong: Vec<String>,
 }
 
-/// Plays the day of a seed.
-pub(super) fn play(seed: u64) -> Day {
+/// Plays so many hours of a seed.
+pub(super) fn play(seed: u64, hours: u64) -> Day {
+    let length = Duration::from_secs(hours * 3_600);
     let story = Story {
         seed,
         hosts: 1,
         targets: TARGETS,
-        chaos: DAY,
+        chaos: length,
         faults: Faults { monitor: 5, ..Faults::default() },
         print: false,
         engine: None,
@@ -106,8 +106,8 @@ pub(super) fn play(seed: u64) -> Day {
             look(world, &seen);
         }
     });
-    stage.actor(|world| {
-        actors::wait(world, DAY);
+    stage.actor(move |world| {
+        actors::wait(world, length);
         world.state().over = true;
     });
     stage.play();

@@ -81,23 +81,27 @@ macro_rules! hold_of {
 }
 
 hold_of! {
-    nothing_that_must_never_happen_happens, of, 50:
-    from_seed_0: 0, from_seed_50: 50, from_seed_100: 100, from_seed_150: 150,
+    nothing_that_must_never_happen_happens, of, 25:
+    from_seed_0: 0, from_seed_25: 25, from_seed_50: 50, from_seed_75: 75,
+    from_seed_100: 100, from_seed_125: 125, from_seed_150: 150, from_seed_175: 175,
 }
 
 hold_of! {
-    nor_where_persons_submit_jobs_to_queues, with_queues, 2:
-    from_seed_0: 0, from_seed_2: 2, from_seed_4: 4, from_seed_6: 6, from_seed_8: 8,
+    nor_where_persons_submit_jobs_to_queues, with_queues, 1:
+    from_seed_0: 0, from_seed_1: 1, from_seed_2: 2, from_seed_3: 3, from_seed_4: 4,
+    from_seed_5: 5, from_seed_6: 6, from_seed_7: 7, from_seed_8: 8, from_seed_9: 9,
 }
 
 hold_of! {
-    nor_where_a_cluster_of_slurm_is_among_the_targets, with_slurm, 10:
-    from_seed_0: 0, from_seed_10: 10, from_seed_20: 20,
+    nor_where_a_cluster_of_slurm_is_among_the_targets, with_slurm, 5:
+    from_seed_0: 0, from_seed_5: 5, from_seed_10: 10,
+    from_seed_15: 15, from_seed_20: 20, from_seed_25: 25,
 }
 
 hold_of! {
-    nor_where_a_cluster_of_kubernetes_is_among_the_targets, with_kubernetes, 10:
-    from_seed_0: 0, from_seed_10: 10, from_seed_20: 20,
+    nor_where_a_cluster_of_kubernetes_is_among_the_targets, with_kubernetes, 5:
+    from_seed_0: 0, from_seed_5: 5, from_seed_10: 10,
+    from_seed_15: 15, from_seed_20: 20, from_seed_25: 25,
 }
 
 /// Seeds that have shown a mistake once.
@@ -142,19 +146,33 @@ const ONCE_WITH_QUEUES: [u64; 4] = [3034, 3052, 3154, 3185];
 /// * 267: a Job that was made after the server had been asked, and noted before the note was read, counted as gone.
 const ONCE_WITH_KUBERNETES: [u64; 3] = [1, 76, 267];
 
-#[test]
-fn what_went_wrong_once_does_not_again() {
-    for seed in ONCE {
-        let _steps: u64 = hold(seed..seed + 1, Story::of);
+mod what_went_wrong_once_does_not_again {
+    use super::{ONCE, ONCE_WITH_KUBERNETES, ONCE_WITH_QUEUES, ONCE_WITH_SLURM, Story, hold};
+
+    fn hold_each(seeds: &[u64], story: fn(u64) -> Story) {
+        for seed in seeds {
+            let _steps: u64 = hold(*seed..seed + 1, story);
+        }
     }
-    for seed in ONCE_WITH_SLURM {
-        let _steps: u64 = hold(seed..seed + 1, Story::with_slurm);
+
+    #[test]
+    fn on_targets() {
+        hold_each(&ONCE, Story::of);
     }
-    for seed in ONCE_WITH_QUEUES {
-        let _steps: u64 = hold(seed..seed + 1, Story::with_queues);
+
+    #[test]
+    fn with_a_cluster_of_slurm() {
+        hold_each(&ONCE_WITH_SLURM, Story::with_slurm);
     }
-    for seed in ONCE_WITH_KUBERNETES {
-        let _steps: u64 = hold(seed..seed + 1, Story::with_kubernetes);
+
+    #[test]
+    fn with_queues() {
+        hold_each(&ONCE_WITH_QUEUES, Story::with_queues);
+    }
+
+    #[test]
+    fn with_a_cluster_of_kubernetes() {
+        hold_each(&ONCE_WITH_KUBERNETES, Story::with_kubernetes);
     }
 }
 
@@ -165,20 +183,52 @@ fn an_hour_of_a_fleet_breaks_nothing_and_loses_little() {
     assert!(day.goodput > 0.9, "{day}");
 }
 
-#[test]
-fn in_a_day_of_waiting_nobody_starves_and_nobody_gets_two() {
-    let day = line::play(3);
-    assert_eq!(day.outcome.broken, None, "{}", day.outcome.trace.join("\n"));
-    assert_eq!(day.wrong, [""; 0], "{}", day.outcome.trace.join("\n"));
+/// Plays so many hours of those who wait, and says what was in them.
+fn in_line(seed: u64, hours: u64) {
+    let day = line::play(seed, hours);
+    assert_eq!(day.outcome.broken, None, "seed {seed}\n{}", day.outcome.trace.join("\n"));
+    assert_eq!(day.wrong, [""; 0], "seed {seed}\n{}", day.outcome.trace.join("\n"));
     let line::Day { started, carried_on, killed, longest_s, overtaken, .. } = day;
     println!(
-        "{started} got a target, {carried_on} of them after a restart; {killed} were killed in line; the \
-         longest wait was {longest_s} s, and {overtaken} at most overtook anybody"
+        "seed {seed}: {started} got a target, {carried_on} of them after a restart; {killed} were killed in line; \
+         the longest wait was {longest_s} s, and {overtaken} at most overtook anybody"
     );
-    assert!(started >= 100 && carried_on >= 5 && killed >= 10, "the day was too quiet");
+    let quiet = |each_day: u64| usize::try_from(each_day * hours / 24).unwrap_or(0);
+    assert!(
+        started >= quiet(100) && carried_on >= quiet(5) && killed >= quiet(10),
+        "the hours were too quiet"
+    );
     assert!(longest_s < 4 * 3_600, "somebody starved: {longest_s} s");
     // As many as there are other targets may be quicker by one look.
     assert!(overtaken <= 2, "{overtaken} overtook somebody");
+}
+
+/// A day in three parts, each of a seed of its own. Whole days are `./x prove waiting`'s.
+mod among_those_who_wait_nobody_starves_and_nobody_gets_two {
+    #[test]
+    fn in_the_night() {
+        super::in_line(3, 8);
+    }
+
+    #[test]
+    fn in_the_morning() {
+        super::in_line(4, 8);
+    }
+
+    #[test]
+    fn in_the_evening() {
+        super::in_line(5, 8);
+    }
+}
+
+/// What `./x prove waiting` runs: `TPU_SIM_WAITING` days, each whole.
+#[test]
+#[expect(clippy::disallowed_methods, reason = "asked for on the command line of ./x")]
+fn days_of_waiting_as_asked() {
+    let asked = std::env::var("TPU_SIM_WAITING").ok().and_then(|text| text.parse::<u64>().ok());
+    for seed in 3..3 + asked.unwrap_or(0) {
+        in_line(seed, 24);
+    }
 }
 
 /// Plays worlds of lineages, and says what they were through.
@@ -210,12 +260,25 @@ fn a_preemption_that_only_the_control_plane_tells_of_is_seen_within_ten_seconds(
 /// Of a million windows so many are not opened, in the worlds of lineages whose attempts may never begin.
 const UNOPENED: u64 = 300_000;
 
-/// A share of what `./x prove lineages` runs whole.
-#[test]
-fn what_is_struck_early_or_never_begins_comes_back_once_from_the_newest_checkpoint() {
-    let told = come_back(0..2, UNOPENED, lineages::EACH);
-    assert!(told.early > 15 && told.never_began > 20, "the worlds were too quiet: {told}");
-    assert!(told.from_nothing > 10 && told.from_checkpoint > 10, "{told}");
+/// Shares of what `./x prove lineages` runs whole.
+mod what_is_struck_early_or_never_begins_comes_back_once_from_the_newest_checkpoint {
+    use super::{UNOPENED, come_back, lineages};
+
+    fn of_seed(seed: u64) {
+        let told = come_back(seed..seed + 1, UNOPENED, lineages::EACH);
+        assert!(told.early > 7 && told.never_began > 10, "the world was too quiet: {told}");
+        assert!(told.from_nothing > 5 && told.from_checkpoint > 5, "{told}");
+    }
+
+    #[test]
+    fn from_seed_0() {
+        of_seed(0);
+    }
+
+    #[test]
+    fn from_seed_1() {
+        of_seed(1);
+    }
 }
 
 /// What `./x prove lineages` runs: `TPU_SIM_LINEAGES` of them at least.

@@ -287,6 +287,8 @@ fn job(window: u32, round: usize) -> JobView {
         started_at: Some(Timestamp::from_second(NOW - 7_440)),
         ended_at: None,
         age_s: Some(7_440),
+        waited_s: None,
+        cost: None,
         log_dir: Some(format!("/data/logs/alice/20261120_115811-{window}")),
         stage_dir: Some(format!("/data/stage/alice/20261120_115811-{window}")),
         exit: None,

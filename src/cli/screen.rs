@@ -30,7 +30,7 @@ use crate::sys::env::Env;
 
 use super::app::App;
 use super::args::{Cli, Color, MonitorArgs};
-use super::{console, print};
+use super::{console, legacy, print};
 
 /// Whose jobs the monitor shows, and how.
 #[derive(Debug, Default)]
@@ -184,7 +184,11 @@ const WITHOUT_SCREEN: &str =
 
 /// The screen over these effects, with a line above the bottom line where somebody has one.
 fn bridge(ctx: Ctx, options: &Options, caption: Option<Captioner>) -> Arc<dyn Backend> {
-    let lent = CliFunctions { run: commands::run, explain: commands::explain };
+    let lent = CliFunctions {
+        run: commands::run,
+        explain: commands::explain,
+        command_words: legacy::command_words,
+    };
     let bridge = Bridge::new(ctx, options.flags.clone(), lent);
     match caption {
         Some(caption) => Arc::new(bridge.captioned(caption)),

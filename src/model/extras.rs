@@ -55,6 +55,7 @@ pub(super) fn read_launch(value: Json<'_>, path: &Path<'_>) -> Result<Launch, Da
         ended: fields.with("ended", read::instant)?,
         machine: fields.with("machine", read::instant)?,
         over: fields.with_or("over", false, read::flag)?,
+        queued: fields.with("queued", read::instant)?,
     })
 }
 
@@ -69,8 +70,13 @@ pub(super) fn write_launch(launch: &Launch) -> Value {
         "ended": launch.ended.map(Timestamp::to_rfc3339),
         "machine": launch.machine.map(Timestamp::to_rfc3339),
     });
-    if let Some(fields) = written.as_object_mut().filter(|_| launch.over) {
-        fields.insert("over".to_owned(), true.into());
+    if let Some(fields) = written.as_object_mut() {
+        if launch.over {
+            fields.insert("over".to_owned(), true.into());
+        }
+        if let Some(queued) = launch.queued {
+            fields.insert("queued".to_owned(), queued.to_rfc3339().into());
+        }
     }
     written
 }

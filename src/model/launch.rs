@@ -49,13 +49,15 @@ pub struct Launch {
     /// Whether it was seen where it ran that nothing of it is at work any more, though nobody has reported an end: from
     /// elsewhere nobody could tell.
     pub over: bool,
+    /// Since when it had waited in a queue by then; `None` where it began at once.
+    pub queued: Option<Timestamp>,
 }
 
 impl Launch {
     /// One that was claimed then, and of which nothing else is known yet.
     pub fn claimed(token: impl Into<LaunchToken>, mode: LaunchMode, at: Timestamp) -> Self {
         let token = token.into();
-        let (exit, ended, machine) = (None, None, None);
-        Self { token, mode, at, confirmed: false, exit, ended, machine, over: false }
+        let (exit, ended, machine, queued) = (None, None, None, None);
+        Self { token, mode, at, confirmed: false, exit, ended, machine, over: false, queued }
     }
 }

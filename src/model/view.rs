@@ -171,6 +171,12 @@ pub struct JobView {
     /// Seconds since then, or its whole duration when it has ended and the end is known; of what waits in a queue,
     /// seconds since it was submitted.
     pub age_s: Option<u64>,
+    /// How long it and the attempts before it have waited for their turns, in seconds; what still waits, so far. `None`
+    /// where none is known to have waited.
+    pub waited_s: Option<u64>,
+    /// What it and the attempts before it have cost, in the money of the prices that its user has set; `None` where nobody
+    /// says that of any.
+    pub cost: Option<f64>,
     /// Log directory.
     pub log_dir: Option<String>,
     /// Stage directory.

@@ -1,20 +1,26 @@
-//! What a job was started with, for one that is to be like it with some changes.
+//! What a job was started with, or what a file says of one, for one that is to be like it with some changes.
 
-use crate::model::data::User;
+use crate::jobfile::own::Given;
+use crate::jobfile::{BadFile, yaml};
+use crate::model::data::{Data, User};
 use crate::model::entry::Priority;
-use crate::model::ids::{JobId, QueueName};
-use crate::model::spec::{JobSpec, Staged};
+use crate::model::ids::{JobId, QueueName, UserName};
+use crate::model::spec::{JobSpec, Staged, TargetRequest};
 use crate::model::sweep::Sweep;
 use crate::model::unbegun;
 
 use super::ctx::{job_of, user_of};
+use super::jobfile::ready::{self, BesideFile, JobFile};
+use super::request::Begins;
 use super::resume::stored_args;
-use super::{Ctx, Error};
+use super::{Ctx, Error, jobfile};
 
 /// What a job was to do and how it waited, without what is its own alone: its name, its place in a group, the copy of its
 /// code.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Precedent {
+    /// Its target, as people call that.
+    pub target: String,
     /// What it was to do.
     pub spec: JobSpec,
     /// Its configs as one would type them: also those that stand among its arguments, under their short names.
@@ -59,7 +65,74 @@ pub fn of(ctx: &Ctx, id: &JobId) -> Result<Precedent, Error> {
     let configs = spec.configs.iter().cloned().chain(among).collect();
     let spec =
         JobSpec { name: None, member: None, chosen: None, staged: None, queue: None, ..spec };
-    Ok(Precedent { spec, configs, words, sweep, waits })
+    Ok(Precedent { target: called(&data, &spec), spec, configs, words, sweep, waits })
+}
+
+/// What a file says of its job, read as `tpu submit` would read it; `commands` are words that no name of a job may be.
+/// What a form could not show and start as it is, is refused.
+pub fn of_file(
+    ctx: &Ctx,
+    user: &UserName,
+    file: &str,
+    commands: &[String],
+) -> Result<Precedent, Error> {
+    let as_it_is = |what: String| {
+        Error::refused(what).hint(format!("put it into a queue as it is: tpu submit {file}"))
+    };
+    let path = ctx.env.cwd.join(file);
+    let text = jobfile::text(ctx, &path, file)?;
+    let bad = |bad: BadFile| Error::usage(format!("{file}{}", bad.in_words())).hint(bad.hint);
+    let documents = yaml::read_all(&text).map_err(bad)?;
+    let kinds = jobfile::kind_words(&ctx.kinds);
+    let jobs = ready::jobs(ctx, documents, (file, &Given { set: &[], kinds: &kinds }))?;
+    let [job] = jobs.as_slice() else {
+        return Err(as_it_is(format!("{file} holds {} jobs, and a form is about one", jobs.len())));
+    };
+    let data = ctx.data()?;
+    let read = JobFile {
+        ctx,
+        data: &data,
+        user,
+        beside: &BesideFile::default(),
+        shown: file,
+        dir: path.parent().unwrap_or(&path),
+        is_sent: false,
+        commands,
+    };
+    let has_no_field = [
+        (job.order.is_some(), "makes a target for its job"),
+        (read.repository(job).is_some(), "has its code in a repository"),
+        (!job.waits.after.is_empty(), "says which jobs its own comes after"),
+        (job.waits.is_held, "holds its job"),
+    ];
+    if let Some((_, what)) = has_no_field.iter().find(|(is_so, _)| *is_so) {
+        return Err(as_it_is(format!("{file} {what}, and no field of the form says that")));
+    }
+    let spec = read.request(job, (true, Begins::InTurn)).map_err(|e| read.at(job.place, e))?.spec;
+    if job.sweep.as_ref().is_some_and(|sweep| !sweep.filled().is_empty()) {
+        return Err(as_it_is(format!("the values of {file} are filled into its command")));
+    }
+    if job.sweep.as_ref().is_some_and(|sweep| !is_typable(sweep, &spec.configs)) {
+        return Err(as_it_is(format!("the values of {file} cannot be typed: they hold commas")));
+    }
+    let (among, words) = as_typed(user_of(&data, user)?, &spec.words);
+    let configs = spec.configs.iter().cloned().chain(among).collect();
+    let queue = job.waits.queue.clone().map(QueueName::new);
+    let waits = (queue.is_some() || job.waits.priority.is_some())
+        .then(|| (queue.unwrap_or_else(QueueName::usual), job.waits.priority.unwrap_or_default()));
+    let target = called(&data, &spec);
+    Ok(Precedent { target, spec, configs, words, sweep: job.sweep.clone(), waits })
+}
+
+/// The target that is asked for, as people call it.
+fn called(data: &Data, spec: &JobSpec) -> String {
+    match &spec.target {
+        TargetRequest::Named(name) => match data.resolve_target(name) {
+            Some(target) => data.target_label(&target.name),
+            None => name.clone(),
+        },
+        TargetRequest::Any(any_of) => any_of.in_words(),
+    }
 }
 
 /// Whether these values, typed again, are the same sweep.

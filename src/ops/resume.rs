@@ -398,6 +398,7 @@ fn plan_with(
         machine,
         most: ctx.settings(Some(user))?.max_parallel,
         turn: request.turn.clone(),
+        queued: None,
         avoid: avoided(job, lost_with, ctx.clock.now()),
         haul,
         env: environment::for_successors(ctx, id),

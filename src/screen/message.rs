@@ -131,6 +131,8 @@ pub enum Ask {
     Choices(UserName),
     /// What a job was started with, for a form.
     Precedent(JobId),
+    /// What a file says of its job, for the form of this user.
+    FileOfForm(UserName, String),
     /// The lines that were typed on this user's screen, in earlier sessions and in others.
     Remembered(Option<UserName>),
     /// Why a job has the status that it has.
@@ -160,7 +162,7 @@ pub enum Answer {
     Curves(Curves),
     /// For the form.
     Choices(Choices),
-    /// What a job was started with.
+    /// What a job was started with, or what a file says of one.
     Precedent(Box<Precedent>),
     /// Lines that were typed, oldest first.
     Remembered(Vec<String>),

@@ -7,7 +7,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use serde_json::Value;
 
-use crate::common::env::TestEnv;
+use crate::common::env::{TPU, TestEnv};
 use crate::common::output::CommandOutput;
 use crate::common::terminal::Terminal;
 use crate::common::tmux::write_file;
@@ -79,6 +79,17 @@ fn each_thing_that_is_broken_on_purpose_is_noticed() {
             });
         }
     });
+}
+
+/// Where nothing can be drawn, the story is told as text, and nobody is asked for another terminal.
+#[test]
+fn a_terminal_that_cannot_draw_is_told_the_story() {
+    let _alone = alone();
+    let env = TestEnv::new();
+    let terminal = Terminal::new(&env);
+    terminal.command(&format!("env TERM=dumb {TPU} demo; echo code $?"));
+    terminal.shows("The story came true, and nothing is left behind.");
+    terminal.shows("code 0");
 }
 
 /// The screen is written down without a terminal and without a program to help, ends by itself, and shows the end of the

@@ -155,6 +155,7 @@ impl Record {
             ended: self.ended.map(ago),
             machine: self.machine.map(ago),
             over: false,
+            queued: None,
         });
         job
     }

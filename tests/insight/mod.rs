@@ -6,6 +6,7 @@ mod billing;
 mod checkpoints;
 mod choose;
 mod copies;
+mod each;
 mod made;
 mod month;
 mod objects;

@@ -18,6 +18,7 @@ use crate::common::env::{TPU, TestEnv};
 use crate::common::samples;
 use crate::common::screen::Screen;
 use crate::common::terminal::Terminal;
+use crate::common::tmux::write_file;
 
 /// A run of the sample with more to it than the form has fields for.
 fn precedent() -> Precedent {
@@ -40,7 +41,8 @@ fn precedent() -> Precedent {
 /// What was started so, with all of its configs said as such.
 fn of(spec: JobSpec) -> Precedent {
     let (configs, words) = (spec.configs.clone(), spec.words.clone());
-    Precedent { spec, configs, words, sweep: None, waits: None }
+    let target = "v2-32-p2".to_owned();
+    Precedent { target, spec, configs, words, sweep: None, waits: None }
 }
 
 /// The form as job 7 of the sample was started.
@@ -236,7 +238,7 @@ fn arguments_are_configs_again_and_nothing_of_a_lineage_is() {
         let configs = request.spec.configs.iter().map(|(key, value)| format!("{key}={value}"));
         (configs.collect::<Vec<_>>(), request.spec.words)
     };
-    let mut form = Form::like(&samples::id(1), "local", precedent);
+    let mut form = Form::like("alice".into(), "alice/1".to_owned(), precedent);
     let (configs, rest) = words(&form);
     assert_eq!(configs, [""; 0]);
     assert_eq!(rest[2..], ["--fast", "--config.late=1"], "{rest:?}");
@@ -297,4 +299,64 @@ fn by_hand() {
     terminal.until("the group is selected", || {
         terminal.screen().lines().any(|line| line.contains('▸') && !line.contains("▸ 1 "))
     });
+}
+
+/// A job file in the place of a target fills the form in; what the form does not show stays as the file says.
+#[test]
+fn from_a_file() {
+    let env = TestEnv::new();
+    drop(env.tpu("queue create night").exits(0));
+    write_file(
+        &env.path("train.yaml"),
+        "target: local\ncommand: [bash, -c, exec sleep 1000]\nconfigs: {lr: 0.5}\ntag: first\nname: small\n\
+         timeout: 2h\nqueue: night\npriority: 70\n",
+    );
+    let terminal = Terminal::new(&env);
+    terminal.command(&format!("cd {}; clear; {TPU} monitor alice", env.path("").display()));
+    terminal.shows("has no jobs");
+    terminal.press("n");
+    terminal.shows("New run of alice");
+    terminal.keys("C-u");
+    terminal.types("gone.yaml");
+    terminal.press("Enter");
+    terminal.shows("cannot read gone.yaml");
+    terminal.keys("C-u");
+    terminal.types("train.yaml");
+    terminal.press("Enter");
+    terminal.shows("New run of alice, like train.yaml");
+    terminal.shows("exec sleep 1000");
+    terminal.keys("C-u");
+    terminal.types("lr=0.25");
+    terminal.shows("was lr=0.5");
+    terminal.press("Enter");
+    terminal.shows("night");
+    terminal.press("Enter");
+    terminal.shows("1 running");
+    let job = env.job("alice", 1);
+    let spec = &job["extra_msgs"]["spec"];
+    assert_eq!(job["extra_configs"], "--config.training.learning_rate=0.25", "{job}");
+    assert_eq!((&spec["name"], &spec["queue"]), (&"small".into(), &"night".into()), "{spec}");
+    assert!(spec.to_string().contains("\"timeout"), "what no field shows: {spec}");
+}
+
+/// What no field shows is not left out: such a file is started as it is, or not at all.
+#[test]
+fn a_file_that_the_form_cannot_show_is_refused() {
+    let env = TestEnv::new();
+    let ctx = env.ctx(Env::fixed::<&str, &str>([]));
+    let head = "target: local\ncommand: sleep 1\n";
+    for (text, why) in [
+        (format!("{head}---\n{head}"), "holds 2 jobs"),
+        (format!("{head}hold: true\n"), "holds its job"),
+        (format!("{head}after: 1\n"), "which jobs its own comes after"),
+        (format!("{head}code: {{repo: /nowhere}}\n"), "in a repository"),
+        ("target: [\n".to_owned(), "wrong.yaml:"),
+        (format!("{head}wrong: 1\n"), "wrong"),
+    ] {
+        write_file(&env.path("wrong.yaml"), &text);
+        let file = env.path("wrong.yaml").display().to_string();
+        let refused = precedent::of_file(&ctx, &"alice".into(), &file, &[]).unwrap_err();
+        assert!(refused.message.contains(why), "{text}\n{refused:?}");
+        assert!(!refused.hint.as_deref().unwrap_or_default().is_empty(), "{refused:?}");
+    }
 }

@@ -237,13 +237,15 @@ pub(super) fn still_right(
 /// where it waits, or from what it goes on from, in the step in which it does.
 fn as_said_now(data: &Data, plan: &LaunchPlan) -> Result<LaunchPlan, Error> {
     let mut plan = plan.clone();
+    let entry = plan.turn.as_ref().and_then(|turn| data.queues().entry(&turn.entry));
+    plan.queued = entry.map(|entry| entry.since);
     let parent = plan.parent.as_ref().map(|parent| JobId::new(plan.user.clone(), parent.window));
     if let Some(parent) = parent.and_then(|id| data.job(&id)) {
         plan.spec.tag.clone_from(&parent.job_tags);
         plan.rules = parent.rules.clone();
         return Ok(plan);
     }
-    if let Some(entry) = plan.turn.as_ref().and_then(|turn| data.queues().entry(&turn.entry)) {
+    if let Some(entry) = entry {
         plan.spec.tag.clone_from(&entry.spec.tag);
         if let Some(typed) =
             entry.spec.rules.as_deref().filter(|_| entry.spec.rules != plan.spec.rules)
@@ -423,7 +425,8 @@ fn record(plan: &LaunchPlan, id: &JobId, (token, now): (&LaunchToken, Timestamp)
         }
     }
     let machine = plan.machine.filter(|of| is_just_seen(of, now)).map(|of| of.created_at);
-    job.launch = Some(Launch { machine, ..Launch::claimed(token.clone(), plan.mode, now) });
+    let launch = Launch::claimed(token.clone(), plan.mode, now);
+    job.launch = Some(Launch { machine, queued: plan.queued, ..launch });
     job
 }
 

@@ -123,6 +123,7 @@ pub fn check(ctx: &Ctx, request: &RunRequest, provided: Provided) -> Result<Laun
         machine,
         most: settings.max_parallel,
         turn: None,
+        queued: None,
         avoid: Vec::new(),
         haul: None,
         env: None,

@@ -56,6 +56,8 @@ pub struct LaunchPlan {
     pub most: Option<u32>,
     /// The place in the queue in which it has waited, and which it gives up when it is claimed.
     pub turn: Option<Turn>,
+    /// Since when it has stood there, once it is claimed.
+    pub queued: Option<Timestamp>,
     /// Nodes on which it is not to begin, and until when: those that its lineage was lost with.
     pub avoid: Vec<(String, Timestamp)>,
     /// What is carried to the region of its target before it begins.

@@ -313,6 +313,8 @@ impl<'a> Line<'a> {
             started_at: None,
             ended_at: None,
             age_s: Some(now.seconds_since(entry.since)),
+            waited_s: Some(now.seconds_since(entry.since)),
+            cost: None,
             log_dir: None,
             stage_dir: entry.spec.staged.as_ref().map(|staged| staged.copy.clone()),
             exit: None,

@@ -6,6 +6,7 @@
 
 mod observe;
 mod records;
+mod spent;
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -33,6 +34,7 @@ use super::fleet::ProviderFacts;
 use super::{Ctx, Error, lease, orphans, runners, watch, workers};
 use observe::{Seen, observe, runs_and_exits};
 use records::{OfRecord, OfTarget};
+use spent::PricesOf;
 
 pub use observe::LookMemory;
 
@@ -137,10 +139,12 @@ fn look_once(
     let has_ended = jobs.iter().zip(&seen).any(|((_, job), seen)| seen.has_ended(job));
     let (monitor, cloud) = (watch::running(ctx), ctx.usual_provider());
     let records = memory.records.of(data, whose, &jobs, &ctx.env.local_zone());
-    let viewer = Viewer { ctx, data, now, monitor, cloud, fleet };
+    let prices = PricesOf::users(ctx, data.users().iter().filter(|u| scope(u)));
+    let viewer = Viewer { ctx, data, now, monitor, cloud, fleet, prices };
     let known = jobs.iter().zip(records.iter()).zip(&seen);
-    let (views, decisions) =
+    let (mut views, decisions): (Vec<JobView>, _) =
         known.map(|(((_, job), record), seen)| viewer.view(job, record, seen)).unzip();
+    spent::add_up(&mut views);
     let orphans = match &tmux.fact {
         TmuxFact::Up { panes, .. } => {
             orphans::listed(ctx, data, data.users().iter().filter(|u| scope(u)), panes)
@@ -183,7 +187,8 @@ pub(super) fn look_at_and_remember(
         let fleet = memory.fleet(ctx, (ANSWER_SERVES, since));
         let (monitor, cloud) = (watch::running(ctx), ctx.usual_provider());
         let now = ctx.clock.now();
-        let viewer = Viewer { ctx, data, now, monitor, cloud, fleet };
+        let prices = PricesOf::users(ctx, [user].into_iter());
+        let viewer = Viewer { ctx, data, now, monitor, cloud, fleet, prices };
         let record = OfRecord::of(data, user, job, &ctx.env.local_zone());
         let (view, _) = viewer.view(job, &record, seen);
         Ok((view, seen.has_ended(job)))
@@ -330,6 +335,7 @@ struct Viewer<'a> {
     /// The control plane that answered, in words.
     cloud: String,
     fleet: Arc<ProviderFacts>,
+    prices: PricesOf,
 }
 
 impl Viewer<'_> {
@@ -359,6 +365,7 @@ impl Viewer<'_> {
             jitter: shown.status.failure().map_or(0.0, |_| backoff::jitter_of(job)),
         });
         let decision = self.with_start(job, decision);
+        let age_s = started_at.map(|start| ended.unwrap_or(now).seconds_since(start));
         let next = next::next(&decision, now).map(|next| self.promised(next, job, &target));
         let view = JobView {
             id: job.id(),
@@ -387,7 +394,9 @@ impl Viewer<'_> {
             next,
             started_at: *started_at,
             ended_at: ended.filter(|_| !shown.status.is_live()),
-            age_s: started_at.map(|start| ended.unwrap_or(now).seconds_since(start)),
+            age_s,
+            waited_s: spent::waited_s(job, &shown, age_s),
+            cost: self.prices.cost(job, known.as_ref(), &shown, age_s),
             log_dir: job.log_dir.clone(),
             stage_dir: job.stage_dir.clone(),
             exit: seen.at.run.exit,

@@ -6,10 +6,11 @@ use std::ffi::OsString;
 use tui_input::Input;
 
 use crate::model::entry::Priority;
-use crate::model::ids::{JobId, QueueName, UserName};
+use crate::model::ids::{QueueName, UserName};
 use crate::model::member::Array;
 use crate::model::spec::{JobSpec, TargetRequest};
 use crate::model::sweep::Sweep;
+use crate::ops::jobfile;
 use crate::ops::launch::RunRequest;
 use crate::ops::precedent::Precedent;
 use crate::screen::fuzzy;
@@ -40,7 +41,7 @@ pub enum FieldId {
 
 /// The fields from top to bottom, with what to write into them.
 pub const FIELDS: [(FieldId, &str, &str); 9] = [
-    (FieldId::Target, "target", "any part of its name finds it"),
+    (FieldId::Target, "target", "any part of its name finds it; or a job file: train.yaml"),
     (FieldId::Dir, "directory", "the number of a slot, or any part of its path"),
     (FieldId::Configs, "configs", "lr=0.01 bs=512; aliases are proposed"),
     (FieldId::Rule, "rule", "empty: the target's own"),
@@ -83,15 +84,24 @@ pub const SWEEPS: [(&str, &str); 2] = [
     ("zip", "a job of the first values, one of the second ones, and so on"),
 ];
 
+/// What a form was filled in from.
+#[derive(Clone, Debug)]
+struct Origin {
+    /// A job or a file, as people call it.
+    called: String,
+    /// What that was started with, or says.
+    precedent: Precedent,
+    /// The texts of the fields that say so, in the order of [`FIELDS`].
+    texts: Vec<String>,
+}
+
 /// The form.
 #[derive(Clone, Debug)]
 pub struct Form {
     /// Whose run.
     pub user: UserName,
-    /// The job that it is to be like, by its number.
-    pub like: Option<JobId>,
-    /// What that was started with, and the texts of the fields that say so.
-    base: Option<(Precedent, Vec<String>)>,
+    /// What it was filled in from, if it was.
+    from: Option<Origin>,
     /// The texts, in the order of [`FIELDS`].
     pub inputs: Vec<Input>,
     /// The field being filled in.
@@ -113,8 +123,7 @@ impl Form {
         let inputs = (0..FIELDS.len()).map(|at| Input::new(text(at).to_owned())).collect();
         Self {
             user,
-            like: None,
-            base: None,
+            from: None,
             inputs,
             at: 0,
             pick: None,
@@ -124,13 +133,9 @@ impl Form {
         }
     }
 
-    /// A form that is filled in as a job was, whose target people call `target`.
-    pub fn like(id: &JobId, target: &str, precedent: Precedent) -> Self {
-        let Precedent { spec, configs, sweep, waits, .. } = &precedent;
-        let target = match &spec.target {
-            TargetRequest::Named(_) => target.to_owned(),
-            TargetRequest::Any(any_of) => any_of.in_words(),
-        };
+    /// A form for this user that is filled in as a job was started, or as a file says; `called` names that.
+    pub fn like(user: UserName, called: String, precedent: Precedent) -> Self {
+        let Precedent { target, spec, configs, sweep, waits, .. } = &precedent;
         let swept = sweep.iter().flat_map(Sweep::axes);
         let swept = swept.map(|(key, values)| (key.clone(), values.join(",")));
         let configs: Vec<String> = configs
@@ -160,27 +165,43 @@ impl Form {
         };
         let texts: Vec<String> = FIELDS.iter().map(|(id, ..)| text(*id)).collect();
         let words: Vec<&str> = texts.iter().map(String::as_str).collect();
-        let form = Self::new(id.user.clone(), &words);
+        let form = Self::new(user, &words);
         let at = FIELDS.iter().position(|(id, ..)| *id == FieldId::Configs).unwrap_or(0);
-        Self { like: Some(id.clone()), base: Some((precedent, texts)), at, ..form }
+        Self { from: Some(Origin { called, precedent, texts }), at, ..form }
+    }
+
+    /// What it was filled in from, as people call it.
+    pub fn like_what(&self) -> Option<&str> {
+        self.from.as_ref().map(|from| from.called.as_str())
+    }
+
+    /// The job file that is named in the place of a target, until the form is filled in from it.
+    pub fn file(&self) -> Option<&str> {
+        let target = self.text(FieldId::Target);
+        (jobfile::is_file(target) && !self.is_kept(FieldId::Target)).then_some(target)
+    }
+
+    /// What that was started with, or says.
+    fn precedent(&self) -> Option<&Precedent> {
+        self.from.as_ref().map(|from| &from.precedent)
     }
 
     /// What a field held that has been changed since the form was filled in as another job was.
     pub fn before(&self, at: usize) -> Option<&str> {
-        let (_, texts) = self.base.as_ref()?;
+        let Origin { texts, .. } = self.from.as_ref()?;
         let now = self.inputs.get(at).map(|input| input.value().trim())?;
         texts.get(at).map(String::as_str).filter(|text| *text != now)
     }
 
     /// The arguments that no field shows: they arrive behind the configs, as those of the other job did.
     pub fn words(&self) -> &[String] {
-        self.base.as_ref().map(|(precedent, _)| precedent.words.as_slice()).unwrap_or_default()
+        self.precedent().map(|precedent| precedent.words.as_slice()).unwrap_or_default()
     }
 
     /// Whether a field says what the job said that this one is to be like.
     pub fn is_kept(&self, wanted: FieldId) -> bool {
         let at = FIELDS.iter().position(|(id, ..)| *id == wanted);
-        self.base.is_some() && at.is_some_and(|at| self.before(at).is_none())
+        self.from.is_some() && at.is_some_and(|at| self.before(at).is_none())
     }
 
     /// The field being filled in.
@@ -263,7 +284,7 @@ impl Form {
         let word = self.text(FieldId::Sweep);
         if word.is_empty() {
             // A group that was a sweep is none without its values.
-            if self.base.as_ref().is_some_and(|(precedent, _)| precedent.sweep.is_some()) {
+            if self.precedent().is_some_and(|precedent| precedent.sweep.is_some()) {
                 spec.array = None;
             }
             return Ok(None);
@@ -298,7 +319,7 @@ impl Form {
             })
         };
         let named = JobSpec::on(TargetRequest::Named(target.to_owned()));
-        let mut spec = self.base.as_ref().map_or(named, |(precedent, _)| precedent.spec.clone());
+        let mut spec = self.precedent().map_or(named, |precedent| precedent.spec.clone());
         if !self.is_kept(FieldId::Target) {
             spec.target = TargetRequest::Named(target.to_owned());
         }

@@ -59,9 +59,31 @@ pub(super) fn like(
         }
     };
     let Some(job) = model.job(id).filter(|_| model.overlay.is_none()) else { return Vec::new() };
-    let form = Form::like(id, &job.target_label, precedent);
+    let form = Form::like(id.user.clone(), job.id.to_string(), precedent);
     model.overlay = Some(Overlay::Form(Box::new(form)));
     vec![Effect::Ask(Ask::Choices(id.user.clone()))]
+}
+
+/// Fills the form in from the file that is named in it, unless somebody has gone on meanwhile.
+pub(super) fn from_file(
+    model: &mut Model,
+    (user, file): (&UserName, &str),
+    answer: Result<Box<Answer>, Problem>,
+) {
+    let precedent = match answer.map(|answer| *answer) {
+        Ok(Answer::Precedent(precedent)) => *precedent,
+        // An answer to another question says nothing.
+        Ok(_) => return,
+        Err(problem) => return complain(model, problem),
+    };
+    if let Some(Overlay::Form(form)) = &mut model.overlay
+        && form.user == *user
+        && form.file() == Some(file)
+    {
+        let choices = form.choices.take();
+        **form = Form::like(user.clone(), file.to_owned(), precedent);
+        form.choices = choices;
+    }
 }
 
 fn chosen_target(model: &Model) -> Option<String> {
@@ -160,6 +182,10 @@ pub(super) fn command(model: &mut Model, command: Command) -> Vec<Effect> {
             if !config {
                 form.at = (form.at + 1) % count;
             }
+        }
+        Command::Accept if form.file().is_some() => {
+            let file = form.file().map(str::to_owned).unwrap_or_default();
+            effects.push(Effect::Ask(Ask::FileOfForm(form.user.clone(), file)));
         }
         Command::Accept => {
             complete_target(&mut form);

@@ -72,6 +72,10 @@ fn dispatch(model: &mut Model, message: Message) -> Vec<Effect> {
         }
         Message::Mouse(mouse) => mouse::did(model, mouse),
         Message::Answer(Ask::Precedent(job), answer) => form::like(model, &job, answer),
+        Message::Answer(Ask::FileOfForm(user, file), answer) => {
+            form::from_file(model, (&user, &file), answer);
+            Vec::new()
+        }
         Message::Answer(ask, answer) => {
             answered(model, ask, answer);
             Vec::new()
@@ -303,7 +307,7 @@ fn answered(model: &mut Model, ask: Ask, answer: Result<Box<Answer>, Problem>) {
         }
         // An answer to another question than the one asked says nothing; and without the lines of other
         // sessions those of this one are still there.
-        (_, Ok(_)) | (Ask::Remembered(_) | Ask::Precedent(_), Err(_)) => {}
+        (_, Ok(_)) | (Ask::Remembered(_) | Ask::Precedent(_) | Ask::FileOfForm(..), Err(_)) => {}
     }
 }
 

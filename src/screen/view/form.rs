@@ -41,7 +41,7 @@ pub(super) fn render(frame: &mut Frame<'_>, model: &Model, form: &Form) {
     let fields = FIELDS.len() + usize::from(!form.words().is_empty());
     let height = u16::try_from(fields + listed + plan.len() + 2).unwrap_or(u16::MAX);
     let height = height.min(screen.height.saturating_sub(1));
-    let like = form.like.as_ref().map(|id| format!(", like {}", outside(&id.to_string())));
+    let like = form.like_what().map(|called| format!(", like {}", outside(called)));
     let title = format!(" New run of {}{} ", outside(form.user.as_str()), like.unwrap_or_default());
     let inner = dialog(frame, model, (width, height), Line::from(title));
     let mut y = inner.y;

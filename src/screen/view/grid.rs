@@ -17,6 +17,8 @@ use crate::screen::theme::Role;
 const GAP: usize = 2;
 /// A column that may be so wide holds sentences.
 const SENTENCE: usize = 60;
+/// One that is kept so little gives way before anything else is cut.
+const LESSER: u8 = 100;
 
 /// One column.
 pub(super) struct GridColumn<T> {
@@ -158,20 +160,32 @@ fn fit<T>(
         .collect();
     let used =
         |widths: &[Option<usize>]| widths.iter().flatten().map(|width| width + 2).sum::<usize>();
-    while used(&widths) > room + 2 && widths.iter().flatten().count() > 1 {
+    // What those lack that are kept longer, of a sentence no more than what is easily read.
+    let lacks = |widths: &[Option<usize>]| -> usize {
+        let each = columns.iter().zip(widths).zip(&natural);
+        let kept = each.filter(|((column, _), _)| column.keep > LESSER);
+        kept.filter_map(|((_, width), natural)| Some((*natural).min(SENTENCE) - (*width)?)).sum()
+    };
+    while widths.iter().flatten().count() > 1 {
         let there = columns
             .iter()
             .enumerate()
             .filter(|(at, _)| widths.get(*at).is_some_and(Option::is_some));
-        let Some((weakest, _)) = there.min_by_key(|(_, column)| column.keep) else { break };
+        let Some((weakest, column)) = there.min_by_key(|(_, column)| column.keep) else { break };
+        let lacks = if column.keep <= LESSER { lacks(&widths) } else { 0 };
+        if used(&widths) + lacks <= room + 2 {
+            break;
+        }
         if let Some(width) = widths.get_mut(weakest) {
             *width = None;
         }
     }
     let mut left = (room + 2).saturating_sub(used(&widths));
-    // Names and numbers first, those first that are kept longest; the rest is for sentences.
+    // Names and numbers first, those first that are kept longest; then sentences, and at last what gives way to them.
     let mut shares: Vec<_> = widths.iter_mut().zip(natural).zip(columns).collect();
-    shares.sort_by_key(|(_, column)| (column.most >= SENTENCE, Reverse(column.keep)));
+    shares.sort_by_key(|(_, column)| {
+        (column.keep <= LESSER, column.most >= SENTENCE, Reverse(column.keep))
+    });
     for ((width, natural), _) in shares {
         if let Some(width) = width {
             let more = natural.saturating_sub(*width).min(left);

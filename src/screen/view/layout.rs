@@ -20,6 +20,8 @@ use crate::screen::tabs::Tab;
 
 /// From this width on, list and detail stand side by side.
 const SIDE_BY_SIDE: u16 = 110;
+/// So many columns a detail has beside the list, at least.
+const BESIDE: usize = 28;
 /// From this height on, a narrow screen shows the detail below the list.
 const STACKED: u16 = 20;
 
@@ -101,12 +103,12 @@ impl Layout {
             layout.detail = Some(body);
         } else if width >= SIDE_BY_SIDE {
             // The list takes no more than its columns can use: what there is to spare shows output. So that none of them
-            // has to give way it takes some more.
-            let share = |percent: usize| usize::from(width) * percent / 100;
-            let needed = (columns::named_width(model) + 4).clamp(share(58), share(68));
+            // has to give way it takes some more, and leaves what sentences need.
+            let width = usize::from(width);
+            let needed = (columns::named_width(model) + 4).clamp(width * 58 / 100, width - BESIDE);
             let list = (columns::useful_width(model) + 4).min(needed).max(40);
-            let moved = self::share(model, width);
-            let list = moved.unwrap_or(u16::try_from(list).unwrap_or(width));
+            let list = u16::try_from(list).unwrap_or(u16::MAX);
+            let list = share(model, model.size.0).unwrap_or(list);
             layout.beside = true;
             let split = [Constraint::Length(list), Constraint::Fill(1)];
             let [left, right] = ratatui::layout::Layout::horizontal(split).areas(body);

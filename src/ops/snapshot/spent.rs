@@ -1,0 +1,84 @@
+//! What jobs have waited and what they have cost: first each attempt by itself, then with those before it.
+
+use std::collections::HashMap;
+
+use crate::model::accelerators;
+use crate::model::data::User;
+use crate::model::ids::{JobId, UserName};
+use crate::model::job::Job;
+use crate::model::prices::{self, Prices};
+use crate::model::target::Target;
+use crate::model::view::{JobView, Shown};
+
+use super::Ctx;
+
+/// What users say that things cost; those who say nothing are not in it.
+pub(super) struct PricesOf(HashMap<UserName, Prices>);
+
+impl PricesOf {
+    /// The prices of these users, as they are set now.
+    pub(super) fn users<'a>(ctx: &Ctx, users: impl Iterator<Item = &'a User>) -> Self {
+        let of = |user: &User| ctx.settings(Some(user)).unwrap_or_default().prices;
+        let said = users.map(|user| (user.name.clone(), of(user)));
+        Self(said.filter(|(_, prices)| !prices.is_empty()).collect())
+    }
+
+    /// What one attempt has cost. Nobody says what a part of a machine costs, and what waits costs nothing yet.
+    pub(super) fn cost(
+        &self,
+        job: &Job,
+        target: Option<&Target>,
+        shown: &Shown,
+        age_s: Option<u64>,
+    ) -> Option<f64> {
+        let prices = self.0.get(&job.user)?;
+        let target = target.filter(|_| job.share.is_none() && shown.pending.is_none())?;
+        let accelerator = target.accelerator.as_deref()?;
+        let of = (accelerator, accelerators::chips(accelerator));
+        let per_hour = prices::per_hour(prices, of, target.pricing)?;
+        #[expect(clippy::cast_precision_loss, reason = "seconds of some years")]
+        let hours = age_s? as f64 / 3_600.0;
+        Some(per_hour * hours)
+    }
+}
+
+/// How long one attempt has waited: in a queue before it began, or at its engine so far.
+pub(super) fn waited_s(job: &Job, shown: &Shown, age_s: Option<u64>) -> Option<u64> {
+    let launch = job.launch.as_ref();
+    let in_queue = launch.and_then(|launch| Some(launch.at.seconds_since(launch.queued?)));
+    let at_engine = age_s.filter(|_| shown.pending.is_some());
+    match (in_queue, at_engine) {
+        (Some(before), Some(since)) => Some(before + since),
+        (before, since) => before.or(since),
+    }
+}
+
+/// Adds to each attempt what those before it have waited and cost, as far as they are among these.
+pub(super) fn add_up(views: &mut [JobView]) {
+    let has_any = |view: &&JobView| view.waited_s.is_some() || view.cost.is_some();
+    let own: HashMap<JobId, (Option<u64>, Option<f64>)> = views
+        .iter()
+        .filter(|view| view.lineage.len() > 1)
+        .filter(has_any)
+        .map(|view| (view.id.clone(), (view.waited_s, view.cost)))
+        .collect();
+    if own.is_empty() {
+        return;
+    }
+    for view in views.iter_mut().filter(|view| view.lineage.len() > 1) {
+        let before = view.lineage.iter().take_while(|window| **window != view.id.window);
+        let before: Vec<JobId> =
+            before.map(|window| JobId::new(view.id.user.clone(), *window)).collect();
+        for (waited_s, cost) in before.iter().filter_map(|id| own.get(id)) {
+            view.waited_s = sum(view.waited_s, *waited_s, |a, b| a + b);
+            view.cost = sum(view.cost, *cost, |a, b| a + b);
+        }
+    }
+}
+
+fn sum<T>(one: Option<T>, other: Option<T>, add: impl Fn(T, T) -> T) -> Option<T> {
+    match (one, other) {
+        (Some(one), Some(other)) => Some(add(one, other)),
+        (one, other) => one.or(other),
+    }
+}

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Takes the pictures of the README from the real program on the demo's jobs: `./x screenshots`.
-# Needs tmux and python3; the package `rich` is put into a directory below target/.
+# Needs tmux and python3; the packages `rich` and `pyte` are put into a directory below target/.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 program=$(realpath "$1")
@@ -8,7 +8,7 @@ out=assets/pictures
 tools=target/screenshots
 mkdir -p "$out"
 python="$tools/bin/python"
-"$python" -c 'import rich' 2>/dev/null || { python3 -m venv "$tools"; "$tools/bin/pip" install --quiet rich; }
+"$python" -c 'import pyte, rich' 2>/dev/null || { python3 -m venv "$tools"; "$tools/bin/pip" install --quiet pyte rich; }
 
 socket=tpu-screenshots-$$
 room=$(mktemp -d)
@@ -58,6 +58,12 @@ picture() {
   done
   echo "$out/$1-{dark,light}.svg"
 }
+
+# The story as it happens, from its beginning to the end of what happens by itself.
+env TERM=tmux-256color LANG=C.UTF-8 TZ=UTC TMPDIR="$room" "$program" demo --record "$room/demo.cast" --size 100x28 \
+  </dev/null >/dev/null
+"$python" tools/cast_to_svg.py 'tpu demo' <"$room/demo.cast" >"$out/demo.svg"
+echo "$out/demo.svg"
 
 t new-session -d -s person -x 124 -y 32 "env TERM=tmux-256color LANG=C.UTF-8 TZ=UTC TMPDIR='$room' '$program' demo"
 await 'error: oom'

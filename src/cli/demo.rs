@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 use crate::demo::caption::captions;
+use crate::demo::cluster;
 use crate::demo::lab;
 use crate::demo::report;
 use crate::demo::story::{Sabotage, Story};
@@ -47,15 +48,19 @@ pub(super) fn demo(app: &App, args: &Demo) -> Outcome {
     }
     let mut out = std::io::stdout();
     let mut story = Story::new(&ctx, &mut out, &stop, sabotage);
+    let mut behind = None;
     let watched = file.is_some() || !args.headless && screen::can_draw(app);
     let told = if watched {
-        let set = story.set_the_stage(root.path());
+        let set = cluster::start()
+            .and_then(|started| story.set_the_stage(root.path(), behind.insert(started)));
         set.and_then(|job| watch(app, root.path(), job, file.map(|file| (file, args.size))))
             .map(Some)
     } else {
         story.tell(root.path()).map(|()| None)
     };
     let taken_down = lab::take_down(&ctx);
+    // What still ran in it ends with it.
+    drop(behind);
     let gone =
         root.close().map_err(|e| Error::state(format!("cannot remove the demo's directory: {e}")));
     let told = told?;

@@ -7,6 +7,7 @@
 //! text at the end.
 
 pub mod caption;
+pub mod cluster;
 pub mod lab;
 mod queue;
 pub mod report;

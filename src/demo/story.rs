@@ -5,6 +5,7 @@
 //! does not come true ends the story.
 
 use std::collections::HashSet;
+use std::ffi::OsString;
 use std::io::Write;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -17,6 +18,7 @@ use crate::model::setup::SetUpHow;
 use crate::model::spec::{JobSpec, TargetRequest};
 use crate::model::view::JobView;
 use crate::ops::ctx::job_of;
+use crate::ops::emulate::ClusterBehind;
 use crate::ops::kill::Unreached;
 use crate::ops::launch::{self, RunRequest};
 use crate::ops::resume::{self, AgainRequest};
@@ -25,6 +27,7 @@ use crate::ops::{Ctx, Error, Kind, checkpoint, clean, kill, logs, runners, snaps
 use crate::sys::procs::{self, Process, Signal, Table};
 use crate::text::counted;
 
+use super::cluster::{self, CLUSTER};
 use super::lab::{self, ALICE, BOB, FLEET};
 use super::queue::{self, RATES};
 
@@ -121,8 +124,9 @@ impl<'a> Story<'a> {
     }
 
     /// Lays the lab out and starts jobs, for a person to play with; something happens to them by itself.
-    pub fn set_the_stage(&mut self, root: &Path) -> Result<JobId, Error> {
+    pub fn set_the_stage(&mut self, root: &Path, behind: &ClusterBehind) -> Result<JobId, Error> {
         lab::lay_out(self.ctx, root)?;
+        cluster::register(self.ctx, behind)?;
         let [(one, ..), (four, four_name, _), (third, third_name, _), (last, ..)] = FLEET;
         let slow = ["--config.step_ms=150", "--config.steps=2000", "--config.checkpoint_every=10"];
         let first = self.run(ALICE, four, "preempted", &slow)?;
@@ -132,6 +136,11 @@ impl<'a> Story<'a> {
         let by_hand = ["--config.step_ms=60", "--config.checkpoint_every=10"];
         let struck = self.run(ALICE, "local", "interrupted", &by_hand)?;
         self.run(BOB, third, "lost-peer", &slow)?;
+        let in_pod = cluster::command(
+            &self.ctx.tpu,
+            &["--config.step_ms=200", "--config.steps=1500", "--config.checkpoint_every=10"],
+        );
+        self.start(BOB, CLUSTER, "in-a-pod", in_pod)?;
         let sweep = queue::fill(self.ctx, BOB, last)?;
         self.say(&format!("{sweep} waits in the queue: a sweep of {} for {last}", RATES.len()));
         self.strike(&struck)?;
@@ -147,7 +156,18 @@ impl<'a> Story<'a> {
     fn run(&mut self, user: &str, target: &str, tag: &str, args: &[&str]) -> Result<JobId, Error> {
         let mut command = vec!["./train.sh".into(), format!("--config.steps={STEPS}").into()];
         // What comes later wins, so a job may have other numbers of steps.
-        command.extend(args.iter().map(std::ffi::OsString::from));
+        command.extend(args.iter().map(OsString::from));
+        self.start(user, target, tag, command)
+    }
+
+    /// Starts a command.
+    fn start(
+        &mut self,
+        user: &str,
+        target: &str,
+        tag: &str,
+        command: Vec<OsString>,
+    ) -> Result<JobId, Error> {
         let spec = JobSpec {
             configs: vec![("lr".to_owned(), "0.01".to_owned())],
             tag: Some(tag.to_owned()),

@@ -3,9 +3,10 @@
 
 use std::fs::OpenOptions;
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{self, JoinHandle};
 
 use serde_json::{Map, Value};
 
@@ -81,6 +82,49 @@ pub fn serve_kubernetes(
     // Nobody has to read it.
     drop(out.write_all(text.as_bytes()).and_then(|()| out.flush()));
     emulator.serve().map_err(unusable)
+}
+
+/// A simulated Kubernetes cluster behind this process, until it is dropped, and with it all that it runs.
+pub struct ClusterBehind {
+    kubeconfig: PathBuf,
+    stop: Arc<AtomicBool>,
+    served: Option<JoinHandle<()>>,
+}
+
+impl ClusterBehind {
+    /// Starts one on any free port of this machine, with so many nodes.
+    pub fn start(nodes: usize) -> Result<Self, Error> {
+        let failed = |e: std::io::Error| {
+            Error::failed(format!("the simulated cluster does not start: {e}"))
+                .hint("it listens on 127.0.0.1, and keeps its state in a temporary directory")
+        };
+        let stop = Arc::new(AtomicBool::new(false));
+        let emulator = KubernetesEmulator::bind(0, nodes, Arc::clone(&stop)).map_err(failed)?;
+        let kubeconfig = emulator.kubeconfig().to_owned();
+        let serve = move || {
+            // Who asks it sees that it does not answer.
+            drop(emulator.serve());
+        };
+        let served = thread::Builder::new().name("cluster".to_owned()).spawn(serve);
+        Ok(Self { kubeconfig, stop, served: Some(served.map_err(failed)?) })
+    }
+
+    /// The file that says how to reach it.
+    pub fn kubeconfig(&self) -> &Path {
+        &self.kubeconfig
+    }
+
+    /// The context of that file whose user has a namespace of its own and nothing else.
+    pub const CONTEXT: &'static str = "lab";
+}
+
+impl Drop for ClusterBehind {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        if let Some(served) = self.served.take() {
+            drop(served.join());
+        }
+    }
 }
 
 fn no_port(port: u16, why: &std::io::Error) -> Error {

@@ -303,7 +303,7 @@ const TARGETS: &[GridColumn<Row>] = &[
     GridColumn {
         head: "notes",
         least: 13,
-        most: 40,
+        most: 56,
         keep: 150,
         cell: |model, row| notes(model, row),
     },

@@ -176,7 +176,7 @@ pub const TABLE: &[Column] = &[
             None if job.jobs() > 1 => 21,
             // Mostly it is folded.
             None if !job.leaf => 13,
-            None => text::width(&status_text(job)).clamp(13, 21),
+            None => text::width(&status_text(job)).max(13),
         }),
         keep: 110,
         asked: asks_status,

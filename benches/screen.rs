@@ -279,6 +279,7 @@ fn job(window: u32, round: usize) -> JobView {
         },
         stored: Status::Running,
         stage: 0,
+        from_step: None,
         restarts: 0,
         nodes: Vec::new(),
         rules: Rules::named("pre").unwrap_or_default(),

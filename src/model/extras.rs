@@ -56,6 +56,7 @@ pub(super) fn read_launch(value: Json<'_>, path: &Path<'_>) -> Result<Launch, Da
         machine: fields.with("machine", read::instant)?,
         over: fields.with_or("over", false, read::flag)?,
         queued: fields.with("queued", read::instant)?,
+        from_step: fields.with("from_step", read::large)?,
     })
 }
 
@@ -76,6 +77,9 @@ pub(super) fn write_launch(launch: &Launch) -> Value {
         }
         if let Some(queued) = launch.queued {
             fields.insert("queued".to_owned(), queued.to_rfc3339().into());
+        }
+        if let Some(step) = launch.from_step {
+            fields.insert("from_step".to_owned(), step.into());
         }
     }
     written

@@ -51,13 +51,25 @@ pub struct Launch {
     pub over: bool,
     /// Since when it had waited in a queue by then; `None` where it began at once.
     pub queued: Option<Timestamp>,
+    /// The step of the checkpoint from which it goes on; `None` where it begins anew, and where nobody knows.
+    pub from_step: Option<u64>,
 }
 
 impl Launch {
     /// One that was claimed then, and of which nothing else is known yet.
     pub fn claimed(token: impl Into<LaunchToken>, mode: LaunchMode, at: Timestamp) -> Self {
         let token = token.into();
-        let (exit, ended, machine, queued) = (None, None, None, None);
-        Self { token, mode, at, confirmed: false, exit, ended, machine, over: false, queued }
+        Self {
+            token,
+            mode,
+            at,
+            confirmed: false,
+            exit: None,
+            ended: None,
+            machine: None,
+            over: false,
+            queued: None,
+            from_step: None,
+        }
     }
 }

@@ -156,6 +156,8 @@ pub struct JobView {
     pub stored: Status,
     /// Number of resumes before it.
     pub stage: u32,
+    /// The step of the checkpoint from which it went on, where that is known.
+    pub from_step: Option<u64>,
     /// How often its engine has begun it anew by itself.
     pub restarts: u32,
     /// Its rules.
@@ -206,6 +208,11 @@ impl JobView {
             Some(member) => member.to_string(),
             None => self.id.window.to_string(),
         }
+    }
+
+    /// The same with its user.
+    pub fn called(&self) -> String {
+        format!("{}/{}", self.id.user, self.label())
     }
 
     /// How many jobs it stands for: of a group that waits all members that do, else one.

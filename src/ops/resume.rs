@@ -66,6 +66,8 @@ pub struct AgainRequest {
 pub struct Again {
     /// The new attempt.
     pub launched: Launched,
+    /// The step of the checkpoint from which it goes on, where that is known.
+    pub from_step: Option<u64>,
     /// What a person should know (a log directory that cannot be read, …).
     pub warnings: Vec<String>,
 }
@@ -83,7 +85,7 @@ pub fn again(ctx: &Ctx, request: &AgainRequest) -> Result<Again, Error> {
         let (parent, child) = (&typed.job, &request.job);
         warnings.push(format!("{child}, which was to go on for {parent}, never began"));
     }
-    Ok(Again { launched, warnings })
+    Ok(Again { launched, from_step: plan.from_step, warnings })
 }
 
 /// The same request about the attempt that is meant: where the one that was named has a child that never
@@ -158,7 +160,7 @@ pub(super) fn by_rule_under(
         parent.reaction = Some(reaction.clone());
     }
     let launched = under_lease(ctx, request, &plan, lease)?;
-    Ok(Again { launched, warnings })
+    Ok(Again { launched, from_step: plan.from_step, warnings })
 }
 
 /// Another machine for a job that was lost with its own, if there is one.
@@ -399,6 +401,7 @@ fn plan_with(
         most: ctx.settings(Some(user))?.max_parallel,
         turn: request.turn.clone(),
         queued: None,
+        from_step: start.as_ref().and_then(ResumeFrom::step),
         avoid: avoided(job, lost_with, ctx.clock.now()),
         haul,
         env: environment::for_successors(ctx, id),

@@ -188,7 +188,9 @@ fn source(
             None => checkpoint::find(&*files, log, pattern.as_ref()),
         };
         match found {
-            Checkpoints::Newest(..) => return Ok(ResumeFrom::Checkpoint(log.clone())),
+            Checkpoints::Newest(step, _) => {
+                return Ok(ResumeFrom::Checkpoint(log.clone(), step));
+            }
             Checkpoints::HalfCopied(name) => return Err(half_copied(log, &name)),
             Checkpoints::Silent(why) => return Err(silent_disk(job, &why)),
             Checkpoints::Unknown(reason) => return Ok(ResumeFrom::Perhaps(log.clone(), reason)),

@@ -114,7 +114,7 @@ impl Decision {
                     ..self
                 };
             }
-            Ok(None | Some(ResumeFrom::Checkpoint(_))) => return self,
+            Ok(None | Some(ResumeFrom::Checkpoint(..))) => return self,
             Ok(Some(ResumeFrom::Perhaps(_, why))) => {
                 format!("whether there is a checkpoint is unknown: {why}")
             }
@@ -499,7 +499,7 @@ mod tests {
         let job = job();
         let planned = |start| reapply(&job).beginning_at(&job, start);
         assert_eq!(planned(Ok(None)), reapply(&job));
-        assert_eq!(planned(Ok(Some(ResumeFrom::Checkpoint("/log".to_owned())))), reapply(&job));
+        assert_eq!(planned(Ok(Some(ResumeFrom::Checkpoint("/log".to_owned(), 1)))), reapply(&job));
         let anew = planned(Ok(Some(ResumeFrom::Nothing(Vec::new()))));
         assert_eq!(anew.action, Action::Reapply);
         assert!(anew.reason.ends_with("from nothing, since there is no checkpoint yet"));

@@ -76,10 +76,14 @@ pub enum ExpectedStart {
 impl ExpectedStart {
     /// For people; `None` where there is nothing to say, since it begins at the next look.
     pub fn in_words(&self, now: Timestamp) -> Option<String> {
+        self.told(now, &Timestamp::to_rfc3339)
+    }
+
+    /// The same, with instants as `clock` says them.
+    pub fn told(&self, now: Timestamp, clock: &dyn Fn(Timestamp) -> String) -> Option<String> {
         let open = |jobs: &[JobId]| format!("when {} ends is not known", first_of(jobs));
-        let at = |at: Timestamp| {
-            format!("in {}, at {}", time::age(at.seconds_since(now)), at.to_rfc3339())
-        };
+        let at =
+            |at: Timestamp| format!("in {}, at {}", time::age(at.seconds_since(now)), clock(at));
         match self {
             Self::About { first, .. } if *first <= now => None,
             Self::About { first, last, or_sooner } => {

@@ -231,7 +231,8 @@ fn request(job: &JobId, how: Succession) -> AgainRequest {
 
 fn again(ctx: &Ctx, job: &JobId, how: Succession) -> Result<String, Problem> {
     let again = resume::again(ctx, &request(job, how))?;
-    let mut toast = format!("{job} goes on in window {}", again.launched.job.window);
+    let from = again.from_step.map(|step| format!(" from step {step}")).unwrap_or_default();
+    let mut toast = format!("{job} goes on{from} as {}", again.launched.job);
     for warning in again.warnings {
         toast += &format!("; {warning}");
     }

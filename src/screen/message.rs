@@ -358,23 +358,23 @@ impl Act {
     /// The action in words, while it is under way.
     pub fn progressive(&self) -> String {
         match self {
-            Self::Resume(job) => format!("resuming {}", job.window),
-            Self::Rerun(job) => format!("rerunning {}", job.window),
-            Self::Kill(jobs) => format!("killing {}", numbers(jobs)),
+            Self::Resume(job) => format!("resuming {job}"),
+            Self::Rerun(job) => format!("rerunning {job}"),
+            Self::Kill(jobs) => format!("killing {}", ids(jobs)),
             Self::TakeOut { waiting, kill } if kill.is_empty() => {
-                format!("taking {} out of the queue", numbers(waiting))
+                format!("taking {} out of the queue", ids(waiting))
             }
-            Self::TakeOut { kill, .. } => format!("killing {}", numbers(kill)),
-            Self::Hold(waiting) => format!("holding {}", numbers(waiting)),
-            Self::Release(waiting) => format!("letting {} begin", numbers(waiting)),
+            Self::TakeOut { kill, .. } => format!("killing {}", ids(kill)),
+            Self::Hold(waiting) => format!("holding {}", ids(waiting)),
+            Self::Release(waiting) => format!("letting {} begin", ids(waiting)),
             Self::SetPriority(job, priority) => {
-                format!("giving {} priority {priority}", job.window)
+                format!("giving {job} priority {priority}")
             }
-            Self::MoveFirst(waiting) => format!("moving {} to the front", numbers(waiting)),
+            Self::MoveFirst(waiting) => format!("moving {} to the front", ids(waiting)),
             Self::Clean(user) => format!("cleaning {user}"),
-            Self::Tag(job, _) => format!("tagging {}", job.window),
-            Self::SetRule(job, rule) => format!("giving {} the rule {rule}", job.window),
-            Self::IgnoreError(job) => format!("withdrawing the error of {}", job.window),
+            Self::Tag(job, _) => format!("tagging {job}"),
+            Self::SetRule(job, rule) => format!("giving {job} the rule {rule}"),
+            Self::IgnoreError(job) => format!("withdrawing the error of {job}"),
             Self::Reapply { target, .. } => format!("making {target} anew"),
             Self::Solve(target) => format!("setting {target} right"),
             Self::Drain(target) => format!("draining {target}"),
@@ -388,9 +388,8 @@ impl Act {
     }
 }
 
-fn numbers(jobs: &[JobId]) -> String {
-    let numbers: Vec<String> = jobs.iter().map(|job| job.window.to_string()).collect();
-    numbers.join(", ")
+fn ids(jobs: &[JobId]) -> String {
+    jobs.iter().map(JobId::to_string).collect::<Vec<_>>().join(", ")
 }
 
 /// A command as somebody would type it.

@@ -55,6 +55,7 @@ pub(crate) fn job(window: u32) -> JobView {
         },
         stored: Status::Running,
         stage: 0,
+        from_step: None,
         restarts: 0,
         nodes: Vec::new(),
         rules: Rules::named("pre").unwrap_or_default(),

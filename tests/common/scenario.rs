@@ -156,6 +156,7 @@ impl Record {
             machine: self.machine.map(ago),
             over: false,
             queued: None,
+            from_step: None,
         });
         job
     }

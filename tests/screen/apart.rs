@@ -164,9 +164,9 @@ fn an_action_by_key_is_done_before_the_screen_stops() {
     terminal.press("x");
     terminal.shows("Stop 1 job?");
     terminal.press("y");
-    terminal.shows("killing 1");
+    terminal.shows("killing alice/1");
     terminal.press("C-z");
-    terminal.shows("Still killing 1");
+    terminal.shows("Still killing alice/1");
     env.wait_status(1, "killed");
     terminal.hides("Still killing 1");
     terminal.press("C-z");

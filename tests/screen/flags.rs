@@ -44,7 +44,10 @@ fn each_letter_is_a_part_of_the_list() {
         assert!(heads.iter().any(|shown| shown == head), "{heads:?}");
     }
     assert!(!heads.iter().any(|shown| shown == "w" || shown == "tpu"), "{heads:?}");
-    assert!(row.contains("code-alice") && row.contains("running") && row.contains("warming up"), "{row}");
+    assert!(
+        row.contains("code-alice") && row.contains("running") && row.contains("warming up"),
+        "{row}"
+    );
     // All of them are what is shown without a word, but for the output.
     assert_eq!(shown(&env, "-wdts").0, shown(&env, "").0);
 }

@@ -62,7 +62,7 @@ fn what_the_chosen_row_is_about_stands_below_where_there_is_room() {
     for id in ["alice/4 ", "alice/9 ", "alice/141 "] {
         assert!(told.iter().any(|line| line.contains(id)), "{id} in\n{frame}");
     }
-    assert!(told.iter().any(|line| line.contains("held · place 2")), "{frame}");
+    assert!(told.iter().any(|line| line.contains("held ") && line.contains(" place 2")), "{frame}");
     screen.press("3 j");
     assert!(screen.frame((120, 40)).contains("┌ alice/141 · "), "what waits");
     screen.press("5");

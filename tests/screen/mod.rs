@@ -29,6 +29,7 @@ mod snapshots;
 mod tabs;
 mod threads;
 mod timelines;
+mod trials;
 mod trouble;
 mod update;
 mod usage;

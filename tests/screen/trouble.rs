@@ -99,11 +99,11 @@ fn a_locked_data_file_makes_an_action_wait_and_nothing_else() {
     terminal.press("t");
     terminal.types("mine");
     terminal.press("Enter");
-    terminal.shows("tagging 1");
+    terminal.shows("tagging alice/1");
     answers(&terminal);
     terminal.tmux.run(&["kill-window", "-t", "holder"]);
     terminal.until("the tag is stored", || env.job("alice", 1)["job_tags"] == "mine");
-    terminal.hides("tagging 1");
+    terminal.hides("tagging alice/1");
     terminal.press("q");
     terminal.shows("code-0");
 }

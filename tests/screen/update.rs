@@ -223,7 +223,7 @@ fn no_key_is_offered_that_has_no_job_to_be_about() {
         screen.press("?");
         let help = screen.frame((200, 60));
         screen.press("esc");
-        [bar.contains("p plan"), help.contains("say what an action would do")]
+        [bar.contains("p what if"), help.contains("say what an action would do")]
     };
     assert_eq!(offers(&mut screen), [true, true]);
     screen.press("/");

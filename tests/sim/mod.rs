@@ -184,15 +184,11 @@ fn an_hour_of_a_fleet_breaks_nothing_and_loses_little() {
 }
 
 /// Plays so many hours of those who wait, and says what was in them.
-fn in_line(seed: u64, hours: u64) {
+fn in_line(seed: u64, hours: u64) -> String {
     let day = line::play(seed, hours);
     assert_eq!(day.outcome.broken, None, "seed {seed}\n{}", day.outcome.trace.join("\n"));
     assert_eq!(day.wrong, [""; 0], "seed {seed}\n{}", day.outcome.trace.join("\n"));
     let line::Day { started, carried_on, killed, longest_s, overtaken, .. } = day;
-    println!(
-        "seed {seed}: {started} got a target, {carried_on} of them after a restart; {killed} were killed in line; \
-         the longest wait was {longest_s} s, and {overtaken} at most overtook anybody"
-    );
     let quiet = |each_day: u64| usize::try_from(each_day * hours / 24).unwrap_or(0);
     assert!(
         started >= quiet(100) && carried_on >= quiet(5) && killed >= quiet(10),
@@ -201,23 +197,27 @@ fn in_line(seed: u64, hours: u64) {
     assert!(longest_s < 4 * 3_600, "somebody starved: {longest_s} s");
     // As many as there are other targets may be quicker by one look.
     assert!(overtaken <= 2, "{overtaken} overtook somebody");
+    format!(
+        "seed {seed}: {started} got a target, {carried_on} of them after a restart; {killed} were killed in line; \
+         the longest wait was {longest_s} s, and {overtaken} at most overtook anybody"
+    )
 }
 
 /// A day in three parts, each of a seed of its own. Whole days are `./x prove waiting`'s.
 mod among_those_who_wait_nobody_starves_and_nobody_gets_two {
     #[test]
     fn in_the_night() {
-        super::in_line(3, 8);
+        println!("{}", super::in_line(3, 8));
     }
 
     #[test]
     fn in_the_morning() {
-        super::in_line(4, 8);
+        println!("{}", super::in_line(4, 8));
     }
 
     #[test]
     fn in_the_evening() {
-        super::in_line(5, 8);
+        println!("{}", super::in_line(5, 8));
     }
 }
 
@@ -227,7 +227,7 @@ mod among_those_who_wait_nobody_starves_and_nobody_gets_two {
 fn days_of_waiting_as_asked() {
     let asked = std::env::var("TPU_SIM_WAITING").ok().and_then(|text| text.parse::<u64>().ok());
     for seed in 3..3 + asked.unwrap_or(0) {
-        in_line(seed, 24);
+        println!("{}", in_line(seed, 24));
     }
 }
 

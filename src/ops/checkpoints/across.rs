@@ -50,7 +50,7 @@ pub fn plan(
 ) -> Result<(ResumeFrom, Option<Haul>, Option<String>), Error> {
     let settings = ctx.settings(Some(user))?;
     let places = checkpoint_copy::places(&settings.checkpoint_copy);
-    let (ResumeFrom::Checkpoint(dir), Some(zone)) = (&start, &target.zone) else {
+    let (ResumeFrom::Checkpoint(dir, step), Some(zone)) = (&start, &target.zone) else {
         return Ok((start, None, None));
     };
     if places.is_empty() {
@@ -70,7 +70,7 @@ pub fn plan(
         return Ok((start, None, Some(remark)));
     };
     let (at, order) = wanted(ctx, user, (root, &from), (there, &below))?;
-    let moved = ResumeFrom::Checkpoint(at.to_string());
+    let moved = ResumeFrom::Checkpoint(at.to_string(), *step);
     let haul = order.map(|order| {
         let bytes = order.from.bytes();
         let said = format!(

@@ -426,7 +426,7 @@ fn record(plan: &LaunchPlan, id: &JobId, (token, now): (&LaunchToken, Timestamp)
     }
     let machine = plan.machine.filter(|of| is_just_seen(of, now)).map(|of| of.created_at);
     let launch = Launch::claimed(token.clone(), plan.mode, now);
-    job.launch = Some(Launch { machine, queued: plan.queued, ..launch });
+    job.launch = Some(Launch { machine, queued: plan.queued, from_step: plan.from_step, ..launch });
     job
 }
 

@@ -124,6 +124,7 @@ pub fn check(ctx: &Ctx, request: &RunRequest, provided: Provided) -> Result<Laun
         most: settings.max_parallel,
         turn: None,
         queued: None,
+        from_step: None,
         avoid: Vec::new(),
         haul: None,
         env: None,

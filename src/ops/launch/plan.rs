@@ -58,6 +58,8 @@ pub struct LaunchPlan {
     pub turn: Option<Turn>,
     /// Since when it has stood there, once it is claimed.
     pub queued: Option<Timestamp>,
+    /// The step of the checkpoint from which it goes on, where that is known.
+    pub from_step: Option<u64>,
     /// Nodes on which it is not to begin, and until when: those that its lineage was lost with.
     pub avoid: Vec<(String, Timestamp)>,
     /// What is carried to the region of its target before it begins.

@@ -304,6 +304,7 @@ impl<'a> Line<'a> {
             },
             stored: Status::Unset,
             stage: 0,
+            from_step: None,
             restarts: 0,
             rules: Rules::parse(rules)
                 .unwrap_or_default()

@@ -318,6 +318,7 @@ const fn line(
 #[rustfmt::skip] // One line per key reads as the table that it is.
 pub const TABLE: &[Binding] = &[
     line((C::Details, "details"), &[List], &["enter"], ("details", "show the job in full width"), Needs::Job),
+    line((C::Unfold, "unfold"), &[List], &["right"], ("open", "show its earlier attempts, its members, or what the group holds"), Needs::Attempts),
     line((C::Back, "back"), &[Detail], &["esc", "enter"], ("list", "back to the list"), Needs::Nothing),
     line((C::NextMetric, "metric"), &[Detail], &["]"], ("chart", "draw the next of what it measures: loss, speed, what it prints"), Needs::Curve),
     line((C::PreviousMetric, "metric-before"), &[Detail], &["["], ("", "draw the one before"), Needs::Curve),
@@ -355,7 +356,7 @@ pub const TABLE: &[Binding] = &[
     line((C::Tag, "tag"), JOBS, &["t"], ("tag", "give it a tag"), Needs::Job),
     line((C::CommandLine, "command"), TABS, &[":"], ("command", "type any command of tpu"), Needs::Nothing),
     line((C::Mark, "mark"), &[List, Detail], &["space"], ("mark", "mark or unmark it, for resume, rerun, kill and compare"), Needs::Job),
-    line((C::DryPlan, "dry-plan"), &[List, Detail, Targets, Plan], &["p"], ("plan", "say what an action would do, and do nothing"), Needs::Row),
+    line((C::DryPlan, "dry-plan"), &[List, Detail, Targets, Plan], &["p"], ("what if", "say what an action would do, and do nothing"), Needs::Row),
     line((C::Rule, "rule"), JOBS, &["u"], ("rule", "set what happens by itself when it fails"), Needs::Job),
     line((C::IgnoreError, "ignore-error"), JOBS, &["i"], ("", "say that its error is none (asks first)"), Needs::Failure),
     line((C::Reapply, "reapply"), &[List, Detail, Targets], &["A"], ("", "delete its target and create it again, then resume (asks first)"), Needs::Row),
@@ -374,7 +375,6 @@ pub const TABLE: &[Binding] = &[
     line((C::NextTab, "next-tab"), TABS, &["tab"], ("tabs", "the next tab"), Needs::Nothing),
     line((C::PreviousTab, "previous-tab"), TABS, &["backtab"], ("", "the tab before"), Needs::Nothing),
     line((C::AllUsers, "all-users"), TABS, &["0"], ("", "everybody's jobs, or one user's again"), Needs::Nothing),
-    line((C::Unfold, "unfold"), &[List], &["right"], ("", "show its earlier attempts, its members, or what the group holds"), Needs::Attempts),
     line((C::Fold, "fold"), &[List], &["left"], ("", "hide them; then fold the group that it is in"), Needs::Attempts),
     line((C::SortLeft, "sort-left"), &[List], &["<"], ("", "sort by the column to the left"), Needs::Jobs),
     line((C::SortRight, "sort-right"), &[List], &[">"], ("", "sort by the column to the right"), Needs::Jobs),
@@ -405,7 +405,7 @@ pub const TABLE: &[Binding] = &[
     line((C::Up, "log-up"), &[Log], &["k", "up"], ("", "a line up (stops following)"), Needs::Nothing),
     line((C::PageDown, "log-page-down"), &[Log], &["pgdn", "space", "ctrl-f"], ("", "a screenful down"), Needs::Nothing),
     line((C::PageUp, "log-page-up"), &[Log], &["pgup", "b", "ctrl-b"], ("", "a screenful up"), Needs::Nothing),
-    line((C::Top, "log-top"), &[Log], &["g", "home"], ("", "to the first line"), Needs::Nothing),
+    line((C::Top, "log-top"), &[Log], &["g", "home"], ("top", "to the first line"), Needs::Nothing),
     line((C::Bottom, "log-bottom"), &[Log], &["G", "end"], ("end", "to the last line, and follow"), Needs::Nothing),
     line((C::Left, "log-left"), &[Log], &["left", "h"], ("", "to the left"), Needs::Nothing),
     line((C::Right, "log-right"), &[Log], &["right", "l"], ("", "to the right"), Needs::Nothing),

@@ -20,11 +20,10 @@ use ratatui::text::{Line, Span};
 use super::layout::Layout;
 use super::spans::{cut, dotted, outside, push_cell, span, wrap};
 use super::{
-    columns, curve, evidence, machines, metrics, narrowed, panel, stack, status, style, timeline,
-    words,
+    columns, curve, evidence, machines, members, metrics, narrowed, panel, stack, status, style,
+    timeline, words,
 };
 use crate::model::facts::Phase;
-use crate::model::groups;
 use crate::model::ids::JobId;
 use crate::model::time;
 use crate::model::view::{InQueue, JobView};
@@ -41,6 +40,8 @@ use crate::text;
 const BESIDE: usize = 100;
 /// Columns between them.
 const GAP: usize = 2;
+/// So many more rows have arguments that do not fit into one.
+const ARGS: usize = 3;
 /// Rows of output that stay.
 const OUTPUT: usize = 5;
 
@@ -52,7 +53,7 @@ pub(super) fn render(frame: &mut Frame<'_>, model: &Model, area: Rect) {
         return;
     };
     if !model.selected_members().is_empty() {
-        return group(frame, model, area);
+        return members::group(frame, model, area);
     }
     one(frame, model, job, area);
 }
@@ -88,7 +89,8 @@ pub(super) fn about(frame: &mut Frame<'_>, model: &Model, area: Rect) {
         [job] => one(frame, model, job, area),
         several => {
             let count: usize = several.iter().map(|job| job.jobs()).sum();
-            members(frame, model, (several, dotted([label, text::counted(count, "job")])), area);
+            let title = dotted([label, text::counted(count, "job")]);
+            members::render(frame, model, (several, title), area);
         }
     }
 }
@@ -96,7 +98,7 @@ pub(super) fn about(frame: &mut Frame<'_>, model: &Model, area: Rect) {
 /// Draws one job.
 fn one(frame: &mut Frame<'_>, model: &Model, job: &JobView, area: Rect) {
     let tags = job.tags.as_deref().map(|tags| format!("#{}", outside(tags))).unwrap_or_default();
-    let window = if model.everybody() { job.id.to_string() } else { job.label() };
+    let window = if model.everybody() { job.called() } else { job.label() };
     let title = dotted([outside(&window), words::dir(job), outside(&job.target_label), tags]);
     let inner = narrowed(panel(frame, model, area, Line::from(format!(" {title} "))));
     let (width, height) = (usize::from(inner.width), usize::from(inner.height));
@@ -205,68 +207,6 @@ fn below(
         lines.extend(metrics::lines(model, job, looked, (width, rows)));
     }
     (lines, hidden)
-}
-
-/// Draws the members of the selected group, the one first that somebody wants to see first.
-fn group(frame: &mut Frame<'_>, model: &Model, area: Rect) {
-    let mut members = model.selected_members();
-    members.sort_by_key(|job| groups::urgency(job));
-    let (Some(worst), Some(id)) = (members.first(), &model.list.selected) else { return };
-    let number = if model.everybody() { id.to_string() } else { id.window.to_string() };
-    let jobs: usize = members.iter().map(|job| job.jobs()).sum();
-    let many = format!("{jobs} members");
-    let name = worst.name.clone().unwrap_or_default();
-    let title = match model.selected_head() {
-        Some(head) => dotted([outside(head), text::counted(jobs, "job")]),
-        None => dotted([number, name, words::dir(worst), outside(&worst.target_label), many]),
-    };
-    self::members(frame, model, (&members, title), area);
-}
-
-/// Draws how several jobs are, one on each line.
-fn members(
-    frame: &mut Frame<'_>,
-    model: &Model,
-    (members, title): (&[&JobView], String),
-    area: Rect,
-) {
-    let inner = narrowed(panel(frame, model, area, Line::from(format!(" {title} "))));
-    let base = style(model, Role::Base);
-    let counts = groups::counts(members.iter().copied());
-    let mut lines = vec![Line::from(span(counts, base)), Line::default()];
-    let label = |job: &JobView| match job.jobs() {
-        1 if model.tab == Tab::Jobs => job.label(),
-        1 => outside(&job.id.to_string()),
-        several => format!("×{several}"),
-    };
-    // Counts and an empty line above them; if not all fit, a line that says so below them.
-    let room = usize::from(inner.height);
-    let fit = room.saturating_sub(lines.len());
-    let shown = if members.len() > fit { fit.saturating_sub(1) } else { members.len() };
-    let (shown, hidden) = members.split_at(shown);
-    let widest = shown.iter().map(|job| text::width(&label(job))).max().unwrap_or_default();
-    for job in shown {
-        let shown = status::of(job);
-        let progress = match &job.shown.queued {
-            Some(queued) => waits(model, job, queued),
-            None => words::progress_with(job, model.traces.of(job)),
-        };
-        let word = format!("{} {}", shown.glyph, shown.word);
-        lines.push(Line::from(vec![
-            span(format!("{:<widest$}  ", label(job)), base),
-            span(word, style(model, shown.role)),
-            span(if progress.is_empty() { progress } else { format!(" · {progress}") }, base),
-        ]));
-    }
-    if !hidden.is_empty() {
-        let (key, does) = match model.tab {
-            Tab::Jobs => (model.setup.key(Context::List, Command::Unfold), "unfolds them"),
-            _ => (model.setup.key(Context::Targets, Command::Details), "goes to them"),
-        };
-        let more = format!("… and {} more ({key} {does})", hidden.len());
-        lines.push(Line::from(span(more, style(model, Role::Dim))));
-    }
-    stack(frame, inner, lines);
 }
 
 /// The pane with its colours once it has been read, else the plain lines that came with the look.
@@ -395,7 +335,9 @@ fn facts(model: &Model, job: &JobView, (width, with_loss): (usize, bool)) -> Vec
     );
     let slot = job.dir.0.map(|slot| format!("{slot} ")).unwrap_or_default();
     row("dir", format!("{slot}{}", outside(&job.dir.1)));
-    row("args", outside(&job.configs));
+    let mut args = wrap(&outside(&job.configs), width.saturating_sub(8).max(1)).into_iter();
+    row("args", args.next().unwrap_or_default());
+    args.take(ARGS).for_each(|more| row("", more));
     row("started", started(model, job));
     row("log", job.log_dir.as_deref().map(outside).unwrap_or_default());
     row("stage", job.stage_dir.as_deref().map(outside).unwrap_or_default());
@@ -403,8 +345,8 @@ fn facts(model: &Model, job: &JobView, (width, with_loss): (usize, bool)) -> Vec
 }
 
 /// Where something stands in its queue, how urgent it is, and why it does not begin.
-fn waits(model: &Model, job: &JobView, queued: &InQueue) -> String {
-    let starts = model.boards.starts(job).and_then(|starts| starts.in_words(model.now));
+pub(super) fn waits(model: &Model, job: &JobView, queued: &InQueue) -> String {
+    let starts = words::starts(model, job);
     dotted([
         format!("place {} in {}", queued.position, outside(queued.queue.as_str())),
         format!("priority {}", queued.priority),
@@ -435,8 +377,10 @@ fn bar(model: &Model, job: &JobView, width: usize) -> Option<Line<'static>> {
 fn losses(model: &Model, job: &JobView, width: usize) -> Option<Line<'static>> {
     const WIDEST: usize = 48;
     let points = model.traces.of(job)?.curves.loss.whole();
-    let newest = points.last().map(|point| words::number(point.value))?;
-    let behind = format!(" {newest}");
+    // Where the job says its newest one, that stands above already, and may be younger.
+    let newest = points.last().filter(|_| job.shown.progress.loss.is_none());
+    let behind = newest.map(|point| format!(" {}", words::number(point.value)));
+    let behind = behind.unwrap_or_default();
     let room = width.saturating_sub(5 + text::width(&behind)).min(WIDEST);
     let picture = curve::sparkline(&points, room)?;
     Some(Line::from(vec![
@@ -502,7 +446,12 @@ fn lineage(job: &JobView) -> String {
                 format!("restarted {} by its engine", text::counted(times as usize, "time"))
             }
         },
-        if older.is_empty() { String::new() } else { format!("continues {}", older.join(", ")) },
+        if older.is_empty() {
+            String::new()
+        } else {
+            let from = job.from_step.map(|step| format!(" from step {step}")).unwrap_or_default();
+            format!("continues {}{from}", older.join(", "))
+        },
         if younger.is_empty() {
             String::new()
         } else {

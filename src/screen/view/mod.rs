@@ -27,6 +27,7 @@ mod list;
 mod log;
 mod lost_colours;
 mod machines;
+mod members;
 mod metrics;
 pub mod needs;
 pub(in crate::screen) mod page;

@@ -4,6 +4,7 @@ use super::spans::{dotted, outside};
 use crate::model::time;
 use crate::model::view::{JobView, MonitorHealth, Snapshot};
 use crate::plan::next;
+use crate::screen::model::Model;
 use crate::screen::trace::Trace;
 
 /// A number with up to four significant digits: `0.4123`, `12.5`, `1.2e-5`.
@@ -79,6 +80,12 @@ pub(super) fn whole_seconds(seconds: f64) -> Option<u64> {
 pub(super) fn outlook(job: &JobView, snapshot: Option<&Snapshot>) -> String {
     let runs = snapshot.is_none_or(|snapshot| snapshot.monitor != MonitorHealth::NotRunning);
     outside(&next::outlook(job, runs))
+}
+
+/// When something that waits is expected to begin.
+pub(super) fn starts(model: &Model, job: &JobView) -> Option<String> {
+    let zone = &model.setup.zone;
+    model.boards.starts(job)?.told(model.now, &|at| zone.short(at, model.now))
 }
 
 /// `rule oom: pass`, for a job that failed.

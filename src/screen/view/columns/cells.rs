@@ -146,11 +146,8 @@ pub(super) fn status_text(job: &JobView) -> String {
 pub(super) fn progress(cell: &Cell<'_>) -> Line<'static> {
     // Of what another attempt continues, that one tells how far it is.
     let goes_on = matches!(cell.job.shown.status, Status::Resumed(_) | Status::Rerunned(_));
-    let done = if cell.row.is_group() {
-        mean(members(cell))
-    } else {
-        cell.job.shown.progress.fraction().filter(|_| !goes_on)
-    };
+    let done =
+        if cell.row.is_group() { mean(members(cell)) } else { done(cell.job).filter(|_| !goes_on) };
     let Some(fraction) = done else {
         return Line::default();
     };
@@ -163,15 +160,20 @@ pub(super) fn progress(cell: &Cell<'_>) -> Line<'static> {
     line
 }
 
+/// How much of a job is done; of one that has finished, all.
+fn done(job: &JobView) -> Option<f64> {
+    match job.shown.status {
+        Status::Finished => Some(1.0),
+        _ => job.shown.progress.fraction(),
+    }
+}
+
 /// How far the members of a group are together, if anything is known of one; of the others nothing is done.
 #[expect(clippy::cast_precision_loss, reason = "a group has few members")]
 fn mean<'a>(members: impl Iterator<Item = &'a JobView>) -> Option<f64> {
     let (mut sum, mut all, mut is_known) = (0.0, 0_usize, false);
     for job in members {
-        let fraction = match job.shown.status {
-            Status::Finished => Some(1.0),
-            _ => job.shown.progress.fraction(),
-        };
+        let fraction = done(job);
         is_known |= fraction.is_some();
         sum += fraction.unwrap_or_default();
         all += job.jobs();

@@ -117,9 +117,9 @@ pub fn of_file(
     }
     let (among, words) = as_typed(user_of(&data, user)?, &spec.words);
     let configs = spec.configs.iter().cloned().chain(among).collect();
-    let queue = job.waits.queue.clone().map(QueueName::new);
-    let waits = (queue.is_some() || job.waits.priority.is_some())
-        .then(|| (queue.unwrap_or_else(QueueName::usual), job.waits.priority.unwrap_or_default()));
+    // As `tpu submit` reads it, any of several targets may be meant: it waits for one.
+    let queue = job.waits.queue.clone().map_or_else(QueueName::usual, QueueName::new);
+    let waits = Some((queue, job.waits.priority.unwrap_or_default()));
     let target = called(&data, &spec);
     Ok(Precedent { target, spec, configs, words, sweep: job.sweep.clone(), waits })
 }

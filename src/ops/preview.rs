@@ -4,12 +4,11 @@
 use std::time::Duration;
 
 use crate::model::job::Lease;
+use crate::model::rules::Action;
 use crate::model::time::Timestamp;
 use crate::model::view::{JobView, MonitorHealth, Next, Whose};
 use crate::plan::decide::Decision;
-use crate::plan::expected::ExpectedStart;
 
-use super::queue;
 use super::queue::shown::{self, WaitingMembers};
 use super::snapshot::{self, LookMemory};
 use super::{Ctx, Error};
@@ -65,29 +64,22 @@ pub fn plan_from(ctx: &Ctx, memory: &mut LookMemory, age: Duration) -> Result<Pl
 /// What is said of something that begins when its turn comes, in the place of an action.
 pub const BEGINS: &str = "begin";
 
-/// A plan with what waits in queues behind it: when each is expected to begin, and why not before.
-pub fn with_waiting(ctx: &Ctx, mut plan: Plan) -> Result<Plan, Error> {
-    let data = ctx.data()?;
-    let waiting = shown::views(ctx, &data, &Whose::default(), WaitingMembers::Folded);
-    if waiting.is_empty() {
-        return Ok(plan);
-    }
-    let mut outlooks = queue::outlooks(ctx)?;
-    let at = plan.at;
+/// The same with what waits in queues behind it: each begins when its turn comes. When that is expected, and why it is not
+/// yet, takes asking machines ([`super::queue::outlooks`]).
+pub fn plan_with_waiting(ctx: &Ctx, memory: &mut LookMemory, age: Duration) -> Result<Plan, Error> {
+    // What waits is read first: what begins meanwhile is in both, and not in neither.
+    let mut waiting = shown::views(ctx, &*ctx.data()?, &Whose::default(), WaitingMembers::Folded);
+    let mut plan = plan_from(ctx, memory, age)?;
+    shown::drop_begun(&mut waiting, plan.jobs.iter().map(|entry| &entry.view));
     plan.jobs.extend(waiting.into_iter().map(|view| {
-        let outlook = outlooks.remove(&view.id).unwrap_or_default();
-        let said = view.shown.queued.as_ref().and_then(|queued| queued.reason.clone());
-        let reason =
-            said.or(outlook.why).unwrap_or_else(|| "it begins when its turn comes".to_owned());
-        let in_s = match outlook.expected {
-            Some(ExpectedStart::About { first, .. }) => Some(first.seconds_since(at)),
-            Some(ExpectedStart::Unknown(_)) | None => None,
-        };
-        let is_held = view.shown.queued.as_ref().is_some_and(|queued| queued.held);
-        let action = if is_held { "pass" } else { BEGINS };
+        let queued = view.shown.queued.as_ref();
+        let is_held = queued.is_some_and(|queued| queued.held);
+        let reason = queued.and_then(|queued| queued.reason.clone());
+        let reason = reason.unwrap_or_else(|| "when its turn comes".to_owned());
+        let action = if is_held { Action::Pass.as_str() } else { BEGINS };
         let next = Next {
             action: action.to_owned(),
-            in_s,
+            in_s: None,
             budget_left: None,
             reason: reason.clone(),
             waits: true,

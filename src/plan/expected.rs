@@ -74,6 +74,14 @@ pub enum ExpectedStart {
 }
 
 impl ExpectedStart {
+    /// When the first of it is expected to, where anybody can say that.
+    pub fn first(&self) -> Option<Timestamp> {
+        match self {
+            Self::About { first, .. } => Some(*first),
+            Self::Unknown(_) => None,
+        }
+    }
+
     /// For people; `None` where there is nothing to say, since it begins at the next look.
     pub fn in_words(&self, now: Timestamp) -> Option<String> {
         self.told(now, &Timestamp::to_rfc3339)

@@ -175,8 +175,8 @@ impl Backend for Bridge {
             Ask::Events => Answer::Events(journal::newest(&self.ctx, None, None, EVENTS)?),
             Ask::Plan => {
                 let mut memory = self.plan_memory.lock().unwrap_or_else(PoisonError::into_inner);
-                let plan = preview::plan_from(&self.ctx, &mut memory, snapshot::ANSWER_SERVES)?;
-                Answer::Plan(preview::with_waiting(&self.ctx, plan)?)
+                let age = snapshot::ANSWER_SERVES;
+                Answer::Plan(preview::plan_with_waiting(&self.ctx, &mut memory, age)?)
             }
             Ask::Usage(question) => {
                 let days = question.reach.days();

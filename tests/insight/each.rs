@@ -52,6 +52,21 @@ fn an_attempt_says_what_it_and_those_before_it_have_waited_and_cost() {
     assert_eq!(row["cost_known"].as_f64(), Some(6.0), "{row}");
 }
 
+/// Of an attempt whose end nobody has seen, the time until another one went on for it counts, and none where none did.
+#[test]
+fn what_is_over_costs_no_more_though_nobody_saw_its_end() {
+    let env = a_day();
+    let mut data = env.data();
+    for job in data["users"]["alice"]["job_data"].as_array_mut().unwrap() {
+        job["extra_msgs"]["launch"]["ended"] = Value::Null;
+    }
+    data["users"]["alice"]["job_data"][1]["status"] = json!("killed");
+    env.write_data(&data);
+    let costs: Vec<Option<f64>> = look(&env).iter().map(|job| job.cost).collect();
+    // The first until the second began: two hours and a quarter.
+    assert_eq!(costs, [Some(4.5), Some(4.5), None]);
+}
+
 #[test]
 fn without_prices_nothing_has_a_cost_and_a_price_that_is_set_later_counts_at_once() {
     let env = a_day();

@@ -100,7 +100,8 @@ fn whatever_one_of_several_it_was_it_is_again_unless_another_is_named() {
     let base = JobSpec { target: any.clone(), ..precedent().spec };
     let mut screen = like(of(base));
     let target = |screen: &Screen| match form(screen).act().unwrap() {
-        Act::Run(request) => request.spec.target,
+        // One of several is found when its turn comes.
+        Act::Run(request) | Act::Submit { request, .. } => request.spec.target,
         other => panic!("{other:?}"),
     };
     assert_eq!(target(&screen), any);
@@ -144,7 +145,7 @@ fn a_field_that_is_kept_is_not_completed_to_something_else() {
     form.choices = Some(Choices { targets: vec![only], ..Choices::default() });
     let effects = screen.press("enter");
     let [Effect::Ask(Ask::Would(act))] = effects.as_slice() else { panic!("{effects:?}") };
-    let Act::Run(request) = &**act else { panic!("{act:?}") };
+    let Act::Submit { request, .. } = &**act else { panic!("{act:?}") };
     assert_eq!(request.spec.target, any);
 }
 
@@ -337,6 +338,28 @@ fn from_a_file() {
     assert_eq!(job["extra_configs"], "--config.training.learning_rate=0.25", "{job}");
     assert_eq!((&spec["name"], &spec["queue"]), (&"small".into(), &"night".into()), "{spec}");
     assert!(spec.to_string().contains("\"timeout"), "what no field shows: {spec}");
+}
+
+/// Without a word about a queue it waits in the usual one, as `tpu submit` would have it: any of several targets may be meant.
+#[test]
+fn a_file_that_names_no_queue_waits_in_the_usual_one() {
+    let env = TestEnv::new();
+    let ctx = env.ctx(Env::fixed::<&str, &str>([]));
+    let file = env.path("plain.yaml");
+    write_file(&file, "target: local\ncommand: [sleep, \"1000\"]\ntag: said\nconfigs: {lr: 0.5}\n");
+    let said = precedent::of_file(&ctx, &"alice".into(), &file.display().to_string(), &[]).unwrap();
+    let mut form = Form::new("alice".into(), &["plain.yaml", "1"]);
+    // What somebody has typed already is not taken from him.
+    form.inputs[4] = tui_input::Input::new("typed".to_owned());
+    form.fill_in("plain.yaml", said);
+    assert_eq!((form.text(FieldId::Tag), form.text(FieldId::Configs)), ("typed", "lr=0.5"));
+    let Act::Submit { request, queue, .. } = form.act().unwrap() else { panic!("it waits") };
+    assert_eq!((queue, request.spec.tag.as_deref()), (QueueName::usual(), Some("typed")));
+    // Without the queue it is the same: which of several it is, is found out there.
+    let queue = tpu::screen::model::FIELDS.iter().position(|(id, ..)| *id == FieldId::Queue);
+    form.inputs[queue.unwrap()] = tui_input::Input::default();
+    let is_any = matches!(request.spec.target, TargetRequest::Any(_));
+    assert_eq!(is_any, matches!(form.act().unwrap(), Act::Submit { .. }));
 }
 
 /// What no field shows is not left out: such a file is started as it is, or not at all.

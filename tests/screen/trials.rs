@@ -34,7 +34,7 @@ fn the_panel_of_a_group_says_in_what_its_members_differ_and_which_is_the_best() 
     let mut screen = sweep();
     for size in [(80, 24), (120, 40)] {
         let frame = screen.frame(size);
-        assert!(frame.contains("◂ lowest loss"), "what the sign means: {frame}");
+        assert!(frame.contains("◂ lowest loss: 19_2"), "what the sign means: {frame}");
         let best: Vec<&str> =
             frame.lines().filter(|line| line.contains(" ◂") && !line.contains("lowest")).collect();
         let [best] = best.as_slice() else { panic!("{frame}") };
@@ -82,6 +82,9 @@ fn by_hand() {
     assert_eq!(launch["from_step"], 40, "{launch}");
     terminal.press("5");
     terminal.shows("alice/2");
-    terminal.shows("held");
+    terminal.shows("held by alice");
+    drop(env.tpu("hosts set local --max-jobs 1").exits(0));
     drop(env.tpu("unhold alice 2").exits(0));
+    drop(env.tpu("submit local alice -- sleep 1000").exits(0));
+    terminal.shows("begin");
 }

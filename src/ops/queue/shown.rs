@@ -45,16 +45,16 @@ pub fn look(
     let mut waiting = views(ctx, &*ctx.data()?, whose, members);
     let mut look = snapshot::look(ctx, memory, whose)?;
     if !waiting.is_empty() {
-        drop_begun(&mut waiting, &look.jobs);
+        drop_begun(&mut waiting, look.jobs.iter());
         look.jobs.append(&mut waiting);
     }
     Ok(look)
 }
 
 /// Takes out of what waits what has a job already.
-fn drop_begun(waiting: &mut Vec<JobView>, jobs: &[JobView]) {
-    let begun: HashSet<&JobId> = jobs.iter().map(|job| &job.id).collect();
-    let members = jobs.iter().filter_map(|job| Some((&job.id.user, job.member?)));
+pub fn drop_begun<'a>(waiting: &mut Vec<JobView>, jobs: impl Iterator<Item = &'a JobView> + Clone) {
+    let begun: HashSet<&JobId> = jobs.clone().map(|job| &job.id).collect();
+    let members = jobs.filter_map(|job| Some((&job.id.user, job.member?)));
     let members: HashSet<(&UserName, Member)> = members.collect();
     waiting.retain_mut(|view| {
         let user = view.id.user.clone();
@@ -366,7 +366,7 @@ mod tests {
     fn what_begins_under_the_look_is_one_row_and_not_two() {
         let left = |jobs: &[JobView]| -> Vec<(String, usize)> {
             let mut waiting = rows();
-            drop_begun(&mut waiting, jobs);
+            drop_begun(&mut waiting, jobs.iter());
             waiting.iter().map(|view| (view.id.to_string(), view.jobs())).collect()
         };
         let is = |all: &[(&str, usize)]| -> Vec<(String, usize)> {

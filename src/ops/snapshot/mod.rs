@@ -397,7 +397,12 @@ impl Viewer<'_> {
             ended_at: ended.filter(|_| !shown.status.is_live()),
             age_s,
             waited_s: spent::waited_s(job, &shown, age_s),
-            cost: self.prices.cost(job, known.as_ref(), &shown, age_s),
+            cost: self.prices.cost(
+                job,
+                known.as_ref(),
+                &shown,
+                spent::worked_s((data, job), *started_at, &shown, now),
+            ),
             log_dir: job.log_dir.clone(),
             stage_dir: job.stage_dir.clone(),
             exit: seen.at.run.exit,

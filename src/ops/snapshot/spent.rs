@@ -3,11 +3,12 @@
 use std::collections::HashMap;
 
 use crate::model::accelerators;
-use crate::model::data::User;
+use crate::model::data::{Data, User};
 use crate::model::ids::{JobId, UserName};
 use crate::model::job::Job;
 use crate::model::prices::{self, Prices};
 use crate::model::target::Target;
+use crate::model::time::Timestamp;
 use crate::model::view::{JobView, Shown};
 
 use super::Ctx;
@@ -23,13 +24,14 @@ impl PricesOf {
         Self(said.filter(|(_, prices)| !prices.is_empty()).collect())
     }
 
-    /// What one attempt has cost. Nobody says what a part of a machine costs, and what waits costs nothing yet.
+    /// What one attempt has cost, by the prices and by what is known of its target today. Nobody says what a part of a
+    /// machine costs, and what waits costs nothing yet.
     pub(super) fn cost(
         &self,
         job: &Job,
         target: Option<&Target>,
         shown: &Shown,
-        age_s: Option<u64>,
+        worked_s: Option<u64>,
     ) -> Option<f64> {
         let prices = self.0.get(&job.user)?;
         let target = target.filter(|_| job.share.is_none() && shown.pending.is_none())?;
@@ -37,9 +39,27 @@ impl PricesOf {
         let of = (accelerator, accelerators::chips(accelerator));
         let per_hour = prices::per_hour(prices, of, target.pricing)?;
         #[expect(clippy::cast_precision_loss, reason = "seconds of some years")]
-        let hours = age_s? as f64 / 3_600.0;
+        let hours = worked_s? as f64 / 3_600.0;
         Some(per_hour * hours)
     }
+}
+
+/// How long one attempt has had its target: until now while it is at work, else until its end, or until another one went on
+/// for it; `None` where nobody knows.
+pub(super) fn worked_s(
+    (data, job): (&Data, &Job),
+    started_at: Option<Timestamp>,
+    shown: &Shown,
+    now: Timestamp,
+) -> Option<u64> {
+    let ended = job.launch.as_ref().and_then(|launch| launch.ended);
+    let is_at_work = shown.status.is_live();
+    let succeeded = || {
+        let child = data.job(&JobId::new(job.user.clone(), job.child?))?;
+        Some(child.launch.as_ref()?.at)
+    };
+    let until = ended.or_else(|| if is_at_work { Some(now) } else { succeeded() });
+    Some(until?.seconds_since(started_at?))
 }
 
 /// How long one attempt has waited: in a queue before it began, or at its engine so far.
@@ -65,13 +85,25 @@ pub(super) fn add_up(views: &mut [JobView]) {
     if own.is_empty() {
         return;
     }
-    for view in views.iter_mut().filter(|view| view.lineage.len() > 1) {
-        let before = view.lineage.iter().take_while(|window| **window != view.id.window);
-        let before: Vec<JobId> =
-            before.map(|window| JobId::new(view.id.user.clone(), *window)).collect();
-        for (waited_s, cost) in before.iter().filter_map(|id| own.get(id)) {
-            view.waited_s = sum(view.waited_s, *waited_s, |a, b| a + b);
-            view.cost = sum(view.cost, *cost, |a, b| a + b);
+    // Each lineage is gone through once, however many of its attempts are among these.
+    let mut sums: HashMap<JobId, (Option<u64>, Option<f64>)> = HashMap::new();
+    for view in views.iter().filter(|view| view.lineage.len() > 1) {
+        if sums.contains_key(&view.id) {
+            continue;
+        }
+        let (mut waited_s, mut cost) = (None, None);
+        for window in &view.lineage {
+            let id = JobId::new(view.id.user.clone(), *window);
+            if let Some((more_s, more)) = own.get(&id) {
+                waited_s = sum(waited_s, *more_s, |a, b| a + b);
+                cost = sum(cost, *more, |a, b| a + b);
+            }
+            sums.insert(id, (waited_s, cost));
+        }
+    }
+    for view in views.iter_mut() {
+        if let Some((waited_s, cost)) = sums.get(&view.id) {
+            (view.waited_s, view.cost) = (*waited_s, *cost);
         }
     }
 }

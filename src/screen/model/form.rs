@@ -102,6 +102,8 @@ pub struct Form {
     pub user: UserName,
     /// What it was filled in from, if it was.
     from: Option<Origin>,
+    /// The texts with which it was opened.
+    opened: Vec<String>,
     /// The texts, in the order of [`FIELDS`].
     pub inputs: Vec<Input>,
     /// The field being filled in.
@@ -120,8 +122,10 @@ impl Form {
     /// A form with these texts in [`FIELDS`]' order; missing ones are empty.
     pub fn new(user: UserName, texts: &[&str]) -> Self {
         let text = |at: usize| texts.get(at).copied().unwrap_or_default();
-        let inputs = (0..FIELDS.len()).map(|at| Input::new(text(at).to_owned())).collect();
+        let opened: Vec<String> = (0..FIELDS.len()).map(|at| text(at).to_owned()).collect();
+        let inputs = opened.iter().map(|text| Input::new(text.clone())).collect();
         Self {
+            opened,
             user,
             from: None,
             inputs,
@@ -173,6 +177,20 @@ impl Form {
     /// What it was filled in from, as people call it.
     pub fn like_what(&self) -> Option<&str> {
         self.from.as_ref().map(|from| from.called.as_str())
+    }
+
+    /// Fills it in from what a file says, but for what somebody has typed into other fields than the target.
+    pub fn fill_in(&mut self, file: &str, precedent: Precedent) {
+        let filled = Self::like(self.user.clone(), file.to_owned(), precedent);
+        let before = std::mem::replace(self, filled);
+        for (at, (input, opened)) in before.inputs.into_iter().zip(&before.opened).enumerate() {
+            let is_typed = input.value().trim() != opened
+                && !matches!(FIELDS.get(at), Some((FieldId::Target, ..)));
+            if let Some(own) = self.inputs.get_mut(at).filter(|_| is_typed) {
+                *own = input;
+            }
+        }
+        self.choices = before.choices;
     }
 
     /// The job file that is named in the place of a target, until the form is filled in from it.
@@ -261,7 +279,9 @@ impl Form {
         let mut request = Box::new(self.request()?);
         let sweep = self.sweep(&mut request.spec)?;
         let (queue, priority) = (self.text(FieldId::Queue), self.text(FieldId::Priority));
-        if queue.is_empty() && priority.is_empty() && request.spec.array.is_none() {
+        // One of several is found when its turn comes.
+        let is_named = matches!(request.spec.target, TargetRequest::Named(_));
+        if queue.is_empty() && priority.is_empty() && request.spec.array.is_none() && is_named {
             return Ok(Act::Run(request));
         }
         let urgency = match priority {

@@ -275,7 +275,8 @@ pub(super) fn wants(model: &mut Model) -> Vec<Effect> {
     let shows_queue = match model.tab {
         Tab::Queue => true,
         Tab::Jobs => model.selected().is_some_and(JobView::is_queued),
-        Tab::Targets | Tab::Events | Tab::Plan | Tab::Usage => false,
+        Tab::Plan => model.jobs().iter().any(JobView::is_queued),
+        Tab::Targets | Tab::Events | Tab::Usage => false,
     };
     if shows_queue && model.boards.queue.is_due(now, every) {
         model.boards.queue.waiting = Some(now);

@@ -80,9 +80,7 @@ pub(super) fn from_file(
         && form.user == *user
         && form.file() == Some(file)
     {
-        let choices = form.choices.take();
-        **form = Form::like(user.clone(), file.to_owned(), precedent);
-        form.choices = choices;
+        form.fill_in(file, precedent);
     }
 }
 

@@ -15,6 +15,7 @@ use crate::ops::inventory;
 use crate::ops::journal::Event;
 use crate::ops::preview::Entry;
 use crate::plan::board::{Row, Standing};
+use crate::plan::expected::ExpectedStart;
 use crate::screen::model::{BoardRow, Model, concerns};
 use crate::screen::tabs::Tab;
 use crate::screen::theme::Role;
@@ -171,7 +172,7 @@ pub(super) fn footnote(model: &Model) -> Option<Line<'static>> {
         }
         Tab::Plan => {
             let entry = model.boards.plan.seen.as_ref()?.jobs.get(row.at)?;
-            outside(&entry.reason)
+            outside(why_planned(model, entry))
         }
         Tab::Usage => usage::footnote(model)?,
     };
@@ -488,6 +489,11 @@ const EVENTS: &[GridColumn<Event>] = &[
     GridColumn { head: "by", least: 7, most: 14, keep: 50, cell: |_, event| plain(&event.actor) },
 ];
 
+/// Why something is planned, or is not: of what waits as it was found out when machines were last asked.
+fn why_planned<'a>(model: &'a Model, entry: &'a Entry) -> &'a str {
+    model.boards.why_waits(&entry.view).unwrap_or(&entry.reason)
+}
+
 const PLAN: &[GridColumn<Entry>] = &[
     GridColumn {
         head: "job",
@@ -526,6 +532,12 @@ const PLAN: &[GridColumn<Entry>] = &[
                 model.snapshot.as_ref().is_some_and(|s| s.monitor == MonitorHealth::NotRunning);
             let next = entry.next.as_ref().filter(|next| next.action != "pass");
             let age = model.boards.plan.age_s(model.now).unwrap_or(0);
+            if let Some(first) = model.boards.starts(&entry.view).and_then(ExpectedStart::first) {
+                return plain(&match first.seconds_since(model.now) {
+                    0 => "now".to_owned(),
+                    seconds => format!("in {}", time::age(seconds)),
+                });
+            }
             match next.and_then(|next| next.in_s) {
                 None => Line::default(),
                 Some(_) if off => Line::from(span("daemon off", style(model, Role::Warning))),
@@ -573,6 +585,6 @@ const PLAN: &[GridColumn<Entry>] = &[
         least: 14,
         most: 200,
         keep: 160,
-        cell: |_, entry| plain(&entry.reason),
+        cell: |model, entry| plain(why_planned(model, entry)),
     },
 ];

@@ -43,7 +43,9 @@ pub(super) fn render(
     let inner = narrowed(panel(frame, model, area, Line::from(format!(" {title} "))));
     let base = style(model, Role::Base);
     let lowest = lowest(members);
-    let legend = lowest.map(|_| format!("{LOWEST} lowest loss")).unwrap_or_default();
+    let best = lowest.and_then(|at| members.get(at));
+    let legend = best.map(|job| format!("{LOWEST} lowest loss: {}", outside(&job.label())));
+    let legend = legend.unwrap_or_default();
     let counts = dotted([groups::counts(members.iter().copied()), legend]);
     let counts = wrap(&counts, usize::from(inner.width)).into_iter();
     let mut lines: Vec<Line<'static>> = counts.map(|line| Line::from(span(line, base))).collect();

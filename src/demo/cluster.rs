@@ -1,9 +1,8 @@
-//! The demo's cluster: a simulated one of Kubernetes, whose pods are processes of this machine.
+//! The demo's cluster: a simulated one, whose pods are processes of this machine. How it is reached, it says itself.
 
 use std::ffi::OsString;
 use std::path::Path;
 
-use crate::model::target::{Registration, TargetKind};
 use crate::ops::emulate::ClusterBehind;
 use crate::ops::{Ctx, Error, targets};
 
@@ -20,19 +19,7 @@ pub fn start() -> Result<ClusterBehind, Error> {
 
 /// Makes it known as a target.
 pub(super) fn register(ctx: &Ctx, cluster: &ClusterBehind) -> Result<(), Error> {
-    let kubeconfig = cluster.kubeconfig().display().to_string();
-    let options = [
-        ("kubeconfig", kubeconfig.as_str()),
-        ("context", ClusterBehind::CONTEXT),
-        ("image", "train:1"),
-        ("resources-flavor", "no-gpu"),
-    ];
-    let registration = Registration {
-        kind: TargetKind::new("kubernetes"),
-        options: options.into_iter().collect(),
-        ..Registration::default()
-    };
-    targets::register(ctx, CLUSTER, &registration, false).map(drop)
+    targets::register(ctx, CLUSTER, cluster.registration(), false).map(drop)
 }
 
 /// The command that trains in a pod, where the program of this machine is at hand.

@@ -3,7 +3,7 @@
 
 use std::fs::OpenOptions;
 use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
@@ -13,6 +13,7 @@ use serde_json::{Map, Value};
 use crate::kinds::kubernetes::emulator::KubernetesEmulator;
 use crate::kinds::tpu::emulator::{Emulator, Log};
 use crate::kinds::tpu::sim::{self, Event, Scenario};
+use crate::model::target::Registration;
 
 use super::{Ctx, Error, simulator};
 
@@ -86,7 +87,7 @@ pub fn serve_kubernetes(
 
 /// A simulated Kubernetes cluster behind this process, until it is dropped, and with it all that it runs.
 pub struct ClusterBehind {
-    kubeconfig: PathBuf,
+    registration: Registration,
     stop: Arc<AtomicBool>,
     served: Option<JoinHandle<()>>,
 }
@@ -100,22 +101,19 @@ impl ClusterBehind {
         };
         let stop = Arc::new(AtomicBool::new(false));
         let emulator = KubernetesEmulator::bind(0, nodes, Arc::clone(&stop)).map_err(failed)?;
-        let kubeconfig = emulator.kubeconfig().to_owned();
+        let registration = emulator.registration();
         let serve = move || {
             // Who asks it sees that it does not answer.
             drop(emulator.serve());
         };
         let served = thread::Builder::new().name("cluster".to_owned()).spawn(serve);
-        Ok(Self { kubeconfig, stop, served: Some(served.map_err(failed)?) })
+        Ok(Self { registration, stop, served: Some(served.map_err(failed)?) })
     }
 
-    /// The file that says how to reach it.
-    pub fn kubeconfig(&self) -> &Path {
-        &self.kubeconfig
+    /// It as a target.
+    pub fn registration(&self) -> &Registration {
+        &self.registration
     }
-
-    /// The context of that file whose user has a namespace of its own and nothing else.
-    pub const CONTEXT: &'static str = "lab";
 }
 
 impl Drop for ClusterBehind {

@@ -1,7 +1,6 @@
 //! What a job was started with, or what a file says of one, for one that is to be like it with some changes.
 
 use crate::jobfile::own::Given;
-use crate::jobfile::{BadFile, yaml};
 use crate::model::data::{Data, User};
 use crate::model::entry::Priority;
 use crate::model::ids::{JobId, QueueName, UserName};
@@ -55,17 +54,9 @@ pub fn of(ctx: &Ctx, id: &JobId) -> Result<Precedent, Error> {
     if spec.staged.as_ref().is_some_and(Staged::is_clone) {
         return Err(from_a_file(format!("{id} has its code from a repository")));
     }
-    if sweep.as_ref().is_some_and(|sweep| !sweep.filled().is_empty()) {
-        return Err(from_a_file(format!("the values of {id} are filled into its command")));
-    }
-    if sweep.as_ref().is_some_and(|sweep| !is_typable(sweep, &spec.configs)) {
-        return Err(from_a_file(format!("the values of {id} cannot be typed: they hold commas")));
-    }
-    let (among, words) = as_typed(user, &spec.words);
-    let configs = spec.configs.iter().cloned().chain(among).collect();
     let spec =
         JobSpec { name: None, member: None, chosen: None, staged: None, queue: None, ..spec };
-    Ok(Precedent { target: called(&data, &spec), spec, configs, words, sweep, waits })
+    typable((&data, user), &id.to_string(), spec, sweep, waits).map_err(from_a_file)
 }
 
 /// What a file says of its job, read as `tpu submit` would read it; `commands` are words that no name of a job may be.
@@ -80,9 +71,7 @@ pub fn of_file(
         Error::refused(what).hint(format!("put it into a queue as it is: tpu submit {file}"))
     };
     let path = ctx.env.cwd.join(file);
-    let text = jobfile::text(ctx, &path, file)?;
-    let bad = |bad: BadFile| Error::usage(format!("{file}{}", bad.in_words())).hint(bad.hint);
-    let documents = yaml::read_all(&text).map_err(bad)?;
+    let documents = jobfile::documents(ctx, &path, file)?;
     let kinds = jobfile::kind_words(&ctx.kinds);
     let jobs = ready::jobs(ctx, documents, (file, &Given { set: &[], kinds: &kinds }))?;
     let [job] = jobs.as_slice() else {
@@ -109,19 +98,30 @@ pub fn of_file(
         return Err(as_it_is(format!("{file} {what}, and no field of the form says that")));
     }
     let spec = read.request(job, (true, Begins::InTurn)).map_err(|e| read.at(job.place, e))?.spec;
-    if job.sweep.as_ref().is_some_and(|sweep| !sweep.filled().is_empty()) {
-        return Err(as_it_is(format!("the values of {file} are filled into its command")));
-    }
-    if job.sweep.as_ref().is_some_and(|sweep| !is_typable(sweep, &spec.configs)) {
-        return Err(as_it_is(format!("the values of {file} cannot be typed: they hold commas")));
-    }
-    let (among, words) = as_typed(user_of(&data, user)?, &spec.words);
-    let configs = spec.configs.iter().cloned().chain(among).collect();
     // As `tpu submit` reads it, any of several targets may be meant: it waits for one.
     let queue = job.waits.queue.clone().map_or_else(QueueName::usual, QueueName::new);
     let waits = Some((queue, job.waits.priority.unwrap_or_default()));
-    let target = called(&data, &spec);
-    Ok(Precedent { target, spec, configs, words, sweep: job.sweep.clone(), waits })
+    let user = user_of(&data, user)?;
+    typable((&data, user), file, spec, job.sweep.clone(), waits).map_err(as_it_is)
+}
+
+/// What is said of `what`, as somebody would type it; why that cannot be typed, where it cannot.
+fn typable(
+    (data, user): (&Data, &User),
+    what: &str,
+    spec: JobSpec,
+    sweep: Option<Sweep>,
+    waits: Option<(QueueName, Priority)>,
+) -> Result<Precedent, String> {
+    if sweep.as_ref().is_some_and(|sweep| !sweep.filled().is_empty()) {
+        return Err(format!("the values of {what} are filled into its command"));
+    }
+    if sweep.as_ref().is_some_and(|sweep| !is_typable(sweep, &spec.configs)) {
+        return Err(format!("the values of {what} cannot be typed: they hold commas"));
+    }
+    let (among, words) = as_typed(user, &spec.words);
+    let configs = spec.configs.iter().cloned().chain(among).collect();
+    Ok(Precedent { target: called(data, &spec), spec, configs, words, sweep, waits })
 }
 
 /// The target that is asked for, as people call it.

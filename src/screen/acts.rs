@@ -1,6 +1,6 @@
 //! What the acts of keys do, and what they would do: each is one use case, called by values.
 
-use super::message::{Act, Did, Problem};
+use super::message::{Act, Did, Problem, ids};
 use crate::model::ids::{JobId, TargetName};
 use crate::model::job::Succession;
 use crate::model::member::Array;
@@ -251,10 +251,6 @@ fn in_turn(ctx: &Ctx, request: &RunRequest) -> Result<RunRequest, Error> {
         request.spec.target = wanted(&*ctx.data()?, word);
     }
     Ok(request)
-}
-
-fn ids(jobs: &[JobId]) -> String {
-    jobs.iter().map(JobId::to_string).collect::<Vec<_>>().join(", ")
 }
 
 /// Refuses what waits no more.

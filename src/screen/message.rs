@@ -388,7 +388,8 @@ impl Act {
     }
 }
 
-fn ids(jobs: &[JobId]) -> String {
+/// Their names, for a sentence.
+pub(super) fn ids(jobs: &[JobId]) -> String {
     jobs.iter().map(JobId::to_string).collect::<Vec<_>>().join(", ")
 }
 

@@ -10,7 +10,7 @@ use crate::cli::print::Output;
 use crate::jobfile::converted::Converted;
 use crate::jobfile::own::{self, Given, OwnJob};
 use crate::jobfile::yaml::Yaml;
-use crate::jobfile::{BadFile, cloudmesh, jobman, sbatch, yaml};
+use crate::jobfile::{cloudmesh, jobman, sbatch, yaml};
 use crate::model::setup::SetUpHow;
 use crate::ops::ctx::user_of;
 use crate::ops::jobfile::ready::{self, BesideFile, JobFile};
@@ -42,7 +42,7 @@ fn run_file(app: &App, args: &Run, file: &str) -> Result<Ran, Error> {
     stands_alone(&Beside::of_run(args))?;
     let ctx = app.ctx()?;
     let path = ctx.env.cwd.join(file);
-    let jobs = read(app, documents(app, &path, file)?, (file, &args.set))?;
+    let jobs = read(app, jobfile::documents(app.ctx()?, &path, file)?, (file, &args.set))?;
     let [job] = jobs.as_slice() else {
         let what = format!("{file} has {}, and run starts one", counted(jobs.len(), "job"));
         return Err(Error::usage(what).hint(format!("all of them: tpu submit {file}")));
@@ -89,13 +89,6 @@ fn run_file(app: &App, args: &Run, file: &str) -> Result<Ran, Error> {
             .inspect_err(|_| stage::discard_unless_used(ctx, &cloned));
     }
     run::start(app, args, request)
-}
-
-/// The documents of a file.
-pub(super) fn documents(app: &App, path: &Path, file: &str) -> Result<Vec<Yaml>, Error> {
-    let text = jobfile::text(app.ctx()?, path, file)?;
-    let bad = |bad: BadFile| Error::usage(format!("{file}{}", bad.in_words())).hint(bad.hint);
-    yaml::read_all(&text).map_err(bad)
 }
 
 /// The jobs of a file.

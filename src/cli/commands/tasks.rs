@@ -26,7 +26,7 @@ use crate::ops::queue::tasks::{self, TaskOf};
 use crate::ops::{Ctx, Error, jobfile, names};
 use crate::text::counted;
 
-use super::jobfile::{beside_file, directory, documents, submits_alone, would};
+use super::jobfile::{beside_file, directory, submits_alone, would};
 use super::submit::submitted;
 
 /// A file of tasks that was read.
@@ -91,7 +91,7 @@ pub(in crate::cli) fn submit_any(app: &App, args: &Submit) -> Outcome {
     };
     submits_alone(args)?;
     let path = app.ctx()?.env.cwd.join(file);
-    let documents = documents(app, &path, file)?;
+    let documents = jobfile::documents(app.ctx()?, &path, file)?;
     match documents.as_slice() {
         [only] if jobman::is_tasks(only) => {
             if let Some(set) = args.set.first() {

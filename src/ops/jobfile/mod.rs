@@ -5,8 +5,9 @@ pub mod ready;
 
 use std::path::{Path, PathBuf};
 
+use crate::jobfile::BadFile;
 use crate::jobfile::own::{KindKey, KindWords};
-use crate::jobfile::yaml;
+use crate::jobfile::yaml::{self, Yaml};
 use crate::kinds::{KindOfTarget, KindOption, Kinds};
 
 use super::{Ctx, Error};
@@ -32,6 +33,12 @@ pub fn text(ctx: &Ctx, path: &Path, shown: &str) -> Result<String, Error> {
             .hint("save it as UTF-8; a file is read whole or not at all")
     })?;
     Ok(text.strip_prefix('\u{feff}').unwrap_or(&text).to_owned())
+}
+
+/// The documents of a file; `shown` is what a person called it.
+pub fn documents(ctx: &Ctx, path: &Path, shown: &str) -> Result<Vec<Yaml>, Error> {
+    let bad = |bad: BadFile| Error::usage(format!("{shown}{}", bad.in_words())).hint(bad.hint);
+    yaml::read_all(&text(ctx, path, shown)?).map_err(bad)
 }
 
 /// What a file of jobs may say of a target of each kind.

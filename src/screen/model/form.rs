@@ -91,8 +91,6 @@ struct Origin {
     called: String,
     /// What that was started with, or says.
     precedent: Precedent,
-    /// The texts of the fields that say so, in the order of [`FIELDS`].
-    texts: Vec<String>,
 }
 
 /// The form.
@@ -102,7 +100,7 @@ pub struct Form {
     pub user: UserName,
     /// What it was filled in from, if it was.
     from: Option<Origin>,
-    /// The texts with which it was opened.
+    /// The texts with which it was opened, in the order of [`FIELDS`]: of one that was filled in, what its origin says.
     opened: Vec<String>,
     /// The texts, in the order of [`FIELDS`].
     pub inputs: Vec<Input>,
@@ -171,7 +169,7 @@ impl Form {
         let words: Vec<&str> = texts.iter().map(String::as_str).collect();
         let form = Self::new(user, &words);
         let at = FIELDS.iter().position(|(id, ..)| *id == FieldId::Configs).unwrap_or(0);
-        Self { from: Some(Origin { called, precedent, texts }), at, ..form }
+        Self { from: Some(Origin { called, precedent }), at, ..form }
     }
 
     /// What it was filled in from, as people call it.
@@ -206,9 +204,9 @@ impl Form {
 
     /// What a field held that has been changed since the form was filled in as another job was.
     pub fn before(&self, at: usize) -> Option<&str> {
-        let Origin { texts, .. } = self.from.as_ref()?;
+        self.from.as_ref()?;
         let now = self.inputs.get(at).map(|input| input.value().trim())?;
-        texts.get(at).map(String::as_str).filter(|text| *text != now)
+        self.opened.get(at).map(String::as_str).filter(|text| *text != now)
     }
 
     /// The arguments that no field shows: they arrive behind the configs, as those of the other job did.

@@ -63,6 +63,9 @@ use self::resources::NAMESPACES;
 use self::shared::Shared;
 use self::tls::{Certificate, TlsListener};
 use self::works::Works;
+use super::WORD;
+use super::options::{FLAVOR, IMAGE};
+use crate::model::target::{Registration, TargetKind};
 use crate::sys::random::{OsRandom, Random as _};
 
 /// How often the server looks whether it is to end.
@@ -113,6 +116,22 @@ impl KubernetesEmulator {
     /// The file that says how to reach it, readable by its owner alone.
     pub fn kubeconfig(&self) -> &Path {
         &self.kubeconfig
+    }
+
+    /// It as a target: the namespace of the user `lab`, with one CPU for each job.
+    pub fn registration(&self) -> Registration {
+        let kubeconfig = self.kubeconfig.display().to_string();
+        let options = [
+            ("kubeconfig", kubeconfig.as_str()),
+            ("context", LAB),
+            (IMAGE, "train:1"),
+            (FLAVOR, "no-gpu"),
+        ];
+        Registration {
+            kind: TargetKind::new(WORD),
+            options: options.into_iter().collect(),
+            ..Registration::default()
+        }
     }
 
     /// Serves until it is to stop. Whoever is connected then is cut off.

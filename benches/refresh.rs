@@ -162,7 +162,7 @@ fn a_tenth(table: &mut Table, lab: &Lab, panes: &Panes) -> io::Result<()> {
     let [ours, floor, theirs, quiet] = times.map(Sample::from);
     let (least, count) = (floor.median(), panes.all.len());
     let size = u32::try_from(count).unwrap_or(u32::MAX);
-    for (who, times) in [("the screen", &ours), ("daemon", &theirs)] {
+    for (who, times) in [("the screen", &ours), ("the daemon", &theirs)] {
         let figure = format!("P6 a look of {who} at {count} windows, a tenth changed");
         let row = Row::time(figure, times).floor(Amount::Time(least));
         let most = Amount::Time(least * 3 / 2);

@@ -1,8 +1,8 @@
 //! The filter language of the jobs, of the targets and of the archive: `status:error tag:sweep tpu:v4 type:v3+ zone:eu
 //! dir:net user:bob age>2h !text`.
 //!
-//! Terms stand side by side and all must hold; `!` before a term turns it round. What is half typed
-//! (`status:`) holds for every job, so that the list does not jump while somebody types.
+//! Terms stand side by side and all must hold; of `status:oom|grpc` one of the two, and `!` before a term turns it round. What
+//! is half typed (`status:`) holds for every job, so that the list does not jump while somebody types.
 
 use crate::model::facts::{ErrorKind, TargetState};
 use crate::model::job::Job;
@@ -23,7 +23,14 @@ pub struct Filter {
 #[derive(Clone, Debug, PartialEq)]
 struct Term {
     inverse: bool,
-    test: Test,
+    /// One of them must hold; never empty.
+    tests: Vec<Test>,
+}
+
+impl Term {
+    fn holds(&self, one: impl FnMut(&Test) -> bool) -> bool {
+        self.tests.iter().any(one) != self.inverse
+    }
 }
 
 /// What a condition looks at. All text is in lower case.
@@ -43,7 +50,7 @@ enum Test {
 }
 
 /// The keys that a filter knows, for the prompt.
-pub const HINT: &str = "text  status:error  tag:  tpu:  type:  zone:  dir:  user:  age>2h  !not";
+pub const HINT: &str = "text  status:oom|grpc  tag:  tpu:  type:  zone:  dir:  user:  age>2h  !not";
 
 impl Filter {
     /// Reads a filter. Never fails: what cannot be read is left out and named by [`Filter::problem`].
@@ -51,9 +58,9 @@ impl Filter {
         let mut filter = Self { text: text.trim().to_owned(), ..Self::default() };
         for word in text.split_whitespace() {
             let (inverse, word) = word.strip_prefix('!').map_or((false, word), |rest| (true, rest));
-            match read_test(&word.to_lowercase()) {
-                Ok(Some(wanted)) => filter.terms.push(Term { inverse, test: wanted }),
-                Ok(None) => {}
+            match read_alternatives(&word.to_lowercase()) {
+                Ok(tests) if tests.is_empty() => {}
+                Ok(tests) => filter.terms.push(Term { inverse, tests }),
                 Err(problem) => filter.problem = Some(problem),
             }
         }
@@ -77,17 +84,17 @@ impl Filter {
 
     /// Whether a job passes.
     pub fn matches(&self, job: &JobView) -> bool {
-        self.terms.iter().all(|term| holds(&term.test, job) != term.inverse)
+        self.terms.iter().all(|term| term.holds(|test| holds(test, job)))
     }
 
     /// Whether a record passes of which nothing but the record is left.
     pub fn matches_record(&self, of: &RecordFacts<'_>) -> bool {
-        self.terms.iter().all(|term| holds_of_record(&term.test, of) != term.inverse)
+        self.terms.iter().all(|term| term.holds(|test| holds_of_record(test, of)))
     }
 
     /// Whether a target passes.
     pub fn matches_target(&self, row: &Row, now: Timestamp) -> bool {
-        self.terms.iter().all(|term| holds_of_target(&term.test, row, now) != term.inverse)
+        self.terms.iter().all(|term| term.holds(|test| holds_of_target(test, row, now)))
     }
 }
 
@@ -106,7 +113,26 @@ pub struct RecordFacts<'a> {
     pub age_s: Option<u64>,
 }
 
-/// Reads one term; `None` for one that is not finished.
+/// Reads a term that may be one of several, as in `status:oom|grpc`: a key holds for all behind it that name none of their
+/// own. Those that are not finished are left out.
+fn read_alternatives(word: &str) -> Result<Vec<Test>, String> {
+    let mut key = None;
+    let mut tests = Vec::new();
+    for one in word.split('|') {
+        let own = one.split_once(':').map(|(own, _)| own);
+        let is_age = ["age>", "age<"].iter().any(|age| one.starts_with(age));
+        let typed = match (own, key) {
+            (None, Some(key)) if !is_age => read_test(&format!("{key}:{one}"))?,
+            _ => read_test(one)?,
+        };
+        // What stands before a colon and is no key is text, and of no concern to the others.
+        key = own.filter(|_| !matches!(typed, Some(Test::Text(_)))).or(key);
+        tests.extend(typed);
+    }
+    Ok(tests)
+}
+
+/// Reads one test; `None` for one that is not finished.
 fn read_test(word: &str) -> Result<Option<Test>, String> {
     if let Some(rest) = word.strip_prefix("age") {
         for (sign, older) in [('>', true), ('<', false)] {

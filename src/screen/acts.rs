@@ -16,7 +16,7 @@ use crate::ops::named::resolve_target;
 use crate::ops::provision::{self, Insistence, Wish};
 use crate::ops::queue::submit::{self, Submission};
 use crate::ops::queue::wanted::wanted;
-use crate::ops::queue::{edit, pass, why_each_waits};
+use crate::ops::queue::{edit, now, pass, why_each_waits};
 use crate::ops::recipes::{self, Request};
 use crate::ops::resume::{self, AgainRequest};
 use crate::ops::{Ctx, Error, dry_run, fleet, kill, rules, service};
@@ -178,7 +178,7 @@ pub(super) fn would(ctx: &Ctx, act: &Act) -> Result<String, Problem> {
                 one.spec.array = None;
                 one.spec.configs.extend(sweep.given(0));
             }
-            match launch::plan(ctx, &one) {
+            match now::plan(ctx, &one) {
                 Ok(plan) => how + &plan.to_text(),
                 Err(error) => how + &dry_run::line("now", &error.message),
             }
@@ -232,7 +232,11 @@ fn request(job: &JobId, how: Succession) -> AgainRequest {
 fn again(ctx: &Ctx, job: &JobId, how: Succession) -> Result<String, Problem> {
     let again = resume::again(ctx, &request(job, how))?;
     let from = again.from_step.map(|step| format!(" from step {step}")).unwrap_or_default();
-    let mut toast = format!("{job} goes on{from} as {}", again.launched.job);
+    let how = match how {
+        Succession::Resume => "goes on",
+        Succession::Rerun => "begins from scratch",
+    };
+    let mut toast = format!("{job} {how}{from} as {}", again.launched.job);
     for warning in again.warnings {
         toast += &format!("; {warning}");
     }

@@ -220,6 +220,8 @@ pub struct Model {
     pub mouse: bool,
     /// The user whose jobs are shown when not everybody's are.
     pub home: Whose,
+    /// Whose jobs this screen was opened for: those of anybody else are somebody else's.
+    pub own: Whose,
     /// The lines that were typed, here and on other screens, oldest first.
     pub remembered: Vec<String>,
     /// The selected job's pane.
@@ -257,6 +259,7 @@ impl Model {
             traces: Traces::default(),
             setup,
             home: scope.whose.clone(),
+            own: scope.whose.clone(),
             scope,
             snapshot: None,
             problem: None,

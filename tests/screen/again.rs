@@ -330,7 +330,13 @@ fn from_a_file() {
     terminal.types("lr=0.25");
     terminal.shows("was lr=0.5");
     terminal.press("Enter");
-    terminal.shows("night");
+    // What it would be started with on the only machine that there is: which of several is chosen, is said.
+    terminal.shows("logs       below");
+    assert!(
+        terminal.screen().contains("--config.training.learning_rate=0.25"),
+        "{}",
+        terminal.screen()
+    );
     terminal.press("Enter");
     terminal.shows("1 running");
     let job = env.job("alice", 1);

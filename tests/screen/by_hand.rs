@@ -69,6 +69,8 @@ fn rules_reruns_explanations_and_any_command_by_key() {
     terminal.press("Escape");
     terminal.hides("What resume would do");
     terminal.press("R");
+    terminal.shows("Start 1 job again from scratch?");
+    terminal.press("y");
     terminal.until("there is a child", || env.jobs("alice").len() == 2);
     env.wait_status(2, "running");
     terminal.shows("2 +1");

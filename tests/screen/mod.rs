@@ -10,6 +10,7 @@ mod caption;
 mod charts;
 mod chosen_columns;
 mod contrast;
+mod first_minutes;
 mod flags;
 mod fleet;
 mod folded_groups;

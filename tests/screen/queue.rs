@@ -198,7 +198,7 @@ fn on_the_row_of_a_group_a_key_is_about_what_can_obey_it() {
         assert!(said.contains("alice/30 has not begun; place 4"), "{key}: {said}");
     }
     let begun = [id(31), id(32)];
-    assert_eq!(acts(&screen.press("R")), begun.clone().map(Act::Rerun));
+    assert_eq!(acts(&screen.press("R y")), begun.clone().map(Act::Rerun));
     done(&mut screen);
     screen.press("t");
     screen.typed("x");

@@ -53,6 +53,25 @@ fn terms_join_and_turn_round() {
     assert!(!passes("!OOM", oom), "text looks at the status too, in any case");
 }
 
+/// One of several will do: the key stands before the first of them.
+#[test]
+fn alternatives_join_what_either_would_show() {
+    let oom = |job: &mut JobView| job.shown.status = Status::Error(ErrorKind::Oom);
+    assert!(passes("status:oom|grpc", oom));
+    assert!(passes("status:grpc|oom", oom));
+    assert!(!passes("status:grpc|killed", oom));
+    assert!(passes("!status:grpc|killed", oom));
+    assert!(!passes("!status:oom|killed", oom), "neither, and not one of them");
+    assert!(passes("killed|oom", oom), "text");
+    assert!(passes("status:killed|tag:swe", |job| job.tags = Some("sweep".to_owned())));
+    assert!(passes("tag:none|age>2h", |job| job.age_s = Some(7_201)));
+    assert!(!passes("tag:x|agent", |job| job.configs = "agent".to_owned()), "no age, and no text");
+    assert!(passes("nothing:x|agent", |job| job.configs = "agent".to_owned()), "no key");
+    assert!(passes("status:|", oom) && passes("|", oom), "half typed");
+    assert!(!passes("status:grpc|", oom), "what is there counts");
+    assert!(Filter::parse("status:oom|age>2x").problem().is_some());
+}
+
 #[test]
 fn what_is_half_typed_hides_nothing() {
     for text in ["status:", "!", "!tag:", "age>", ""] {

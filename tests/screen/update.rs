@@ -179,7 +179,7 @@ fn what_is_marked_is_resumed_and_rerun_together() {
         screen.send(Message::Done { ticket, toast: "It goes on.".to_owned(), began: None });
     }
     assert!(screen.model.list.marked.is_empty());
-    assert_eq!(acts(&screen.press("g R")), [Act::Rerun(samples::id(3))]);
+    assert_eq!(acts(&screen.press("g R y")), [Act::Rerun(samples::id(3))]);
 }
 
 /// The same key again, while what is marked is being resumed, is about no other job; what has failed stays

@@ -83,6 +83,7 @@ impl KeyGroup {
             | C::RunLike
             | C::Attach
             | C::Mark
+            | C::MarkAll
             | C::Yes
             | C::No
             | C::Press

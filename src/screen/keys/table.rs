@@ -154,6 +154,8 @@ pub enum Command {
     Attach,
     /// Marks or unmarks a job.
     Mark,
+    /// Marks every job that is shown, or takes those marks back.
+    MarkAll,
     /// Shows the earlier attempts of a lineage.
     Unfold,
     /// Hides them.
@@ -198,7 +200,7 @@ pub enum Command {
     Wrap,
     /// To the line that says what broke.
     Evidence,
-    /// Copies what is shown.
+    /// Copies what is shown, or what something is called.
     Copy,
     /// Opens the output in a pager.
     Pager,
@@ -267,6 +269,8 @@ pub enum Needs {
     Cost,
     /// Plots that do not fit at once.
     Plots,
+    /// Jobs of more than one user in the file.
+    Others,
     /// A filter, marks or a message to take back.
     Something,
     /// More to read than the screen holds.
@@ -328,8 +332,9 @@ pub const TABLE: &[Binding] = &[
     line((C::Right, "chart-right"), &[Detail], &["right"], ("", "move it to the right"), Needs::Curve),
     line((C::Log, "log"), JOBS, &["l"], ("log", "the whole output, with search"), Needs::Job),
     line((C::Resume, "resume"), JOBS, &["r"], ("resume", "continue from the last checkpoint"), Needs::Job),
-    line((C::Rerun, "rerun"), JOBS, &["R"], ("rerun", "start again from scratch"), Needs::Job),
+    line((C::Rerun, "rerun"), JOBS, &["R"], ("rerun", "start again from scratch (asks where that loses steps)"), Needs::Job),
     line((C::Kill, "kill"), JOBS, &["x"], ("kill", "stop the marked jobs, or this one (asks first)"), Needs::Job),
+    line((C::Mark, "mark"), &[List, Detail], &["space"], ("mark", "mark or unmark it, for resume, rerun, kill and compare"), Needs::Job),
     line((C::Raise, "raise"), &[Queue, List], &["+"], ("sooner", "make what waits more urgent"), Needs::Waiting),
     line((C::Lower, "lower"), &[Queue, List], &["-"], ("later", "make what waits less urgent"), Needs::Waiting),
     line((C::HoldOrRelease, "hold"), WAITING, &["h"], ("hold", "hold what waits, or let it begin again"), Needs::Waiting),
@@ -339,8 +344,6 @@ pub const TABLE: &[Binding] = &[
     line((C::Clean, "clean"), JOBS, &["c"], ("clean", "archive what has ended (asks first)"), Needs::Job),
     line((C::NewRun, "new-run"), &[List, Detail, Targets, Queue], &["n"], ("new", "start a new run: a form, with the plan before it starts"), Needs::Nothing),
     line((C::RunLike, "run-like"), JOBS, &["N"], ("", "start one like it: its form, filled in, to be changed"), Needs::Job),
-    line((C::Attach, "attach"), JOBS, &["a"], ("attach", "go to its tmux window; back: Ctrl-b d, in the same tmux Ctrl-b L"), Needs::Job),
-    line((C::Explain, "explain"), JOBS, &["e"], ("explain", "say why it is as it is"), Needs::Job),
     line((C::Details, "go-to"), BOARDS, &["enter"], ("its jobs", "go to the jobs that the row is about"), Needs::Row),
     line((C::ZoomIn, "zoom-in"), &[Events], &["+"], ("closer", "a shorter time in the timelines, around the chosen event"), Needs::Row),
     line((C::ZoomOut, "zoom-out"), &[Events], &["-"], ("", "a longer time in the timelines"), Needs::Row),
@@ -353,9 +356,11 @@ pub const TABLE: &[Binding] = &[
     line((C::NextPlot, "usage-plot"), &[Usage], &["v"], ("plots", "the next of the plots that do not fit at once"), Needs::Plots),
     line((C::Measure, "usage-measure"), &[Usage], &["c"], ("cost/hours", "let bars stand for cost, or for hours"), Needs::Cost),
     line((C::Filter, "filter"), TABS, &["/"], ("filter", "show only what matches"), Needs::Nothing),
+    line((C::AllUsers, "all-users"), TABS, &["0"], ("users", "everybody's jobs, or one user's again"), Needs::Others),
+    line((C::Explain, "explain"), JOBS, &["e"], ("explain", "say why it is as it is"), Needs::Job),
+    line((C::Attach, "attach"), JOBS, &["a"], ("attach", "go to its tmux window; back: Ctrl-b d, in the same tmux Ctrl-b L"), Needs::Job),
     line((C::Tag, "tag"), JOBS, &["t"], ("tag", "give it a tag"), Needs::Job),
     line((C::CommandLine, "command"), TABS, &[":"], ("command", "type any command of tpu"), Needs::Nothing),
-    line((C::Mark, "mark"), &[List, Detail], &["space"], ("mark", "mark or unmark it, for resume, rerun, kill and compare"), Needs::Job),
     line((C::DryPlan, "dry-plan"), &[List, Detail, Targets, Plan], &["p"], ("what if", "say what an action would do, and do nothing"), Needs::Row),
     line((C::Rule, "rule"), JOBS, &["u"], ("rule", "set what happens by itself when it fails"), Needs::Job),
     line((C::IgnoreError, "ignore-error"), JOBS, &["i"], ("", "say that its error is none (asks first)"), Needs::Failure),
@@ -364,6 +369,8 @@ pub const TABLE: &[Binding] = &[
     line((C::Drain, "drain"), &[Targets], &["d"], ("drain", "let nothing new begin on the machine (asks first)"), Needs::Row),
     line((C::Undrain, "undrain"), &[Targets], &["u"], ("undrain", "let jobs begin on the machine again"), Needs::Row),
     line((C::Broken, "broken"), TABS, &["E"], ("", "to the newest job that broke, whatever is shown"), Needs::Nothing),
+    line((C::MarkAll, "mark-all"), &[List], &["*"], ("", "mark all that are shown, or take those marks back"), Needs::Jobs),
+    line((C::Copy, "copy-name"), &[List, Detail, Targets], &["y"], ("", "copy its name, a directory, its arguments, what broke"), Needs::Row),
     line((C::Diff, "diff"), JOBS, &["="], ("", "compare the two marked runs"), Needs::Job),
     line((C::Monitor, "monitor"), TABS, &["D"], ("", "start the daemon, or stop it (asks first)"), Needs::Nothing),
     line((C::JobsTab, "tab-jobs"), TABS, &["1"], ("", "the jobs"), Needs::Nothing),
@@ -374,7 +381,6 @@ pub const TABLE: &[Binding] = &[
     line((C::UsageTab, "tab-usage"), TABS, &["6"], ("", "what ran: hours, cost, waits, failures"), Needs::Nothing),
     line((C::NextTab, "next-tab"), TABS, &["tab"], ("tabs", "the next tab"), Needs::Nothing),
     line((C::PreviousTab, "previous-tab"), TABS, &["backtab"], ("", "the tab before"), Needs::Nothing),
-    line((C::AllUsers, "all-users"), TABS, &["0"], ("", "everybody's jobs, or one user's again"), Needs::Nothing),
     line((C::Fold, "fold"), &[List], &["left"], ("", "hide them; then fold the group that it is in"), Needs::Attempts),
     line((C::SortLeft, "sort-left"), &[List], &["<"], ("", "sort by the column to the left"), Needs::Jobs),
     line((C::SortRight, "sort-right"), &[List], &[">"], ("", "sort by the column to the right"), Needs::Jobs),
@@ -385,8 +391,8 @@ pub const TABLE: &[Binding] = &[
     line((C::Up, "up"), TABS, &["k", "up"], ("", "previous row"), Needs::Row),
     line((C::Top, "top"), TABS, &["g", "home"], ("", "first row"), Needs::Row),
     line((C::Bottom, "bottom"), TABS, &["G", "end"], ("", "last row"), Needs::Row),
-    line((C::PageDown, "page-down"), TABS, &["pgdn", "ctrl-f"], ("", "a screenful down"), Needs::Row),
-    line((C::PageUp, "page-up"), TABS, &["pgup", "ctrl-b"], ("", "a screenful up"), Needs::Row),
+    line((C::PageDown, "page-down"), TABS, &["pgdn", "ctrl-f", "ctrl-d"], ("", "a screenful down"), Needs::Row),
+    line((C::PageUp, "page-up"), TABS, &["pgup", "ctrl-b", "ctrl-u"], ("", "a screenful up"), Needs::Row),
     line((C::Back, "clear"), &[List], &["esc"], ("", "take back message, filter, marks"), Needs::Something),
     line((C::Back, "to-jobs"), NOT_JOBS, &["esc"], ("jobs", "take back the filter, then back to the jobs"), Needs::Nothing),
     // The log.
@@ -403,8 +409,8 @@ pub const TABLE: &[Binding] = &[
     line((C::CommandLine, "log-command"), &[Log], &[":"], ("", "type any command of tpu"), Needs::Nothing),
     line((C::Down, "log-down"), &[Log], &["j", "down"], ("", "a line down"), Needs::Nothing),
     line((C::Up, "log-up"), &[Log], &["k", "up"], ("", "a line up (stops following)"), Needs::Nothing),
-    line((C::PageDown, "log-page-down"), &[Log], &["pgdn", "space", "ctrl-f"], ("", "a screenful down"), Needs::Nothing),
-    line((C::PageUp, "log-page-up"), &[Log], &["pgup", "b", "ctrl-b"], ("", "a screenful up"), Needs::Nothing),
+    line((C::PageDown, "log-page-down"), &[Log], &["pgdn", "space", "ctrl-f", "ctrl-d"], ("", "a screenful down"), Needs::Nothing),
+    line((C::PageUp, "log-page-up"), &[Log], &["pgup", "b", "ctrl-b", "ctrl-u"], ("", "a screenful up"), Needs::Nothing),
     line((C::Top, "log-top"), &[Log], &["g", "home"], ("top", "to the first line"), Needs::Nothing),
     line((C::Bottom, "log-bottom"), &[Log], &["G", "end"], ("end", "to the last line, and follow"), Needs::Nothing),
     line((C::Left, "log-left"), &[Log], &["left", "h"], ("", "to the left"), Needs::Nothing),
@@ -413,10 +419,11 @@ pub const TABLE: &[Binding] = &[
     // Pages.
     line((C::Down, "page-line-down"), PAGES, &["j", "down"], ("", "down"), Needs::Nothing),
     line((C::Up, "page-line-up"), PAGES, &["k", "up"], ("", "up"), Needs::Nothing),
-    line((C::PageDown, "page-screen-down"), PAGES, &["pgdn", "space"], ("more", "a screenful down"), Needs::More),
-    line((C::PageUp, "page-screen-up"), PAGES, &["pgup", "b"], ("", "a screenful up"), Needs::Nothing),
+    line((C::PageDown, "page-screen-down"), PAGES, &["pgdn", "space", "ctrl-d"], ("more", "a screenful down"), Needs::More),
+    line((C::PageUp, "page-screen-up"), PAGES, &["pgup", "b", "ctrl-u"], ("", "a screenful up"), Needs::Nothing),
     line((C::Search, "help-search"), &[Help], &["/"], ("search", "show only what matches, here and elsewhere"), Needs::Nothing),
     line((C::Back, "help-back"), &[Help], &["esc", "q", "?", "f1"], ("back", "take back the search, then back"), Needs::Nothing),
+    line((C::Copy, "copy-page"), &[Page], &["y"], ("copy", "copy all of it"), Needs::Nothing),
     line((C::Back, "page-back"), &[Page], &["esc", "q", "enter"], ("back", "back"), Needs::Nothing),
     // Questions.
     line((C::Yes, "yes"), &[Confirm], &["y"], ("yes", "yes"), Needs::Nothing),

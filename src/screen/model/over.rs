@@ -26,6 +26,8 @@ pub struct Confirm {
     pub plan: Option<Body>,
     /// What is left alone, and why; or what else is to be known.
     pub note: Option<String>,
+    /// Whose jobs these are where they are somebody else's.
+    pub others: Option<String>,
 }
 
 /// One of several answers.
@@ -55,6 +57,8 @@ pub struct ColumnChoice {
 pub enum ChoiceOf {
     /// The rule of a job.
     Rule(JobId),
+    /// What is copied: the answer's own words.
+    Copy,
     /// The action whose plan is shown: for each answer its key's command, and the action.
     Plan(Vec<(Command, Act)>),
 }

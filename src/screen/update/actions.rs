@@ -1,12 +1,14 @@
 //! What keys do to jobs and targets beyond the list's own: rules, plans, comparisons, and making targets usable.
 
+use std::collections::BTreeSet;
+
 use super::board::chosen;
 use super::{act, list, note, page};
-use crate::model::ids::{JobId, TargetName};
+use crate::model::ids::{JobId, TargetName, UserName};
 use crate::model::job::Status;
 use crate::model::rules::{NAMED, Rules};
 use crate::model::target::Machines;
-use crate::model::view::{JobView, MonitorHealth};
+use crate::model::view::{JobView, MonitorHealth, Whose};
 use crate::plan::board::Row;
 use crate::screen::keys::{Command, Context, Key};
 use crate::screen::message::{Act, Ask, Effect};
@@ -41,7 +43,8 @@ pub(super) fn command(model: &mut Model, command: Command) -> Option<Vec<Effect>
     })
 }
 
-/// Asks the person whether something is to be done.
+/// Asks the person whether something is to be done. Where it would be done to the jobs of somebody else, that is
+/// said, and it is not what a quick Enter does.
 pub(super) fn confirm(
     model: &mut Model,
     act: Act,
@@ -49,7 +52,29 @@ pub(super) fn confirm(
     plan: Option<Body>,
     note: Option<String>,
 ) {
-    model.overlay = Some(Overlay::Confirm(Confirm { act, jobs, yes: true, top: 0, plan, note }));
+    let others = of_others(&model.own, &jobs);
+    let yes = others.is_none();
+    model.overlay = Some(Overlay::Confirm(Confirm { act, jobs, yes, top: 0, plan, note, others }));
+}
+
+/// Who owns those of the jobs that are not of the users for whom the screen was opened; `None` if it is nobody, or
+/// if it was opened for everybody.
+fn of_others(own: &Whose, jobs: &[JobId]) -> Option<String> {
+    let others: BTreeSet<&UserName> =
+        jobs.iter().map(|job| &job.user).filter(|user| !own.includes(user)).collect();
+    if others.is_empty() {
+        return None;
+    }
+    let count = jobs.iter().filter(|job| others.contains(&job.user)).count();
+    let names: Vec<&str> = others.into_iter().map(UserName::as_str).collect();
+    let which = match (count, jobs.len()) {
+        (1, 1) => "This job belongs".to_owned(),
+        (all, jobs) if all == jobs => format!("All {all} belong"),
+        (some, jobs) => {
+            format!("{some} of these {jobs} {}", if some == 1 { "belongs" } else { "belong" })
+        }
+    };
+    Some(format!("{which} to {}; this screen is {own}'s.", names.join(" and ")))
 }
 
 /// The same, while it is asked what that would do.
@@ -147,7 +172,8 @@ fn choose_plan(model: &mut Model, title: String, plans: Vec<(Command, Act)>, nex
         let mut lines = model.setup.keys.lines(Context::List);
         let help =
             lines.find(|(line, _)| line.command == *command).map_or("", |(line, _)| line.help);
-        let help = help.strip_suffix(" (asks first)").unwrap_or(help);
+        // Here nothing is done, and nothing asked.
+        let help = help.split_once(" (asks").map_or(help, |(does, _)| does);
         (format!("{key} {}", act.verb()), help.to_owned())
     };
     let options = plans.iter().map(option).collect();

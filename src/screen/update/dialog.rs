@@ -97,7 +97,11 @@ fn answer(model: &mut Model, mut confirm: Confirm, command: Command) -> Vec<Effe
     if let Act::Kill(_) | Act::TakeOut { .. } = &confirm.act {
         model.list.marked.retain(|id| !confirm.jobs.contains(id));
     }
-    act(model, confirm.act)
+    match confirm.act {
+        // One act for each.
+        Act::Rerun(_) => act_each(model, confirm.jobs.into_iter().map(Act::Rerun).collect()),
+        one => act(model, one),
+    }
 }
 
 /// Whether a key with Alt edits what is being typed (by words) or takes it away.

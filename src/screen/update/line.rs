@@ -4,7 +4,7 @@ use tui_input::Input;
 
 use super::{actions, board, complain, help, leave_to, list, note, page};
 use crate::model::ids::UserName;
-use crate::model::view::Whose;
+use crate::model::view::{JobView, Whose};
 use crate::ops::remembered;
 use crate::screen::keys::Command;
 use crate::screen::message::{Ask, Door, Effect, Problem, Scope};
@@ -58,10 +58,15 @@ pub(in crate::screen) fn names(model: &Model) -> Names {
         all
     };
     let jobs = model.jobs();
+    let all = model.everybody();
+    let job_word = |job: &JobView| {
+        if all { job.id.to_string() } else { job.id.window.to_string() }
+    };
     let known = model.boards.targets.seen.iter().flat_map(|seen| &seen.targets);
     let targets = known.map(|row| row.label.clone());
     Names {
-        windows: unique(jobs.iter().map(|job| job.id.window.to_string()).collect()),
+        // Of several users' jobs a number alone says too little.
+        windows: unique(jobs.iter().map(job_word).collect()),
         targets: unique(targets.chain(jobs.iter().map(|job| job.target_label.clone())).collect()),
         users: model
             .snapshot

@@ -54,6 +54,7 @@ pub(super) fn command(model: &mut Model, command: Command) -> Vec<Effect> {
             mark(model);
             step(model, |row, last| (row + 1).min(last));
         }
+        Command::MarkAll => mark_all(model),
         Command::Unfold => fold(model, true),
         Command::Fold => fold(model, false),
         Command::Tag if model.selected_head().is_some() => {
@@ -67,7 +68,7 @@ pub(super) fn command(model: &mut Model, command: Command) -> Vec<Effect> {
             }
         }
         Command::Resume => return on_subjects(model, Act::Resume),
-        Command::Rerun => return on_subjects(model, Act::Rerun),
+        Command::Rerun => return rerun(model),
         Command::Kill => confirm_kill(model),
         Command::Clean => confirm_clean(model),
         Command::Attach => {
@@ -241,11 +242,27 @@ fn mark(model: &mut Model) {
     if ids.is_empty() {
         ids.extend(model.selected().map(|job| job.id.clone()));
     }
+    turn_marks(model, &ids);
+}
+
+/// Marks every job that the filter lets through, also those that are folded away. Nothing can be done to an earlier attempt.
+fn mark_all(model: &mut Model) {
+    let shown = model.list.rows.iter().filter(|row| row.can_be_chosen());
+    let jobs = shown.flat_map(|row| {
+        let one = model.job(&row.id).filter(|_| row.members.is_empty());
+        row.members.iter().filter_map(|at| model.jobs().get(*at)).chain(one)
+    });
+    let ids: Vec<JobId> = jobs.filter(|job| job.leaf).map(|job| job.id.clone()).collect();
+    turn_marks(model, &ids);
+}
+
+/// Marks these, or, where each is marked, takes their marks back.
+fn turn_marks(model: &mut Model, ids: &[JobId]) {
     let marked = &mut model.list.marked;
     if ids.iter().all(|id| marked.contains(id)) {
         marked.retain(|id| !ids.contains(id));
     } else {
-        marked.extend(ids);
+        marked.extend(ids.iter().cloned());
     }
 }
 
@@ -293,6 +310,12 @@ fn fold(model: &mut Model, open: bool) {
 /// Begins an action for each marked job, or for the selected one. The marks stay until it is done: without
 /// them the same key, pressed again meanwhile, would be about the selected job.
 fn on_subjects(model: &mut Model, make: fn(JobId) -> Act) -> Vec<Effect> {
+    let acts = to_begin_again(model).into_iter().map(|job| make(job.id.clone())).collect();
+    act_each(model, acts)
+}
+
+/// The jobs that are resumed or started again.
+fn to_begin_again(model: &Model) -> Vec<&JobView> {
     let mut jobs = model.subjects();
     jobs.retain(|job| !job.is_queued());
     // Of a group those that failed: the others need nobody.
@@ -300,8 +323,31 @@ fn on_subjects(model: &mut Model, make: fn(JobId) -> Act) -> Vec<Effect> {
     if is_group && jobs.iter().any(|job| job.failure().is_some()) {
         jobs.retain(|job| job.failure().is_some());
     }
-    let acts = jobs.into_iter().map(|job| make(job.id.clone())).collect();
-    act_each(model, acts)
+    jobs
+}
+
+/// Starts jobs again from scratch. Where they would begin before a step that they had reached, the person is asked: the key
+/// means something harmless in other programs, and resuming is what most people want then.
+fn rerun(model: &mut Model) -> Vec<Effect> {
+    let jobs = to_begin_again(model);
+    let reached =
+        jobs.iter().filter_map(|job| job.shown.progress.step).max().filter(|step| *step > 0);
+    let has_ended = jobs.iter().any(|job| !job.shown.status.is_live());
+    let Some(step) = reached.filter(|_| has_ended) else {
+        return on_subjects(model, Act::Rerun);
+    };
+    let resume = model.setup.key(Context::List, Command::Resume);
+    let reached =
+        if jobs.len() == 1 { format!("step {step}") } else { format!("steps up to {step}") };
+    let text = format!(
+        "From the first step again, although {reached} {} reached; {resume} goes on from the newest checkpoint. \
+         What was written stays.",
+        if jobs.len() == 1 { "was" } else { "were" }
+    );
+    let ids: Vec<JobId> = jobs.iter().map(|job| job.id.clone()).collect();
+    let Some(first) = ids.first().cloned() else { return Vec::new() };
+    actions::confirm(model, Act::Rerun(first), ids, None, Some(text));
+    Vec::new()
 }
 
 /// Whether a kill is possible: on what is live and on failures.

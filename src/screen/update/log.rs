@@ -4,6 +4,7 @@
 
 use tui_input::Input;
 
+use super::copy::copied;
 use super::{complain, leave_to, note};
 use crate::model::ids::JobId;
 use crate::screen::keys::Command;
@@ -160,10 +161,13 @@ pub(super) fn command(model: &mut Model, command: Command) -> Vec<Effect> {
     Vec::new()
 }
 
-/// Scrolls to a line and stops following.
+/// Scrolls to a line and stops following. Where nothing was read yet there is no line to go to: whoever is too quick for
+/// it would find themselves at the first one.
 fn scroll(log: &mut Log, top: usize) {
-    log.follow = false;
-    log.top = top;
+    if log.text.is_some() {
+        log.follow = false;
+        log.top = top;
+    }
 }
 
 fn scroll_down(log: &mut Log, by: usize, end: usize) {
@@ -312,13 +316,7 @@ fn copy(model: &mut Model, height: usize) -> Vec<Effect> {
     if lines.is_empty() {
         return Vec::new();
     }
-    let what = counted(lines.len(), "line");
-    let copied = lines.join("\n");
-    note(
-        model,
-        format!("Copied {what}: to the terminal's clipboard, and inside tmux to its buffer."),
-    );
-    vec![Effect::Copy(copied)]
+    copied(model, &counted(lines.len(), "line"), lines.join("\n"))
 }
 
 /// Keeps the log on the screen: at its end while following, never below it.

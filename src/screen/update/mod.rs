@@ -6,6 +6,7 @@ mod actions;
 mod board;
 mod chart;
 mod chooser;
+mod copy;
 mod dialog;
 mod form;
 mod help;
@@ -211,6 +212,7 @@ fn command_of(model: &mut Model, command: Command) -> Vec<Effect> {
             vec![Effect::Mouse(model.mouse)]
         }
         (Command::CommandLine, _) => line::open(model),
+        (Command::Copy, Context::List | Context::Detail | Context::Targets) => copy::open(model),
         (command, Context::CommandLine) => line::command(model, command),
         (command, Context::Form) => form::command(model, command),
         (command, Context::Page | Context::Choice) => page::command(model, command),

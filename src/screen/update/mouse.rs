@@ -52,12 +52,13 @@ fn press(model: &mut Model, spot: Option<Spot>) -> Vec<Effect> {
             return super::command_of(model, if yes { Command::Yes } else { Command::No });
         }
         Some(Spot::Key(command)) => return super::command_of(model, command),
-        Some(Spot::Outside) | None => {}
+        Some(Spot::Detail | Spot::Outside) | None => {}
     }
     Vec::new()
 }
 
-/// The wheel scrolls what the keys would.
+/// The wheel scrolls what the keys would. Over a job beside the list, or in full width, it scrolls back in what that one has
+/// printed, and never chooses another job.
 fn wheel(model: &mut Model, notches: i32, spot: Option<Spot>) -> Vec<Effect> {
     let typing = matches!(
         model.context(),
@@ -69,6 +70,10 @@ fn wheel(model: &mut Model, notches: i32, spot: Option<Spot>) -> Vec<Effect> {
     );
     if typing || spot == Some(Spot::Outside) {
         return Vec::new();
+    }
+    if spot == Some(Spot::Detail) {
+        let back = notches < 0;
+        return if back { super::command_of(model, Command::Log) } else { Vec::new() };
     }
     let command = if notches > 0 { Command::Down } else { Command::Up };
     let rows = usize::try_from(notches.unsigned_abs()).unwrap_or(0) * NOTCH;

@@ -1,6 +1,6 @@
 //! Pages: what a command says, comparisons, and choosing one of several answers.
 
-use super::{act, actions, complain, form, moved};
+use super::{act, actions, complain, copy, form, moved};
 use crate::screen::keys::Command;
 use crate::screen::message::{Act, Ask, Effect, Problem};
 use crate::screen::model::{Body, ChoiceOf, Model, Overlay, Page};
@@ -63,6 +63,11 @@ pub(super) fn said(model: &mut Model, asked: &Ask, answer: Result<String, Proble
 pub(super) fn command(model: &mut Model, command: Command) -> Vec<Effect> {
     // Taken off while it is handled; put back unless it is done.
     match model.overlay.take() {
+        Some(Overlay::Page(shown)) if command == Command::Copy => {
+            let effects = copy::whole(model, &shown);
+            model.overlay = Some(Overlay::Page(shown));
+            return effects;
+        }
         Some(Overlay::Page(mut shown)) => {
             let (last, screenful) = page::extent(model, &shown);
             let Some(top) = moved(command, shown.top, last, screenful) else { return Vec::new() };
@@ -80,6 +85,11 @@ pub(super) fn command(model: &mut Model, command: Command) -> Vec<Effect> {
                             let rule = choice.options.get(choice.at).map(|(rule, _)| rule.clone());
                             rule.map(|rule| actions::set_rule(model, &job, &rule))
                         }
+                        ChoiceOf::Copy => choice
+                            .options
+                            .into_iter()
+                            .nth(choice.at)
+                            .map(|(_, value)| copy::copied(model, &value.clone(), value)),
                         ChoiceOf::Plan(plans) => {
                             let plan = plans.into_iter().nth(choice.at);
                             plan.map(|(_, act)| actions::show_plan(model, act))

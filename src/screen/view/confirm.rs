@@ -18,6 +18,8 @@ use crate::screen::theme::Role;
 struct Place {
     size: (u16, u16),
     title: String,
+    /// Whose they are, where that is somebody else.
+    others: Vec<String>,
     /// What is left alone, and what will happen.
     words: Vec<String>,
     yes: &'static str,
@@ -39,15 +41,17 @@ fn place(model: &Model, question: &Confirm) -> Place {
     let effect = wrap(&effect, inside).into_iter().filter(|line| !line.is_empty());
     // Frame, blanks and buttons; the jobs get what is left of the screen. What is lost for ever is said
     // whole, so the plan is the one to be cut.
-    let room = usize::from(rows).saturating_sub(8).max(1);
+    let others = question.others.iter().flat_map(|others| wrap(&outside(others), inside));
+    let others: Vec<String> = others.collect();
+    let room = usize::from(rows).saturating_sub(8 + others.len()).max(1);
     let warning = cut_off(note.chain(effect).collect(), room);
     let mut words = cut_off(plan, room.saturating_sub(warning.len()));
     words.extend(warning);
-    let around = 4 + words.len() + usize::from(!question.jobs.is_empty());
+    let around = 4 + others.len() + words.len() + usize::from(!question.jobs.is_empty());
     let room = usize::from(rows).saturating_sub(around + 2).max(1);
     let shown = question.jobs.len().min(room);
     let height = u16::try_from(around + shown).unwrap_or(u16::MAX).min(rows);
-    Place { size: (width, height), title, words, yes, shown }
+    Place { size: (width, height), title, others, words, yes, shown }
 }
 
 /// As many lines as there is room for; where some are missing, the last says how many.
@@ -85,7 +89,7 @@ pub(super) fn button_at(model: &Model, question: &Confirm, at: Position) -> Opti
 pub(super) fn render(frame: &mut Frame<'_>, model: &Model, question: &Confirm) {
     let place = place(model, question);
     let (size, shown, yes) = (place.size, place.shown, yes_text(&place));
-    let Place { title, words, .. } = place;
+    let Place { title, others, words, .. } = place;
     let top = question.top.min(question.jobs.len() - shown);
     let below = question.jobs.len().saturating_sub(top + shown);
     let inner = dialog(frame, model, size, Line::from(format!(" {title} ")));
@@ -108,6 +112,9 @@ pub(super) fn render(frame: &mut Frame<'_>, model: &Model, question: &Confirm) {
     if shown > 0 {
         let more = if below > 0 { format!("… {below} more below (j)") } else { String::new() };
         put(frame, Line::from(span(more, style(model, Role::Dim))));
+    }
+    for line in others {
+        put(frame, Line::from(span(line, style(model, Role::Warning))));
     }
     for line in words {
         put(frame, Line::from(span(line, style(model, Role::Dim))));
@@ -173,8 +180,8 @@ fn words_for(question: &Confirm) -> (String, String, &'static str) {
         Act::Confirmed(words) | Act::Command(words) => {
             (outside(&command_line(words)) + "?", String::new(), "Run it")
         }
+        Act::Rerun(_) => (format!("Start {jobs} again from scratch?"), String::new(), "Rerun"),
         Act::Resume(_)
-        | Act::Rerun(_)
         | Act::Tag(..)
         | Act::SetRule(..)
         | Act::Undrain(_)

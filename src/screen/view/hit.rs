@@ -26,6 +26,8 @@ pub enum Spot {
     Button(bool),
     /// A key in the bottom line.
     Key(Command),
+    /// The selected job beside the list, or in full width.
+    Detail,
     /// Nothing of the above, and what lies on top is not to be scrolled from there.
     Outside,
 }
@@ -66,6 +68,12 @@ pub fn at(model: &Model, x: u16, y: u16) -> Option<Spot> {
         }
         let at = model.list.top + usize::from(y - inner.y - 1);
         return (at < model.list.rows.len()).then_some(Spot::Row(at));
+    }
+    if layout.detail.is_some_and(|area| inside(area).contains(place)) {
+        return Some(Spot::Detail);
+    }
+    if layout.about.is_some_and(|area| inside(area).contains(place)) {
+        return Some(Spot::Outside);
     }
     if let Some(area) = layout.board.filter(|area| inside(*area).contains(place)) {
         let inner = inside(area);

@@ -43,6 +43,7 @@ pub fn are_met(model: &Model, needs: Needs) -> bool {
             (None, Some(Overlay::Page(page))) => page::extent(model, page).0 > 0,
             (None, _) => false,
         },
+        Needs::Others => model.snapshot.as_ref().is_some_and(|snapshot| snapshot.users.len() > 1),
         Needs::Something => {
             let list = &model.list;
             !list.filter.is_empty() || !list.marked.is_empty() || !model.toasts.is_empty()

@@ -61,6 +61,18 @@ fn second_column(line: &str) -> Option<usize> {
     Some(name + gap.len() - gap.trim_start().len())
 }
 
+/// A page as text: what was said as it was said, anything else as it is drawn. `None` while it is awaited.
+pub(in crate::screen) fn as_text(model: &Model, page: &Page) -> Option<String> {
+    match &page.body {
+        Body::Awaited(_) => None,
+        Body::Text(text) => Some(text.clone()),
+        Body::Diff(_) => {
+            let lines: Vec<String> = lines(model, page).iter().map(Line::to_string).collect();
+            Some(lines.iter().map(|line| line.trim_end()).collect::<Vec<_>>().join("\n"))
+        }
+    }
+}
+
 /// The last line that may stand at the top, and the lines that are seen at once.
 pub(in crate::screen) fn extent(model: &Model, page: &Page) -> (usize, usize) {
     let rows = usize::from(size(model, page).1.saturating_sub(2)).max(1);

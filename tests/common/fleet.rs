@@ -1,17 +1,20 @@
 //! A shared fleet for the tests of the screen: five kinds of targets, groups of jobs, ten thousand jobs of two users.
 
+use std::sync::Arc;
+
 use tpu::model::capacity::Capacity;
 use tpu::model::facts::{ErrorKind, Progress, Room, TargetState};
 use tpu::model::host::HostRecord;
 use tpu::model::ids::{JobId, JobNumber, QueueName, TargetName, UserName};
 use tpu::model::job::Status;
 use tpu::model::member::Member;
-use tpu::model::target::{Machines, TargetKind};
+use tpu::model::target::{Machines, Pricing, TargetKind};
 use tpu::model::time::Timestamp;
 use tpu::model::view::{JobView, Pending, Snapshot, Whose};
 use tpu::ops::board::Board;
 use tpu::ops::hosts::Host;
 use tpu::plan::board::{Row, Standing};
+use tpu::plan::stats::run::{Past, PastRun, RanOn, RunOutcome};
 use tpu::screen::message::{Answer, Ask};
 
 use super::boards::{self, answer, row};
@@ -154,6 +157,47 @@ fn board() -> Board {
         hosts: vec![host("gpu1.lab.example", &[4, 9]), host("gpu2", &[])],
         ..boards::board()
     }
+}
+
+/// What has run in places of each kind: as many attempts as there are jobs, one an hour back from now, of which every seventh was
+/// taken away.
+pub(crate) fn past() -> Past {
+    let places = PLACES.map(|(name, _, kind, _)| {
+        Arc::new(RanOn {
+            target: TargetName::from(name),
+            accelerator: (kind == "tpu").then(|| "v2-32".to_owned()),
+            zone: (kind == "tpu").then(|| "europe-west4-a".to_owned()),
+            kind: Some(kind.to_owned()),
+            pricing: (kind == "tpu").then_some(Pricing::Spot),
+        })
+    });
+    let runs = (0..u32::try_from(MANY).unwrap()).map(|at| {
+        let began = Timestamp::from_second(NOW - i64::from(at + 1) * 3_600);
+        let was_taken = at % 7 == 0;
+        let on = Arc::clone(&places[at as usize % PLACES.len()]);
+        PastRun {
+            id: JobId::new(
+                UserName::from(if at % 3 == 0 { "bob" } else { "alice" }),
+                JobNumber(at + 1),
+            ),
+            father: None,
+            tag: (at % 2 == 0).then(|| "sweep".to_owned()),
+            began,
+            ended: Some(began.plus_seconds(1_800 + i64::from(at % 5) * 600)),
+            outcome: if was_taken {
+                RunOutcome::Failed(ErrorKind::Preempted)
+            } else {
+                RunOutcome::Finished
+            },
+            line: was_taken.then(|| "the machine was taken away".to_owned()),
+            reached: Some(1_000.0),
+            is_from_nothing: true,
+            waited_s: Some(u64::from(at % 11) * 60),
+            per_hour: on.pricing.map(|_| 1.5),
+            on,
+        }
+    });
+    Past { runs: runs.collect(), capacity: Vec::new() }
 }
 
 /// All of it on the screen, everybody's.

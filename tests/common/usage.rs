@@ -93,10 +93,14 @@ fn past() -> Past {
 
 /// What is answered.
 pub(crate) fn report(question: &UsageQuestion) -> StatsReport {
+    counted(&past(), question)
+}
+
+/// The same of other runs.
+fn counted(past: &Past, question: &UsageQuestion) -> StatsReport {
     let until = Timestamp::from_second(NOW);
     let since = question.reach.days().map(|days| until.plus_seconds(-days * 24 * HOUR_S));
     let period = Period { since, until };
-    let past = past();
     StatsReport {
         by: question.by,
         stats: stats(&past.of(&question.whose), question.by, &period, &question.zone),
@@ -116,10 +120,15 @@ pub(crate) fn asked(effects: &[Effect]) -> Option<UsageQuestion> {
 
 /// Presses keys, and answers whatever is asked about usage after each.
 pub(crate) fn press(screen: &mut Screen, keys: &str) {
+    press_of(&past(), screen, keys);
+}
+
+/// The same where other runs are counted.
+pub(crate) fn press_of(past: &Past, screen: &mut Screen, keys: &str) {
     for key in keys.split_whitespace() {
         let mut effects = screen.press(key);
         while let Some(question) = asked(&effects) {
-            let report = report(&question);
+            let report = counted(past, &question);
             let before = screen.effects.len();
             answer(screen, Ask::Usage(question), Answer::Usage(Box::new(report)));
             effects = screen.effects[before..].to_vec();

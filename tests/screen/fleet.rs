@@ -5,6 +5,7 @@ use tpu::screen::message::Message;
 use crate::common::fleet::{self, MANY};
 use crate::common::samples;
 use crate::common::screen::{SIZES, Screen};
+use crate::common::usage::press_of;
 
 #[test]
 fn list() {
@@ -47,6 +48,29 @@ fn other_tabs() {
     for tab in ["2", "3", "4", "5"] {
         let mut screen = fleet::screen();
         screen.press(tab);
+        all += &screen.frames();
+    }
+    insta::assert_snapshot!(all);
+}
+
+/// By user first, and by the kind of targets.
+#[test]
+fn usage() {
+    let past = fleet::past();
+    let mut screen = fleet::screen();
+    press_of(&past, &mut screen, "6");
+    let by_user = screen.frames();
+    press_of(&past, &mut screen, "B p p");
+    insta::assert_snapshot!(by_user + &screen.frames());
+}
+
+/// What lies over the list: a question about many jobs of several users, what can be copied, a form, the help.
+#[test]
+fn over_it() {
+    let mut all = String::new();
+    for keys in ["/ s t a t u s : o o m | p r e e m p t e d enter * x", "G y", "n", "?"] {
+        let mut screen = fleet::screen();
+        screen.press(keys);
         all += &screen.frames();
     }
     insta::assert_snapshot!(all);

@@ -1,7 +1,9 @@
 //! What people press in their first minutes who come from other programs of this sort: the wheel over what they read, a mark on
 //! all that is shown, `y`, `R`.
 
+use tpu::model::facts::ErrorKind;
 use tpu::model::ids::{JobId, UserName};
+use tpu::model::job::Status;
 use tpu::model::view::Whose;
 use tpu::screen::message::{Act, Effect, Message, Mouse, MouseDid, Scope};
 use tpu::screen::model::{Model, Overlay};
@@ -211,4 +213,20 @@ fn jobs_of_somebody_else_are_not_stopped_by_habit() {
     screen.press("tab");
     let Some(Overlay::CommandLine(line)) = &screen.model.overlay else { panic!("a line") };
     assert!(line.input.value().starts_with("kill bob"), "{}", line.input.value());
+}
+
+/// The list takes from the detail beside it what the longest word for how a job is needs.
+#[test]
+fn how_a_job_is_stands_whole_at_120_columns() {
+    let mut snapshot = samples::snapshot();
+    for job in &mut snapshot.jobs {
+        job.dir.1 = "/home/alice/a".to_owned();
+        job.tags = None;
+    }
+    let at = snapshot.jobs.iter().position(|job| job.id == id(9)).unwrap();
+    snapshot.jobs[at].shown.status = Status::Error(ErrorKind::KilledBySignal);
+    let mut screen = Screen::showing(snapshot);
+    let frame = screen.frame((120, 32));
+    let row = frame.lines().find(|line| line.contains("▲ error: k")).unwrap();
+    assert!(row.contains("error: killed-by-signal "), "{row}");
 }

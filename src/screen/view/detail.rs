@@ -173,7 +173,8 @@ fn beside(
     let of_facts = width / 2 - GAP;
     let mut left = facts(model, job, (of_facts, false));
     let most = height.saturating_sub(OUTPUT + 1);
-    let rows = left.len().clamp(metrics::LEAST + 2, metrics::MOST).min(most);
+    // A tall screen has more for the curve than there are facts.
+    let rows = left.len().max(height * 2 / 5).clamp(metrics::LEAST + 2, metrics::MOST).min(most);
     let hidden = left.len().saturating_sub(most);
     left.truncate(most);
     left.resize(left.len().max(rows), Line::default());

@@ -76,11 +76,13 @@ fn named(columns: &[(&Column, usize)]) -> usize {
 }
 
 /// Columns of the terminal from which on no column has to give way, but that of tags, which stand behind the directory
-/// as well.
+/// as well, and each job says whole how it is.
 pub fn named_width(model: &Model) -> usize {
     let columns: Vec<_> =
         wanted(model).into_iter().filter(|(column, _)| column.id != "tags").collect();
-    named(&columns)
+    let status = columns.iter().find(|(column, _)| column.id == "status");
+    let cut = status.map_or(0, |column| column.1.saturating_sub(NAMED.max(least(column))));
+    named(&columns) + cut
 }
 
 /// The least of a wanted column: no more than it can use.

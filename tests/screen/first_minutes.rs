@@ -230,3 +230,28 @@ fn how_a_job_is_stands_whole_at_120_columns() {
     let row = frame.lines().find(|line| line.contains("▲ error: k")).unwrap();
     assert!(row.contains("error: killed-by-signal "), "{row}");
 }
+
+/// What is folded away takes no room; unfolded it is whole at once, and not with the next look.
+#[test]
+fn earlier_attempts_take_room_only_where_they_are_shown() {
+    let mut snapshot = samples::snapshot();
+    for job in &mut snapshot.jobs {
+        job.dir.1 = "/home/alice/a".to_owned();
+        job.tags = None;
+        job.target_label = "v2-8-1".to_owned();
+        if job.leaf && job.failure().is_some() {
+            job.shown.status = Status::Running;
+        }
+    }
+    let mut screen = Screen::showing(snapshot);
+    screen.model.list.selected = Some(id(7));
+    screen.frame((120, 32));
+    let list = |screen: &Screen| Layout::of(&screen.model).list.unwrap().width;
+    let folded = list(&screen);
+    screen.press("right");
+    let frame = screen.frame((120, 32));
+    assert!(frame.contains("resumed (preempted)"), "{frame}");
+    assert!(list(&screen) > folded, "{} and {folded}", list(&screen));
+    screen.press("left");
+    assert_eq!(list(&screen), folded);
+}

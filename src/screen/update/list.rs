@@ -266,6 +266,14 @@ fn turn_marks(model: &mut Model, ids: &[JobId]) {
     }
 }
 
+/// Computes anew what each column could use.
+pub(super) fn measure(model: &mut Model) {
+    if let Some(snapshot) = &model.snapshot {
+        let are_unfolded = !model.list.unfolded.is_empty();
+        model.list.widths = columns::natural_widths(&snapshot.jobs, are_unfolded);
+    }
+}
+
 fn fold(model: &mut Model, open: bool) {
     if let Some(name) = model.selected_head().map(str::to_owned) {
         if open {
@@ -280,6 +288,7 @@ fn fold(model: &mut Model, open: bool) {
             if open { model.list.unfolded.insert(id) } else { model.list.unfolded.remove(&id) }
         });
         if changed {
+            measure(model);
             rebuild(model, None);
         } else if !open && let Some(name) = head_above(model) {
             turn_head(model, name);
@@ -300,6 +309,7 @@ fn fold(model: &mut Model, open: bool) {
                 was_open
             });
     if changed {
+        measure(model);
         rebuild(model, None);
     } else if !open && let Some(name) = head_above(model) {
         // Nothing below the row is left to fold: what it is in is.

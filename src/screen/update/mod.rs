@@ -29,7 +29,6 @@ use super::model::{Model, Tells, Toast};
 use super::pane::PaneText;
 use super::rows::Row;
 use super::trace;
-use super::view::columns;
 use super::view::layout::Layout;
 use super::view::needs;
 use crate::model::groups;
@@ -347,10 +346,10 @@ fn suspend(model: &mut Model) -> Vec<Effect> {
 fn looked(model: &mut Model, snapshot: Snapshot) {
     model.problem = None;
     let row = model.selected_row();
-    model.list.widths = columns::natural_widths(&snapshot.jobs);
     model.traces.looked(&snapshot.jobs, model.now);
     model.snapshot = Some(snapshot);
     model.boards.changed();
+    list::measure(model);
     list::rebuild(model, row);
     select_begun(model);
     let known: HashSet<JobId> = model.jobs().iter().map(|job| job.id.clone()).collect();

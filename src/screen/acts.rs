@@ -168,7 +168,7 @@ pub(super) fn would(ctx: &Ctx, act: &Act) -> Result<String, Problem> {
             let how = dry_run::line("queue", &format!("{queue}: {}", edit::in_words(&known)))
                 + &dry_run::line("priority", &priority.to_string());
             let mut how = how;
-            let mut one = request.clone();
+            let mut one = waiting;
             if let Some(sweep) = sweep {
                 let members = text::counted(sweep.members(), "job");
                 let limit = request.spec.array.as_ref().and_then(Array::at_once);
@@ -176,7 +176,6 @@ pub(super) fn would(ctx: &Ctx, act: &Act) -> Result<String, Problem> {
                 let all = format!("{members}{limit}: {}; the first one:", sweep.in_words());
                 how += &dry_run::line("sweep", &all);
                 one.spec.array = None;
-                one.spec.configs.extend(sweep.given(0));
             }
             match now::plan(ctx, &one) {
                 Ok(plan) => how + &plan.to_text(),

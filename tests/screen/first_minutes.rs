@@ -19,7 +19,7 @@ fn wheel(screen: &mut Screen, (x, y): (u16, u16), notches: i32) {
 }
 
 fn copied(effects: &[Effect]) -> &str {
-    let [Effect::Copy(text)] = effects else { panic!("{effects:?}") };
+    let [.., Effect::Copy(text)] = effects else { panic!("{effects:?}") };
     text
 }
 
@@ -170,6 +170,14 @@ fn steps_that_were_reached_are_not_left_behind_unasked() {
     // The other one broke before its first step.
     screen.model.list.selected = Some(id(9));
     assert_eq!(acts(&screen.press("R")), [Act::Rerun(id(9))]);
+    // An attempt that broke before its first step, but had gone on from one.
+    let mut snapshot = samples::snapshot();
+    snapshot.jobs.iter_mut().find(|job| job.id == id(9)).unwrap().from_step = Some(700);
+    screen.model.running.clear();
+    screen.send(Message::Looked(Box::new(snapshot)));
+    assert_eq!(acts(&screen.press("R")), []);
+    assert!(screen.frame((80, 24)).contains("step 700"), "{}", screen.frame((80, 24)));
+    screen.press("esc");
     screen.model.list.marked.extend([id(8), id(9)]);
     assert_eq!(acts(&screen.press("R")), []);
     assert!(screen.frame((80, 24)).contains("Start 2 jobs again from scratch?"));
@@ -187,7 +195,7 @@ fn jobs_of_somebody_else_are_not_stopped_by_habit() {
     screen.send(Message::Resize(120, 40));
     let effects = screen.press("0");
     let everybody = |effect: &Effect| *effect == Effect::Scope(Scope { whose: Whose::default() });
-    assert!(effects.iter().any(everybody) || effects.is_empty());
+    assert!(effects.iter().any(everybody), "{effects:?}");
     screen.model.scope = Scope { whose: Whose::default() };
     screen.send(Message::Looked(Box::new(snapshot)));
     screen.model.list.selected = Some(bob.clone());
@@ -207,12 +215,17 @@ fn jobs_of_somebody_else_are_not_stopped_by_habit() {
     screen.press("x");
     let frame = screen.frame((120, 40));
     assert!(!frame.contains("belongs") && frame.contains("▸ Stop (y)"), "{frame}");
-    // Words typed behind `:` are completed to what means one job.
+    // Words typed behind `:` are completed to what means one job, and asked about like a key.
     screen.press("esc :");
     screen.typed("kill b");
     screen.press("tab");
     let Some(Overlay::CommandLine(line)) = &screen.model.overlay else { panic!("a line") };
     assert!(line.input.value().starts_with("kill bob"), "{}", line.input.value());
+    screen.typed("/7");
+    screen.press("enter");
+    let frame = screen.frame((120, 40));
+    assert!(frame.contains("This job belongs to bob; this screen is alice's."), "{frame}");
+    assert_eq!(acts(&screen.press("enter")), []);
 }
 
 /// The list takes from the detail beside it what the longest word for how a job is needs.
@@ -254,4 +267,47 @@ fn earlier_attempts_take_room_only_where_they_are_shown() {
     assert!(list(&screen) > folded, "{} and {folded}", list(&screen));
     screen.press("left");
     assert_eq!(list(&screen), folded);
+}
+
+/// However many they belong to, the buttons are there.
+#[test]
+fn jobs_of_many_others_leave_room_for_the_answer() {
+    let mut snapshot = samples::snapshot();
+    let one = samples::job(7);
+    snapshot.whose = Whose::default();
+    snapshot.jobs = (0..60)
+        .map(|at| {
+            let mut job = one.clone();
+            job.id.user = UserName::from(format!("researcher-number-{at}").as_str());
+            job
+        })
+        .collect();
+    let mut screen = Screen::new();
+    screen.model.scope = Scope { whose: Whose::default() };
+    screen.send(Message::Looked(Box::new(snapshot)));
+    screen.press("* x");
+    let frame = screen.frame((60, 16));
+    assert!(frame.contains("▸ No (n)") && !frame.contains("researcher-number-20"), "{frame}");
+}
+
+/// Where there is nobody else, a key for everybody is neither offered nor does it do anything.
+#[test]
+fn one_user_alone_has_no_key_for_others() {
+    let mut snapshot = samples::snapshot();
+    snapshot.users = vec!["alice".into()];
+    let mut screen = Screen::showing(snapshot);
+    assert!(!screen.frame((200, 50)).contains("0 users"));
+    assert_eq!(screen.press("0"), []);
+}
+
+/// What was printed may hold what a shell acts on, once it is pasted.
+#[test]
+fn nothing_that_acts_is_copied() {
+    let mut snapshot = samples::snapshot();
+    let job = snapshot.jobs.iter_mut().find(|job| job.id == id(9)).unwrap();
+    job.shown.evidence.as_mut().unwrap().line = "broke\r\u{9b}31m\u{202e} rm -rf ~\n".to_owned();
+    let mut screen = Screen::showing(snapshot);
+    screen.model.list.selected = Some(id(9));
+    let text = copied(&screen.press("y k enter")).to_owned();
+    assert!(text.contains("rm -rf") && !text.chars().any(tpu::text::is_unsafe), "{text:?}");
 }

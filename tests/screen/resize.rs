@@ -126,6 +126,8 @@ fn kill_resume_rerun_and_clean() {
     terminal.shows("error: unknown");
     std::fs::remove_file(env.path("data.json.pid")).unwrap();
     person.keys("R");
+    terminal.shows("from scratch?");
+    person.keys("y");
     terminal.until("there is another child", || env.jobs("alice").len() == 3);
     env.wait_status(3, "running");
     terminal.shows("▸ 3 +2");

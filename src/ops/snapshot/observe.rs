@@ -29,8 +29,9 @@ const TAIL: u32 = 70;
 /// Lines that are read when the tail does not decide.
 const WIDE: u32 = 2_000;
 
-/// So many outputs are held at once. What was read is dropped with its verdict, but the memory of the largest answer stays with
-/// the process: of a thousand panes that was 8 MB of the 25 of a screen. Another call takes a few ms.
+/// So many panes are held at once. What was read is dropped with its verdict, but the memory of the largest answer stays with
+/// the process: of a thousand panes that was 8 MB of the 25 of a screen. Another call of tmux takes a few ms; an engine may keep
+/// somebody waiting, and is asked once.
 const HELD: usize = 250;
 
 /// Last lines of a pane that a view carries.
@@ -276,7 +277,10 @@ fn read(
     seen: &mut [Seen],
     to_read: &[ToRead],
 ) {
-    for part in to_read.chunks(HELD) {
+    let is_of_engine =
+        |one: &&ToRead| jobs.get(one.index).is_some_and(|(_, job)| job.engine.is_some());
+    let (of_engines, panes): (Vec<&ToRead>, Vec<_>) = to_read.iter().partition(is_of_engine);
+    for part in panes.chunks(HELD).chain([of_engines.as_slice()]) {
         read_at_once(at, memory, jobs, seen, part);
     }
 }
@@ -286,8 +290,11 @@ fn read_at_once(
     memory: &mut LookMemory,
     jobs: &[(&User, &Job)],
     seen: &mut [Seen],
-    to_read: &[ToRead],
+    to_read: &[&ToRead],
 ) {
+    if to_read.is_empty() {
+        return;
+    }
     let runs: Vec<RunRef<'_>> = runs(jobs).collect();
     let wanted = to_read.iter().filter_map(|ToRead { index, above, .. }| {
         let want = Want::Shown { above: Some(*above), colours: false };
@@ -299,7 +306,7 @@ fn read_at_once(
     });
     // What cannot be read leaves the job without text, which is what is then known about it.
     let Ok(outputs) = runners::outputs(ctx, &wanted.collect::<Vec<_>>(), tmux) else { return };
-    for (&ToRead { index, fingerprint, .. }, output) in to_read.iter().zip(outputs) {
+    for (&&ToRead { index, fingerprint, .. }, output) in to_read.iter().zip(outputs) {
         let (Some(output), Some(seen), Some((_, job))) =
             (output, seen.get_mut(index), jobs.get(index))
         else {

@@ -52,21 +52,35 @@ pub(super) fn confirm(
     plan: Option<Body>,
     note: Option<String>,
 ) {
-    let others = of_others(&model.own, &jobs);
+    let others = of_others(&model.own, &concerned(&act, &jobs));
     let yes = others.is_none();
     model.overlay = Some(Overlay::Confirm(Confirm { act, jobs, yes, top: 0, plan, note, others }));
 }
 
+/// The jobs of a question, and those that the act itself or a typed command names.
+fn concerned(act: &Act, jobs: &[JobId]) -> BTreeSet<JobId> {
+    let named: Vec<JobId> = match act {
+        Act::IgnoreError(job) => vec![job.clone()],
+        Act::Reapply { then_resume, .. } => then_resume.iter().cloned().collect(),
+        Act::Confirmed(words) => words.iter().filter_map(|word| JobId::parse(word)).collect(),
+        _ => Vec::new(),
+    };
+    jobs.iter().cloned().chain(named).collect()
+}
+
 /// Who owns those of the jobs that are not of the users for whom the screen was opened; `None` if it is nobody, or
 /// if it was opened for everybody.
-fn of_others(own: &Whose, jobs: &[JobId]) -> Option<String> {
+fn of_others(own: &Whose, jobs: &BTreeSet<JobId>) -> Option<String> {
+    /// So many are named.
+    const NAMED: usize = 3;
     let others: BTreeSet<&UserName> =
         jobs.iter().map(|job| &job.user).filter(|user| !own.includes(user)).collect();
     if others.is_empty() {
         return None;
     }
     let count = jobs.iter().filter(|job| others.contains(&job.user)).count();
-    let names: Vec<&str> = others.into_iter().map(UserName::as_str).collect();
+    let mut names: Vec<String> = others.iter().take(NAMED).map(ToString::to_string).collect();
+    names.extend((others.len() > NAMED).then(|| format!("{} more", others.len() - NAMED)));
     let which = match (count, jobs.len()) {
         (1, 1) => "This job belongs".to_owned(),
         (all, jobs) if all == jobs => format!("All {all} belong"),
@@ -74,7 +88,7 @@ fn of_others(own: &Whose, jobs: &[JobId]) -> Option<String> {
             format!("{some} of these {jobs} {}", if some == 1 { "belongs" } else { "belong" })
         }
     };
-    Some(format!("{which} to {}; this screen is {own}'s.", names.join(" and ")))
+    Some(format!("{which} to {}; this screen is {own}'s.", names.join(", ")))
 }
 
 /// The same, while it is asked what that would do.

@@ -6,6 +6,7 @@ use crate::screen::message::Effect;
 use crate::screen::model::{Choice, ChoiceOf, Model, Overlay, Page};
 use crate::screen::tabs::Tab;
 use crate::screen::view::page;
+use crate::text;
 
 /// Lets the person choose what is copied of the selected job; the name of a target is all there is of it.
 pub(super) fn open(model: &mut Model) -> Vec<Effect> {
@@ -35,7 +36,10 @@ fn offers(job: &JobView) -> Vec<(String, String)> {
         ("what broke", evidence.filter(|_| job.failure().is_some())),
         ("address", address(&job.tail)),
     ];
-    let known = all.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?)));
+    // What a paste into a shell would act on is shown, and copied, as an escape.
+    let known = all
+        .into_iter()
+        .filter_map(|(name, value)| Some((name.to_owned(), text::escape(&value?).into_owned())));
     known.filter(|(_, value)| !value.trim().is_empty()).collect()
 }
 
@@ -51,13 +55,13 @@ fn address(output: &str) -> Option<String> {
 /// Copies a page whole.
 pub(super) fn whole(model: &mut Model, page: &Page) -> Vec<Effect> {
     let Some(text) = page::as_text(model, page) else { return Vec::new() };
-    let lines = crate::text::counted(text.lines().count(), "line");
+    let lines = text::counted(text.lines().count(), "line");
     copied(model, &lines, text)
 }
 
 /// Copies a text, and says so.
 pub(super) fn copied(model: &mut Model, what: &str, text: String) -> Vec<Effect> {
-    let what = crate::text::cut(what, 60);
+    let what = text::cut(what, 60);
     note(
         model,
         format!("Copied {what}: to the terminal's clipboard, and inside tmux to its buffer."),

@@ -232,7 +232,11 @@ fn back(model: &mut Model) {
 
 /// Changes the filter; the selection stays on its job where the filter lets it.
 pub(super) fn set_filter(model: &mut Model, filter: Filter) {
+    let begins_or_ends = filter.is_empty() != model.list.filter.is_empty();
     model.list.filter = filter;
+    if begins_or_ends {
+        measure(model);
+    }
     rebuild(model, None);
 }
 
@@ -249,7 +253,7 @@ fn mark(model: &mut Model) {
 fn mark_all(model: &mut Model) {
     let shown = model.list.rows.iter().filter(|row| row.can_be_chosen());
     let jobs = shown.flat_map(|row| {
-        let one = model.job(&row.id).filter(|_| row.members.is_empty());
+        let one = model.jobs().get(row.job).filter(|_| row.members.is_empty());
         row.members.iter().filter_map(|at| model.jobs().get(*at)).chain(one)
     });
     let ids: Vec<JobId> = jobs.filter(|job| job.leaf).map(|job| job.id.clone()).collect();
@@ -260,7 +264,9 @@ fn mark_all(model: &mut Model) {
 fn turn_marks(model: &mut Model, ids: &[JobId]) {
     let marked = &mut model.list.marked;
     if ids.iter().all(|id| marked.contains(id)) {
-        marked.retain(|id| !ids.contains(id));
+        for id in ids {
+            marked.remove(id);
+        }
     } else {
         marked.extend(ids.iter().cloned());
     }
@@ -269,8 +275,9 @@ fn turn_marks(model: &mut Model, ids: &[JobId]) {
 /// Computes anew what each column could use.
 pub(super) fn measure(model: &mut Model) {
     if let Some(snapshot) = &model.snapshot {
-        let are_unfolded = !model.list.unfolded.is_empty();
-        model.list.widths = columns::natural_widths(&snapshot.jobs, are_unfolded);
+        // A filter shows attempts that match, whatever is unfolded.
+        let are_shown = !model.list.unfolded.is_empty() || !model.list.filter.is_empty();
+        model.list.widths = columns::natural_widths(&snapshot.jobs, are_shown);
     }
 }
 
@@ -340,12 +347,11 @@ fn to_begin_again(model: &Model) -> Vec<&JobView> {
 /// means something harmless in other programs, and resuming is what most people want then.
 fn rerun(model: &mut Model) -> Vec<Effect> {
     let jobs = to_begin_again(model);
-    let reached =
-        jobs.iter().filter_map(|job| job.shown.progress.step).max().filter(|step| *step > 0);
-    let has_ended = jobs.iter().any(|job| !job.shown.status.is_live());
-    let Some(step) = reached.filter(|_| has_ended) else {
-        return on_subjects(model, Act::Rerun);
-    };
+    // An attempt that broke before its first step had gone on from one.
+    let step_of = |job: &&JobView| job.shown.progress.step.max(job.from_step);
+    let ended = jobs.iter().copied().filter(|job| !job.shown.status.is_live());
+    let reached = ended.filter_map(|job| step_of(&job)).max().filter(|step| *step > 0);
+    let Some(step) = reached else { return on_subjects(model, Act::Rerun) };
     let resume = model.setup.key(Context::List, Command::Resume);
     let reached =
         if jobs.len() == 1 { format!("step {step}") } else { format!("steps up to {step}") };

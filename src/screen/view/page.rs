@@ -65,7 +65,7 @@ fn second_column(line: &str) -> Option<usize> {
 pub(in crate::screen) fn as_text(model: &Model, page: &Page) -> Option<String> {
     match &page.body {
         Body::Awaited(_) => None,
-        Body::Text(text) => Some(text.clone()),
+        Body::Text(text) => Some(text.lines().map(outside).collect::<Vec<_>>().join("\n")),
         Body::Diff(_) => {
             let lines: Vec<String> = lines(model, page).iter().map(Line::to_string).collect();
             Some(lines.iter().map(|line| line.trim_end()).collect::<Vec<_>>().join("\n"))

@@ -136,11 +136,11 @@ pub fn useful_width(model: &Model) -> usize {
 }
 
 /// What each column of [`TABLE`] could use for these jobs; nothing where it has nothing to say about any. Earlier attempts
-/// count where some are unfolded: else nothing is to be kept free for them. Walks over all of them, so it is computed once per
+/// count where some are shown: else nothing is to be kept free for them. Walks over all of them, so it is computed once per
 /// look and kept in the model.
-pub fn natural_widths(jobs: &[JobView], are_unfolded: bool) -> Vec<Option<usize>> {
+pub fn natural_widths(jobs: &[JobView], with_attempts: bool) -> Vec<Option<usize>> {
     let widest = |column: &Column| {
-        let rows = || jobs.iter().filter(|job| job.leaf || are_unfolded);
+        let rows = || jobs.iter().filter(|job| job.leaf || with_attempts);
         let natural = column.natural.and_then(|width| rows().map(width).max());
         // The head with its arrow is always seen.
         let head = (text::width(column.head) + 2).min(column.least);

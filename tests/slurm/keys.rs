@@ -51,6 +51,8 @@ fn its_keys_do_what_they_do_to_a_window() {
     terminal.shows("error: unknown");
     lab.let_go_on("a");
     terminal.press("R");
+    terminal.shows("from scratch?");
+    terminal.press("y");
     terminal.until("it begins again", || lab.env.jobs("alice").len() == 3);
     lab.wait_starts("a", 3);
     assert!(lab.starts("a")[1].contains("load_from"), "{:?}", lab.starts("a"));

@@ -277,9 +277,13 @@ fn read(
     seen: &mut [Seen],
     to_read: &[ToRead],
 ) {
+    let all: Vec<&ToRead> = to_read.iter().collect();
+    if all.len() <= HELD {
+        return read_at_once(at, memory, jobs, seen, &all);
+    }
     let is_of_engine =
         |one: &&ToRead| jobs.get(one.index).is_some_and(|(_, job)| job.engine.is_some());
-    let (of_engines, panes): (Vec<&ToRead>, Vec<_>) = to_read.iter().partition(is_of_engine);
+    let (of_engines, panes): (Vec<&ToRead>, Vec<_>) = all.into_iter().partition(is_of_engine);
     for part in panes.chunks(HELD).chain([of_engines.as_slice()]) {
         read_at_once(at, memory, jobs, seen, part);
     }

@@ -39,10 +39,10 @@ fn place(model: &Model, question: &Confirm) -> Place {
     let note = question.note.iter().flat_map(|note| note.lines());
     let note = note.flat_map(|line| wrap(&outside(line), inside));
     let effect = wrap(&effect, inside).into_iter().filter(|line| !line.is_empty());
-    // Frame, blanks and buttons; the jobs get what is left of the screen. What is lost for ever is said
-    // whole, so the plan is the one to be cut.
     let others = question.others.iter().flat_map(|others| wrap(&outside(others), inside));
     let others: Vec<String> = others.collect();
+    // Frame, blanks and buttons; the jobs get what is left of the screen. What is lost for ever is said
+    // whole, so the plan is the one to be cut.
     let room = usize::from(rows).saturating_sub(8 + others.len()).max(1);
     let warning = cut_off(note.chain(effect).collect(), room);
     let mut words = cut_off(plan, room.saturating_sub(warning.len()));

@@ -424,16 +424,20 @@ impl Listener<'_> {
 
     fn hear_out(&mut self) -> Option<i32> {
         let mut silent_since = None;
-        let (mut is_written, mut is_silent) = (false, false);
+        let mut is_silent = false;
         let mut wait = FIRST_WAIT;
         let mut heard = BTreeMap::new();
         loop {
-            if is_written && self.answers() {
+            // Who was silent answers before it is listened to: many programs say nothing, and a connection that holds
+            // would not show it.
+            let unanswered = if is_silent { self.unanswered() } else { None };
+            if is_silent && unanswered.is_none() {
                 silence::ends(&self.ctx.effects, self.token, self.worker.index);
                 self.is_heard(true);
-                (is_silent, is_written) = (false, false);
+                is_silent = false;
             }
-            let reason = if let Some(reason) = self.start_or_reason() {
+            let does_answer = unanswered.is_none();
+            let reason = if let Some(reason) = unanswered.or_else(|| self.start_or_reason()) {
                 reason
             } else {
                 let before = (heard.clone(), self.ctx.clock.monotonic());
@@ -442,10 +446,6 @@ impl Listener<'_> {
                 // Many programs say nothing on most of their workers: a connection that held was one.
                 if heard != before.0 || lasted >= LAST_WAIT {
                     (silent_since, wait) = (None, FIRST_WAIT);
-                    if is_silent && !is_written {
-                        self.is_heard(true);
-                        is_silent = false;
-                    }
                 }
                 match end {
                     End::Exit(code) => return Some(code),
@@ -455,7 +455,7 @@ impl Listener<'_> {
             let now = self.ctx.clock.monotonic();
             let is_new = silent_since.is_none();
             let since = *silent_since.get_or_insert(now);
-            let is_over = self.is_over();
+            let is_over = does_answer && self.is_over();
             let reason = if is_over {
                 // It answers, and knows better than a connection that broke before.
                 match self.hear(&mut heard) {
@@ -474,13 +474,12 @@ impl Listener<'_> {
                 self.note(&format!("connection to worker {} lost: {reason}", self.worker.index));
                 return is_over.then_some(LOST);
             }
-            // Of machines that a provider watches it is the provider who knows more. Written before anybody is told:
-            // whoever looks then knows why the last words are ours.
-            if self.control.is_fixed && !is_written {
-                silence::begins(&self.ctx.effects, self.token, self.worker.index, &reason);
-                is_written = true;
-            }
             if !is_silent {
+                // Of machines that a provider watches it is the provider who knows more. Written before anybody is
+                // told: whoever looks then knows why the last words are ours.
+                if self.control.is_fixed {
+                    silence::begins(&self.ctx.effects, self.token, self.worker.index, &reason);
+                }
                 self.is_heard(false);
                 is_silent = true;
             }
@@ -505,10 +504,10 @@ impl Listener<'_> {
         self.line(format!("{line}\n").into_bytes());
     }
 
-    /// Whether the worker can be reached, whatever runs there. A command that prints nothing would not show it.
-    fn answers(&self) -> bool {
-        let answer = self.door.probe(std::slice::from_ref(self.worker)).pop();
-        answer.is_some_and(|(_, found)| found.is_ok())
+    /// Why the worker cannot be reached, if it cannot, whatever runs there.
+    fn unanswered(&self) -> Option<String> {
+        let answer = self.door.probe(std::slice::from_ref(self.worker)).pop()?.1;
+        answer.err().map(|error| error.to_string())
     }
 
     /// Hands on what the worker says over one connection, from where the last one ended.

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use crate::common::tmux::write_file;
+use crate::common::tmux::{write_file, write_script};
 use crate::common::wait::wait_until;
 
 use super::Lab;
@@ -57,6 +57,35 @@ fn one_that_answers_once_and_goes_away_again_is_unknown_again() {
             job["unknown"].is_null()
         });
     }
+    drop(lab.env.tpu("kill 1 -y").exits(0));
+}
+
+/// The machine comes back between the question whether it does and the next connection: what says nothing must not be
+/// unknown for as long as that connection holds.
+#[test]
+fn one_that_comes_back_a_moment_after_it_was_asked_is_known_again() {
+    let Some(lab) = Lab::new(1) else { return };
+    let missed = lab.env.path("missed");
+    let way = format!(
+        "left=$(cat '{0}' 2>/dev/null || echo 0); [ \"$left\" = 0 ] || {{ echo $((left - 1)) >'{0}.new'; mv '{0}.new' '{0}'; \
+         echo no route >&2; exit 1; }}; exec 3<>\"/dev/tcp/$1/$2\"; cat <&3 & cat >&3",
+        missed.display()
+    );
+    let program = lab.env.path("way");
+    write_script(&program, &format!("exec bash -c '{}' way \"$@\"", way.replace('\'', "'\\''")));
+    let mut options = lab.hosts.options();
+    options.extend(["-o".to_owned(), format!("ProxyCommand={} %h %p", program.display())]);
+    let settings = json!({ "ssh_options": options, "ssh_key": lab.hosts.path("client") });
+    write_file(&lab.env.path("settings.json"), &settings.to_string());
+    drop(lab.add("h1 --max-jobs 2").exits(0));
+    let quiet = "echo step 1 loss 0.5; exec sleep 600";
+    drop(lab.env.tpu_words(&["run", "h1", "-q", "--", "sh", "-c", quiet]).exits(0));
+    wait_until("it prints", || shown(&lab, 1)["progress"]["step"].is_u64());
+    // One is missed when it looks whether its command is over, and one when it asks whether the machine is back.
+    write_file(&missed, "2\n");
+    lab.hosts.cut(0);
+    wait_until("both are missed", || std::fs::read_to_string(&missed).unwrap().trim() == "0");
+    wait_until("it is known again", || shown(&lab, 1)["unknown"].is_null());
     drop(lab.env.tpu("kill 1 -y").exits(0));
 }
 

@@ -6,7 +6,7 @@ use std::path::Path;
 use super::cluster::Setup;
 use super::lab::Lab;
 use crate::common::tmux::write_file;
-use crate::common::wait::wait_until;
+use crate::common::wait::{wait_for, wait_until};
 
 /// Starts the job of a file; what it says of its target and its command is in there.
 #[track_caller]
@@ -75,6 +75,23 @@ fn who_is_silent_for_too_long_has_stalled_and_who_speaks_has_not() {
     );
     drop(lab.tpu("wait 2 --timeout 60s").exits(0));
     assert_eq!(why(&lab, 1, "stalled"), "it has printed nothing for 3s: idle_timeout");
+}
+
+/// What a program prints because it is told to end is no failure of its own, however long it takes to end then.
+#[test]
+fn what_is_printed_while_it_is_being_ended_is_not_why() {
+    let Some(lab) = Lab::new() else { return };
+    let command =
+        "trap \"echo RuntimeError: interrupted; sleep 1000\" INT; trap \"\" TERM; sleep 1000";
+    run(&lab, &format!("target: gpu\nidle_timeout: 2s\ncommand: '{command}'\n"));
+    let mut is_told = false;
+    let shown = wait_for("it is over", || {
+        let shown = lab.shown(1);
+        is_told |= shown["status"] == "running" && shown.to_string().contains("it is being ended");
+        (shown["status"] == "error").then_some(shown)
+    });
+    assert_eq!(shown["error"], "stalled", "{shown:#}");
+    assert!(is_told, "somebody who looks meanwhile is told so");
 }
 
 /// Notes each node on which it is set up.

@@ -386,7 +386,9 @@ impl Runner for Engine<'_> {
         }
         let asked_at = self.clock().now();
         let mut facts = self.facts(runs);
-        told::add_progress(&*self.controller.client.disk(), runs, &mut facts);
+        let disk = self.controller.client.disk();
+        told::add_progress(&*disk, runs, &mut facts);
+        told::add_endings(&*disk, runs, &mut facts);
         let printed = self.printed(runs, &mut facts, asked_at);
         let observed = |(run, printed)| Observed { run, pane: None, printed };
         facts.into_iter().zip(printed).map(observed).collect()

@@ -1,8 +1,9 @@
-//! What the script of a job tells of itself in files beside its log: why it has ended it, and how far its set-up is. They
-//! are read only of jobs that may have such files, of all of them by one question.
+//! What the script of a job tells of itself in files beside its log: why it ends or has ended it, and how far its set-up
+//! is. They are read only of jobs that may have such files, of all of them by one question.
 
 use std::path::{Path, PathBuf};
 
+use crate::model::execution::Execution;
 use crate::model::facts::{ErrorKind, RunFact, RunState, SETTING_UP};
 use crate::model::job::Job;
 use crate::runner::RunRef;
@@ -29,6 +30,23 @@ pub(super) fn add_reasons(disk: &dyn ClusterDisk, runs: &[RunRef<'_>], facts: &m
     for (fact, text) in of_files(disk, (runs, facts), is_by_script, WHY_FILE) {
         if let Some((_, why)) = text.split_once('\n') {
             fact.reason = Some(why.trim_end().to_owned().into());
+        }
+    }
+}
+
+/// Adds to what our scripts are just ending why they do. What its programs still print when they are told to end, such as
+/// a shell's notice of a signal, is no failure of its own: how it has ended is told when it has.
+pub(super) fn add_endings(disk: &dyn ClusterDisk, runs: &[RunRef<'_>], facts: &mut [RunFact]) {
+    let may_be_ending = |job: &Job, fact: &RunFact| {
+        fact.state == RunState::Running && job.execution().is_some_and(Execution::is_limited)
+    };
+    for (fact, text) in of_files(disk, (runs, facts), may_be_ending, WHY_FILE) {
+        let Some((head, why)) = text.split_once('\n') else { continue };
+        // What an earlier life was ended for stands there until the script of this one begins.
+        let life = head.split_whitespace().nth(1).and_then(|count| count.parse().ok());
+        if life == Some(fact.restarts) {
+            fact.reason = Some(format!("it is being ended: {}", why.trim_end()).into());
+            fact.text_waits = true;
         }
     }
 }

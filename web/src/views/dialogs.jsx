@@ -1,7 +1,7 @@
 // What lies over the page: plans and questions, a tag, a rule, why; commands; the help. One at a time, in the browser's own
 // dialog, so that focus stays in it and Esc closes it and nothing else.
 
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { act, ACTS, once, path, setRule, setTag, subjects } from "../acts.js";
 import { ask, logOut, may, who } from "../api.js";
 import { KEYS, works } from "../keys.js";
@@ -14,7 +14,8 @@ import { Button, Failed, Loading, Status, useAsked } from "./parts.jsx";
 export function Dialog({ view }) {
   const { dialog } = ui.use();
   const place = useRef(null);
-  useEffect(() => {
+  // With the key that opens it, before anything is painted: what is typed next finds the prompt, however fast.
+  useLayoutEffect(() => {
     const element = place.current;
     if (dialog && !element.open) element.showModal();
     if (!dialog && element.open) element.close();
@@ -245,10 +246,11 @@ function Command() {
   return (
     <form class="command" onSubmit={(event) => {
       event.preventDefault();
-      run(found[0]);
+      // Nothing is no command, whatever stands first.
+      run(words.length > 0 ? found[0] : undefined);
     }}>
       <label><span class="hidden">Command</span><span class="glyph dim" aria-hidden="true">:</span><input autofocus value={typed} autocapitalize="off" autocomplete="off" spellcheck={false} placeholder="kill, resume, job alice/7, theme light, …" onInput={(event) => set(event.currentTarget.value)} /></label>
-      <ul class="choices">{found.map((of, at) => <li key={of[0]}><button type="button" class={at === 0 ? "first" : ""} onClick={() => run(of)}><b>{line(of[0])}</b> <span class="dim">{line(of[1])}</span></button></li>)}</ul>
+      <ul class="choices">{found.map((of, at) => <li key={of[0]}><button type="button" class={at === 0 && words.length > 0 ? "first" : ""} onClick={() => run(of)}><b>{line(of[0])}</b> <span class="dim">{line(of[1])}</span></button></li>)}</ul>
     </form>
   );
 }

@@ -38,6 +38,19 @@ export async function keeps(lab, context) {
   await page.getByRole("dialog").getByText("start again from scratch").waitFor();
   await page.keyboard.press("Escape");
   await page.getByRole("dialog").waitFor({ state: "hidden" });
+  // The prompt has the key that follows, before anything is painted; and nothing is no command.
+  const focused = await page.evaluate(async () => {
+    document.activeElement.dispatchEvent(new KeyboardEvent("keydown", { key: ":", bubbles: true, cancelable: true }));
+    const { port1, port2 } = new MessageChannel();
+    await new Promise((next) => {
+      port1.onmessage = next;
+      port2.postMessage(null);
+    });
+    return document.activeElement.closest("dialog")?.querySelector("input") === document.activeElement;
+  });
+  assert.ok(focused, "what is typed right behind : is for the prompt");
+  await page.keyboard.press("Enter");
+  await page.getByRole("dialog").waitFor({ state: "hidden" });
   await page.keyboard.press(":");
   await page.keyboard.type("targets");
   await page.keyboard.press("Enter");

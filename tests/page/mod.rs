@@ -46,10 +46,13 @@ fn keeps(promise: &str) {
     }
     let env = TestEnv::new();
     let script = Path::new(HERE).join("web/test/page.js").display().to_string();
-    let spawn = env
+    let mut spawn = env
         .spawn_program("node", &[&*script, promise])
         .env("TPU_PAGE_PROGRAM", env!("CARGO_BIN_EXE_tpu"))
         .env("TPU_PAGE_ROOT", env.root())
         .timeout(PATIENCE);
+    if let Ok(seconds) = std::env::var("TPU_PROVE_PAGE") {
+        spawn = spawn.env("TPU_PROVE_PAGE", seconds).timeout(4 * PATIENCE);
+    }
     drop(env.output(&spawn).exits(0).says(&["kept"]));
 }

@@ -135,6 +135,17 @@ export function onceKey() {
   return crypto.randomUUID?.() ?? [...crypto.getRandomValues(new Uint8Array(16))].map((b) => b.toString(16).padStart(2, "0")).join("");
 }
 
+/** The server says every fifteen seconds that it is there still: a stream that is silent for longer leads nowhere. */
+const MUTE = 40_000;
+
+/** What ends each connection of a stream, and not the stream. */
+const connections = new Set();
+
+/** Connects each stream anew, behind what was heard last: those of a machine that slept are not there any more. */
+export function reconnect() {
+  for (const connection of connections) connection.abort();
+}
+
 /**
  * Follows a stream of server-sent events until `signal` ends it: `heard({id, event, data})`. Goes on by itself behind what
  * was heard last, sooner or later as the server answers. It is read by fetch, for an EventSource cannot send a header.
@@ -143,10 +154,13 @@ export async function follow(path, { heard, alive = () => {}, ended = () => {}, 
   let last = from ?? "";
   let pause = 500;
   while (!signal.aborted) {
+    const connection = new AbortController();
+    connections.add(connection);
+    let mute = setTimeout(() => connection.abort(), MUTE);
     try {
       const headers = { "X-Tpu-Page": "1", Accept: "text/event-stream" };
       if (last) headers["Last-Event-ID"] = last;
-      const answer = await fetch(BASE + path, { headers, credentials: "same-origin", cache: "no-store", signal });
+      const answer = await fetch(BASE + path, { headers, credentials: "same-origin", cache: "no-store", signal: AbortSignal.any([signal, connection.signal]) });
       if (!answer.ok) {
         const said = failure(answer.status, await answer.text(), path);
         if (answer.status !== 503 && answer.status !== 429) return ended(said);
@@ -158,6 +172,8 @@ export async function follow(path, { heard, alive = () => {}, ended = () => {}, 
       for (;;) {
         const { value, done } = await reader.read();
         if (done) break;
+        clearTimeout(mute);
+        mute = setTimeout(() => connection.abort(), MUTE);
         alive();
         rest += value;
         let end;
@@ -171,6 +187,9 @@ export async function follow(path, { heard, alive = () => {}, ended = () => {}, 
       }
     } catch {
       if (signal.aborted) return;
+    } finally {
+      clearTimeout(mute);
+      connections.delete(connection);
     }
     await new Promise((go) => setTimeout(go, pause));
     pause = Math.min(pause * 2, 5000);

@@ -5,7 +5,7 @@
 // machine that slept, or a network that was cut, is noticed by the clock, and the next answer makes it good again. The
 // page does nothing but ask: no change is ever sent a second time by itself.
 
-import { ask, follow, Silent } from "./api.js";
+import { ask, follow, reconnect, Silent } from "./api.js";
 import { store } from "./store.js";
 import { key } from "./status.js";
 
@@ -66,19 +66,19 @@ export function begin() {
   const clock = setInterval(() => {
     const now = Date.now();
     // Timers stand still while a machine sleeps.
-    if (now - lastBeat > STALE) nudge();
+    if (now - lastBeat > STALE) woke();
     lastBeat = now;
     const { heardAt, stale } = live.get();
     if (!stale && now - heardAt > STALE && document.visibilityState === "visible") live.set({ stale: true, silentSince: heardAt });
   }, 500);
   const woken = () => document.visibilityState === "visible" && nudge();
   document.addEventListener("visibilitychange", woken);
-  addEventListener("online", nudge);
+  addEventListener("online", woke);
   addEventListener("focus", woken);
   signal.addEventListener("abort", () => {
     clearInterval(clock);
     document.removeEventListener("visibilitychange", woken);
-    removeEventListener("online", nudge);
+    removeEventListener("online", woke);
     removeEventListener("focus", woken);
   });
 }
@@ -94,6 +94,12 @@ export function nudge() {
   if (!stop) return;
   clearTimeout(timer);
   look();
+}
+
+/** After a sleep, or with another network: what was connected leads nowhere. */
+function woke() {
+  reconnect();
+  nudge();
 }
 
 /** Shows only what matches, as the server reads it. */

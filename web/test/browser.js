@@ -1,6 +1,6 @@
 // A real Chromium for whoever tests or pictures the page.
 
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { chromium } from "playwright-core";
@@ -14,13 +14,38 @@ export const DESK = { width: 1440, height: 900 };
 export async function browser(program = process.env.TPU_TEST_CHROMIUM ?? "/usr/bin/chromium") {
   const home = mkdtempSync(join(tmpdir(), "tpu-page-"));
   const context = await chromium.launchPersistentContext(home, { executablePath: program, args: SWITCHES, viewport: DESK, locale: "en-GB", timezoneId: "UTC" });
+  /** Its processes, the first of which has its directory among its words. */
+  const signal = (name) => {
+    for (const pid of below((words) => words.includes(home))) process.kill(pid, name);
+  };
   return {
     context,
+    /** Has it stand still, as when the machine sleeps, and go on. */
+    sleep: () => signal("SIGSTOP"),
+    wake: () => signal("SIGCONT"),
     async end() {
       await context.close();
       rmSync(home, { recursive: true, force: true });
     },
   };
+}
+
+/** Processes that `is` knows by their words, and all that came of them. */
+function below(is) {
+  const all = readdirSync("/proc").filter((name) => /^\d+$/.test(name)).flatMap((pid) => {
+    try {
+      const [, parent] = readFileSync(`/proc/${pid}/stat`, "utf8").replace(/^.*\) /s, "").split(" ");
+      return [{ pid: Number(pid), parent: Number(parent), words: readFileSync(`/proc/${pid}/cmdline`, "utf8") }];
+    } catch {
+      return []; // It has gone meanwhile.
+    }
+  });
+  const found = new Set(all.filter(({ words }) => is(words)).map(({ pid }) => pid));
+  for (let before = -1; before < found.size; ) {
+    before = found.size;
+    for (const { pid, parent } of all) if (found.has(parent)) found.add(pid);
+  }
+  return found;
 }
 
 /** A page that is logged in by a token. */

@@ -95,8 +95,8 @@ export class Lab {
       const ends = [near, far];
       this.cables.add(ends);
       // A cut cable says nothing: what is sent is lost, and nobody is told.
-      near.on("data", (bytes) => this.cut || far.write(bytes));
-      far.on("data", (bytes) => this.cut || this.deaf || near.write(bytes));
+      near.on("data", (bytes) => this.cut || ends.isForgotten || far.write(bytes));
+      far.on("data", (bytes) => this.cut || this.deaf || ends.isForgotten || near.write(bytes));
       const close = () => {
         this.cables.delete(ends);
         near.destroy();
@@ -106,6 +106,11 @@ export class Lab {
     });
     await new Promise((tell) => this.cable.listen(0, "127.0.0.1", tell));
     this.port = this.cable.address().port;
+  }
+
+  /** Whatever is connected leads nowhere from now on, without a word, as when a router forgets it. */
+  forget() {
+    for (const ends of this.cables) ends.isForgotten = true;
   }
 
   /** The network is there again: what was on its way is not. */

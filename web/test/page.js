@@ -9,7 +9,7 @@ for (const name of process.argv.slice(2)) {
   const opened = await browser();
   opened.context.setDefaultTimeout(15_000);
   try {
-    await keeps(lab, opened.context);
+    await keeps(lab, opened.context, opened);
     for (const page of opened.context.pages()) {
       if (page.problems?.length > 0) throw new Error(`the page complained:\n${page.problems.join("\n")}`);
     }

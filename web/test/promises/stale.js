@@ -1,11 +1,13 @@
-// A page that hears nothing says so within five seconds, and catches up by itself: the server restarted, the network cut.
-// What was under way meanwhile is not done twice.
+// A page that hears nothing says so within five seconds, and catches up by itself: the server restarted, the network cut, the
+// machine asleep. What was under way meanwhile is not done twice. TPU_PROVE_PAGE says for how many seconds it is cut and sleeps.
 
 import assert from "node:assert/strict";
 import { loggedIn } from "../browser.js";
 import { until } from "../lab.js";
 
-export async function keeps(lab, context) {
+const LASTS = 1000 * Number(process.env.TPU_PROVE_PAGE ?? 6);
+
+export async function keeps(lab, context, { sleep, wake }) {
   const job = lab.run("alice", "sleep 300");
   await lab.serve();
   const page = await loggedIn(context, lab.address, lab.token("phone", "--role", "admin"));
@@ -39,10 +41,31 @@ export async function keeps(lab, context) {
   await until("it has begun", () => count() > before);
   lab.cut = true;
   await stale.waitFor({ timeout: 5_000 });
+  await new Promise((go) => setTimeout(go, LASTS));
   lab.mend();
   await stale.waitFor({ state: "hidden" });
   await page.locator(".job-page").getByText("running").first().waitFor({ timeout: 30_000 });
   assert.equal(count(), before + 1, "it was started twice");
+
+  // While it sleeps the world goes on, and what connects them is forgotten: neither side is told.
+  await page.goto(`${lab.address}/#/events`);
+  const tagged = async (tag) => {
+    lab.tpu("add-tag", String(job), tag, "alice");
+    await page.locator(".events.all").getByText(tag).first().waitFor();
+  };
+  await tagged("awake");
+  sleep();
+  lab.forget();
+  lab.tpu("kill", String(other), "alice", "--yes");
+  const meanwhile = lab.run("alice", "sleep 300");
+  await new Promise((go) => setTimeout(go, LASTS));
+  wake();
+  await tagged("again");
+  await stale.waitFor({ state: "hidden" });
+  await page.keyboard.press("1");
+  await row(`alice/${other}`).getByText("killed").waitFor();
+  await row(`alice/${meanwhile}`).getByText("running").waitFor();
+  assert.equal(count(), before + 2, "it was started twice");
   assert.equal(await page.evaluate(() => window.same), true, "it was loaded anew");
   page.problems = [];
 }

@@ -10,7 +10,7 @@ import { close, open, toast, ui } from "./ui.js";
 export const ACTS = {
   resume: { key: "r", word: "resume", says: "continue from the last checkpoint", done: "resumed", fits: (job) => ended(job) },
   rerun: { key: "R", word: "rerun", says: "start again from scratch", done: "started again", fits: (job) => ended(job) },
-  kill: { key: "x", word: "kill", says: "stop it, or take it out of the queue", done: "stopped", grave: true, fits: (job) => !ended(job) },
+  kill: { key: "x", word: "kill", says: "stop it, or take it out of the queue", done: "stopped", grave: true, fits: (job) => !ended(job) && !isSuperseded(job) },
   clean: { key: "c", word: "clean", says: "archive what has ended, with its attempts", done: "archived", grave: true, fits: (job) => ended(job) },
   pause: { key: "P", word: "pause", says: "stop it at a checkpoint, and hold what is to go on", done: "paused", grave: true, fits: (job) => job.status === "running" && !job.queue },
   requeue: { key: "Q", word: "requeue", says: "stop it and put it back into the queue", done: "back in the queue", grave: true, fits: (job) => job.status === "running" && !job.queue },
@@ -22,6 +22,10 @@ export const ACTS = {
 
 export function waits(job) {
   return Boolean(job.queue);
+}
+
+function isSuperseded(job) {
+  return ["resumed", "rerunned"].includes(kind(job));
 }
 
 function ended(job) {

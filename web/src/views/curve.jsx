@@ -14,6 +14,9 @@ const LOOKS = [["--curve-1", []], ["--curve-2", [8, 4]], ["--curve-3", [2, 3]], 
 
 const css = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 
+/** Between two questions for the same curves. */
+const BEAT = 2000;
+
 /** Curves of jobs as series over the same steps. */
 export function aligned(curves) {
   const steps = [...new Set(curves.flatMap((curve) => curve.points.map((p) => p.step)))].sort((a, b) => a - b);
@@ -41,12 +44,21 @@ export function Curves({ jobs }) {
   const steps = jobs.map((job) => job.progress?.step ?? job.progress?.epoch ?? "").join(" ");
   const [curves, set] = useState(null);
   const [error, fail] = useState(null);
-  const last = useRef({ at: 0, ids: "" });
+  const again = useRef(() => {});
   useEffect(() => {
     let gone = false;
-    const wait = last.current.ids === ids ? Math.max(0, 2000 - (Date.now() - last.current.at)) : 0;
-    const timer = setTimeout(async () => {
-      last.current = { at: Date.now(), ids };
+    let asking = false;
+    let wanted = false;
+    let timer = 0;
+    let due = 0;
+    // An answer that is on its way is waited for, however much has been printed since: over a slow network there would
+    // never be one. Then it is asked for anew.
+    again.current = () => {
+      wanted = true;
+      if (!asking && !timer) timer = setTimeout(look, Math.max(0, due - Date.now()));
+    };
+    async function look() {
+      [asking, wanted, timer, due] = [true, false, 0, Date.now() + BEAT];
       try {
         const said = await Promise.all(jobs.map((job) => ask(`/jobs/${encodeURIComponent(job.user)}/${job.window}/curve`)));
         if (gone) return;
@@ -55,12 +67,16 @@ export function Curves({ jobs }) {
       } catch (error) {
         if (!gone) fail(error);
       }
-    }, wait);
+      asking = false;
+      if (wanted && !gone) again.current();
+    }
+    look();
     return () => {
       gone = true;
       clearTimeout(timer);
     };
-  }, [ids, steps]);
+  }, [ids]);
+  useEffect(() => again.current(), [steps]);
   if (error && !curves) return <Failed error={error} what="curve" />;
   if (!curves) return <div class="plot"><Loading what="the curve" /></div>;
   if (curves.every((curve) => curve.points.length < 2)) return <p class="dim none-yet">No loss has been printed yet.</p>;

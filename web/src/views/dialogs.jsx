@@ -49,8 +49,10 @@ function PlanOfAct({ of, jobs, plan, carryOut, verb }) {
   const go = useRef(null);
   const all = state?.value ?? [];
   const can = all.filter((one) => !one.error);
+  // Where nothing is left to go on from, the other way is one tap away; words of the shell would be no help here.
+  const fromScratch = verb === "resume" && state && can.length === 0 && jobs.every(ACTS.rerun.fits);
   useEffect(() => {
-    if (can.length > 0) go.current?.focus();
+    go.current?.focus();
   }, [state]);
   return (
     <div data-part="plan" onKeyDown={(event) => {
@@ -63,13 +65,14 @@ function PlanOfAct({ of, jobs, plan, carryOut, verb }) {
       <ul class="plan">
         {all.map(({ job, error }) => (
           <li key={key(job)}><Status job={job} word={false} /> <b>{key(job)}</b> {(job.name ?? job.tags) && <span class="tag">{line(job.name ?? job.tags)}</span>} <span class="dim">{line(job.target)}{job.progress?.step != null && `, step ${job.progress.step}`}{job.started_at && `, ${span(since(job.started_at))}`}</span>
-            {error && <p class="warning">{line(error.message)} <span class="dim">{line(error.hint ?? "")}</span></p>}
+            {error && <p class="warning">{line(error.message)} {!fromScratch && <span class="dim">{line(error.hint ?? "")}</span>}</p>}
             {verb === "clean" && job.lineage?.length > 1 && <p class="dim">with its other attempts: {job.lineage.filter((window) => window !== job.window).join(", ")}</p>}</li>
         ))}
       </ul>
       {state && can.length < all.length && can.length > 0 && <p class="dim">The others stay as they are.</p>}
       <div class="acts">
         {state && can.length > 0 && <button type="button" ref={go} class={`button ${of.grave ? "grave" : "good"}`} onClick={carryOut}>{of.word}{can.length > 1 ? ` ${can.length}` : ""} <kbd aria-hidden="true">y</kbd></button>}
+        {fromScratch && <button type="button" ref={go} class="button good" onClick={() => act("rerun", jobs)}>{ACTS.rerun.says}</button>}
         <Button hint="n" onClick={close}>{can.length > 0 || !state ? "leave it" : "close"}</Button>
       </div>
     </div>

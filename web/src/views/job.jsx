@@ -110,7 +110,7 @@ function Why({ job }) {
       {job.queue && <p>waits in <a href="#/queue">{line(job.queue)}</a>, place {job.position}, priority {job.priority}</p>}
       {job.next && (
         <p class="next"><b>next</b> {job.next.action === "pass" ? line(job.next.reason) : `${line(job.next.action)}${job.next.in_s != null ? ` in ${span(job.next.in_s)}` : ""}: ${line(job.next.reason)}`}
-          {daemon && !daemon.running && <span class="warning"> The daemon does not run: nothing happens by itself.</span>}</p>
+          {daemon && !daemon.running && job.next.action !== "pass" && <span class="warning"> The daemon does not run: nothing happens by itself.</span>}</p>
       )}
     </div>
   );

@@ -116,7 +116,8 @@ function compare() {
 
 function toNewestBroken() {
   const { jobs, ended } = live.get();
-  const broken = jobs.filter(isBroken).sort((a, b) => (when(b) > when(a) ? 1 : -1));
+  // Those of people for whom one may act come first.
+  const broken = jobs.filter(isBroken).sort((a, b) => may.act(b.user) - may.act(a.user) || (when(b) > when(a) ? 1 : -1));
   function when(job) {
     return ended.get(key(job)) ?? job.started_at ?? "";
   }
@@ -130,11 +131,23 @@ function Head({ jobs, filter, user, problem, group }) {
   const broken = useMemo(() => jobs.filter(isBroken).length, [jobs]);
   const [typed, type] = useState(filter);
   const timer = useRef(0);
-  useEffect(() => type(filter), [filter]);
+  const own = useRef(filter);
+  // What comes from elsewhere is shown; what was typed here stays as it stands, for more of it may be there by now.
+  useLayoutEffect(() => {
+    if (filter === own.current) return;
+    clearTimeout(timer.current);
+    own.current = filter;
+    type(filter);
+  }, [filter]);
+  const apply = (text) => {
+    clearTimeout(timer.current);
+    own.current = text.trim();
+    setFilter(own.current);
+  };
   const change = (text) => {
     type(text);
     clearTimeout(timer.current);
-    timer.current = setTimeout(() => setFilter(text.trim()), 180);
+    timer.current = setTimeout(() => apply(text), 180);
   };
   return (
     <header class="bar-of-list">
@@ -153,7 +166,7 @@ function Head({ jobs, filter, user, problem, group }) {
           );
         })}
         {counts.length === 0 && <li class="dim">no jobs</li>}
-        {broken > 0 && <li><button type="button" class="chip link" onClick={toNewestBroken}>newest that broke <kbd aria-hidden="true">E</kbd></button></li>}
+        {broken > 0 && <li class="jump"><button type="button" class="chip link" onClick={toNewestBroken}>newest that broke <kbd aria-hidden="true">E</kbd></button></li>}
       </ul>
       <div class="tools">
         <label class="filter">
@@ -164,13 +177,12 @@ function Head({ jobs, filter, user, problem, group }) {
             onInput={(event) => change(event.currentTarget.value)}
             onKeyDown={(event) => {
               if (event.key === "Enter") {
-                clearTimeout(timer.current);
-                setFilter(event.currentTarget.value.trim());
+                apply(event.currentTarget.value);
                 document.getElementById("rows")?.focus();
               } else if (event.key === "Escape") {
                 event.stopPropagation();
                 type("");
-                setFilter("");
+                apply("");
                 document.getElementById("rows")?.focus();
               }
             }}

@@ -1,4 +1,4 @@
-// Curves of two runs beside each other: marked, compared, zoomed.
+// Curves of two runs beside each other: marked, compared, zoomed; and of one that prints more while its curve is on its way.
 
 import assert from "node:assert/strict";
 import { loggedIn } from "../browser.js";
@@ -26,4 +26,13 @@ export async function keeps(lab, context) {
   await page.mouse.up();
   await curve.getByRole("button", { name: "all" }).click();
   assert.equal(await curve.getByRole("button", { name: "all" }).count(), 0);
+
+  // Over a slow network, of a run that has always printed something more until the answer is here.
+  const quick = lab.run("alice", "n=0; while :; do n=$((n + 1)); echo \"step $n/100000 loss 0.5\"; sleep 0.2; done");
+  await page.route("**/curve", async (route) => {
+    await new Promise((go) => setTimeout(go, 3000));
+    await route.continue();
+  });
+  await page.goto(`${lab.address}/#/job/alice/${quick}`);
+  await page.locator('.job-page [data-part="curve"] canvas').waitFor({ timeout: 12_000 });
 }

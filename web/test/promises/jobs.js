@@ -18,7 +18,11 @@ export async function keeps(lab, context) {
   // By the keyboard alone: filter, choose, open, come back.
   await page.locator("#rows").focus();
   await page.keyboard.press("/");
-  await page.keyboard.type("status:error tag:sweep");
+  // Who pauses behind a word goes on where they were.
+  await page.keyboard.type("status:error ");
+  await row(`alice/${runs}`).waitFor({ state: "detached" });
+  await page.keyboard.type("tag:sweep");
+  assert.equal(await page.locator("#filter").inputValue(), "status:error tag:sweep");
   await page.keyboard.press("Enter");
   await until("the others are gone", async () => (await page.locator(".grid .body [data-job]").count()) === 1);
   await row(`alice/${broken}`).waitFor();

@@ -7,6 +7,8 @@ import { until } from "../lab.js";
 
 export async function keeps(lab, context) {
   const broke = lab.run("alice", "[ -e \"$PWD/mended\" ] && exec sleep 300; echo 'ValueError: the shapes differ'; exit 1", "tag=baseline");
+  // Somebody else's that broke later is not what an operator of alice's looks for.
+  lab.run("bob", "sleep 1; exit 3");
   const sweep = [1, 2, 3].map((n) => lab.run("alice", "sleep 300", `tag=sweep${n}`));
   await lab.serve();
   const page = await loggedIn(context, lab.address, lab.token("phone", "--role", "operator", "--user", "alice"), PHONE);

@@ -37,6 +37,12 @@ fn lacks() -> Option<String> {
     None
 }
 
+/// For how many seconds the network is cut and the machine sleeps, where `./x prove page` asks for more than a few.
+#[expect(clippy::disallowed_methods, reason = "asked for on the command line of ./x")]
+fn asked_for() -> Option<String> {
+    std::env::var("TPU_PROVE_PAGE").ok()
+}
+
 /// Holds the page to a promise; says that it is skipped where there is no browser.
 #[track_caller]
 fn keeps(promise: &str) {
@@ -51,7 +57,7 @@ fn keeps(promise: &str) {
         .env("TPU_PAGE_PROGRAM", env!("CARGO_BIN_EXE_tpu"))
         .env("TPU_PAGE_ROOT", env.root())
         .timeout(PATIENCE);
-    if let Ok(seconds) = std::env::var("TPU_PROVE_PAGE") {
+    if let Some(seconds) = asked_for() {
         spawn = spawn.env("TPU_PROVE_PAGE", seconds).timeout(4 * PATIENCE);
     }
     drop(env.output(&spawn).exits(0).says(&["kept"]));

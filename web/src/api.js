@@ -155,12 +155,14 @@ export async function follow(path, { heard, alive = () => {}, ended = () => {}, 
   let pause = 500;
   while (!signal.aborted) {
     const connection = new AbortController();
+    const leave = () => connection.abort();
+    signal.addEventListener("abort", leave);
     connections.add(connection);
-    let mute = setTimeout(() => connection.abort(), MUTE);
+    let mute = setTimeout(leave, MUTE);
     try {
       const headers = { "X-Tpu-Page": "1", Accept: "text/event-stream" };
       if (last) headers["Last-Event-ID"] = last;
-      const answer = await fetch(BASE + path, { headers, credentials: "same-origin", cache: "no-store", signal: AbortSignal.any([signal, connection.signal]) });
+      const answer = await fetch(BASE + path, { headers, credentials: "same-origin", cache: "no-store", signal: connection.signal });
       if (!answer.ok) {
         const said = failure(answer.status, await answer.text(), path);
         if (answer.status !== 503 && answer.status !== 429) return ended(said);
@@ -173,7 +175,7 @@ export async function follow(path, { heard, alive = () => {}, ended = () => {}, 
         const { value, done } = await reader.read();
         if (done) break;
         clearTimeout(mute);
-        mute = setTimeout(() => connection.abort(), MUTE);
+        mute = setTimeout(leave, MUTE);
         alive();
         rest += value;
         let end;
@@ -190,6 +192,7 @@ export async function follow(path, { heard, alive = () => {}, ended = () => {}, 
     } finally {
       clearTimeout(mute);
       connections.delete(connection);
+      signal.removeEventListener("abort", leave);
     }
     await new Promise((go) => setTimeout(go, pause));
     pause = Math.min(pause * 2, 5000);

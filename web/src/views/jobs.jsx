@@ -7,7 +7,7 @@
 
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { act, ACTS, subjects, urgency } from "../acts.js";
-import { ask, may } from "../api.js";
+import { ask, may, who } from "../api.js";
 import { live, setFilter, setUser } from "../live.js";
 import { COLUMNS, GROUPS, rows as rowsOf, tally } from "../rows.js";
 import { glyphOf, isBroken, isLive, key, kind, shown, toEnd } from "../status.js";
@@ -129,6 +129,9 @@ function toNewestBroken() {
 function Head({ jobs, filter, user, problem, group }) {
   const counts = useMemo(() => tally(jobs), [jobs]);
   const broken = useMemo(() => jobs.filter(isBroken).length, [jobs]);
+  // Whoever acts for one user alone mostly looks for that one's jobs.
+  const mine = who()?.users?.length === 1 ? who().users[0] : "";
+  const others = useMemo(() => mine !== "" && jobs.some((job) => job.user !== mine) && jobs.some((job) => job.user === mine), [jobs, mine]);
   const [typed, type] = useState(filter);
   const timer = useRef(0);
   const own = useRef(filter);
@@ -192,6 +195,7 @@ function Head({ jobs, filter, user, problem, group }) {
           {group === "none" ? "group" : `by ${group === "dir" ? "directory" : group}`} <kbd aria-hidden="true">v</kbd>
         </button>
         {user && <button type="button" class="chip on" onClick={() => setUser("")}>{line(user)} ✕</button>}
+        {!user && others && <button type="button" class="chip" title={`only ${mine}'s jobs`} onClick={() => setUser(mine)}>{line(mine)}</button>}
       </div>
       {problem && <p class="complaint" role="alert">{line(problem.message)} <span class="dim">{line(problem.hint)}</span></p>}
     </header>

@@ -168,7 +168,7 @@ fn an_action_by_key_is_done_before_the_screen_stops() {
     terminal.press("C-z");
     terminal.shows("Still killing alice/1");
     env.wait_status(1, "killed");
-    terminal.hides("Still killing 1");
+    terminal.hides("killing alice/1");
     terminal.press("C-z");
     terminal.shows("Stopped");
     terminal.command("clear; fg");

@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::os::unix::ffi::OsStrExt;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -69,18 +70,34 @@ pub fn place(ctx: &Ctx) -> String {
     format!("{:016x}", fnv1a(parts.join(&0)))
 }
 
-/// Runs `work` as the only daemon of this data file and place; refused when there is one already.
+/// Runs `work` as the only daemon of this data file and place; refused when there is one already. A lock without a living
+/// daemon is waited for: of a daemon that was killed, a command that it was just starting holds it for a moment longer.
 pub fn as_monitor<T>(ctx: &Ctx, work: impl FnOnce() -> T) -> Result<T, Error> {
+    /// From its beginning until it has noted itself, a daemon needs less, and what a killed one was starting as well.
+    const PATIENCE: Duration = Duration::from_secs(3);
+    /// Between two attempts.
+    const WAIT: Duration = Duration::from_millis(20);
     let refused = |who: String| {
         Error::refused(format!("the daemon runs already: {who}"))
             .hint("`tpu daemon status` shows how it is, `tpu daemon stop` ends it")
     };
-    let alone = || match running(ctx).filter(|note| note.pid != ctx.env.pid) {
+    let other = || running(ctx).filter(|note| note.pid != ctx.env.pid);
+    let mut work = Some(work);
+    let mut alone = || match other() {
         // Somebody has taken the file of its lock away.
         Some(note) => Err(refused(format!("process {}", note.pid))),
-        None => Ok(work()),
+        None => Ok(work.take().expect("whoever has had the lock is done")()),
     };
-    ctx.store.as_monitor(&place(ctx), alone)?.map_err(|holder| refused(holder.to_string()))?
+    let deadline = ctx.clock.monotonic() + PATIENCE;
+    loop {
+        match ctx.store.as_monitor(&place(ctx), &mut alone)? {
+            Ok(done) => return done,
+            Err(holder) if other().is_some() || ctx.clock.monotonic() >= deadline => {
+                return Err(refused(holder.to_string()));
+            }
+            Err(_) => ctx.clock.sleep(WAIT),
+        }
+    }
 }
 
 /// Says that this process is the daemon and has just turned.

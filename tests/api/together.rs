@@ -242,6 +242,7 @@ fn doubts(acts: &[&Act], keys: &[&Key], names: &BTreeMap<JobId, String>) -> Doub
         keys.iter().filter(|key| key.was_cut).map(|key| key.name.as_str()).collect();
     let submitted = names.iter().filter(|(_, name)| cut.contains(name.as_str()));
     doubts.submitted = submitted.map(|(id, _)| id.clone()).collect();
+    doubts.cut = cut.len();
     doubts
 }
 

@@ -489,6 +489,27 @@ fn a_monitor_whose_lock_file_was_removed_stays_the_only_one() {
 }
 
 #[test]
+fn a_lock_that_what_a_killed_daemon_was_starting_still_holds_is_waited_for() {
+    let lab = Lab::new();
+    drop(lab.monitor(&[]));
+    let mut files = std::fs::read_dir(lab.env.path("tpu-state")).unwrap();
+    let is_lock = |path: &Path| {
+        let name = path.file_name().unwrap().to_str().unwrap();
+        name.starts_with("daemon-") && name.ends_with(".lock")
+    };
+    let lock = files.find_map(|file| Some(file.unwrap().path()).filter(|path| is_lock(path)));
+    let file = std::fs::File::options().write(true).open(lock.unwrap()).unwrap();
+    file.set_len(0).unwrap();
+    let mut held = fd_lock::RwLock::new(file);
+    let guard = held.write().unwrap();
+    let next = lab.env.start_tpu("daemon run", &[]);
+    wait_until("an attempt, which leaves its mark", || guard.metadata().unwrap().len() > 0);
+    drop(guard);
+    wait_until("the next daemon's first turn", || lab.env.tpu("daemon status").code == 0);
+    drop(next);
+}
+
+#[test]
 fn of_six_who_start_monitor_at_once_one_opens_a_window() {
     let lab = Lab::new();
     let outputs: Vec<_> = std::thread::scope(|scope| {

@@ -45,6 +45,9 @@ pub(super) struct Doubts {
     pub(super) acts: BTreeMap<JobId, Vec<(Verb, String)>>,
     /// Jobs whose requests were cut off.
     pub(super) submitted: BTreeSet<JobId>,
+    /// How many requests for a job were cut off. What one of them put into the queue before its server was killed is
+    /// taken out again by whoever finds that nobody waits for it, so that no name is left by which it could be told.
+    pub(super) cut: usize,
 }
 
 impl Doubts {
@@ -71,11 +74,13 @@ pub(super) struct Replay<'a> {
     pub(super) wrong: Vec<String>,
     /// How often something has happened that has no line.
     pub(super) excused: usize,
+    /// How many were taken out of the queue that had come into it without a line.
+    withdrawn: usize,
 }
 
 impl<'a> Replay<'a> {
     pub(super) fn new(asked: &'a BTreeMap<JobId, (bool, u8)>, doubts: &'a Doubts) -> Self {
-        Self { jobs: BTreeMap::new(), asked, doubts, wrong: Vec::new(), excused: 0 }
+        Self { jobs: BTreeMap::new(), asked, doubts, wrong: Vec::new(), excused: 0, withdrawn: 0 }
     }
 
     /// Counts something that has no line, if that may be; else it is wrong.
@@ -107,7 +112,13 @@ impl<'a> Replay<'a> {
             return self.begins(&id, from);
         }
         if !self.jobs.contains_key(&id) {
-            let may_be = self.doubts.submitted.contains(&id);
+            let may_be = match event.kind.as_str() {
+                "withdrawn" => {
+                    self.withdrawn += 1;
+                    self.withdrawn <= self.doubts.cut
+                }
+                _ => self.doubts.submitted.contains(&id),
+            };
             self.excuse(may_be, || format!("{id} was never submitted: {event:?}"));
             self.begins(&id, None);
         }

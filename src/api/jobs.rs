@@ -6,11 +6,12 @@ use crate::model::ids::JobId;
 use crate::model::view::{JobView, MonitorHealth};
 use crate::ops::error::did_you_mean;
 use crate::ops::hosts::figures;
-use crate::ops::{Error, Kind, ctx::job_of, journal, snapshot};
+use crate::ops::{Error, Kind, ctx::job_of, journal, precedent, snapshot};
 use crate::plan::filter::Filter;
 use crate::text::fnv1a;
 use crate::wire::events::EventsDocument;
 use crate::wire::figures::JobFiguresPart;
+use crate::wire::jobfile::StartedWithDocument;
 use crate::wire::jobs::{ExplainDocument, JobPart, JobsPageDocument, MonitorPart, RulesDocument};
 use crate::wire::words::TimePart;
 
@@ -19,7 +20,7 @@ use super::asked::Asked;
 use super::failure::Failure;
 use super::looks::version;
 use super::route::{Gives, Route, Versions, shape};
-use super::takes::Parameter;
+use super::takes::{Needs, Parameter};
 
 /// Jobs of a page where nobody says how many.
 const PAGE: usize = 100;
@@ -67,6 +68,15 @@ pub(super) fn routes() -> Vec<Route> {
             timeline,
         )
         .with(&JOB),
+        Route::get(
+            "/api/v1/jobs/{user}/{number}/jobfile",
+            "Says what a job was started with, as a body that starts another like it",
+            Gives::Json(shape::<StartedWithDocument<'_>>),
+            started_with,
+        )
+        .with(&JOB)
+        // What is in its environment is for those who could read it there.
+        .needs(Needs::Acting),
         Route::get(
             "/api/v1/rules",
             "Lists what may happen by itself when a job fails",
@@ -147,6 +157,12 @@ fn timeline(asked: &Asked<'_>) -> Result<Answer, Failure> {
         job_of(&*asked.ctx.data()?, &id)?;
     }
     Ok(Answer::document(&EventsDocument::from(&*events)))
+}
+
+/// What a job was started with, as a body that starts another like it.
+fn started_with(asked: &Asked<'_>) -> Result<Answer, Failure> {
+    let (document, left_out) = precedent::as_file(asked.ctx, &asked.job())?;
+    Ok(Answer::document(&StartedWithDocument { job_file: document.plain(), left_out: &left_out }))
 }
 
 /// A job as all see it at the last look.

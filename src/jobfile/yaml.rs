@@ -7,6 +7,7 @@ use std::fmt;
 
 use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde::ser::{Serialize, Serializer};
+use serde_json::{Map, Value};
 use serde_saphyr::options::{AliasLimits, NonFiniteFloatPolicy};
 use serde_saphyr::{LitStr, Location, RenderOptions, SnippetMode, Spanned, UserMessageFormatter};
 
@@ -63,6 +64,19 @@ impl Yaml {
                 members.iter().find(|(known, _)| known == key).map(|(_, value)| value)
             }
             YamlValue::Blank | YamlValue::Text(_) | YamlValue::List(_) => None,
+        }
+    }
+
+    /// The same without places, as JSON: every scalar is text, as it is written.
+    pub fn plain(&self) -> Value {
+        match &self.value {
+            YamlValue::Blank => Value::Null,
+            YamlValue::Text(text) => Value::from(text.as_str()),
+            YamlValue::List(all) => all.iter().map(Self::plain).collect(),
+            YamlValue::Map(members) => {
+                let members = members.iter().map(|(key, value)| (key.clone(), value.plain()));
+                Value::Object(members.collect::<Map<_, _>>())
+            }
         }
     }
 

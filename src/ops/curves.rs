@@ -93,8 +93,7 @@ fn read(ctx: &Ctx, log: &mut (impl Read + Seek), length: u64) -> io::Result<Vec<
     }
     let stride = (length / PLACES).next_power_of_two();
     let mut at = 0;
-    // The last lines are read from their end.
-    while at + BEHIND < length {
+    while at < length {
         let reach = if at == 0 { FIRST } else { BEHIND };
         let piece = Piece::read(log, at..length.min(at + reach))?;
         // Before the first loss there may be anything.
@@ -102,6 +101,7 @@ fn read(ctx: &Ctx, log: &mut (impl Read + Seek), length: u64) -> io::Result<Vec<
         readings.extend(piece.losses().take(tries).find_map(|line| piece.reading(ctx, line)));
         at += stride;
     }
+    // The last loss is in it, wherever it stands.
     let end = Piece::read(log, length - BEHIND..length)?;
     let lines: Vec<_> = end.losses().collect();
     readings.extend(lines.into_iter().rev().take(TRIES).find_map(|line| end.reading(ctx, line)));

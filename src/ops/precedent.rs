@@ -1,6 +1,7 @@
 //! What a job was started with, or what a file says of one, for one that is to be like it with some changes.
 
-use crate::jobfile::own::Given;
+use crate::jobfile::own::{self, Given, OwnWaits};
+use crate::jobfile::yaml::Yaml;
 use crate::model::data::{Data, User};
 use crate::model::entry::Priority;
 use crate::model::ids::{JobId, QueueName, UserName};
@@ -12,7 +13,7 @@ use super::ctx::{job_of, user_of};
 use super::jobfile::ready::{self, BesideFile, JobFile};
 use super::request::Begins;
 use super::resume::stored_args;
-use super::{Ctx, Error, jobfile};
+use super::{Ctx, Error, jobfile, log_files};
 
 /// What a job was to do and how it waited, without what is its own alone: its name, its place in a group, the copy of its
 /// code.
@@ -57,6 +58,29 @@ pub fn of(ctx: &Ctx, id: &JobId) -> Result<Precedent, Error> {
     let spec =
         JobSpec { name: None, member: None, chosen: None, staged: None, queue: None, ..spec };
     typable((&data, user), &id.to_string(), spec, sweep, waits).map_err(from_a_file)
+}
+
+/// What a job was started with, as a job of a file, and what of it no file can say.
+pub fn as_file(ctx: &Ctx, id: &JobId) -> Result<(Yaml, Vec<String>), Error> {
+    let Precedent { target, spec, configs, words, sweep, waits } = of(ctx, id)?;
+    let data = ctx.data()?;
+    let kind = data.resolve_target(&target).map(|target| target.kind.as_str().to_owned());
+    let named = match spec.target {
+        TargetRequest::Named(_) => TargetRequest::Named(target),
+        any @ TargetRequest::Any(_) => any,
+    };
+    let spec = JobSpec { target: named, configs, words, ..spec };
+    let mut said = own::of_spec(&spec, &kind.unwrap_or_default());
+    let (queue, priority) = waits.unzip();
+    // A request says where its code is, also where that is where it mostly is.
+    said.job.dir = spec.dir;
+    said.job.sweep = sweep;
+    said.job.waits = OwnWaits {
+        queue: queue.filter(|queue| *queue != QueueName::usual()).map(|queue| queue.to_string()),
+        priority: priority.filter(|priority| *priority != Priority::default()),
+        ..OwnWaits::default()
+    };
+    log_files::documented(said)
 }
 
 /// What a file says of its job, read as `tpu submit` would read it; `commands` are words that no name of a job may be.

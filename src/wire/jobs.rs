@@ -142,6 +142,8 @@ pub struct JobPart<'a> {
     pub reason: Option<&'a str>,
     /// Its tags, as they were typed.
     pub tags: Option<&'a str>,
+    /// The arguments with which it was started, as one would type them in a shell.
+    pub arguments: &'a str,
     /// The status after all facts were heard.
     pub status: Word<&'a Shown>,
     /// The kind of failure; null if it has not failed.
@@ -207,6 +209,7 @@ impl<'a> From<&'a JobView> for JobPart<'a> {
             held: queued.map(|queued| queued.held),
             reason: queued.and_then(|queued| queued.reason.as_deref()),
             tags: view.tags.as_deref(),
+            arguments: &view.configs,
             status: Word(shown),
             error: shown.status.error().map(Word),
             unknown: shown.unknown.as_deref(),

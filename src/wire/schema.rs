@@ -31,7 +31,9 @@ use super::hosts::{
     HostsAddedDocument, HostsAskedDocument, HostsChangedDocument, HostsDocument, HostsSetDocument,
     PoolsDocument,
 };
-use super::jobfile::{ConvertedDocument, FormatSchemaDocument, SecretDocument, SecretsDocument};
+use super::jobfile::{
+    ConvertedDocument, FormatSchemaDocument, SecretDocument, SecretsDocument, StartedWithDocument,
+};
 use super::jobman::{JobmanDoneDocument, JobmanJobsDocument, JobmanTasksDocument};
 use super::jobs::{
     ExplainDocument, FailedDocument, FinishedDocument, JobIdDocument, JobScriptDocument,
@@ -239,6 +241,7 @@ documents! {
     QueuesDocument<'_>: "serve";
     LogsPieceDocument<'_>: "serve";
     CurveDocument<'_>: "serve";
+    StartedWithDocument<'_>: "serve";
     TargetBegunDocument<'_>: "serve";
     EmptyDocument: "ssh", "sim", "monitor", "demo-train", "launcher", "daemon-run", "jobman";
     ErrorDocument<'_>: "error";

@@ -334,3 +334,43 @@ fn the_keys_of_one_sender_have_an_end_and_take_nobody_elses() {
     once(&alices, "one-more").is(200);
     assert_eq!(api.env.data()["queue"]["answered"].as_array().unwrap().len(), 1);
 }
+
+#[test]
+fn what_a_job_was_started_with_starts_another_like_it() {
+    let api = lab();
+    let token = api.token("alices", TokenRole::Operator, &["alice"]);
+    let file = json!({
+        "target": "local", "dir": 1, "name": "one", "command": ["sh", "-c", "echo \"$MARK $*\" >> \"$HOME/a\"", "it's", "{{\"{{\"}}"],
+        "configs": {"config.lr": "0.01"}, "env": {"MARK": "here"}, "rules": "preempted:resume", "tag": "t", "priority": 70,
+        "timeout": "1h", "hold": true,
+    });
+    let first = post(&api, &token, ("", &[JSON]), &file.to_string()).is(200).json();
+    let number = first["jobs"][0]["window"].as_u64().unwrap();
+    let asked = format!("GET /api/v1/jobs/alice/{number}/jobfile");
+    // While it waits it says how; what has begun waits no more. Its name is its own.
+    let waits = api.ask(&token, &asked, &[], "").is(200).json();
+    assert_eq!(waits["job_file"]["priority"], "70", "{waits}");
+    api.ask(&token, &format!("POST /api/v1/jobs/alice/{number}/unhold"), &[], "").is(200);
+    wait_until("it has run", || ran(&api, "a") == 1);
+    let said = api.ask(&token, &asked, &[], "").is(200).json();
+    let again = &said["job_file"];
+    assert_eq!(
+        (&said["left_out"], &again["name"], &again["priority"]),
+        (&json!([]), &Value::Null, &Value::Null)
+    );
+    assert_eq!((&again["env"]["MARK"], &again["tag"]), (&json!("here"), &json!("t")), "{said}");
+    post(&api, &token, ("", &[JSON]), &again.to_string()).is(200);
+    wait_until("the other has run", || ran(&api, "a") == 2);
+    let text = std::fs::read_to_string(api.env.path("a")).unwrap();
+    let lines: Vec<&str> = text.lines().collect();
+    assert_eq!(lines[0], "here {{ --config.lr=0.01", "{text}");
+    assert_eq!(lines[0], lines[1], "the same command with the same arguments and environment");
+    let jobs = api.env.jobs("alice");
+    let of = |job: &Value| [job["rules"].clone(), job["tags"].clone()];
+    assert_eq!(of(&jobs[0]), of(&jobs[1]), "{jobs:?}");
+
+    // What is in its environment is for those who act for its user.
+    let viewer = api.token("looks", TokenRole::Viewer, &[]);
+    api.ask(&viewer, &asked, &[], "").is(403);
+    api.ask(&token, "GET /api/v1/jobs/alice/99/jobfile", &[], "").is(404);
+}

@@ -107,6 +107,9 @@ proptest! {
         prop_assert_eq!(whole.first().map(|point| point.step), Some(0.0));
         prop_assert_eq!(whole.last().map(|point| point.step), Some(f64::from(last)));
         prop_assert!(whole.len() < 2_000, "{}", whole.len());
+        // Nowhere is a part of it missing, however long the log is.
+        let widest = whole.windows(2).map(|two| two[1].step - two[0].step).fold(0.0, f64::max);
+        prop_assert!(widest <= f64::from(last / 50).max(4.0), "{widest} of {last}");
         let fits = |point: &Point| (point.value - 1.0 - 9.0 / (point.step + 1.0)).abs() < 1e-3;
         prop_assert!(whole.iter().all(fits), "a loss stands at its own step");
     }

@@ -2,6 +2,7 @@
 //! page, in `web/test/promises`; here it gets a place of its own, and is run.
 
 mod acts;
+mod again;
 mod curves;
 mod jobs;
 mod log;

@@ -3,8 +3,8 @@
 
 import { ask, may, onceKey, Problem, Silent } from "./api.js";
 import { live, nudge } from "./live.js";
-import { key, kind, shown } from "./status.js";
-import { close, open, toast, ui } from "./ui.js";
+import { isSuperseded, key, kind, shown } from "./status.js";
+import { close, go, open, toast, ui } from "./ui.js";
 
 /** Each act: what it is called, on which jobs it makes sense, and whether it asks. */
 export const ACTS = {
@@ -22,10 +22,6 @@ export const ACTS = {
 
 export function waits(job) {
   return Boolean(job.queue);
-}
-
-function isSuperseded(job) {
-  return ["resumed", "rerunned"].includes(kind(job));
 }
 
 function ended(job) {
@@ -151,6 +147,12 @@ export function setRule(job, rule) {
     await ask(path(job), { method: "PATCH", body: { rule } });
     toast(`${key(job)} has the rule ${rule} now`);
   });
+}
+
+/** A new run as a job was, changed. */
+export function like(job) {
+  if (!may.act(job.user)) return toast("this token may not act on these jobs");
+  return go(`new?from=${encodeURIComponent(key(job))}`);
 }
 
 /** Starts jobs. The key belongs to what was planned: the same again, by a doubled click or after silence, starts nothing. */

@@ -11,6 +11,7 @@ export const KEYS = [
   { key: "5", at: "all", does: "tab plan", group: "Tabs", says: "what will happen by itself" },
   { key: "6", at: "all", does: "tab usage", group: "Tabs", says: "what ran: hours, cost, waits, failures" },
   { key: "n", at: "all", not: "log", does: "new", group: "Act", says: "start a new run: a form, with the plan before it starts" },
+  { key: "N", at: "job", does: "like", group: "Act", says: "start a new run as this one was, with changes" },
   { key: ":", at: "all", does: "command", group: "Page", says: "do anything by its name" },
   { key: "0", at: "all", does: "users", group: "Filter", says: "everybody's jobs, or one user's" },
   { key: "T", at: "all", does: "theme", group: "Page", says: "dark, light, or as the machine has it" },

@@ -161,7 +161,7 @@ function View({ route }) {
     case "plan": return <Plan />;
     case "usage": return <Usage />;
     case "users": return <Users />;
-    case "new": return <Wizard query={route.query} />;
+    case "new": return <Wizard query={route.query} key={route.query.toString()} />;
     default: return <Jobs />;
   }
 }

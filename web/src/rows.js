@@ -1,6 +1,7 @@
 // From jobs to the rows of the table, without looking at anything else: lineages folded under their youngest attempt,
 // groups under their head, sorted, and grouped by target or directory where that is wished.
 
+import { differing, GIVEN } from "./shell.js";
 import { COUNTED, key, kind, percent } from "./status.js";
 
 const RANK = Object.fromEntries([...COUNTED, "resumed", "rerunned"].map((word, at) => [word, at]));
@@ -46,7 +47,7 @@ export function rows(jobs, { sort = "job", down = false, group = "none", open = 
   const all = new Map(jobs.map((job) => [key(job), job]));
   const leaves = jobs.filter((job) => isTop(job, all));
   const order = compare(sort, down);
-  const tops = gathered(leaves, order);
+  const tops = gathered(leaves, order, sort !== "job");
   if (group === "none") return tops.flatMap((top) => unfolded(top, all, open));
   const of = group === "target" ? (job) => job.target : (job) => job.dir.path;
   const groups = new Map();
@@ -69,8 +70,11 @@ function isTop(job, all) {
   return !job.lineage.slice(at + 1).some((later) => all.has(`${job.user}/${later}`));
 }
 
+/** What the row of a group is called. */
+export const groupRow = ({ user, window }) => `${user}/group/${window}`;
+
 /** Members of a group stand under one row. */
-function gathered(leaves, order) {
+function gathered(leaves, order, isSorted) {
   const groups = new Map();
   const tops = [];
   for (const job of leaves) {
@@ -78,7 +82,7 @@ function gathered(leaves, order) {
       tops.push({ job });
       continue;
     }
-    const id = `${job.user}/group/${job.group}`;
+    const id = groupRow({ user: job.user, window: job.group });
     if (!groups.has(id)) {
       const top = { id, members: [] };
       groups.set(id, top);
@@ -87,7 +91,8 @@ function gathered(leaves, order) {
     groups.get(id).members.push(job);
   }
   for (const top of groups.values()) {
-    top.members.sort((a, b) => (a.member ?? 1e9) - (b.member ?? 1e9));
+    // In the order in which they were wished, unless somebody sorts by anything else than names.
+    top.members.sort(isSorted ? order : (a, b) => (a.member ?? 1e9) - (b.member ?? 1e9));
     // The row of a group says what is most urgent to know of it.
     top.job = [...top.members].sort((a, b) => SORTS.status(a)[0] - SORTS.status(b)[0])[0];
     if (top.members.length === 1) delete top.members;
@@ -99,7 +104,15 @@ function unfolded(top, all, open) {
   if (top.members) {
     const isOpen = open.has(top.id);
     const row = { type: "group", id: top.id, job: top.job, members: top.members, folds: top.members.length, isOpen };
-    return isOpen ? [row, ...top.members.flatMap((job) => attempts(job, all, open, 1))] : [row];
+    if (!isOpen) return [row];
+    // What tells members apart stands beside their names; the lowest loss of all is marked.
+    const apart = differing(top.members);
+    const best = lowest(top.members);
+    const under = (job, at) => {
+      const own = apart.filter(([, values]) => values[at] !== "").map(([name, values]) => (values[at] === GIVEN ? name : `${name}=${values[at]}`)).join(" ");
+      return attempts(job, all, open, 1).map((row) => (row.depth === 1 ? { ...row, own, best: job === best } : row));
+    };
+    return [row, ...top.members.flatMap(under)];
   }
   return attempts(top.job, all, open, 0);
 }
@@ -113,6 +126,11 @@ function attempts(job, all, open, depth) {
   if (!isOpen) return [row];
   const under = before.reverse().map((job) => ({ type: "job", id: key(job), job, depth: depth + 1, folds: 0, isOpen: false }));
   return [row, ...under];
+}
+
+/** The one of jobs whose loss is lowest, if any has one. */
+export function lowest(jobs) {
+  return jobs.filter((job) => job.progress?.loss != null).sort(compare("loss", false))[0];
 }
 
 /** How many of each status, in the order of the head; what another goes on with is not counted. */

@@ -30,12 +30,13 @@ export function shown(job) {
   const of = kind(job);
   const [glyph, role] = LOOKS[of];
   if (job.intent && isLive(job)) return { glyph: "◌", role: "warning", word: job.intent };
-  if (of === "error") return { glyph, role, word: job.error ?? "error" };
+  // Of an error whose cause nobody knows the word says that it is one.
+  if (of === "error") return { glyph, role, word: job.error && job.error !== "unknown" ? job.error : "error" };
   if (of === "running" && (job.phase === "diverged" || job.phase === "stalled")) {
     return { glyph: "▲", role: "warning", word: job.phase };
   }
   if (of === "running" && job.phase && job.phase !== "running") return { glyph, role, word: job.phase };
-  if (of === "resumed" || of === "rerunned") {
+  if (isSuperseded(job)) {
     const next = successor(job);
     return { glyph, role, word: `${of}${next ? ` → ${next}` : ""}` };
   }
@@ -46,6 +47,11 @@ export function shown(job) {
 export function successor(job) {
   const at = job.lineage.indexOf(job.window);
   return at >= 0 ? job.lineage[at + 1] : undefined;
+}
+
+/** Whether another attempt goes on with it. */
+export function isSuperseded(job) {
+  return ["resumed", "rerunned"].includes(kind(job));
 }
 
 export function isLive(job) {

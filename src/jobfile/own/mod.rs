@@ -41,8 +41,8 @@ use super::yaml::{self, Yaml};
 
 pub use of_spec::{SaidAgain, of_spec};
 pub use schema::schema;
-pub use written::documents;
 pub(in crate::jobfile) use written::literal;
+pub use written::{document, documents};
 
 /// Line and column, each counted from 1.
 pub type Place = (u64, u64);

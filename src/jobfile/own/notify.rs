@@ -1,7 +1,5 @@
 //! `notify:`: who is told of a job.
 
-use serde_json::{Map, Value};
-
 use crate::jobfile::BadFile;
 use crate::jobfile::yaml::{Yaml, YamlValue};
 use crate::model::notify::{self, Receiver};
@@ -28,21 +26,8 @@ pub(super) fn read(value: &Yaml, field: &str) -> Result<Vec<Receiver>, BadFile> 
         if !is_said {
             return Err(bad(one, field, "it is no receiver", format!("as in {EXAMPLE}")));
         }
-        let read = notify::receivers(&plain(one));
+        let read = notify::receivers(&one.plain());
         receivers.extend(read.map_err(|wrong| bad(one, field, wrong.what, wrong.hint))?);
     }
     Ok(receivers)
-}
-
-/// A value without its place: every scalar is text, as it is written.
-fn plain(of: &Yaml) -> Value {
-    match &of.value {
-        YamlValue::Blank => Value::Null,
-        YamlValue::Text(text) => Value::from(text.as_str()),
-        YamlValue::List(all) => all.iter().map(plain).collect(),
-        YamlValue::Map(members) => {
-            let members = members.iter().map(|(key, value)| (key.clone(), plain(value)));
-            Value::Object(members.collect::<Map<_, _>>())
-        }
-    }
 }

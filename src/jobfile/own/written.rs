@@ -24,7 +24,12 @@ use super::{Before, OwnCode, OwnJob, OwnTarget};
 
 /// The documents of jobs. A word of a command that is no text, in UTF-8, can stand in no file: it is the error.
 pub fn documents(jobs: &[OwnJob]) -> Result<Vec<Yaml>, OsString> {
-    jobs.iter().map(|job| document(job, jobs)).collect()
+    jobs.iter().map(|job| among(job, jobs)).collect()
+}
+
+/// The document of one job; the error is as that of [`documents`].
+pub fn document(job: &OwnJob) -> Result<Yaml, OsString> {
+    among(job, std::slice::from_ref(job))
 }
 
 /// Members of a map, as they are written.
@@ -103,7 +108,7 @@ fn seconds(of: u64) -> Yaml {
     text(format!("{of}s"))
 }
 
-fn document(job: &OwnJob, all: &[OwnJob]) -> Result<Yaml, OsString> {
+fn among(job: &OwnJob, all: &[OwnJob]) -> Result<Yaml, OsString> {
     let mut members = Members::new();
     members.say("name", maybe(job.name.as_ref()));
     match &job.order {

@@ -5,8 +5,9 @@ import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import uPlot from "uplot";
 import { ask } from "../api.js";
 import { live } from "../live.js";
-import { figure, line } from "../text.js";
+import { differing } from "../shell.js";
 import { key } from "../status.js";
+import { figure, line } from "../text.js";
 import { Failed, Loading } from "./parts.jsx";
 
 /** Curves are told apart by colour and by dash, so that nobody needs the colour. */
@@ -195,10 +196,11 @@ export function Compare({ ids }) {
     ["learning rate", (job) => figure(job.progress?.lr)],
     ["steps/s", (job) => figure(job.progress?.steps_per_s)],
     ["attempt", (job) => `${job.lineage.indexOf(job.window) + 1} of ${job.lineage.length}`],
-  ].map(([name, of]) => [name, jobs.map(of)]);
+  ].map(([name, of]) => [name, jobs.map(of)]).concat(differing(jobs));
+  const names = jobs.map((job) => job.tags ?? job.name ?? key(job));
   return (
     <section class="page compare" aria-label="Compared runs">
-      <h1>{jobs.map((job) => job.tags ?? job.name ?? key(job)).map(line).join(" · ")}</h1>
+      <h1>{(new Set(names).size < names.length ? jobs.map(key) : names).map(line).join(" · ")}</h1>
       <Curves jobs={jobs} />
       <div class="scroll" tabindex={0} role="region" aria-label="In what they differ">
         <table class="facts">
@@ -210,30 +212,6 @@ export function Compare({ ids }) {
           </tbody>
         </table>
       </div>
-      <Scripts jobs={jobs} />
     </section>
-  );
-}
-
-/** What each runs: the lines that not all of them have. */
-function Scripts({ jobs }) {
-  const [scripts, set] = useState(null);
-  const ids = jobs.map(key).join(" ");
-  useEffect(() => {
-    let gone = false;
-    Promise.all(jobs.map((job) => ask(`/jobs/${encodeURIComponent(job.user)}/${job.window}/script`, { raw: true }).then((said) => said.text, () => null)))
-      .then((all) => gone || set(all));
-    return () => {
-      gone = true;
-    };
-  }, [ids]);
-  if (!scripts || scripts.some((text) => text === null)) return null;
-  const words = scripts.map((text) => text.trim().split("\n").at(-1).match(/'[^']*'|\S+/g) ?? []);
-  const common = words[0].filter((word) => words.every((all) => all.includes(word)));
-  return (
-    <div class="differs-by">
-      <h2>arguments</h2>
-      {words.map((all, at) => <p key={at} class="mono"><b>{key(jobs[at])}</b> {all.map((word, n) => <span key={n} class={common.includes(word) ? "dim" : "hit"}>{line(word)} </span>)}</p>)}
-    </div>
   );
 }

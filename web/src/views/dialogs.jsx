@@ -2,13 +2,13 @@
 // dialog, so that focus stays in it and Esc closes it and nothing else.
 
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
-import { act, ACTS, once, path, setRule, setTag, subjects } from "../acts.js";
+import { act, ACTS, like, once, path, setRule, setTag, subjects } from "../acts.js";
 import { ask, logOut, may, who } from "../api.js";
 import { KEYS, works } from "../keys.js";
 import { live } from "../live.js";
 import { key, shown } from "../status.js";
 import { counted, line, moment, since, span } from "../text.js";
-import { close, go, setTheme, toast, ui } from "../ui.js";
+import { close, go, open, setTheme, toast, ui } from "../ui.js";
 import { Button, Failed, Loading, Status, useAsked } from "./parts.jsx";
 
 export function Dialog({ view }) {
@@ -164,13 +164,19 @@ function Explain({ job }) {
   );
 }
 
-/** Everything that could be done with a job now; each shows its plan before it is done. */
+/** Everything that could be done with a job now, with what it does; what ends or begins something shows its plan first. */
 function ActsOf({ job }) {
-  const all = Object.entries(ACTS).filter(([, of]) => of.fits(job) && may.act(job.user));
+  const acts = Object.entries(ACTS).filter(([, of]) => of.fits(job)).map(([verb, of]) => [of.word, of.says, () => act(verb, [job])]);
+  const all = may.act(job.user) ? [
+    ...acts,
+    ["another like it", "start a new run as this one was, with changes", () => like(job)],
+    ["tag", "give it a word by which it is found", () => open({ type: "tag", job })],
+    ["rule", "what happens by itself when it fails", () => open({ type: "rule", job })],
+  ] : [];
   return (
     <div>
       <h2>what can be done with {key(job)}</h2>
-      <ul class="choices">{all.map(([verb, of], at) => <li key={verb}><button type="button" autofocus={at === 0} onClick={() => act(verb, [job])}><b>{of.word}</b> <span class="dim">{of.says}</span></button></li>)}</ul>
+      <ul class="choices">{all.map(([word, says, does], at) => <li key={word}><button type="button" autofocus={at === 0} onClick={does}><b>{word}</b> <span class="dim">{says}</span></button></li>)}</ul>
       {all.length === 0 && <p class="dim">nothing, with this token</p>}
       <div class="acts"><Button hint="Esc" onClick={close}>close</Button></div>
     </div>
@@ -235,6 +241,7 @@ function Command() {
     ...Object.entries(ACTS).filter(([, of]) => jobs.some(of.fits)).map(([verb, of]) => [`${verb} ${jobs.map(key).join(" ")}`, of.says, () => act(verb, jobs)]),
     ...["jobs", "targets", "queue", "events", "plan", "usage", "users"].map((tab) => [tab, "show it", () => go(tab)]),
     ["new", "start a run", () => go("new")],
+    ...(jobs.length === 1 ? [[`new like ${key(jobs[0])}`, "start a run as that one was, with changes", () => like(jobs[0])]] : []),
     ...["dark", "light", "system"].map((theme) => [`theme ${theme}`, "how the page looks", () => setTheme(theme)]),
     ...(jobs.length > 1 ? [["compare", "the marked runs", () => go(`compare/${jobs.map((of) => encodeURIComponent(key(of))).join("/")}`)]] : []),
     ...[...live.get().byKey.values()].slice(0, 2000).map((of) => [`job ${key(of)}`, `${shown(of).word}, ${of.tags ?? of.dir.path}`, () => go(`job/${encodeURIComponent(of.user)}/${of.window}`)]),

@@ -1,7 +1,7 @@
 // One job: what it does, what broke and what happens next; its lineage in time, its curve, its output, what it runs.
 
 import { useEffect, useState } from "preact/hooks";
-import { act, ACTS, path, urgency } from "../acts.js";
+import { act, ACTS, like, path, urgency } from "../acts.js";
 import { ask, may } from "../api.js";
 import { live } from "../live.js";
 import { isLive, key, kind, shown, successor, toEnd } from "../status.js";
@@ -9,7 +9,7 @@ import { figure, line, moment, since, span } from "../text.js";
 import { go, open, toast, ui } from "../ui.js";
 import { Curves } from "./curve.jsx";
 import { Log } from "./log.jsx";
-import { Bar, Button, copy, Failed, Loading, Status, useAsked, useKeys, useNow } from "./parts.jsx";
+import { Bar, Button, copy, Failed, Loading, Status, useAsked, useKeys, useNarrow, useNow } from "./parts.jsx";
 
 /** The whole view, for a job that the table may not have: one behind a filter, or of another user. */
 export function Job({ user, window: number, part, query }) {
@@ -61,6 +61,7 @@ export function Detail({ job, brief = false }) {
     rule: () => open({ type: "rule", job }),
     explain: () => open({ type: "explain", job }),
     "dry-plan": () => open({ type: "acts", job }),
+    like: () => like(job),
     copy: async () => toast((await copy(key(job))) ? `copied ${key(job)}` : key(job)),
     open: () => go("jobs"),
     back: () => go("jobs"),
@@ -117,17 +118,24 @@ function Why({ job }) {
 }
 
 function Acts({ job }) {
+  const narrow = useNarrow();
   if (!may.act(job.user)) return null;
   const all = Object.entries(ACTS).filter(([, of]) => of.fits(job));
-  const first = all.slice(0, kind(job) === "error" ? 2 : 3);
+  const button = ([verb, of], at) => <Button key={verb} hint={of.key} kind={verb === "kill" ? "grave" : at === 0 && kind(job) !== "finished" ? "good" : ""} onClick={() => act(verb, [job])}>{of.word}</Button>;
+  const another = <Button hint="N" onClick={() => like(job)}>another like it</Button>;
+  // On a phone the likeliest are buttons, and all stand behind one more with what they do.
+  const first = all.slice(0, narrow || kind(job) === "error" ? 2 : 3);
   const rest = all.slice(first.length);
   return (
     <div class="acts" data-part="acts">
-      {first.map(([verb, of], at) => <Button key={verb} hint={of.key} kind={verb === "kill" ? "grave" : at === 0 ? "good" : ""} onClick={() => act(verb, [job])}>{of.word}</Button>)}
+      {kind(job) === "finished" && another}
+      {first.map(button)}
       {job.queue && <><Button hint="+" onClick={() => urgency(job, 10)}>sooner</Button><Button hint="-" onClick={() => urgency(job, -10)}>later</Button></>}
-      {rest.map(([verb, of]) => <Button key={verb} hint={of.key} onClick={() => act(verb, [job])}>{of.word}</Button>)}
-      <Button hint="t" onClick={() => open({ type: "tag", job })}>tag</Button>
-      <Button hint="u" onClick={() => open({ type: "rule", job })}>rule</Button>
+      {!narrow && rest.map((one) => button(one, 1))}
+      {!narrow && kind(job) !== "finished" && another}
+      {!narrow && <Button hint="t" onClick={() => open({ type: "tag", job })}>tag</Button>}
+      {!narrow && <Button hint="u" onClick={() => open({ type: "rule", job })}>rule</Button>}
+      {narrow && <Button onClick={() => open({ type: "acts", job })}>more…</Button>}
     </div>
   );
 }
@@ -165,7 +173,7 @@ function Tail({ job }) {
     };
   }, [key(job), job.status]);
   if (problem) return <p class="tail dim">{line(problem.message)}{problem.hint && <> · {line(problem.hint)}</>}</p>;
-  return <pre class="tail" tabindex={0} role="region" aria-label="the last lines">{text === null ? " " : text || "it has printed nothing yet"}</pre>;
+  return <pre class="tail" tabindex={0} role="region" aria-label="the last lines">{text === null ? " " : text || (isLive(job) ? "it has printed nothing yet" : "it has printed nothing")}</pre>;
 }
 
 const MARKS = { preempted: "▼", error: "▲", failed: "▲", finished: "✓", killed: "○", resumed: "↻", resume: "↻", rerun: "↻", started: "●", run: "●" };
@@ -218,6 +226,7 @@ function Settings({ job, now }) {
     ["target", job.target],
     ["zone", job.zone],
     ["directory", `${job.dir.id != null ? `${job.dir.id} · ` : ""}${job.dir.path}`],
+    ["arguments", job.arguments],
     ["started", job.started_at && `${moment(job.started_at)} (${span(since(job.started_at, now))} ago)`],
     ["rule", rule === "" ? "pass: nothing happens by itself" : rule],
     ["attempt", `${job.lineage.indexOf(job.window) + 1} of ${job.lineage.length}`],
@@ -226,8 +235,11 @@ function Settings({ job, now }) {
     ["logs in", job.log_dir],
     ["code in", job.stage_dir],
   ].filter(([, value]) => value != null && value !== "");
-  return <table class="facts"><tbody>{rows.map(([name, value]) => <tr key={name}><th scope="row">{name}</th><td>{line(String(value))}</td></tr>)}</tbody></table>;
+  return <table class="facts"><tbody>{rows.map(([name, value]) => <tr key={name}><th scope="row">{name}</th><td>{breakable(line(String(value)))}</td></tr>)}</tbody></table>;
 }
+
+/** A path is broken behind its slashes, and not in the middle of a name. */
+const breakable = (text) => text.split(/(?<=\/)/).flatMap((part, at) => (at === 0 ? [part] : [<wbr key={at} />, part]));
 
 function Script({ job }) {
   const [isOpen, show] = useState(false);

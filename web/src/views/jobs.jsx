@@ -6,14 +6,14 @@
 //   line      of the chosen job: what broke, in its own words, and what happens next
 
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
-import { act, ACTS, subjects, urgency } from "../acts.js";
+import { act, ACTS, like, subjects, urgency } from "../acts.js";
 import { ask, may, who } from "../api.js";
 import { live, setFilter, setUser } from "../live.js";
-import { COLUMNS, GROUPS, rows as rowsOf, tally } from "../rows.js";
+import { COLUMNS, GROUPS, lowest, rows as rowsOf, tally } from "../rows.js";
 import { glyphOf, isBroken, isLive, key, kind, shown, toEnd } from "../status.js";
 import { counted, figure, line, span } from "../text.js";
 import { go, keep, open, toast, toggle, ui } from "../ui.js";
-import { Age, Bar, Button, Empty, Failed, Loading, Spark, Status, useKeys, useNow } from "./parts.jsx";
+import { Age, Bar, Button, Empty, Failed, Loading, Spark, Status, useKeys, useNarrow, useNow, useWide } from "./parts.jsx";
 import { Detail } from "./job.jsx";
 
 const HEADS = { job: "job", dir: "directory", target: "target", status: "status", progress: "done", loss: "loss", age: "age" };
@@ -75,6 +75,7 @@ export function Jobs() {
     rule: () => job && open({ type: "rule", job }),
     explain: () => job && open({ type: "explain", job }),
     "dry-plan": () => job && open({ type: "acts", job }),
+    like: () => job && like(job),
     compare: () => compare(),
     copy: () => job && toast(key(job)),
     back: () => {
@@ -132,6 +133,7 @@ function Head({ jobs, filter, user, problem, group }) {
   // Whoever acts for one user alone mostly looks for that one's jobs.
   const mine = who()?.users?.length === 1 ? who().users[0] : "";
   const others = useMemo(() => mine !== "" && jobs.some((job) => job.user !== mine) && jobs.some((job) => job.user === mine), [jobs, mine]);
+  const narrow = useNarrow();
   const [typed, type] = useState(filter);
   const timer = useRef(0);
   const own = useRef(filter);
@@ -169,14 +171,14 @@ function Head({ jobs, filter, user, problem, group }) {
           );
         })}
         {counts.length === 0 && <li class="dim">no jobs</li>}
-        {broken > 0 && <li class="jump"><button type="button" class="chip link" onClick={toNewestBroken}>newest that broke <kbd aria-hidden="true">E</kbd></button></li>}
+        {broken > 0 && <li class="jump"><button type="button" class="chip link" onClick={toNewestBroken}>to the newest that broke <kbd aria-hidden="true">E</kbd></button></li>}
       </ul>
       <div class="tools">
         <label class="filter">
           <span class="hidden">Filter</span>
           <span class="glyph dim" aria-hidden="true">/</span>
           <input
-            id="filter" type="search" value={typed} placeholder="filter: status:error tag:sweep age>2h" autocomplete="off" autocapitalize="off" spellcheck={false}
+            id="filter" type="search" value={typed} placeholder={narrow ? "filter" : "filter: status:error tag:sweep age>2h"} autocomplete="off" autocapitalize="off" spellcheck={false}
             onInput={(event) => change(event.currentTarget.value)}
             onKeyDown={(event) => {
               if (event.key === "Enter") {
@@ -191,14 +193,29 @@ function Head({ jobs, filter, user, problem, group }) {
             }}
           />
         </label>
-        <button type="button" class="chip" onClick={() => keep({ group: GROUPS[(GROUPS.indexOf(group) + 1) % GROUPS.length] })} title="group by target, by directory, or not">
-          {group === "none" ? "group" : `by ${group === "dir" ? "directory" : group}`} <kbd aria-hidden="true">v</kbd>
-        </button>
-        {user && <button type="button" class="chip on" onClick={() => setUser("")}>{line(user)} ✕</button>}
-        {!user && others && <button type="button" class="chip" title={`only ${mine}'s jobs`} onClick={() => setUser(mine)}>{line(mine)}</button>}
+        {narrow && <Order group={group} />}
+        {!narrow && <button type="button" class="chip" onClick={() => keep({ group: GROUPS[(GROUPS.indexOf(group) + 1) % GROUPS.length] })} title="group by target, by directory, or not">
+          {group === "none" ? "group" : `by ${HEADS[group]}`} <kbd aria-hidden="true">v</kbd>
+        </button>}
+        {user && <button type="button" class="chip on" onClick={() => setUser("")}>only {line(user)} ✕</button>}
+        {!user && others && <button type="button" class="chip" title={`only ${mine}'s jobs`} onClick={() => setUser(mine)}>only {line(mine)}</button>}
       </div>
       {problem && <p class="complaint" role="alert">{line(problem.message)} <span class="dim">{line(problem.hint)}</span></p>}
     </header>
+  );
+}
+
+/** Where no heads of columns are: in which order, and grouped by what. */
+function Order({ group }) {
+  const { sort } = ui.use();
+  return (
+    <select class="order" aria-label="order" value={group === "none" ? sort : `by ${group}`} onChange={(event) => {
+      const [, by] = /^by (.*)$/.exec(event.currentTarget.value) ?? [];
+      keep(by ? { group: by } : { group: "none", sort: event.currentTarget.value, down: false });
+    }}>
+      {COLUMNS.map((column) => <option key={column} value={column}>by {HEADS[column]}</option>)}
+      {GROUPS.filter((of) => of !== "none").map((of) => <option key={of} value={`by ${of}`}>grouped by {HEADS[of]}</option>)}
+    </select>
   );
 }
 
@@ -330,7 +347,7 @@ function Row({ row, place, narrow, now, marked, fold, top, height, selected, onC
         const all = row.type === "group" ? row.members : [job];
         ui.set(({ marked }) => ({ marked: all.reduce((marks, of) => toggle(marks, key(of)), marked) }));
       }}
-    >{isMarked ? "◆" : "◇"}</button>
+    ><span class="box" aria-hidden="true">{isMarked ? "✓" : ""}</span></button>
   );
   const name = row.type === "group" ? `${job.user}/${job.group} · ${row.members.length}` : key(job);
   const unfold = folds && (
@@ -349,9 +366,9 @@ function Row({ row, place, narrow, now, marked, fold, top, height, selected, onC
       <div {...said}>
         <span role="gridcell" class="cell pick">{mark}</span>
         <span role="gridcell" class="cell both">
-          <span class="first"><span class="name">{line(name)}</span><Label job={job} />{unfold}<span class="push">{status}</span></span>
+          <span class="first"><span class="name">{line(name)}</span><Label job={job} own={row.own} />{unfold}<span class="push">{status}</span></span>
           <span class="second">
-            {isBroken(job) && job.evidence ? <span class="evidence">{line(job.evidence.line)}</span> : <><Bar job={job} /><Curve job={job} width={56} /></>}
+            {isBroken(job) && job.evidence ? <span class="evidence">{line(job.evidence.line)}</span> : <><Bar job={job} /><Loss row={row} width={44} /></>}
             <span class="push num dim"><Times job={job} now={now} eta={eta} /></span>
           </span>
         </span>
@@ -361,14 +378,24 @@ function Row({ row, place, narrow, now, marked, fold, top, height, selected, onC
   return (
     <div {...said}>
       <span role="gridcell" class="cell job">{mark}<span class="name">{line(name)}</span>{unfold}</span>
-      <span role="gridcell" class="cell dir"><span class="path" title={line(job.dir.path)}>{line(base(job.dir.path))}</span> <Label job={job} /></span>
+      <span role="gridcell" class="cell dir"><span class="path" title={line(job.dir.path)}>{line(base(job.dir.path))}</span> <Label job={job} own={row.own} /></span>
       <span role="gridcell" class="cell target" title={line(job.target)}>{line(short(job.target))}</span>
       <span role="gridcell" class="cell status">{status}</span>
       <span role="gridcell" class="cell progress"><Bar job={job} /></span>
-      <span role="gridcell" class="cell loss"><Curve job={job} width={64} /><span class="num">{figure(job.progress?.loss)}</span></span>
+      <span role="gridcell" class="cell loss"><Loss row={row} width={64} /></span>
       <span role="gridcell" class="cell age num"><Times job={job} now={now} eta={eta} /></span>
     </div>
   );
+}
+
+/** The loss of a job with its curve; of a group the lowest of its members. */
+function Loss({ row, width }) {
+  if (row.type !== "group") {
+    const loss = row.job.progress?.loss;
+    return <><Curve job={row.job} width={width} />{loss != null && <span class={`num ${row.best ? "best" : ""}`} title={row.best ? "the lowest of its group" : undefined}><span class="of dim">{row.best ? "lowest" : "loss"} </span>{figure(loss)}</span>}</>;
+  }
+  const best = lowest(row.members);
+  return best ? <span class="num"><span class="dim">lowest </span>{figure(best.progress.loss)}</span> : <span class="spark none" />;
 }
 
 function Tally({ members }) {
@@ -386,8 +413,8 @@ function Times({ job, now, eta }) {
   return <><Age at={job.started_at} now={now} />{eta !== undefined && <span class="dim" title="to its end"> → {span(eta)}</span>}</>;
 }
 
-const Label = ({ job }) => {
-  const text = job.name ?? job.tags;
+const Label = ({ job, own }) => {
+  const text = own || (job.name ?? job.tags);
   return text ? <span class="tag">{line(text)}</span> : null;
 };
 
@@ -456,16 +483,3 @@ function EvidenceLine({ job }) {
     </footer>
   );
 }
-
-function useMedia(query) {
-  const [is, set] = useState(() => matchMedia(query).matches);
-  useEffect(() => {
-    const media = matchMedia(query);
-    const hear = () => set(media.matches);
-    media.addEventListener("change", hear);
-    return () => media.removeEventListener("change", hear);
-  }, [query]);
-  return is;
-}
-export const useNarrow = () => useMedia("(max-width: 719px)");
-const useWide = () => useMedia("(min-width: 1180px)");

@@ -149,3 +149,16 @@ export async function copy(text) {
     return done;
   }
 }
+
+function useMedia(query) {
+  const [is, set] = useState(() => matchMedia(query).matches);
+  useEffect(() => {
+    const media = matchMedia(query);
+    const hear = () => set(media.matches);
+    media.addEventListener("change", hear);
+    return () => media.removeEventListener("change", hear);
+  }, [query]);
+  return is;
+}
+export const useNarrow = () => useMedia("(max-width: 719px)");
+export const useWide = () => useMedia("(min-width: 1180px)");

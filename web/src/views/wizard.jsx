@@ -1,31 +1,17 @@
-// A new run: a form that is a job file, the plan as the server says it, and the start, once.
+// A new run: a form, empty or as another job was started; the plan as the server says it; and the start, once.
 
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
-import { onceKey, start } from "../acts.js";
+import { onceKey, path, start } from "../acts.js";
 import { ask, may, Problem, Silent, who } from "../api.js";
+import { EMPTY, inWords, jobFile, Mistyped, SWEEPS, typed } from "../form.js";
 import { live, nudge } from "../live.js";
+import { groupRow } from "../rows.js";
 import { key } from "../status.js";
-import { line } from "../text.js";
-import { go, toast } from "../ui.js";
-import { Button, useAsked, useKeys } from "./parts.jsx";
+import { counted, line } from "../text.js";
+import { go, toast, ui } from "../ui.js";
+import { Button, Loading, useAsked, useKeys } from "./parts.jsx";
 
-/** What the form says as a job file: what is empty is left out. */
-export function jobFile(form) {
-  const words = (text) => text.split("\n").map((word) => word.trim()).filter(Boolean);
-  const said = {
-    for_user: form.user,
-    target: form.target.trim(),
-    dir: /^\d+$/.test(form.dir.trim()) ? Number(form.dir) : form.dir.trim(),
-    command: form.command.trim(),
-    args: words(form.args),
-    name: form.name.trim(),
-    tags: form.tags.trim().split(/[\s,]+/).filter(Boolean),
-    rule: form.rule,
-    queue: form.queue === "default" ? "" : form.queue,
-    priority: form.priority === "" ? undefined : Number(form.priority),
-  };
-  return Object.fromEntries(Object.entries(said).filter(([, value]) => value !== undefined && value !== "" && !(Array.isArray(value) && value.length === 0)));
-}
+const plain = { autocapitalize: "off", autocomplete: "off", spellcheck: false };
 
 export function Wizard({ query }) {
   const asked = useAsked(async () => {
@@ -35,7 +21,12 @@ export function Wizard({ query }) {
     return { users: users.users.filter((user) => may.act(user.name)).map((user) => user.name), targets: targets.targets, rules: Object.keys(rules.rules), queues: queues.queues.map((queue) => queue.name) };
   }, []);
   const known = asked.value;
-  const [form, set] = useState({ user: who()?.users?.length === 1 ? who().users[0] : "", target: query.get("target") ?? "", dir: "1", command: "", args: "", name: "", tags: "", rule: "", queue: "default", priority: "", now: false });
+  const like = /^([^/]+)\/(\d+)$/.exec(query.get("from") ?? "");
+  const [form, set] = useState({ ...EMPTY, user: like?.[1] ?? (who()?.users?.length === 1 ? who().users[0] : ""), target: query.get("target") ?? "" });
+  const precedent = useAsked(async () => (like ? ask(path({ user: like[1], window: like[2] }, "jobfile")) : null), [like?.[0]]);
+  const from = precedent.value?.job_file ?? null;
+  const before = useMemo(() => (from ? typed(from) : null), [from]);
+  useEffect(() => before && set((form) => ({ ...before, user: form.user, now: form.now })), [before]);
   const [plan, setPlan] = useState(null);
   const [problem, fail] = useState(null);
   const [busy, isBusy] = useState(false);
@@ -44,8 +35,7 @@ export function Wizard({ query }) {
   const first = useRef(null);
   const user = form.user || known?.users[0] || "";
   const dirs = useAsked(async () => (user ? (await ask(`/users/${encodeURIComponent(user)}/dirs`)).dirs : {}), [user]);
-  const body = useMemo(() => jobFile({ ...form, user }), [form, user]);
-  useEffect(() => first.current?.focus(), [Boolean(known)]);
+  useEffect(() => first.current?.focus(), [Boolean(known), Boolean(before)]);
   useKeys({ back: () => (plan ? setPlan(null) : go("jobs")) });
   const field = (name) => ({
     id: `run-${name}`,
@@ -57,6 +47,8 @@ export function Wizard({ query }) {
       fail(null);
     },
   });
+  /** What a field that was changed says of the other job. */
+  const was = (field) => before && form[field].trim() !== before[field] && <span class="dim">was {before[field] === "" ? "empty" : line(before[field])}</span>;
   const works = async (work) => {
     // A doubled click is one.
     if (under.current) return;
@@ -66,7 +58,7 @@ export function Wizard({ query }) {
     try {
       await work();
     } catch (error) {
-      if (!(error instanceof Problem || error instanceof Silent)) throw error;
+      if (!(error instanceof Problem || error instanceof Silent || error instanceof Mistyped)) throw error;
       fail(error);
     } finally {
       under.current = false;
@@ -74,25 +66,34 @@ export function Wizard({ query }) {
     }
   };
   const show = () => works(async () => {
+    const body = jobFile({ ...form, user }, from);
     const said = await ask(`/jobs?start=${form.now ? "now" : "queue"}&dry_run=true`, { method: "POST", body });
     // The key is that of this plan: whatever is pressed twice, or sent again after silence, starts once.
     onceIs.current = onceKey();
-    setPlan(said);
+    setPlan({ ...said, body });
     requestAnimationFrame(() => document.getElementById("run-start")?.focus());
   });
   const begin = () => works(async () => {
-    const said = await start(body, { now: form.now, once: onceIs.current });
+    const said = await start(plan.body, { now: form.now, once: onceIs.current });
     const [job] = said.jobs;
-    toast(said.started.length > 0 ? `${key(job)} has begun` : `${key(job)} waits for its turn`);
+    const what = job.members ? `${key(job)}: ${counted(job.members.length, "run")}, ${said.started.length} begun` : said.started.length > 0 ? `${key(job)} has begun` : `${key(job)} waits for its turn`;
+    toast(what);
     nudge();
-    go(`job/${encodeURIComponent(job.user)}/${job.window}`);
+    if (!job.members) return go(`job/${encodeURIComponent(job.user)}/${job.window}`);
+    // A group has no page of its own: its members are shown where all jobs are.
+    const row = groupRow(job);
+    ui.set(({ open }) => ({ selected: row, open: new Set([...open, row]) }));
+    return go("jobs");
   });
   if (!may.actAtAll()) return <p class="empty dim">This token sees, and starts nothing: an operator's does (tpu token create NAME --role operator --user NAME).</p>;
+  if (like && !precedent.asked) return <Loading what={line(like[0])} />;
   const targets = ["local", ...(known?.targets ?? []).map((of) => of.alias ?? of.name)];
   return (
     <section class="page wizard" aria-label="New run">
-      <header><h1>New run</h1></header>
+      <header><h1>New run</h1>{like && <span class="dim">as <a href={`#/job/${encodeURIComponent(like[1])}/${like[2]}`}>{line(like[0])}</a> was, but for what you change</span>}</header>
       {asked.error && <p class="complaint" role="alert">{line(asked.error.message)}</p>}
+      {precedent.error && <p class="complaint" role="alert">{line(precedent.error.message)} <span class="dim">{line(precedent.error.hint ?? "")}</span></p>}
+      {precedent.value?.left_out.map((what) => <p key={what} class="warning">Not said again: {line(what)}</p>)}
       <form onSubmit={(event) => {
         event.preventDefault();
         if (plan) begin();
@@ -100,18 +101,20 @@ export function Wizard({ query }) {
       }}>
         <div class="fields">
           {known && known.users.length > 1 && <label>whose<select {...field("user")} value={user} onChange={field("user").onInput}>{known.users.map((name) => <option key={name}>{name}</option>)}</select></label>}
-          <label>target<input ref={first} list="targets" required autocomplete="off" autocapitalize="off" spellcheck={false} {...field("target")} placeholder="local, v4-8-2, …" />
-            <datalist id="targets">{[...new Set(targets)].map((name) => <option key={name} value={name} />)}</datalist></label>
-          <label>directory<input list="dirs" required autocapitalize="off" autocomplete="off" spellcheck={false} {...field("dir")} />
+          <label>target<input ref={like ? undefined : first} list="targets" required {...plain} {...field("target")} placeholder="local, v4-8-2, …" />
+            <datalist id="targets">{[...new Set(targets)].map((name) => <option key={name} value={name} />)}</datalist>{was("target")}</label>
+          <label>directory<input list="dirs" required {...plain} {...field("dir")} />
             <datalist id="dirs">{Object.entries(dirs.value ?? {}).map(([slot, path]) => <option key={slot} value={slot}>{path}</option>)}</datalist>
             <span class="dim">{dirs.value?.[form.dir] ? line(dirs.value[form.dir]) : "a slot, or a path"}</span></label>
-          <label class="wide">command<input autocapitalize="off" autocomplete="off" spellcheck={false} {...field("command")} placeholder="what the directory's own script is, without" /></label>
-          <label class="wide">arguments, one a line<textarea rows={2} autocapitalize="off" autocomplete="off" spellcheck={false} {...field("args")} placeholder="--config.steps=4000" /></label>
-          <label>name<input autocapitalize="off" autocomplete="off" {...field("name")} /></label>
-          <label>tags<input autocapitalize="off" autocomplete="off" {...field("tags")} placeholder="sweep" /></label>
-          <label>when it fails<select {...field("rule")} onChange={field("rule").onInput}><option value="">as the settings say</option>{known?.rules.map((name) => <option key={name}>{name}</option>)}</select></label>
-          {known && known.queues.length > 1 && <label>queue<select {...field("queue")} onChange={field("queue").onInput}>{known.queues.map((name) => <option key={name}>{name}</option>)}</select></label>}
-          <label>priority<input type="number" min={0} max={100} inputmode="numeric" {...field("priority")} placeholder="50" /></label>
+          <label class="wide">configs<input ref={like ? first : undefined} {...plain} {...field("configs")} placeholder="lr=0.01 batch=32" />{was("configs")}</label>
+          <label class="wide">several values<select {...field("sweep")} onChange={field("sweep").onInput}>{SWEEPS.map(([value, says]) => <option key={value} value={value}>{says}</option>)}</select>
+            {form.sweep !== "" && <span class="dim">as in lr=0.1,0.01 seed=0-4</span>}</label>
+          <label class="wide">command<input {...plain} {...field("command")} placeholder="without: the directory's own script" />{was("command")}</label>
+          <label>name<input {...plain} {...field("name")} /></label>
+          <label>tag<input {...plain} {...field("tag")} placeholder="baseline" />{was("tag")}</label>
+          <label>when it fails<select {...field("rules")} onChange={field("rules").onInput}><option value="">as the settings say</option>{[...new Set([...(known?.rules ?? []), form.rules].filter(Boolean))].map((name) => <option key={name}>{name}</option>)}</select></label>
+          {known && (known.queues.length > 1 || form.queue !== "") && <label>queue<select {...field("queue")} onChange={field("queue").onInput}><option value="">default</option>{known.queues.filter((name) => name !== "default").map((name) => <option key={name}>{name}</option>)}</select></label>}
+          <label>priority<input type="number" min={0} max={100} inputmode="numeric" {...field("priority")} placeholder="50" />{was("priority")}</label>
         </div>
         <fieldset class="when"><legend class="hidden">When</legend>
           {[[false, "in its turn"], [true, "at once, or not at all"]].map(([now, says]) => <label key={says}><input type="radio" name="when" checked={form.now === now} onChange={() => {
@@ -120,7 +123,7 @@ export function Wizard({ query }) {
           }} /> {says}</label>)}
         </fieldset>
         {problem && <p class="complaint" role="alert">{line(problem.message)} <span class="dim">{line(problem.hint ?? "")}</span></p>}
-        {plan && <PlanOf plan={plan} body={body} now={form.now} />}
+        {plan && <PlanOf plan={plan} now={form.now} />}
         <div class="acts">
           {!plan && <Button kind="good" type="submit" disabled={busy || !form.target.trim()}>show the plan</Button>}
           {plan && <Button id="run-start" kind="good" type="submit" disabled={busy}>{busy ? "starting…" : "start"}</Button>}
@@ -132,15 +135,16 @@ export function Wizard({ query }) {
   );
 }
 
-function PlanOf({ plan, body, now }) {
+function PlanOf({ plan, now }) {
   const { jobs, daemon } = live.get();
-  const there = jobs.filter((job) => job.target.endsWith(body.target) && job.status === "running").map(key);
+  const { body } = plan;
+  const there = jobs.filter((job) => typeof body.target === "string" && job.target.endsWith(body.target) && job.status === "running").map(key);
   return (
     <div class="plan" data-part="plan" role="status">
       <h2>the plan</h2>
       <table class="facts"><tbody>
         <tr><th scope="row">starts</th><td>{plan.would?.map(key).map(line).join(", ")}{now ? " at once" : " in its turn"}</td></tr>
-        {Object.entries(body).map(([name, value]) => <tr key={name}><th scope="row">{name === "for_user" ? "whose" : name}</th><td>{line(Array.isArray(value) ? value.join(" ") : String(value))}</td></tr>)}
+        {Object.entries(body).map(([name, value]) => <tr key={name}><th scope="row">{name === "for_user" ? "whose" : name}</th><td>{line(inWords(value))}</td></tr>)}
         {there.length > 0 && <tr><th scope="row">there now</th><td class="warning">{there.join(", ")}</td></tr>}
         {!now && daemon && !daemon.running && <tr><th scope="row">note</th><td class="warning">the daemon does not run: it begins only when something looks at the queue</td></tr>}
       </tbody></table>

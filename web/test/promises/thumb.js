@@ -21,7 +21,7 @@ export async function keeps(lab, context) {
   await row(`alice/${broke}`).waitFor();
   await until("it is seen to have failed", async () => (await row(`alice/${broke}`).innerText()).includes("ValueError"));
 
-  await tap("newest that broke", page.getByRole("button", { name: "newest that broke" }));
+  await tap("to the newest that broke", page.getByRole("button", { name: "newest that broke" }));
   await page.locator('[data-part="evidence"]').getByText("ValueError: the shapes differ").waitFor();
   assert.equal(taps.length, 1, "what broke, and why");
 

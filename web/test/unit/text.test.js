@@ -4,6 +4,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { KEYS, meaning } from "../../src/keys.js";
 import { rows, tally } from "../../src/rows.js";
+import { differing } from "../../src/shell.js";
 import { percent, shown, toEnd } from "../../src/status.js";
 import { escape, figure, line, span } from "../../src/text.js";
 
@@ -33,6 +34,17 @@ test("a group is one row, with what is most urgent in it", () => {
   assert.equal(rest.length, 0);
   assert.deepEqual([row.type, row.members.length, row.job.window], ["group", 3, 12]);
   assert.deepEqual(tally(jobs), [["error", 1], ["finished", 2]]);
+});
+
+test("members of a group are told apart by what differs, and the lowest loss is marked", () => {
+  const losses = [0.7, 0.6, undefined];
+  const jobs = losses.map((loss, n) => job("bob", 11 + n, { group: 9, member: n, arguments: `--config.a.lr=${n} --config.steps=9 'note=two words'`, progress: { loss } }));
+  const all = rows(jobs, { open: new Set(["bob/group/9"]) });
+  assert.deepEqual(all.map((row) => row.own), [undefined, "lr=0", "lr=1", "lr=2"]);
+  assert.deepEqual(all.map((row) => Boolean(row.best)), [false, false, true, false]);
+  assert.deepEqual(rows(jobs, { open: new Set(["bob/group/9"]), sort: "loss" }).map((row) => row.job.window).slice(1), [12, 11, 13]);
+  const [one, other] = [{ arguments: "--config.lr=1 fast" }, { arguments: "--config.lr=1 seed='0 1'" }];
+  assert.deepEqual(differing([one, other]), [["fast", ["✓", ""]], ["seed", ["", "0 1"]]]);
 });
 
 test("sorted by status what broke stands first, and grouped by target each has a head", () => {

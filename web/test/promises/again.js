@@ -1,0 +1,82 @@
+// A run that is like another: the form filled in as that was started, sent as it was but for what is changed; the form's
+// fields are those of a job file; what cannot go on from a checkpoint starts from scratch with one tap.
+
+import assert from "node:assert/strict";
+import { loggedIn } from "../browser.js";
+import { until } from "../lab.js";
+
+export async function keeps(lab, context) {
+  lab.tpu("-a", "lr", "config.training.learning_rate", "alice");
+  await lab.serve();
+  const page = await loggedIn(context, lab.address, lab.token("phone", "--role", "operator", "--user", "alice"));
+  const jobs = () => Object.values(JSON.parse(lab.tpu("--json", "check", "alice")).jobs);
+  const started = async () => {
+    await page.locator("#run-start").click();
+    await page.locator(".job-page").waitFor();
+    return Number(/alice\/(\d+)/.exec(page.url())[1]);
+  };
+  const script = (number) => lab.tpu("script", String(number), "alice");
+
+  // Every field of the form is sent, and taken.
+  await page.goto(`${lab.address}/#/new`);
+  await page.getByLabel("target").fill("local");
+  await page.getByLabel("configs").fill("lr=0.01 config.note='two words'");
+  await page.getByLabel("command").fill("bash -c 'echo \"given $*\"; exit 3' job");
+  await page.getByLabel("name").fill("first-one");
+  await page.getByLabel("tag").fill("tried");
+  await page.getByLabel("when it fails").selectOption("pass");
+  await page.getByLabel("priority").fill("70");
+  await page.getByRole("button", { name: "show the plan" }).click();
+  const first = await started();
+  await until("it has failed", () => jobs().find((job) => job.window === first)?.status === "error");
+  const given = "--config.training.learning_rate=0.01";
+  assert.match(script(first), new RegExp(given));
+  const job = jobs().find((of) => of.window === first);
+  assert.deepEqual([job.name, job.tags], ["first-one", "tried"]);
+
+  // Another like it: what was said is there, and what is changed is marked.
+  await page.locator(".job-page").getByText("error").first().waitFor();
+  await page.keyboard.press("N");
+  const value = (name) => page.getByLabel(name).inputValue();
+  await until("the form is filled in", async () => (await page.getByLabel("configs").count()) === 1 && (await value("configs")).includes("lr=0.01"));
+  assert.deepEqual([await value("target"), await value("directory"), await value("tag"), await value("when it fails"), await value("name")], ["local", "1", "tried", "pass", ""]);
+  assert.match(await value("configs"), /config.note=/);
+  await page.getByLabel("configs").fill((await value("configs")).replace("lr=0.01", "lr=0.02"));
+  await page.getByText("was lr=0.01").waitFor();
+  await page.getByRole("button", { name: "show the plan" }).click();
+  const second = await started();
+  await until("it has failed as well", () => jobs().find((job) => job.window === second)?.status === "error");
+  const [one, other] = [script(first), script(second)].map((text) => text.match(/echo "given.*/)[0]);
+  assert.equal(other.replace("0.02", "0.01"), one, "nothing else differs");
+  assert.notEqual(other, one);
+
+  // It wrote no checkpoint: resume offers the other way, once, and the attempt that went on is offered nothing that ends it.
+  await page.locator('[data-part="acts"]').getByRole("button", { name: "resume" }).click();
+  await page.getByRole("dialog").getByRole("button", { name: "start again from scratch" }).click();
+  await page.getByRole("dialog").getByRole("button", { name: /^rerun/ }).click();
+  await page.getByText("goes on as").first().waitFor();
+  const acts = () => page.locator('[data-part="acts"]').innerText();
+  await until("nothing of what is over is ended", async () => !/kill|resume/.test(await acts()));
+  assert.match(await acts(), /another like it/);
+
+  // A sweep: several values are several runs.
+  await page.goto(`${lab.address}/#/new?from=alice%2F${first}`);
+  await until("the form is filled in", async () => (await page.getByLabel("configs").count()) === 1 && (await value("configs")).includes("lr=0.01"));
+  await page.getByLabel("configs").fill("lr=0.1,0.2 config.seed=0-1");
+  await page.getByLabel("several values").selectOption("each");
+  await page.getByRole("button", { name: "show the plan" }).click();
+  await page.locator("#run-start").click();
+  await page.locator(".grid .row.under").nth(3).waitFor();
+  await until("four have run", () => jobs().filter((job) => job.group != null && job.status === "error").length === 4);
+  assert.deepEqual(jobs().filter((job) => job.group != null).map((job) => script(job.window).match(/learning_rate=([\d.]+)/)[1]).sort(), ["0.1", "0.1", "0.2", "0.2"]);
+
+  // One's own jobs, with a tap.
+  lab.run("bob", "sleep 300");
+  await page.goto(`${lab.address}/#/jobs`);
+  await page.locator('.grid [data-job^="bob/"]').waitFor();
+  await page.getByRole("button", { name: "only alice" }).click();
+  await page.locator('.grid [data-job^="bob/"]').waitFor({ state: "detached" });
+  await page.getByRole("button", { name: "only alice ✕" }).click();
+  await page.locator('.grid [data-job^="bob/"]').waitFor();
+  assert.deepEqual(page.problems, []);
+}

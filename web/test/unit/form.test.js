@@ -1,0 +1,56 @@
+// What a form sends, and what fills it in.
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { EMPTY, jobFile, Mistyped, typed } from "../../src/form.js";
+
+const form = (said) => ({ ...EMPTY, user: "alice", target: "local", ...said });
+
+test("what is typed is sent under the keys of a job file, and what is empty is not", () => {
+  const sent = jobFile(form({ configs: "lr=0.01 note='two words'", command: "./train.sh --fast", tag: "sweep", rules: "resume", priority: "70", name: "mine" }));
+  assert.deepEqual(sent, { for_user: "alice", target: "local", dir: 1, configs: { lr: "0.01", note: "two words" }, command: ["./train.sh", "--fast"], tag: "sweep", rules: "resume", priority: 70, name: "mine" });
+  assert.deepEqual(jobFile(form()), { for_user: "alice", target: "local", dir: 1 });
+  assert.deepEqual(jobFile(form({ dir: "/data/code" })).dir, "/data/code");
+});
+
+test("a command is words where a shell would take it as such, and a line of the shell else", () => {
+  const command = (text) => jobFile(form({ command: text })).command;
+  assert.deepEqual(command("python 'my train.py'"), ["python", "my train.py"]);
+  for (const line of ["echo a; sleep 1", "a && b", "run > out", "echo $HOME", "ls *.py", "a | b", "echo \"$HOME\"", "echo ${A}"]) assert.equal(command(line), line);
+});
+
+test("several values of a config are several runs, where that is wished", () => {
+  const sent = (said) => jobFile(form(said));
+  assert.deepEqual(sent({ configs: "lr=0.1,0.01 seed=0-4 mode=fast", sweep: "each" }), { for_user: "alice", target: "local", dir: 1, configs: { mode: "fast" }, array: { lr: "0.1,0.01", seed: "0-4" } });
+  assert.equal(sent({ configs: "lr=0.1,0.01 seed=0,1", sweep: "zip" }).zip, true);
+  assert.deepEqual(sent({ configs: "lr=0.1,0.01" }).configs, { lr: "0.1,0.01" });
+  assert.throws(() => sent({ configs: "lr=0.1", sweep: "each" }), Mistyped);
+  assert.throws(() => sent({ configs: "fast" }), Mistyped);
+  assert.throws(() => sent({ configs: "a=1; rm" }), Mistyped);
+});
+
+test("words are typed as they are read", () => {
+  for (const command of [["./train.sh", "--lr=0.01"], ["a b", "it's", "", "$HOME", "*", "a\\b"]]) {
+    const { command: text } = typed({ target: "local", command });
+    assert.deepEqual(jobFile(form({ command: text })).command, command);
+  }
+  assert.equal(typed({ target: "local", configs: { lr: "0.01" } }).configs, "lr=0.01");
+});
+
+const FROM = {
+  target: { slurm: "lab", qos: "high" }, dir: "2", configs: { lr: "0.01" }, command: ["./train.sh", "two words"], env: { A: "b" }, rules: { preempted: "resume" }, tag: "t",
+  array: { seed: ["0", "1"] }, max_parallel: "1", priority: "70", gpus: "1",
+};
+
+test("what another job was started with is sent as it was, but for what is changed", () => {
+  const filled = { ...typed(FROM), user: "alice" };
+  assert.deepEqual(jobFile(filled, FROM), { for_user: "alice", ...FROM });
+  const { configs, array, ...rest } = jobFile({ ...filled, configs: "lr=0.02 seed=0,1", tag: "" }, FROM);
+  assert.deepEqual([configs, array], [{ lr: "0.02" }, { seed: "0,1" }]);
+  const { configs: _, array: __, tag: ___, ...same } = FROM;
+  assert.deepEqual(rest, { for_user: "alice", ...same });
+  const one = jobFile({ ...filled, configs: "lr=0.02", sweep: "" }, FROM);
+  assert.deepEqual([one.array, one.max_parallel, one.env], [undefined, undefined, FROM.env]);
+  assert.deepEqual(jobFile({ ...filled, target: "local" }, FROM).target, "local");
+  assert.deepEqual(jobFile({ ...filled, command: "" }, FROM).command, undefined);
+});

@@ -1,7 +1,7 @@
 //! `/api/v1/users`: who there is, and where they work.
 
 use crate::ops::ctx::user_of;
-use crate::wire::users::{DirsDocument, UserPart, UsersDocument};
+use crate::wire::users::{ConfigAliasesDocument, DirsDocument, UserPart, UsersDocument};
 
 use super::answer::Answer;
 use super::asked::Asked;
@@ -22,6 +22,13 @@ pub(super) fn routes() -> Vec<Route> {
             dirs,
         )
         .with(&USER),
+        Route::get(
+            "/api/v1/users/{user}/aliases",
+            "Lists the short names of a user for configs",
+            Gives::Json(shape::<ConfigAliasesDocument<'_>>),
+            aliases,
+        )
+        .with(&USER),
     ]
 }
 
@@ -29,6 +36,11 @@ fn dirs(asked: &Asked<'_>) -> Result<Answer, Failure> {
     let (data, name) = (asked.ctx.data()?, asked.user());
     let user = user_of(&data, &name)?;
     Ok(Answer::document(&DirsDocument::from((&name, &*user.working_dir))))
+}
+
+fn aliases(asked: &Asked<'_>) -> Result<Answer, Failure> {
+    let (data, name) = (asked.ctx.data()?, asked.user());
+    Ok(Answer::document(&ConfigAliasesDocument::of(&name, user_of(&data, &name)?)))
 }
 
 fn list(asked: &Asked<'_>) -> Result<Answer, Failure> {

@@ -110,6 +110,15 @@ pub struct ConfigAliasesDocument<'a> {
     pub aliases: Members<&'a str>,
 }
 
+impl<'a> ConfigAliasesDocument<'a> {
+    /// Those of a user.
+    pub fn of(name: &'a UserName, user: &'a User) -> Self {
+        let all = user.config_aliases.iter();
+        let aliases = all.map(|(alias, full)| (alias.clone(), full.as_str())).collect();
+        Self { user: name, aliases }
+    }
+}
+
 /// An alias that stands for nothing any more.
 #[derive(Serialize, JsonSchema)]
 pub struct ForgottenConfigAliasDocument<'a> {

@@ -495,7 +495,7 @@ fn a_lock_that_what_a_killed_daemon_was_starting_still_holds_is_waited_for() {
     let mut files = std::fs::read_dir(lab.env.path("tpu-state")).unwrap();
     let is_lock = |path: &Path| {
         let name = path.file_name().unwrap().to_str().unwrap();
-        name.starts_with("daemon-") && name.ends_with(".lock")
+        name.starts_with("daemon-") && path.extension().is_some_and(|of| of == "lock")
     };
     let lock = files.find_map(|file| Some(file.unwrap().path()).filter(|path| is_lock(path)));
     let file = std::fs::File::options().write(true).open(lock.unwrap()).unwrap();

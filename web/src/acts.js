@@ -44,22 +44,23 @@ export function allowed(jobs) {
 const path = (job, verb) => `/jobs/${encodeURIComponent(job.user)}/${job.window}${verb ? `/${verb}` : ""}`;
 
 /** Does something with jobs: what does not ask is done at once, the rest shows its plan. */
-export async function act(verb, jobs) {
+export async function act(verb, jobs, { force = false } = {}) {
   const of = ACTS[verb];
   const meant = jobs.filter((job) => may.act(job.user) && of.fits(job));
   if (meant.length === 0) {
     const why = jobs.length === 0 ? "no job is chosen" : !allowed(jobs) ? "this token may not act on these jobs" : `nothing to ${of.word} here`;
     return toast(why, { hint: jobs.length > 0 && allowed(jobs) ? jobs.map((job) => `${key(job)} is ${shown(job).word}`).join(", ") : "" });
   }
-  const plan = trial(verb, meant);
-  open({ type: "plan", verb, of, jobs: meant, plan, carryOut: () => carryOut(verb, meant) });
+  const query = force ? "force=true" : "";
+  const plan = trial(verb, meant, query);
+  open({ type: "plan", verb, of, jobs: meant, plan, force, carryOut: () => carryOut(verb, meant, query) });
 }
 
 /** What would be done with each: the server's own refusal where it would refuse. */
-async function trial(verb, jobs) {
+async function trial(verb, jobs, query) {
   return Promise.all(jobs.map(async (job) => {
     try {
-      const said = await ask(`${path(job, verb)}?dry_run=true`, { method: "POST" });
+      const said = await ask(`${path(job, verb)}?dry_run=true&${query}`, { method: "POST" });
       return { job, would: said };
     } catch (error) {
       return { job, error };
@@ -70,7 +71,7 @@ async function trial(verb, jobs) {
 const under = new Set();
 
 /** Does it, each job once: what is being done already is not done again. */
-async function carryOut(verb, jobs) {
+async function carryOut(verb, jobs, query) {
   close();
   const of = ACTS[verb];
   const done = [];
@@ -80,7 +81,7 @@ async function carryOut(verb, jobs) {
     under.add(id);
     ui.set(({ busy }) => ({ busy: busy + 1 }));
     try {
-      const said = await ask(path(job, verb), { method: "POST", patience: 120_000 });
+      const said = await ask(`${path(job, verb)}?${query}`, { method: "POST", patience: 120_000 });
       done.push(job);
       const next = said.launched;
       if ((verb === "resume" || verb === "rerun") && next?.window && next.window !== job.window) toast(`${key(job)} goes on as ${next.window}`);

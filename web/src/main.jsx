@@ -11,7 +11,8 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import { known, logIn, may, onOver, Silent } from "./api.js";
 import { meaning } from "./keys.js";
 import { begin, end, live, STALE } from "./live.js";
-import { line, span } from "./text.js";
+import { isBroken } from "./status.js";
+import { counted, line, span } from "./text.js";
 import { dismiss, go, open, read, setTheme, toast, ui, wander } from "./ui.js";
 import { Events, Plan, Queue, Targets, Usage, Users } from "./views/boards.jsx";
 import { Compare } from "./views/curve.jsx";
@@ -176,12 +177,24 @@ function Top({ tab }) {
       <span class="push state">
         {busy > 0 && <span class="busy" role="status">working…</span>}
         <Fresh />
-        {daemon && <span class={`daemon ${daemon.running ? "running" : "warning"}`} title={daemon.running ? `its last turn was ${span(daemon.turn_age_s ?? 0)} ago` : "nothing happens by itself"}><span class="glyph" aria-hidden="true">{daemon.running ? "●" : "○"}</span><span class="word">daemon{daemon.running ? "" : " off"}</span></span>}
+        {daemon && <button type="button" onClick={how} class={`daemon ${daemon.running ? "running" : "warning"}`} title={daemon.running ? `its last turn was ${span(daemon.turn_age_s ?? 0)} ago` : "nothing happens by itself"}><span class="glyph" aria-hidden="true">{daemon.running ? "●" : "○"}</span><span class="word">daemon{daemon.running ? "" : " off"}</span></button>}
       </span>
       {may.actAtAll() && <a class="button good new" href="#/new">new<span class="word">run</span><kbd aria-hidden="true">n</kbd></a>}
       <button type="button" class="chip menu" aria-label="menu: keys, looks, users, log out" onClick={() => open({ type: "menu" })}>☰</button>
     </header>
   );
+}
+
+/** How all is, for whoever wants to sleep again. */
+function how() {
+  const { daemon, jobs, problem } = live.get();
+  const broken = jobs.filter(isBroken);
+  const mine = broken.filter((job) => may.act(job.user)).length;
+  const words = [
+    daemon.running ? `the daemon runs: its last turn was ${span(daemon.turn_age_s ?? 0)} ago` : "the daemon does not run: nothing happens by itself",
+    broken.length === 0 ? "no job is broken" : `${counted(broken.length, "job")} broken, ${mine} of them yours`,
+  ];
+  toast(words[1], { hint: words[0], bad: broken.length > 0 || !daemon.running || Boolean(problem) });
 }
 
 function Fresh() {

@@ -60,9 +60,7 @@ pub(in crate::cli) fn list(app: &App, words: &[String]) -> Outcome {
         text =
             format!("{user} has no config aliases. As in: tpu -a lr config.training.learning_rate");
     }
-    let aliases =
-        owner.config_aliases.iter().map(|(alias, full)| (alias.clone(), full.as_str())).collect();
-    Ok(Output::new(text, &ConfigAliasesDocument { user: &user, aliases }))
+    Ok(Output::new(text, &ConfigAliasesDocument::of(&user, owner)))
 }
 
 /// `del-config-alias ALIAS`.

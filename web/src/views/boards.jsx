@@ -79,7 +79,7 @@ export function Targets() {
           );
         })}
       </ul>
-      {targets.length === 0 && <Empty title="There are no targets">tpu register NAME --type v4-8 --zone ZONE tells of one.</Empty>}
+      {targets.length === 0 && <p class="dim">No target is registered, so that jobs run on hosts: <code>local</code> is the machine that serves. On the machine, <code>tpu register NAME --type v4-8 --zone ZONE</code> tells of one.</p>}
       <h2>Hosts</h2>
       <ul class="cards">{hosts.map((host) => <Host key={host.name} host={host} now={now} again={asked.again} />)}</ul>
     </section>
@@ -256,7 +256,9 @@ export function Plan() {
   const all = asked.value?.jobs ?? [];
   const due = all.filter((of) => of.next && of.next.action !== "pass");
   const waits = all.filter((of) => of.next?.action === "pass" && (byKey.get(key(of))?.leaf ?? true));
-  const rows = [...due, ...waits];
+  const mine = waits.filter((of) => may.act(of.user));
+  const others = waits.filter((of) => !may.act(of.user));
+  const rows = [...due, ...mine, ...others];
   const [at, set] = useRows(rows.length, { open: (at) => rows[at] && go(`job/${encodeURIComponent(rows[at].user)}/${rows[at].window}`) });
   if (asked.error && !asked.value) return <Failed error={asked.error} what="plan" />;
   if (!asked.value) return <Loading what="the plan" />;
@@ -276,7 +278,8 @@ export function Plan() {
       <header><h1>Plan</h1><p class="dim">what happens by itself next{!asked.value.monitor.running && ", once the daemon runs"}</p></header>
       {due.length === 0 && <Empty title="Nothing is due" />}
       <ul class="cards">{due.map(row)}</ul>
-      {waits.length > 0 && <><h2>left to you</h2><ul class="cards">{waits.map((of, n) => row(of, due.length + n))}</ul></>}
+      {mine.length > 0 && <><h2>left to you</h2><ul class="cards">{mine.map((of, n) => row(of, due.length + n))}</ul></>}
+      {others.length > 0 && <><h2>left to others</h2><ul class="cards">{others.map((of, n) => row(of, due.length + mine.length + n))}</ul></>}
     </section>
   );
 }

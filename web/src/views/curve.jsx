@@ -5,9 +5,11 @@ import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import uPlot from "uplot";
 import { ask } from "../api.js";
 import { live } from "../live.js";
+import { lowest } from "../rows.js";
 import { differing } from "../shell.js";
-import { key } from "../status.js";
+import { key, shown } from "../status.js";
 import { figure, line } from "../text.js";
+import { go } from "../ui.js";
 import { Failed, Loading } from "./parts.jsx";
 
 /** Curves are told apart by colour and by dash, so that nobody needs the colour. */
@@ -137,12 +139,12 @@ function Plot({ curves }) {
               {line(curve.name)} <b class="num">{figure(seen?.values[at] ?? curve.points.at(-1)?.loss)}</b>
             </li>
           ))}
-          <li class="dim num">{seen ? `step ${figure(seen.step)}` : `to step ${figure(steps.at(-1))}`}</li>
+          <li class="dim num">{seen ? `step ${figure(seen.step)}` : `at step ${figure(steps.at(-1))}`}</li>
         </ul>
         <span class="tools">
           {zoomed && <button type="button" class="chip" onClick={() => plot.current.setScale("x", { min: steps[0], max: steps.at(-1) })}>all</button>}
           <button type="button" class="chip" aria-pressed={wide > 0} onClick={() => setWide(wide === 0 ? 3 : wide === 3 ? 12 : 0)}>smooth{wide > 0 ? ` ${wide * 2 + 1}` : ""}</button>
-          <button type="button" class="chip" aria-pressed={log} onClick={() => isLog(!log)}>log</button>
+          <button type="button" class="chip" aria-pressed={log} onClick={() => isLog(!log)}>log scale</button>
         </span>
       </figcaption>
       <div class="plot" ref={place} role="img" aria-label={`loss over steps: ${curves.map((curve) => `${curve.name} from ${figure(curve.points[0]?.loss)} to ${figure(curve.points.at(-1)?.loss)}`).join("; ")}`} />
@@ -186,32 +188,42 @@ export function Compare({ ids }) {
   const { byKey, loaded } = live.use();
   const jobs = ids.map((id) => byKey.get(id)).filter(Boolean);
   if (jobs.length < 2) return loaded ? <p class="empty dim">Two runs that are there are compared; mark them in the jobs.</p> : <Loading what="the jobs" />;
-  const rows = [
-    ["status", (job) => job.error ?? job.status],
+  const best = lowest(jobs);
+  const facts = [
+    ["status", (job) => shown(job).word],
+    ["loss", (job) => figure(job.progress?.loss)],
+    ["step", (job) => (job.progress?.step != null ? `${job.progress.step}${job.progress.total ? ` / ${job.progress.total}` : ""}` : "")],
+    ["steps/s", (job) => figure(job.progress?.steps_per_s)],
+    ["learning rate", (job) => figure(job.progress?.lr)],
     ["target", (job) => job.target],
     ["directory", (job) => job.dir.path],
     ["tag", (job) => job.tags ?? ""],
-    ["loss", (job) => figure(job.progress?.loss)],
-    ["step", (job) => (job.progress?.step != null ? `${job.progress.step}${job.progress.total ? ` / ${job.progress.total}` : ""}` : "")],
-    ["learning rate", (job) => figure(job.progress?.lr)],
-    ["steps/s", (job) => figure(job.progress?.steps_per_s)],
     ["attempt", (job) => `${job.lineage.indexOf(job.window) + 1} of ${job.lineage.length}`],
-  ].map(([name, of]) => [name, jobs.map(of)]).concat(differing(jobs));
+  ].map(([name, of]) => [name, jobs.map((job) => String(of(job) ?? ""))]);
+  const own = differing(jobs);
+  const isSame = ([, values]) => new Set(values).size === 1;
+  // What was asked for is not said once more as it is printed.
+  const isAsked = ([name, values]) => name === "learning rate" && own.some(([, of]) => of.every((value, at) => Number(value) === Number(values[at])));
+  const apart = [...own, ...facts.filter((fact) => !isSame(fact) && !isAsked(fact))];
+  const same = facts.filter((fact) => isSame(fact) && fact[1][0] !== "");
   const names = jobs.map((job) => job.tags ?? job.name ?? key(job));
   return (
     <section class="page compare" aria-label="Compared runs">
-      <h1>{(new Set(names).size < names.length ? jobs.map(key) : names).map(line).join(" · ")}</h1>
+      <header class="title-of-job"><button type="button" class="back" onClick={() => go("jobs")} aria-label="back to the jobs">‹</button>
+      <h1>{(new Set(names).size < names.length ? jobs.map(key) : names).map(line).join(" · ")}</h1></header>
       <Curves jobs={jobs} />
       <div class="scroll" tabindex={0} role="region" aria-label="In what they differ">
-        <table class="facts">
-          <thead><tr><th scope="col"><span class="hidden">what</span></th>{jobs.map((job) => <th scope="col" key={key(job)}>{key(job)}</th>)}</tr></thead>
+        <table class="facts apart">
+          <thead><tr><th scope="col">run</th>{apart.map(([name]) => <th scope="col" key={name}>{line(name)}</th>)}</tr></thead>
           <tbody>
-            {rows.filter(([, values]) => values.some(Boolean)).map(([name, values]) => (
-              <tr key={name} class={new Set(values).size > 1 ? "differs" : ""}><th scope="row">{name}</th>{values.map((value, at) => <td key={at}>{line(String(value))}</td>)}</tr>
+            {jobs.map((job, at) => (
+              <tr key={key(job)} class={job === best ? "best" : ""}><th scope="row"><a href={`#/job/${encodeURIComponent(job.user)}/${job.window}`}>{key(job)}</a></th>
+                {apart.map(([name, values]) => <td key={name}>{line(values[at])}{name === "loss" && job === best && <span class="dim"> lowest</span>}</td>)}</tr>
             ))}
           </tbody>
         </table>
       </div>
+      {same.length > 0 && <p class="dim same">The same for all: {same.map(([name, [value]]) => `${name} ${line(value)}`).join(", ")}.</p>}
     </section>
   );
 }

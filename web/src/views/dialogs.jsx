@@ -6,7 +6,7 @@ import { act, ACTS, like, once, path, setRule, setTag, subjects } from "../acts.
 import { ask, logOut, may, who } from "../api.js";
 import { KEYS, works } from "../keys.js";
 import { live } from "../live.js";
-import { key, shown } from "../status.js";
+import { key, kind, shown } from "../status.js";
 import { counted, line, moment, since, span } from "../text.js";
 import { close, go, open, setTheme, toast, ui } from "../ui.js";
 import { Button, Failed, Loading, Status, useAsked } from "./parts.jsx";
@@ -44,13 +44,18 @@ function useSettled(promise) {
 }
 
 /** What exactly would be done to which jobs, and what would be refused. */
-function PlanOfAct({ of, jobs, plan, carryOut, verb }) {
+function PlanOfAct({ of, jobs, plan, carryOut, verb, force }) {
   const state = useSettled(plan);
   const go = useRef(null);
   const all = state?.value ?? [];
   const can = all.filter((one) => !one.error);
   // Where nothing is left to go on from, the other way is one tap away; words of the shell would be no help here.
-  const fromScratch = verb === "resume" && state && can.length === 0 && jobs.every(ACTS.rerun.fits);
+  const isRefused = state && can.length === 0;
+  // A check that can be passed over is, where whoever has read why it refuses wants it all the same.
+  const passable = isRefused && !force && all.every(({ error }) => /--force\b/.test(error.hint ?? ""));
+  const fromScratch = verb === "resume" && isRefused && !passable && jobs.every(ACTS.rerun.fits);
+  // What a program did wrong it does again, unless something is changed.
+  const sameAgain = ["resume", "rerun"].includes(verb) && can.length === 1 && kind(jobs[0]) === "error" && jobs[0].next?.action === "pass";
   useEffect(() => {
     go.current?.focus();
   }, [state]);
@@ -65,13 +70,15 @@ function PlanOfAct({ of, jobs, plan, carryOut, verb }) {
       <ul class="plan">
         {all.map(({ job, error }) => (
           <li key={key(job)}><Status job={job} word={false} /> <b>{key(job)}</b> {(job.name ?? job.tags) && <span class="tag">{line(job.name ?? job.tags)}</span>} <span class="dim">{line(job.target)}{job.progress?.step != null && `, step ${job.progress.step}`}{job.started_at && `, ${span(since(job.started_at))}`}</span>
-            {error && <p class="warning">{line(error.message)} {!fromScratch && <span class="dim">{line(error.hint ?? "")}</span>}</p>}
+            {error && <p class="warning">{line(error.message)} {!fromScratch && !passable && <span class="dim">{line(error.hint ?? "")}</span>}</p>}
             {verb === "clean" && job.lineage?.length > 1 && <p class="dim">with its other attempts: {job.lineage.filter((window) => window !== job.window).join(", ")}</p>}</li>
         ))}
       </ul>
       {state && can.length < all.length && can.length > 0 && <p class="dim">The others stay as they are.</p>}
+      {sameAgain && <p class="dim">Nothing of it is changed: what broke it may break it again. <button type="button" class="chip" onClick={() => like(jobs[0])}>change something</button></p>}
       <div class="acts">
         {state && can.length > 0 && <button type="button" ref={go} class={`button ${of.grave ? "grave" : "good"}`} onClick={carryOut}>{of.word}{can.length > 1 ? ` ${can.length}` : ""} <kbd aria-hidden="true">y</kbd></button>}
+        {passable && <button type="button" ref={go} class="button" onClick={() => act(verb, jobs, { force: true })}>{of.word} all the same</button>}
         {fromScratch && <button type="button" ref={go} class="button good" onClick={() => act("rerun", jobs)}>{ACTS.rerun.says}</button>}
         <Button hint="n" onClick={close}>{can.length > 0 || !state ? "leave it" : "close"}</Button>
       </div>
@@ -122,18 +129,23 @@ function Tag({ job }) {
 }
 
 function Rule({ job }) {
-  const asked = useAsked(() => ask("/rules"), []);
+  const asked = useAsked(() => Promise.all([ask("/rules"), ask(path(job))]), [key(job)]);
   if (asked.error) return <Failed error={asked.error} />;
   if (!asked.value) return <Loading what="the rules" />;
+  const [known, { job: seen }] = asked.value;
+  const rules = Object.entries(known.rules);
+  const isNow = (rule) => Object.entries(rule).every(([kind, what]) => (seen.rule[kind] ?? "pass") === what);
+  const now = rules.findIndex(([, rule]) => isNow(rule));
   return (
     <div>
       <h2>when {key(job)} fails</h2>
+      <p class="dim">What happens by itself, by what went wrong; what is not named stays as it is.</p>
       <ul class="choices">
-        {Object.entries(asked.value.rules).map(([name, rule], at) => (
-          <li key={name}><button type="button" autofocus={at === 0} onClick={() => {
+        {rules.map(([name, rule], at) => (
+          <li key={name}><button type="button" autofocus={at === Math.max(0, now)} aria-current={at === now} onClick={() => {
             close();
             setRule(job, name);
-          }}><b>{line(name)}</b> <span class="dim">{Object.entries(rule).filter(([, what]) => what !== "pass").map(([kind, what]) => `${kind}: ${what}`).join(", ") || "nothing happens by itself"}</span></button></li>
+          }}><b>{line(name)}</b>{at === now && <span class="mark-now"> as it is now</span>} <span class="dim">{Object.entries(rule).filter(([, what]) => what !== "pass").map(([kind, what]) => `${kind}: ${what}`).join(", ") || "nothing happens by itself"}</span></button></li>
         ))}
       </ul>
       <div class="acts"><Button onClick={close}>leave it</Button></div>

@@ -71,10 +71,11 @@ export function Detail({ job, brief = false }) {
   const facts = [
     ["epoch", p?.epoch != null && `${figure(p.epoch)}${p.epochs ? ` / ${figure(p.epochs)}` : ""}`],
     ["step", p?.step != null && `${p.step}${p.total ? ` / ${p.total}` : ""}`],
-    ["loss", figure(p?.loss)],
+    // The newest that was printed, be it at a step or of the whole: the curve below says the one of its last step.
+    ["last loss", figure(p?.loss)],
     ["learning rate", figure(p?.lr)],
     ["speed", p?.steps_per_s != null && `${figure(p.steps_per_s)} it/s`],
-    ["to its end", eta !== undefined && `${span(eta)} (${moment(now + eta * 1000)})`],
+    ["left", eta !== undefined && `${span(eta)}, until ${moment(now + eta * 1000)}`],
   ].filter(([, value]) => value);
   return (
     <div class="detail" data-job={key(job)}>
@@ -132,7 +133,7 @@ function Acts({ job }) {
       {first.map(button)}
       {job.queue && <><Button hint="+" onClick={() => urgency(job, 10)}>sooner</Button><Button hint="-" onClick={() => urgency(job, -10)}>later</Button></>}
       {!narrow && rest.map((one) => button(one, 1))}
-      {!narrow && kind(job) !== "finished" && another}
+      {kind(job) !== "finished" && (!narrow || kind(job) === "error") && another}
       {!narrow && <Button hint="t" onClick={() => open({ type: "tag", job })}>tag</Button>}
       {!narrow && <Button hint="u" onClick={() => open({ type: "rule", job })}>rule</Button>}
       {narrow && <Button onClick={() => open({ type: "acts", job })}>more…</Button>}
@@ -142,6 +143,8 @@ function Acts({ job }) {
 
 /** The end of the output, as it is now. */
 function Tail({ job }) {
+  // A phone's thumb moves the page: nothing in it moves up and down by itself.
+  const lines = useNarrow() ? 10 : 14;
   const [text, set] = useState(null);
   const [problem, fail] = useState(null);
   useEffect(() => {
@@ -159,7 +162,7 @@ function Tail({ job }) {
           if (done) break;
         }
         if (gone) return;
-        set(all.trimEnd().split("\n").slice(-14).map(line).join("\n"));
+        set(all.trimEnd().split("\n").slice(-lines).map(line).join("\n"));
         fail(null);
       } catch (error) {
         if (!gone) fail(error);
@@ -171,7 +174,7 @@ function Tail({ job }) {
       gone = true;
       clearTimeout(timer);
     };
-  }, [key(job), job.status]);
+  }, [key(job), job.status, lines]);
   if (problem) return <p class="tail dim">{line(problem.message)}{problem.hint && <> · {line(problem.hint)}</>}</p>;
   return <pre class="tail" tabindex={0} role="region" aria-label="the last lines">{text === null ? " " : text || (isLive(job) ? "it has printed nothing yet" : "it has printed nothing")}</pre>;
 }
@@ -186,6 +189,8 @@ function Timeline({ job, now }) {
     return job.lineage.map((window, at) => ({ window, events: all[at] }));
   }, [key(job), lineage, job.status, job.error]);
   const { byKey } = live.use();
+  const narrow = useNarrow();
+  const [isWhole, all] = useState(false);
   if (asked.error && !asked.value) return <Failed error={asked.error} />;
   if (!asked.value) return <Loading what="what has happened" />;
   const attempts = asked.value.map(({ window, events }) => {
@@ -212,10 +217,11 @@ function Timeline({ job, now }) {
         ))}
       </div>
       <ol class="events">
-        {events.slice(0, 40).map((event, at) => (
+        {events.slice(0, isWhole ? 200 : narrow ? 6 : 40).map((event, at) => (
           <li key={at}><time datetime={event.at}>{moment(event.at)}</time><span class="glyph" aria-hidden="true">{MARKS[event.kind] ?? "·"}</span><b>{event.window !== job.window && `${event.window} `}{line(event.kind)}</b> <span>{line(event.text)}</span></li>
         ))}
       </ol>
+      {!isWhole && events.length > (narrow ? 6 : 40) && <Button onClick={() => all(true)}>all {events.length}</Button>}
     </div>
   );
 }
@@ -245,7 +251,10 @@ function Script({ job }) {
   const [isOpen, show] = useState(false);
   const asked = useAsked(async () => (isOpen ? (await ask(path(job, "script"), { raw: true })).text : null), [key(job), isOpen]);
   return (
-    <details onToggle={(event) => show(event.currentTarget.open)}>
+    <details onToggle={(event) => {
+      show(event.currentTarget.open);
+      if (event.currentTarget.open) event.currentTarget.scrollIntoView({ block: "start", behavior: "smooth" });
+    }}>
       <summary><h2>script</h2></summary>
       {asked.error ? <p class="dim">{line(asked.error.message)} · {line(asked.error.hint ?? "")}</p> : asked.value && (
         <><pre class="script" tabindex={0} role="region" aria-label="the script">{asked.value.split("\n").map(line).join("\n")}</pre>

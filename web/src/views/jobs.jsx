@@ -57,7 +57,7 @@ export function Jobs() {
     fold: () => (chosen?.isOpen || (chosen?.type === "head" && !chosen.folded)) && fold(chosen),
     mark: () => {
       if (!job) return;
-      ui.set(({ marked }) => ({ marked: meant().reduce((all, of) => toggle(all, key(of)), marked) }));
+      markAll(meant());
       choose(at + 1);
     },
     "sort-left": () => keep({ sort: COLUMNS[(COLUMNS.indexOf(sort) + COLUMNS.length - 1) % COLUMNS.length] }),
@@ -107,6 +107,16 @@ export function Jobs() {
       )}
     </div>
   );
+}
+
+/** Marks these, or takes the marks away where all of them have one. */
+function markAll(jobs) {
+  ui.set(({ marked }) => {
+    const isOn = jobs.every((of) => marked.has(key(of)));
+    const all = new Set(marked);
+    for (const of of jobs) all[isOn ? "delete" : "add"](key(of));
+    return { marked: all };
+  });
 }
 
 function compare() {
@@ -227,10 +237,11 @@ function Marks({ marked, byKey, shown }) {
   return (
     <div class="marks" role="toolbar" aria-label="The marked jobs">
       <span>{counted(marked.size, "job")} marked</span>
-      {marked.size < all.length && all.length <= 200 && <Button onClick={() => ui.set({ marked: new Set(all.map(key)) })}>all {all.length} shown</Button>}
-      {fitting.map(([verb, of]) => <Button key={verb} hint={of.key} kind={verb === "kill" ? "grave" : ""} onClick={() => act(verb, jobs)}>{of.word}</Button>)}
-      {marked.size > 1 && <Button hint="=" onClick={compare}>compare</Button>}
+      {marked.size < all.length && all.length <= 200 && <Button onClick={() => ui.set({ marked: new Set(all.map(key)) })}>mark all {all.length} shown</Button>}
+      {/* Those that are always there stand first, so that none is where another was. */}
       <Button hint="Esc" onClick={() => ui.set({ marked: new Set() })}>unmark</Button>
+      {marked.size > 1 && <Button hint="=" onClick={compare}>compare</Button>}
+      {fitting.map(([verb, of]) => <Button key={verb} hint={of.key} kind={verb === "kill" ? "grave" : ""} onClick={() => act(verb, jobs)}>{of.word}</Button>)}
     </div>
   );
 }
@@ -345,17 +356,17 @@ function Row({ row, place, narrow, now, marked, fold, top, height, selected, onC
       onClick={(event) => {
         event.stopPropagation();
         const all = row.type === "group" ? row.members : [job];
-        ui.set(({ marked }) => ({ marked: all.reduce((marks, of) => toggle(marks, key(of)), marked) }));
+        markAll(all);
       }}
     ><span class="box" aria-hidden="true">{isMarked ? "✓" : ""}</span></button>
   );
-  const name = row.type === "group" ? `${job.user}/${job.group} · ${row.members.length}` : key(job);
+  const name = row.type === "group" ? `${job.user}/${job.group} · ${counted(row.members.length, "job")}` : key(job);
   const unfold = folds && (
     <button type="button" class="fold" tabindex={-1} aria-label={`${row.isOpen ? "hide" : "show"} ${row.type === "group" ? counted(row.folds, "member") : counted(row.folds, "earlier attempt")}`}
       onClick={(event) => {
         event.stopPropagation();
         fold(row);
-      }}>{row.isOpen ? "▾" : "▸"}<span class="dim">{row.folds}</span></button>
+      }}>{row.isOpen ? "▾" : "▸"}{row.type !== "group" && <span class="dim">{row.folds}{narrow && " earlier"}</span>}</button>
   );
   const classes = `row ${selected ? "selected" : ""} ${isMarked ? "marked" : ""} ${row.depth ? "under" : ""} is-${kind(job)}`;
   const said = { ...common, class: classes, "data-job": row.type === "group" ? `${job.user}/${job.group}` : key(job), "aria-expanded": folds ? row.isOpen : undefined };
@@ -410,7 +421,7 @@ function Tally({ members }) {
 function Times({ job, now, eta }) {
   const ended = live.get().ended.get(key(job));
   if (!isLive(job) && ended && !job.queue) return <span title="since it ended"><Age at={ended} now={now} /> ago</span>;
-  return <><Age at={job.started_at} now={now} />{eta !== undefined && <span class="dim" title="to its end"> → {span(eta)}</span>}</>;
+  return <><Age at={job.started_at} now={now} />{eta !== undefined && <span class="dim" title="to its end"> · {span(eta)} left</span>}</>;
 }
 
 const Label = ({ job, own }) => {

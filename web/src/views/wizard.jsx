@@ -11,9 +11,16 @@ import { counted, line } from "../text.js";
 import { go, toast, ui } from "../ui.js";
 import { Button, Loading, useAsked, useKeys } from "./parts.jsx";
 
+/** So many choices are offered as buttons; of more, whoever types is proposed those that fit. */
+const MOST = 12;
+
 const plain = { autocapitalize: "off", autocomplete: "off", spellcheck: false };
 
+/** What was typed and not started, by what the form was opened for: whoever looks something up finds it again. */
+const drafts = new Map();
+
 export function Wizard({ query }) {
+  const about = query.toString();
   const asked = useAsked(async () => {
     const [users, targets, rules, queues] = await Promise.all([
       ask("/users"), ask("/targets").catch(() => ({ targets: [] })), ask("/rules"), ask("/queues"),
@@ -22,11 +29,13 @@ export function Wizard({ query }) {
   }, []);
   const known = asked.value;
   const like = /^([^/]+)\/(\d+)$/.exec(query.get("from") ?? "");
-  const [form, set] = useState({ ...EMPTY, user: like?.[1] ?? (who()?.users?.length === 1 ? who().users[0] : ""), target: query.get("target") ?? "" });
+  const opened = { ...EMPTY, user: like?.[1] ?? (who()?.users?.length === 1 ? who().users[0] : ""), target: query.get("target") ?? "" };
+  const [form, set] = useState(drafts.get(about) ?? opened);
+  const [isDraft, drafted] = useState(drafts.has(about));
   const precedent = useAsked(async () => (like ? ask(path({ user: like[1], window: like[2] }, "jobfile")) : null), [like?.[0]]);
   const from = precedent.value?.job_file ?? null;
   const before = useMemo(() => (from ? typed(from) : null), [from]);
-  useEffect(() => before && set((form) => ({ ...before, user: form.user, now: form.now })), [before]);
+  useEffect(() => before && !isDraft && set((form) => ({ ...before, user: form.user, now: form.now })), [before]);
   const [plan, setPlan] = useState(null);
   const [problem, fail] = useState(null);
   const [busy, isBusy] = useState(false);
@@ -35,18 +44,35 @@ export function Wizard({ query }) {
   const first = useRef(null);
   const user = form.user || known?.users[0] || "";
   const dirs = useAsked(async () => (user ? (await ask(`/users/${encodeURIComponent(user)}/dirs`)).dirs : {}), [user]);
-  useEffect(() => first.current?.focus(), [Boolean(known), Boolean(before)]);
+  const aliases = useAsked(async () => (user ? (await ask(`/users/${encodeURIComponent(user)}/aliases`)).aliases : {}), [user]);
+  // Where there is one target, it is that one.
+  useEffect(() => {
+    if (known?.targets.length === 0 && form.target === "" && !like && !isDraft) set((form) => ({ ...form, target: "local" }));
+  }, [Boolean(known)]);
+  useEffect(() => first.current?.focus(), [Boolean(known), Boolean(before), dirs.asked, aliases.asked]);
   useKeys({ back: () => (plan ? setPlan(null) : go("jobs")) });
   const field = (name) => ({
     id: `run-${name}`,
     value: form[name],
     onInput: (event) => {
       const { value } = event.currentTarget;
-      set((form) => ({ ...form, [name]: value }));
-      setPlan(null);
-      fail(null);
+      change(name, value);
     },
   });
+  const change = (name, value) => {
+    set((form) => {
+      drafts.set(about, { ...form, [name]: value });
+      return drafts.get(about);
+    });
+    setPlan(null);
+    fail(null);
+  };
+  const anew = () => {
+    drafts.delete(about);
+    drafted(false);
+    setPlan(null);
+    set(before ? { ...before, user: form.user } : opened);
+  };
   /** What a field that was changed says of the other job. */
   const was = (field) => before && form[field].trim() !== before[field] && <span class="dim">was {before[field] === "" ? "empty" : line(before[field])}</span>;
   const works = async (work) => {
@@ -76,6 +102,7 @@ export function Wizard({ query }) {
   const begin = () => works(async () => {
     const said = await start(plan.body, { now: form.now, once: onceIs.current });
     const [job] = said.jobs;
+    drafts.delete(about);
     const what = job.members ? `${key(job)}: ${counted(job.members.length, "run")}, ${said.started.length} begun` : said.started.length > 0 ? `${key(job)} has begun` : `${key(job)} waits for its turn`;
     toast(what);
     nudge();
@@ -86,14 +113,17 @@ export function Wizard({ query }) {
     return go("jobs");
   });
   if (!may.actAtAll()) return <p class="empty dim">This token sees, and starts nothing: an operator's does (tpu token create NAME --role operator --user NAME).</p>;
-  if (like && !precedent.asked) return <Loading what={line(like[0])} />;
-  const targets = ["local", ...(known?.targets ?? []).map((of) => of.alias ?? of.name)];
+  // All of it at once: nothing that comes later moves what a thumb is about to touch.
+  if (![asked, precedent, dirs, aliases].every((of) => of.asked)) return <Loading what="what there is" />;
+  const targets = [...new Set(["local", ...(known?.targets ?? []).map((of) => of.alias ?? of.name)])];
+  const names = Object.keys(aliases.value ?? {});
   return (
     <section class="page wizard" aria-label="New run">
       <header><h1>New run</h1>{like && <span class="dim">as <a href={`#/job/${encodeURIComponent(like[1])}/${like[2]}`}>{line(like[0])}</a> was, but for what you change</span>}</header>
       {asked.error && <p class="complaint" role="alert">{line(asked.error.message)}</p>}
       {precedent.error && <p class="complaint" role="alert">{line(precedent.error.message)} <span class="dim">{line(precedent.error.hint ?? "")}</span></p>}
       {precedent.value?.left_out.map((what) => <p key={what} class="warning">Not said again: {line(what)}</p>)}
+      {isDraft && <p class="dim">As you left it. <button type="button" class="chip" onClick={anew}>begin anew</button></p>}
       <form onSubmit={(event) => {
         event.preventDefault();
         if (plan) begin();
@@ -102,14 +132,19 @@ export function Wizard({ query }) {
         <div class="fields">
           {known && known.users.length > 1 && <label>whose<select {...field("user")} value={user} onChange={field("user").onInput}>{known.users.map((name) => <option key={name}>{name}</option>)}</select></label>}
           <label>target<input ref={like ? undefined : first} list="targets" required {...plain} {...field("target")} placeholder="local, v4-8-2, …" />
-            <datalist id="targets">{[...new Set(targets)].map((name) => <option key={name} value={name} />)}</datalist>{was("target")}</label>
+            <datalist id="targets">{targets.map((name) => <option key={name} value={name} />)}</datalist>{was("target")}</label>
+          {form.target === "" && targets.length <= MOST && <Offers of={targets} take={(name) => change("target", name)} />}
           <label>directory<input list="dirs" required {...plain} {...field("dir")} />
             <datalist id="dirs">{Object.entries(dirs.value ?? {}).map(([slot, path]) => <option key={slot} value={slot}>{path}</option>)}</datalist>
             <span class="dim">{dirs.value?.[form.dir] ? line(dirs.value[form.dir]) : "a slot, or a path"}</span></label>
           <label class="wide">configs<input ref={like ? first : undefined} {...plain} {...field("configs")} placeholder="lr=0.01 batch=32" />{was("configs")}</label>
+          {names.length > 0 && names.length <= MOST && <Offers of={names} mark="=" take={(name) => {
+            change("configs", `${form.configs.trimEnd()} ${name}=`.trimStart());
+            document.getElementById("run-configs")?.focus();
+          }} />}
           <label class="wide">several values<select {...field("sweep")} onChange={field("sweep").onInput}>{SWEEPS.map(([value, says]) => <option key={value} value={value}>{says}</option>)}</select>
             {form.sweep !== "" && <span class="dim">as in lr=0.1,0.01 seed=0-4</span>}</label>
-          <label class="wide">command<input {...plain} {...field("command")} placeholder="without: the directory's own script" />{was("command")}</label>
+          <label class="wide">command<input {...plain} {...field("command")} placeholder="empty: the directory's own script" />{was("command")}</label>
           <label>name<input {...plain} {...field("name")} /></label>
           <label>tag<input {...plain} {...field("tag")} placeholder="baseline" />{was("tag")}</label>
           <label>when it fails<select {...field("rules")} onChange={field("rules").onInput}><option value="">as the settings say</option>{[...new Set([...(known?.rules ?? []), form.rules].filter(Boolean))].map((name) => <option key={name}>{name}</option>)}</select></label>
@@ -125,7 +160,7 @@ export function Wizard({ query }) {
         {problem && <p class="complaint" role="alert">{line(problem.message)} <span class="dim">{line(problem.hint ?? "")}</span></p>}
         {plan && <PlanOf plan={plan} now={form.now} />}
         <div class="acts">
-          {!plan && <Button kind="good" type="submit" disabled={busy || !form.target.trim()}>show the plan</Button>}
+          {!plan && <Button kind="good" type="submit" disabled={busy}>show the plan</Button>}
           {plan && <Button id="run-start" kind="good" type="submit" disabled={busy}>{busy ? "starting…" : "start"}</Button>}
           {plan && <Button onClick={() => setPlan(null)}>change it</Button>}
           <Button hint="Esc" onClick={() => go("jobs")}>leave it</Button>
@@ -133,6 +168,11 @@ export function Wizard({ query }) {
       </form>
     </section>
   );
+}
+
+/** Choices that a thumb takes. */
+function Offers({ of, take, mark = "" }) {
+  return <div class="offers wide">{of.map((name) => <button key={name} type="button" class="chip" onClick={() => take(name)}>{line(name)}{mark}</button>)}</div>;
 }
 
 function PlanOf({ plan, now }) {
@@ -145,7 +185,7 @@ function PlanOf({ plan, now }) {
       <table class="facts"><tbody>
         <tr><th scope="row">starts</th><td>{plan.would?.map(key).map(line).join(", ")}{now ? " at once" : " in its turn"}</td></tr>
         {Object.entries(body).map(([name, value]) => <tr key={name}><th scope="row">{name === "for_user" ? "whose" : name}</th><td>{line(inWords(value))}</td></tr>)}
-        {there.length > 0 && <tr><th scope="row">there now</th><td class="warning">{there.join(", ")}</td></tr>}
+        {there.length > 0 && <tr><th scope="row">runs there</th><td>{there.join(", ")}</td></tr>}
         {!now && daemon && !daemon.running && <tr><th scope="row">note</th><td class="warning">the daemon does not run: it begins only when something looks at the queue</td></tr>}
       </tbody></table>
     </div>

@@ -70,6 +70,39 @@ export async function keeps(lab, context) {
   await until("four have run", () => jobs().filter((job) => job.group != null && job.status === "error").length === 4);
   assert.deepEqual(jobs().filter((job) => job.group != null).map((job) => script(job.window).match(/learning_rate=([\d.]+)/)[1]).sort(), ["0.1", "0.1", "0.2", "0.2"]);
 
+  // A group is marked as a whole, also where some of it is already; then it is not.
+  const marked = page.locator(".marks > span");
+  await page.locator(".grid .row.under .mark").first().click();
+  await marked.getByText("1 job marked").waitFor();
+  const group = page.getByRole("button", { name: /^(un)?mark group/ });
+  await group.click();
+  await marked.getByText("4 jobs marked").waitFor();
+  await group.click();
+  await marked.waitFor({ state: "detached" });
+
+  // What was typed is there again after a look elsewhere, until it is started or thrown away.
+  await page.goto(`${lab.address}/#/new`);
+  await page.getByLabel("configs").fill("lr=0.5");
+  await page.getByRole("link", { name: "Jobs", exact: true }).click();
+  await page.locator(".grid").waitFor();
+  await page.getByRole("link", { name: "new" }).click();
+  await until("it is there again", async () => (await value("configs")) === "lr=0.5");
+  await page.getByRole("button", { name: "begin anew" }).click();
+  await until("it is empty", async () => (await value("configs")) === "");
+
+  // What somebody stopped starts again for whoever says so twice; what the rule says is marked among the rules.
+  const stopped = lab.run("alice", "sleep 300");
+  lab.tpu("kill", String(stopped), "alice", "-y");
+  await page.goto(`${lab.address}/#/job/alice/${stopped}`);
+  await page.locator(".job-page").getByText("killed").first().waitFor();
+  await page.keyboard.press("u");
+  await page.getByRole("dialog").locator("[aria-current=true]", { hasText: "pass" }).waitFor();
+  await page.keyboard.press("Escape");
+  await page.keyboard.press("R");
+  await page.getByRole("dialog").getByRole("button", { name: "rerun all the same" }).click();
+  await page.getByRole("dialog").getByRole("button", { name: "rerun", exact: true }).click();
+  await page.getByText("goes on as").first().waitFor();
+
   // One's own jobs, with a tap.
   lab.run("bob", "sleep 300");
   await page.goto(`${lab.address}/#/jobs`);

@@ -17,7 +17,7 @@ export async function keeps(lab, context) {
   await curve.locator("canvas").waitFor();
   await curve.getByText(`alice/${one}`).waitFor();
   await curve.getByText(`alice/${two}`).waitFor();
-  await page.locator(".differs", { hasText: "slower" }).waitFor();
+  await page.locator(".apart", { hasText: "slower" }).waitFor();
   const box = await curve.locator(".u-over").boundingBox();
   await page.mouse.move(box.x + box.width / 4, box.y + 40);
   await curve.getByText(/^step \d+/).waitFor();

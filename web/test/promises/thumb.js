@@ -34,7 +34,7 @@ export async function keeps(lab, context) {
   await page.locator("#filter").fill("status:running tag:sweep");
   await until("the sweep alone is shown", async () => (await page.locator(".grid .body [data-job]").count()) === 3);
   await tap("mark one", page.getByRole("button", { name: `mark alice/${sweep[0]}`, exact: true }));
-  await tap("all 3 shown", page.getByRole("button", { name: "all 3 shown" }));
+  await tap("all 3 shown", page.getByRole("button", { name: "mark all 3 shown" }));
   await tap("kill", page.getByRole("toolbar").getByRole("button", { name: "kill" }));
   await tap("kill 3, as planned", page.getByRole("dialog").getByRole("button", { name: "kill 3" }));
   await page.getByText(/: stopped/).waitFor();

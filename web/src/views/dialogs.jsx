@@ -25,7 +25,10 @@ export function Dialog({ view }) {
     <dialog ref={place} aria-label={dialog?.title ?? dialog?.type} onCancel={(event) => {
       event.preventDefault();
       close();
-    }} onKeyDown={(event) => event.stopPropagation()} onClick={(event) => event.target === place.current && close()}>
+    }} onKeyDown={(event) => {
+      // What is typed in it is its own. Closed, it has the focus for a moment longer: then it is the page's.
+      if (place.current.open) event.stopPropagation();
+    }} onClick={(event) => event.target === place.current && close()}>
       {Of && <div class="inside"><Of {...dialog} view={view} /></div>}
     </dialog>
   );

@@ -16,6 +16,7 @@ use super::controller::Controller;
 use super::facts::JobEnd;
 use super::job_id::JobRef;
 use super::limits::WHY_FILE;
+use super::told::EndNote;
 use super::log;
 use super::states;
 
@@ -197,16 +198,15 @@ fn account(line: &str) -> Option<Account> {
 /// How a job has ended by its own account, where Slurm has none.
 pub(super) fn by_itself(controller: &Controller<'_>, job: &Job) -> Option<JobEnd> {
     let dir = Path::new(job.log_dir.as_deref()?);
-    let third = |name: &str| -> Option<i32> {
+    let code = |name: &str| -> Option<i32> {
         let bytes = controller.client.disk().read(&dir.join(name), 0, 256).ok()??;
-        let text = String::from_utf8_lossy(&bytes).into_owned();
-        text.contains('\n').then(|| text.split_whitespace().nth(2)?.parse().ok()).flatten()
+        EndNote::read(&String::from_utf8_lossy(&bytes))?.code
     };
     let end = |word: &str| JobEnd { word: word.to_owned(), ..JobEnd::default() };
-    if let Some(signal) = third(WHY_FILE) {
+    if let Some(signal) = code(WHY_FILE) {
         return Some(JobEnd { signal, ..end("FAILED") });
     }
-    third(EXIT_FILE)
+    code(EXIT_FILE)
         .map(|code| JobEnd { code, ..end(if code == 0 { "COMPLETED" } else { "FAILED" }) })
 }
 

@@ -95,12 +95,12 @@ impl Engine<'_> {
         for (index, fact) in self.of_missing(missing, &table, (asked_at, budget)) {
             put(&mut facts, index, fact);
         }
-        told::add_reasons(&*controller.client.disk(), runs, &mut facts);
         let states = runs.iter().zip(&facts).filter_map(|(run, fact)| {
             let launch = run.job.launch.as_ref().filter(|_| fact.state != RunState::Unknown)?;
             Some((launch.token.to_string(), fact.raw.to_string()))
         });
         controller.heard.keep(&controller.cluster, self.clock().monotonic(), states);
+        told::add(&*controller.client.disk(), runs, &mut facts);
         facts
     }
 
@@ -386,9 +386,6 @@ impl Runner for Engine<'_> {
         }
         let asked_at = self.clock().now();
         let mut facts = self.facts(runs);
-        let disk = self.controller.client.disk();
-        told::add_progress(&*disk, runs, &mut facts);
-        told::add_endings(&*disk, runs, &mut facts);
         let printed = self.printed(runs, &mut facts, asked_at);
         let observed = |(run, printed)| Observed { run, pane: None, printed };
         facts.into_iter().zip(printed).map(observed).collect()

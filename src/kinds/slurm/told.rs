@@ -18,68 +18,110 @@ const PROGRESS_FILE: &str = "set-up";
 /// A reason has no more bytes.
 const MOST: u64 = 4096;
 
-/// Adds to what our scripts have ended why they have.
-pub(super) fn add_reasons(disk: &dyn ClusterDisk, runs: &[RunRef<'_>], facts: &mut [RunFact]) {
-    let is_by_script = |job: &Job, fact: &RunFact| {
-        let kinds = [Some(ErrorKind::Setup), Some(ErrorKind::Stalled), Some(ErrorKind::Timeout)];
-        fact.state == RunState::Ended
-            && kinds.contains(&fact.cause)
-            && matches!(fact.raw.as_ref(), "FAILED" | "ENDED")
-            && job.launch.as_ref().is_some_and(|launch| launch.ended.is_none())
-    };
-    for (fact, text) in of_files(disk, (runs, facts), is_by_script, WHY_FILE) {
-        if let Some((_, why)) = text.split_once('\n') {
-            fact.reason = Some(why.trim_end().to_owned().into());
+/// What a script has written down of an end: which life of its job it is about, the exit code or the signal, and why.
+/// The first line is the job's number, how often it was started again, and the code.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct EndNote<'t> {
+    /// How often the job had been started again.
+    pub(super) restarts: Option<u32>,
+    /// The exit code, or the signal.
+    pub(super) code: Option<i32>,
+    why: &'t str,
+}
+
+impl<'t> EndNote<'t> {
+    /// Reads it; one whose first line is not whole yet is none.
+    pub(super) fn read(text: &'t str) -> Option<Self> {
+        let (head, why) = text.split_once('\n')?;
+        let mut words = head.split_whitespace().skip(1);
+        Some(Self {
+            restarts: words.next().and_then(|count| count.parse().ok()),
+            code: words.next().and_then(|code| code.parse().ok()),
+            why: why.trim_end(),
+        })
+    }
+}
+
+/// What a file may say of a run.
+#[derive(Clone, Copy)]
+enum Tells {
+    /// Why our script has ended it.
+    Ended,
+    /// Why our script is just ending it.
+    Ending,
+    /// How far its set-up is.
+    Progress,
+}
+
+impl Tells {
+    const ALL: [Self; 3] = [Self::Ended, Self::Ending, Self::Progress];
+
+    fn file(self) -> &'static str {
+        match self {
+            Self::Ended | Self::Ending => WHY_FILE,
+            Self::Progress => PROGRESS_FILE,
+        }
+    }
+
+    /// Whether a run may have a file that says so.
+    fn may_be(self, job: &Job, fact: &RunFact) -> bool {
+        match self {
+            Self::Ended => {
+                let kinds = [ErrorKind::Setup, ErrorKind::Stalled, ErrorKind::Timeout].map(Some);
+                fact.state == RunState::Ended
+                    && kinds.contains(&fact.cause)
+                    && matches!(fact.raw.as_ref(), "FAILED" | "ENDED")
+                    && job.launch.as_ref().is_some_and(|launch| launch.ended.is_none())
+            }
+            Self::Ending => {
+                fact.state == RunState::Running && job.execution().is_some_and(Execution::is_limited)
+            }
+            Self::Progress => fact.state == RunState::Running && laid::sets_up(job),
+        }
+    }
+
+    fn add(self, text: &str, fact: &mut RunFact) {
+        match self {
+            Self::Ended => {
+                if let Some(note) = EndNote::read(text) {
+                    fact.reason = Some(note.why.to_owned().into());
+                }
+            }
+            // What its programs still print when they are told to end, such as a shell's notice of a signal, is no failure
+            // of its own: how it has ended is told when it has. What an earlier life was ended for stands there until the
+            // script of this one begins.
+            Self::Ending => {
+                let note = EndNote::read(text).filter(|note| note.restarts == Some(fact.restarts));
+                if let Some(note) = note {
+                    fact.reason = Some(format!("it is being ended: {}", note.why).into());
+                    fact.text_waits = true;
+                }
+            }
+            Self::Progress => {
+                fact.reason = Some(text.trim_end().to_owned().into());
+                fact.raw = SETTING_UP.into();
+            }
         }
     }
 }
 
-/// Adds to what our scripts are just ending why they do. What its programs still print when they are told to end, such as
-/// a shell's notice of a signal, is no failure of its own: how it has ended is told when it has.
-pub(super) fn add_endings(disk: &dyn ClusterDisk, runs: &[RunRef<'_>], facts: &mut [RunFact]) {
-    let may_be_ending = |job: &Job, fact: &RunFact| {
-        fact.state == RunState::Running && job.execution().is_some_and(Execution::is_limited)
-    };
-    for (fact, text) in of_files(disk, (runs, facts), may_be_ending, WHY_FILE) {
-        let Some((head, why)) = text.split_once('\n') else { continue };
-        // What an earlier life was ended for stands there until the script of this one begins.
-        let life = head.split_whitespace().nth(1).and_then(|count| count.parse().ok());
-        if life == Some(fact.restarts) {
-            fact.reason = Some(format!("it is being ended: {}", why.trim_end()).into());
-            fact.text_waits = true;
+/// Adds to what is known of runs what their scripts tell. What cannot be read is not known.
+pub(super) fn add(disk: &dyn ClusterDisk, runs: &[RunRef<'_>], facts: &mut [RunFact]) {
+    let mut asked: Vec<(usize, Tells)> = Vec::new();
+    let mut paths: Vec<(PathBuf, u64)> = Vec::new();
+    for (at, (run, fact)) in runs.iter().zip(&*facts).enumerate() {
+        let Some(dir) = run.job.log_dir.as_deref() else { continue };
+        for tells in Tells::ALL.into_iter().filter(|tells| tells.may_be(run.job, fact)) {
+            asked.push((at, tells));
+            paths.push((Path::new(dir).join(tells.file()), MOST));
         }
     }
-}
-
-/// Adds to what is being set up how far that is.
-pub(super) fn add_progress(disk: &dyn ClusterDisk, runs: &[RunRef<'_>], facts: &mut [RunFact]) {
-    let may_set_up =
-        |job: &Job, fact: &RunFact| fact.state == RunState::Running && laid::sets_up(job);
-    for (fact, text) in of_files(disk, (runs, facts), may_set_up, PROGRESS_FILE) {
-        fact.reason = Some(text.trim_end().to_owned().into());
-        fact.raw = SETTING_UP.into();
+    if paths.is_empty() {
+        return;
     }
-}
-
-/// The facts of those runs that may have a file, with what is in it. What cannot be read is not known.
-fn of_files<'f>(
-    disk: &dyn ClusterDisk,
-    (runs, facts): (&[RunRef<'_>], &'f mut [RunFact]),
-    may_have: impl Fn(&Job, &RunFact) -> bool,
-    name: &str,
-) -> Vec<(&'f mut RunFact, String)> {
-    let wanted = |(run, fact): (&RunRef<'_>, &'f mut RunFact)| {
-        let dir = run.job.log_dir.as_deref().filter(|_| may_have(run.job, fact))?;
-        Some((fact, Path::new(dir).join(name)))
-    };
-    let wanted: Vec<(&mut RunFact, PathBuf)> = runs.iter().zip(facts).filter_map(wanted).collect();
-    if wanted.is_empty() {
-        return Vec::new();
+    for ((at, tells), end) in asked.into_iter().zip(disk.ends(&paths).unwrap_or_default()) {
+        if let (Some(end), Some(fact)) = (end, facts.get_mut(at)) {
+            tells.add(&String::from_utf8_lossy(&end.bytes), fact);
+        }
     }
-    let paths: Vec<(PathBuf, u64)> = wanted.iter().map(|(_, path)| (path.clone(), MOST)).collect();
-    let ends = disk.ends(&paths).unwrap_or_default();
-    let found = wanted.into_iter().zip(ends).filter_map(|((fact, _), end)| {
-        Some((fact, String::from_utf8_lossy(&end?.bytes).into_owned()))
-    });
-    found.collect()
 }

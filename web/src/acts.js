@@ -150,11 +150,14 @@ export function setRule(job, rule) {
   });
 }
 
-/** A new run as a job was, changed. */
-export function like(job) {
-  if (!may.act(job.user)) return toast("this token may not act on these jobs");
-  return go(`new?from=${encodeURIComponent(key(job))}`);
+/** A new run as a job was, changed; as all members of a group were, where it is one. */
+export function like(...jobs) {
+  if (!allowed(jobs)) return toast("this token may not act on these jobs");
+  return go(`new?${jobs.slice(0, MOST).map((job) => `from=${encodeURIComponent(key(job))}`).join("&")}`);
 }
+
+/** So many members are asked what they were started with. */
+const MOST = 64;
 
 /** Starts jobs. The key belongs to what was planned: the same again, by a doubled click or after silence, starts nothing. */
 export async function start(body, { now, once: onceIs }) {

@@ -6,7 +6,7 @@ import { quote, words } from "./shell.js";
 export const EMPTY = { user: "", target: "", dir: "1", configs: "", sweep: "", command: "", name: "", tag: "", rules: "", queue: "", priority: "", now: false };
 
 /** How several values of a config become several runs. */
-export const SWEEPS = [["", "one run"], ["each", "a run for each combination of values"], ["zip", "a run for the first values, one for the second, …"]];
+export const SWEEPS = [["", "one run"], ["each", "each with each"], ["zip", "first with first, …"]];
 
 const isMap = (value) => value !== null && typeof value === "object" && !Array.isArray(value);
 
@@ -38,11 +38,17 @@ export class Mistyped extends Error {
 function pairsOf(text) {
   const all = words(text);
   if (!all) throw new Mistyped("configs: a shell would read more in it than words", "quote it: name='a value; with signs'");
-  return all.map((word) => {
+  // What is said twice is as it was said last.
+  return [...new Map(all.map((word) => {
     const at = word.indexOf("=");
     if (at < 1) throw new Mistyped(`configs: ${word} has no value`, "as in lr=0.01");
     return [word.slice(0, at), word.slice(at + 1)];
-  });
+  }))];
+}
+
+/** Whether a config that is typed has several values. */
+export function hasSeveral(text) {
+  return (words(text) ?? []).some((word) => word.includes("=") && isSeveral(word.slice(word.indexOf("=") + 1)));
 }
 
 const isSeveral = (value) => value.includes(",") || /^\d+-\d+$/.test(value);
@@ -83,6 +89,30 @@ export function jobFile(form, from = null) {
     }
   }
   return { for_user: form.user, ...file };
+}
+
+/** How many runs a file is. */
+export function runs(file) {
+  if (!isMap(file.array)) return null;
+  const counts = Object.values(file.array).map((values) => [values].flat().flatMap((of) => String(of).split(",")).reduce((sum, of) => {
+    const [, from, to] = /^(\d+)-(\d+)$/.exec(of) ?? [];
+    return sum + (from === undefined ? 1 : Number(to) - Number(from) + 1);
+  }, 0));
+  return file.zip ? Math.max(...counts) : counts.reduce((all, of) => all * of, 1);
+}
+
+/** What the members of a group were started with as the file of all of them: in what they differ are several values. */
+export function together(files) {
+  const [first] = files;
+  const keys = [...new Set(files.flatMap((file) => Object.keys(file.configs ?? {})))];
+  const values = (key) => files.map((file) => file.configs?.[key] ?? "");
+  const apart = keys.filter((key) => new Set(values(key)).size > 1);
+  if (apart.length === 0) return first;
+  const own = apart.map((key) => [key, [...new Set(values(key))]]);
+  const isEach = own.reduce((all, [, of]) => all * of.length, 1) === files.length;
+  const configs = Object.fromEntries(Object.entries(first.configs).filter(([key]) => !apart.includes(key)));
+  const array = Object.fromEntries(isEach ? own : apart.map((key) => [key, values(key)]));
+  return { ...first, configs, array, ...(isEach ? {} : { zip: "true" }) };
 }
 
 /** A value of a job file in words. */

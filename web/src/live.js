@@ -5,9 +5,10 @@
 // machine that slept, or a network that was cut, is noticed by the clock, and the next answer makes it good again. The
 // page does nothing but ask: no change is ever sent a second time by itself.
 
-import { ask, follow, reconnect, Silent } from "./api.js";
+import { ask, follow, may, reconnect, Silent } from "./api.js";
+import { isBroken, isLive, key, shown } from "./status.js";
 import { store } from "./store.js";
-import { key } from "./status.js";
+import { toast } from "./ui.js";
 
 /** Between two looks, while somebody looks at the page, and while nobody does. */
 const BEAT = 1000;
@@ -177,6 +178,10 @@ async function lookNow(of) {
 
 function show(seen) {
   const jobs = seen.flatMap((page) => page.jobs);
+  const { byKey: before, loaded } = live.get();
+  // What breaks while somebody looks at something else is said.
+  const broke = loaded ? jobs.filter((job) => isBroken(job) && may.act(job.user) && before.has(key(job)) && isLive(before.get(key(job)))) : [];
+  for (const job of broke.slice(0, 3)) toast(`${key(job)} broke: ${shown(job).word}`, { hint: job.evidence?.line, bad: true, to: `job/${encodeURIComponent(job.user)}/${job.window}` });
   live.set({
     jobs,
     byKey: new Map(jobs.map((job) => [key(job), job])),

@@ -220,7 +220,7 @@ function Toasts() {
   const { toasts } = ui.use();
   return (
     <div class="toasts" role="log" aria-label="What became of it" aria-live="polite">
-      {toasts.map((of) => <div key={of.id} class={`toast ${of.bad ? "bad" : ""}`}><p>{line(of.text)}</p>{of.hint && <p class="dim">{line(of.hint)}</p>}<button type="button" aria-label="dismiss" onClick={() => dismiss(of.id)}>✕</button></div>)}
+      {toasts.map((of) => <div key={of.id} class={`toast ${of.bad ? "bad" : ""}`}><p>{of.to ? <a href={`#/${of.to}`} onClick={() => dismiss(of.id)}>{line(of.text)}</a> : line(of.text)}</p>{of.hint && <p class="dim">{line(of.hint)}</p>}<button type="button" aria-label="dismiss" onClick={() => dismiss(of.id)}>✕</button></div>)}
     </div>
   );
 }

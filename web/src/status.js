@@ -63,6 +63,13 @@ export function isBroken(job) {
   return kind(job) === "error" && job.leaf;
 }
 
+/** Failures that are the program's own: the same again fails the same again, unless something is changed. */
+const OF_PROGRAM = ["oom", "python-error", "file-error", "timeout", "stalled"];
+
+export function failsAgain(job) {
+  return kind(job) === "error" && OF_PROGRAM.includes(job.error);
+}
+
 /** What glyph a status word has that stands by itself. */
 export function glyphOf(word) {
   return LOOKS[word] ?? ["·", "unknown"];

@@ -63,11 +63,17 @@ export function wander() {
 
 let toasts = 0;
 /** Says what became of something. What went wrong stays until it is read. */
-export function toast(text, { hint = "", bad = false } = {}) {
+export function toast(text, { hint = "", bad = false, to = "" } = {}) {
   toasts += 1;
   const id = toasts;
-  ui.set(({ toasts }) => ({ toasts: [...toasts.slice(-3), { id, text, hint, bad }] }));
-  if (!bad) setTimeout(() => dismiss(id), 6000);
+  ui.set(({ toasts }) => ({ toasts: [...toasts.slice(-3), { id, text, hint, bad, to }] }));
+  // What somebody did wrong stays until they have read it; news have their place elsewhere as well.
+  if (!bad || to) setTimeout(() => dismiss(id), to ? 20_000 : 6000);
+}
+
+/** What was told of a place is known to whoever is there. */
+export function arrived(place) {
+  if (ui.get().toasts.some((of) => of.to === place)) ui.set(({ toasts }) => ({ toasts: toasts.filter((of) => of.to !== place) }));
 }
 
 export function dismiss(id) {

@@ -6,7 +6,7 @@ import { act, ACTS, like, once, path, setRule, setTag, subjects } from "../acts.
 import { ask, logOut, may, who } from "../api.js";
 import { KEYS, works } from "../keys.js";
 import { live } from "../live.js";
-import { key, kind, shown } from "../status.js";
+import { failsAgain, key, shown } from "../status.js";
 import { counted, line, moment, since, span } from "../text.js";
 import { close, go, open, setTheme, toast, ui } from "../ui.js";
 import { Button, Failed, Loading, Status, useAsked } from "./parts.jsx";
@@ -14,6 +14,7 @@ import { Button, Failed, Loading, Status, useAsked } from "./parts.jsx";
 export function Dialog({ view }) {
   const { dialog } = ui.use();
   const place = useRef(null);
+  const wasOpen = useRef(false);
   // With the key that opens it, before anything is painted: what is typed next finds the prompt, however fast.
   useLayoutEffect(() => {
     const element = place.current;
@@ -25,9 +26,11 @@ export function Dialog({ view }) {
     <dialog ref={place} aria-label={dialog?.title ?? dialog?.type} onCancel={(event) => {
       event.preventDefault();
       close();
+    }} onKeyDownCapture={() => {
+      wasOpen.current = place.current.open;
     }} onKeyDown={(event) => {
-      // What is typed in it is its own. Closed, it has the focus for a moment longer: then it is the page's.
-      if (place.current.open) event.stopPropagation();
+      // What is typed in it is its own, also what closes it. Closed, it has the focus for a moment longer: then a key is the page's.
+      if (wasOpen.current) event.stopPropagation();
     }} onClick={(event) => event.target === place.current && close()}>
       {Of && <div class="inside"><Of {...dialog} view={view} /></div>}
     </dialog>
@@ -58,7 +61,7 @@ function PlanOfAct({ of, jobs, plan, carryOut, verb, force }) {
   const passable = isRefused && !force && all.every(({ error }) => /--force\b/.test(error.hint ?? ""));
   const fromScratch = verb === "resume" && isRefused && !passable && jobs.every(ACTS.rerun.fits);
   // What a program did wrong it does again, unless something is changed.
-  const sameAgain = ["resume", "rerun"].includes(verb) && can.length === 1 && kind(jobs[0]) === "error" && jobs[0].next?.action === "pass";
+  const sameAgain = ["resume", "rerun"].includes(verb) && can.length === 1 && failsAgain(jobs[0]);
   useEffect(() => {
     go.current?.focus();
   }, [state]);

@@ -4,9 +4,9 @@ import { useEffect, useState } from "preact/hooks";
 import { act, ACTS, like, path, urgency } from "../acts.js";
 import { ask, may } from "../api.js";
 import { live } from "../live.js";
-import { isLive, key, kind, shown, successor, toEnd } from "../status.js";
+import { failsAgain, isLive, key, kind, shown, successor, toEnd } from "../status.js";
 import { figure, line, moment, since, span } from "../text.js";
-import { go, open, toast, ui } from "../ui.js";
+import { arrived, go, open, toast, ui } from "../ui.js";
 import { Curves } from "./curve.jsx";
 import { Log } from "./log.jsx";
 import { Bar, Button, copy, Failed, Loading, Status, useAsked, useKeys, useNarrow, useNow } from "./parts.jsx";
@@ -31,6 +31,7 @@ export function Job({ user, window: number, part, query }) {
   const job = known && alone ? { ...alone, ...known } : known ?? alone;
   useEffect(() => {
     ui.set({ selected: id });
+    arrived(`job/${encodeURIComponent(user)}/${number}`);
   }, [id]);
   if (!job) return problem ? <Failed error={problem} what={id} /> : <Loading what={id} />;
   if (part === "log") return <div class="page full"><Title job={job} /><Log job={job} query={query} key={id} /></div>;
@@ -88,8 +89,8 @@ export function Detail({ job, brief = false }) {
         <Acts job={job} />
       </section>
       {p?.loss != null && <section data-part="curves"><h2>loss</h2><Curves jobs={[job]} /></section>}
-      <section data-part="tail"><h2>output <a class="more" href={`#/job/${encodeURIComponent(job.user)}/${job.window}/log`}>whole, with search <kbd aria-hidden="true">l</kbd></a></h2><Tail job={job} /></section>
-      <section data-part="timeline"><h2>lineage</h2><Timeline job={job} now={now} /></section>
+      <section data-part="tail"><h2>output <a class="more" href={`#/job/${encodeURIComponent(job.user)}/${job.window}/log`}>whole log <kbd aria-hidden="true">l</kbd></a></h2><Tail job={job} /></section>
+      <section data-part="timeline"><h2>attempts</h2><Timeline job={job} now={now} /></section>
       {!brief && <section data-part="settings"><h2>settings</h2><Settings job={job} now={now} /></section>}
       {!brief && !job.queue && <section data-part="script"><Script job={job} /></section>}
     </div>
@@ -122,10 +123,10 @@ function Acts({ job }) {
   const narrow = useNarrow();
   if (!may.act(job.user)) return null;
   const all = Object.entries(ACTS).filter(([, of]) => of.fits(job));
-  const button = ([verb, of], at) => <Button key={verb} hint={of.key} kind={verb === "kill" ? "grave" : at === 0 && kind(job) !== "finished" ? "good" : ""} onClick={() => act(verb, [job])}>{of.word}</Button>;
+  const button = ([verb, of], at) => <Button key={verb} hint={of.key} kind={verb === "kill" ? "grave" : at === 0 && kind(job) !== "finished" && !failsAgain(job) ? "good" : ""} onClick={() => act(verb, [job])}>{of.word}</Button>;
   const another = <Button hint="N" onClick={() => like(job)}>another like it</Button>;
   // On a phone the likeliest are buttons, and all stand behind one more with what they do.
-  const first = all.slice(0, narrow || kind(job) === "error" ? 2 : 3);
+  const first = all.slice(0, kind(job) === "error" ? 2 : narrow ? 1 : 3);
   const rest = all.slice(first.length);
   return (
     <div class="acts" data-part="acts">
@@ -133,7 +134,7 @@ function Acts({ job }) {
       {first.map(button)}
       {job.queue && <><Button hint="+" onClick={() => urgency(job, 10)}>sooner</Button><Button hint="-" onClick={() => urgency(job, -10)}>later</Button></>}
       {!narrow && rest.map((one) => button(one, 1))}
-      {kind(job) !== "finished" && (!narrow || kind(job) === "error") && another}
+      {kind(job) !== "finished" && another}
       {!narrow && <Button hint="t" onClick={() => open({ type: "tag", job })}>tag</Button>}
       {!narrow && <Button hint="u" onClick={() => open({ type: "rule", job })}>rule</Button>}
       {narrow && <Button onClick={() => open({ type: "acts", job })}>more…</Button>}

@@ -75,7 +75,7 @@ export function Jobs() {
     rule: () => job && open({ type: "rule", job }),
     explain: () => job && open({ type: "explain", job }),
     "dry-plan": () => job && open({ type: "acts", job }),
-    like: () => job && like(job),
+    like: () => job && like(...meant()),
     compare: () => compare(),
     copy: () => job && toast(key(job)),
     back: () => {
@@ -181,7 +181,7 @@ function Head({ jobs, filter, user, problem, group }) {
           );
         })}
         {counts.length === 0 && <li class="dim">no jobs</li>}
-        {broken > 0 && <li class="jump"><button type="button" class="chip link" onClick={toNewestBroken}>to the newest that broke <kbd aria-hidden="true">E</kbd></button></li>}
+        {broken > 0 && <li class="jump"><button type="button" class="chip link" onClick={toNewestBroken}>newest that broke → <kbd aria-hidden="true">E</kbd></button></li>}
       </ul>
       <div class="tools">
         <label class="filter">
@@ -241,10 +241,14 @@ function Marks({ marked, byKey, shown }) {
       {/* Those that are always there stand first, so that none is where another was. */}
       <Button hint="Esc" onClick={() => ui.set({ marked: new Set() })}>unmark</Button>
       {marked.size > 1 && <Button hint="=" onClick={compare}>compare</Button>}
+      {isOneGroup(jobs) && <Button hint="N" onClick={() => like(...jobs)}>another like it</Button>}
       {fitting.map(([verb, of]) => <Button key={verb} hint={of.key} kind={verb === "kill" ? "grave" : ""} onClick={() => act(verb, jobs)}>{of.word}</Button>)}
     </div>
   );
 }
+
+/** Whether jobs are members of one group. */
+const isOneGroup = (jobs) => jobs.length > 1 && jobs.every((job) => job.group != null && job.group === jobs[0].group && job.user === jobs[0].user && may.act(job.user));
 
 /** Only the rows that are seen are there, with as much room above and below as the others would take. */
 function Grid({ rows, at, sort, down, sortBy, fold, openIt, grid, scroll, wide, loaded, filter, marked }) {
@@ -268,6 +272,10 @@ function Grid({ rows, at, sort, down, sortBy, fold, openIt, grid, scroll, wide, 
     if (top < element.scrollTop) element.scrollTop = top;
     else if (top + height > element.scrollTop + element.clientHeight - head) element.scrollTop = top + height + head - element.clientHeight;
   };
+  // Whoever comes finds what was chosen before.
+  useLayoutEffect(() => {
+    if (at > 0) scroll.current(at);
+  }, []);
   const first = Math.max(0, Math.floor(view.top / height) - 4);
   const last = Math.min(rows.length, Math.ceil((view.top + view.size) / height) + 4);
   // A row that scrolls out becomes the one that scrolls in: what is there is changed, and nothing is made anew.
@@ -379,7 +387,7 @@ function Row({ row, place, narrow, now, marked, fold, top, height, selected, onC
         <span role="gridcell" class="cell both">
           <span class="first"><span class="name">{line(name)}</span><Label job={job} own={row.own} />{unfold}<span class="push">{status}</span></span>
           <span class="second">
-            {isBroken(job) && job.evidence ? <span class="evidence">{line(job.evidence.line)}</span> : <><Bar job={job} /><Loss row={row} width={44} /></>}
+            {isBroken(job) && job.evidence ? <span class="evidence">{line(gist(job.evidence.line))}</span> : <><Bar job={job} /><Loss row={row} width={44} /></>}
             <span class="push num dim"><Times job={job} now={now} eta={eta} /></span>
           </span>
         </span>
@@ -403,11 +411,14 @@ function Row({ row, place, narrow, now, marked, fold, top, height, selected, onC
 function Loss({ row, width }) {
   if (row.type !== "group") {
     const loss = row.job.progress?.loss;
-    return <><Curve job={row.job} width={width} />{loss != null && <span class={`num ${row.best ? "best" : ""}`} title={row.best ? "the lowest of its group" : undefined}><span class="of dim">{row.best ? "lowest" : "loss"} </span>{figure(loss)}</span>}</>;
+    return <><Curve job={row.job} width={width} />{loss != null && <span class={`num ${row.best ? "best" : ""}`} title={row.best ? "the lowest of its group now" : undefined}><span class="of dim">loss </span>{figure(loss)}{row.best && <span class="hidden">, the lowest now</span>}</span>}</>;
   }
   const best = lowest(row.members);
-  return best ? <span class="num"><span class="dim">lowest </span>{figure(best.progress.loss)}</span> : <span class="spark none" />;
+  return best ? <span class="num"><span class="dim">lowest now </span>{figure(best.progress.loss)}</span> : <span class="spark none" />;
 }
+
+/** What an error says, without the name of its type: there is little room, and what it says comes behind that. */
+const gist = (text) => text.replace(/^[\w.]*(Error|Exception): (?=.)/, "");
 
 function Tally({ members }) {
   return (

@@ -187,7 +187,7 @@ export function Log({ job, query }) {
         <label class="filter"><span class="hidden">Search</span><span class="glyph dim" aria-hidden="true">/</span><input id="log-search" type="search" placeholder="search" value={search} {...typed(setSearch)} /></label>
         {search && <span class="num dim" role="status">{hits.length === 0 ? "none" : `${hit < 0 ? "" : `${hit + 1} of `}${hits.length}`}</span>}
         {search && <><button type="button" class="chip" onClick={() => toHit(-1)} aria-label="previous hit">↑</button><button type="button" class="chip" onClick={() => toHit(1)} aria-label="next hit">↓</button></>}
-        <label class="filter narrow"><span class="hidden">Only lines that match</span><span class="glyph dim" aria-hidden="true">&</span><input id="log-only" type="search" placeholder="only, !not" value={only} {...typed(setOnly)} /></label>
+        <label class="filter narrow"><span class="hidden">Only lines that match</span><span class="glyph dim" aria-hidden="true">&</span><input id="log-only" type="search" placeholder="only lines with" value={only} {...typed(setOnly)} /></label>
         {workers.length > 1 && (
           <label class="pick"><span class="hidden">Worker</span>
             <select value={worker} onChange={(event) => setWorker(event.currentTarget.value)}>

@@ -3,7 +3,7 @@
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { onceKey, path, start } from "../acts.js";
 import { ask, may, Problem, Silent, who } from "../api.js";
-import { EMPTY, inWords, jobFile, Mistyped, SWEEPS, typed } from "../form.js";
+import { EMPTY, hasSeveral, inWords, jobFile, Mistyped, runs, SWEEPS, together, typed } from "../form.js";
 import { live, nudge } from "../live.js";
 import { groupRow } from "../rows.js";
 import { key } from "../status.js";
@@ -28,12 +28,13 @@ export function Wizard({ query }) {
     return { users: users.users.filter((user) => may.act(user.name)).map((user) => user.name), targets: targets.targets, rules: Object.keys(rules.rules), queues: queues.queues.map((queue) => queue.name) };
   }, []);
   const known = asked.value;
-  const like = /^([^/]+)\/(\d+)$/.exec(query.get("from") ?? "");
+  const all = query.getAll("from").map((id) => /^([^/]+)\/(\d+)$/.exec(id)).filter(Boolean);
+  const [like] = all;
   const opened = { ...EMPTY, user: like?.[1] ?? (who()?.users?.length === 1 ? who().users[0] : ""), target: query.get("target") ?? "" };
   const [form, set] = useState(drafts.get(about) ?? opened);
   const [isDraft, drafted] = useState(drafts.has(about));
-  const precedent = useAsked(async () => (like ? ask(path({ user: like[1], window: like[2] }, "jobfile")) : null), [like?.[0]]);
-  const from = precedent.value?.job_file ?? null;
+  const precedent = useAsked(() => Promise.all(all.map(([, user, window]) => ask(path({ user, window }, "jobfile")))), [about]);
+  const from = useMemo(() => (precedent.value?.length > 0 ? together(precedent.value.map((of) => of.job_file)) : null), [precedent.value]);
   const before = useMemo(() => (from ? typed(from) : null), [from]);
   useEffect(() => before && !isDraft && set((form) => ({ ...before, user: form.user, now: form.now })), [before]);
   const [plan, setPlan] = useState(null);
@@ -103,7 +104,7 @@ export function Wizard({ query }) {
     const said = await start(plan.body, { now: form.now, once: onceIs.current });
     const [job] = said.jobs;
     drafts.delete(about);
-    const what = job.members ? `${key(job)}: ${counted(job.members.length, "run")}, ${said.started.length} begun` : said.started.length > 0 ? `${key(job)} has begun` : `${key(job)} waits for its turn`;
+    const what = job.members ? `${key(job)}: ${counted(job.members.length, "run")}${said.started.length > 0 ? `, ${said.started.length} have begun` : " in their turn"}` : said.started.length > 0 ? `${key(job)} has begun` : `${key(job)} waits for its turn`;
     toast(what);
     nudge();
     if (!job.members) return go(`job/${encodeURIComponent(job.user)}/${job.window}`);
@@ -119,10 +120,10 @@ export function Wizard({ query }) {
   const names = Object.keys(aliases.value ?? {});
   return (
     <section class="page wizard" aria-label="New run">
-      <header><h1>New run</h1>{like && <span class="dim">as <a href={`#/job/${encodeURIComponent(like[1])}/${like[2]}`}>{line(like[0])}</a> was, but for what you change</span>}</header>
+      <header><h1>New run</h1>{like && <span class="dim">as <a href={`#/job/${encodeURIComponent(like[1])}/${like[2]}`}>{line(like[0])}</a>{all.length > 1 && ` to ${line(all.at(-1)[0])} were`}{all.length === 1 && " was"}, but for what you change</span>}</header>
       {asked.error && <p class="complaint" role="alert">{line(asked.error.message)}</p>}
       {precedent.error && <p class="complaint" role="alert">{line(precedent.error.message)} <span class="dim">{line(precedent.error.hint ?? "")}</span></p>}
-      {precedent.value?.left_out.map((what) => <p key={what} class="warning">Not said again: {line(what)}</p>)}
+      {[...new Set((precedent.value ?? []).flatMap((of) => of.left_out))].map((what) => <p key={what} class="warning">Not said again: {line(what)}</p>)}
       {isDraft && <p class="dim">As you left it. <button type="button" class="chip" onClick={anew}>begin anew</button></p>}
       <form onSubmit={(event) => {
         event.preventDefault();
@@ -137,17 +138,25 @@ export function Wizard({ query }) {
           <label>directory<input list="dirs" required {...plain} {...field("dir")} />
             <datalist id="dirs">{Object.entries(dirs.value ?? {}).map(([slot, path]) => <option key={slot} value={slot}>{path}</option>)}</datalist>
             <span class="dim">{dirs.value?.[form.dir] ? line(dirs.value[form.dir]) : "a slot, or a path"}</span></label>
-          <label class="wide">configs<input ref={like ? first : undefined} {...plain} {...field("configs")} placeholder="lr=0.01 batch=32" />{was("configs")}</label>
+          <label class="wide">configs<textarea ref={like ? first : undefined} rows={Math.min(8, Math.max(2, Math.ceil(form.configs.length / 36)))} {...plain} {...field("configs")} placeholder="lr=0.01 batch=32" />{was("configs")}</label>
           {names.length > 0 && names.length <= MOST && <Offers of={names} mark="=" take={(name) => {
-            change("configs", `${form.configs.trimEnd()} ${name}=`.trimStart());
-            document.getElementById("run-configs")?.focus();
+            // The value that it has is what is typed over.
+            const there = new RegExp(`(^|\\s)${name}=(\\S*)`).exec(form.configs);
+            const text = there ? form.configs : `${form.configs.trimEnd()} ${name}=`.trimStart();
+            const end = there ? there.index + there[0].length : text.length;
+            if (!there) change("configs", text);
+            requestAnimationFrame(() => {
+              const area = document.getElementById("run-configs");
+              area?.focus();
+              area?.setSelectionRange(end - (there?.[2].length ?? 0), end);
+            });
           }} />}
           <label class="wide">several values<select {...field("sweep")} onChange={field("sweep").onInput}>{SWEEPS.map(([value, says]) => <option key={value} value={value}>{says}</option>)}</select>
-            {form.sweep !== "" && <span class="dim">as in lr=0.1,0.01 seed=0-4</span>}</label>
+            {form.sweep === "" && hasSeveral(form.configs) ? <span class="warning">One run gets them as one value. <button type="button" class="chip" onClick={() => change("sweep", "each")}>make it several runs</button></span> : <span class="dim">as in lr=0.1,0.01 seed=0-4</span>}</label>
           <label class="wide">command<input {...plain} {...field("command")} placeholder="empty: the directory's own script" />{was("command")}</label>
           <label>name<input {...plain} {...field("name")} /></label>
-          <label>tag<input {...plain} {...field("tag")} placeholder="baseline" />{was("tag")}</label>
-          <label>when it fails<select {...field("rules")} onChange={field("rules").onInput}><option value="">as the settings say</option>{[...new Set([...(known?.rules ?? []), form.rules].filter(Boolean))].map((name) => <option key={name}>{name}</option>)}</select></label>
+          <label>tag<input {...plain} {...field("tag")} />{was("tag")}</label>
+          <label>when it fails<select {...field("rules")} onChange={field("rules").onInput}><option value="">as the settings say</option>{[...new Set([...(known?.rules ?? []), form.rules].filter(Boolean))].map((name) => <option key={name} value={name}>{name === "pass" ? "pass: nothing by itself" : name}</option>)}</select></label>
           {known && (known.queues.length > 1 || form.queue !== "") && <label>queue<select {...field("queue")} onChange={field("queue").onInput}><option value="">default</option>{known.queues.filter((name) => name !== "default").map((name) => <option key={name}>{name}</option>)}</select></label>}
           <label>priority<input type="number" min={0} max={100} inputmode="numeric" {...field("priority")} placeholder="50" />{was("priority")}</label>
         </div>
@@ -160,7 +169,7 @@ export function Wizard({ query }) {
         {problem && <p class="complaint" role="alert">{line(problem.message)} <span class="dim">{line(problem.hint ?? "")}</span></p>}
         {plan && <PlanOf plan={plan} now={form.now} />}
         <div class="acts">
-          {!plan && <Button kind="good" type="submit" disabled={busy}>show the plan</Button>}
+          {!plan && <Button kind="good" type="submit" disabled={busy}>next: the plan</Button>}
           {plan && <Button id="run-start" kind="good" type="submit" disabled={busy}>{busy ? "starting…" : "start"}</Button>}
           {plan && <Button onClick={() => setPlan(null)}>change it</Button>}
           <Button hint="Esc" onClick={() => go("jobs")}>leave it</Button>
@@ -175,17 +184,21 @@ function Offers({ of, take, mark = "" }) {
   return <div class="offers wide">{of.map((name) => <button key={name} type="button" class="chip" onClick={() => take(name)}>{line(name)}{mark}</button>)}</div>;
 }
 
+/** What people call the keys of a job file. */
+const NAMES = { for_user: "whose", array: "several values", zip: "first with first" };
+
 function PlanOf({ plan, now }) {
   const { jobs, daemon } = live.get();
   const { body } = plan;
+  const many = runs(body);
   const there = jobs.filter((job) => typeof body.target === "string" && job.target.endsWith(body.target) && job.status === "running").map(key);
   return (
     <div class="plan" data-part="plan" role="status">
       <h2>the plan</h2>
       <table class="facts"><tbody>
-        <tr><th scope="row">starts</th><td>{plan.would?.map(key).map(line).join(", ")}{now ? " at once" : " in its turn"}</td></tr>
-        {Object.entries(body).map(([name, value]) => <tr key={name}><th scope="row">{name === "for_user" ? "whose" : name}</th><td>{line(inWords(value))}</td></tr>)}
-        {there.length > 0 && <tr><th scope="row">runs there</th><td>{there.join(", ")}</td></tr>}
+        <tr><th scope="row">starts</th><td>{plan.would?.map(key).map(line).join(", ")}{many !== null && `: ${counted(many, "run")}`}{now ? " at once" : " in its turn"}</td></tr>
+        {Object.entries(body).map(([name, value]) => <tr key={name}><th scope="row">{NAMES[name] ?? name}</th><td>{line(inWords(value))}</td></tr>)}
+        {there.length > 0 && <tr><th scope="row">beside</th><td>{there.join(", ")}</td></tr>}
         {!now && daemon && !daemon.running && <tr><th scope="row">note</th><td class="warning">the daemon does not run: it begins only when something looks at the queue</td></tr>}
       </tbody></table>
     </div>

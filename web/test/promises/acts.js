@@ -14,7 +14,7 @@ export async function keeps(lab, context) {
   await page.getByLabel("target").fill("local");
   await page.getByLabel("command").fill("echo begun; sleep 300");
   await page.getByText("at once, or not at all").click();
-  await page.getByRole("button", { name: "show the plan" }).click();
+  await page.getByRole("button", { name: "next: the plan" }).click();
   await page.locator('[data-part="plan"]').getByText("at once").waitFor();
   const jobs = () => Object.values(JSON.parse(lab.tpu("--json", "check", "alice")).jobs);
   const before = jobs().length;

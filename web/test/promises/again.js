@@ -26,13 +26,16 @@ export async function keeps(lab, context) {
   await page.getByLabel("tag").fill("tried");
   await page.getByLabel("when it fails").selectOption("pass");
   await page.getByLabel("priority").fill("70");
-  await page.getByRole("button", { name: "show the plan" }).click();
+  await page.getByRole("button", { name: "next: the plan" }).click();
   const first = await started();
   await until("it has failed", () => jobs().find((job) => job.window === first)?.status === "error");
   const given = "--config.training.learning_rate=0.01";
   assert.match(script(first), new RegExp(given));
   const job = jobs().find((of) => of.window === first);
   assert.deepEqual([job.name, job.tags], ["first-one", "tried"]);
+
+  // That it broke is said wherever somebody looks, with the way there.
+  await page.locator(".toasts").getByRole("link", { name: `alice/${first} broke: error` }).click();
 
   // Another like it: what was said is there, and what is changed is marked.
   await page.locator(".job-page").getByText("error").first().waitFor();
@@ -43,7 +46,7 @@ export async function keeps(lab, context) {
   assert.match(await value("configs"), /config.note=/);
   await page.getByLabel("configs").fill((await value("configs")).replace("lr=0.01", "lr=0.02"));
   await page.getByText("was lr=0.01").waitFor();
-  await page.getByRole("button", { name: "show the plan" }).click();
+  await page.getByRole("button", { name: "next: the plan" }).click();
   const second = await started();
   await until("it has failed as well", () => jobs().find((job) => job.window === second)?.status === "error");
   const [one, other] = [script(first), script(second)].map((text) => text.match(/echo "given.*/)[0]);
@@ -64,7 +67,7 @@ export async function keeps(lab, context) {
   await until("the form is filled in", async () => (await page.getByLabel("configs").count()) === 1 && (await value("configs")).includes("lr=0.01"));
   await page.getByLabel("configs").fill("lr=0.1,0.2 config.seed=0-1");
   await page.getByLabel("several values").selectOption("each");
-  await page.getByRole("button", { name: "show the plan" }).click();
+  await page.getByRole("button", { name: "next: the plan" }).click();
   await page.locator("#run-start").click();
   await page.locator(".grid .row.under").nth(3).waitFor();
   await until("four have run", () => jobs().filter((job) => job.group != null && job.status === "error").length === 4);

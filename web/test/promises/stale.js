@@ -31,7 +31,7 @@ export async function keeps(lab, context, { sleep, wake }) {
   await page.getByLabel("target").fill("local");
   await page.getByLabel("command").fill("sleep 300");
   await page.getByText("at once, or not at all").click();
-  await page.getByRole("button", { name: "show the plan" }).click();
+  await page.getByRole("button", { name: "next: the plan" }).click();
   await page.locator("#run-start").waitFor();
   const count = () => Object.values(JSON.parse(lab.tpu("--json", "check", "alice")).jobs).length;
   const before = count();

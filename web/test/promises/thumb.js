@@ -19,7 +19,7 @@ export async function keeps(lab, context) {
   };
   const row = (id) => page.locator(`.grid [data-job="${id}"]`);
   await row(`alice/${broke}`).waitFor();
-  await until("it is seen to have failed", async () => (await row(`alice/${broke}`).innerText()).includes("ValueError"));
+  await until("it is seen to have failed", async () => (await row(`alice/${broke}`).innerText()).includes("the shapes differ"));
 
   await tap("to the newest that broke", page.getByRole("button", { name: "newest that broke" }));
   await page.locator('[data-part="evidence"]').getByText("ValueError: the shapes differ").waitFor();
@@ -43,7 +43,7 @@ export async function keeps(lab, context) {
   await tap("new", page.getByRole("link", { name: "new" }));
   await page.getByLabel("target").fill("local");
   await page.getByLabel("command").fill("sleep 300");
-  await tap("show the plan", page.getByRole("button", { name: "show the plan" }));
+  await tap("next: the plan", page.getByRole("button", { name: "next: the plan" }));
   await tap("start", page.locator("#run-start"));
   await page.locator(".job-page").waitFor();
   assert.equal(taps.length, 11, "a run is started");

@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { EMPTY, jobFile, Mistyped, typed } from "../../src/form.js";
+import { EMPTY, jobFile, Mistyped, runs, together, typed } from "../../src/form.js";
 
 const form = (said) => ({ ...EMPTY, user: "alice", target: "local", ...said });
 
@@ -27,6 +27,21 @@ test("several values of a config are several runs, where that is wished", () => 
   assert.throws(() => sent({ configs: "lr=0.1", sweep: "each" }), Mistyped);
   assert.throws(() => sent({ configs: "fast" }), Mistyped);
   assert.throws(() => sent({ configs: "a=1; rm" }), Mistyped);
+});
+
+test("what is said twice is as it was said last", () => {
+  assert.deepEqual(jobFile(form({ configs: "lr=0.03 seed=1 lr=0.02,0.05", sweep: "each" })).configs, { seed: "1" });
+  assert.deepEqual(jobFile(form({ configs: "lr=0.03\nlr=0.02" })).configs, { lr: "0.02" });
+});
+
+test("members of a group are one file again, with as many runs", () => {
+  const of = (configs) => ({ target: "local", dir: "1", configs });
+  const each = together([of({ lr: "1", steps: "9" }), of({ lr: "2", steps: "9" })]);
+  assert.deepEqual(each, { target: "local", dir: "1", configs: { steps: "9" }, array: { lr: ["1", "2"] } });
+  const zip = together([of({ lr: "1", seed: "1" }), of({ lr: "2", seed: "2" }), of({ lr: "3", seed: "1" })]);
+  assert.deepEqual([zip.array, zip.zip], [{ lr: ["1", "2", "3"], seed: ["1", "2", "1"] }, "true"]);
+  assert.deepEqual([runs(each), runs(zip), runs({ array: { lr: "1,2", seed: "0-4" } }), runs(of({}))], [2, 3, 10, null]);
+  assert.deepEqual([typed(zip).sweep, typed(zip).configs], ["zip", "lr=1,2,3 seed=1,2,1"]);
 });
 
 test("words are typed as they are read", () => {

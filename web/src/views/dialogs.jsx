@@ -27,9 +27,10 @@ export function Dialog({ view }) {
       event.preventDefault();
       close();
     }} onKeyDownCapture={() => {
-      wasOpen.current = place.current.open;
+      wasOpen.current = ui.get().dialog !== null;
     }} onKeyDown={(event) => {
-      // What is typed in it is its own, also what closes it. Closed, it has the focus for a moment longer: then a key is the page's.
+      // What is typed in it is its own, also what closes it. Once that is said it stands for a moment longer, and has the focus:
+      // then a key is the page's.
       if (wasOpen.current) event.stopPropagation();
     }} onClick={(event) => event.target === place.current && close()}>
       {Of && <div class="inside"><Of {...dialog} view={view} /></div>}

@@ -2,6 +2,8 @@
 // fields are those of a job file; what cannot go on from a checkpoint starts from scratch with one tap.
 
 import assert from "node:assert/strict";
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { loggedIn } from "../browser.js";
 import { until } from "../lab.js";
 
@@ -21,20 +23,25 @@ export async function keeps(lab, context) {
   await page.goto(`${lab.address}/#/new`);
   await page.getByLabel("target").fill("local");
   await page.getByLabel("configs").fill("lr=0.01 config.note='two words'");
-  await page.getByLabel("command").fill("bash -c 'echo \"given $*\"; exit 3' job");
+  await page.getByLabel("command").fill("bash -c 'echo \"given $*\"; until [ -e \"$HOME/go\" ]; do sleep 0.1; done; exit 3' job");
   await page.getByLabel("name").fill("first-one");
   await page.getByLabel("tag").fill("tried");
   await page.getByLabel("when it fails").selectOption("pass");
   await page.getByLabel("priority").fill("70");
   await page.getByRole("button", { name: "next: the plan" }).click();
   const first = await started();
+  // It breaks once it was seen to run.
+  await page.locator(".job-page").getByText("running").first().waitFor();
+  await page.goto(`${lab.address}/#/jobs`);
+  await page.locator(`.grid [data-job="alice/${first}"]`).getByText("running").waitFor();
+  writeFileSync(join(lab.root, "go"), "");
   await until("it has failed", () => jobs().find((job) => job.window === first)?.status === "error");
   const given = "--config.training.learning_rate=0.01";
   assert.match(script(first), new RegExp(given));
   const job = jobs().find((of) => of.window === first);
   assert.deepEqual([job.name, job.tags], ["first-one", "tried"]);
 
-  // That it broke is said wherever somebody looks, with the way there.
+  // That is said wherever somebody looks, with the way there.
   await page.locator(".toasts").getByRole("link", { name: `alice/${first} broke: error` }).click();
 
   // Another like it: what was said is there, and what is changed is marked.

@@ -16,9 +16,9 @@ use super::controller::Controller;
 use super::facts::JobEnd;
 use super::job_id::JobRef;
 use super::limits::WHY_FILE;
-use super::told::EndNote;
 use super::log;
 use super::states;
+use super::told::EndNote;
 
 /// The file in the log directory in which a batch script says how it has ended: `JOBID RESTARTS CODE`.
 pub(super) const EXIT_FILE: &str = "slurm-exit";

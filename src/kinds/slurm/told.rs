@@ -74,7 +74,8 @@ impl Tells {
                     && job.launch.as_ref().is_some_and(|launch| launch.ended.is_none())
             }
             Self::Ending => {
-                fact.state == RunState::Running && job.execution().is_some_and(Execution::is_limited)
+                fact.state == RunState::Running
+                    && job.execution().is_some_and(Execution::is_limited)
             }
             Self::Progress => fact.state == RunState::Running && laid::sets_up(job),
         }

@@ -40,11 +40,12 @@ const FORCED: [Parameter; 4] = [
 ];
 
 /// The same, and where it is to go on.
-const AGAIN: [Parameter; 5] = [
+const AGAIN: [Parameter; 6] = [
     FORCED[0],
     FORCED[1],
     FORCED[2],
     FORCED[3],
+    Parameter::flag("however_ended", "also where it has not failed, but finished or was killed"),
     Parameter::text("target", "go on there: its name, or an alias of it; where it was without"),
 ];
 
@@ -204,7 +205,7 @@ fn again(asked: &Asked<'_>, how: Succession) -> Result<Answer, Failure> {
         target: asked.text("target").map(str::to_owned),
         on: None,
         force: is_forced,
-        however_ended: false,
+        however_ended: asked.flag("however_ended"),
         from_nothing: false,
         setup: SetUpHow::default(),
         turn: None,

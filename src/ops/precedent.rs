@@ -69,7 +69,18 @@ pub fn as_file(ctx: &Ctx, id: &JobId) -> Result<(Yaml, Vec<String>), Error> {
         TargetRequest::Named(_) => TargetRequest::Named(target),
         any @ TargetRequest::Any(_) => any,
     };
-    let spec = JobSpec { target: named, configs, words, ..spec };
+    // Short names are one user's own: whoever reads the file may be another.
+    let user = user_of(&data, &id.user)?;
+    let long = |(name, value): (String, String)| {
+        let known = user.config_aliases.iter().find(|(alias, _)| *alias == name);
+        (known.map_or(name, |(_, full)| full.clone()), value)
+    };
+    let configs = configs.into_iter().map(long).collect();
+    // Its name is its own; another like it is told from others by that as its tag.
+    let entry = data.queues().entry(id).and_then(|entry| entry.spec.name.clone());
+    let name = entry.or_else(|| data.job(id)?.name().map(str::to_owned));
+    let tag = spec.tag.clone().or(name);
+    let spec = JobSpec { target: named, configs, words, tag, ..spec };
     let mut said = own::of_spec(&spec, &kind.unwrap_or_default());
     let (queue, priority) = waits.unzip();
     // A request says where its code is, also where that is where it mostly is.

@@ -44,7 +44,8 @@ impl<'a> ConvertedDocument<'a> {
 /// What a job was started with, as a body that starts it again.
 #[derive(Serialize, JsonSchema)]
 pub struct StartedWithDocument<'a> {
-    /// A job file, as `POST /api/v1/jobs` takes it, without a name: that is the job's own.
+    /// A job file, as `POST /api/v1/jobs` takes it, without a name: that is the job's own. Where it has no tag, its name is
+    /// that.
     pub job_file: serde_json::Value,
     /// What was said when it was started that no file can say, for people.
     pub left_out: &'a [String],

@@ -24,7 +24,9 @@ fn a_running_job_is_killed_and_comes_back() {
     assert_eq!(killed["killed"][0]["window"], json!(number));
     // The next one who asks knows of it.
     assert_eq!(api.get(&token, &path).is(200).json()["job"]["status"], "killed");
-    let again = post("rerun?force=true").is(200).json();
+    // It was stopped, and has not failed: whoever wants it back all the same says so, and passes over nothing else.
+    post("rerun").is(409);
+    let again = post("rerun?however_ended=true").is(200).json();
     assert_eq!(again["launched"]["parent"], json!(number));
     let twice = post("rerun?force=true").is(409).json();
     assert_eq!((&twice["code"], &twice["exit"]), (&json!("refused"), &json!(4)));

@@ -11,7 +11,7 @@ export const ACTS = {
   resume: { key: "r", word: "resume", says: "continue from the last checkpoint", done: "resumed", fits: (job) => ended(job) },
   rerun: { key: "R", word: "rerun", says: "start again from scratch", done: "started again", fits: (job) => ended(job) },
   kill: { key: "x", word: "kill", says: "stop it, or take it out of the queue", done: "stopped", grave: true, fits: (job) => !ended(job) && !isSuperseded(job) },
-  clean: { key: "c", word: "clean", says: "archive what has ended, with its attempts", done: "archived", grave: true, fits: (job) => ended(job) },
+  clean: { key: "c", word: "clean", says: "archive what has ended, with its attempts; its log stays", done: "archived", grave: true, fits: (job) => ended(job) },
   pause: { key: "P", word: "pause", says: "stop it at a checkpoint, and hold what is to go on", done: "paused", grave: true, fits: (job) => job.status === "running" && !job.queue },
   requeue: { key: "Q", word: "requeue", says: "stop it and put it back into the queue", done: "back in the queue", grave: true, fits: (job) => job.status === "running" && !job.queue },
   hold: { key: "h", word: "hold", says: "let it not begin", done: "held", fits: (job) => waits(job) && !job.held },
@@ -44,16 +44,16 @@ export function allowed(jobs) {
 const path = (job, verb) => `/jobs/${encodeURIComponent(job.user)}/${job.window}${verb ? `/${verb}` : ""}`;
 
 /** Does something with jobs: what does not ask is done at once, the rest shows its plan. */
-export async function act(verb, jobs, { force = false } = {}) {
+export async function act(verb, jobs, { however = false } = {}) {
   const of = ACTS[verb];
   const meant = jobs.filter((job) => may.act(job.user) && of.fits(job));
   if (meant.length === 0) {
     const why = jobs.length === 0 ? "no job is chosen" : !allowed(jobs) ? "this token may not act on these jobs" : `nothing to ${of.word} here`;
     return toast(why, { hint: jobs.length > 0 && allowed(jobs) ? jobs.map((job) => `${key(job)} is ${shown(job).word}`).join(", ") : "" });
   }
-  const query = force ? "force=true" : "";
+  const query = however ? "however_ended=true" : "";
   const plan = trial(verb, meant, query);
-  open({ type: "plan", verb, of, jobs: meant, plan, force, carryOut: () => carryOut(verb, meant, query) });
+  open({ type: "plan", verb, of, jobs: meant, plan, however, carryOut: () => carryOut(verb, meant, query) });
 }
 
 /** What would be done with each: the server's own refusal where it would refuse. */
@@ -152,8 +152,15 @@ export function setRule(job, rule) {
 
 /** A new run as a job was, changed; as all members of a group were, where it is one. */
 export function like(...jobs) {
-  if (!allowed(jobs)) return toast("this token may not act on these jobs");
-  return go(`new?${jobs.slice(0, MOST).map((job) => `from=${encodeURIComponent(key(job))}`).join("&")}`);
+  if (!jobs.every((job) => may.act(job.user)) || jobs.length === 0) return toast("this token may not act on these jobs");
+  if (jobs.length > 1 && !isOneGroup(jobs)) return toast("these are no group: another is started like one of them");
+  if (jobs.length > MOST) return toast(`a group of ${jobs.length} is too many for a form`, { hint: "its job file starts it again: tpu submit FILE" });
+  return go(`new?${jobs.map((job) => `from=${encodeURIComponent(key(job))}`).join("&")}`);
+}
+
+/** Whether jobs are members of one group. */
+export function isOneGroup(jobs) {
+  return jobs.length > 1 && jobs.every((job) => job.group != null && job.group === jobs[0].group && job.user === jobs[0].user);
 }
 
 /** So many members are asked what they were started with. */

@@ -6,7 +6,7 @@
 // page does nothing but ask: no change is ever sent a second time by itself.
 
 import { ask, follow, may, reconnect, Silent } from "./api.js";
-import { isBroken, isLive, key, shown } from "./status.js";
+import { key } from "./status.js";
 import { store } from "./store.js";
 import { toast } from "./ui.js";
 
@@ -178,10 +178,6 @@ async function lookNow(of) {
 
 function show(seen) {
   const jobs = seen.flatMap((page) => page.jobs);
-  const { byKey: before, loaded } = live.get();
-  // What breaks while somebody looks at something else is said.
-  const broke = loaded ? jobs.filter((job) => isBroken(job) && may.act(job.user) && before.has(key(job)) && isLive(before.get(key(job)))) : [];
-  for (const job of broke.slice(0, 3)) toast(`${key(job)} broke: ${shown(job).word}`, { hint: job.evidence?.line, bad: true, to: `job/${encodeURIComponent(job.user)}/${job.window}` });
   live.set({
     jobs,
     byKey: new Map(jobs.map((job) => [key(job), job])),
@@ -203,16 +199,24 @@ async function history() {
 
 const ENDS = new Set(["finished", "error", "killed", "failed", "ended"]);
 
+/** Whether any of these events was new. */
 function told(events) {
+  const known = new Set(live.get().events.slice(-800).map(mark));
+  const fresh = events.filter((event) => !known.has(mark(event)));
+  if (fresh.length === 0) return false;
   live.set(({ events: before, ended }) => {
-    const known = new Set(before.slice(-800).map(mark));
-    const fresh = events.filter((event) => !known.has(mark(event)));
-    if (fresh.length === 0) return {};
     const ends = new Map(ended);
     for (const event of fresh) if (event.job != null && ENDS.has(event.kind)) ends.set(`${event.user}/${event.job}`, event.at);
     const all = [...before, ...fresh].sort((a, b) => (a.at < b.at ? -1 : 1)).slice(-2000);
     return { events: all, ended: ends };
   });
+  return true;
+}
+
+/** What breaks while somebody looks at something else is said, with the way there. */
+function broke({ user, job, text }) {
+  const [, word, why] = /^([\w-]+): (.*)$/s.exec(text) ?? [null, "error", text];
+  toast(`${user}/${job} broke: ${word === "unknown" ? "error" : word}`, { hint: why, bad: true, to: `job/${encodeURIComponent(user)}/${job}` });
 }
 
 const mark = (event) => `${event.at} ${event.kind} ${event.user ?? ""}/${event.job ?? ""} ${event.text}`;
@@ -220,7 +224,8 @@ const mark = (event) => `${event.at} ${event.kind} ${event.user ?? ""}/${event.j
 function happened({ data }) {
   try {
     const event = JSON.parse(data);
-    told([{ ...event, at: event.at ?? event.time }]);
+    const isNew = told([{ ...event, at: event.at ?? event.time }]);
+    if (isNew && event.kind === "error" && event.job != null && may.act(event.user)) broke(event);
   } catch {
     return;
   }

@@ -8,7 +8,7 @@
 
 import { render } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
-import { known, logIn, may, onOver, Silent } from "./api.js";
+import { ask, known, logIn, may, onOver, Silent } from "./api.js";
 import { meaning } from "./keys.js";
 import { begin, end, live, STALE } from "./live.js";
 import { isBroken } from "./status.js";
@@ -20,7 +20,7 @@ import { Dialog } from "./views/dialogs.jsx";
 import { Job } from "./views/job.jsx";
 import { Jobs } from "./views/jobs.jsx";
 import { useNow } from "./views/parts.jsx";
-import { Wizard } from "./views/wizard.jsx";
+import { forget, Wizard } from "./views/wizard.jsx";
 
 const TABS = [["jobs", "Jobs"], ["targets", "Targets"], ["queue", "Queue"], ["events", "Events"], ["plan", "Plan"], ["usage", "Usage"]];
 const THEMES = ["system", "dark", "light"];
@@ -31,6 +31,9 @@ function Page() {
   useEffect(() => {
     onOver((why) => {
       end();
+      // Whoever logs in next is perhaps somebody else.
+      forget();
+      ui.set({ toasts: [], marked: new Set(), selected: "", dialog: null });
       set(null);
       isOver(why ?? "");
     });
@@ -185,16 +188,22 @@ function Top({ tab }) {
   );
 }
 
-/** How all is, for whoever wants to sleep again. */
-function how() {
-  const { daemon, jobs, problem } = live.get();
-  const broken = jobs.filter(isBroken);
-  const mine = broken.filter((job) => may.act(job.user)).length;
-  const words = [
-    daemon.running ? `the daemon runs: its last turn was ${span(daemon.turn_age_s ?? 0)} ago` : "the daemon does not run: nothing happens by itself",
-    broken.length === 0 ? "no job is broken" : `${counted(broken.length, "job")} broken, ${mine} of them yours`,
-  ];
-  toast(words[1], { hint: words[0], bad: broken.length > 0 || !daemon.running || Boolean(problem) });
+/** How all is, for whoever wants to sleep again: asked now, and of everything, whatever the list is filtered by. */
+async function how() {
+  try {
+    const { jobs, monitor } = await ask("/jobs?limit=1000&filter=status:error&fields=leaf,status,error,queue");
+    const broken = jobs.filter(isBroken);
+    const mine = broken.filter((job) => may.act(job.user));
+    const runs = monitor.running ? `the daemon runs: its last turn was ${span(monitor.turn_age_s ?? 0)} ago` : "the daemon does not run: nothing happens by itself";
+    const [first] = mine;
+    toast(broken.length === 0 ? "no job is broken" : `${counted(broken.length, "job")} broken, ${mine.length} of them yours`, {
+      hint: runs,
+      bad: mine.length > 0 || !monitor.running,
+      to: first ? `job/${encodeURIComponent(first.user)}/${first.window}` : "jobs",
+    });
+  } catch (error) {
+    toast(`how all is: ${error.message}`, { hint: error.hint, bad: true });
+  }
 }
 
 function Fresh() {

@@ -66,9 +66,16 @@ let toasts = 0;
 export function toast(text, { hint = "", bad = false, to = "" } = {}) {
   toasts += 1;
   const id = toasts;
-  ui.set(({ toasts }) => ({ toasts: [...toasts.slice(-3), { id, text, hint, bad, to }] }));
+  ui.set(({ toasts }) => ({ toasts: [...fewer(toasts), { id, text, hint, bad, to }] }));
   // What somebody did wrong stays until they have read it; news have their place elsewhere as well.
   if (!bad || to) setTimeout(() => dismiss(id), to ? 20_000 : 6000);
+}
+
+/** So few that another has room: what is said elsewhere as well goes first. */
+function fewer(toasts) {
+  if (toasts.length < 4) return toasts;
+  const at = toasts.findIndex((of) => !of.bad || of.to);
+  return toasts.filter((_, n) => n !== Math.max(0, at));
 }
 
 /** What was told of a place is known to whoever is there. */

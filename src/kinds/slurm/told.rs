@@ -54,7 +54,8 @@ enum Tells {
 }
 
 impl Tells {
-    const ALL: [Self; 3] = [Self::Ended, Self::Ending, Self::Progress];
+    /// What counts more comes later.
+    const ALL: [Self; 3] = [Self::Progress, Self::Ended, Self::Ending];
 
     fn file(self) -> &'static str {
         match self {

@@ -19,6 +19,7 @@ use crate::model::target::{Machines, TargetKind};
 use crate::model::time::Timestamp;
 use crate::model::view::{InQueue, JobView, Shown, Snapshot, Whose};
 use crate::ops::called::WaitingCalled;
+use crate::ops::launch::attempt::quoted;
 use crate::ops::snapshot::{self, LookMemory};
 use crate::ops::{Ctx, Error, watch};
 use crate::plan::queue::{self as plan, AtWork, Readiness, UserLimits};
@@ -323,7 +324,7 @@ impl<'a> Line<'a> {
             pane_id: None,
             tail: "".into(),
             nodes: Vec::new(),
-            configs: configs.join(" "),
+            configs: quoted(&configs),
             intent: None,
         }
     }

@@ -82,7 +82,7 @@ export function Curves({ jobs }) {
   useEffect(() => again.current(), [steps]);
   if (error && !curves) return <Failed error={error} what="curve" />;
   if (!curves) return <div class="plot"><Loading what="the curve" /></div>;
-  if (curves.every((curve) => curve.points.length < 2)) return <p class="dim none-yet">No loss has been printed yet.</p>;
+  if (curves.every((curve) => curve.points.length < 2)) return <p class="dim none-yet">{curves.some((curve) => curve.points.length > 0) ? "One loss has been printed: a curve needs two." : "No loss has been printed yet."}</p>;
   return <Plot curves={curves} />;
 }
 
@@ -202,6 +202,7 @@ export function Compare({ ids }) {
   ].map(([name, of]) => [name, jobs.map((job) => String(of(job) ?? ""))]);
   const own = differing(jobs);
   const isSame = ([, values]) => new Set(values).size === 1;
+  const loss = facts.find(([name]) => name === "loss");
   // What was asked for is not said once more as it is printed.
   const isAsked = ([name, values]) => name === "learning rate" && own.some(([, of]) => of.every((value, at) => Number(value) === Number(values[at])));
   const apart = [...own, ...facts.filter((fact) => !isSame(fact) && !isAsked(fact))];
@@ -214,11 +215,11 @@ export function Compare({ ids }) {
       <Curves jobs={jobs} />
       <div class="scroll" tabindex={0} role="region" aria-label="In what they differ">
         <table class="facts apart">
-          <thead><tr><th scope="col">run</th>{apart.map(([name]) => <th scope="col" key={name}>{line(name)}</th>)}</tr></thead>
+          <thead><tr><th scope="col">run</th>{apart.map(([name], n) => <th scope="col" key={n}>{line(name)}</th>)}</tr></thead>
           <tbody>
             {jobs.map((job, at) => (
               <tr key={key(job)} class={job === best ? "best" : ""}><th scope="row"><a href={`#/job/${encodeURIComponent(job.user)}/${job.window}`}>{key(job)}</a></th>
-                {apart.map(([name, values]) => <td key={name}>{line(values[at])}{name === "loss" && job === best && <span class="dim"> lowest</span>}</td>)}</tr>
+                {apart.map(([, values], n) => <td key={n}>{line(values[at])}{apart[n] === loss && job === best && <span class="dim"> lowest</span>}</td>)}</tr>
             ))}
           </tbody>
         </table>

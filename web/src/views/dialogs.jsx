@@ -6,8 +6,8 @@ import { act, ACTS, like, once, path, setRule, setTag, subjects } from "../acts.
 import { ask, logOut, may, who } from "../api.js";
 import { KEYS, works } from "../keys.js";
 import { live } from "../live.js";
-import { failsAgain, key, shown } from "../status.js";
-import { counted, line, moment, since, span } from "../text.js";
+import { failsAgain, key, kind, shown } from "../status.js";
+import { counted, figure, line, moment, since, span } from "../text.js";
 import { close, go, open, setTheme, toast, ui } from "../ui.js";
 import { Button, Failed, Loading, Status, useAsked } from "./parts.jsx";
 
@@ -42,6 +42,7 @@ function useSettled(promise) {
   const [state, set] = useState(null);
   useEffect(() => {
     let gone = false;
+    set(null);
     promise.then((value) => gone || set({ value }), (error) => gone || set({ error }));
     return () => {
       gone = true;
@@ -51,15 +52,15 @@ function useSettled(promise) {
 }
 
 /** What exactly would be done to which jobs, and what would be refused. */
-function PlanOfAct({ of, jobs, plan, carryOut, verb, force }) {
+function PlanOfAct({ of, jobs, plan, carryOut, verb, however }) {
   const state = useSettled(plan);
   const go = useRef(null);
   const all = state?.value ?? [];
   const can = all.filter((one) => !one.error);
   // Where nothing is left to go on from, the other way is one tap away; words of the shell would be no help here.
   const isRefused = state && can.length === 0;
-  // A check that can be passed over is, where whoever has read why it refuses wants it all the same.
-  const passable = isRefused && !force && all.every(({ error }) => /--force\b/.test(error.hint ?? ""));
+  // What has not failed is brought back where whoever has read that wants it all the same; every other check holds.
+  const passable = isRefused && !however && ["resume", "rerun"].includes(verb) && jobs.every((job) => kind(job) !== "error");
   const fromScratch = verb === "resume" && isRefused && !passable && jobs.every(ACTS.rerun.fits);
   // What a program did wrong it does again, unless something is changed.
   const sameAgain = ["resume", "rerun"].includes(verb) && can.length === 1 && failsAgain(jobs[0]);
@@ -76,17 +77,17 @@ function PlanOfAct({ of, jobs, plan, carryOut, verb, force }) {
       {!state && <Loading what="the plan" />}
       <ul class="plan">
         {all.map(({ job, error }) => (
-          <li key={key(job)}><Status job={job} word={false} /> <b>{key(job)}</b> {(job.name ?? job.tags) && <span class="tag">{line(job.name ?? job.tags)}</span>} <span class="dim">{line(job.target)}{job.progress?.step != null && `, step ${job.progress.step}`}{job.started_at && `, ${span(since(job.started_at))}`}</span>
+          <li key={key(job)}><Status job={job} word={false} /> <b>{key(job)}</b> {(job.name ?? job.tags) && <span class="tag">{line(job.name ?? job.tags)}</span>} <span class="dim">{line(job.target)}{job.progress?.step != null && `, step ${job.progress.step}`}{job.progress?.loss != null && `, loss ${figure(job.progress.loss)}`}{job.started_at && `, ${span(since(job.started_at))}`}</span>
             {error && <p class="warning">{line(error.message)} {!fromScratch && !passable && <span class="dim">{line(error.hint ?? "")}</span>}</p>}
             {verb === "clean" && job.lineage?.length > 1 && <p class="dim">with its other attempts: {job.lineage.filter((window) => window !== job.window).join(", ")}</p>}</li>
         ))}
       </ul>
       {state && can.length < all.length && can.length > 0 && <p class="dim">The others stay as they are.</p>}
-      {sameAgain && <p class="dim">Nothing of it is changed: what broke it may break it again. <button type="button" class="chip" onClick={() => like(jobs[0])}>change something</button></p>}
+      {sameAgain && <p class="dim">Nothing of it is changed: what broke it may break it again. <button type="button" class="chip" onClick={() => like(jobs[0])}>a new run with changes, from its first step</button></p>}
       <div class="acts">
         {state && can.length > 0 && <button type="button" ref={go} class={`button ${of.grave ? "grave" : "good"}`} onClick={carryOut}>{of.word}{can.length > 1 ? ` ${can.length}` : ""} <kbd aria-hidden="true">y</kbd></button>}
-        {passable && <button type="button" ref={go} class="button" onClick={() => act(verb, jobs, { force: true })}>{of.word} all the same</button>}
-        {fromScratch && <button type="button" ref={go} class="button good" onClick={() => act("rerun", jobs)}>{ACTS.rerun.says}</button>}
+        {passable && <button type="button" ref={go} class="button" onClick={() => act(verb, jobs, { however: true })}>{of.word} all the same</button>}
+        {fromScratch && <button type="button" ref={go} class="button good" onClick={() => act("rerun", jobs, { however })}>{ACTS.rerun.says}</button>}
         <Button hint="n" onClick={close}>{can.length > 0 || !state ? "leave it" : "close"}</Button>
       </div>
     </div>

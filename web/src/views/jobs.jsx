@@ -6,7 +6,7 @@
 //   line      of the chosen job: what broke, in its own words, and what happens next
 
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
-import { act, ACTS, like, subjects, urgency } from "../acts.js";
+import { act, ACTS, allowed, isOneGroup, like, subjects, urgency } from "../acts.js";
 import { ask, may, who } from "../api.js";
 import { live, setFilter, setUser } from "../live.js";
 import { COLUMNS, GROUPS, lowest, rows as rowsOf, tally } from "../rows.js";
@@ -75,7 +75,7 @@ export function Jobs() {
     rule: () => job && open({ type: "rule", job }),
     explain: () => job && open({ type: "explain", job }),
     "dry-plan": () => job && open({ type: "acts", job }),
-    like: () => job && like(...meant()),
+    like: () => job && like(...(marked.size > 0 ? subjects() : meant())),
     compare: () => compare(),
     copy: () => job && toast(key(job)),
     back: () => {
@@ -122,13 +122,17 @@ function markAll(jobs) {
 function compare() {
   const all = subjects();
   if (all.length < 2) return toast("mark two runs or more to compare", { hint: "Space marks the chosen one" });
+  // Marks are for one thing: whoever comes back marks anew what is to be ended.
+  ui.set({ marked: new Set() });
   go(`compare/${all.map((job) => encodeURIComponent(key(job))).join("/")}`);
 }
 
+/** What broke, and concerns whoever looks: their own, or everybody's where they act for nobody. */
+const concerning = (jobs) => jobs.filter((job) => isBroken(job) && (may.act(job.user) || !may.actAtAll()));
+
 function toNewestBroken() {
   const { jobs, ended } = live.get();
-  // Those of people for whom one may act come first.
-  const broken = jobs.filter(isBroken).sort((a, b) => may.act(b.user) - may.act(a.user) || (when(b) > when(a) ? 1 : -1));
+  const broken = concerning(jobs).sort((a, b) => (when(b) > when(a) ? 1 : -1));
   function when(job) {
     return ended.get(key(job)) ?? job.started_at ?? "";
   }
@@ -139,7 +143,7 @@ function toNewestBroken() {
 
 function Head({ jobs, filter, user, problem, group }) {
   const counts = useMemo(() => tally(jobs), [jobs]);
-  const broken = useMemo(() => jobs.filter(isBroken).length, [jobs]);
+  const broken = useMemo(() => concerning(jobs).length, [jobs]);
   // Whoever acts for one user alone mostly looks for that one's jobs.
   const mine = who()?.users?.length === 1 ? who().users[0] : "";
   const others = useMemo(() => mine !== "" && jobs.some((job) => job.user !== mine) && jobs.some((job) => job.user === mine), [jobs, mine]);
@@ -240,15 +244,12 @@ function Marks({ marked, byKey, shown }) {
       {marked.size < all.length && all.length <= 200 && <Button onClick={() => ui.set({ marked: new Set(all.map(key)) })}>mark all {all.length} shown</Button>}
       {/* Those that are always there stand first, so that none is where another was. */}
       <Button hint="Esc" onClick={() => ui.set({ marked: new Set() })}>unmark</Button>
-      {marked.size > 1 && <Button hint="=" onClick={compare}>compare</Button>}
-      {isOneGroup(jobs) && <Button hint="N" onClick={() => like(...jobs)}>another like it</Button>}
+      <Button hint="=" disabled={marked.size < 2} onClick={compare}>compare</Button>
+      {isOneGroup(jobs) && allowed(jobs) && <Button hint="N" onClick={() => like(...jobs)}>another like it</Button>}
       {fitting.map(([verb, of]) => <Button key={verb} hint={of.key} kind={verb === "kill" ? "grave" : ""} onClick={() => act(verb, jobs)}>{of.word}</Button>)}
     </div>
   );
 }
-
-/** Whether jobs are members of one group. */
-const isOneGroup = (jobs) => jobs.length > 1 && jobs.every((job) => job.group != null && job.group === jobs[0].group && job.user === jobs[0].user && may.act(job.user));
 
 /** Only the rows that are seen are there, with as much room above and below as the others would take. */
 function Grid({ rows, at, sort, down, sortBy, fold, openIt, grid, scroll, wide, loaded, filter, marked }) {

@@ -9,15 +9,31 @@ import { groupRow } from "../rows.js";
 import { key } from "../status.js";
 import { counted, line } from "../text.js";
 import { go, toast, ui } from "../ui.js";
-import { Button, Loading, useAsked, useKeys } from "./parts.jsx";
+import { Button, Failed, Loading, useAsked, useKeys } from "./parts.jsx";
 
 /** So many choices are offered as buttons; of more, whoever types is proposed those that fit. */
 const MOST = 12;
+
+const escaped = (text) => text.replace(/[.*+?^${}()|[\]\\]/g, "\\$&");
+
+/** Lines that a text takes on a phone. */
+const lines = (text) => Math.min(8, text.split("\n").reduce((sum, of) => sum + Math.max(1, Math.ceil(of.length / 36)), 0));
+
+const NONE = {};
 
 const plain = { autocapitalize: "off", autocomplete: "off", spellcheck: false };
 
 /** What was typed and not started, by what the form was opened for: whoever looks something up finds it again. */
 const drafts = new Map();
+
+/** What was sent last, as it was sent, with its key: the same again, from whichever form, is the same request. */
+let sent = { what: "", once: "" };
+
+/** Whoever comes next finds nothing of whoever was here. */
+export function forget() {
+  drafts.clear();
+  sent = { what: "", once: "" };
+}
 
 export function Wizard({ query }) {
   const about = query.toString();
@@ -34,18 +50,33 @@ export function Wizard({ query }) {
   const [form, set] = useState(drafts.get(about) ?? opened);
   const [isDraft, drafted] = useState(drafts.has(about));
   const precedent = useAsked(() => Promise.all(all.map(([, user, window]) => ask(path({ user, window }, "jobfile")))), [about]);
-  const from = useMemo(() => (precedent.value?.length > 0 ? together(precedent.value.map((of) => of.job_file)) : null), [precedent.value]);
-  const before = useMemo(() => (from ? typed(from) : null), [from]);
-  useEffect(() => before && !isDraft && set((form) => ({ ...before, user: form.user, now: form.now })), [before]);
   const [plan, setPlan] = useState(null);
   const [problem, fail] = useState(null);
   const [busy, isBusy] = useState(false);
   const under = useRef(false);
-  const onceIs = useRef("");
+  const here = useRef(true);
+  useEffect(() => () => {
+    here.current = false;
+  }, []);
   const first = useRef(null);
   const user = form.user || known?.users[0] || "";
   const dirs = useAsked(async () => (user ? (await ask(`/users/${encodeURIComponent(user)}/dirs`)).dirs : {}), [user]);
-  const aliases = useAsked(async () => (user ? (await ask(`/users/${encodeURIComponent(user)}/aliases`)).aliases : {}), [user]);
+  // Short names are those of whoever started what it is to be like: they mean the same to everybody then.
+  const whose = like?.[1] ?? user;
+  const aliases = useAsked(async () => (whose ? (await ask(`/users/${encodeURIComponent(whose)}/aliases`)).aliases : {}), [whose]);
+  const table = aliases.value ?? NONE;
+  const read = useMemo(() => {
+    if (!precedent.value || !aliases.asked || precedent.value.length === 0) return {};
+    try {
+      return { from: together(precedent.value.map((of) => of.job_file)) };
+    } catch (error) {
+      if (!(error instanceof Mistyped)) throw error;
+      return { problem: error };
+    }
+  }, [precedent.value, aliases.asked]);
+  const from = read.from ?? null;
+  const before = useMemo(() => (from ? typed(from, table) : null), [from, table]);
+  useEffect(() => before && !isDraft && set((form) => ({ ...before, user: form.user, now: form.now })), [before]);
   // Where there is one target, it is that one.
   useEffect(() => {
     if (known?.targets.length === 0 && form.target === "" && !like && !isDraft) set((form) => ({ ...form, target: "local" }));
@@ -75,7 +106,7 @@ export function Wizard({ query }) {
     set(before ? { ...before, user: form.user } : opened);
   };
   /** What a field that was changed says of the other job. */
-  const was = (field) => before && form[field].trim() !== before[field] && <span class="dim">was {before[field] === "" ? "empty" : line(before[field])}</span>;
+  const was = (field) => before && form[field] !== before[field] && <span class="dim">was {before[field] === "" ? "empty" : line(before[field])}</span>;
   const works = async (work) => {
     // A doubled click is one.
     if (under.current) return;
@@ -93,20 +124,32 @@ export function Wizard({ query }) {
     }
   };
   const show = () => works(async () => {
-    const body = jobFile({ ...form, user }, from);
+    const body = jobFile({ ...form, user }, from, table);
     const said = await ask(`/jobs?start=${form.now ? "now" : "queue"}&dry_run=true`, { method: "POST", body });
-    // The key is that of this plan: whatever is pressed twice, or sent again after silence, starts once.
-    onceIs.current = onceKey();
     setPlan({ ...said, body });
     requestAnimationFrame(() => document.getElementById("run-start")?.focus());
   });
   const begin = () => works(async () => {
-    const said = await start(plan.body, { now: form.now, once: onceIs.current });
-    const [job] = said.jobs;
+    // The key is that of what is sent: whatever is pressed twice, or sent again after silence, starts once.
+    const asked = JSON.stringify([plan.body, form.now]);
+    if (sent.what !== asked) sent = { what: asked, once: onceKey() };
     drafts.delete(about);
+    let said;
+    try {
+      said = await start(plan.body, { now: form.now, once: sent.once });
+    } catch (error) {
+      drafts.set(about, form);
+      // What was refused has done nothing, and may be tried anew.
+      if (!(error instanceof Silent)) sent = { what: "", once: "" };
+      throw error;
+    }
+    sent = { what: "", once: "" };
+    const [job] = said.jobs;
     const what = job.members ? `${key(job)}: ${counted(job.members.length, "run")}${said.started.length > 0 ? `, ${said.started.length} have begun` : " in their turn"}` : said.started.length > 0 ? `${key(job)} has begun` : `${key(job)} waits for its turn`;
     toast(what);
     nudge();
+    // Whoever has gone elsewhere meanwhile stays there.
+    if (!here.current) return undefined;
     if (!job.members) return go(`job/${encodeURIComponent(job.user)}/${job.window}`);
     // A group has no page of its own: its members are shown where all jobs are.
     const row = groupRow(job);
@@ -116,13 +159,22 @@ export function Wizard({ query }) {
   if (!may.actAtAll()) return <p class="empty dim">This token sees, and starts nothing: an operator's does (tpu token create NAME --role operator --user NAME).</p>;
   // All of it at once: nothing that comes later moves what a thumb is about to touch.
   if (![asked, precedent, dirs, aliases].every((of) => of.asked)) return <Loading what="what there is" />;
+  // Nothing is started that is only half as the other was.
+  const unread = precedent.error ?? read.problem;
+  if (unread) {
+    return (
+      <section class="page wizard" aria-label="New run"><header><h1>New run</h1></header>
+        <Failed error={unread} what={line(like[0])} />
+        <div class="acts"><Button onClick={precedent.again}>try again</Button><Button onClick={() => go("new")}>an empty form</Button></div></section>
+    );
+  }
   const targets = [...new Set(["local", ...(known?.targets ?? []).map((of) => of.alias ?? of.name)])];
   const names = Object.keys(aliases.value ?? {});
   return (
     <section class="page wizard" aria-label="New run">
-      <header><h1>New run</h1>{like && <span class="dim">as <a href={`#/job/${encodeURIComponent(like[1])}/${like[2]}`}>{line(like[0])}</a>{all.length > 1 && ` to ${line(all.at(-1)[0])} were`}{all.length === 1 && " was"}, but for what you change</span>}</header>
+      <header><h1>New run</h1>{like && <span class="dim">as <a href={`#/job/${encodeURIComponent(like[1])}/${like[2]}`}>{line(like[0])}</a>{all.length > 1 && ` to ${line(all.at(-1)[0])} were`}{all.length === 1 && " was"}, but for what you change; from the first step</span>}</header>
       {asked.error && <p class="complaint" role="alert">{line(asked.error.message)}</p>}
-      {precedent.error && <p class="complaint" role="alert">{line(precedent.error.message)} <span class="dim">{line(precedent.error.hint ?? "")}</span></p>}
+      {all.length > 1 && from && <p class="warning">Not said again: how many of them run at once.</p>}
       {[...new Set((precedent.value ?? []).flatMap((of) => of.left_out))].map((what) => <p key={what} class="warning">Not said again: {line(what)}</p>)}
       {isDraft && <p class="dim">As you left it. <button type="button" class="chip" onClick={anew}>begin anew</button></p>}
       <form onSubmit={(event) => {
@@ -138,10 +190,10 @@ export function Wizard({ query }) {
           <label>directory<input list="dirs" required {...plain} {...field("dir")} />
             <datalist id="dirs">{Object.entries(dirs.value ?? {}).map(([slot, path]) => <option key={slot} value={slot}>{path}</option>)}</datalist>
             <span class="dim">{dirs.value?.[form.dir] ? line(dirs.value[form.dir]) : "a slot, or a path"}</span></label>
-          <label class="wide">configs<textarea ref={like ? first : undefined} rows={Math.min(8, Math.max(2, Math.ceil(form.configs.length / 36)))} {...plain} {...field("configs")} placeholder="lr=0.01 batch=32" />{was("configs")}</label>
+          <label class="wide">configs<textarea ref={like ? first : undefined} rows={Math.max(2, lines(form.configs))} {...plain} {...field("configs")} placeholder="lr=0.01 batch=32" />{was("configs")}</label>
           {names.length > 0 && names.length <= MOST && <Offers of={names} mark="=" take={(name) => {
             // The value that it has is what is typed over.
-            const there = new RegExp(`(^|\\s)${name}=(\\S*)`).exec(form.configs);
+            const there = new RegExp(`(^|\\s)(?:${escaped(name)}|${escaped(aliases.value[name])})=(\\S*)`).exec(form.configs);
             const text = there ? form.configs : `${form.configs.trimEnd()} ${name}=`.trimStart();
             const end = there ? there.index + there[0].length : text.length;
             if (!there) change("configs", text);
@@ -153,7 +205,7 @@ export function Wizard({ query }) {
           }} />}
           <label class="wide">several values<select {...field("sweep")} onChange={field("sweep").onInput}>{SWEEPS.map(([value, says]) => <option key={value} value={value}>{says}</option>)}</select>
             {form.sweep === "" && hasSeveral(form.configs) ? <span class="warning">One run gets them as one value. <button type="button" class="chip" onClick={() => change("sweep", "each")}>make it several runs</button></span> : <span class="dim">as in lr=0.1,0.01 seed=0-4</span>}</label>
-          <label class="wide">command<input {...plain} {...field("command")} placeholder="empty: the directory's own script" />{was("command")}</label>
+          <label class="wide">command<textarea rows={lines(form.command)} {...plain} {...field("command")} placeholder="empty: the directory's own script" />{was("command")}</label>
           <label>name<input {...plain} {...field("name")} /></label>
           <label>tag<input {...plain} {...field("tag")} />{was("tag")}</label>
           <label>when it fails<select {...field("rules")} onChange={field("rules").onInput}><option value="">as the settings say</option>{[...new Set([...(known?.rules ?? []), form.rules].filter(Boolean))].map((name) => <option key={name} value={name}>{name === "pass" ? "pass: nothing by itself" : name}</option>)}</select></label>
@@ -162,8 +214,7 @@ export function Wizard({ query }) {
         </div>
         <fieldset class="when"><legend class="hidden">When</legend>
           {[[false, "in its turn"], [true, "at once, or not at all"]].map(([now, says]) => <label key={says}><input type="radio" name="when" checked={form.now === now} onChange={() => {
-            set((form) => ({ ...form, now }));
-            setPlan(null);
+            change("now", now);
           }} /> {says}</label>)}
         </fieldset>
         {problem && <p class="complaint" role="alert">{line(problem.message)} <span class="dim">{line(problem.hint ?? "")}</span></p>}

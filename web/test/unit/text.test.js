@@ -45,6 +45,10 @@ test("members of a group are told apart by what differs, and the lowest loss is 
   assert.deepEqual(rows(jobs, { open: new Set(["bob/group/9"]), sort: "loss" }).map((row) => row.job.window).slice(1), [12, 11, 13]);
   const [one, other] = [{ arguments: "--config.lr=1 fast" }, { arguments: "--config.lr=1 seed='0 1'" }];
   assert.deepEqual(differing([one, other]), [["fast", ["✓", ""]], ["seed", ["", "0 1"]]]);
+  const of = (text) => ({ arguments: text });
+  assert.deepEqual(differing([of("--a.dim=1 --b.dim=8"), of("--a.dim=2 --b.dim=8")]), [["dim", ["1", "2"]]]);
+  assert.deepEqual(differing([of("--a.dim=1 --b.dim=8"), of("--a.dim=2 --b.dim=9")]).map(([name]) => name), ["a.dim", "b.dim"]);
+  assert.deepEqual(differing([of("--lr 0.1 --seed 0.2"), of("--lr 0.2 --seed 0.1")]), [["lr", ["0.1", "0.2"]], ["seed", ["0.2", "0.1"]]]);
 });
 
 test("sorted by status what broke stands first, and grouped by target each has a head", () => {

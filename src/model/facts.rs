@@ -70,6 +70,16 @@ pub enum Origin {
 }
 
 words! {
+    /// The spelling in JSON output.
+    Origin {
+        Infrastructure: "infrastructure",
+        Program: "program",
+        User: "user",
+        Unknown: "unknown",
+    }
+}
+
+words! {
     /// The spelling in data.json, rules and JSON output.
     ErrorKind {
         Preempted: "preempted",

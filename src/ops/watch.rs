@@ -75,29 +75,20 @@ pub fn place(ctx: &Ctx) -> String {
 pub fn as_monitor<T>(ctx: &Ctx, work: impl FnOnce() -> T) -> Result<T, Error> {
     /// From its beginning until it has noted itself, a daemon needs less, and what a killed one was starting as well.
     const PATIENCE: Duration = Duration::from_secs(3);
-    /// Between two attempts.
-    const WAIT: Duration = Duration::from_millis(20);
     let refused = |who: String| {
         Error::refused(format!("the daemon runs already: {who}"))
             .hint("`tpu daemon status` shows how it is, `tpu daemon stop` ends it")
     };
     let other = || running(ctx).filter(|note| note.pid != ctx.env.pid);
-    let mut work = Some(work);
-    let mut alone = || match other() {
+    let alone = || match other() {
         // Somebody has taken the file of its lock away.
         Some(note) => Err(refused(format!("process {}", note.pid))),
-        None => Ok(work.take().expect("whoever has had the lock is done")()),
+        None => Ok(work()),
     };
     let deadline = ctx.clock.monotonic() + PATIENCE;
-    loop {
-        match ctx.store.as_monitor(&place(ctx), &mut alone)? {
-            Ok(done) => return done,
-            Err(holder) if other().is_some() || ctx.clock.monotonic() >= deadline => {
-                return Err(refused(holder.to_string()));
-            }
-            Err(_) => ctx.clock.sleep(WAIT),
-        }
-    }
+    let is_left = || ctx.clock.monotonic() < deadline && other().is_none();
+    let done = ctx.store.as_monitor(&place(ctx), &is_left, alone)?;
+    done.map_err(|holder| refused(holder.to_string()))?
 }
 
 /// Says that this process is the daemon and has just turned.

@@ -64,16 +64,19 @@ pub(super) fn in_turn<T>(
     with(disk, clock, who, lock, work)
 }
 
-/// Runs `work` under the lock, if nobody else holds it now.
+/// Runs `work` under the lock, if nobody else holds it, or no longer while it `is_worth_waiting`.
 pub(super) fn attempt<T>(
     disk: &dyn Disk,
     clock: &dyn Clock,
     who: &Who,
-    lock: Lock<'_>,
+    (lock, is_worth_waiting): (Lock<'_>, &dyn Fn() -> bool),
     work: impl FnOnce() -> T,
 ) -> Result<Option<T>, StoreError> {
     let (mut work, mut result) = (Some(work), None);
-    try_once(disk, clock, who, lock, &mut || result = work.take().map(|work| work()))?;
+    let mut once = || result = work.take().map(|work| work());
+    while !try_once(disk, clock, who, lock, &mut once)? && is_worth_waiting() {
+        clock.sleep(WAIT);
+    }
     Ok(result)
 }
 

@@ -262,15 +262,16 @@ impl Store {
         archive::Newest::new((&*self.disk, self.paths.archive()), seen, make)
     }
 
-    /// Runs `work` as the only daemon of this data file and place. If there is one already, `work` does
-    /// not run and the answer is who that is.
+    /// Runs `work` as the only daemon of this data file and place. If there is one already, and it is not worth waiting
+    /// for its end, `work` does not run and the answer is who that is.
     pub fn as_monitor<T>(
         &self,
         place: &str,
+        is_worth_waiting: &dyn Fn() -> bool,
         work: impl FnOnce() -> T,
     ) -> Result<Result<T, Holder>, StoreError> {
         self.state_dir()?;
-        self.alone(&self.paths.daemon_lock(place), work)
+        self.alone((&self.paths.daemon_lock(place), is_worth_waiting), work)
     }
 
     /// Runs `work` as the only one who starts a daemon at a place, waiting for another one who does.
@@ -291,7 +292,7 @@ impl Store {
         work: impl FnOnce() -> T,
     ) -> Result<Result<T, Holder>, StoreError> {
         self.state_dir()?;
-        self.alone(&self.paths.target_lock(target), work)
+        self.alone((&self.paths.target_lock(target), &|| false), work)
     }
 
     /// Runs `work` as the only one who asks machines for figures. If somebody does already, `work` does not run and
@@ -301,7 +302,7 @@ impl Store {
         work: impl FnOnce() -> T,
     ) -> Result<Result<T, Holder>, StoreError> {
         self.state_dir()?;
-        self.alone(&self.paths.figures_lock(), work)
+        self.alone((&self.paths.figures_lock(), &|| false), work)
     }
 
     /// Runs `work` as the only one who holds this lock, waiting for another one who does.
@@ -310,14 +311,15 @@ impl Store {
         lock::with(&*self.disk, &*self.clock, &self.who, lock, work)
     }
 
-    /// Runs `work` under a lock of its own, if nobody else holds it.
+    /// Runs `work` under a lock of its own, if nobody else holds it, or no longer while that is worth waiting for.
     fn alone<T>(
         &self,
-        path: &Path,
+        (path, is_worth_waiting): (&Path, &dyn Fn() -> bool),
         work: impl FnOnce() -> T,
     ) -> Result<Result<T, Holder>, StoreError> {
         let lock = Lock { path, mode: DATA_MODE, guarded: None };
-        let done = lock::attempt(&*self.disk, &*self.clock, &self.who, lock, work)?;
+        let done =
+            lock::attempt(&*self.disk, &*self.clock, &self.who, (lock, is_worth_waiting), work)?;
         Ok(done.ok_or_else(|| lock::holder(&*self.disk, path, self.clock.now())))
     }
 

@@ -7,7 +7,7 @@ use serde::ser::SerializeMap as _;
 use serde::{Serialize, Serializer};
 
 use crate::model::exit::Exit;
-use crate::model::facts::{ErrorKind, Evidence, Phase, Progress, Source};
+use crate::model::facts::{ErrorKind, Evidence, Origin, Phase, Progress, Source};
 use crate::model::ids::{JobId, JobNumber, QueueName, TargetName, UserName};
 use crate::model::job::Status;
 use crate::model::rules::{Action, NAMED, Rules};
@@ -148,6 +148,8 @@ pub struct JobPart<'a> {
     pub status: Word<&'a Shown>,
     /// The kind of failure; null if it has not failed.
     pub error: Option<Word<ErrorKind>>,
+    /// Who has to act on it: what is the program's own fails again, where nothing is changed; null if it has not failed.
+    pub error_origin: Option<Word<Origin>>,
     /// Why nothing certain can be said now; the status is then the stored one.
     pub unknown: Option<&'a str>,
     /// Why it has not been started yet, where an engine has it; null for every other.
@@ -212,6 +214,7 @@ impl<'a> From<&'a JobView> for JobPart<'a> {
             arguments: &view.configs,
             status: Word(shown),
             error: shown.status.error().map(Word),
+            error_origin: shown.status.error().map(|kind| Word(kind.origin())),
             unknown: shown.unknown.as_deref(),
             pending: shown.pending.as_ref().map(PendingPart::from),
             phase: shown.phase.map(Word),

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::ser::{Serialize, SerializeMap as _, Serializer};
 
-use crate::model::facts::{Class, ErrorKind, Phase, QueuedState, Source, TargetState};
+use crate::model::facts::{Class, ErrorKind, Origin, Phase, QueuedState, Source, TargetState};
 use crate::model::ids::{JobNumber, QueueName, TargetName, UserName};
 use crate::model::job::{LaunchMode, Status};
 use crate::model::notify::Occasion;
@@ -121,6 +121,7 @@ macro_rules! worded {
 
 worded! {
     ErrorKind: "The kind of failure";
+    Origin: "Who has to act on a failure";
     Action: "What is done by itself";
     Phase: "What a job is doing at the moment";
     Source: "The kind of fact that a statement rests on";

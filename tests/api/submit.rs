@@ -369,6 +369,16 @@ fn what_a_job_was_started_with_starts_another_like_it() {
     let of = |job: &Value| [job["rules"].clone(), job["tags"].clone()];
     assert_eq!(of(&jobs[0]), of(&jobs[1]), "{jobs:?}");
 
+    // Without a tag it is told by its name; short names are sent long, whoever else's they are.
+    drop(api.env.tpu("-a rate config.training.rate alice").exits(0));
+    let file = json!({"target": "local", "dir": 1, "name": "two", "command": ["true"], "configs": {"rate": "1"}, "hold": true});
+    let second = post(&api, &token, ("", &[JSON]), &file.to_string()).is(200).json();
+    let number = second["jobs"][0]["window"].as_u64().unwrap();
+    let line = format!("GET /api/v1/jobs/alice/{number}/jobfile");
+    let said = api.ask(&token, &line, &[], "").is(200).json();
+    assert_eq!(said["job_file"]["configs"], json!({"config.training.rate": "1"}), "{said}");
+    assert_eq!(said["job_file"]["tag"], "two", "{said}");
+
     // What is in its environment is for those who act for its user.
     let viewer = api.token("looks", TokenRole::Viewer, &[]);
     api.ask(&viewer, &asked, &[], "").is(403);

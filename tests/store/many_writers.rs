@@ -239,15 +239,19 @@ fn there_is_one_monitor_and_a_second_one_learns_who() {
     let dir = tempfile::tempdir().unwrap();
     let store = new(dir.path());
     let second = open(store.paths().data());
-    let outcome = store.as_monitor("here", || {
-        let refused = second.as_monitor("here", || "ran").unwrap().unwrap_err();
+    let outcome = store.as_monitor("here", &|| false, || {
+        let refused = second.as_monitor("here", &|| false, || "ran").unwrap().unwrap_err();
         assert_eq!((refused.pid, refused.command.as_str()), (std::process::id(), "test"));
         // The daemon's lock keeps nobody from working.
         change(&second, 0, 0);
         7
     });
     assert_eq!(outcome.unwrap(), Ok(7));
-    assert_eq!(second.as_monitor("here", || 8).unwrap(), Ok(8), "free when the first is gone");
+    assert_eq!(
+        second.as_monitor("here", &|| false, || 8).unwrap(),
+        Ok(8),
+        "free when the first is gone"
+    );
 }
 
 #[test]

@@ -51,7 +51,7 @@ export async function act(verb, jobs, { however = false } = {}) {
     const why = jobs.length === 0 ? "no job is chosen" : !allowed(jobs) ? "this token may not act on these jobs" : `nothing to ${of.word} here`;
     return toast(why, { hint: jobs.length > 0 && allowed(jobs) ? jobs.map((job) => `${key(job)} is ${shown(job).word}`).join(", ") : "" });
   }
-  const query = however ? "however_ended=true" : "";
+  const query = however ? "&however_ended=true" : "";
   const plan = trial(verb, meant, query);
   open({ type: "plan", verb, of, jobs: meant, plan, however, carryOut: () => carryOut(verb, meant, query) });
 }
@@ -60,7 +60,7 @@ export async function act(verb, jobs, { however = false } = {}) {
 async function trial(verb, jobs, query) {
   return Promise.all(jobs.map(async (job) => {
     try {
-      const said = await ask(`${path(job, verb)}?dry_run=true&${query}`, { method: "POST" });
+      const said = await ask(`${path(job, verb)}?dry_run=true${query}`, { method: "POST" });
       return { job, would: said };
     } catch (error) {
       return { job, error };
@@ -81,7 +81,7 @@ async function carryOut(verb, jobs, query) {
     under.add(id);
     ui.set(({ busy }) => ({ busy: busy + 1 }));
     try {
-      const said = await ask(`${path(job, verb)}?${query}`, { method: "POST", patience: 120_000 });
+      const said = await ask(`${path(job, verb)}?dry_run=false${query}`, { method: "POST", patience: 120_000 });
       done.push(job);
       const next = said.launched;
       if ((verb === "resume" || verb === "rerun") && next?.window && next.window !== job.window) toast(`${key(job)} goes on as ${next.window}`);

@@ -63,11 +63,9 @@ export function isBroken(job) {
   return kind(job) === "error" && job.leaf;
 }
 
-/** Failures that are the program's own: the same again fails the same again, unless something is changed. */
-const OF_PROGRAM = ["oom", "python-error", "file-error", "timeout", "stalled"];
-
+/** Whether it failed by its program's own fault: the same again fails the same again, unless something is changed. */
 export function failsAgain(job) {
-  return kind(job) === "error" && OF_PROGRAM.includes(job.error);
+  return kind(job) === "error" && job.error_origin === "program";
 }
 
 /** What glyph a status word has that stands by itself. */

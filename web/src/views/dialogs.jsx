@@ -153,7 +153,7 @@ function Rule({ job }) {
           <li key={name}><button type="button" autofocus={at === Math.max(0, now)} aria-current={at === now} onClick={() => {
             close();
             setRule(job, name);
-          }}><b>{line(name)}</b>{at === now && <span class="mark-now"> as it is now</span>} <span class="dim">{Object.entries(rule).filter(([, what]) => what !== "pass").map(([kind, what]) => `${kind}: ${what}`).join(", ") || "nothing happens by itself"}</span></button></li>
+          }}><b>{line(name)}</b>{at === now && <span> as it is now</span>} <span class="dim">{Object.entries(rule).filter(([, what]) => what !== "pass").map(([kind, what]) => `${kind}: ${what}`).join(", ") || "nothing happens by itself"}</span></button></li>
         ))}
       </ul>
       <div class="acts"><Button onClick={close}>leave it</Button></div>

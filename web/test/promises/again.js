@@ -34,6 +34,9 @@ export async function keeps(lab, context) {
   await page.locator(".job-page").getByText("running").first().waitFor();
   await page.goto(`${lab.address}/#/jobs`);
   await page.locator(`.grid [data-job="alice/${first}"]`).getByText("running").waitFor();
+  // Also while the list shows only what it is not any more.
+  await page.locator("#filter").fill("status:running");
+  await page.locator(".grid .body [data-job]").first().waitFor();
   writeFileSync(join(lab.root, "go"), "");
   await until("it has failed", () => jobs().find((job) => job.window === first)?.status === "error");
   const given = "--config.training.learning_rate=0.01";
@@ -42,6 +45,8 @@ export async function keeps(lab, context) {
   assert.deepEqual([job.name, job.tags], ["first-one", "tried"]);
 
   // That is said wherever somebody looks, with the way there.
+  await page.locator(".toasts").getByText(`alice/${first} broke: error`).waitFor();
+  await page.locator("#filter").press("Escape");
   await page.locator(".toasts").getByRole("link", { name: `alice/${first} broke: error` }).click();
 
   // Another like it: what was said is there, and what is changed is marked.
@@ -100,6 +105,25 @@ export async function keeps(lab, context) {
   await page.getByRole("button", { name: "begin anew" }).click();
   await until("it is empty", async () => (await value("configs")) === "");
 
+  // A start whose answer is lost is left: it has started once, and the form does not hold it a second time.
+  await page.getByLabel("target").fill("local");
+  await page.getByLabel("configs").fill("lr=0.7");
+  await page.getByLabel("command").fill("sleep 300");
+  await page.getByRole("button", { name: "next: the plan" }).click();
+  const count = jobs().length;
+  await page.locator("#run-start").waitFor();
+  lab.deaf = true;
+  await page.locator("#run-start").click();
+  await until("it has begun", () => jobs().length === count + 1);
+  await page.getByRole("link", { name: "Jobs", exact: true }).click();
+  lab.mend();
+  await page.locator(".toasts").getByText("has begun").last().waitFor();
+  await page.getByRole("link", { name: "new" }).click();
+  await until("it is empty", async () => (await value("configs")) === "");
+  assert.equal(jobs().length, count + 1, "it was started twice");
+  // Of what was cut off the browser complains by itself.
+  page.problems = page.problems.filter((what) => !/net::ERR_/.test(what));
+
   // What somebody stopped starts again for whoever says so twice; what the rule says is marked among the rules.
   const stopped = lab.run("alice", "sleep 300");
   lab.tpu("kill", String(stopped), "alice", "-y");
@@ -121,5 +145,18 @@ export async function keeps(lab, context) {
   await page.locator('.grid [data-job^="bob/"]').waitFor({ state: "detached" });
   await page.getByRole("button", { name: "only alice ✕" }).click();
   await page.locator('.grid [data-job^="bob/"]').waitFor();
-  assert.deepEqual(page.problems, []);
+
+  // Whoever logs in next in this tab finds nothing of whoever was here.
+  await page.locator(".grid .mark").first().click();
+  await marked.waitFor();
+  await page.getByRole("link", { name: "new" }).click();
+  await page.getByLabel("configs").fill("lr=0.9");
+  lab.tpu("token", "revoke", "phone");
+  await page.getByLabel("Token").fill(lab.token("other", "--role", "operator", "--user", "alice"));
+  assert.equal(await page.locator(".toast").count(), 0);
+  await page.getByRole("button", { name: "log in" }).click();
+  await until("the form is empty", async () => (await page.getByLabel("configs").count()) === 1 && (await value("configs")) === "");
+  await page.getByRole("link", { name: "Jobs", exact: true }).click();
+  await page.locator(".grid [data-job]").first().waitFor();
+  assert.equal(await marked.count(), 0);
 }

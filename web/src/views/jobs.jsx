@@ -369,7 +369,7 @@ function Row({ row, place, narrow, now, marked, fold, top, height, selected, onC
       }}
     ><span class="box" aria-hidden="true">{isMarked ? "✓" : ""}</span></button>
   );
-  const name = row.type === "group" ? `${job.user}/${job.group} · ${counted(row.members.length, "job")}` : key(job);
+  const name = row.type === "group" ? `${job.user}/${job.group} · ${narrow ? counted(row.members.length, "job") : row.members.length}` : key(job);
   const unfold = folds && (
     <button type="button" class="fold" tabindex={-1} aria-label={`${row.isOpen ? "hide" : "show"} ${row.type === "group" ? counted(row.folds, "member") : counted(row.folds, "earlier attempt")}`}
       onClick={(event) => {

@@ -332,6 +332,11 @@ fn useful_s(runs: &[&PastRun], end: Timestamp) -> Option<f64> {
     #[expect(clippy::cast_precision_loss, reason = "seconds of a run fit a float")]
     let lasted = |run: &PastRun| run.ended.unwrap_or(end).seconds_since(run.began) as f64;
     let leaf = runs.first()?;
+    if leaf.outcome == RunOutcome::AtWork {
+        // How far it has come is written down at its end. To count of those at work the ones that never failed, and not
+        // those that are back after a failure, would say too much.
+        return None;
+    }
     if leaf.is_from_nothing {
         return Some(lasted(leaf));
     }

@@ -47,8 +47,8 @@ pub struct StatsRowPart<'a> {
     pub cost_known: f64,
     /// Hours for which there is no price.
     pub unpriced_hours: f64,
-    /// The share of the time since lineages began in which they got on, without what was done again; `null` where
-    /// nobody can tell.
+    /// The share of the time from the beginning of lineages to their end in which they got on, without what was done
+    /// again; `null` where nobody can tell, or none is over.
     pub goodput: Option<f64>,
     /// Of how many lineages that is known.
     pub goodput_lineages: u32,

@@ -9,6 +9,7 @@ use tpu::plan::stats::figures::Figures;
 use tpu::sys::clock::{Clock as _, SystemClock};
 
 use crate::sim::month::{self, Month, Size, TrueJob, TrueRun};
+use crate::sim::observer::Cause;
 
 /// How far a figure may be from the truth.
 const ONE_PERCENT: f64 = 0.01;
@@ -28,6 +29,7 @@ struct Truth {
     wall_s: f64,
     waited_s: f64,
     jobs: f64,
+    lineages: f64,
     finished: f64,
 }
 
@@ -36,7 +38,7 @@ impl Truth {
         let hours = (run.ended_s - run.began_s) / 3_600.0;
         self.hours += hours;
         self.cost += hours * price;
-        self.preemptions += f64::from(u8::from(run.was_preempted));
+        self.preemptions += f64::from(u8::from(was_preempted(run)));
     }
 
     fn waited(&mut self, job: &TrueJob) {
@@ -44,13 +46,17 @@ impl Truth {
         self.jobs += 1.0;
     }
 
-    fn done(&mut self, job: &TrueJob) {
-        if let (Some(began), Some(done)) = (job.began_s, job.done_s) {
-            self.useful_s += job.kept_s;
-            self.wall_s += done - began;
-            self.finished += 1.0;
-        }
+    /// What is over.
+    fn came_to(&mut self, job: &TrueJob) {
+        self.useful_s += job.useful_s;
+        self.wall_s += job.ended_s - job.began_s.unwrap_or(job.ended_s);
+        self.lineages += 1.0;
+        self.finished += f64::from(u8::from(job.is_done));
     }
+}
+
+fn was_preempted(run: &TrueRun) -> bool {
+    run.cause == Some(Cause::Preempted)
 }
 
 /// The truth by rows, from the month itself.
@@ -75,7 +81,9 @@ fn truth(month: &Month, by: By) -> BTreeMap<String, Truth> {
     for (number, job) in &month.jobs {
         let (Some(first), Some(last)) = (first.get(number), last.get(number)) else { continue };
         rows.entry(key(first)).or_default().waited(job);
-        rows.entry(key(last)).or_default().done(job);
+        if last.cause.is_some() {
+            rows.entry(key(last)).or_default().came_to(job);
+        }
     }
     rows
 }
@@ -97,9 +105,9 @@ fn wrong(row: &str, truth: &Truth, told: &Figures) -> Vec<String> {
         ("waited", truth.waited_s, waited),
         ("finished", truth.finished, f64::from(told.finished)),
     ];
-    let (jobs, finished) = (truth.jobs, truth.finished);
+    let (jobs, lineages) = (truth.jobs, truth.lineages);
     let is_wrong = |(name, truth, told): &(&str, f64, f64)| {
-        if *name == "goodput" && finished < LINEAGES {
+        if *name == "goodput" && lineages < LINEAGES {
             return false;
         }
         let off = (told - truth).abs();
@@ -130,7 +138,7 @@ fn true_hours(month: &Month) -> [(f64, f64); 24] {
             hours[hour].0 += to - from;
             from = to;
         }
-        hours[month::hour_of(run.ended_s).0].1 += f64::from(u8::from(run.was_preempted));
+        hours[month::hour_of(run.ended_s).0].1 += f64::from(u8::from(was_preempted(run)));
     }
     hours
 }
@@ -153,8 +161,7 @@ fn told_wrongly_of_events(month: &Month) -> Vec<String> {
         hold(format!("preemptions in hour {hour}"), taken, f64::from(told.preemptions), 1.0);
     }
     let worked: f64 = month.runs.iter().map(|run| run.ended_s - run.began_s).sum();
-    let taken = month.runs.iter().filter(|run| run.was_preempted).count();
-    let taken = f64::from(u32::try_from(taken).unwrap_or(u32::MAX));
+    let taken = how_many(month, &|_, run| was_preempted(run));
     let days = stats.days.values();
     hold(
         "work by day".to_owned(),
@@ -166,16 +173,16 @@ fn told_wrongly_of_events(month: &Month) -> Vec<String> {
     hold("preemptions by day".to_owned(), taken, f64::from(told), 0.0);
     let told = stats.total.failures.get("preempted").copied().unwrap_or_default();
     hold("failures by preemption".to_owned(), taken, f64::from(told), 0.0);
-    // Whose target was taken waits for it, and goes on: all but those at the very end.
-    let goes_on = |(at, run): &(usize, &TrueRun)| {
-        let rest = month.runs.iter().skip(at + 1);
-        run.was_preempted && rest.clone().any(|later| later.lineage == run.lineage)
+    // What failed goes on, whose target was taken on one that came: all but those at the very end.
+    let goes_on = |at: usize, run: &TrueRun| {
+        month.runs.iter().skip(at + 1).any(|later| later.lineage == run.lineage)
     };
-    let back = month.runs.iter().enumerate().filter(goes_on).count();
-    let back = f64::from(u32::try_from(back).unwrap_or(u32::MAX));
+    let failed = |run: &TrueRun| matches!(run.cause, Some(Cause::Preempted | Cause::Grpc));
+    let back = how_many(month, &|at, run| failed(run) && goes_on(at, run));
+    let came = how_many(month, &|at, run| was_preempted(run) && goes_on(at, run));
     let (recoveries, capacity) = (stats.total.recoveries, stats.total.capacity);
     hold("recoveries".to_owned(), back, f64::from(recoveries.count), 2.0);
-    hold("targets that came".to_owned(), back, f64::from(capacity.count), 2.0);
+    hold("targets that came".to_owned(), came, f64::from(capacity.count), 2.0);
     let least = f64::from(capacity.count) * month::ANEW_S;
     if float(capacity.total_s) < least || capacity.total_s > recoveries.total_s {
         wrong.push(format!(
@@ -184,6 +191,13 @@ fn told_wrongly_of_events(month: &Month) -> Vec<String> {
         ));
     }
     wrong
+}
+
+/// How many of its runs are such.
+fn how_many(month: &Month, is_meant: &dyn Fn(usize, &TrueRun) -> bool) -> f64 {
+    let runs = month.runs.iter().enumerate();
+    let count = runs.filter(|(at, run)| is_meant(*at, run)).count();
+    f64::from(u32::try_from(count).unwrap_or(u32::MAX))
 }
 
 fn report(month: &Month, by: By) -> &StatsReport {

@@ -148,6 +148,22 @@ fn what_is_at_work_has_worked_so_far_and_what_is_in_both_files_counts_once() {
 }
 
 #[test]
+fn goodput_is_that_of_what_is_over() {
+    let env = lab(&[]);
+    let first = failed(attempt(&env, 1, "error", (0, 30)), "OOM", "out of memory");
+    // One that has never failed would count as having got on all the time, and one that is back not at all.
+    let mut other = attempt(&env, 2, "running", (0, 0));
+    other["extra_msgs"]["launch"].as_object_mut().unwrap().remove("ended");
+    let mut data = env.data();
+    data["users"]["alice"]["job_data"] = json!([other]);
+    env.write_data(&data);
+    assert_eq!(rows(&env, "")["total"]["goodput"], json!(null));
+    archive(&env, &[first]);
+    let total = &rows(&env, "")["total"];
+    assert_eq!((&total["goodput"], &total["goodput_lineages"]), (&json!(1.0), &json!(1)));
+}
+
+#[test]
 fn failures_that_differ_in_numbers_alone_are_one_line() {
     let env = lab(&[]);
     let failing = |window: u64| {

@@ -74,7 +74,7 @@ fn work(world: &World, cluster: &dyn Cluster, (at, passed): (&AtWork, f64)) {
             cause: None,
             last_words: "",
             exit: 0,
-            began: std::time::Duration::ZERO,
+            began: world.state().now,
             struck: None,
             ended: None,
             kept: false,

@@ -49,6 +49,7 @@ pub(crate) fn begin(world: &Arc<World>, opener: Pid, window: &NewWindow, pane: &
         job: window.job.clone(),
         pane: pane.clone(),
         script: window.argv.get(1).cloned().unwrap_or_default(),
+        began: world.state().now,
     };
     let work = Box::new(move || launch.run());
     world.state().begun.push((shell, work));
@@ -60,6 +61,7 @@ struct Launcher {
     job: JobId,
     pane: PaneFact,
     script: String,
+    began: Duration,
 }
 
 impl Launcher {
@@ -186,7 +188,7 @@ impl Launcher {
                 cause: None,
                 last_words: "",
                 exit: 0,
-                began: Duration::ZERO,
+                began: self.began,
                 struck: None,
                 ended: None,
                 kept: false,
@@ -259,6 +261,7 @@ impl Launcher {
             }
             let is_done = known.kept >= known.needs;
             let reached = known.kept + fresh;
+            known.reached = reached;
             if state.habits.counts_on {
                 #[expect(
                     clippy::cast_possible_truncation,

@@ -23,7 +23,7 @@ mod lies;
 mod line;
 mod lineages;
 pub(crate) mod month;
-mod observer;
+pub(crate) mod observer;
 mod pods;
 mod promises;
 mod queue_days;

@@ -60,7 +60,7 @@ pub(crate) struct Program {
     /// What it says last, and its exit code.
     pub(crate) last_words: &'static str,
     pub(crate) exit: i32,
-    /// When it began, when something struck it, and when it was dead.
+    /// When its launcher began, when something struck it, and when it was dead.
     pub(crate) began: Duration,
     pub(crate) struck: Option<Duration>,
     pub(crate) ended: Option<Duration>,
@@ -80,6 +80,8 @@ pub(crate) struct Lineage {
     /// What it has reached and kept, in seconds of work, and what it needs.
     pub(crate) kept: f64,
     pub(crate) needs: f64,
+    /// What it had reached when it last said something, kept or not.
+    pub(crate) reached: f64,
     /// How long its programs did what they should, in seconds.
     pub(crate) worked: f64,
     /// When it last stopped doing so, and which target it was on.
@@ -408,7 +410,6 @@ impl State {
 
     /// A program begins. Here the first three things would happen.
     pub(crate) fn program_begins(&mut self, program: Program) -> usize {
-        let program = Program { began: self.now, ..program };
         let (lineage, target) = (program.lineage, program.target.clone());
         let others: Vec<(u32, String, Health)> = self
             .observer

@@ -154,8 +154,9 @@ pub(crate) struct State {
     pub(crate) broken: Option<String>,
     /// Ids that were used, for strangers who get them again.
     pub(crate) used: BTreeSet<(usize, u32)>,
-    /// Short sleeps take up to so much longer.
+    /// Short sleeps take up to so much longer; those that are shorter than the second do not.
     pub(crate) lazy: Duration,
+    pub(crate) lazy_from: Duration,
     pub(crate) habits: Habits,
     pub(crate) targets: usize,
     /// When and how targets were last seen not to be ready, while a lie needs it.
@@ -172,7 +173,8 @@ pub(crate) struct State {
     pub(crate) still_until: Duration,
     /// Where programs keep their work on the real disk, if they do.
     pub(crate) logs: Option<PathBuf>,
-    /// Whether each version of the data file is looked at for what must never happen. A month has too many.
+    /// Whether each version of the data file is looked at for what must never happen, and each question for a file that
+    /// is not there is a moment in which others go on. A month has too many of both.
     pub(crate) reads_all: bool,
 }
 
@@ -264,6 +266,7 @@ impl World {
             broken: None,
             used: BTreeSet::new(),
             lazy: Duration::from_millis(400),
+            lazy_from: Duration::ZERO,
             habits: Habits {
                 says_ms: (2_000, 9_000),
                 keeps_s: 20.0,

@@ -33,14 +33,22 @@ pub(crate) struct FakeDisk {
     state: Mutex<State>,
 }
 
+/// How often names are made durable until files without any are taken away.
+const SYNCS_TO_SWEEP: u64 = 20;
+
+/// The inodes of paths, by directory: of thousands of files few are beside the one that is written.
+#[derive(Clone, Default)]
+struct Names(BTreeMap<PathBuf, BTreeMap<PathBuf, u64>>);
+
 #[derive(Clone, Default)]
 struct Platter {
     files: BTreeMap<u64, Inode>,
-    names: BTreeMap<PathBuf, u64>,
+    names: Names,
     /// The names that a power failure leaves.
-    durable: BTreeMap<PathBuf, u64>,
+    durable: Names,
     dirs: BTreeMap<PathBuf, (u32, u32, u32)>,
     next_inode: u64,
+    syncs: u64,
     tick: i64,
     /// Effective user and group of the process.
     account: (u32, u32),
@@ -51,10 +59,53 @@ struct Inode {
     bytes: Vec<u8>,
     /// The contents that a power failure leaves.
     synced: Vec<u8>,
+    /// Whether what is there is no longer what is on the platter and more.
+    is_replaced: bool,
     modified: i64,
     mode: u32,
     uid: u32,
     gid: u32,
+}
+
+impl Names {
+    fn get(&self, path: &Path) -> Option<u64> {
+        self.0.get(path.parent()?)?.get(path).copied()
+    }
+
+    fn contains(&self, path: &Path) -> bool {
+        self.get(path).is_some()
+    }
+
+    fn insert(&mut self, path: &Path, id: u64) {
+        let dir = path.parent().unwrap_or(path).to_owned();
+        self.0.entry(dir).or_default().insert(path.to_owned(), id);
+    }
+
+    fn remove(&mut self, path: &Path) -> Option<u64> {
+        self.0.get_mut(path.parent()?)?.remove(path)
+    }
+
+    fn all(&self) -> impl Iterator<Item = (&PathBuf, u64)> {
+        self.0.values().flatten().map(|(path, id)| (path, *id))
+    }
+
+    fn remove_below(&mut self, dir: &Path) {
+        self.0.retain(|one, _| !one.starts_with(dir));
+        self.remove(dir);
+    }
+}
+
+impl Inode {
+    /// Brings what there is to the platter: of what was only added to, what is new. A journal of a month is long.
+    fn sync(&mut self) {
+        if self.is_replaced {
+            self.synced.clear();
+            self.is_replaced = false;
+        }
+        if let Some(new) = self.bytes.get(self.synced.len()..) {
+            self.synced.extend_from_slice(new);
+        }
+    }
 }
 
 struct State {
@@ -87,7 +138,7 @@ impl FakeDisk {
     pub(crate) fn put(&self, path: &Path, bytes: &[u8], mode: u32, owner: (u32, u32)) {
         let mut state = self.state();
         let id = state.platter.new_file(path, mode);
-        state.platter.durable.insert(path.to_owned(), id);
+        state.platter.durable.insert(path, id);
         if let Some(file) = state.platter.files.get_mut(&id) {
             file.bytes = bytes.to_vec();
             file.synced = bytes.to_vec();
@@ -141,14 +192,19 @@ impl FakeDisk {
 
     /// The names of all files.
     pub(crate) fn paths(&self) -> Vec<PathBuf> {
-        self.state().platter.names.keys().cloned().collect()
+        self.state().platter.names.all().map(|(path, _)| path.clone()).collect()
+    }
+
+    /// Whether there is such a file, past all faults.
+    pub(crate) fn is_there(&self, path: &Path) -> bool {
+        self.state().platter.names.contains(path)
     }
 
     /// The bytes of a file, past all faults.
     pub(crate) fn bytes(&self, path: &Path) -> Option<Vec<u8>> {
         let state = self.state();
         let id = state.platter.names.get(path)?;
-        state.platter.files.get(id).map(|file| file.bytes.clone())
+        state.platter.files.get(&id).map(|file| file.bytes.clone())
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -217,18 +273,25 @@ fn missing() -> io::Error {
 }
 
 impl Platter {
+    /// What has no name any more, and gets none back, is gone.
+    fn sweep(&mut self) {
+        let named: BTreeSet<u64> =
+            self.names.all().chain(self.durable.all()).map(|(_, id)| id).collect();
+        self.files.retain(|id, _| named.contains(id));
+    }
+
     fn new_file(&mut self, path: &Path, mode: u32) -> u64 {
         self.next_inode += 1;
         self.tick += 1;
         let (uid, gid) = self.account;
         let file = Inode { mode, uid, gid, modified: self.tick, ..Inode::default() };
         self.files.insert(self.next_inode, file);
-        self.names.insert(path.to_owned(), self.next_inode);
+        self.names.insert(path, self.next_inode);
         self.next_inode
     }
 
     fn id(&self, path: &Path) -> io::Result<u64> {
-        self.names.get(path).copied().ok_or_else(missing)
+        self.names.get(path).ok_or_else(missing)
     }
 
     fn file(&mut self, path: &Path) -> io::Result<&mut Inode> {
@@ -297,7 +360,7 @@ impl Disk for FakeDisk {
     fn create(&self, path: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
         self.look("create", path, |platter| {
             platter.need_dir(path)?;
-            if platter.names.contains_key(path) {
+            if platter.names.contains(path) {
                 return Err(io::ErrorKind::AlreadyExists.into());
             }
             platter.new_file(path, mode);
@@ -305,8 +368,7 @@ impl Disk for FakeDisk {
         })?;
         self.put_bytes("write", path, bytes)?;
         self.look("sync", path, |platter| {
-            let file = platter.file(path)?;
-            file.synced.clone_from(&file.bytes);
+            platter.file(path)?.sync();
             Ok(())
         })
     }
@@ -342,10 +404,10 @@ impl Disk for FakeDisk {
         self.look("link", to, |platter| {
             platter.need_dir(to)?;
             let id = platter.id(from)?;
-            if platter.names.contains_key(to) {
+            if platter.names.contains(to) {
                 return Err(io::ErrorKind::AlreadyExists.into());
             }
-            platter.names.insert(to.to_owned(), id);
+            platter.names.insert(to, id);
             Ok(())
         })
     }
@@ -354,21 +416,19 @@ impl Disk for FakeDisk {
         self.look("rename", to, |platter| {
             platter.need_dir(to)?;
             let id = platter.names.remove(from).ok_or_else(missing)?;
-            platter.names.insert(to.to_owned(), id);
+            platter.names.insert(to, id);
             Ok(())
         })
     }
 
     fn sync_dir(&self, dir: &Path) -> io::Result<()> {
         self.look("sync-dir", dir, |platter| {
-            let inside = |path: &Path| path.parent() == Some(dir);
-            platter.durable.retain(|path, _| !inside(path));
-            let names = platter.names.iter().filter(|(path, _)| inside(path));
-            platter.durable.extend(names.map(|(path, id)| (path.clone(), *id)));
-            // What has no name any more, and gets none back, is gone.
-            let named: BTreeSet<u64> =
-                platter.names.values().chain(platter.durable.values()).copied().collect();
-            platter.files.retain(|id, _| named.contains(id));
+            let inside = platter.names.0.get(dir).cloned().unwrap_or_default();
+            platter.durable.0.insert(dir.to_owned(), inside);
+            platter.syncs += 1;
+            if platter.syncs % SYNCS_TO_SWEEP == 0 {
+                platter.sweep();
+            }
             Ok(())
         })
     }
@@ -376,7 +436,7 @@ impl Disk for FakeDisk {
     fn append(&self, path: &Path, bytes: &[u8], mode: u32, durable: bool) -> io::Result<()> {
         self.look("open", path, |platter| {
             platter.need_dir(path)?;
-            if !platter.names.contains_key(path) {
+            if !platter.names.contains(path) {
                 platter.new_file(path, mode);
             }
             Ok(())
@@ -386,8 +446,7 @@ impl Disk for FakeDisk {
             return Ok(());
         }
         self.look("sync", path, |platter| {
-            let file = platter.file(path)?;
-            file.synced.clone_from(&file.bytes);
+            platter.file(path)?.sync();
             Ok(())
         })
     }
@@ -401,7 +460,7 @@ impl Disk for FakeDisk {
     fn list(&self, dir: &Path) -> io::Result<Vec<String>> {
         self.look("list", dir, |platter| {
             platter.dirs.get(dir).ok_or_else(missing)?;
-            let inside = platter.names.keys().filter(|path| path.parent() == Some(dir));
+            let inside = platter.names.0.get(dir).into_iter().flat_map(BTreeMap::keys);
             let name = |path: &PathBuf| Some(path.file_name()?.to_string_lossy().into_owned());
             Ok(inside.filter_map(name).collect())
         })
@@ -421,8 +480,8 @@ impl Disk for FakeDisk {
 
     fn remove_tree(&self, dir: &Path) -> io::Result<()> {
         self.look("remove-tree", dir, |platter| {
-            platter.names.retain(|path, _| !path.starts_with(dir));
-            platter.durable.retain(|path, _| !path.starts_with(dir));
+            platter.names.remove_below(dir);
+            platter.durable.remove_below(dir);
             platter.dirs.retain(|path, _| !path.starts_with(dir));
             Ok(())
         })
@@ -431,13 +490,14 @@ impl Disk for FakeDisk {
     fn symlink(&self, target: &Path, link: &Path) -> io::Result<()> {
         self.look("symlink", link, |platter| {
             platter.need_dir(link)?;
-            if platter.names.contains_key(link) {
+            if platter.names.contains(link) {
                 return Err(io::ErrorKind::AlreadyExists.into());
             }
             // Nothing here follows a link: it is a file that says where it leads.
             let id = platter.new_file(link, 0o777);
             if let Some(file) = platter.files.get_mut(&id) {
                 file.bytes = target.as_os_str().as_encoded_bytes().to_vec();
+                file.is_replaced = true;
             }
             Ok(())
         })
@@ -446,7 +506,7 @@ impl Disk for FakeDisk {
     fn with_lock(&self, lock: Lock<'_>, note: &[u8], work: &mut dyn FnMut()) -> io::Result<Locked> {
         let Lock { path, mode, .. } = lock;
         let taken = self.look("lock", path, |platter| {
-            if !platter.names.contains_key(path) {
+            if !platter.names.contains(path) {
                 platter.need_dir(path)?;
                 platter.new_file(path, mode);
             }
@@ -460,6 +520,7 @@ impl Disk for FakeDisk {
             }
             if let Ok(file) = state.platter.file(path) {
                 file.bytes = note.to_vec();
+                file.is_replaced = true;
             }
         }
         work();

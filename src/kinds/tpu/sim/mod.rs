@@ -222,7 +222,7 @@ impl SimCloud {
                     ProviderError::new(Trouble::State, doing, format!("the machines failed: {e}"))
                 })?;
             }
-            let after = serde_json::to_vec_pretty(&fleet).map_err(|e| {
+            let after = serde_json::to_vec(&fleet).map_err(|e| {
                 ProviderError::new(
                     Trouble::State,
                     doing,

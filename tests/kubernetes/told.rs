@@ -179,6 +179,28 @@ fn what_failed_before_the_command_says_with_what() {
     assert!(why(&fact).ends_with("exit code 1: a; b; sh: tar: not found"), "{fact:?}");
 }
 
+#[test]
+fn what_the_cluster_puts_beside_the_command_does_not_say_how_it_ended() {
+    let stage = Stage::new();
+    let job = stage.begun(1);
+    for (code, phase) in [(0, "Failed"), (3, "Failed"), (0, "Running")] {
+        let mut status = ended(phase, if code == 0 { "Completed" } else { "Error" }, code);
+        let end = json!({"exitCode": 137, "reason": "Error", "finishedAt": "2027-01-15T08:00:00Z"});
+        let mut beside = container(&json!({"terminated": end}));
+        beside["name"] = json!("istio-proxy");
+        // As one that is in the list, or as what comes before the others and stays (1.28 and later).
+        let list = if code == 3 { "initContainerStatuses" } else { "containerStatuses" };
+        let mut all = vec![beside];
+        all.extend(status[list].as_array().into_iter().flatten().cloned());
+        status[list] = json!(all);
+        let pod = stage.pod(&job, &status);
+        stage.play(|play| play.table.logs.insert(pod, "2027-01-15T08:00:00Z said\n".to_owned()));
+        let fact = stage.look(&[&job]).remove(0);
+        let known = (fact.state, fact.exit.map(Exit::code), fact.cause);
+        assert_eq!(known, (RunState::Ended, Some(code), None), "{fact:?}");
+    }
+}
+
 fn kept(stage: &Stage, job: &Job) -> String {
     let token = job.launch.as_ref().unwrap().token.as_str();
     let kept = stage.env.path(&format!("tpu-state/kubernetes/{token}/output.log"));

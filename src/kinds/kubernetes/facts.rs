@@ -538,7 +538,7 @@ fn condition_of<'p>(pod: &'p Pod, of: &str) -> Option<&'p PodCondition> {
 }
 
 /// The containers that come before the command, and that of the command.
-fn containers(pod: &Pod) -> impl Iterator<Item = &ContainerStatus> {
+fn containers(pod: &Pod) -> impl Iterator<Item = &ContainerStatus> + Clone {
     let status = pod.status.as_ref();
     let first = status.and_then(|status| status.init_container_statuses.as_ref());
     let then = status.and_then(|status| status.container_statuses.as_ref());
@@ -549,14 +549,14 @@ fn main_of(pod: &Pod) -> Option<&ContainerState> {
     containers(pod).find(|status| status.name == MAIN)?.state.as_ref()
 }
 
-/// The container that has come to an end and says why the pod did: one before the command that failed, or the command.
+/// The container that has come to an end and says why the pod did: the command, or one before it that failed. What stands
+/// beside the command, as the cluster may add it, ends as it likes.
 fn terminated(pod: &Pod) -> Option<(&str, &ContainerStateTerminated)> {
-    let ended = containers(pod).filter_map(|status| {
+    let mut ended = containers(pod).filter_map(|status| {
         Some((status.name.as_str(), status.state.as_ref()?.terminated.as_ref()?))
     });
-    let all: Vec<_> = ended.collect();
-    let failed = all.iter().find(|(name, end)| *name != MAIN && end.exit_code != 0);
-    failed.or_else(|| all.iter().find(|(name, _)| *name == MAIN)).copied()
+    let own = ended.clone().find(|(name, _)| *name == MAIN);
+    own.or_else(|| ended.find(|(_, end)| end.exit_code != 0))
 }
 
 /// When the command of a pod ended, as far as anybody says: else when it was last seen to change.

@@ -2,6 +2,7 @@
 //! out.
 
 use std::error::Error as StdError;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -26,11 +27,17 @@ const LATER: Duration = Duration::from_secs(1);
 /// A program that has handed out no credentials for so long is begun once more.
 const GIVEN_UP: Duration = Duration::from_secs(60);
 
+/// So many that hand out nothing are waited for at once: each holds a thread until it ends.
+const MOST_AT_WORK: usize = 3;
+
 /// What asks a server, wherever it runs.
 #[derive(Clone)]
 pub(super) struct Asking {
     at: NamespaceAt,
     client: Arc<Mutex<Opened>>,
+    /// How many clients are being made.
+    at_work: Arc<AtomicUsize>,
+    given_up: Duration,
 }
 
 /// What making a client has come to; `None` as long as it goes on.
@@ -51,7 +58,7 @@ enum Opened {
 impl Asking {
     /// What asks the server of a namespace. Nothing is read yet.
     pub(super) fn new(at: NamespaceAt) -> Self {
-        Self { at, client: Arc::default() }
+        Self { at, client: Arc::default(), at_work: Arc::default(), given_up: GIVEN_UP }
     }
 
     /// Asks once; again where the credentials have run out, by those that are found then, and where the server wants to be
@@ -130,7 +137,9 @@ impl Asking {
     async fn client(&self) -> Result<Client, Unanswered> {
         let begun = match &*self.opened() {
             Opened::Yes(client) => return Ok(client.clone()),
-            Opened::Soon(since, soon) if since.elapsed() < GIVEN_UP => Some(soon.clone()),
+            Opened::Soon(since, soon) if since.elapsed() < self.given_up || self.are_most() => {
+                Some(soon.clone())
+            }
             Opened::Soon(..) | Opened::No => None,
         };
         let mut soon = begun.map_or_else(|| self.begin(), Ok)?;
@@ -147,13 +156,26 @@ impl Asking {
         made.map_err(Unanswered::NotSent)
     }
 
+    /// Whether no more programs are begun that hand out credentials.
+    fn are_most(&self) -> bool {
+        self.at_work.load(Ordering::Relaxed) >= MOST_AT_WORK
+    }
+
     /// Begins to make a client.
     fn begin(&self) -> Result<watch::Receiver<Made>, Unanswered> {
         let (tell, soon) = watch::channel(None);
         let (at, runtime) = (self.at.clone(), Handle::current());
-        let make = move || drop(tell.send(Some(runtime.block_on(connect(&at)))));
+        let at_work = Arc::clone(&self.at_work);
+        let make = move || {
+            drop(tell.send(Some(runtime.block_on(connect(&at)))));
+            at_work.fetch_sub(1, Ordering::Relaxed);
+        };
         let thread = std::thread::Builder::new().name("kubernetes login".to_owned());
-        thread.spawn(make).map_err(|e| Unanswered::NotSent(e.to_string()))?;
+        self.at_work.fetch_add(1, Ordering::Relaxed);
+        thread.spawn(make).map_err(|e| {
+            self.at_work.fetch_sub(1, Ordering::Relaxed);
+            Unanswered::NotSent(e.to_string())
+        })?;
         *self.opened() = Opened::Soon(Instant::now(), soon.clone());
         Ok(soon)
     }
@@ -230,5 +252,53 @@ fn in_words(error: &(dyn StdError + 'static)) -> String {
         Some(outer) if !outer.contains(&inner) => format!("{outer}: {inner}"),
         Some(outer) => outer,
         None => inner,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::super::api::ApiVerb;
+    use super::*;
+
+    #[test]
+    fn programs_that_never_hand_out_credentials_are_not_begun_without_end() {
+        let dir = tempfile::tempdir().unwrap();
+        let (config, ends) = (dir.path().join("config"), dir.path().join("ends"));
+        let wait = format!("until [ -e '{}' ]; do sleep 0.02; done", ends.display());
+        let text = json!({
+            "apiVersion": "v1", "kind": "Config", "current-context": "lab",
+            "clusters": [{"name": "lab", "cluster": {"server": "https://127.0.0.1:1"}}],
+            "contexts": [{"name": "lab", "context": {"cluster": "lab", "user": "lab"}}],
+            "users": [{"name": "lab", "user": {"exec": {
+                "apiVersion": "client.authentication.k8s.io/v1", "command": "sh", "args": ["-c", wait],
+                "interactiveMode": "Never",
+            }}}],
+        });
+        std::io::Write::write_all(
+            &mut std::fs::File::create(&config).unwrap(),
+            text.to_string().as_bytes(),
+        )
+        .unwrap();
+        let at = NamespaceAt {
+            kubeconfig: config.to_str().map(str::to_owned),
+            ..NamespaceAt::default()
+        };
+        // As if each had been waited for long enough.
+        let asking = Asking { given_up: Duration::ZERO, ..Asking::new(at) };
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let call = ApiCall::new(ApiVerb::Get, "/version", Duration::from_millis(10));
+        for _ in 0..MOST_AT_WORK * 3 {
+            let unanswered = runtime.block_on(asking.answer(&call)).unwrap_err();
+            assert!(matches!(&unanswered, Unanswered::NotSent(why) if why.contains("credentials")));
+            assert!(asking.at_work.load(Ordering::Relaxed) <= MOST_AT_WORK, "each holds a thread");
+        }
+        assert_eq!(asking.at_work.load(Ordering::Relaxed), MOST_AT_WORK, "and is begun once more");
+        std::fs::File::create(&ends).unwrap();
+        // The newest has gone on as well: what it handed out was nothing.
+        let call = ApiCall::new(ApiVerb::Get, "/version", Duration::from_secs(60));
+        let unanswered = runtime.block_on(asking.answer(&call)).unwrap_err();
+        assert!(!unanswered.to_string().contains("is not known yet"), "{unanswered}");
     }
 }

@@ -15,6 +15,7 @@ use super::volumes::{LIKE, Volume};
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct Flavor {
     /// Its name, which everybody in the cluster may read.
+    #[serde(deserialize_with = "name_of")]
     pub name: String,
     /// What it is for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -25,26 +26,41 @@ pub struct Flavor {
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty", deserialize_with = "labels_of")]
     pub node_selector: BTreeMap<String, String>,
     /// Taints that it puts up with, in Kubernetes' words.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty", deserialize_with = "or_default")]
     pub tolerations: Vec<Value>,
     /// Its rank.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub priority_class_name: Option<String>,
     /// Volumes that a job has which asks for it: each as `--volume` has it, or as an object.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty", deserialize_with = "or_default")]
     pub volumes: Vec<Value>,
+}
+
+/// Reads what may be null: that is as if nothing were said, as the server takes it.
+pub(super) fn or_default<'de, D, T>(from: D) -> Result<T, D::Error>
+where
+    D: Deserializer<'de>,
+    T: Default + Deserialize<'de>,
+{
+    Ok(Option::deserialize(from)?.unwrap_or_default())
 }
 
 /// Labels, whose values are text also where they look like a number or a truth.
 fn labels_of<'de, D: Deserializer<'de>>(from: D) -> Result<BTreeMap<String, String>, D::Error> {
-    let said = BTreeMap::<String, Value>::deserialize(from)?;
+    let said: BTreeMap<String, Value> = or_default(from)?;
     Ok(said.into_iter().map(|(name, value)| (name, as_text(value))).collect())
 }
 
-/// A scalar as text.
-fn as_text(value: Value) -> String {
+/// A name, which may look like a number.
+fn name_of<'de, D: Deserializer<'de>>(from: D) -> Result<String, D::Error> {
+    Value::deserialize(from).map(as_text)
+}
+
+/// A scalar as text; null is an empty one, as the server takes it.
+pub(super) fn as_text(value: Value) -> String {
     match value {
         Value::String(text) => text,
+        Value::Null => String::new(),
         other => other.to_string(),
     }
 }
@@ -54,12 +70,15 @@ fn as_text(value: Value) -> String {
 #[serde(deny_unknown_fields)]
 pub struct Resources {
     /// What is kept for it.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "or_default")]
     pub requests: Amounts,
     /// What it may use at most.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty", deserialize_with = "or_default")]
     pub limits: Amounts,
 }
+
+/// The only member of a toleration that is no text.
+const SECONDS: &str = "tolerationSeconds";
 
 /// Amounts by the names of resources; each a number or a text, as the server takes it.
 pub type Amounts = BTreeMap<String, Value>;
@@ -82,8 +101,9 @@ impl Flavor {
         if let Some(odd) = self.volumes.iter().find(|said| Volume::of_value(said).is_none()) {
             return Err(format!("{odd} of flavor {} is no volume, {LIKE}", self.name));
         }
-        for toleration in &mut self.tolerations {
-            if let Some(value) = toleration.get_mut("value") {
+        for toleration in self.tolerations.iter_mut().filter_map(Value::as_object_mut) {
+            toleration.retain(|_, value| !value.is_null());
+            for (_, value) in toleration.iter_mut().filter(|(name, _)| *name != SECONDS) {
                 *value = Value::from(as_text(value.take()));
             }
         }
@@ -210,6 +230,20 @@ mod tests {
         assert_eq!(Flavor::parse(&json!(flavor).to_string()).unwrap(), flavor);
         let odd = r#"{"name": "x", "resources": {}, "volumes": [{"claim": "data"}]}"#;
         assert!(Flavor::parse(odd).unwrap_err().contains("is no volume"));
+    }
+
+    #[test]
+    fn what_is_null_is_as_if_it_were_not_said() {
+        let said = |text: &str| json!(Flavor::parse(text).unwrap());
+        let bare = r#"{"name": "3", "resources": {"requests": {"cpu": 1}}}"#;
+        let null = r#"{"name": 3, "description": null, "resources": {"requests": {"cpu": 1}, "limits": null},
+            "nodeSelector": null, "tolerations": null, "priorityClassName": null, "volumes": null}"#;
+        assert_eq!(said(null), said(bare));
+        let within = r#"{"name": "x", "resources": {"requests": null}, "nodeSelector": {"gpu": null},
+            "tolerations": [{"key": 7, "value": null, "effect": "NoSchedule"}]}"#;
+        let flavor = Flavor::parse(within).unwrap();
+        assert_eq!(json!(flavor.node_selector), json!({"gpu": ""}), "a label without a value");
+        assert_eq!(flavor.tolerations, [json!({"key": "7", "effect": "NoSchedule"})]);
     }
 
     #[test]

@@ -12,7 +12,7 @@ use crate::model::job::Job;
 use crate::model::options::KindOptions;
 use crate::runner::{Attempt, RunError, environment};
 
-use super::flavors::Flavor;
+use super::flavors::{Flavor, as_text};
 use super::names::{self, JobRef, LAUNCH, QUEUE};
 use super::options;
 use super::settings::{KubernetesSettings, ValueType};
@@ -515,11 +515,7 @@ fn annotations(
             )
         })?;
         for (name, value) in given {
-            let value = match value {
-                Value::String(text) => text,
-                other => other.to_string(),
-            };
-            all.insert(name, value);
+            all.insert(name, as_text(value));
         }
     }
     all.insert(settings.flavor_annotation().to_owned(), flavor.name.clone());

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::flavors::{Flavor, place};
+use super::flavors::{Flavor, or_default, place};
 use super::volumes::{LIKE, Volume};
 
 /// The file, in the directory of settings.
@@ -23,6 +23,7 @@ const OF_MACHINE: &str = "/etc/tpu/kubernetes.json";
 #[serde(default, rename_all = "camelCase")]
 pub struct KubernetesSettings {
     /// About jobs.
+    #[serde(deserialize_with = "or_default")]
     pub job: JobSettings,
     /// Where images are listed.
     pub harbor: Option<Harbor>,
@@ -41,6 +42,7 @@ pub struct KubernetesSettings {
 #[serde(default, rename_all = "camelCase")]
 pub struct JobSettings {
     /// Annotations of every Job.
+    #[serde(deserialize_with = "or_default")]
     pub annotations: Vec<Annotation>,
     /// The image of a job that names none.
     pub default_image: Option<String>,
@@ -51,12 +53,15 @@ pub struct JobSettings {
     /// Who its processes are, in Kubernetes' words.
     pub security_context: Option<Value>,
     /// Secrets by which images are pulled.
+    #[serde(deserialize_with = "or_default")]
     pub image_pull_secrets: Vec<String>,
     /// Volumes of every job: each as `--volume` has it, or as an object.
+    #[serde(deserialize_with = "or_default")]
     pub volumes: Vec<Value>,
     /// Seconds that a Job stays in the cluster when it is over.
     pub ttl_seconds: Option<u64>,
     /// Flavors.
+    #[serde(deserialize_with = "or_default")]
     pub resources: FlavorSettings,
 }
 
@@ -93,6 +98,7 @@ pub struct FlavorSettings {
     /// The annotation that holds the name of the flavor of a Job.
     pub label: Option<String>,
     /// Those that are known.
+    #[serde(deserialize_with = "or_default")]
     pub predefined: Vec<Flavor>,
 }
 
@@ -131,6 +137,7 @@ pub struct JobsQueue {
     /// The config map.
     pub configmap: String,
     /// Resources that are GPUs.
+    #[serde(deserialize_with = "or_default")]
     pub gpu_resources: Vec<String>,
 }
 
@@ -307,6 +314,17 @@ mod tests {
         assert_eq!(all.flavor(Some("small-gpu")).unwrap().unwrap().gpus(), 1);
         assert!(all.flavor(Some("none")).unwrap_err().contains("small-gpu"));
         assert_eq!(KubernetesSettings::built_in().flavor(None).unwrap(), None);
+    }
+
+    #[test]
+    fn what_is_null_in_a_file_is_as_if_it_were_not_said() {
+        let null = r#"{"job": {"annotations": null, "imagePullSecrets": null, "volumes": null, "resources": {"predefined": null}},
+            "harbor": null, "jobsQueue": {"namespace": "", "gpuResources": null}}"#;
+        let said = KubernetesSettings::parse(null).unwrap();
+        assert_eq!(said.job, JobSettings::default());
+        for null in [r#"{"job": null}"#, r#"{"job": {"resources": null}}"#] {
+            assert_eq!(KubernetesSettings::parse(null).unwrap(), KubernetesSettings::default());
+        }
     }
 
     #[test]

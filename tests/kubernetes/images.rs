@@ -164,3 +164,65 @@ fn a_redirection_is_not_followed_and_an_unknown_certificate_is_not_believed() {
     settings(&lab, &json!({"registry": {"url": of["server"], "ca": ca}}).to_string());
     drop(lab.tpu("images").exits(4).says(&["does not allow it"]));
 }
+
+/// A registry whose answers are for those alone who have a token: one for each thing that is asked for.
+fn with_tokens(asked: &Asked, by: &str) -> (u16, &'static str, String) {
+    let account = format!("Basic {}", STANDARD.encode("lab:pw"));
+    if let Some(said) = asked.line.strip_prefix("GET /token?service=registry&scope=") {
+        let token = json!({"access_token": format!("t-{said}")});
+        return if asked.headers.contains(&account) {
+            (200, "", token.to_string())
+        } else {
+            (401, "", String::new())
+        };
+    }
+    let (scope, body) = match asked.line.as_str() {
+        "GET /v2/_catalog?n=100" => ("registry:catalog:*", json!({"repositories": ["a/x", "b"]})),
+        "GET /v2/a/x/tags/list?n=100" => ("repository:a/x:pull,push", json!({"tags": ["1"]})),
+        "GET /v2/b/tags/list?n=100" => ("repository:b:pull,push", json!({"tags": ["2"]})),
+        _ => return (404, "", String::new()),
+    };
+    let token = form_urlencoded::byte_serialize(scope.as_bytes()).collect::<String>();
+    if asked.headers.contains(&format!("Bearer t-{token}\r\n")) {
+        return (200, "", body.to_string());
+    }
+    let wants = format!(
+        "WWW-Authenticate: Bearer realm=\"{by}/token\",service=\"registry\",scope=\"{scope}\""
+    );
+    (401, wants.leak(), String::new())
+}
+
+/// Where somebody has reached the server that was asked.
+fn own_address(asked: &Asked) -> String {
+    let hosts = asked.headers.lines().filter_map(|line| line.split_once(": "));
+    let host = hosts.clone().find(|(name, _)| name.eq_ignore_ascii_case("host")).unwrap().1;
+    format!("http://{}", host.trim())
+}
+
+#[test]
+fn a_registry_that_hands_out_tokens_is_asked_with_one() {
+    let server = Server::with_header(|asked| Some(with_tokens(asked, &own_address(asked))));
+    let mut lab = Lab::bare(1);
+    settings(&lab, &json!({"registry": {"url": server.url(), "user": "lab"}}).to_string());
+    lab.env.set("REGISTRY_PASSWORD", "pw");
+    let listed = lab.tpu("images").exits(0);
+    assert_eq!(listed.stdout, "Image Name  Tags List\na/x         1\nb           2\n");
+    lab.env.set("REGISTRY_PASSWORD", "wrong");
+    drop(lab.tpu("images").exits(4).says(&["does not allow it", "secrets set"]));
+}
+
+#[test]
+fn tokens_of_another_server_are_asked_for_where_the_settings_name_it() {
+    let gate = Server::with_header(|asked| Some(with_tokens(asked, "http://nobody.invalid")));
+    let by = gate.url();
+    let server = Server::with_header(move |asked| Some(with_tokens(asked, &by)));
+    let mut lab = Lab::bare(1);
+    lab.env.set("REGISTRY_PASSWORD", "pw");
+    let mut said = json!({"registry": {"url": server.url(), "user": "lab"}});
+    settings(&lab, &said.to_string());
+    drop(lab.tpu("images").exits(4).says(&["tokens", &gate.url(), "\"auth\""]));
+    assert!(gate.asked().is_empty(), "no password goes there");
+    said["registry"]["auth"] = json!(gate.url());
+    settings(&lab, &said.to_string());
+    assert!(lab.tpu("images b").exits(0).stdout.ends_with("b           2\n"));
+}

@@ -124,6 +124,8 @@ pub struct ImageRegistry {
     pub url: String,
     /// The account, where it is needed; its password is the secret `REGISTRY_PASSWORD`.
     pub user: Option<String>,
+    /// Who hands out its tokens, where that is another server.
+    pub auth: Option<String>,
     /// A file with the certificates that are believed, where it has one of its own.
     pub ca: Option<String>,
 }

@@ -1,5 +1,7 @@
-//! One registry, asked over HTTPS. Nothing is asked of anybody else: where it sends us to another server, that is said.
+//! One registry, asked over HTTPS. Nothing is asked of anybody else, unless the settings name who hands out its tokens: where
+//! it sends us to another server, that is said.
 
+use std::cell::RefCell;
 use std::io::Read as _;
 use std::net::IpAddr;
 use std::path::Path;
@@ -15,6 +17,8 @@ use ureq::tls::{Certificate, PemItem, RootCerts, TlsConfig, parse_pem};
 use crate::effects::Effects;
 use crate::kinds::kubernetes::settings::KubernetesSettings;
 use crate::runner::RunError;
+
+use super::challenge::{self, TokenChallenge};
 
 /// How long an answer may take.
 const TIME_OUT: Duration = Duration::from_secs(30);
@@ -35,6 +39,8 @@ pub(super) struct RegistryAt<'s> {
     pub(super) secret: &'static str,
     /// A file with the certificates that are believed.
     pub(super) ca: Option<&'s str>,
+    /// Who may be asked for tokens beside it.
+    pub(super) tokens_by: Option<&'s str>,
 }
 
 /// The way to a registry.
@@ -42,7 +48,22 @@ pub(super) struct RegistryClient {
     agent: Agent,
     /// `https://host:port`, without what is behind it.
     origin: String,
+    /// Another one that hands out its tokens.
+    tokens_by: Option<String>,
     authorization: Option<String>,
+    /// The last token that was handed out, as it is sent.
+    token: RefCell<Option<String>>,
+}
+
+/// An answer as it came.
+struct Answered {
+    /// The status of HTTP.
+    status: u16,
+    /// Where the next page is, if there is one.
+    next: Option<String>,
+    /// Where a token is handed out, if one is wanted.
+    challenge: Option<TokenChallenge>,
+    body: Vec<u8>,
 }
 
 /// What was answered.
@@ -75,7 +96,9 @@ impl RegistryClient {
         let config = if is_loopback(&origin) { config.proxy(None) } else { config };
         let authorization =
             at.user.map(|user| authorization(effects, user, at.secret)).transpose()?;
-        Ok(Self { agent: Agent::new_with_config(config.build()), origin, authorization })
+        let agent = Agent::new_with_config(config.build());
+        let tokens_by = at.tokens_by.map(self::origin).transpose()?;
+        Ok(Self { agent, origin, tokens_by, authorization, token: RefCell::default() })
     }
 
     /// Asks for one document. `None` where there is none.
@@ -124,51 +147,85 @@ impl RegistryClient {
         Ok(all)
     }
 
+    /// Asks once; again by a token, where one is wanted that is handed out.
     fn ask(&self, path: &str) -> Result<RegistryPage, RunError> {
-        let mut request = Request::builder().method("GET").uri(format!("{}{path}", self.origin));
+        let url = format!("{}{path}", self.origin);
+        let token = self.token.borrow().clone();
+        let mut answer = self.exchange(&url, token.as_ref().or(self.authorization.as_ref()))?;
+        if let (401, Some(challenge)) = (answer.status, &answer.challenge) {
+            let token = self.token(challenge)?;
+            answer = self.exchange(&url, Some(&token))?;
+            self.token.replace(Some(token));
+        }
+        Self::read(&self.origin, answer)
+    }
+
+    /// A token, as it is sent, from whoever hands it out: the registry itself, or who is named beside it.
+    fn token(&self, challenge: &TokenChallenge) -> Result<String, RunError> {
+        let by = origin(&challenge.realm).ok();
+        let by = by.filter(|by| *by == self.origin || self.tokens_by.as_ref() == Some(by));
+        let by = by.ok_or_else(|| {
+            let what = format!(
+                "{} has its tokens handed out by {}, which is not asked",
+                self.origin, challenge.realm
+            );
+            RunError::refused(
+                what,
+                "name that server in kubernetes.json, if it is the right one: \"auth\": \"https://HOST\" beside \"url\"",
+            )
+        })?;
+        let answer = self.exchange(&challenge.uri(), self.authorization.as_ref())?;
+        let page = Self::read(&by, answer)?;
+        let token = challenge::token(&page.body).map(|token| format!("Bearer {token}"));
+        token.ok_or_else(|| silent(&by, "it hands out no token"))
+    }
+
+    fn exchange(&self, url: &str, authorization: Option<&String>) -> Result<Answered, RunError> {
+        let whom = origin(url).unwrap_or_else(|_| self.origin.clone());
+        let silent = |why: String| silent(&whom, &why);
+        let mut request = Request::builder().method("GET").uri(url);
         request = request.header("Accept", "application/json");
-        if let Some(authorization) = &self.authorization {
+        if let Some(authorization) = authorization {
             request = request.header("Authorization", authorization);
         }
-        let silent = |why: String| {
-            let what = format!("{} does not answer: {why}", self.origin);
-            RunError::unreachable(
-                what,
-                "look at its address in kubernetes.json; of a server with a certificate of its own, say \"ca\": FILE there",
-            )
-        };
         let request = request.body(()).map_err(|e| silent(e.to_string()))?;
         let answer = self.agent.run(request).map_err(|e| silent(e.to_string()))?;
         let status = answer.status().as_u16();
-        let link =
-            answer.headers().get("link").and_then(|link| link.to_str().ok()).and_then(next_of);
-        let mut bytes = Vec::new();
+        let header = |name: &str| answer.headers().get(name).and_then(|value| value.to_str().ok());
+        let next = header("link").and_then(next_of);
+        let mut all = answer.headers().get_all("www-authenticate").iter();
+        let challenge = all.find_map(|value| TokenChallenge::read(value.to_str().ok()?));
+        let mut body = Vec::new();
         let read =
-            answer.into_body().into_with_config().limit(LONGEST).reader().read_to_end(&mut bytes);
+            answer.into_body().into_with_config().limit(LONGEST).reader().read_to_end(&mut body);
         read.map_err(|e| silent(e.to_string()))?;
+        Ok(Answered { status, next, challenge, body })
+    }
+
+    fn read(origin: &str, answer: Answered) -> Result<RegistryPage, RunError> {
+        let Answered { status, next, body, .. } = answer;
         match status {
             200..=299 => {
-                let body = serde_json::from_slice(&bytes)
-                    .map_err(|_| silent("what it says is no JSON".to_owned()))?;
-                Ok(RegistryPage { status, next: link, body })
+                let body = serde_json::from_slice(&body)
+                    .map_err(|_| silent(origin, "what it says is no JSON"))?;
+                Ok(RegistryPage { status, next, body })
             }
             404 => Ok(RegistryPage { status, next: None, body: Value::Null }),
             300..=399 => {
-                let what =
-                    format!("{} sends to another address, which is not followed", self.origin);
+                let what = format!("{origin} sends to another address, which is not followed");
                 Err(RunError::refused(
                     what,
                     "name that one in kubernetes.json, if it is the right one",
                 ))
             }
             401 | 403 => {
-                let what = format!("{} does not allow it (HTTP {status})", self.origin);
+                let what = format!("{origin} does not allow it (HTTP {status})");
                 Err(RunError::refused(
                     what,
                     "name an account, \"user\" in kubernetes.json, and keep its password: tpu secrets set HARBOR_PASSWORD (or REGISTRY_PASSWORD)",
                 ))
             }
-            _ => Err(silent(format!("HTTP {status}"))),
+            _ => Err(silent(origin, &format!("HTTP {status}"))),
         }
     }
 
@@ -188,6 +245,14 @@ impl RegistryClient {
             }
         }
     }
+}
+
+/// The error for what nobody has answered, or nothing that can be read.
+fn silent(whom: &str, why: &str) -> RunError {
+    RunError::unreachable(
+        format!("{whom} does not answer: {why}"),
+        "look at its address in kubernetes.json; of a server with a certificate of its own, say \"ca\": FILE there",
+    )
 }
 
 /// The address of a server, without what is behind it: `https`, or `http` on this machine.

@@ -28,6 +28,7 @@ impl<'s> HarborProject<'s> {
             user: harbor.user.as_deref(),
             secret: "HARBOR_PASSWORD",
             ca: harbor.ca.as_deref(),
+            tokens_by: None,
         };
         if harbor.project.is_empty() {
             return Err(RunError::usage("no project of Harbor is named", super::WHERE));

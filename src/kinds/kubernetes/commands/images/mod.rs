@@ -1,5 +1,6 @@
 //! `tpu images` and `tpu image-details`: what a registry has, by the API of Harbor or the one that every registry has.
 
+mod challenge;
 mod client;
 mod harbor;
 mod markdown;

@@ -22,6 +22,7 @@ impl OciRegistry {
             user: registry.user.as_deref(),
             secret: "REGISTRY_PASSWORD",
             ca: registry.ca.as_deref(),
+            tokens_by: registry.auth.as_deref(),
         };
         Ok(Self { client: RegistryClient::new(effects, &at)? })
     }

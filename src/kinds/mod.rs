@@ -50,6 +50,11 @@ pub trait KindOfTarget: Send + Sync {
         Ok(())
     }
 
+    /// What may be wrong with a target that was just registered, as far as whoever runs its jobs says so at once.
+    fn doubts(&self, _registration: &Registration, _effects: &Effects) -> Vec<String> {
+        Vec::new()
+    }
+
     /// The providers that know its targets. None where nobody watches them.
     fn providers(&self) -> Vec<ProviderName> {
         Vec::new()

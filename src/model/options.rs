@@ -45,18 +45,6 @@ impl KindOptions {
         self.0.entry(name.into()).or_default().push(value.into());
     }
 
-    /// Has an option have another value in the place of each of its own.
-    pub fn try_map<E>(
-        &mut self,
-        name: &str,
-        change: impl FnMut(&String) -> Result<String, E>,
-    ) -> Result<(), E> {
-        if let Some(values) = self.0.get_mut(name) {
-            *values = values.iter().map(change).collect::<Result<_, _>>()?;
-        }
-        Ok(())
-    }
-
     /// For the file: one value as text, several as a list; `None` where nothing was said.
     pub(super) fn to_value(&self) -> Option<Value> {
         let value = |values: &[String]| match values {

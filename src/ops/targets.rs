@@ -150,6 +150,17 @@ pub fn register(
     Ok(left.or(begun))
 }
 
+/// What may be wrong with a target that is registered. What cannot be found out is not said.
+pub fn doubts(ctx: &Ctx, name: &str) -> Vec<String> {
+    let data = ctx.data().ok();
+    let known = data.as_ref().and_then(|data| data.registration(&TargetName::from(name)));
+    let doubts = |known: &Registration| {
+        let kind = ctx.kinds.of_registration(known).ok()?;
+        Some(kind.doubts(known, ctx))
+    };
+    known.and_then(doubts).unwrap_or_default()
+}
+
 /// What the data file calls the machines of a registration already: two names of one target would not keep two
 /// jobs apart.
 fn other_name(

@@ -190,3 +190,24 @@ fn who_names_an_image_and_no_target_means_the_only_namespace_or_the_usual_one() 
     // Without an image nothing is said of a cluster.
     assert_eq!(lab.tpu("run -q -- true").code, 2);
 }
+
+#[test]
+fn a_volume_claim_that_is_not_there_is_said_when_the_target_is_made_known() {
+    let lab = Lab::bare(1);
+    let line = "register lab --kind kubernetes --context lab -i a -r no-gpu -v data:/data \
+        --log-volume logs:/logs -v nfs/filer:/e:/e";
+    let told = lab.tpu(line).exits(0);
+    for says in ["no volume claim data", "no volume claim logs"] {
+        assert!(told.stderr.contains(says), "{}", told.stderr);
+    }
+    let claim = |name: &str| {
+        json!({"metadata": {"name": name}, "spec": {
+            "accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}},
+        }})
+    };
+    lab.cluster.make("persistentvolumeclaims", &claim("data"));
+    let told = lab.tpu(line).exits(0);
+    assert_eq!(told.stderr.matches("volume claim").count(), 1, "{}", told.stderr);
+    lab.cluster.make("persistentvolumeclaims", &claim("logs"));
+    assert_eq!(lab.tpu(line).exits(0).stderr, "");
+}

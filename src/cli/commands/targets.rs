@@ -91,6 +91,7 @@ pub(in crate::cli) fn register(app: &App, args: &Register) -> Outcome {
     if args.zone.is_none() && kind.is_ok_and(|kind| kind.options().contains(&"zone")) {
         notes.push("without a zone, staging.sh is called without zone=".to_owned());
     }
+    notes.extend(targets::doubts(ctx, &args.name));
     Ok(Output::new(
         format!("Registered {}.", args.name),
         &RegisteredDocument { registered: &args.name },

@@ -13,6 +13,7 @@ pub mod settings;
 
 mod afterwards;
 mod asking;
+mod claims;
 mod code;
 mod commands;
 mod connection;
@@ -121,11 +122,9 @@ impl KindOfTarget for Kubernetes {
         options::OF_JOB
     }
 
-    fn kept(&self, mut said: KindOptions, dir: Option<&Path>) -> Result<KindOptions, RunError> {
-        if let Some(dir) = dir {
-            taken_in(&mut said, dir).map_err(|why| RunError::usage(why, LIKE_FLAVOR))?;
-        }
-        Ok(said)
+    fn kept(&self, said: KindOptions, dir: Option<&Path>) -> Result<KindOptions, RunError> {
+        let Some(dir) = dir else { return Ok(said) };
+        taken_in(&said, dir).map_err(|why| RunError::usage(why, LIKE_FLAVOR))
     }
 
     fn usual_target(
@@ -140,6 +139,11 @@ impl KindOfTarget for Kubernetes {
         registration.kind = self.word();
         registration.engine = true;
         complete(registration, env)
+    }
+
+    fn doubts(&self, registration: &Registration, effects: &Effects) -> Vec<String> {
+        let at = NamespaceAt::of(&registration.options, &effects.env);
+        claims::missing(&self.open(at, None, effects).site, &registration.options)
     }
 
     fn found(
@@ -206,7 +210,7 @@ impl KindOfTarget for Kubernetes {
 /// Checks what was said of a target, and fills in which namespace of which cluster it is: whoever uses it later has
 /// another environment.
 fn complete(registration: &mut Registration, env: &Env) -> Result<(), Refusal> {
-    let said = &mut registration.options;
+    let said = &registration.options;
     if let Some(file) = said.get("kubeconfig").filter(|file| !Path::new(file).is_absolute()) {
         let what = format!("'{file}' is no absolute path of a kubeconfig");
         return Err(Refusal::new(what, "as in: --kubeconfig ~/.kube/lab"));
@@ -216,7 +220,9 @@ fn complete(registration: &mut Registration, env: &Env) -> Result<(), Refusal> {
             return Err(Refusal::new(format!("'{text}' is no volume"), volumes::LIKE));
         }
     }
-    taken_in(said, &env.cwd).map_err(|why| Refusal::new(why, LIKE_FLAVOR))?;
+    registration.options =
+        taken_in(said, &env.cwd).map_err(|why| Refusal::new(why, LIKE_FLAVOR))?;
+    let said = &mut registration.options;
     check_log_volume(said)?;
     let cluster = NamespaceAt::of(said, env);
     let current = found::current(&cluster)
@@ -248,15 +254,17 @@ fn complete(registration: &mut Registration, env: &Env) -> Result<(), Refusal> {
 const LIKE_FLAVOR: &str =
     r#"as in: {"name": "small", "resources": {"requests": {"cpu": 1, "memory": "1G"}}}"#;
 
-/// Takes in what a file says of a flavor: its path may mean nothing where a job begins, and it may be gone by then.
-fn taken_in(said: &mut KindOptions, dir: &Path) -> Result<(), String> {
-    said.try_map(options::FLAVOR, |said| {
-        let path = dir.join(said);
-        if said.trim_start().starts_with('{') || !path.is_file() {
-            return Ok(said.clone());
+/// What was said, with what a file says of a flavor in the place of its path: that may mean nothing where a job begins, and the
+/// file may be gone by then.
+fn taken_in(said: &KindOptions, dir: &Path) -> Result<KindOptions, String> {
+    let taken = |(name, value): (&str, &str)| {
+        let path = dir.join(value);
+        if name != options::FLAVOR || value.trim_start().starts_with('{') || !path.is_file() {
+            return Ok((name.to_owned(), value.to_owned()));
         }
-        Ok(serde_json::json!(Flavor::of_file(&path)?).to_string())
-    })
+        Ok((name.to_owned(), serde_json::json!(Flavor::of_file(&path)?).to_string()))
+    };
+    said.pairs().map(taken).collect()
 }
 
 /// Logs go where the volume is mounted that keeps them.

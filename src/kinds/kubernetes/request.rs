@@ -221,6 +221,11 @@ impl<'a> Namespace<'a> {
         found(self.get(&format!("{}/{name}", self.jobs()), limit))
     }
 
+    /// A volume claim, if there is one of that name.
+    pub(super) fn claim(&self, name: &str, limit: Duration) -> Result<Option<Value>, Trouble> {
+        found(self.get(&format!("{}/{name}", self.core("persistentvolumeclaims")), limit))
+    }
+
     /// A Job as the server writes it.
     pub(super) fn raw_job(&self, name: &str, limit: Duration) -> Result<Value, Trouble> {
         self.get(&format!("{}/{name}", self.jobs()), limit)

@@ -105,6 +105,17 @@ impl Volume {
         })
     }
 
+    /// The claim, where it is one.
+    pub(super) fn claim(&self) -> Option<&str> {
+        match &self.source {
+            VolumeSource::Claim(name) => Some(name),
+            VolumeSource::Nfs { .. }
+            | VolumeSource::Host(_)
+            | VolumeSource::ConfigMap(_)
+            | VolumeSource::Secret(_) => None,
+        }
+    }
+
     /// Whether what is written there outlives the pod.
     pub(super) fn keeps(&self) -> bool {
         !self.is_read_only

@@ -204,6 +204,10 @@ pub struct LaunchPlanPart<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "String")]
     pub script: Option<String>,
+    /// Why its engine would not take it; only where that is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "String")]
+    pub refused: Option<String>,
     /// The members of the group that it would be; null where it would be one job.
     pub members: Option<Vec<u32>>,
 }
@@ -234,6 +238,10 @@ pub struct SuccessorPlanPart<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "String")]
     pub script: Option<String>,
+    /// Why its engine would not take it; only where that is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "String")]
+    pub refused: Option<String>,
 }
 
 /// What a dry run would wait for before anything starts.

@@ -175,6 +175,10 @@ fn what_the_server_refuses_is_shown_with_why() {
     assert!(refused.stdout.contains("\"cpu\": \"lots\""), "the manifest: {}", refused.stdout);
     assert!(refused.stderr.contains("does not take it"), "{}", refused.stderr);
     let told = lab.tpu(&format!("--json {line}"));
-    assert_eq!((told.code, &told.json()["plan"]["target"]), (2, &json!("lab")));
+    let plan = &told.json()["plan"];
+    assert_eq!((told.code, &plan["target"]), (2, &json!("lab")));
+    assert!(plan["refused"].as_str().unwrap().contains("does not take it"), "{plan}");
+    let would = lab.tpu("--json run lab --dry-run -- true").exits(0).json();
+    assert_eq!(would["plan"].get("refused"), None, "{would}");
     assert!(lab.jobs().is_empty() && lab.env.jobs("alice").is_empty());
 }

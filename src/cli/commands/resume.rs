@@ -28,7 +28,6 @@ pub(in crate::cli) fn again(app: &App, args: &Again, how: Succession) -> Outcome
     if app.global.dry_run {
         let (plan, warnings) = resume::plan(app.ctx()?, &request)?;
         let PlanInWords { argv, script, text, refused } = run::in_words(app.ctx()?, &plan)?;
-        let (code, why) = run::verdict(refused);
         let document = SuccessorPlanDocument {
             plan: SuccessorPlanPart {
                 user: &plan.user,
@@ -38,8 +37,10 @@ pub(in crate::cli) fn again(app: &App, args: &Again, how: Succession) -> Outcome
                 stage: plan.stage,
                 argv,
                 script,
+                refused: refused.as_ref().map(|refused| refused.message.clone()),
             },
         };
+        let (code, why) = run::verdict(refused);
         return Ok(Output::new(text, &document).notes(warnings).notes(why).code(code));
     }
     let (text, again) = start(app, args, &request)?;

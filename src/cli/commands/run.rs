@@ -137,6 +137,7 @@ pub(super) fn start(app: &App, args: &Run, mut request: RunRequest) -> Result<Ra
                 mode: Word(plan.mode),
                 argv,
                 script,
+                refused: refused.as_ref().map(|refused| refused.message.clone()),
                 members: plan.spec.array.as_ref().map(|array| array.indexes().to_vec()),
             },
         };

@@ -65,6 +65,8 @@ fn each_end_has_its_kind_and_its_reason() {
         (shown["exit_code"] == 3).then_some(shown)
     });
     assert_eq!(shown["error"], "unknown", "{shown}");
+    // Its Job stays in the cluster.
+    drop(lab.tpu(&format!("explain {window}")).exits(0).says(&["engine: runs it no more\n"]));
     let never = lab.run_words(&["/no/such/program"], "");
     wait_until("it could not begin", || lab.shown(never)["error"] == "setup");
 }

@@ -259,7 +259,7 @@ pub(in crate::cli) fn explained(ctx: &Ctx, view: &JobView) -> Result<String, Err
     text += &text_alone(ctx, view, ending.as_ref());
     text += match (view.window_alive, view.machines) {
         (Some(true), Machines::Engine) => "engine: has it\n",
-        (Some(false), Machines::Engine) => "engine: has it no more\n",
+        (Some(false), Machines::Engine) => "engine: runs it no more\n",
         (None, Machines::Engine) => "engine: unknown\n",
         (Some(true), _) => "window: open\n",
         (Some(false), _) => "window: gone\n",

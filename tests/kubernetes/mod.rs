@@ -17,6 +17,7 @@ mod outlives;
 mod played;
 mod pods;
 mod proof;
+mod published;
 mod queue;
 mod readme;
 mod recorded;

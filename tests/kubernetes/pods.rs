@@ -115,6 +115,16 @@ fn a_deleted_pod_gets_term_and_time_and_then_kill() {
 }
 
 #[test]
+fn what_a_container_does_not_say_is_not_answered_either() {
+    let cluster = Cluster::with_nodes(1);
+    let made = cluster.make("jobs", &job("bare", "true"));
+    let spec = made["spec"]["template"]["spec"].as_object().unwrap();
+    assert!(!spec.contains_key("volumes"), "{made}");
+    let container = spec["containers"][0].as_object().unwrap();
+    assert!(!container.contains_key("ports") && !container.contains_key("env"), "{made}");
+}
+
+#[test]
 fn volumes_are_where_a_container_expects_them() {
     let cluster = Cluster::with_nodes(1);
     cluster.make("configmaps", &json!({"metadata": {"name": "code"}, "data": {"a.sh": "cat /in/note; echo out > /in/new"}}));

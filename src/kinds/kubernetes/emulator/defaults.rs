@@ -11,6 +11,11 @@ fn fill(object: &mut Value, key: &str, value: Value) {
     }
 }
 
+/// The members of a list, if there is one. What is not there is not made.
+fn members<'o>(object: &'o mut Value, list: &str) -> impl Iterator<Item = &'o mut Value> {
+    object.get_mut(list).and_then(Value::as_array_mut).into_iter().flatten()
+}
+
 /// A Job as it is kept: counts, selector, labels, template.
 pub(super) fn job(job: &mut Value) {
     let spec = &mut job["spec"];
@@ -53,7 +58,7 @@ pub(super) fn job_own_labels(job: &mut Value) {
 /// The specification of a pod, in a template or in a pod.
 pub(super) fn template(spec: &mut Value) {
     for list in ["initContainers", "containers"] {
-        for container in spec[list].as_array_mut().into_iter().flatten() {
+        for container in members(spec, list) {
             let image = container["image"].as_str().unwrap_or_default().to_owned();
             let last = image.rsplit('/').next().unwrap_or_default();
             let tagged =
@@ -66,10 +71,10 @@ pub(super) fn template(spec: &mut Value) {
                 "imagePullPolicy",
                 json!(if tagged { "IfNotPresent" } else { "Always" }),
             );
-            for port in container["ports"].as_array_mut().into_iter().flatten() {
+            for port in members(container, "ports") {
                 fill(port, "protocol", json!("TCP"));
             }
-            for env in container["env"].as_array_mut().into_iter().flatten() {
+            for env in members(container, "env") {
                 if env["valueFrom"]["fieldRef"].is_object() {
                     fill(&mut env["valueFrom"]["fieldRef"], "apiVersion", json!("v1"));
                 }
@@ -84,7 +89,7 @@ pub(super) fn template(spec: &mut Value) {
     if spec["serviceAccountName"].is_string() {
         spec["serviceAccount"] = spec["serviceAccountName"].clone();
     }
-    for volume in spec["volumes"].as_array_mut().into_iter().flatten() {
+    for volume in members(spec, "volumes") {
         for source in ["configMap", "secret"] {
             if volume[source].is_object() {
                 fill(&mut volume[source], "defaultMode", json!(420));

@@ -330,6 +330,33 @@ fn who_goes_on_elsewhere_does_not_wait_for_a_dead_node_and_who_kills_is_told() {
 }
 
 #[test]
+fn one_on_a_dead_node_does_not_hold_up_those_that_are_killed_with_it() {
+    let stage = Stage::new();
+    let dead = with_dead_node(&stage);
+    let others = [stage.begun(2), stage.begun(3)];
+    let gone = stage.play(|play| {
+        play.table.pods[0]["metadata"]["deletionTimestamp"] = json!("2027-01-15T07:50:00Z");
+        name(&play.table.pods[0]).to_owned()
+    });
+    drop(stage.pod(&others[1], &running()));
+    stage.hear(move |call, table| {
+        // The pod of the other one goes while it is waited for.
+        if call.verb == ApiVerb::Get && call.path == PODS && table.jobs.is_empty() {
+            table.pods.retain(|pod| name(pod) == gone);
+        }
+        None
+    });
+    let before = stage.clock.monotonic();
+    let runs = [run(&dead), run(&others[0]), run(&others[1])];
+    let order = StopOrder { part: StopPart::Whole, unreached: Unreached::Refuse };
+    let stopped = stage.own().stop_all(&runs, order);
+    assert!(matches!(stopped[0], Err(RunError::Unreachable(_))), "{stopped:?}");
+    assert!(stopped[1..].iter().all(Result::is_ok), "{stopped:?}");
+    assert_eq!(stage.clock.monotonic(), before, "nobody waits for it");
+    assert!(stage.play(|play| play.table.jobs.is_empty()));
+}
+
+#[test]
 fn each_word_of_a_pod_has_its_kind() {
     use ErrorKind::{Lost, Oom, Preempted, Setup, Timeout};
     let stage = Stage::new();

@@ -171,7 +171,7 @@ fn fetch(site: &Site<'_>, pods: &PodsOf) {
 }
 
 /// Waits until the pods of Jobs are gone that were deleted, and keeps what they print at last. Whether there were any.
-/// One that nobody deletes, since it has no Job any more, is deleted as well.
+/// One that was to end long ago is not waited for: its node may never answer. One that nobody deletes, since it has no Job any more, is deleted as well.
 fn until_gone(site: &Site<'_>, known: &[&JobRef], order: StopOrder) -> Vec<Result<bool, RunError>> {
     let clock: &dyn Clock = &*site.effects.clock;
     let begun = clock.monotonic();
@@ -195,7 +195,11 @@ fn until_gone(site: &Site<'_>, known: &[&JobRef], order: StopOrder) -> Vec<Resul
             collect(site, &left, &mut refused);
         }
         let is_late = clock.monotonic() >= begun + ENDING;
-        if is_late || left.keys().all(|token| refused.contains_key(token)) {
+        let now = site.effects.clock.now();
+        // Whose node is dead, as far as the cluster can tell, holds nobody up.
+        let is_dead = |pods: &Vec<Pod>| pods.iter().all(|pod| facts::is_overdue(pod, now));
+        let is_hopeless = |(token, pods)| refused.contains_key(token) || is_dead(pods);
+        if is_late || left.iter().all(is_hopeless) {
             let of = |(known, were_any): (&&JobRef, bool)| match left.get(&known.token) {
                 None => Ok(were_any),
                 Some(pods) => match refused.remove(&known.token) {

@@ -1,5 +1,5 @@
 //! What is sent to a cluster, and what the simulated one answers, is as the published schemas of Kubernetes have it: those that
-//! the Python package `kubernetes-validate` brings along, where it is there.
+//! the Python package `kubernetes-validate` brings along, where it is there: `./x test` installs it below `target`.
 
 use std::io::Write as _;
 
@@ -13,6 +13,7 @@ use crate::common::tmux::write_file;
 /// Says of each document of a file what each version finds wrong with it; ends with 3 where there are no schemas.
 const VALIDATE: &str = "
 import json, sys
+sys.path.insert(0, sys.argv[2])
 try:
     import kubernetes_validate as published
 except ImportError:
@@ -87,7 +88,9 @@ fn what_is_sent_and_what_is_answered_is_as_published() {
     let all: Vec<_> = all.chain(answered.into_iter().map(|it| ("answered", it))).collect();
     let documents = lab.env.path("documents.json");
     write_file(&documents, &json!(all).to_string());
-    let validate = Spawn::new("python3").args(["-c", VALIDATE, documents.to_str().unwrap()]);
+    let packages = concat!(env!("CARGO_TARGET_TMPDIR"), "/../python");
+    let words = ["-c", VALIDATE, documents.to_str().unwrap(), packages];
+    let validate = Spawn::new("python3").args(words);
     match proc::run(&validate) {
         Ok(output) if output.status.success() => {
             let said = output.text();

@@ -14,6 +14,7 @@ use crate::model::settings::{SettingOrigin, Settings};
 use crate::model::time::Zone;
 use crate::store::Tx;
 
+use super::ancestors::Ancestors;
 use super::error::{Error, did_you_mean};
 use super::insisted::Insisted;
 use super::providers::Providers;
@@ -37,6 +38,8 @@ pub struct Ctx {
     pub providers: Arc<Providers>,
     /// What whoever acts has read, and insists on.
     pub insisted: Arc<Insisted>,
+    /// What was found in the archive of the lineages that are looked at.
+    pub ancestors: Arc<Ancestors>,
 }
 
 /// Use cases name a door as what lies below `ops` does: `ctx.store`, `ctx.clock`.
@@ -66,6 +69,7 @@ impl Ctx {
             kinds: self.kinds.clone(),
             providers: Arc::clone(&self.providers),
             insisted: Arc::default(),
+            ancestors: Arc::clone(&self.ancestors),
         }
     }
 

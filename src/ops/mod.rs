@@ -35,6 +35,7 @@ pub mod unhold;
 
 // Verbs about everything else.
 pub mod aliases;
+pub mod ancestors;
 pub mod archive;
 pub mod asked;
 pub mod billing;

@@ -67,5 +67,6 @@ pub fn open(opening: Opening) -> Ctx {
         kinds: Kinds::built_in(),
         providers: Arc::default(),
         insisted: Arc::default(),
+        ancestors: Arc::default(),
     }
 }

@@ -138,16 +138,19 @@ fn attempts(ctx: &Ctx, user: &User, job: &Job) -> Attempts {
     let mut known: Vec<Job> = upwards.filter_map(|window| user.job(*window).cloned()).collect();
     // Cleaning an ancestor away must not cost its leaf the checkpoint. A parent is archived before its
     // child or with it, and then written first; a line that cannot be read ends the search.
-    let mut archived = None;
+    let (mut archived, mut bytes) = (None, None);
     while let Some(first) = known.last()
         && let Some(father) = first.father
     {
-        let archived = archived.get_or_insert_with(|| ctx.store.archived());
-        let (owner, child) = (first.user.clone(), first.windows_id);
+        let (owner, child) = (&first.user, first.windows_id);
         let is_it =
-            |job: &Job| job.user == owner && job.windows_id == father && job.child == Some(child);
-        let found = archived.map_while(Result::ok).map(|archived| archived.job).find(is_it);
-        match found {
+            |job: &Job| job.user == *owner && job.windows_id == father && job.child == Some(child);
+        let search = || {
+            let archived = archived.get_or_insert_with(|| ctx.store.archived());
+            archived.map_while(Result::ok).map(|archived| archived.job).find(is_it)
+        };
+        let bytes = *bytes.get_or_insert_with(|| ctx.store.archive_bytes());
+        match ctx.ancestors.before((first, father), bytes, search) {
             Some(found) => known.push(found),
             None => return Attempts { known, lost: Some(father) },
         }

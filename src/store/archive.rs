@@ -42,7 +42,7 @@ pub(super) struct Line {
 }
 
 /// What tells one attempt from all others: numbers come again where somebody sets the next one, launches never.
-#[derive(PartialEq, Eq, Hash)]
+#[derive(Debug, PartialEq, Eq, Hash)]
 pub enum AttemptId {
     /// By the mark of its launch.
     Launch(LaunchToken),

@@ -247,6 +247,11 @@ impl Store {
         journal::since(&*self.disk, &self.paths, place)
     }
 
+    /// How long the archive is, in bytes; 0 where there is none. It only grows.
+    pub fn archive_bytes(&self) -> u64 {
+        self.disk.stat(&self.paths.archive()).map_or(0, |stat| stat.size)
+    }
+
     /// Archived records, the newest first, each once: a crash may have appended one twice.
     pub fn archived(&self) -> impl Iterator<Item = Result<Archived, StoreError>> + '_ {
         self.archived_beside(HashSet::new(), |archived| archived)

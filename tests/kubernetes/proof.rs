@@ -13,6 +13,7 @@ use tpu::sys::random::{OsRandom, Random as _, SeededRandom};
 
 use super::lab::Lab;
 use super::wire::{Wire, WireIs};
+use crate::common::env::Running;
 use crate::common::tmux::write_file;
 use crate::common::wait::{wait_at_most, wait_until};
 
@@ -68,10 +69,10 @@ impl Proof {
         let mut proof = Self { lab, clock, draw, whole: BTreeMap::new() };
         for victim in VICTIMS {
             let line = proof.prepare(victim);
+            let monitor = (victim == Victim::Monitor).then(|| proof.daemon_that_begins());
             let begun = proof.clock.monotonic();
-            if victim == Victim::Monitor {
-                let monitor = proof.lab.env.start_tpu(&line, &[]);
-                wait_until("the daemon has begun what waited", || proof.waiting() == 0);
+            if let Some(monitor) = monitor {
+                wait_until("the daemon has begun what waited", || proof.is_begun());
                 monitor.kill();
             } else {
                 drop(proof.lab.tpu(&line).exits(0));
@@ -86,10 +87,20 @@ impl Proof {
         self.lab.env.jobs("alice").last().unwrap()["windows_id"].as_u64().unwrap()
     }
 
-    /// How much waits in the queue.
-    fn waiting(&self) -> usize {
+    /// Whether nothing waits, and the newest is known to be at its cluster.
+    fn is_begun(&self) -> bool {
         let data = self.lab.env.data();
-        data["queue"]["entries"].as_array().map_or(0, Vec::len)
+        let waiting = data["queue"]["entries"].as_array().map_or(0, Vec::len);
+        let jobs = self.lab.env.jobs("alice");
+        let newest = jobs.last().unwrap();
+        waiting == 0 && newest["extra_msgs"]["launch"]["confirmed"] == true
+    }
+
+    /// The daemon, which has just been allowed to begin what waits.
+    fn daemon_that_begins(&self) -> Running {
+        let monitor = self.lab.monitor();
+        drop(self.lab.tpu("queue resume default").exits(0));
+        monitor
     }
 
     /// Makes what a victim needs; the command that it is.
@@ -110,6 +121,8 @@ impl Proof {
             }
             Victim::Kill => format!("kill {} -y", started("sleep 1000")),
             Victim::Monitor => {
+                // Who submits where nobody watches begins it.
+                drop(self.lab.tpu("queue pause default").exits(0));
                 drop(self.lab.tpu("submit lab alice rule=pass -- sleep 1000").exits(0));
                 "daemon run".to_owned()
             }
@@ -120,7 +133,10 @@ impl Proof {
     fn strike(&self, victim: Victim) {
         let line = self.prepare(victim);
         let part = u32::try_from(self.draw.below(1_200)).unwrap();
-        let running = self.lab.env.start_tpu(&line, &[]);
+        let running = match victim {
+            Victim::Monitor => self.daemon_that_begins(),
+            Victim::Run | Victim::Resume | Victim::Kill => self.lab.env.start_tpu(&line, &[]),
+        };
         self.clock.sleep(self.whole[&victim] * part / 1_000);
         running.kill();
     }

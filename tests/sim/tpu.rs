@@ -121,6 +121,7 @@ fn context(me: &Me, start: &Start) -> Ctx {
         kinds: kinds(me),
         providers: Arc::new(providers),
         insisted: Arc::default(),
+        ancestors: Arc::default(),
     }
 }
 

@@ -460,6 +460,11 @@ impl Runner for Engine<'_> {
         runs.iter().map(|run| stop::give_up(&self.site, run.job)).collect()
     }
 
+    fn clear(&self, runs: &[RunRef<'_>]) -> Result<(), RunError> {
+        let jobs: Vec<&Job> = runs.iter().map(|run| run.job).collect();
+        stop::clear(&self.site, &jobs).map_err(|trouble| self.site.error(&trouble))
+    }
+
     fn files(&self) -> Box<dyn Files + '_> {
         Box::new(JobDisk { site: &self.site, looks: Arc::clone(&self.looks) })
     }

@@ -66,17 +66,33 @@ fn tell(site: &Site<'_>, jobs: &[&Job], known: &[JobRef]) -> Vec<Result<bool, Ru
         .zip(&uids)
         .filter_map(|(known, uid)| Some((known, uid.as_ref().ok()?.as_deref()?)))
         .collect();
+    let mut deleted = delete(site, &there).into_iter();
+    let mut next = || deleted.next().unwrap_or(Ok(false)).map_err(|trouble| site.error(&trouble));
+    uids.into_iter().map(|uid| if uid?.is_some() { next() } else { Ok(false) }).collect()
+}
+
+/// Keeps what they have printed, then deletes these Jobs. Whether there was each.
+fn delete(site: &Site<'_>, there: &[(&JobRef, &str)]) -> Vec<Result<bool, Trouble>> {
     let of_all: Vec<&JobRef> = there.iter().map(|(known, _)| *known).collect();
     let kept = pods(site, &of_all).map(|pods| fetch(site, &pods));
     let named: Vec<(&str, &str)> =
         there.iter().map(|(known, uid)| (known.name.as_str(), *uid)).collect();
-    let mut deleted = match &kept {
+    match &kept {
         Ok(()) => site.namespace().delete_jobs(&named),
         Err(trouble) => named.iter().map(|_| Err(trouble.clone())).collect(),
     }
-    .into_iter();
-    let mut next = || deleted.next().unwrap_or(Ok(false)).map_err(|trouble| site.error(&trouble));
-    uids.into_iter().map(|uid| if uid?.is_some() { next() } else { Ok(false) }).collect()
+}
+
+/// Deletes the Jobs of runs that are over. One that is not there is gone as it should be; what stands in the place of one
+/// that never came stays there.
+pub(super) fn clear(site: &Site<'_>, jobs: &[&Job]) -> Result<(), Trouble> {
+    let known: Vec<JobRef> = jobs.iter().map(|job| JobRef::of(job)).collect();
+    let (listed, _) = site.namespace().of_label(LAUNCH, PATIENCE)?;
+    let own = |known: &JobRef| {
+        listed.iter().find(|job| settle::is_ours(job, known))?.metadata.uid.as_deref()
+    };
+    let there: Vec<_> = known.iter().filter_map(|known| Some((known, own(known)?))).collect();
+    delete(site, &there).into_iter().try_for_each(|deleted| deleted.map(drop))
 }
 
 /// The identity of the Job that is to be deleted; `None` where there is none, and none will come.

@@ -57,7 +57,8 @@ fn capacity(figures: &Figures) -> String {
 pub(super) const USAGE: &[GridColumn<StatsRow>] = &[
     GridColumn {
         head: "",
-        least: 10,
+        // Of names that somebody has made up by numbers the end tells them apart.
+        least: 20,
         most: 36,
         keep: u8::MAX,
         cell: |_, row| Line::raw(name(row)),

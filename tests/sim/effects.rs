@@ -55,9 +55,7 @@ impl Clock for Me {
     fn sleep(&self, duration: Duration) {
         let length = {
             let mut state = self.world.state();
-            let is_short = (state.lazy_from..Duration::from_secs(1)).contains(&duration);
-            let lazy = if is_short { state.lazy } else { Duration::ZERO };
-            let extra = state.rng_below(lazy);
+            let extra = state.oversleeps(duration);
             // It oversleeps because the world plays a long day quickly: it stands still, and does not work.
             if let Some(proc) = state.proc_mut(self.pid) {
                 proc.frozen += extra;
@@ -65,13 +63,6 @@ impl Clock for Me {
             duration + extra
         };
         self.world.sleep(self.pid, length);
-    }
-}
-
-impl super::world::State {
-    fn rng_below(&self, most: Duration) -> Duration {
-        use tpu::sys::random::Random as _;
-        Duration::from_millis(self.rng.below(u64::try_from(most.as_millis()).unwrap_or(0).max(1)))
     }
 }
 

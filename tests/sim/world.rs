@@ -403,6 +403,13 @@ impl State {
         Duration::from_millis(low_ms + self.rng.below(high_ms.saturating_sub(low_ms).max(1)))
     }
 
+    /// How much longer than this somebody sleeps.
+    pub(crate) fn oversleeps(&self, duration: Duration) -> Duration {
+        let is_short = (self.lazy_from..Duration::from_secs(1)).contains(&duration);
+        let most = if is_short { self.lazy.as_millis() } else { 0 };
+        Duration::from_millis(self.rng.below(u64::try_from(most).unwrap_or(0).max(1)))
+    }
+
     /// Writes a line of the trace.
     pub(crate) fn note(&mut self, who: Option<Pid>, what: &str) {
         let mix = |digest: u64, byte: u8| (digest ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);

@@ -6,7 +6,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::model::ids::JobNumber;
 use crate::model::job::Job;
-use crate::store::AttemptId;
+use crate::store::{AttemptId, StoreError};
 
 /// So many are remembered at most: more than come back at once.
 const MOST: usize = 1_000;
@@ -25,12 +25,12 @@ pub struct Ancestors(Mutex<HashMap<(AttemptId, JobNumber), Answer>>);
 
 impl Ancestors {
     /// The attempt of this number that `child` goes on from, as it is remembered, else as `search` finds it. What an archive
-    /// does not hold is looked for again when that has grown.
+    /// does not hold is looked for again when that has grown, and what could not be read at the next occasion.
     pub(super) fn before(
         &self,
         (child, father): (&Job, JobNumber),
         archive_bytes: u64,
-        search: impl FnOnce() -> Option<Job>,
+        search: impl FnOnce() -> Result<Option<Job>, StoreError>,
     ) -> Option<Job> {
         let key = (AttemptId::of(child), father);
         match self.known().get(&key) {
@@ -38,7 +38,8 @@ impl Ancestors {
             Some(Answer::NotWithin(bytes)) if *bytes == archive_bytes => return None,
             Some(Answer::NotWithin(_)) | None => {}
         }
-        let found = search();
+        // An archive that cannot be read now may be read by the next look.
+        let found = search().ok()?;
         let answer = match &found {
             Some(job) => Answer::Is(Box::new(job.clone())),
             None => Answer::NotWithin(archive_bytes),
@@ -74,14 +75,16 @@ mod tests {
         let (child, father) = (job(7), job(5));
         let of = (&child, father.windows_id);
         let never = || unreachable!("it is known");
-        assert!(ancestors.before(of, 100, || None).is_none());
+        let unreadable = || Err(StoreError::Missing { path: "archive".into() });
+        assert!(ancestors.before(of, 100, unreadable).is_none());
+        assert!(ancestors.before(of, 100, || Ok(None)).is_none());
         assert!(ancestors.before(of, 100, never).is_none());
-        let found = ancestors.before(of, 200, || Some(job(5))).unwrap();
+        let found = ancestors.before(of, 200, || Ok(Some(job(5)))).unwrap();
         assert_eq!(found.windows_id, father.windows_id);
         assert!(ancestors.before(of, 300, never).is_some(), "what was found stays");
         // Another attempt goes on from another one.
         let other = job(8);
-        assert!(ancestors.before((&other, father.windows_id), 300, || None).is_none());
+        assert!(ancestors.before((&other, father.windows_id), 300, || Ok(None)).is_none());
     }
 
     #[test]
@@ -89,7 +92,7 @@ mod tests {
         let ancestors = Ancestors::default();
         for window in 1..5_000 {
             let child = job(window);
-            drop(ancestors.before((&child, child.windows_id), 1, || Some(job(1))));
+            drop(ancestors.before((&child, child.windows_id), 1, || Ok(Some(job(1)))));
         }
         assert!(ancestors.known().len() <= MOST);
     }

@@ -302,7 +302,8 @@ fn closing(job: &Job, pane: &PaneFact, tmux: &TmuxFact) -> Closing {
     Closing { session, window, job: Some(job.id()), whole }
 }
 
-/// Closes the windows of these records, archives them, and has engines forget them. What cannot be noted is not begun.
+/// Closes the windows of these records, then archives them. That it is about to is recorded first: what
+/// cannot be written down is not begun.
 fn archive(
     ctx: &Ctx,
     user: &UserName,
@@ -339,9 +340,8 @@ fn archive(
         }
     }
     let removed = remove(ctx, user, &ended, &ends);
-    match &removed {
-        Ok(_) => runners::clear(ctx, &data, &ended),
-        Err(_) => stuck.extend(ended),
+    if removed.is_err() {
+        stuck.extend(ended);
     }
     if !stuck.is_empty() {
         // It runs out by itself; the error at hand says more than this one could.

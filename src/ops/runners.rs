@@ -298,24 +298,6 @@ pub fn give_up(ctx: &Ctx, data: &Data, jobs: &[&Job]) -> Vec<Result<bool, Error>
     given_up
 }
 
-/// Takes away what engines still keep of jobs that are over and whose records are gone. What cannot be reached stays there,
-/// and is said.
-pub fn clear(ctx: &Ctx, data: &Data, jobs: &[Job]) {
-    for (first, theirs) in by_engine(jobs.iter()) {
-        let runs = theirs.iter().filter_map(|index| jobs.get(*index));
-        let runs: Result<Vec<RunRef<'_>>, Error> = runs.map(|job| run(data, job)).collect();
-        let cleared = runs.and_then(|runs| Ok(of(ctx, first).clear(&runs)?));
-        if let Err(error) = cleared {
-            let many = theirs.len();
-            ctx.warn([format!(
-                "what ran {} stays there ({many} in all): {}",
-                first.id(),
-                error.message
-            )]);
-        }
-    }
-}
-
 /// A part of what jobs have printed that one runner has; the result keeps their order. What cannot be read is none.
 pub fn outputs_of(ctx: &Ctx, data: &Data, jobs: &[&Job], want: Want) -> Vec<Option<Chunk>> {
     let Some(first) = jobs.first() else { return Vec::new() };

@@ -147,7 +147,13 @@ fn attempts(ctx: &Ctx, user: &User, job: &Job) -> Attempts {
             |job: &Job| job.user == *owner && job.windows_id == father && job.child == Some(child);
         let search = || {
             let archived = archived.get_or_insert_with(|| ctx.store.archived());
-            archived.map_while(Result::ok).map(|archived| archived.job).find(is_it)
+            for record in archived.by_ref() {
+                let job = record?.job;
+                if is_it(&job) {
+                    return Ok(Some(job));
+                }
+            }
+            Ok(None)
         };
         let bytes = *bytes.get_or_insert_with(|| ctx.store.archive_bytes());
         match ctx.ancestors.before((first, father), bytes, search) {

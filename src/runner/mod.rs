@@ -129,11 +129,6 @@ pub trait Runner: Send + Sync {
         runs.iter().map(|_| Ok(true)).collect()
     }
 
-    /// Takes away what it still keeps of runs that are over and forgotten.
-    fn clear(&self, _runs: &[RunRef<'_>]) -> Result<(), RunError> {
-        Ok(())
-    }
-
     /// The disk that its runs see: where their code is staged, and their logs and checkpoints lie.
     fn files(&self) -> Box<dyn Files + '_>;
 

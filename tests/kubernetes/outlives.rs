@@ -57,28 +57,20 @@ fn the_log_of_a_pod_that_is_gone_is_here_whole() {
 }
 
 #[test]
-fn what_is_cleaned_away_is_gone_from_the_cluster_and_its_log_is_here() {
+fn the_log_of_a_job_that_was_cleaned_away_is_here_when_others_have_begun_since() {
     let lab = Lab::new();
-    let [failed, at_work] = ["echo last words; exit 3", "sleep 1000"].map(|it| lab.run(it, ""));
-    wait_until("it has failed", || lab.shown(failed)["exit_code"] == 3);
-    let path = |name: &str| format!("/apis/batch/v1/namespaces/lab/jobs/{name}");
-    let of = |window| path(&lab.name(window));
-    // Somebody else's, as like it as can be.
-    let mut other = lab.cluster.get(&of(failed));
-    let spec = other["spec"].as_object_mut().unwrap();
-    spec.remove("selector");
-    let labels = spec["template"]["metadata"].as_object_mut().unwrap();
-    labels.remove("labels");
-    let other = json!({ "metadata": { "name": "other" }, "spec": spec });
-    let made = lab.cluster.ask("POST", &path(""), Some(&other));
-    assert_eq!(made.status, 201, "{made:?}");
-    let (of_failed, of_other) = (of(failed), of(at_work));
+    let window = lab.run("echo last words; exit 3", "");
+    wait_until("it has failed", || lab.shown(window)["exit_code"] == 3);
+    let token = lab.env.job("alice", window)["extra_msgs"]["launch"]["token"].clone();
     drop(lab.tpu("clean alice -y --force").exits(0));
-    wait_until("it is gone", || lab.cluster.ask("GET", &of_failed, None).status == 404);
-    for stays in [of_other, path("other")] {
-        assert_eq!(lab.cluster.ask("GET", &stays, None).status, 200, "{stays}");
-    }
-    let archived = lab.tpu(&format!("archive logs {failed}")).exits(0);
+    // Two days later.
+    let note = lab.env.path(&format!("tpu-state/kubernetes/{}/note", token.as_str().unwrap()));
+    let text = std::fs::read_to_string(&note).unwrap();
+    let mut said: serde_json::Value = serde_json::from_str(&text).unwrap();
+    said["at"] = json!(said["at"].as_i64().unwrap() - 200_000);
+    crate::common::tmux::write_file(&note, &said.to_string());
+    lab.run("true", "");
+    let archived = lab.tpu(&format!("archive logs {window}")).exits(0);
     assert!(archived.stdout.contains("last words"), "{}", archived.report());
 }
 

@@ -211,6 +211,15 @@ impl Proof {
             matches!(self.lab.tpu("kill alice --all -y").code, 0 | 3).then_some(())
         });
         drop(self.lab.tpu("clean alice -y --force").exits(0));
+        // What has failed stays in the cluster as long as that keeps it: its controller would take it away by now.
+        for job in self.jobs().values().flatten() {
+            let path = format!(
+                "/apis/batch/v1/namespaces/lab/jobs/{}",
+                job["metadata"]["name"].as_str().unwrap()
+            );
+            let body = json!({"propagationPolicy": "Background"});
+            assert_eq!(self.lab.cluster.ask("DELETE", &path, Some(&body)).status, 200);
+        }
     }
 }
 

@@ -30,6 +30,9 @@ const GIVEN_UP: Duration = Duration::from_secs(60);
 /// So many that hand out nothing are waited for at once: each holds a thread until it ends.
 const MOST_AT_WORK: usize = 3;
 
+/// Where all of them hang one more is begun so often: what they wait for may be there again, and they do not see it.
+const ONE_MORE: Duration = Duration::from_secs(600);
+
 /// What asks a server, wherever it runs.
 #[derive(Clone)]
 pub(super) struct Asking {
@@ -137,9 +140,7 @@ impl Asking {
     async fn client(&self) -> Result<Client, Unanswered> {
         let begun = match &*self.opened() {
             Opened::Yes(client) => return Ok(client.clone()),
-            Opened::Soon(since, soon) if since.elapsed() < self.given_up || self.are_most() => {
-                Some(soon.clone())
-            }
+            Opened::Soon(since, soon) if since.elapsed() < self.patience() => Some(soon.clone()),
             Opened::Soon(..) | Opened::No => None,
         };
         let mut soon = begun.map_or_else(|| self.begin(), Ok)?;
@@ -156,9 +157,10 @@ impl Asking {
         made.map_err(Unanswered::NotSent)
     }
 
-    /// Whether no more programs are begun that hand out credentials.
-    fn are_most(&self) -> bool {
-        self.at_work.load(Ordering::Relaxed) >= MOST_AT_WORK
+    /// How long the newest program is waited for until another one is begun.
+    fn patience(&self) -> Duration {
+        let are_most = self.at_work.load(Ordering::Relaxed) >= MOST_AT_WORK;
+        if are_most { ONE_MORE } else { self.given_up }
     }
 
     /// Begins to make a client.

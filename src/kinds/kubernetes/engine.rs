@@ -198,7 +198,9 @@ impl Engine<'_> {
         let seen = afterwards::to_keep(fact, printed_by.map(str::to_owned).collect());
         let was = note::last_seen(effects, &known.token);
         let is_news = was.is_none_or(|was| {
-            was.is_over != seen.is_over || was.nodes != seen.nodes || was.restarts != seen.restarts
+            (was.is_over, was.restarts) != (seen.is_over, seen.restarts)
+                || was.nodes != seen.nodes
+                || was.printed_by.is_none()
         });
         if is_news && !matches!(fact.state, RunState::Unknown) {
             if seen.is_over && job.execution().is_some_and(|of| !of.secrets.is_empty()) {
@@ -228,12 +230,20 @@ impl Engine<'_> {
         let fact = afterwards::afterwards(job, Some(&seen), None);
         let log = logs::of_launch(effects, &known.token);
         let is_whole = |pods: &Vec<String>| pods.iter().all(|pod| log.is_whole(pod));
-        if seen.printed_by.as_ref().is_some_and(is_whole) { fact } else { waits_for_log(&fact) }
+        if seen.printed_by.as_ref().is_some_and(is_whole) {
+            return fact;
+        }
+        let why =
+            format!("it has ended, and what it printed last waits: {}", self.silence(trouble));
+        RunFact { reason: Some(why.into()), ..waits_for_log(&fact) }
+    }
+
+    fn silence(&self, trouble: &Trouble) -> String {
+        format!("{} does not answer: {}", self.site.cluster.in_words(), trouble.why())
     }
 
     fn silent(&self, trouble: &Trouble) -> RunFact {
-        let why = format!("{} does not answer: {}", self.site.cluster.in_words(), trouble.why());
-        facts::fact(RunState::Unknown, "UNKNOWN", Some(why))
+        facts::fact(RunState::Unknown, "UNKNOWN", Some(self.silence(trouble)))
     }
 
     /// What is known of a run whose Job the server does not list.
@@ -458,11 +468,6 @@ impl Runner for Engine<'_> {
 
     fn give_up(&self, runs: &[RunRef<'_>]) -> Vec<Result<bool, RunError>> {
         runs.iter().map(|run| stop::give_up(&self.site, run.job)).collect()
-    }
-
-    fn clear(&self, runs: &[RunRef<'_>]) -> Result<(), RunError> {
-        let jobs: Vec<&Job> = runs.iter().map(|run| run.job).collect();
-        stop::clear(&self.site, &jobs).map_err(|trouble| self.site.error(&trouble))
     }
 
     fn files(&self) -> Box<dyn Files + '_> {

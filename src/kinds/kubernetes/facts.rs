@@ -538,7 +538,7 @@ fn condition_of<'p>(pod: &'p Pod, of: &str) -> Option<&'p PodCondition> {
 }
 
 /// The containers that come before the command, and that of the command.
-fn containers(pod: &Pod) -> impl Iterator<Item = &ContainerStatus> + Clone {
+fn containers(pod: &Pod) -> impl Iterator<Item = &ContainerStatus> {
     let status = pod.status.as_ref();
     let first = status.and_then(|status| status.init_container_statuses.as_ref());
     let then = status.and_then(|status| status.container_statuses.as_ref());
@@ -552,11 +552,13 @@ fn main_of(pod: &Pod) -> Option<&ContainerState> {
 /// The container that has come to an end and says why the pod did: the command, or one before it that failed. What stands
 /// beside the command, as the cluster may add it, ends as it likes.
 fn terminated(pod: &Pod) -> Option<(&str, &ContainerStateTerminated)> {
-    let mut ended = containers(pod).filter_map(|status| {
+    fn end(status: &ContainerStatus) -> Option<(&str, &ContainerStateTerminated)> {
         Some((status.name.as_str(), status.state.as_ref()?.terminated.as_ref()?))
-    });
-    let own = ended.clone().find(|(name, _)| *name == MAIN);
-    own.or_else(|| ended.find(|(_, end)| end.exit_code != 0))
+    }
+    let own = containers(pod).filter(|status| status.name == MAIN).find_map(end);
+    let before = pod.status.as_ref().and_then(|status| status.init_container_statuses.as_ref());
+    let mut before = before.into_iter().flatten().filter_map(end);
+    own.or_else(|| before.find(|(_, end)| end.exit_code != 0))
 }
 
 /// When the command of a pod ended, as far as anybody says: else when it was last seen to change.

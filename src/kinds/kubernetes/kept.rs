@@ -61,6 +61,11 @@ impl KeptLog {
         Self { store: Arc::clone(store), dir }
     }
 
+    /// Whether anything is kept.
+    pub(super) fn is_there(&self) -> bool {
+        self.store.disk().stat(&self.text()).is_ok()
+    }
+
     /// Where the text lies.
     pub(super) fn text(&self) -> PathBuf {
         self.dir.join(TEXT)

@@ -13,6 +13,7 @@ use crate::runner::RunError;
 use crate::runner::submissions::{Submissions, Submitter};
 
 use super::WORD;
+use super::kept::KeptLog;
 use super::request::CREATING;
 
 const NOTE: &str = "note";
@@ -135,7 +136,7 @@ pub(super) fn remove(effects: &Effects, token: &str) {
     all(effects).remove(token);
 }
 
-/// Removes old submissions of which no record is left.
+/// Removes old submissions of which no record is left and nothing is kept: a log is here for whoever looks into the archive.
 pub(super) fn sweep(effects: &Effects) {
     let Ok(data) = effects.data() else { return };
     let begun_at = |token: &str| {
@@ -144,6 +145,7 @@ pub(super) fn sweep(effects: &Effects) {
     };
     let is_named = |token: &str| {
         data.jobs().any(|job| job.launch.as_ref().is_some_and(|of| of.token.as_str() == token))
+            || KeptLog::new(&effects.store, directory(effects, token)).is_there()
     };
     all(effects).sweep(begun_at, is_named);
 }

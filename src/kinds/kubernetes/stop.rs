@@ -83,18 +83,6 @@ fn delete(site: &Site<'_>, there: &[(&JobRef, &str)]) -> Vec<Result<bool, Troubl
     }
 }
 
-/// Deletes the Jobs of runs that are over. One that is not there is gone as it should be; what stands in the place of one
-/// that never came stays there.
-pub(super) fn clear(site: &Site<'_>, jobs: &[&Job]) -> Result<(), Trouble> {
-    let known: Vec<JobRef> = jobs.iter().map(|job| JobRef::of(job)).collect();
-    let (listed, _) = site.namespace().of_label(LAUNCH, PATIENCE)?;
-    let own = |known: &JobRef| {
-        listed.iter().find(|job| settle::is_ours(job, known))?.metadata.uid.as_deref()
-    };
-    let there: Vec<_> = known.iter().filter_map(|known| Some((known, own(known)?))).collect();
-    delete(site, &there).into_iter().try_for_each(|deleted| deleted.map(drop))
-}
-
 /// The identity of the Job that is to be deleted; `None` where there is none, and none will come.
 fn to_delete(
     site: &Site<'_>,

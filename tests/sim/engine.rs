@@ -65,7 +65,10 @@ fn work(world: &World, cluster: &dyn Cluster, (at, passed): (&AtWork, f64)) {
         if cluster.refuses(at) {
             return;
         }
-        let number = world.state().program_begins(Program {
+        let mut state = world.state();
+        let began = state.now;
+        let number = state.program_begins(Program {
+            began,
             token: at.token.clone(),
             lineage: at.order.lineage,
             target: TARGETS[0].to_owned(),
@@ -74,11 +77,11 @@ fn work(world: &World, cluster: &dyn Cluster, (at, passed): (&AtWork, f64)) {
             cause: None,
             last_words: "",
             exit: 0,
-            began: world.state().now,
             struck: None,
             ended: None,
             kept: false,
         });
+        drop(state);
         cluster.prints(at, "starting\n");
         cluster.begun().insert(at.start.clone(), (number, 0.0));
         return;

@@ -25,6 +25,5 @@ mod runs;
 mod stage;
 mod together;
 mod told;
-mod unheard;
 mod weather;
 mod wire;

@@ -240,12 +240,7 @@ impl Stage {
     }
 
     pub(super) fn submit(&self, job: &Job) -> Result<Submitted, RunError> {
-        self.submit_by(&self.ctx, job)
-    }
-
-    /// The same by somebody else.
-    pub(super) fn submit_by(&self, ctx: &Ctx, job: &Job) -> Result<Submitted, RunError> {
-        self.runner(ctx).submit(&Attempt {
+        self.own().submit(&Attempt {
             job,
             session: "alice",
             name: "job".to_owned(),

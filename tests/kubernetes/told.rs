@@ -201,6 +201,22 @@ fn what_the_cluster_puts_beside_the_command_does_not_say_how_it_ended() {
     }
 }
 
+#[test]
+fn nor_does_it_where_the_command_never_began() {
+    let stage = Stage::new();
+    let job = stage.begun(1);
+    let end = json!({"exitCode": 137, "reason": "Error", "finishedAt": "2027-01-15T08:00:00Z"});
+    let mut status = ended("Failed", "Error", 137);
+    let mut beside = container(&json!({"terminated": end}));
+    beside["name"] = json!("istio-proxy");
+    let main = container(&json!({"waiting": {"reason": "ContainerCreating"}}));
+    status["containerStatuses"] = json!([beside, main]);
+    let _pod = stage.pod(&job, &status);
+    let fact = stage.look(&[&job]).remove(0);
+    assert_ne!(fact.cause, Some(ErrorKind::Setup), "{fact:?}");
+    assert_eq!(fact.exit, None, "{fact:?}");
+}
+
 fn kept(stage: &Stage, job: &Job) -> String {
     let token = job.launch.as_ref().unwrap().token.as_str();
     let kept = stage.env.path(&format!("tpu-state/kubernetes/{token}/output.log"));

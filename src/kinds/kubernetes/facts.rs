@@ -555,7 +555,7 @@ fn terminated(pod: &Pod) -> Option<(&str, &ContainerStateTerminated)> {
     fn end(status: &ContainerStatus) -> Option<(&str, &ContainerStateTerminated)> {
         Some((status.name.as_str(), status.state.as_ref()?.terminated.as_ref()?))
     }
-    let own = containers(pod).filter(|status| status.name == MAIN).find_map(end);
+    let own = main_of(pod).and_then(|state| Some((MAIN, state.terminated.as_ref()?)));
     let before = pod.status.as_ref().and_then(|status| status.init_container_statuses.as_ref());
     let mut before = before.into_iter().flatten().filter_map(end);
     own.or_else(|| before.find(|(_, end)| end.exit_code != 0))

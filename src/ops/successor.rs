@@ -323,6 +323,11 @@ fn staged(ctx: &Ctx, job: &Job, attempts: &[Job]) -> Result<String, Error> {
             .hint(rerun(job)));
     };
     if !is_dir(ctx, attempt, dir)? {
+        // Whoever asks within the first moments of an attempt finds its directories half made.
+        if job.status.is_live() {
+            return Err(Error::refused(format!("{} has no copy of its code yet: {dir}", job.id()))
+                .hint("nothing was changed; try again when its program has begun"));
+        }
         return Err(Error::not_found(format!(
             "the stage directory of {} is gone: {dir}",
             job.id()

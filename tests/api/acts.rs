@@ -1,11 +1,16 @@
 //! What is done to a job: as the command does it, by who may, once, and never half.
 
+use std::fs;
+use std::path::PathBuf;
+
 use serde_json::json;
 
 use tpu::model::ids::{JobId, JobNumber};
 use tpu::model::rules::Rules;
 use tpu::model::token::TokenRole;
 use tpu::ops::rules;
+
+use crate::common::wait::wait_until;
 
 use super::Api;
 
@@ -224,11 +229,38 @@ fn a_trial_is_refused_where_the_act_would_be() {
     assert_eq!(api.env.data_bytes(), before);
 }
 
+/// A job whose code is copied; its window comes before that.
+fn begun(api: &Api) -> u64 {
+    let number = api.env.start("exec sleep 1000", &["run", "local"]);
+    let copy = || api.env.job("alice", number)["stage_dir"].as_str().map(PathBuf::from);
+    wait_until("its code is copied", || copy().is_some_and(|copy| copy.is_dir()));
+    number
+}
+
+#[test]
+fn a_job_with_a_checkpoint_and_no_copy_of_its_code_is_not_stopped() {
+    let api = Api::new(|_| Vec::new());
+    let token = api.token("alices", TokenRole::Operator, &["alice"]);
+    let number = begun(&api);
+    let job = api.env.job("alice", number);
+    let dir = |of: &str| PathBuf::from(job[of].as_str().unwrap());
+    let checkpoint = dir("log_dir").join("checkpoint_100");
+    fs::create_dir_all(&checkpoint).unwrap();
+    fs::write(checkpoint.join("weights"), b"100").unwrap();
+    fs::remove_dir_all(dir("stage_dir")).unwrap();
+    for query in ["?dry_run=true", ""] {
+        let path = format!("POST /api/v1/jobs/alice/{number}/pause{query}");
+        let said = api.ask(&token, &path, &[], "").is(409).json();
+        assert!(said["detail"].as_str().unwrap().contains("no copy of its code yet"), "{said}");
+    }
+    assert_ne!(api.env.job("alice", number)["status"], "killed");
+}
+
 #[test]
 fn a_paused_job_is_stopped_and_goes_on_when_it_is_let_go() {
     let api = Api::new(|_| Vec::new());
     let token = api.token("alices", TokenRole::Operator, &["alice"]);
-    let number = api.env.start("exec sleep 1000", &["run", "local"]);
+    let number = begun(&api);
     let post = |number: u64, verb: &str| {
         api.ask(&token, &format!("POST /api/v1/jobs/alice/{number}/{verb}"), &[], "")
     };

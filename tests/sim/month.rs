@@ -234,8 +234,9 @@ fn person(world: &Arc<World>, index: usize, (users, targets): (usize, usize), bo
             drop(enter(ctx, &request, &how));
             drop(pass::unless_watched(ctx, usize::MAX));
         });
-        // On average nearly as much work as the targets can do: more, and ever more would wait.
-        let mean_ms = needs_s * 1_000.0 / share / 0.93;
+        // On average nearly as much work as the targets can do, which are away for much of the time: more, and ever more
+        // would wait.
+        let mean_ms = needs_s * 1_000.0 / share / 0.57;
         #[expect(
             clippy::cast_possible_truncation,
             clippy::cast_sign_loss,
@@ -246,10 +247,10 @@ fn person(world: &Arc<World>, index: usize, (users, targets): (usize, usize), bo
     }
 }
 
-/// What is done is cleared away, every hour.
+/// What is done is cleared away, every two hours.
 fn tidy(world: &Arc<World>, users: usize) {
     loop {
-        actors::wait(world, Duration::from_secs(3_600));
+        actors::wait(world, Duration::from_secs(7_200));
         for index in 0..users {
             let _pid = call(world, &actors::start(0, Purpose::Clean), move |ctx| {
                 let done = Extent { ends: Ends::Finished, ancestors_too: true, force: false };

@@ -25,5 +25,6 @@ mod runs;
 mod stage;
 mod together;
 mod told;
+mod unheard;
 mod weather;
 mod wire;

@@ -240,7 +240,12 @@ impl Stage {
     }
 
     pub(super) fn submit(&self, job: &Job) -> Result<Submitted, RunError> {
-        self.own().submit(&Attempt {
+        self.submit_by(&self.ctx, job)
+    }
+
+    /// The same by somebody else.
+    pub(super) fn submit_by(&self, ctx: &Ctx, job: &Job) -> Result<Submitted, RunError> {
+        self.runner(ctx).submit(&Attempt {
             job,
             session: "alice",
             name: "job".to_owned(),

@@ -146,10 +146,14 @@ impl Engine<'_> {
         let listing = match self.listing(only, until) {
             Ok(listing) => listing,
             Err(trouble) => {
-                let silent = |run: &RunRef<'_>| {
-                    if is_past(run.job) { self.past(run.job) } else { self.silent(&trouble) }
+                let untold = |(run, known): (&RunRef<'_>, &JobRef)| {
+                    if is_past(run.job) {
+                        self.past(run.job)
+                    } else {
+                        self.untold(run.job, known, &trouble)
+                    }
                 };
-                return runs.iter().map(silent).collect();
+                return runs.iter().zip(&known).map(untold).collect();
             }
         };
         let mut facts: Vec<RunFact> = runs
@@ -158,13 +162,13 @@ impl Engine<'_> {
             .map(|(run, known)| match listing.jobs.get(&known.token) {
                 _ if is_past(run.job) => self.past(run.job),
                 Some(job) => self.of_listed(run.job, (known, job), (&listing, asked_at)),
-                None => self.of_missing(run.job, known, asked_at),
+                None => self.of_missing(run.job, known, (asked_at, until)),
             })
             .collect();
         // Before its log is waited for: what ended it may be told by a pod that goes meanwhile.
         for ((run, known), fact) in runs.iter().zip(&known).zip(&facts) {
             if listing.jobs.contains_key(&known.token) {
-                self.remember(run.job, known, fact);
+                self.remember(run.job, known, (fact, &listing));
             }
         }
         self.read_logs((runs, &known), &mut facts, (&listing, until));
@@ -187,12 +191,16 @@ impl Engine<'_> {
     }
 
     /// Keeps how a run is now, for when its Job is gone. What was made for one that is over goes.
-    fn remember(&self, job: &Job, known: &JobRef, fact: &RunFact) {
+    fn remember(&self, job: &Job, known: &JobRef, (fact, listing): (&RunFact, &Listing)) {
         let effects = self.site.effects;
-        let seen = afterwards::to_keep(fact);
+        let pods = listing.pods.get(&known.token).into_iter().flatten();
+        let printed_by = pods.filter(|pod| facts::has_begun(pod)).map(facts::uid);
+        let seen = afterwards::to_keep(fact, printed_by.map(str::to_owned).collect());
         let was = note::last_seen(effects, &known.token);
         let is_news = was.is_none_or(|was| {
-            was.is_over != seen.is_over || was.nodes != seen.nodes || was.restarts != seen.restarts
+            (was.is_over, was.restarts) != (seen.is_over, seen.restarts)
+                || was.nodes != seen.nodes
+                || was.printed_by.is_none()
         });
         if is_news && !matches!(fact.state, RunState::Unknown) {
             if seen.is_over && job.execution().is_some_and(|of| !of.secrets.is_empty()) {
@@ -213,13 +221,38 @@ impl Engine<'_> {
         RunFact { exit, nodes, ..facts::fact(RunState::Ended, "Ended", None) }
     }
 
+    /// What is known of a run of which the server does not tell now. An end that was seen stands, though nobody has come to
+    /// write it into the record.
+    fn untold(&self, job: &Job, known: &JobRef, trouble: &Trouble) -> RunFact {
+        let effects = self.site.effects;
+        let seen = note::last_seen(effects, &known.token).filter(|seen| seen.is_over);
+        let Some(seen) = seen else { return self.silent(trouble) };
+        let fact = afterwards::afterwards(job, Some(&seen), None);
+        let log = logs::of_launch(effects, &known.token);
+        let is_whole = |pods: &Vec<String>| pods.iter().all(|pod| log.is_whole(pod));
+        if seen.printed_by.as_ref().is_some_and(is_whole) {
+            return fact;
+        }
+        let why =
+            format!("it has ended, and what it printed last waits: {}", self.silence(trouble));
+        RunFact { reason: Some(why.into()), ..waits_for_log(&fact) }
+    }
+
+    fn silence(&self, trouble: &Trouble) -> String {
+        format!("{} does not answer: {}", self.site.cluster.in_words(), trouble.why())
+    }
+
     fn silent(&self, trouble: &Trouble) -> RunFact {
-        let why = format!("{} does not answer: {}", self.site.cluster.in_words(), trouble.why());
-        facts::fact(RunState::Unknown, "UNKNOWN", Some(why))
+        facts::fact(RunState::Unknown, "UNKNOWN", Some(self.silence(trouble)))
     }
 
     /// What is known of a run whose Job the server does not list.
-    fn of_missing(&self, job: &Job, known: &JobRef, asked_at: Timestamp) -> RunFact {
+    fn of_missing(
+        &self,
+        job: &Job,
+        known: &JobRef,
+        (asked_at, until): (Timestamp, Duration),
+    ) -> RunFact {
         let effects = self.site.effects;
         let unknown = |why: &str| facts::fact(RunState::Unknown, "UNKNOWN", Some(why.to_owned()));
         let never = || RunFact {
@@ -242,11 +275,16 @@ impl Engine<'_> {
             Ok(None) => return never(),
             Err(e) => return unknown(&format!("the note of its submission cannot be read: {e}")),
         };
-        if note.was_there(asked_at) {
-            return was_there();
-        }
         if note.uid.is_some() {
-            return unknown("it was submitted while the server was asked");
+            // It may have come behind the list. No clock tells: another machine may have written the note.
+            if effects.clock.monotonic() >= until {
+                return unknown("there was no time to ask whether it is there");
+            }
+            return match settle::ours(&self.site, known, self.left(until)) {
+                Ok(Some(_)) => unknown("it was submitted while the server was asked"),
+                Ok(None) => was_there(),
+                Err(trouble) => self.silent(&trouble),
+            };
         }
         match settle::absence(&self.site, known, &note, asked_at) {
             Presence::Absent => never(),

@@ -35,16 +35,13 @@ pub(super) struct SubmissionNote {
     over: Option<i64>,
     /// The identity of the Job, once the server has said it.
     pub(super) uid: Option<String>,
-    /// When it had.
-    #[serde(default)]
-    heard: Option<Timestamp>,
 }
 
 impl SubmissionNote {
     /// Of a submission that this process begins now.
     pub(super) fn begun(effects: &Effects) -> Self {
         let at = effects.clock.now().as_second();
-        Self { at, by: Submitter::this(effects), over: None, uid: None, heard: None }
+        Self { at, by: Submitter::this(effects), over: None, uid: None }
     }
 
     /// Notes that the request itself begins now: what had to be made before it may have taken its time.
@@ -58,13 +55,8 @@ impl SubmissionNote {
     }
 
     /// Notes that the server has it, as it has just said.
-    pub(super) fn arrived(&mut self, uid: String, now: Timestamp) {
-        (self.uid, self.heard) = (Some(uid), Some(now));
-    }
-
-    /// Whether the server had said that it has it when it was asked at that time.
-    pub(super) fn was_there(&self, asked_at: Timestamp) -> bool {
-        self.uid.is_some() && self.heard.is_none_or(|heard| heard <= asked_at)
+    pub(super) fn arrived(&mut self, uid: String) {
+        self.uid = Some(uid);
     }
 
     /// From when on a Job that is not there then will not come.
@@ -125,6 +117,8 @@ pub(super) struct LastSeen {
     pub(super) nodes: Vec<String>,
     /// How many pods there had been before the last one.
     pub(super) restarts: u32,
+    /// The identities of the pods that had printed; `None` where an earlier version has seen it.
+    pub(super) printed_by: Option<Vec<String>>,
 }
 
 /// Keeps how a run was seen.

@@ -126,7 +126,7 @@ pub(super) fn submit(
         return match job.metadata.uid.clone().filter(|_| settle::is_ours(&job, &known)) {
             Some(uid) => {
                 let mut found = SubmissionNote::begun(site.effects);
-                found.arrived(uid.clone(), site.effects.clock.now());
+                found.arrived(uid.clone());
                 note::write(site.effects, &known.token, &found)?;
                 complete(site, attempt.job, &known, &uid);
                 Ok(submitted(Some(uid), &mut known))
@@ -157,7 +157,7 @@ pub(super) fn submit(
     }
     match create(site, submission.job()) {
         Ok(uid) => {
-            note.arrived(uid.clone(), site.effects.clock.now());
+            note.arrived(uid.clone());
             note::write(site.effects, &known.token, &note)?;
             complete(site, attempt.job, &known, &uid);
             note::sweep(site.effects);
@@ -172,7 +172,7 @@ pub(super) fn submit(
                 note::remove(site.effects, &known.token);
                 return Err(place_is_taken(there.as_ref(), &known));
             };
-            note.arrived(uid.clone(), site.effects.clock.now());
+            note.arrived(uid.clone());
             note::write(site.effects, &known.token, &note)?;
             complete(site, attempt.job, &known, &uid);
             Ok(submitted(Some(uid), &mut known))
@@ -188,7 +188,7 @@ pub(super) fn submit(
             // An unclear answer is often one to a Job that was taken.
             match settle::ours(site, &known, PATIENCE) {
                 Ok(Some(uid)) => {
-                    note.arrived(uid.clone(), site.effects.clock.now());
+                    note.arrived(uid.clone());
                     note::write(site.effects, &known.token, &note)?;
                     complete(site, attempt.job, &known, &uid);
                     Ok(submitted(Some(uid), &mut known))
@@ -333,7 +333,7 @@ fn submitted_before(site: &Site<'_>, known: &JobRef) -> Result<Earlier, RunError
         let presence = settle::presence(site, known, &note, PATIENCE);
         match presence.map_err(|trouble| site.error(&trouble))? {
             Presence::There(uid) => {
-                note.arrived(uid.clone(), site.effects.clock.now());
+                note.arrived(uid.clone());
                 note::write(site.effects, &known.token, &note)?;
                 return Ok(Earlier::Submitted(uid));
             }

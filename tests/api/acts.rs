@@ -10,6 +10,7 @@ use tpu::model::rules::Rules;
 use tpu::model::token::TokenRole;
 use tpu::ops::rules;
 
+use crate::common::tmux::write_file;
 use crate::common::wait::wait_until;
 
 use super::Api;
@@ -246,7 +247,7 @@ fn a_job_with_a_checkpoint_and_no_copy_of_its_code_is_not_stopped() {
     let dir = |of: &str| PathBuf::from(job[of].as_str().unwrap());
     let checkpoint = dir("log_dir").join("checkpoint_100");
     fs::create_dir_all(&checkpoint).unwrap();
-    fs::write(checkpoint.join("weights"), b"100").unwrap();
+    write_file(&checkpoint.join("weights"), "100");
     fs::remove_dir_all(dir("stage_dir")).unwrap();
     for query in ["?dry_run=true", ""] {
         let path = format!("POST /api/v1/jobs/alice/{number}/pause{query}");

@@ -8,6 +8,7 @@ use serde_json::json;
 use tpu::kinds::kubernetes::api::ApiVerb;
 use tpu::model::facts::{ErrorKind, RunFact, RunState};
 use tpu::model::job::Job;
+use tpu::model::time::Timestamp;
 use tpu::runner::{RunError, RunRef, StopOrder, StopPart, Unreached};
 use tpu::sys::clock::Clock as _;
 
@@ -327,6 +328,28 @@ fn who_goes_on_elsewhere_does_not_wait_for_a_dead_node_and_who_kills_is_told() {
     assert_eq!(stage.clock.monotonic(), before, "at once");
     let warned = stage.ctx.take_warnings();
     assert!(warned.iter().any(|text| text.contains("n1 does not answer")), "{warned:?}");
+}
+
+/// The clock of this machine is ten minutes ahead of that of the server.
+#[test]
+fn a_node_is_not_taken_for_dead_because_clocks_differ() {
+    let stage = Stage::new();
+    let job = with_dead_node(&stage);
+    stage.play(|play| {
+        play.table.pods[0]["metadata"]["deletionTimestamp"] = json!("2027-01-15T07:50:00Z");
+        play.table.said_at = Timestamp::parse_rfc3339("2027-01-15T07:50:10Z");
+    });
+    let fact = stage.look(&[&job]).remove(0);
+    assert_eq!((fact.state, fact.cause), (RunState::Running, None), "{fact:?}");
+    let order = StopOrder { part: StopPart::Program, unreached: Unreached::Refuse };
+    let early = stage.own().stop(run(&job), order).unwrap_err();
+    assert!(matches!(early, RunError::Unreachable(_)), "{early:?}");
+    // And one that is behind does not keep it from being seen.
+    stage.play(|play| play.table.said_at = Timestamp::parse_rfc3339("2027-01-15T09:00:00Z"));
+    stage.play(|play| {
+        play.table.pods[0]["metadata"]["deletionTimestamp"] = json!("2027-01-15T08:58:00Z");
+    });
+    stage.own().stop(run(&job), order).unwrap();
 }
 
 #[test]

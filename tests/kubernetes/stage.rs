@@ -40,6 +40,8 @@ pub(super) struct Table {
     pub(super) logs: BTreeMap<String, String>,
     /// What was asked, as `DELETE /api/…`.
     pub(super) asked: Vec<String>,
+    /// The clock of the server, if it tells it.
+    pub(super) said_at: Option<Timestamp>,
 }
 
 #[derive(Default)]
@@ -79,7 +81,8 @@ impl ApiServer for Played {
         let answer = turns.iter_mut().find_map(|turn| turn(call, &mut play.table));
         turns.append(&mut play.turns);
         play.turns = turns;
-        Ok(answer.unwrap_or_else(|| play.table.answer(call)))
+        let answer = answer.unwrap_or_else(|| play.table.answer(call));
+        Ok(ApiAnswer { said_at: play.table.said_at, ..answer })
     }
 }
 

@@ -12,6 +12,7 @@ use bytes::Bytes;
 use serde_json::Value;
 
 use crate::effects::Effects;
+use crate::model::time::Timestamp;
 
 use super::cluster::NamespaceAt;
 use super::life::Life;
@@ -98,6 +99,8 @@ pub struct ApiAnswer {
     pub status: u16,
     /// After how long the server wants to be asked again.
     pub retry_after: Option<Duration>,
+    /// When it answered, by its own clock (`Date`): what it has stamped is compared with that.
+    pub said_at: Option<Timestamp>,
     /// What came behind it. Of what was cut off, as much as there was.
     pub body: Bytes,
     /// Whether the body was cut off.

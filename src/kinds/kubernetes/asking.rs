@@ -8,12 +8,15 @@ use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use http_body_util::BodyExt as _;
+use jiff::fmt::rfc2822;
 use kube::client::Body;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
 use tokio::runtime::Handle;
 use tokio::sync::watch;
 use tokio::time::Instant;
+
+use crate::model::time::Timestamp;
 
 use super::api::{ApiAnswer, ApiCall, Unanswered};
 use super::cluster::NamespaceAt;
@@ -115,7 +118,13 @@ impl Asking {
             }
         };
         let retry_after = retry_after.map(Duration::from_secs);
-        Ok(ApiAnswer { status: head.status.as_u16(), retry_after, body: bytes.freeze(), is_cut })
+        Ok(ApiAnswer {
+            status: head.status.as_u16(),
+            retry_after,
+            said_at: date(&head.headers),
+            body: bytes.freeze(),
+            is_cut,
+        })
     }
 
     /// Sends a question; what is answered is still to be read.
@@ -257,12 +266,31 @@ fn in_words(error: &(dyn StdError + 'static)) -> String {
     }
 }
 
+/// When something was said: a date of HTTP (RFC 9110, 5.6.7) is one of mail.
+fn date(headers: &http::HeaderMap) -> Option<Timestamp> {
+    let date = headers.get(http::header::DATE)?.to_str().ok()?;
+    Some(Timestamp::from_jiff(rfc2822::parse(date).ok()?.timestamp()))
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;
 
     use super::super::api::ApiVerb;
     use super::*;
+
+    #[test]
+    fn the_date_of_an_answer_is_the_clock_of_its_server() {
+        let said = |text: &'static str| {
+            let value = http::HeaderValue::from_static(text);
+            date(&http::HeaderMap::from_iter([(http::header::DATE, value)]))
+        };
+        let at = Timestamp::parse_rfc3339("2027-01-15T08:49:37Z");
+        assert!(at.is_some());
+        assert_eq!(said("Fri, 15 Jan 2027 08:49:37 GMT"), at);
+        assert_eq!(said("yesterday"), None);
+        assert_eq!(date(&http::HeaderMap::new()), None);
+    }
 
     #[test]
     fn programs_that_never_hand_out_credentials_are_not_begun_without_end() {

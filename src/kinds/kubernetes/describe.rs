@@ -14,8 +14,8 @@ use super::site::Site;
 pub(super) fn describe(site: &Site<'_>, job: &Job) -> Result<String, RunError> {
     let known = JobRef::of(job);
     let error = |trouble| site.error(&trouble);
-    let (jobs, pods) = site.namespace().of_label(&known.selector(), LOOK).map_err(error)?;
-    let Some(found) = jobs.iter().find(|job| !settle::is_tombstone(job)) else {
+    let of = site.namespace().of_label(&known.selector(), LOOK).map_err(error)?;
+    let Some(found) = of.jobs.iter().find(|job| !settle::is_tombstone(job)) else {
         return Err(RunError::not_found(
             format!("{} does not know {}, or not any more", site.cluster.in_words(), known.name),
             "`tpu show` says what is known of it here",
@@ -24,12 +24,12 @@ pub(super) fn describe(site: &Site<'_>, job: &Job) -> Result<String, RunError> {
     let mut warnings = site.namespace().warnings("Job", LOOK).unwrap_or_default();
     warnings.extend(site.namespace().warnings("Pod", LOOK).unwrap_or_default());
     warnings.extend(site.namespace().preemptions(LOOK).unwrap_or_default());
-    let now = site.effects.clock.now();
-    let fact = Seen::new(found, pods.iter().collect(), &warnings, now).fact(job);
+    let now = site.then(of.said_at);
+    let fact = Seen::new(found, of.pods.iter().collect(), &warnings, now).fact(job);
     let why = fact.reason.as_deref().map(|why| format!(": {why}")).unwrap_or_default();
     let raw = site.namespace().raw_job(&known.name, LOOK).map_err(error)?;
     let mut text = format!("{}{why}\n{raw:#}\n", fact.raw);
-    for pod in &pods {
+    for pod in &of.pods {
         if let Ok(pod) = serde_json::to_value(pod) {
             text += &format!("{pod:#}\n");
         }
@@ -53,8 +53,8 @@ pub(super) fn attach(site: &Site<'_>, run: RunRef<'_>) -> Result<Vec<String>, Ru
 pub(super) fn shell(site: &Site<'_>, job: &Job) -> Result<Vec<String>, RunError> {
     let known = JobRef::of(job);
     let error = |trouble| site.error(&trouble);
-    let (_, pods) = site.namespace().of_label(&known.selector(), LOOK).map_err(error)?;
-    let pod = pods.iter().find(|pod| facts::has_begun(pod) && !facts::is_over(pod));
+    let of = site.namespace().pods_of_label(&known.selector(), LOOK).map_err(error)?;
+    let pod = of.pods.iter().find(|pod| facts::has_begun(pod) && !facts::is_over(pod));
     let pod = pod.ok_or_else(|| {
         RunError::refused(format!("{} is not at work", job.id()), "`tpu check` shows how it is")
     })?;

@@ -196,8 +196,8 @@ impl JobDisk<'_> {
         let failed = |trouble: Trouble| io::Error::new(io::ErrorKind::TimedOut, trouble.why());
         loop {
             let selector = format!("tpu.look={name}");
-            let (_, pods) = self.site.namespace().of_label(&selector, PATIENCE).map_err(failed)?;
-            match pods.first().map(|pod| (pod, facts::phase(pod))) {
+            let of = self.site.namespace().pods_of_label(&selector, PATIENCE).map_err(failed)?;
+            match of.pods.first().map(|pod| (pod, facts::phase(pod))) {
                 Some((pod, "Succeeded")) => {
                     let log = PlainLog { pod: facts::name(pod), container: MAIN };
                     return self.site.namespace().plain_log(&log).map_err(failed);

@@ -27,7 +27,7 @@ use super::life::Life;
 use super::logs::{self, Wanted};
 use super::names::{JobRef, LAUNCH};
 use super::note;
-use super::request::{LOOK, PATIENCE, Trouble};
+use super::request::{LOOK, Labelled, PATIENCE, Trouble};
 use super::settle::{self, Presence};
 use super::site::Site;
 use super::submit::{self, Submission};
@@ -64,6 +64,8 @@ struct Listing {
     jobs: HashMap<String, BatchJob>,
     pods: HashMap<String, Vec<Pod>>,
     warnings: Vec<Event>,
+    /// When it said so, by its own clock.
+    said_at: Option<Timestamp>,
 }
 
 impl Listing {
@@ -99,8 +101,8 @@ impl Engine<'_> {
     fn listing(&self, only: Option<&JobRef>, until: Duration) -> Result<Listing, Trouble> {
         let namespace = self.site.namespace();
         let selector = only.map_or_else(|| LAUNCH.to_owned(), JobRef::selector);
-        let (jobs, pods) = namespace.of_label(&selector, self.left(until))?;
-        let mut listing = Listing::default();
+        let Labelled { jobs, pods, said_at } = namespace.of_label(&selector, self.left(until))?;
+        let mut listing = Listing { said_at, ..Listing::default() };
         for job in jobs.into_iter().filter(|job| !settle::is_tombstone(job)) {
             if let Some(token) = token_of(job.metadata.labels.as_ref()) {
                 listing.jobs.insert(token, job);
@@ -161,7 +163,7 @@ impl Engine<'_> {
             .zip(&known)
             .map(|(run, known)| match listing.jobs.get(&known.token) {
                 _ if is_past(run.job) => self.past(run.job),
-                Some(job) => self.of_listed(run.job, (known, job), (&listing, asked_at)),
+                Some(job) => self.of_listed(run.job, (known, job), &listing),
                 None => self.of_missing(run.job, known, (asked_at, until)),
             })
             .collect();
@@ -180,13 +182,14 @@ impl Engine<'_> {
         &self,
         job: &Job,
         (known, listed): (&JobRef, &BatchJob),
-        (listing, asked_at): (&Listing, Timestamp),
+        listing: &Listing,
     ) -> RunFact {
         let pods: Vec<&Pod> = listing.pods.get(&known.token).into_iter().flatten().collect();
         let seen = pods.is_empty().then(|| note::last_seen(self.site.effects, &known.token));
+        let now = self.site.then(listing.said_at);
         match seen.flatten().filter(|seen| seen.is_over && !facts::is_open(listed)) {
             Some(seen) => afterwards::afterwards(job, Some(&seen), None),
-            None => Seen::new(listed, pods, &listing.warnings, asked_at).fact(job),
+            None => Seen::new(listed, pods, &listing.warnings, now).fact(job),
         }
     }
 

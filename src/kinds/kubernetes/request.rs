@@ -8,6 +8,7 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
+use crate::model::time::Timestamp;
 use crate::runner::RunError;
 
 use super::api::{ApiAnswer, ApiCall, ApiServer, ApiVerb, Unanswered};
@@ -165,6 +166,14 @@ struct Items<T> {
     items: Vec<T>,
 }
 
+/// What a selector of labels chooses.
+pub(super) struct Labelled {
+    pub(super) jobs: Vec<Job>,
+    pub(super) pods: Vec<Pod>,
+    /// When the server said so, by its own clock, where it tells that.
+    pub(super) said_at: Option<Timestamp>,
+}
+
 /// One namespace of a server.
 #[derive(Clone, Copy)]
 pub(super) struct Namespace<'a> {
@@ -191,11 +200,7 @@ impl<'a> Namespace<'a> {
     }
 
     /// The Jobs and the pods that a selector of labels chooses, by two questions side by side.
-    pub(super) fn of_label(
-        &self,
-        selector: &str,
-        limit: Duration,
-    ) -> Result<(Vec<Job>, Vec<Pod>), Trouble> {
+    pub(super) fn of_label(&self, selector: &str, limit: Duration) -> Result<Labelled, Trouble> {
         let of =
             |path: String| ApiCall::new(ApiVerb::Get, path, limit).with("labelSelector", selector);
         let calls = [of(self.jobs()), of(self.core("pods"))];
@@ -203,7 +208,11 @@ impl<'a> Namespace<'a> {
         let mut next =
             || read(answers.next().unwrap_or(Err(Unanswered::Broken("no answer".to_owned()))));
         let (jobs, pods) = (next()?, next()?);
-        Ok((parsed::<Items<Job>>(&jobs)?.items, parsed::<Items<Pod>>(&pods)?.items))
+        Ok(Labelled {
+            jobs: parsed::<Items<Job>>(&jobs)?.items,
+            pods: parsed::<Items<Pod>>(&pods)?.items,
+            said_at: pods.said_at,
+        })
     }
 
     /// The pods that a selector of labels chooses.
@@ -211,9 +220,11 @@ impl<'a> Namespace<'a> {
         &self,
         selector: &str,
         limit: Duration,
-    ) -> Result<Vec<Pod>, Trouble> {
+    ) -> Result<Labelled, Trouble> {
         let call = ApiCall::new(ApiVerb::Get, self.core("pods"), limit);
-        self.list(&call.with("labelSelector", selector))
+        let pods = read(self.server.ask(&call.with("labelSelector", selector)))?;
+        let said_at = pods.said_at;
+        Ok(Labelled { jobs: Vec::new(), pods: parsed::<Items<Pod>>(&pods)?.items, said_at })
     }
 
     /// A Job, if there is one of that name.

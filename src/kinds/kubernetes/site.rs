@@ -5,6 +5,7 @@ use std::sync::Arc;
 use crate::effects::Effects;
 use crate::model::job::{EngineRun, Handle, Job};
 use crate::model::target::TargetKind;
+use crate::model::time::Timestamp;
 use crate::runner::RunError;
 
 use super::api::ApiServer;
@@ -26,6 +27,12 @@ impl Site<'_> {
     /// Questions to it.
     pub(super) fn namespace(&self) -> Namespace<'_> {
         Namespace::new(&*self.server, &self.cluster.namespace)
+    }
+
+    /// When it was that the server said something: by its own clock, which may be another than that of this machine, with
+    /// what it has stamped; else now.
+    pub(super) fn then(&self, said_at: Option<Timestamp>) -> Timestamp {
+        said_at.unwrap_or_else(|| self.effects.clock.now())
     }
 
     /// The error for what a question came to.

@@ -7,6 +7,7 @@ use k8s_openapi::api::batch::v1::Job as BatchJob;
 use k8s_openapi::api::core::v1::Pod;
 
 use crate::model::job::Job;
+use crate::model::time::Timestamp;
 use crate::runner::{RunError, StopOrder, StopOutcome, StopPart, Unreached};
 use crate::sys::clock::Clock;
 
@@ -57,7 +58,7 @@ fn tell(site: &Site<'_>, jobs: &[&Job], known: &[JobRef]) -> Vec<Result<bool, Ru
     // One question for all of them. Of what it does not tell, each is asked for by itself.
     let listed = match known {
         [] | [_] => Vec::new(),
-        _ => site.namespace().of_label(LAUNCH, PATIENCE).map_or(Vec::new(), |(jobs, _)| jobs),
+        _ => site.namespace().of_label(LAUNCH, PATIENCE).map_or(Vec::new(), |of| of.jobs),
     };
     let uids: Vec<Result<Option<String>, RunError>> =
         jobs.iter().zip(known).map(|(job, known)| to_delete(site, job, (known, &listed))).collect();
@@ -74,7 +75,7 @@ fn tell(site: &Site<'_>, jobs: &[&Job], known: &[JobRef]) -> Vec<Result<bool, Ru
 /// Keeps what they have printed, then deletes these Jobs. Whether there was each.
 fn delete(site: &Site<'_>, there: &[(&JobRef, &str)]) -> Vec<Result<bool, Trouble>> {
     let of_all: Vec<&JobRef> = there.iter().map(|(known, _)| *known).collect();
-    let kept = pods(site, &of_all).map(|pods| fetch(site, &pods));
+    let kept = pods(site, &of_all).map(|(pods, _)| fetch(site, &pods));
     let named: Vec<(&str, &str)> =
         there.iter().map(|(known, uid)| (known.name.as_str(), *uid)).collect();
     match &kept {
@@ -146,21 +147,23 @@ fn there(site: &Site<'_>, job: &Job, known: &JobRef) -> Result<There, RunError> 
 /// The pods of launches, by their tokens.
 type PodsOf = HashMap<String, Vec<Pod>>;
 
-fn pods(site: &Site<'_>, known: &[&JobRef]) -> Result<PodsOf, Trouble> {
+/// And when the server said so.
+fn pods(site: &Site<'_>, known: &[&JobRef]) -> Result<(PodsOf, Timestamp), Trouble> {
     let selector = match known {
-        [] => return Ok(PodsOf::new()),
+        [] => return Ok((PodsOf::new(), site.effects.clock.now())),
         [only] => only.selector(),
         _ => LAUNCH.to_owned(),
     };
     let mut all = PodsOf::new();
-    for pod in site.namespace().pods_of_label(&selector, PATIENCE)? {
+    let of = site.namespace().pods_of_label(&selector, PATIENCE)?;
+    for pod in of.pods {
         let token = pod.metadata.labels.as_ref().and_then(|labels| labels.get(LAUNCH)).cloned();
         let is_meant = |token: &String| known.iter().any(|known| known.token == *token);
         if let Some(token) = token.filter(is_meant) {
             all.entry(token).or_default().push(pod);
         }
     }
-    Ok(all)
+    Ok((all, site.then(of.said_at)))
 }
 
 /// Keeps what pods have printed so far.
@@ -183,12 +186,12 @@ fn until_gone(site: &Site<'_>, known: &[&JobRef], order: StopOrder) -> Vec<Resul
     let mut were_any: Vec<bool> = known.iter().map(|_| false).collect();
     let mut refused: HashMap<String, RunError> = HashMap::new();
     loop {
-        let mut left = match pods(site, known) {
-            Ok(left) => left,
+        let (mut left, now) = match pods(site, known) {
+            Ok(told) => told,
             Err(trouble) => return known.iter().map(|_| Err(site.error(&trouble))).collect(),
         };
         if order.part == StopPart::Program {
-            go_past_the_dead(site, &mut left);
+            go_past_the_dead(site, (&mut left, now));
         }
         for (known, were_any) in known.iter().zip(&mut were_any) {
             let mut of = left.get(&known.token).into_iter().flatten();
@@ -199,7 +202,6 @@ fn until_gone(site: &Site<'_>, known: &[&JobRef], order: StopOrder) -> Vec<Resul
             collect(site, &left, &mut refused);
         }
         let is_late = clock.monotonic() >= begun + ENDING;
-        let now = site.effects.clock.now();
         // Whose node is dead, as far as the cluster can tell, holds nobody up.
         let is_dead = |pods: &Vec<Pod>| pods.iter().all(|pod| facts::is_overdue(pod, now));
         let is_hopeless = |(token, pods)| refused.contains_key(token) || is_dead(pods);
@@ -220,8 +222,7 @@ fn until_gone(site: &Site<'_>, known: &[&JobRef], order: StopOrder) -> Vec<Resul
 
 /// Leaves pods out whose node is dead, as far as the cluster can tell: they were told to end long ago. Whoever brings a
 /// job back elsewhere does not wait for that node, as Kubernetes itself does not.
-fn go_past_the_dead(site: &Site<'_>, left: &mut PodsOf) {
-    let now = site.effects.clock.now();
+fn go_past_the_dead(site: &Site<'_>, (left, now): (&mut PodsOf, Timestamp)) {
     for pods in left.values_mut() {
         pods.retain(|pod| {
             let is_dead = facts::is_overdue(pod, now);

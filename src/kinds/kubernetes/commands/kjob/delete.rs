@@ -2,7 +2,6 @@
 
 use clap::ArgMatches;
 use k8s_openapi::api::batch::v1::Job as BatchJob;
-use k8s_openapi::api::core::v1::Pod;
 use serde_json::json;
 
 use crate::kinds::KindAnswer;
@@ -12,7 +11,7 @@ use super::at::{self, At};
 use super::listed::name;
 use super::ours;
 use crate::kinds::kubernetes::names::{self, LAUNCH};
-use crate::kinds::kubernetes::request::PATIENCE;
+use crate::kinds::kubernetes::request::{Labelled, PATIENCE};
 use crate::kinds::kubernetes::{facts, settle};
 use crate::model::data::Data;
 use crate::model::job::Job;
@@ -88,9 +87,9 @@ fn one(at: &At<'_>, named: &str) -> Result<BatchJob, RunError> {
 fn all(at: &At<'_>, user: &str) -> Result<Vec<BatchJob>, RunError> {
     let selector = format!("{LAUNCH},tpu.user={}", names::label(user));
     let found = at.site.namespace().of_label(&selector, PATIENCE);
-    let of_runs = |(mut jobs, _): (Vec<BatchJob>, Vec<Pod>)| {
-        jobs.retain(|job| !settle::is_tombstone(job));
-        jobs
+    let of_runs = |mut found: Labelled| {
+        found.jobs.retain(|job| !settle::is_tombstone(job));
+        found.jobs
     };
     found.map(of_runs).map_err(|trouble| at.site.error(&trouble))
 }

@@ -13,14 +13,14 @@ use super::at::At;
 use super::ours;
 use crate::kinds::kubernetes::facts;
 use crate::kinds::kubernetes::names::LAUNCH;
-use crate::kinds::kubernetes::request::{LogQuestion, PATIENCE};
+use crate::kinds::kubernetes::request::{Labelled, LogQuestion, PATIENCE};
 use crate::kinds::kubernetes::settle;
 
 /// Lists the Jobs of ours, the newest first: two questions, however many there are.
 pub(super) fn list(at: &At<'_>) -> Result<KindAnswer, RunError> {
     let site = &at.site;
     let answered = site.namespace().of_label(LAUNCH, PATIENCE);
-    let (mut jobs, pods) = answered.map_err(|trouble| site.error(&trouble))?;
+    let Labelled { mut jobs, pods, .. } = answered.map_err(|trouble| site.error(&trouble))?;
     jobs.retain(|job| !settle::is_tombstone(job));
     jobs.sort_by_key(|job| std::cmp::Reverse(created(job)));
     let rows: Vec<Vec<String>> = jobs
@@ -90,8 +90,8 @@ pub(super) fn logs(at: &At<'_>, name: &str) -> Result<KindAnswer, RunError> {
         return Ok(KindAnswer { then: ours(&words), ..KindAnswer::default() });
     }
     let error = |trouble| at.site.error(&trouble);
-    let (_, pods) =
-        at.site.namespace().of_label(&format!("job-name={name}"), PATIENCE).map_err(error)?;
+    let of = at.site.namespace().pods_of_label(&format!("job-name={name}"), PATIENCE);
+    let pods = of.map_err(error)?.pods;
     let born = |pod: &&Pod| pod.metadata.creation_timestamp.as_ref().map(|time| time.0);
     let pod = pods.iter().max_by_key(born).ok_or_else(|| at.unknown(name))?;
     let container = pod.spec.as_ref().and_then(|spec| spec.containers.first());

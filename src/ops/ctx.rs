@@ -18,6 +18,7 @@ use super::ancestors::Ancestors;
 use super::error::{Error, did_you_mean};
 use super::insisted::Insisted;
 use super::providers::Providers;
+use super::seen_before::SeenLately;
 use super::setting_layers::Layers;
 
 /// A use case's surroundings: its [`Effects`], and the settings, patterns and kinds of target that hold for it.
@@ -40,6 +41,8 @@ pub struct Ctx {
     pub insisted: Arc<Insisted>,
     /// What was found in the archive of the lineages that are looked at.
     pub ancestors: Arc<Ancestors>,
+    /// What was gathered last of what was seen of targets.
+    pub seen_lately: Arc<SeenLately>,
 }
 
 /// Use cases name a door as what lies below `ops` does: `ctx.store`, `ctx.clock`.
@@ -70,6 +73,7 @@ impl Ctx {
             providers: Arc::clone(&self.providers),
             insisted: Arc::default(),
             ancestors: Arc::clone(&self.ancestors),
+            seen_lately: Arc::clone(&self.seen_lately),
         }
     }
 

@@ -101,6 +101,7 @@ pub mod records;
 pub mod runners;
 pub mod scripts;
 pub mod secrets;
+pub mod seen_before;
 pub mod setting_layers;
 pub mod simulator;
 pub mod stage;

@@ -68,5 +68,6 @@ pub fn open(opening: Opening) -> Ctx {
         providers: Arc::default(),
         insisted: Arc::default(),
         ancestors: Arc::default(),
+        seen_lately: Arc::default(),
     }
 }

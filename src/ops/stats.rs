@@ -14,12 +14,10 @@ use crate::model::accelerators;
 use crate::model::data::Data;
 use crate::model::ids::{JobId, JobNumber, TargetName, UserName};
 use crate::model::job::Job;
-use crate::model::order::TypeInZone;
 use crate::model::prices::{self, Prices};
-use crate::model::target::{Pricing, Target};
+use crate::model::target::Pricing;
 use crate::model::time::{Timestamp, Zone};
 use crate::model::view::Whose;
-use crate::plan::seen::SeenOf;
 use crate::plan::stats::run::{self, CapacityWait, Past, PastRun, Period, RanOn, RunOutcome};
 use crate::plan::stats::{By, Stats, stats};
 use crate::plan::types;
@@ -92,49 +90,6 @@ pub fn report_from(
         endless: u32::try_from(endless).unwrap_or(u32::MAX),
         journal_since: gathered.journal_since,
     })
-}
-
-/// No more archived records are read for a choice: what was seen long ago says little.
-const RECENT: usize = 5_000;
-
-/// What was seen of each type in each zone, by how it is paid for.
-#[derive(Debug, Default)]
-pub struct SeenBefore(HashMap<(String, String, Option<&'static str>), SeenOf>);
-
-impl SeenBefore {
-    /// What was seen of one.
-    pub fn of(&self, of: &TypeInZone, pricing: Pricing) -> SeenOf {
-        let key = (of.accelerator.clone(), of.zone.clone(), Some(pricing.as_str()));
-        self.0.get(&key).copied().unwrap_or_default()
-    }
-
-    /// What was seen of targets like this one.
-    pub fn of_target(&self, target: &Target) -> SeenOf {
-        match (&target.accelerator, &target.zone) {
-            (Some(accelerator), Some(zone)) => {
-                let of = TypeInZone { accelerator: accelerator.clone(), zone: zone.clone() };
-                self.of(&of, target.pricing)
-            }
-            _ => SeenOf::default(),
-        }
-    }
-}
-
-/// What was seen so far, for whoever has to choose.
-pub fn seen(ctx: &Ctx) -> Result<SeenBefore, Error> {
-    let now = ctx.clock.now();
-    let Gathered { past, .. } = gather(ctx, RECENT)?;
-    let mut seen = SeenBefore::default();
-    for run in &past.runs {
-        let (Some(accelerator), Some(zone)) = (&run.on.accelerator, &run.on.zone) else { continue };
-        let key = (accelerator.clone(), zone.clone(), run.on.pricing.map(Pricing::as_str));
-        seen.0.entry(key).or_default().runs.add(run, now);
-    }
-    for wait in &past.capacity {
-        let key = (wait.accelerator.clone(), wait.zone.clone(), wait.pricing.map(Pricing::as_str));
-        seen.0.entry(key).or_default().waits.add(wait);
-    }
-    Ok(seen)
 }
 
 /// What was gathered.

@@ -9,7 +9,7 @@ use crate::kinds::KindOfTarget;
 use crate::model::data::{Data, User};
 use crate::model::facts::ErrorKind;
 use crate::model::ids::{JobId, JobNumber};
-use crate::model::job::{Job, Succession};
+use crate::model::job::{Job, Status, Succession};
 use crate::model::lineage::{self, Lineage};
 use crate::model::objects::ObjectAt;
 use crate::model::rules::Action;
@@ -324,7 +324,7 @@ fn staged(ctx: &Ctx, job: &Job, attempts: &[Job]) -> Result<String, Error> {
     };
     if !is_dir(ctx, attempt, dir)? {
         // Whoever asks within the first moments of an attempt finds its directories half made.
-        if job.status.is_live() {
+        if matches!(job.status, Status::Unset | Status::Starting) {
             return Err(Error::refused(format!("{} has no copy of its code yet: {dir}", job.id()))
                 .hint("nothing was changed; try again when its program has begun"));
         }

@@ -238,23 +238,27 @@ fn begun(api: &Api) -> u64 {
     number
 }
 
+/// Within the first moments of a job its code is not copied yet; of one that runs it was.
 #[test]
-fn a_job_with_a_checkpoint_and_no_copy_of_its_code_is_not_stopped() {
-    let api = Api::new(|_| Vec::new());
+fn who_pauses_a_job_without_a_copy_of_its_code_is_told_whether_there_will_be_one() {
+    let api = Api::new(|env| {
+        let with = |window, status| {
+            let log = env.tmux().dir().join(format!("log-{window}"));
+            fs::create_dir_all(log.join("checkpoint_100")).unwrap();
+            write_file(&log.join("checkpoint_100/weights"), "100");
+            let mut record = env.record("alice", window, status);
+            (record["log_dir"], record["stage_dir"]) =
+                (json!(log), json!(env.tmux().dir().join("none")));
+            record
+        };
+        vec![with(1, "starting"), with(2, "running")]
+    });
     let token = api.token("alices", TokenRole::Operator, &["alice"]);
-    let number = begun(&api);
-    let job = api.env.job("alice", number);
-    let dir = |of: &str| PathBuf::from(job[of].as_str().unwrap());
-    let checkpoint = dir("log_dir").join("checkpoint_100");
-    fs::create_dir_all(&checkpoint).unwrap();
-    write_file(&checkpoint.join("weights"), "100");
-    fs::remove_dir_all(dir("stage_dir")).unwrap();
-    for query in ["?dry_run=true", ""] {
-        let path = format!("POST /api/v1/jobs/alice/{number}/pause{query}");
-        let said = api.ask(&token, &path, &[], "").is(409).json();
-        assert!(said["detail"].as_str().unwrap().contains("no copy of its code yet"), "{said}");
+    for (window, status, detail) in [(1, 409, "no copy of its code yet"), (2, 404, "is gone")] {
+        let path = format!("POST /api/v1/jobs/alice/{window}/pause?dry_run=true");
+        let said = api.ask(&token, &path, &[], "").is(status).json();
+        assert!(said["detail"].as_str().unwrap().contains(detail), "{said}");
     }
-    assert_ne!(api.env.job("alice", number)["status"], "killed");
 }
 
 #[test]

@@ -7,7 +7,7 @@ use serde_json::json;
 
 use tpu::kinds::kubernetes::api::ApiVerb;
 use tpu::model::exit::Exit;
-use tpu::model::facts::RunState;
+use tpu::model::facts::{ErrorKind, RunFact, RunState};
 use tpu::sys::clock::{Clock as _, ManualClock};
 
 use super::stage::{JOBS, Stage, ended, refused, running, said};
@@ -38,8 +38,47 @@ fn an_end_that_was_seen_stands_while_the_server_does_not_answer() {
         (facts[0].state, facts[0].exit, &facts[0].raw),
         (before[0].state, before[0].exit, &before[0].raw)
     );
-    assert_eq!((facts[1].state, facts[1].text_waits), (RunState::Running, true), "{facts:?}");
-    assert_eq!(facts[2].state, RunState::Unknown, "{facts:?}");
+    assert_eq!((facts[1].state, facts[2].state), (RunState::Unknown, RunState::Unknown));
+    let reason = |fact: &RunFact| fact.reason.as_deref().unwrap().to_owned();
+    assert!(reason(&facts[1]).contains("has ended"), "{facts:?}");
+    assert!(!reason(&facts[2]).contains("has ended"), "{facts:?}");
+}
+
+/// First its container has ended by a signal; then the cluster says that it was for the time it had.
+#[test]
+fn the_cause_that_was_told_last_is_the_one_that_stands() {
+    let stage = Stage::new();
+    let job = stage.begun(1);
+    let pod = stage.pod(&job, &ended("Failed", "Error", 143));
+    stage.play(|play| play.table.logs.insert(pod, String::new()));
+    let first = stage.look(&[&job]).remove(0);
+    stage.play(|play| {
+        play.table.jobs[0]["status"] = json!({"failed": 1, "conditions": [{
+            "type": "Failed", "status": "True", "reason": "DeadlineExceeded",
+            "message": "Job was active longer than specified deadline",
+        }]});
+    });
+    let told = stage.look(&[&job]).remove(0);
+    assert_ne!(first.cause, told.cause, "{first:?} {told:?}");
+    stage.hear(|_, _| Some(refused(500, "InternalError", "away")));
+    let untold = stage.look(&[&job]).remove(0);
+    assert_eq!((untold.cause, untold.exit), (told.cause, told.exit), "{untold:?}");
+}
+
+/// A pod on a dead node counts as lost as long as the cluster says so; nobody has seen it end.
+#[test]
+fn what_was_lost_with_its_node_is_not_known_while_nothing_answers() {
+    let stage = Stage::new();
+    let job = stage.begun(1);
+    stage.pod(&job, &running());
+    stage.play(|play| {
+        play.table.pods[0]["metadata"]["deletionTimestamp"] = json!("2027-01-15T07:50:00Z");
+    });
+    let lost = stage.look(&[&job]).remove(0);
+    assert_eq!(lost.cause, Some(ErrorKind::Lost), "{lost:?}");
+    stage.hear(|_, _| Some(refused(500, "InternalError", "away")));
+    let fact = stage.look(&[&job]).remove(0);
+    assert_eq!((fact.state, fact.cause), (RunState::Unknown, None), "{fact:?}");
 }
 
 /// Whoever submits has another clock than whoever looks.

@@ -42,6 +42,8 @@ pub(crate) struct Size {
     pub(crate) users: usize,
     pub(crate) targets: usize,
     pub(crate) hours: f64,
+    /// How much work is submitted, as a part of what the targets could do if they never were away.
+    pub(crate) load: f64,
 }
 
 impl Size {
@@ -108,7 +110,7 @@ type Book = Arc<Mutex<BTreeMap<u32, TrueJob>>>;
 
 /// Plays it.
 pub(crate) fn play(size: Size) -> Month {
-    let Size { seed, users, targets, hours } = size;
+    let Size { seed, users, targets, hours, .. } = size;
     let length = Duration::from_secs_f64(hours * 3_600.0);
     let faults = Faults::default();
     let story = Story {
@@ -144,7 +146,7 @@ pub(crate) fn play(size: Size) -> Month {
     stage.actor(|world| actors::keeper(world, 0));
     for user in 0..users {
         let book = Arc::clone(&book);
-        stage.actor(move |world| person(world, user, (users, targets), &book));
+        stage.actor(move |world| person(world, user, size, &book));
     }
     stage.actor(misfortune);
     stage.actor(move |world| tidy(world, users));
@@ -199,9 +201,9 @@ fn settle_in(world: &World, size: Size) {
 }
 
 /// Submits jobs for hours and days of work, as many as keep some waiting for much of the time.
-fn person(world: &Arc<World>, index: usize, (users, targets): (usize, usize), book: &Book) {
+fn person(world: &Arc<World>, index: usize, size: Size, book: &Book) {
     #[expect(clippy::cast_precision_loss, reason = "some hundreds")]
-    let share = targets as f64 / users as f64;
+    let share = size.targets as f64 / size.users as f64;
     loop {
         let needs_s = world.state().between(1_800_000, 10 * 3_600_000).as_secs_f64();
         let number = {
@@ -234,9 +236,7 @@ fn person(world: &Arc<World>, index: usize, (users, targets): (usize, usize), bo
             drop(enter(ctx, &request, &how));
             drop(pass::unless_watched(ctx, usize::MAX));
         });
-        // On average nearly as much work as the targets can do, which are away for much of the time: more, and ever more
-        // would wait.
-        let mean_ms = needs_s * 1_000.0 / share / 0.57;
+        let mean_ms = needs_s * 1_000.0 / share / size.load;
         #[expect(
             clippy::cast_possible_truncation,
             clippy::cast_sign_loss,

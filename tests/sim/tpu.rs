@@ -122,6 +122,7 @@ fn context(me: &Me, start: &Start) -> Ctx {
         providers: Arc::new(providers),
         insisted: Arc::default(),
         ancestors: Arc::default(),
+        seen_lately: Arc::default(),
     }
 }
 

@@ -45,8 +45,8 @@ pub(super) fn afterwards(job: &Job, seen: Option<&LastSeen>, ttl_s: Option<u64>)
     }
 }
 
-/// What is to be kept of a fact, and of these pods that had printed by then.
-pub(super) fn to_keep(fact: &RunFact, printed_by: Vec<String>) -> LastSeen {
+/// What is to be kept of a fact, with the pods that had begun by then.
+pub(super) fn to_keep(fact: &RunFact, begun: Vec<String>) -> LastSeen {
     LastSeen {
         is_over: fact.is_over(),
         code: fact.exit.map(Exit::code),
@@ -55,6 +55,6 @@ pub(super) fn to_keep(fact: &RunFact, printed_by: Vec<String>) -> LastSeen {
         raw: fact.raw.to_string(),
         nodes: fact.nodes.clone(),
         restarts: fact.restarts,
-        printed_by: Some(printed_by),
+        begun: Some(begun),
     }
 }

@@ -197,14 +197,10 @@ impl Engine<'_> {
     fn remember(&self, job: &Job, known: &JobRef, (fact, listing): (&RunFact, &Listing)) {
         let effects = self.site.effects;
         let pods = listing.pods.get(&known.token).into_iter().flatten();
-        let printed_by = pods.filter(|pod| facts::has_begun(pod)).map(facts::uid);
-        let seen = afterwards::to_keep(fact, printed_by.map(str::to_owned).collect());
+        let begun = pods.filter(|pod| facts::has_begun(pod)).map(facts::uid);
+        let seen = afterwards::to_keep(fact, begun.map(str::to_owned).collect());
         let was = note::last_seen(effects, &known.token);
-        let is_news = was.is_none_or(|was| {
-            (was.is_over, was.restarts) != (seen.is_over, seen.restarts)
-                || was.nodes != seen.nodes
-                || was.printed_by.is_none()
-        });
+        let is_news = was.is_none_or(|was| was.is_outdated_by(&seen));
         if is_news && !matches!(fact.state, RunState::Unknown) {
             if seen.is_over && job.execution().is_some_and(|of| !of.secrets.is_empty()) {
                 submit::discard(&self.site, job, known);
@@ -228,17 +224,21 @@ impl Engine<'_> {
     /// write it into the record.
     fn untold(&self, job: &Job, known: &JobRef, trouble: &Trouble) -> RunFact {
         let effects = self.site.effects;
+        // Of what was lost with its node nobody has seen an end.
+        let is_end = |fact: &RunFact| fact.cause != Some(ErrorKind::Lost);
         let seen = note::last_seen(effects, &known.token).filter(|seen| seen.is_over);
-        let Some(seen) = seen else { return self.silent(trouble) };
-        let fact = afterwards::afterwards(job, Some(&seen), None);
+        let ended = seen.map(|seen| (afterwards::afterwards(job, Some(&seen), None), seen.begun));
+        let Some((fact, begun)) = ended.filter(|(fact, _)| is_end(fact)) else {
+            return self.silent(trouble);
+        };
         let log = logs::of_launch(effects, &known.token);
         let is_whole = |pods: &Vec<String>| pods.iter().all(|pod| log.is_whole(pod));
-        if seen.printed_by.as_ref().is_some_and(is_whole) {
+        if begun.as_ref().is_some_and(is_whole) {
             return fact;
         }
         let why =
             format!("it has ended, and what it printed last waits: {}", self.silence(trouble));
-        RunFact { reason: Some(why.into()), ..waits_for_log(&fact) }
+        facts::fact(RunState::Unknown, "UNKNOWN", Some(why))
     }
 
     fn silence(&self, trouble: &Trouble) -> String {
@@ -341,7 +341,7 @@ impl Engine<'_> {
         let later = wanted.split_off(wanted.len().min(LOGS_AT_ONCE));
         let asked: Vec<Wanted<'_>> = wanted.iter().map(|(_, wanted)| *wanted).collect();
         let kept = logs::bring_up(&self.site, &asked, self.left(until));
-        let now = effects.clock.now();
+        let now = self.site.then(listing.said_at);
         for ((place, wanted), kept) in wanted.iter().zip(kept) {
             let Some(fact) = facts.get_mut(*place) else { continue };
             if !fact.is_over() || !facts::is_over(wanted.pod) {

@@ -44,7 +44,7 @@ pub(super) struct Seen<'s> {
     pub(super) pods: Vec<&'s Pod>,
     /// What was refused to the Job or its pods lately.
     pub(super) warnings: &'s [Event],
-    /// When this was asked.
+    /// When the server said this, by its own clock where it tells that.
     pub(super) now: Timestamp,
 }
 

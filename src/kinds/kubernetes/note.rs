@@ -117,8 +117,20 @@ pub(super) struct LastSeen {
     pub(super) nodes: Vec<String>,
     /// How many pods there had been before the last one.
     pub(super) restarts: u32,
-    /// The identities of the pods that had printed; `None` where an earlier version has seen it.
-    pub(super) printed_by: Option<Vec<String>>,
+    /// The identities of the pods that had begun; `None` where an earlier version has seen it.
+    pub(super) begun: Option<Vec<String>>,
+}
+
+impl LastSeen {
+    /// Whether another look has seen something else. The list of a look may be older than what was seen meanwhile: an end
+    /// stands, unless another pod was begun after it.
+    pub(super) fn is_outdated_by(&self, seen: &Self) -> bool {
+        if self.is_over && !seen.is_over && seen.restarts <= self.restarts {
+            return false;
+        }
+        let known = |of: &Self| (of.is_over, of.code, of.cause.clone(), of.restarts);
+        known(self) != known(seen) || self.nodes != seen.nodes || self.begun.is_none()
+    }
 }
 
 /// Keeps how a run was seen.

@@ -4,6 +4,7 @@
 use std::cell::OnceCell;
 use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
+use std::sync::Arc;
 
 use crate::model::capacity::Ask;
 use crate::model::data::Data;
@@ -17,7 +18,7 @@ use crate::ops::ctx::user_of;
 use crate::ops::hosts::choose as hosts;
 use crate::ops::launch::RunRequest;
 use crate::ops::named::still_known;
-use crate::ops::stats::{self, SeenBefore};
+use crate::ops::seen_before::{SeenBefore, seen_before};
 use crate::ops::{Ctx, Error, board, named};
 use crate::plan::board::{self as plan, Pick, Row, Wanted};
 use crate::plan::choice::{Candidate, Ranking, Unfit};
@@ -195,7 +196,7 @@ pub struct Field<'a> {
     /// Wishes for which nothing is left, with the reason: less and less is left.
     misses: HashMap<Rc<Wish>, String>,
     /// What was seen of targets, read once somebody has to choose between two of a type.
-    seen: Rc<OnceCell<SeenBefore>>,
+    seen: Rc<OnceCell<Arc<SeenBefore>>>,
 }
 
 impl<'a> Field<'a> {
@@ -292,7 +293,7 @@ impl<'a> Field<'a> {
             return SeenOf::default();
         };
         // What cannot be read is only not known.
-        let seen = self.seen.get_or_init(|| stats::seen(self.ctx).unwrap_or_default());
+        let seen = self.seen.get_or_init(|| seen_before(self.ctx).unwrap_or_default());
         seen.of(&TypeInZone { accelerator, zone }, row.pricing)
     }
 

@@ -8,7 +8,8 @@ use crate::ops::hosts::choose as hosts;
 use crate::ops::launch::attempt::Launched;
 use crate::ops::launch::plan::LaunchPlan;
 use crate::ops::launch::{self, RunRequest};
-use crate::ops::{Ctx, Error, Kind, stats};
+use crate::ops::seen_before::seen_before;
+use crate::ops::{Ctx, Error, Kind};
 use crate::plan::board::Pick;
 use crate::plan::choice::{Assignment, Ranking, Unfit};
 use crate::plan::slots::Short;
@@ -35,7 +36,7 @@ pub(super) fn with_what_was_seen(ctx: &Ctx, mut picks: Vec<Pick>) -> Result<Vec<
     }
     let data = ctx.data()?;
     // What cannot be read is only not said.
-    let seen = stats::seen(ctx).unwrap_or_default();
+    let seen = seen_before(ctx).unwrap_or_default();
     for pick in &mut picks {
         let target = data.target(&pick.target);
         let of = target.map(|target| seen.of_target(&target)).unwrap_or_default();

@@ -14,7 +14,7 @@ use crate::model::prices;
 use crate::model::spec::{AnyOf, TargetRequest};
 use crate::model::target::Registration;
 use crate::ops::fleet::ProviderFacts;
-use crate::ops::stats;
+use crate::ops::seen_before::seen_before;
 use crate::ops::targets::checked_name;
 use crate::ops::{Ctx, Error};
 use crate::plan::budget::comes_back;
@@ -53,7 +53,7 @@ pub fn preferred(
         return Ok(None);
     };
     let prices = ctx.settings(ctx.data()?.user(user))?.prices;
-    let seen = stats::seen(ctx)?;
+    let seen = seen_before(ctx)?;
     let known = |of: &TypeInZone| {
         let chips = accelerators::chips(&of.accelerator);
         let per_hour = prices::per_hour(&prices, (&of.accelerator, chips), order.pricing);

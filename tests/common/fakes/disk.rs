@@ -33,12 +33,16 @@ pub(crate) struct FakeDisk {
     state: Mutex<State>,
 }
 
-/// How often names are made durable until files without any are taken away.
-const SYNCS_TO_SWEEP: u64 = 20;
+/// Files without any name are taken away once there are twice as many files as had one the last time, and so many more.
+const MORE_TO_SWEEP: usize = 20;
 
 /// The inodes of paths, by directory: of thousands of files few are beside the one that is written.
 #[derive(Clone, Default)]
-struct Names(BTreeMap<PathBuf, BTreeMap<PathBuf, u64>>);
+struct Names {
+    of: BTreeMap<PathBuf, BTreeMap<PathBuf, u64>>,
+    /// What came or went in each since it was last brought to the platter.
+    changed: BTreeMap<PathBuf, BTreeSet<PathBuf>>,
+}
 
 #[derive(Clone, Default)]
 struct Platter {
@@ -48,7 +52,8 @@ struct Platter {
     durable: Names,
     dirs: BTreeMap<PathBuf, (u32, u32, u32)>,
     next_inode: u64,
-    syncs: u64,
+    /// How many files had a name when the others were last taken away.
+    named: usize,
     tick: i64,
     /// Effective user and group of the process.
     account: (u32, u32),
@@ -69,7 +74,7 @@ struct Inode {
 
 impl Names {
     fn get(&self, path: &Path) -> Option<u64> {
-        self.0.get(path.parent()?)?.get(path).copied()
+        self.of.get(path.parent()?)?.get(path).copied()
     }
 
     fn contains(&self, path: &Path) -> bool {
@@ -77,22 +82,47 @@ impl Names {
     }
 
     fn insert(&mut self, path: &Path, id: u64) {
-        let dir = path.parent().unwrap_or(path).to_owned();
-        self.0.entry(dir).or_default().insert(path.to_owned(), id);
+        let dir = path.parent().unwrap_or(path);
+        self.of.entry(dir.to_owned()).or_default().insert(path.to_owned(), id);
+        self.changed.entry(dir.to_owned()).or_default().insert(path.to_owned());
     }
 
     fn remove(&mut self, path: &Path) -> Option<u64> {
-        self.0.get_mut(path.parent()?)?.remove(path)
+        let dir = path.parent()?;
+        let id = self.of.get_mut(dir)?.remove(path)?;
+        self.changed.entry(dir.to_owned()).or_default().insert(path.to_owned());
+        Some(id)
     }
 
     fn all(&self) -> impl Iterator<Item = (&PathBuf, u64)> {
-        self.0.values().flatten().map(|(path, id)| (path, *id))
+        self.of.values().flatten().map(|(path, id)| (path, *id))
     }
 
     fn remove_below(&mut self, dir: &Path) {
-        self.0.retain(|one, _| !one.starts_with(dir));
+        for below in below(&self.of, dir) {
+            self.of.remove(&below);
+            self.changed.remove(&below);
+        }
         self.remove(dir);
     }
+
+    /// Brings what came or went in a directory to the platter.
+    fn sync(&mut self, dir: &Path, durable: &mut Self) {
+        for path in self.changed.remove(dir).unwrap_or_default() {
+            match self.get(&path) {
+                Some(id) => durable.insert(&path, id),
+                None => drop(durable.remove(&path)),
+            }
+        }
+        durable.changed.clear();
+    }
+}
+
+/// A directory and those below it.
+fn below<T>(dirs: &BTreeMap<PathBuf, T>, dir: &Path) -> Vec<PathBuf> {
+    // What begins with the same parts is side by side in the order of paths.
+    let all = dirs.range(dir.to_owned()..).map(|(path, _)| path);
+    all.take_while(|path| path.starts_with(dir)).cloned().collect()
 }
 
 impl Inode {
@@ -139,6 +169,7 @@ impl FakeDisk {
         let mut state = self.state();
         let id = state.platter.new_file(path, mode);
         state.platter.durable.insert(path, id);
+        state.platter.durable.changed.clear();
         if let Some(file) = state.platter.files.get_mut(&id) {
             file.bytes = bytes.to_vec();
             file.synced = bytes.to_vec();
@@ -275,9 +306,13 @@ fn missing() -> io::Error {
 impl Platter {
     /// What has no name any more, and gets none back, is gone.
     fn sweep(&mut self) {
+        if self.files.len() < self.named * 2 + MORE_TO_SWEEP {
+            return;
+        }
         let named: BTreeSet<u64> =
             self.names.all().chain(self.durable.all()).map(|(_, id)| id).collect();
         self.files.retain(|id, _| named.contains(id));
+        self.named = self.files.len();
     }
 
     fn new_file(&mut self, path: &Path, mode: u32) -> u64 {
@@ -423,12 +458,8 @@ impl Disk for FakeDisk {
 
     fn sync_dir(&self, dir: &Path) -> io::Result<()> {
         self.look("sync-dir", dir, |platter| {
-            let inside = platter.names.0.get(dir).cloned().unwrap_or_default();
-            platter.durable.0.insert(dir.to_owned(), inside);
-            platter.syncs += 1;
-            if platter.syncs % SYNCS_TO_SWEEP == 0 {
-                platter.sweep();
-            }
+            platter.names.sync(dir, &mut platter.durable);
+            platter.sweep();
             Ok(())
         })
     }
@@ -460,7 +491,7 @@ impl Disk for FakeDisk {
     fn list(&self, dir: &Path) -> io::Result<Vec<String>> {
         self.look("list", dir, |platter| {
             platter.dirs.get(dir).ok_or_else(missing)?;
-            let inside = platter.names.0.get(dir).into_iter().flat_map(BTreeMap::keys);
+            let inside = platter.names.of.get(dir).into_iter().flat_map(BTreeMap::keys);
             let name = |path: &PathBuf| Some(path.file_name()?.to_string_lossy().into_owned());
             Ok(inside.filter_map(name).collect())
         })
@@ -482,7 +513,9 @@ impl Disk for FakeDisk {
         self.look("remove-tree", dir, |platter| {
             platter.names.remove_below(dir);
             platter.durable.remove_below(dir);
-            platter.dirs.retain(|path, _| !path.starts_with(dir));
+            for below in below(&platter.dirs, dir) {
+                platter.dirs.remove(&below);
+            }
             Ok(())
         })
     }

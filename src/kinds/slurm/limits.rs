@@ -9,6 +9,8 @@ use super::facts::{SILENT, TIMED_OUT};
 
 /// The file in the log directory that says why the script has ended the job: `JOBID RESTARTS SIGNAL`, and the reason.
 pub(super) const WHY_FILE: &str = "slurm-why";
+/// Its name until the command was told: nobody says that it was ended for that before.
+pub(super) const WHY_FILE_BEFORE: &str = "slurm-why.new";
 
 /// The file in which the command says which step it is.
 const STEP_FILE: &str = "slurm-step";

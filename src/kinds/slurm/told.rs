@@ -10,7 +10,7 @@ use crate::runner::RunRef;
 
 use super::client::ClusterDisk;
 use super::laid;
-use super::limits::WHY_FILE;
+use super::limits::{WHY_FILE, WHY_FILE_BEFORE};
 
 /// The file in which a node says how far its set-up is.
 const PROGRESS_FILE: &str = "set-up";
@@ -49,17 +49,20 @@ enum Tells {
     Ended,
     /// Why our script is just ending it.
     Ending,
+    /// Why our script is about to: what its programs print then can be there before the file that says so has its name.
+    AboutToEnd,
     /// How far its set-up is.
     Progress,
 }
 
 impl Tells {
     /// What counts more comes later.
-    const ALL: [Self; 3] = [Self::Progress, Self::Ended, Self::Ending];
+    const ALL: [Self; 4] = [Self::Progress, Self::Ended, Self::AboutToEnd, Self::Ending];
 
     fn file(self) -> &'static str {
         match self {
             Self::Ended | Self::Ending => WHY_FILE,
+            Self::AboutToEnd => WHY_FILE_BEFORE,
             Self::Progress => PROGRESS_FILE,
         }
     }
@@ -74,7 +77,7 @@ impl Tells {
                     && matches!(fact.raw.as_ref(), "FAILED" | "ENDED")
                     && job.launch.as_ref().is_some_and(|launch| launch.ended.is_none())
             }
-            Self::Ending => {
+            Self::Ending | Self::AboutToEnd => {
                 fact.state == RunState::Running
                     && job.execution().is_some_and(Execution::is_limited)
             }
@@ -92,7 +95,7 @@ impl Tells {
             // What its programs still print when they are told to end, such as a shell's notice of a signal, is no failure
             // of its own: how it has ended is told when it has. What an earlier life was ended for stands there until the
             // script of this one begins.
-            Self::Ending => {
+            Self::Ending | Self::AboutToEnd => {
                 let note = EndNote::read(text).filter(|note| note.restarts == Some(fact.restarts));
                 if let Some(note) = note {
                     fact.reason = Some(format!("it is being ended: {}", note.why).into());

@@ -79,6 +79,7 @@ fn what_was_lost_with_its_node_is_not_known_while_nothing_answers() {
     stage.hear(|_, _| Some(refused(500, "InternalError", "away")));
     let fact = stage.look(&[&job]).remove(0);
     assert_eq!((fact.state, fact.cause), (RunState::Unknown, None), "{fact:?}");
+    assert!(!fact.reason.as_deref().unwrap().contains("has ended"), "{fact:?}");
 }
 
 /// Whoever submits has another clock than whoever looks.

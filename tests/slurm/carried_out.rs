@@ -53,10 +53,7 @@ fn a_job_ends_when_its_time_is_over_and_slurm_knows_how_long_that_is() {
 #[test]
 fn a_controller_that_answers_late_ends_it_all_the_same() {
     let Some(mut lab) = Lab::new() else { return };
-    lab.replace(
-        "scancel",
-        "/usr/bin/scancel \"$@\"; code=$?; [[ $* != *INT* ]] || sleep 3; exit $code",
-    );
+    lab.replace("scancel", LATE);
     run(&lab, "target: gpu\ntimeout: 1s\ncommand: 'until false; do sleep 0.2; done'\n");
     assert_eq!(why(&lab, 1, "timeout"), "its time is over: timeout: 1s");
 }
@@ -81,9 +78,37 @@ fn who_is_silent_for_too_long_has_stalled_and_who_speaks_has_not() {
 #[test]
 fn what_is_printed_while_it_is_being_ended_is_not_why() {
     let Some(lab) = Lab::new() else { return };
+    is_interrupted(&lab);
+}
+
+/// Nor where it is printed long before the script knows that it was told.
+#[test]
+fn nor_is_what_is_printed_before_the_controller_has_answered() {
+    let Some(mut lab) = Lab::new() else { return };
+    lab.replace("scancel", LATE);
+    is_interrupted(&lab);
+}
+
+/// Who could not be told to end, and speaks again, is not being ended: what it prints then is its own.
+#[test]
+fn what_is_printed_once_it_could_not_be_ended_is_why() {
+    let Some(mut lab) = Lab::new() else { return };
+    lab.replace("scancel", "[[ $* != *INT* ]] || exit 1; exec /usr/bin/scancel \"$@\"");
+    let command = "sleep 5; while true; do echo RuntimeError: broken; sleep 0.2; done";
+    run(&lab, &format!("target: gpu\nidle_timeout: 2s\ncommand: '{command}'\n"));
+    let shown = lab.wait_shown(1, "error");
+    assert_eq!(shown["error"], "python-error", "{shown:#}");
+}
+
+/// A controller that takes its time to say that a signal has arrived.
+const LATE: &str = "/usr/bin/scancel \"$@\"; code=$?; [[ $* != *INT* ]] || sleep 3; exit $code";
+
+/// A job that is silent for too long, and prints a failure when it is told to end.
+#[track_caller]
+fn is_interrupted(lab: &Lab) {
     let command =
         "trap \"echo RuntimeError: interrupted; sleep 1000\" INT; trap \"\" TERM; sleep 1000";
-    run(&lab, &format!("target: gpu\nidle_timeout: 2s\ncommand: '{command}'\n"));
+    run(lab, &format!("target: gpu\nidle_timeout: 2s\ncommand: '{command}'\n"));
     let mut is_told = false;
     let shown = wait_for("it is over", || {
         let shown = lab.shown(1);

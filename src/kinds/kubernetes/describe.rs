@@ -53,8 +53,8 @@ pub(super) fn attach(site: &Site<'_>, run: RunRef<'_>) -> Result<Vec<String>, Ru
 pub(super) fn shell(site: &Site<'_>, job: &Job) -> Result<Vec<String>, RunError> {
     let known = JobRef::of(job);
     let error = |trouble| site.error(&trouble);
-    let of = site.namespace().pods_of_label(&known.selector(), LOOK).map_err(error)?;
-    let pod = of.pods.iter().find(|pod| facts::has_begun(pod) && !facts::is_over(pod));
+    let (pods, _) = site.namespace().pods_of_label(&known.selector(), LOOK).map_err(error)?;
+    let pod = pods.iter().find(|pod| facts::has_begun(pod) && !facts::is_over(pod));
     let pod = pod.ok_or_else(|| {
         RunError::refused(format!("{} is not at work", job.id()), "`tpu check` shows how it is")
     })?;

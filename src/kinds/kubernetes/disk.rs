@@ -196,8 +196,9 @@ impl JobDisk<'_> {
         let failed = |trouble: Trouble| io::Error::new(io::ErrorKind::TimedOut, trouble.why());
         loop {
             let selector = format!("tpu.look={name}");
-            let of = self.site.namespace().pods_of_label(&selector, PATIENCE).map_err(failed)?;
-            match of.pods.first().map(|pod| (pod, facts::phase(pod))) {
+            let found = self.site.namespace().pods_of_label(&selector, PATIENCE);
+            let (pods, _) = found.map_err(failed)?;
+            match pods.first().map(|pod| (pod, facts::phase(pod))) {
                 Some((pod, "Succeeded")) => {
                     let log = PlainLog { pod: facts::name(pod), container: MAIN };
                     return self.site.namespace().plain_log(&log).map_err(failed);

@@ -128,8 +128,9 @@ impl LastSeen {
         if self.is_over && !seen.is_over && seen.restarts <= self.restarts {
             return false;
         }
-        let known = |of: &Self| (of.is_over, of.code, of.cause.clone(), of.restarts);
-        known(self) != known(seen) || self.nodes != seen.nodes || self.begun.is_none()
+        let known = (self.is_over, self.code, &self.cause, self.restarts, &self.nodes);
+        known != (seen.is_over, seen.code, &seen.cause, seen.restarts, &seen.nodes)
+            || self.begun.is_none()
     }
 }
 

@@ -215,16 +215,15 @@ impl<'a> Namespace<'a> {
         })
     }
 
-    /// The pods that a selector of labels chooses.
+    /// The pods that a selector of labels chooses, and when the server said so, by its own clock, where it tells that.
     pub(super) fn pods_of_label(
         &self,
         selector: &str,
         limit: Duration,
-    ) -> Result<Labelled, Trouble> {
+    ) -> Result<(Vec<Pod>, Option<Timestamp>), Trouble> {
         let call = ApiCall::new(ApiVerb::Get, self.core("pods"), limit);
         let pods = read(self.server.ask(&call.with("labelSelector", selector)))?;
-        let said_at = pods.said_at;
-        Ok(Labelled { jobs: Vec::new(), pods: parsed::<Items<Pod>>(&pods)?.items, said_at })
+        Ok((parsed::<Items<Pod>>(&pods)?.items, pods.said_at))
     }
 
     /// A Job, if there is one of that name.

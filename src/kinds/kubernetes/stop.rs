@@ -155,15 +155,15 @@ fn pods(site: &Site<'_>, known: &[&JobRef]) -> Result<(PodsOf, Timestamp), Troub
         _ => LAUNCH.to_owned(),
     };
     let mut all = PodsOf::new();
-    let of = site.namespace().pods_of_label(&selector, PATIENCE)?;
-    for pod in of.pods {
+    let (pods, said_at) = site.namespace().pods_of_label(&selector, PATIENCE)?;
+    for pod in pods {
         let token = pod.metadata.labels.as_ref().and_then(|labels| labels.get(LAUNCH)).cloned();
         let is_meant = |token: &String| known.iter().any(|known| known.token == *token);
         if let Some(token) = token.filter(is_meant) {
             all.entry(token).or_default().push(pod);
         }
     }
-    Ok((all, site.then(of.said_at)))
+    Ok((all, site.then(said_at)))
 }
 
 /// Keeps what pods have printed so far.

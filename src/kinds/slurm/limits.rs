@@ -9,7 +9,8 @@ use super::facts::{SILENT, TIMED_OUT};
 
 /// The file in the log directory that says why the script has ended the job: `JOBID RESTARTS SIGNAL`, and the reason.
 pub(super) const WHY_FILE: &str = "slurm-why";
-/// Its name until the command was told: nobody says that it was ended for that before.
+/// Its name, as the watch writes it, until the command was told: it has not been ended for that before. Where it could not
+/// be told, the file goes, and what it prints counts again.
 pub(super) const WHY_FILE_BEFORE: &str = "slurm-why.new";
 
 /// The file in which the command says which step it is.
@@ -48,6 +49,7 @@ const WATCH: &str = r#"watch() {
             until timeout 30 scancel "$SLURM_JOB_ID.$step" 2>/dev/null; do sleep 5; done
             return
         fi
+        rm -f -- "$why_file.new"
         trap - TERM
         [ -z "$is_over" ] || return
     done

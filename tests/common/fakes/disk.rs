@@ -38,11 +38,7 @@ const MORE_TO_SWEEP: usize = 20;
 
 /// The inodes of paths, by directory: of thousands of files few are beside the one that is written.
 #[derive(Clone, Default)]
-struct Names {
-    of: BTreeMap<PathBuf, BTreeMap<PathBuf, u64>>,
-    /// What came or went in each since it was last brought to the platter.
-    changed: BTreeMap<PathBuf, BTreeSet<PathBuf>>,
-}
+struct Names(BTreeMap<PathBuf, BTreeMap<PathBuf, u64>>);
 
 #[derive(Clone, Default)]
 struct Platter {
@@ -50,6 +46,8 @@ struct Platter {
     names: Names,
     /// The names that a power failure leaves.
     durable: Names,
+    /// Those that came or went in a directory since it was last brought to the platter.
+    unsynced: BTreeMap<PathBuf, BTreeSet<PathBuf>>,
     dirs: BTreeMap<PathBuf, (u32, u32, u32)>,
     next_inode: u64,
     /// How many files had a name when the others were last taken away.
@@ -74,7 +72,7 @@ struct Inode {
 
 impl Names {
     fn get(&self, path: &Path) -> Option<u64> {
-        self.of.get(path.parent()?)?.get(path).copied()
+        self.0.get(path.parent()?)?.get(path).copied()
     }
 
     fn contains(&self, path: &Path) -> bool {
@@ -82,39 +80,23 @@ impl Names {
     }
 
     fn insert(&mut self, path: &Path, id: u64) {
-        let dir = path.parent().unwrap_or(path);
-        self.of.entry(dir.to_owned()).or_default().insert(path.to_owned(), id);
-        self.changed.entry(dir.to_owned()).or_default().insert(path.to_owned());
+        let dir = path.parent().unwrap_or(path).to_owned();
+        self.0.entry(dir).or_default().insert(path.to_owned(), id);
     }
 
     fn remove(&mut self, path: &Path) -> Option<u64> {
-        let dir = path.parent()?;
-        let id = self.of.get_mut(dir)?.remove(path)?;
-        self.changed.entry(dir.to_owned()).or_default().insert(path.to_owned());
-        Some(id)
+        self.0.get_mut(path.parent()?)?.remove(path)
     }
 
     fn all(&self) -> impl Iterator<Item = (&PathBuf, u64)> {
-        self.of.values().flatten().map(|(path, id)| (path, *id))
+        self.0.values().flatten().map(|(path, id)| (path, *id))
     }
 
     fn remove_below(&mut self, dir: &Path) {
-        for below in below(&self.of, dir) {
-            self.of.remove(&below);
-            self.changed.remove(&below);
+        for below in below(&self.0, dir) {
+            self.0.remove(&below);
         }
         self.remove(dir);
-    }
-
-    /// Brings what came or went in a directory to the platter.
-    fn sync(&mut self, dir: &Path, durable: &mut Self) {
-        for path in self.changed.remove(dir).unwrap_or_default() {
-            match self.get(&path) {
-                Some(id) => durable.insert(&path, id),
-                None => drop(durable.remove(&path)),
-            }
-        }
-        durable.changed.clear();
     }
 }
 
@@ -169,7 +151,6 @@ impl FakeDisk {
         let mut state = self.state();
         let id = state.platter.new_file(path, mode);
         state.platter.durable.insert(path, id);
-        state.platter.durable.changed.clear();
         if let Some(file) = state.platter.files.get_mut(&id) {
             file.bytes = bytes.to_vec();
             file.synced = bytes.to_vec();
@@ -205,6 +186,7 @@ impl FakeDisk {
         self.restart();
         let mut state = self.state();
         state.platter.names = state.platter.durable.clone();
+        state.platter.unsynced.clear();
         for file in state.platter.files.values_mut() {
             file.bytes.clone_from(&file.synced);
         }
@@ -304,6 +286,32 @@ fn missing() -> io::Error {
 }
 
 impl Platter {
+    fn name(&mut self, path: &Path, id: u64) {
+        self.names.insert(path, id);
+        self.has_changed(path);
+    }
+
+    fn unname(&mut self, path: &Path) -> Option<u64> {
+        let id = self.names.remove(path)?;
+        self.has_changed(path);
+        Some(id)
+    }
+
+    fn has_changed(&mut self, path: &Path) {
+        let dir = path.parent().unwrap_or(path).to_owned();
+        self.unsynced.entry(dir).or_default().insert(path.to_owned());
+    }
+
+    /// Brings what came or went in a directory to the platter.
+    fn sync(&mut self, dir: &Path) {
+        for path in self.unsynced.remove(dir).unwrap_or_default() {
+            match self.names.get(&path) {
+                Some(id) => self.durable.insert(&path, id),
+                None => drop(self.durable.remove(&path)),
+            }
+        }
+    }
+
     /// What has no name any more, and gets none back, is gone.
     fn sweep(&mut self) {
         if self.files.len() < self.named * 2 + MORE_TO_SWEEP {
@@ -321,7 +329,7 @@ impl Platter {
         let (uid, gid) = self.account;
         let file = Inode { mode, uid, gid, modified: self.tick, ..Inode::default() };
         self.files.insert(self.next_inode, file);
-        self.names.insert(path, self.next_inode);
+        self.name(path, self.next_inode);
         self.next_inode
     }
 
@@ -442,7 +450,7 @@ impl Disk for FakeDisk {
             if platter.names.contains(to) {
                 return Err(io::ErrorKind::AlreadyExists.into());
             }
-            platter.names.insert(to, id);
+            platter.name(to, id);
             Ok(())
         })
     }
@@ -450,15 +458,15 @@ impl Disk for FakeDisk {
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
         self.look("rename", to, |platter| {
             platter.need_dir(to)?;
-            let id = platter.names.remove(from).ok_or_else(missing)?;
-            platter.names.insert(to, id);
+            let id = platter.unname(from).ok_or_else(missing)?;
+            platter.name(to, id);
             Ok(())
         })
     }
 
     fn sync_dir(&self, dir: &Path) -> io::Result<()> {
         self.look("sync-dir", dir, |platter| {
-            platter.names.sync(dir, &mut platter.durable);
+            platter.sync(dir);
             platter.sweep();
             Ok(())
         })
@@ -483,15 +491,13 @@ impl Disk for FakeDisk {
     }
 
     fn remove(&self, path: &Path) -> io::Result<()> {
-        self.look("remove", path, |platter| {
-            platter.names.remove(path).map(drop).ok_or_else(missing)
-        })
+        self.look("remove", path, |platter| platter.unname(path).map(drop).ok_or_else(missing))
     }
 
     fn list(&self, dir: &Path) -> io::Result<Vec<String>> {
         self.look("list", dir, |platter| {
             platter.dirs.get(dir).ok_or_else(missing)?;
-            let inside = platter.names.of.get(dir).into_iter().flat_map(BTreeMap::keys);
+            let inside = platter.names.0.get(dir).into_iter().flat_map(BTreeMap::keys);
             let name = |path: &PathBuf| Some(path.file_name()?.to_string_lossy().into_owned());
             Ok(inside.filter_map(name).collect())
         })
@@ -515,6 +521,7 @@ impl Disk for FakeDisk {
             platter.durable.remove_below(dir);
             for below in below(&platter.dirs, dir) {
                 platter.dirs.remove(&below);
+                platter.unsynced.remove(&below);
             }
             Ok(())
         })

@@ -91,7 +91,7 @@ pub(super) fn logs(at: &At<'_>, name: &str) -> Result<KindAnswer, RunError> {
     }
     let error = |trouble| at.site.error(&trouble);
     let of = at.site.namespace().pods_of_label(&format!("job-name={name}"), PATIENCE);
-    let pods = of.map_err(error)?.pods;
+    let (pods, _) = of.map_err(error)?;
     let born = |pod: &&Pod| pod.metadata.creation_timestamp.as_ref().map(|time| time.0);
     let pod = pods.iter().max_by_key(born).ok_or_else(|| at.unknown(name))?;
     let container = pod.spec.as_ref().and_then(|spec| spec.containers.first());

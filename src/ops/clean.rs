@@ -457,27 +457,24 @@ fn remove(
         return Ok(Vec::new());
     }
     ctx.transact(|tx| {
-        after::forget_met_in(tx);
-        let mut archived = Vec::new();
+        let mut leaving = Vec::new();
         for seen in jobs {
-            let Some(owner) = tx.data.user_mut(user) else { continue };
-            if !owner.job(seen.windows_id).is_some_and(|now| is_same(now, seen)) {
-                continue;
-            }
+            let job = tx.data.user_mut(user).and_then(|owner| owner.job_mut(seen.windows_id));
+            let Some(job) = job.filter(|now| is_same(now, seen)) else { continue };
             let id = seen.id();
-            let Some(job) = owner.job_mut(seen.windows_id) else { continue };
             if let Some(end) = ends.iter().find(|end| end.id == id && job.status.is_live()) {
                 job.apply(&Event::Failed(end.kind))?;
                 job.verdict = Some(end.verdict.clone());
                 job.keep_reached(&end.reached);
             }
-            let status = job.status.to_string();
-            if tx.archive(&id) {
-                records::note(tx, &id, "archived", status);
-                archived.push(id);
-            }
+            leaving.push((id, job.status.to_string()));
         }
-        Ok(archived)
+        after::forget_in(tx, &leaving.iter().map(|(id, _)| id.clone()).collect::<Vec<_>>());
+        leaving.retain(|(id, _)| tx.archive(id));
+        for (id, status) in &leaving {
+            records::note(tx, id, "archived", status.clone());
+        }
+        Ok(leaving.into_iter().map(|(id, _)| id).collect())
     })
 }
 

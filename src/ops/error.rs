@@ -170,6 +170,11 @@ impl Error {
         whole.into_iter().chain(&self.parts)
     }
 
+    /// Whether somebody else kept the lock of the data file for longer than anybody waits: nobody could write then.
+    pub fn is_locked_out(&self) -> bool {
+        self.kind == Kind::State && self.passes
+    }
+
     /// What to do next, whether or not anybody has said it.
     pub fn advice(&self) -> &str {
         self.hint.as_deref().unwrap_or(self.kind.next_step())
@@ -258,7 +263,9 @@ impl From<StoreError> for Error {
         let hint = error.hint().unwrap_or_else(|| {
             "nothing was changed; check that path, `tpu doctor` looks for what is wrong".to_owned()
         });
-        Self::state(error.to_string()).hint(hint)
+        let is_held =
+            matches!(error, StoreError::Locked { .. } | StoreError::OriginalAtWork { .. });
+        Self { passes: is_held, ..Self::state(error.to_string()).hint(hint) }
     }
 }
 

@@ -32,7 +32,7 @@ pub struct NewUser {
 /// over as it is.
 pub fn add(ctx: &Ctx, new: &NewUser) -> Result<(), Error> {
     let session = new.tmux_name.as_deref().unwrap_or(&new.name);
-    check_name(new)?;
+    refuse_as_user(&new.name, &new.commands)?;
     check_session(session)?;
     if let Some(dir) = &new.dir
         && !std::path::Path::new(dir).is_dir()
@@ -61,8 +61,8 @@ pub fn add(ctx: &Ctx, new: &NewUser) -> Result<(), Error> {
     })
 }
 
-fn check_name(new: &NewUser) -> Result<(), Error> {
-    let name = &new.name;
+/// Refuses what nobody can be called. `commands` are the words of the command line that are commands.
+pub fn refuse_as_user(name: &str, commands: &[String]) -> Result<(), Error> {
     let mut letters = name.chars();
     let shaped = letters.next().is_some_and(|c| c.is_ascii_alphabetic())
         && name.len() <= 32
@@ -72,7 +72,7 @@ fn check_name(new: &NewUser) -> Result<(), Error> {
             .hint("a letter, then up to 31 letters, digits, '_' or '-'"));
     }
     // A value of another command (`set-settings KEY False`) must not be taken for a user.
-    if let Some(meaning) = names::meaning_in_grammar(name, &new.commands) {
+    if let Some(meaning) = names::meaning_in_grammar(name, commands) {
         return Err(Error::usage(format!("'{name}' already means something: {meaning}"))
             .hint("take another name, or add something to it"));
     }

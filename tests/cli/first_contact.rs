@@ -354,6 +354,21 @@ fn a_name_that_nobody_knows_is_asked_for_until_there_is_one() {
     terminal.shows("Your name here []");
     terminal.command("");
     terminal.shows("a name is needed");
+    for (pasted, problem) in [
+        ("tpu init --name carol", "cannot be a user name"),
+        ("3rd", "cannot be a user name"),
+        ("kill", "'kill' already means something"),
+    ] {
+        terminal.command(pasted);
+        terminal.shows(problem);
+    }
     terminal.command("carol");
     terminal.shows("Directory of your code");
+    terminal.command("~/not-there");
+    terminal.shows("not-there is not a directory");
+    terminal.command("~");
+    terminal.shows("Put example scripts there");
+    terminal.command("n");
+    terminal.shows("Added user carol");
+    assert_eq!(env.data()["users"]["carol"]["working_dir"]["1"], env.root());
 }

@@ -189,3 +189,83 @@ fn who_could_not_begin_says_which_of_those_before_it_failed_and_how() {
     drop(lab.env.tpu(&format!("explain {after}")).exits(0).says(&[&format!("why: {why}")]));
     drop(lab.env.tpu("check").exits(0).says(&[&format!("why: {why}")]));
 }
+
+/// A group of two at this machine, one of which fails while the other one goes on; and how to end that.
+fn half_failed(lab: &Lab) -> u64 {
+    let script = "[ $TPU_MEMBER != 0 ] || exit 3; until [ -e ~/go ]; do sleep 0.02; done\n";
+    lab.env.code("alice", "half.sh", script);
+    let group = lab.submit_what("local --array 0-1", "bash half.sh");
+    wait_until("one has failed", || {
+        let jobs = lab.env.jobs("alice");
+        jobs.iter().filter(|job| job["status"] == "error").count() == 1
+    });
+    group
+}
+
+#[test]
+fn a_member_that_failed_is_not_forgotten_when_it_is_cleared_away() {
+    for ends_by_looking in [false, true] {
+        let lab = Lab::new(8);
+        let group = half_failed(&lab);
+        let job = JobId::parse(&format!("alice/{group}")).unwrap();
+        // As if it failed only now, between a look at the queue and that at what has ended.
+        let waits = lab.submit_what("local --hold", "true");
+        lab.env.change(|data| {
+            let after = After { which: AfterWhich::Ok, job, member: None, met: None };
+            data.queues_mut().entries[0].after.push(after);
+        });
+        if ends_by_looking {
+            // Its end stands in its window alone.
+            let mut data = lab.env.data();
+            let jobs = data["users"]["alice"]["job_data"].as_array_mut().unwrap();
+            let failed = jobs.iter_mut().find(|job| job["status"] == "error").unwrap();
+            failed["status"] = "running".into();
+            failed["error"] = serde_json::Value::Null;
+            let extra = failed["extra_msgs"].as_object_mut().unwrap();
+            drop(extra.remove("verdict"));
+            let launch = extra["launch"].as_object_mut().unwrap();
+            drop((launch.remove("exit"), launch.remove("ended")));
+            lab.env.write_data(&data);
+        }
+        drop(lab.env.tpu("clean").exits(0));
+        assert_eq!(lab.env.jobs("alice").len(), 1, "the other one is at work");
+        lab.env.touch("go");
+        wait_until("the other one ends well", || lab.running().is_empty());
+        if lab.waiting() == [waits] {
+            drop(lab.env.tpu(&format!("unhold {waits}")).exits(0));
+        }
+        drop(lab.env.tpu("queue run --once").exits(0));
+        let job = lab.env.wait_status(waits, "error");
+        assert_eq!(job["error"], "dependency", "{job:#}");
+        drop(lab.env.tpu(&format!("explain {waits}")).exits(0).says(&[&format!("{group}_0")]));
+    }
+}
+
+#[test]
+fn nobody_comes_to_wait_for_a_group_of_which_a_member_failed_and_was_cleared_away() {
+    let lab = Lab::new(8);
+    let group = half_failed(&lab);
+    drop(lab.env.tpu("clean").exits(0));
+    let refused = lab.env.tpu(&format!("submit local after={group} -- true")).exits(4);
+    drop(refused.says(&[
+        &format!("alice/{group}_0 did not end well"),
+        "cleaned away",
+        &format!("after_any={group}"),
+    ]));
+    for words in [format!("after_any={group}"), format!("after={group}_1")] {
+        lab.submit_what(&format!("local {words}"), "true");
+    }
+    lab.env.touch("go");
+    wait_until("all end", || lab.running().is_empty());
+    drop(lab.env.tpu("queue run").exits(0));
+    wait_until("all end", || lab.running().is_empty());
+    // Once all is cleared away a group gets its number again, and has nothing to do with it.
+    drop(lab.env.tpu("clean").exits(0));
+    drop(std::fs::remove_file(lab.env.path("code-alice/go")));
+    lab.env.code("alice", "well.sh", "until [ -e ~/gone ]; do sleep 0.02; done\n");
+    let again = lab.submit_what("local --array 0-1", "bash well.sh");
+    let behind = lab.submit_what(&format!("local after={again}"), "true");
+    lab.env.touch("gone");
+    drop(lab.env.tpu("queue run").exits(0));
+    lab.env.wait_status(behind, "finished");
+}

@@ -75,3 +75,50 @@ fn a_person_brings_nothing_back_past_the_limit_of_its_queue() {
     lab.kill(second);
     drop(again().exits(0));
 }
+
+/// A simulated target that can be taken away, and its queue, in which one job may be at work.
+fn one_at_once(lab: &mut Lab) {
+    lab.env.set("TPU_CLOUD", "sim");
+    drop(lab.env.tpu("register pod --type v4-8 --zone us-central2-b --spot").exits(0));
+    drop(lab.env.tpu("sim ready pod").exits(0));
+    drop(lab.env.tpu("queue create night --max-parallel 1").exits(0));
+}
+
+#[test]
+fn what_may_turn_out_to_be_a_preemption_keeps_its_place_until_that_is_known() {
+    let mut lab = Lab::new(8);
+    one_at_once(&mut lab);
+    lab.env.code("alice", "staging.sh", "exit 3");
+    let said = lab.env.tpu("submit pod queue=night --json").exits(0).json();
+    let first = said["jobs"][0]["window"].as_u64().unwrap();
+    lab.env.wait_status(first, "error");
+    let second = lab.submit("local queue=night");
+    assert!(lab.running().is_empty(), "nobody has asked whether pod was taken away");
+    assert!(lab.why(second).contains(&format!("alice/{first}")), "{}", lab.why(second));
+    // Where no rule would bring it back that is all the same.
+    drop(lab.env.tpu(&format!("set-rule {first} pass")).exits(0));
+    drop(lab.env.tpu("queue run --once").exits(0));
+    lab.wait_running(&[second]);
+}
+
+#[test]
+fn what_comes_back_after_all_waits_for_its_place_and_says_so() {
+    let lab = Lab::new(8);
+    drop(lab.env.tpu("queue create night --max-parallel 1").exits(0));
+    let first = lab.submit_what("local queue=night rule=pass", "false");
+    lab.env.wait_status(first, "error");
+    let second = lab.submit("local queue=night");
+    lab.wait_running(&[second]);
+    // Its place is given away. Now it is to come back all the same.
+    drop(lab.env.tpu(&format!("set-rule {first} unknown:rerun")).exits(0));
+    drop(lab.env.tpu("daemon start").exits(0));
+    lab.a_turn_passes();
+    lab.a_turn_passes();
+    assert_eq!(lab.running(), [second], "its limit holds");
+    let why = format!("queue night has 1 jobs at once: alice/{second}");
+    drop(lab.env.tpu(&format!("explain {first}")).exits(0).says(&[&why]));
+    let history = lab.env.tpu(&format!("history {first}")).exits(0).stdout;
+    assert!(!history.contains("not-resumed"), "nothing was tried in vain: {history}");
+    lab.kill(second);
+    lab.env.wait_status(first, "rerunned");
+}

@@ -1,6 +1,8 @@
 //! Higher priority comes first, then who was moved to the front, then who was submitted first; the place that is told
 //! is the place that there is.
 
+use std::fs;
+
 use super::Lab;
 
 #[test]
@@ -67,4 +69,25 @@ fn who_was_passed_ten_times_is_kept_the_place() {
     lab.kill(holder);
     drop(lab.env.tpu("queue run --once").exits(0));
     assert_eq!(lab.running(), [large, small]);
+}
+
+#[test]
+fn who_finds_the_data_file_locked_is_passed_by_nobody() {
+    let lab = Lab::new(1);
+    lab.pauses("default", true);
+    let [first, second] = [lab.submit("local"), lab.submit("local")];
+    lab.pauses("default", false);
+    let lock = lab.env.path("data.json.lock");
+    let held = fs::File::options().read(true).write(true).open(&lock).unwrap();
+    let mut held = fd_lock::RwLock::new(held);
+    let guard = held.write().unwrap();
+    // A second try to begin anything, with the lock still held, would end the process.
+    let points = ("FAILPOINTS", "launch-planned=1*off->panic");
+    let looks = lab.env.start_tpu("queue run --once", &[points]);
+    assert_ne!(looks.wait(), 101, "it tries the next one");
+    assert!(lab.running().is_empty());
+    drop(guard);
+    drop(lab.env.tpu("queue run --once").exits(0));
+    lab.wait_running(&[first]);
+    assert_eq!(lab.waiting(), [second]);
 }

@@ -13,7 +13,7 @@ use crate::cli::print::Output;
 use crate::model::ids::UserName;
 use crate::model::time::{LOCAL, Zone};
 use crate::ops::init::{self, Beginning};
-use crate::ops::users::NewUser;
+use crate::ops::users::{self, NewUser};
 use crate::ops::{Ctx, Error, import};
 use crate::text::counted;
 use crate::wire::data::{BegunDocument, FoundDocument};
@@ -42,10 +42,10 @@ fn begin(app: &App, args: &Init) -> Outcome {
     let mut scripts = args.scripts;
     if app.may_ask() && !app.global.yes {
         if args.name.is_none() {
-            name = Some(asked_name(name.as_deref().unwrap_or(""))?);
+            name = Some(asked_name(app, name.as_deref().unwrap_or(""))?);
         }
         if args.dir.is_none() {
-            dir = PathBuf::from(asked("Directory of your code", &dir.to_string_lossy())?);
+            dir = asked_dir(app, &dir)?;
         }
         if zone.is_none() {
             let machine = app.env.local_zone();
@@ -96,14 +96,37 @@ fn begin(app: &App, args: &Init) -> Outcome {
     Ok(Output::new(text, &BegunDocument { user: &name, done: &said }))
 }
 
-/// Asks for a name until there is one.
-fn asked_name(account: &str) -> Result<String, Error> {
+/// Asks for a name until there is one by which somebody can be called.
+fn asked_name(app: &App, account: &str) -> Result<String, Error> {
+    let commands = legacy::command_words();
+    let refused = |name: &str| users::refuse_as_user(name, &commands).err();
+    let account = if refused(account).is_some() && !is_user(app, account) { "" } else { account };
     loop {
         let name = asked("Your name here", account)?;
-        if !name.is_empty() {
-            return Ok(name);
+        let problem = refused(&name).filter(|_| !is_user(app, &name));
+        match problem {
+            None => return Ok(name),
+            Some(_) if name.is_empty() => {
+                console::say("a name is needed: your jobs are listed by it; as in alice\n")?;
+            }
+            Some(problem) => console::say(&format!("{problem}: {}\n", problem.advice()))?,
         }
-        console::say("a name is needed: your jobs are listed by it; as in alice\n")?;
+    }
+}
+
+/// Asks for a directory until there is one of that name. No shell has read the answer.
+fn asked_dir(app: &App, here: &Path) -> Result<PathBuf, Error> {
+    loop {
+        let answer = asked("Directory of your code", &here.to_string_lossy())?;
+        let dir = match answer.strip_prefix("~/") {
+            Some(below) => app.env.home.join(below),
+            None if answer == "~" => app.env.home.clone(),
+            None => app.env.cwd.join(&answer),
+        };
+        if dir.is_dir() {
+            return Ok(dir);
+        }
+        console::say(&format!("{} is not a directory\n", dir.display()))?;
     }
 }
 

@@ -1,9 +1,10 @@
 //! What an entry waits for to end before it begins.
 
 use std::cell::{OnceCell, RefCell};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 
+use crate::model::archived::Archived;
 use crate::model::data::{Data, User};
 use crate::model::entry::{After, AfterWhich, QueueEntry};
 use crate::model::ids::{JobId, JobNumber, UserName};
@@ -11,6 +12,7 @@ use crate::model::job::{Job, Status, Succession};
 use crate::model::lineage::{self, Lineage};
 use crate::model::member::{Array, Member};
 use crate::model::task::SubmittedTask;
+use crate::model::time::Timestamp;
 use crate::ops::ctx::user_of;
 use crate::ops::{Ctx, Error};
 use crate::plan::budget::comes_back;
@@ -19,6 +21,9 @@ use crate::plan::slots::first_of;
 use crate::store::Tx;
 
 use super::tasks;
+
+/// What was cleaned away so many seconds before a group was submitted is none of it, whatever a clock said.
+const LONG_AGO_S: i64 = 24 * 3600;
 
 /// What the jobs that an entry waits for have come to.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -181,6 +186,71 @@ pub fn forget_met_in(tx: &mut Tx<'_>) {
     }
 }
 
+/// The same where these records leave the file. Of a group a member that did not end as it was to would be waited for by
+/// nobody then, and the others alone would let begin what was to wait for all: it is waited for by its own name.
+pub fn forget_in(tx: &mut Tx<'_>, leaving: &[JobId]) {
+    forget_met_in(tx);
+    let ends = AwaitedEnds::of_file(&tx.data);
+    let entries = &tx.data.queues().entries;
+    let all: Vec<_> = entries.iter().map(|entry| ends.in_vain(entry, leaving)).collect();
+    if all.iter().all(Vec::is_empty) {
+        return;
+    }
+    for (entry, in_vain) in tx.data.queues_mut().entries.iter_mut().zip(all) {
+        entry.after.extend(in_vain);
+    }
+}
+
+/// Refuses to wait for a group of which a member that was cleaned away did not end as it is to: nothing but the archive
+/// tells of that.
+pub fn refuse_in_vain(ctx: &Ctx, data: &Data, after: &After) -> Result<(), Error> {
+    let is_whole =
+        after.member.is_none() && matches!(after.which, AfterWhich::Ok | AfterWhich::Not);
+    let Some(since) = submitted_at(data, &after.job).filter(|_| is_whole) else { return Ok(()) };
+    let user = user_of(data, &after.job.user)?;
+    let known: HashSet<u32> = user.jobs().iter().filter_map(|job| index_in(job, after)).collect();
+    for archived in ctx.store.archived() {
+        let Archived { at, job, .. } = archived?;
+        if at.plus_seconds(LONG_AGO_S) < since {
+            break;
+        }
+        let index = index_in(&job, after).filter(|index| !known.contains(index));
+        // An earlier group may have had the same number.
+        let is_of_it = job.launch.as_ref().is_some_and(|launch| match launch.queued {
+            Some(queued) => queued == since,
+            None => launch.at >= since,
+        });
+        let is_last = job.user == after.job.user && job.child.is_none();
+        let Some(index) = index.filter(|_| is_last && is_of_it) else { continue };
+        let end = match &job.status {
+            Status::Finished => End::Well,
+            _ => End::Ill(how_it_ended(&job)),
+        };
+        let who = format!("{}_{index}", after.job);
+        if let Met::Never(why) = met(after.which, &who, &end) {
+            return Err(Error::refused(format!("{why}; it was cleaned away")).hint(format!(
+                "name the members that are meant, as in after={}_{index}, or wait for their ends alone: after_any={}",
+                after.job.window, after.job.window
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// Since when a group has waited that waits still, or of which a member is known that has.
+fn submitted_at(data: &Data, group: &JobId) -> Option<Timestamp> {
+    let waits = data.queues().entry(group).map(|entry| entry.since);
+    let members = data.user(&group.user)?.jobs().iter();
+    let members = members.filter(|job| job.member().is_some_and(|of| of.group == group.window));
+    let began = members.filter_map(|job| job.launch.as_ref()?.queued).min();
+    waits.or(began)
+}
+
+/// Which member of the group that is waited for a job is.
+fn index_in(job: &Job, after: &After) -> Option<u32> {
+    job.member().filter(|of| of.group == after.job.window).map(|of| of.index)
+}
+
 /// The ends for which entries wait, by one reading of the file: what many wait for is looked up once.
 pub struct AwaitedEnds<'d> {
     data: &'d Data,
@@ -245,6 +315,24 @@ impl<'d> AwaitedEnds<'d> {
         });
         let job = leaf.map(|leaf| JobId::new(after.job.user.clone(), leaf));
         After { job: job.unwrap_or_else(|| after.job.clone()), ..after.clone() }
+    }
+
+    /// Of the groups that an entry waits for, each member among these that did not end as it was to.
+    fn in_vain(&self, entry: &QueueEntry, leaving: &[JobId]) -> Vec<After> {
+        let wholes = entry.after.iter();
+        let wholes =
+            wholes.filter(|after| after.member.is_none() && after.which != AfterWhich::Each);
+        let mut in_vain = Vec::new();
+        for after in wholes {
+            for (who, end) in self.of(after).iter() {
+                let job = leaving.iter().find(|id| id.to_string() == *who);
+                let index = job.and_then(|id| index_in(self.data.job(id)?, after));
+                if let (Some(index), Met::Never(_)) = (index, met(after.which, who, end)) {
+                    in_vain.push(After { member: Some(index), ..after.clone() });
+                }
+            }
+        }
+        in_vain
     }
 
     /// What an entry waits for as a whole.

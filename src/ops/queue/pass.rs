@@ -9,7 +9,6 @@ use crate::model::facts::{ErrorKind, Evidence, Source};
 use crate::model::ids::JobId;
 use crate::model::job::{Job, Status, StoredVerdict};
 use crate::model::member::Array;
-use crate::model::rules::Action;
 use crate::model::spec::{JobSpec, TargetRequest};
 use crate::model::target::Machines;
 use crate::model::time;
@@ -18,7 +17,6 @@ use crate::ops::launch::plan::Turn;
 use crate::ops::launch::{self, RunRequest};
 use crate::ops::resume::{self, AgainRequest};
 use crate::ops::{Ctx, Error, Kind, records, secrets, watch};
-use crate::plan::answer;
 use crate::plan::board::Pick;
 use crate::plan::choice::Assignment;
 use crate::plan::queue::EntryStanding;
@@ -139,6 +137,10 @@ fn pass_by(
             let each = all.started.into_iter();
             passage.started.extend(each.map(|(launched, pick)| (id.clone(), launched, pick)));
             passage.hauls.extend(all.haul);
+            if all.is_locked_out {
+                // Nobody behind it is served before it: the next pass begins with it again.
+                return Ok(passage);
+            }
         }
         if !was_refused {
             break;
@@ -229,6 +231,8 @@ struct Begun {
     haul: Option<Hauling>,
     /// Whether one of its places was not to be had after all.
     was_refused: bool,
+    /// Whether the data file could not be written, because somebody else kept its lock.
+    is_locked_out: bool,
 }
 
 /// Starts as many jobs of an entry as it was given places.
@@ -276,6 +280,7 @@ fn start_all(
             Err(error) if entry.keeper.is_some() => return Err(error),
             // It was claimed: its record says what became of it, or somebody else has started it.
             Err(_) if !still_waits(ctx, &turn) => return Ok(Begun { was_refused: true, ..all }),
+            Err(error) if error.is_locked_out() => return Ok(Begun { is_locked_out: true, ..all }),
             // Whoever cannot be asked now is asked again.
             Err(error) if error.kind == Kind::Unreachable => {
                 return Ok(Begun { was_refused: true, ..all });
@@ -348,6 +353,8 @@ fn start(
             Ok(launched) => {
                 return Ok(launched.into_iter().map(|one| (one, pick.clone())).collect());
             }
+            // It is no fault of that place: whoever stands behind would get it ahead of this one.
+            Err(error) if error.is_locked_out() => return Err(error),
             Err(error) if is_passing(ctx, turn, &error) => {
                 avoided.entry(entry.id()).or_default().insert(pick.target.clone());
             }
@@ -465,14 +472,7 @@ fn end_hopeless(
 /// Whether something that an entry waits for may come back yet: it was taken away, and nobody has said so.
 fn may_yet_end_well(ctx: &Ctx, data: &Data, entry: &QueueEntry) -> bool {
     let now = ctx.clock.now();
-    let is_open = |job: &Job| {
-        let is_watched = || {
-            let target = data.target(&job.tpu);
-            target.is_some_and(|target| target.machines == Machines::Provided)
-        };
-        let acts = || job.rules.iter().any(|(_, action)| action != Action::Pass);
-        job.monitor && answer::may_be_judged_yet(job, now) && acts() && is_watched()
-    };
+    let is_open = |job: &Job| limits::may_yet_come_back(data, job, now);
     entry.after.iter().any(|after| tasks::known(data, &after.job).any(is_open))
 }
 

@@ -195,7 +195,7 @@ pub fn enter_once(
                     }
                     entry.applies = true;
                 }
-                let id = push(tx, entry).map_err(at(MeantKey::After))?;
+                let id = push(ctx, tx, entry).map_err(at(MeantKey::After))?;
                 if let Some(task) = &how.task
                     && let Some(before) = tasks::note(tx, task, &id)?
                 {
@@ -313,9 +313,10 @@ fn entry(
 }
 
 /// Puts it at the end of its queue.
-fn push(tx: &mut Tx<'_>, entry: QueueEntry) -> Result<JobId, Error> {
+fn push(ctx: &Ctx, tx: &mut Tx<'_>, entry: QueueEntry) -> Result<JobId, Error> {
     for after in &entry.after {
         after::may_be(&tx.data, after, entry.spec.array.as_ref())?;
+        after::refuse_in_vain(ctx, &tx.data, after)?;
     }
     let (id, queue) = (entry.id(), entry.queue.clone());
     tx.data.queues_mut().entries.push(entry);

@@ -33,8 +33,9 @@ pub(crate) struct FakeDisk {
     state: Mutex<State>,
 }
 
-/// Files without any name are taken away once there are twice as many files as had one the last time, and so many more.
-const MORE_TO_SWEEP: usize = 20;
+/// Files without any name are taken away whenever so many bytes have been written: of a month each version of the data
+/// file is megabytes, beside thousands of files of a few bytes.
+const SWEPT_EVERY: usize = 32 << 20;
 
 /// The inodes of paths, by directory: of thousands of files few are beside the one that is written.
 #[derive(Clone, Default)]
@@ -50,8 +51,8 @@ struct Platter {
     unsynced: BTreeMap<PathBuf, BTreeSet<PathBuf>>,
     dirs: BTreeMap<PathBuf, (u32, u32, u32)>,
     next_inode: u64,
-    /// How many files had a name when the others were last taken away.
-    named: usize,
+    /// How many bytes were written since what has no name was taken away.
+    written: usize,
     tick: i64,
     /// Effective user and group of the process.
     account: (u32, u32),
@@ -314,13 +315,13 @@ impl Platter {
 
     /// What has no name any more, and gets none back, is gone.
     fn sweep(&mut self) {
-        if self.files.len() < self.named * 2 + MORE_TO_SWEEP {
+        if self.written < SWEPT_EVERY {
             return;
         }
         let named: BTreeSet<u64> =
             self.names.all().chain(self.durable.all()).map(|(_, id)| id).collect();
         self.files.retain(|id, _| named.contains(id));
-        self.named = self.files.len();
+        self.written = 0;
     }
 
     fn new_file(&mut self, path: &Path, mode: u32) -> u64 {
@@ -366,6 +367,7 @@ impl Platter {
     fn append(&mut self, path: &Path, bytes: &[u8]) -> io::Result<()> {
         self.tick += 1;
         let tick = self.tick;
+        self.written += bytes.len();
         let file = self.file(path)?;
         file.bytes.extend_from_slice(bytes);
         file.modified = tick;

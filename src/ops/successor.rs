@@ -25,7 +25,7 @@ use super::fleet::ProviderFacts;
 use super::hosts::disk;
 use super::printed::Printed;
 use super::provision::{self, Wish};
-use super::{Ctx, Error, board, queue, runners, secrets};
+use super::{Ctx, Error, board, runners, secrets};
 
 /// Where the code of a successor comes from.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -107,7 +107,6 @@ pub fn could_begin(
     if matches!(action, Action::Reapply | Action::Restart | Action::Wait) {
         provision::spec(data, name, &Wish::default(), &fleet.fact(data, name))?;
     }
-    queue::may_come_back(data, &job.id())?;
     let how = if action == Action::Rerun { Succession::Rerun } else { Succession::Resume };
     with(ctx, user, job, how, Asked::Disks).map(|(start, _)| start)
 }

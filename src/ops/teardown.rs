@@ -15,7 +15,7 @@ use crate::model::target::{Machines, Target};
 use super::clean::{self, Cleaned, Ends, Extent};
 use super::ctx::job_of;
 use super::provision::{self, Change};
-use super::{Ctx, Error, fleet, kill};
+use super::{Ctx, Error, fleet, kill, snapshot};
 
 /// What was taken away.
 #[derive(Debug)]
@@ -91,8 +91,8 @@ pub fn tear_down(ctx: &Ctx, leaf: &JobId) -> Result<TornDown, Error> {
 fn stop(ctx: &Ctx, leaf: &JobId) -> Result<(), Error> {
     let data = ctx.data()?;
     let job = job_of(&data, leaf)?;
-    // What is left of one that has ended well goes with its record.
-    if !job.status.is_live() && !matches!(job.status, Status::Error(_)) {
+    let is_over = !job.status.is_live() && !matches!(job.status, Status::Error(_));
+    if is_over && !snapshot::may_be_at_work(job) {
         return Ok(());
     }
     match kill::kill(ctx, std::slice::from_ref(leaf), false).pop() {

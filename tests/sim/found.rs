@@ -70,35 +70,3 @@ fn a_job_that_has_outlived_its_window_holds_its_target() {
     // Its launcher has the last word.
     wait_until("the target to be free", || env.tpu("run v2-1 -q").code == 0);
 }
-
-#[test]
-fn a_script_that_has_said_that_it_is_done_holds_its_target_until_it_has_ended() {
-    let env = lab();
-    let script = "trap '' HUP; tpu finish-job alice:1; echo $$ >\"$TPU_TEST_ROOT/pid.new\"; \
-                  mv \"$TPU_TEST_ROOT/pid.new\" \"$TPU_TEST_ROOT/pid\"; \
-                  until [ -e \"$TPU_TEST_ROOT/go\" ]; do sleep 0.05; done";
-    env.code("alice", "staging.sh", script);
-    drop(env.tpu("run v2-1 -q").exits(0));
-    let process = env.wait_pid("pid");
-    env.wait_status(1, "finished");
-    drop(env.tpu("run v2-1 -q").exits(4).says(&["in use by alice/1"]));
-    drop(env.tmux().try_run(&["kill-window", "-t", "=alice:1"]));
-    wait_until("the window to be gone", || !env.has_window("alice", 1));
-    assert!(lives(&process));
-    drop(env.tpu("run v2-1 -q").exits(4).says(&["in use by alice/1"]));
-    // Whoever clears it away ends what is left of it.
-    drop(env.tpu("clean").exits(0));
-    wait_until("the program to end", || !lives(&process));
-    drop(env.tpu("run v2-1 -q").exits(0));
-}
-
-#[test]
-fn the_directory_of_a_users_logs_is_there_before_a_record_names_one_below_it() {
-    let env = lab();
-    let logs = env.path("elsewhere/logs");
-    drop(env.tpu(&format!("set-settings log_root {}", logs.display())).exits(0));
-    let run = env.start_tpu("run local -q -- true", &[("FAILPOINTS", "launch-claimed=pause")]);
-    wait_until("it is claimed", || !env.jobs("alice").is_empty());
-    assert!(logs.join("alice").is_dir(), "what is not below it was never there");
-    run.kill();
-}

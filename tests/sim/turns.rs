@@ -22,8 +22,6 @@ use tpu::model::job::{Job, Status};
 use tpu::model::queue::{QueuePolicy, QueueState};
 use tpu::model::rules::Action;
 use tpu::model::spec::TargetRequest;
-use tpu::model::target::LOCAL;
-use tpu::plan::answer::judged_at;
 use tpu::plan::budget::{Budget, RetryCounts};
 
 use super::actors::lineage_of;
@@ -122,25 +120,9 @@ fn count(data: &Data, with_coming: bool, is_of: &dyn Fn(&Job) -> bool) -> usize 
     leaves(data).filter(counts).filter(|job| is_of(job)).count()
 }
 
-/// Whether a script has said that it is done, and nobody has seen its end.
-fn may_linger(job: &Job) -> bool {
-    let is_unseen = job.launch.as_ref().is_some_and(|of| of.exit.is_none() && !of.over);
-    is_unseen && job.status == Status::Finished && job.engine.is_none()
-}
-
-/// Whether nobody has said yet if an attempt that has failed was taken its target, for which its rules would bring it
-/// back.
-fn is_unjudged(job: &Job) -> bool {
-    let acts = job.monitor && job.rules.iter().any(|(_, action)| action != Action::Pass);
-    let is_watched = job.tpu.as_str() != LOCAL && job.engine.is_none();
-    acts && is_watched && matches!(job.status, Status::Error(_)) && judged_at(job).is_none()
-}
-
-/// The same with those of whom it is open: who have failed, or are done, and have not been seen to end, which from another
-/// machine nobody can tell, and those of whom it is not known what they failed of.
+/// The same with those who have failed and of whom nobody has seen an end: from another machine nobody can tell.
 fn count_all(data: &Data, is_of: &dyn Fn(&Job) -> bool) -> usize {
-    let is_unseen =
-        |job: &Job| (is_open(job) || may_linger(job) || is_unjudged(job)) && !comes_back(job);
+    let is_unseen = |job: &Job| is_open(job) && !comes_back(job);
     count(data, true, is_of) + leaves(data).filter(|job| is_unseen(job) && is_of(job)).count()
 }
 
@@ -458,7 +440,6 @@ impl Turns {
                     && (job.status.is_live()
                         || job.intent.is_some()
                         || is_open(job)
-                        || may_linger(job)
                         || comes_back(job))
             })
         })

@@ -3,8 +3,6 @@
 //! A crash at any point is settled by `reconcile` or by the launcher's own first callback: a record never has
 //! two windows, and a job never starts without a live record.
 
-use std::path::Path;
-
 use serde_json::json;
 
 use crate::model::capacity::{Accelerators, list};
@@ -40,7 +38,6 @@ pub fn start(ctx: &Ctx, plan: &LaunchPlan, lease: Option<&Held>) -> Result<Launc
     let token = LaunchToken::new(ctx.random.hex(16));
     let withheld = secrets::withheld(ctx, &plan.spec.execution.secrets);
     let ground = runner.ground(&plan.session, &token, &withheld)?;
-    prove_disk(plan, &*runner);
     fail::fail_point!("launch-planned");
     let job = ctx.transact(|tx| {
         let now = ctx.clock.now();
@@ -62,16 +59,6 @@ pub fn start(ctx: &Ctx, plan: &LaunchPlan, lease: Option<&Held>) -> Result<Launc
     let outcome = Outcome::of(&job, runner.submit(&attempt));
     let came = Came { plan, job: &job, outcome };
     settle::settle(ctx, &*runner, vec![came]).pop().expect("one in, one out")
-}
-
-/// Makes the directory of its user's logs before there is a record that names one below it. Where that is there and the
-/// log directory of an attempt is not, the attempt never began, and no disk is missing. What cannot be made its launcher
-/// says.
-fn prove_disk(plan: &LaunchPlan, runner: &dyn Runner) {
-    if plan.mode == LaunchMode::Native && plan.target.machines != Machines::Engine {
-        let logs = Path::new(&plan.roots.log).join(plan.user.as_str());
-        drop(runner.files().make_dir(&logs));
-    }
 }
 
 /// Lays ready what engines are to find, for one attempt or the members of a group: the code, and beside the records
@@ -241,7 +228,7 @@ pub(super) fn still_right(
         // In one step with the record: whoever waits gets one job, whatever dies in between.
         queue::hand_in(tx, turn, plan)?;
     } else {
-        queue::may_begin(&tx.data, plan, now)?;
+        queue::may_begin(&tx.data, plan)?;
     }
     Ok(said)
 }

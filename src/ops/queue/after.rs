@@ -217,7 +217,7 @@ pub fn refuse_in_vain(ctx: &Ctx, data: &Data, after: &After) -> Result<(), Error
         let index = index_in(&job, after).filter(|index| !known.contains(index));
         // An earlier group may have had the same number.
         let is_of_it = job.launch.as_ref().is_some_and(|launch| match launch.queued {
-            Some(queued) => queued == since,
+            Some(queued) => queued >= since,
             None => launch.at >= since,
         });
         let is_last = job.user == after.job.user && job.child.is_none();
@@ -326,8 +326,13 @@ impl<'d> AwaitedEnds<'d> {
         for after in wholes {
             for (who, end) in self.of(after).iter() {
                 let job = leaving.iter().find(|id| id.to_string() == *who);
-                let index = job.and_then(|id| index_in(self.data.job(id)?, after));
-                if let (Some(index), Met::Never(_)) = (index, met(after.which, who, end)) {
+                let Some(job) = job.and_then(|id| self.data.job(id)) else { continue };
+                // What a rule would have brought back comes back no more.
+                let is_over = matches!(end, End::Open(..)) && !job.status.is_live();
+                let end = if is_over { &End::Ill(how_it_ended(job)) } else { end };
+                if let (Some(index), Met::Never(_)) =
+                    (index_in(job, after), met(after.which, who, end))
+                {
                     in_vain.push(After { member: Some(index), ..after.clone() });
                 }
             }

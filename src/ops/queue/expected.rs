@@ -46,7 +46,7 @@ pub fn expected(
     let foreseen = foreseen(data, &look.jobs, look.at, &present);
     let present = Present {
         queues: data.queues(),
-        at_work: &limits::at_work(data, &limits::over(ctx, data), Some(ctx.clock.now())),
+        at_work: &limits::at_work(data, &limits::over(ctx, data)),
         limits: &limits::of_users(ctx, data),
         now: ctx.clock.now(),
     };

@@ -5,14 +5,10 @@ use std::collections::{HashMap, HashSet};
 
 use crate::model::data::{Data, User};
 use crate::model::ids::{JobId, JobNumber, TargetName, UserName};
-use crate::model::job::{Intent, Job};
+use crate::model::job::{Intent, Job, Status};
 use crate::model::lineage;
-use crate::model::rules::Action;
-use crate::model::target::Machines;
-use crate::model::time::Timestamp;
 use crate::ops::launch::room;
 use crate::ops::{Ctx, snapshot, watch};
-use crate::plan::answer;
 use crate::plan::budget::comes_back;
 use crate::plan::queue::{AtWork, UserLimits};
 
@@ -22,6 +18,7 @@ pub fn over(ctx: &Ctx, data: &Data) -> Vec<JobId> {
     let is_open = |job: &Job| {
         job.child.is_none()
             && (job.member().is_some() || job.spec.as_ref().is_some_and(|of| of.queue.is_some()))
+            && matches!(job.status, Status::Error(_))
             && snapshot::may_be_at_work(job)
             && !comes_back(job)
     };
@@ -31,37 +28,14 @@ pub fn over(ctx: &Ctx, data: &Data) -> Vec<JobId> {
         .collect()
 }
 
-/// Everybody who is at work, comes back there by himself or may yet turn out to, but for some: those who are [`over`],
-/// the attempt that a new one succeeds. Who may turn out to is known at an instant only.
-pub fn at_work(data: &Data, but: &[JobId], now: Option<Timestamp>) -> AtWork {
-    let may_yet = |leaf: &Job| now.is_some_and(|now| may_yet_come_back(data, leaf, now));
-    let holds = |leaf: &Job| room::holds(leaf) || comes_back(leaf) || may_yet(leaf);
-    count(data, |leaf| !but.contains(&leaf.id()) && holds(leaf))
-}
-
-/// Everybody else who is at work while `job` comes back: of several that come back one begins first.
-pub fn at_work_beside(data: &Data, job: &JobId) -> AtWork {
-    let holds = |leaf: &Job| leaf.status.is_live() || room::holds(leaf) && !comes_back(leaf);
-    count(data, |leaf| leaf.id() != *job && holds(leaf))
-}
-
-/// Whether what a job came to may turn out to be what its rules bring back: its target may have been taken away, and
-/// nobody has said so yet.
-pub fn may_yet_come_back(data: &Data, job: &Job, now: Timestamp) -> bool {
-    let is_watched = || {
-        let target = data.target(&job.tpu);
-        target.is_some_and(|target| target.machines == Machines::Provided)
-    };
-    let acts = || job.rules.iter().any(|(_, action)| action != Action::Pass);
-    job.monitor && answer::may_be_judged_yet(job, now) && acts() && is_watched()
-}
-
-fn count(data: &Data, holds: impl Fn(&Job) -> bool) -> AtWork {
+/// Everybody who is at work or comes back there by himself, but for some: those who are [`over`], the attempt that a
+/// new one succeeds.
+pub fn at_work(data: &Data, but: &[JobId]) -> AtWork {
     let mut at_work = AtWork::default();
     for user in data.users() {
         for lineage in lineage::lineages(user) {
             let Some(leaf) = lineage.leaf().and_then(|leaf| user.job(leaf)) else { continue };
-            if !holds(leaf) {
+            if but.contains(&leaf.id()) || !(room::holds(leaf) || comes_back(leaf)) {
                 continue;
             }
             let group = leaf.member().map(|member| JobId::new(leaf.user.clone(), member.group));

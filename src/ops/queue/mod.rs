@@ -36,14 +36,12 @@ use std::rc::Rc;
 
 use crate::model::data::Data;
 use crate::model::entry::QueueEntry;
-use crate::model::ids::{JobId, QueueName, UserName};
-use crate::model::member::Member;
+use crate::model::ids::{JobId, QueueName};
 use crate::model::queue::{Queue, QueueState};
-use crate::model::time::Timestamp;
 use crate::ops::launch::plan::{LaunchPlan, Turn};
 use crate::plan::board::Pick;
 use crate::plan::expected::ExpectedStart;
-use crate::plan::queue::{self as plan, AtWork, Cap, EntryStanding, Readiness, UserLimits};
+use crate::plan::queue::{self as plan, EntryStanding, Readiness, UserLimits};
 use crate::store::Tx;
 
 use super::{Ctx, Error, journal, records, stats, watch};
@@ -130,7 +128,7 @@ fn stand(
         let each = ends.each(entry).map(|each| (each.ready, each.waits));
         Readiness { after, members: each, is_absent: !present.get(at).copied().unwrap_or_default() }
     };
-    let at_work = limits::at_work(data, &limits::over(ctx, data), Some(ctx.clock.now()));
+    let at_work = limits::at_work(data, &limits::over(ctx, data));
     plan::stand(queues, (at_work, &limits), &readiness, field, ctx.clock.now())
 }
 
@@ -201,23 +199,25 @@ pub fn renumbered(ctx: &Ctx, id: &JobId) -> Result<Option<JobId>, Error> {
 }
 
 /// Refuses what somebody starts past the limit of his own, or brings back past that of its queue, or of its group while
-/// members of that wait.
-pub fn may_begin(data: &Data, plan: &LaunchPlan, now: Timestamp) -> Result<(), Error> {
-    if plan.force {
+/// members of that wait. What its rule brings back has kept its place.
+pub fn may_begin(data: &Data, plan: &LaunchPlan) -> Result<(), Error> {
+    let parent = plan.parent.as_ref();
+    if plan.force || parent.is_some_and(|parent| parent.reaction.is_some()) {
         return Ok(());
     }
-    let parent = plan.parent.as_ref();
     let before = parent.map(|parent| JobId::new(plan.user.clone(), parent.window));
-    if let Some(job) = before.as_ref().filter(|_| parent.is_some_and(|of| of.reaction.is_some())) {
-        return may_come_back(data, job);
-    }
     let queue = plan.spec.queue.as_ref().filter(|_| before.is_some());
+    let queue = queue.and_then(|name| data.queues().queue(name));
     if queue.is_none() && plan.most.is_none() {
         return Ok(());
     }
-    let at_work = limits::at_work(data, before.as_slice(), Some(now));
-    let member = plan.spec.member.filter(|_| before.is_some());
-    let of_queue = queue.and_then(|queue| full(data, (&plan.user, queue, member), &at_work));
+    let at_work = limits::at_work(data, before.as_slice());
+    let group = plan.spec.member.map(|member| JobId::new(plan.user.clone(), member.group));
+    let group = group.filter(|_| before.is_some()).and_then(|group| data.queues().entry(&group));
+    let of_queue = queue.and_then(|queue| match group {
+        Some(group) => plan::cap(data.queues(), group, &queue, &at_work, &UserLimits::new()),
+        None => plan::full(&queue, &at_work, 1),
+    });
     let jobs = plan.spec.array.as_ref().map_or(1, |array| array.indexes().len());
     match of_queue.or_else(|| plan::used_up((&plan.user, plan.most), &at_work, jobs)) {
         None => Ok(()),
@@ -227,37 +227,10 @@ pub fn may_begin(data: &Data, plan: &LaunchPlan, now: Timestamp) -> Result<(), E
     }
 }
 
-/// Refuses for now what its rule would bring back past the limit of its queue, or of its group while members of that wait.
-/// It has kept its place but where somebody else began before it was known that it comes back.
-pub fn may_come_back(data: &Data, id: &JobId) -> Result<(), Error> {
-    let Some(job) = data.job(id) else { return Ok(()) };
-    let Some(queue) = job.spec.as_ref().and_then(|spec| spec.queue.as_ref()) else { return Ok(()) };
-    match full(data, (&job.user, queue, job.member()), &limits::at_work_beside(data, id)) {
-        None => Ok(()),
-        Some(cap) => Err(Error::refused(cap.to_string())
-            .passing()
-            .hint("it begins when one of those has ended; or raise the limit")),
-    }
-}
-
-/// The limit of a queue, or of a group of which members wait in it, that one more job would pass.
-fn full(
-    data: &Data,
-    (user, queue, member): (&UserName, &QueueName, Option<Member>),
-    at_work: &AtWork,
-) -> Option<Cap> {
-    let queue = data.queues().queue(queue)?;
-    let group = member.map(|member| JobId::new(user.clone(), member.group));
-    match group.and_then(|group| data.queues().entry(&group)) {
-        Some(group) => plan::cap(data.queues(), group, &queue, at_work, &UserLimits::new()),
-        None => plan::full(&queue, at_work, 1),
-    }
-}
-
 /// Takes a job out of the queue as part of the transaction that claims it. Refused when that is not to begin any
 /// more, and when a limit is reached.
 pub fn hand_in(tx: &mut Tx<'_>, turn: &Turn, plan: &LaunchPlan) -> Result<(), Error> {
-    let at_work = limits::at_work(&tx.data, &turn.over, Some(tx.now));
+    let at_work = limits::at_work(&tx.data, &turn.over);
     let queues = tx.data.queues();
     let entry = queues.entry(&turn.entry).ok_or_else(gone)?;
     if let Some(hold) = &entry.held {

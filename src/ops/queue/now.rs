@@ -127,6 +127,8 @@ pub fn take(
                 ctx.warn(passed_over);
                 return Ok(Some((launched, pick.clone())));
             }
+            // Nothing else could be claimed either.
+            Err(error) if error.is_locked_out() => return Err(error),
             // Somebody was faster, also where there is room again by now.
             Err(error) if error.passes => {}
             // The same, if it is not to be had any more.

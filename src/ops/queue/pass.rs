@@ -9,6 +9,7 @@ use crate::model::facts::{ErrorKind, Evidence, Source};
 use crate::model::ids::JobId;
 use crate::model::job::{Job, Status, StoredVerdict};
 use crate::model::member::Array;
+use crate::model::rules::Action;
 use crate::model::spec::{JobSpec, TargetRequest};
 use crate::model::target::Machines;
 use crate::model::time;
@@ -17,6 +18,7 @@ use crate::ops::launch::plan::Turn;
 use crate::ops::launch::{self, RunRequest};
 use crate::ops::resume::{self, AgainRequest};
 use crate::ops::{Ctx, Error, Kind, records, secrets, watch};
+use crate::plan::answer;
 use crate::plan::board::Pick;
 use crate::plan::choice::Assignment;
 use crate::plan::queue::EntryStanding;
@@ -472,7 +474,14 @@ fn end_hopeless(
 /// Whether something that an entry waits for may come back yet: it was taken away, and nobody has said so.
 fn may_yet_end_well(ctx: &Ctx, data: &Data, entry: &QueueEntry) -> bool {
     let now = ctx.clock.now();
-    let is_open = |job: &Job| limits::may_yet_come_back(data, job, now);
+    let is_open = |job: &Job| {
+        let is_watched = || {
+            let target = data.target(&job.tpu);
+            target.is_some_and(|target| target.machines == Machines::Provided)
+        };
+        let acts = || job.rules.iter().any(|(_, action)| action != Action::Pass);
+        job.monitor && answer::may_be_judged_yet(job, now) && acts() && is_watched()
+    };
     entry.after.iter().any(|after| tasks::known(data, &after.job).any(is_open))
 }
 

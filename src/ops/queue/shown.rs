@@ -204,8 +204,7 @@ impl<'a> Line<'a> {
         let at_once = entry.spec.array.as_ref().and_then(Array::at_once);
         let of_user = self.limits.get(&entry.user).copied();
         queue.max_parallel.or(at_once).or(of_user)?;
-        let now = self.ctx.map(|ctx| ctx.clock.now());
-        let at_work = self.at_work.get_or_init(|| limits::at_work(self.data, &[], now));
+        let at_work = self.at_work.get_or_init(|| limits::at_work(self.data, &[]));
         plan::cap(self.data.queues(), entry, queue, at_work, &self.limits)
             .map(|cap| cap.to_string())
     }

@@ -139,7 +139,7 @@ fn wanting(ctx: &Ctx, data: &Data, here: &str) -> Result<(Vec<Wanting>, usize), 
     let rows = field.clone();
     let standings = stand(ctx, data, &present, &mut field);
     let ends = AwaitedEnds::of_file(data);
-    let mut at_work = limits::at_work(data, &limits::over(ctx, data), Some(ctx.clock.now()));
+    let mut at_work = limits::at_work(data, &limits::over(ctx, data));
     let of_users = limits::of_users(ctx, data);
     let mut wanting = Vec::new();
     for standing in &standings {

@@ -284,12 +284,10 @@ fn was_taken(job: &Job) -> bool {
     job.status == Status::Error(ErrorKind::Preempted) && answer::was_proven(job)
 }
 
-/// Whether nobody has seen the end of a program that has failed, or whose script has said that it is done: it may be at
-/// work still.
+/// Whether a failure is stored and nobody has seen the end of the program: it may be at work still.
 pub fn may_be_at_work(job: &Job) -> bool {
     let is_unseen = job.launch.as_ref().is_some_and(|launch| launch.exit.is_none() && !launch.over);
-    let is_said = job.status == Status::Finished && job.engine.is_none();
-    is_unseen && (is_said || matches!(job.status, Status::Error(_)))
+    is_unseen && matches!(job.status, Status::Error(_))
 }
 
 /// The directory by which people know a job.

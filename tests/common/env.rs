@@ -371,8 +371,8 @@ impl TestEnv {
         found.unwrap_or_else(|| panic!("{user} has no record {window}:\n{:#}", self.data()))
     }
 
-    /// Waits until the record of a job of `alice` says with what its command ended; returns it. A launcher may
-    /// write that after a kill has called the job killed.
+    /// Waits until the record of a job of `alice` says with what its command ended; returns it. Not for one that
+    /// is killed: its launcher may be gone with its window before it can say so.
     #[track_caller]
     pub(crate) fn wait_exit(&self, window: u64) -> Value {
         wait_until("its end", || {

@@ -2,6 +2,8 @@
 //! windows for a record, never a window without a record, and the job never runs twice.
 
 use rustix::process::{Pid, kill_process};
+use std::path::Path;
+
 use serde_json::Value;
 
 use tpu::sys::clock::{Clock as _, SystemClock};
@@ -186,6 +188,23 @@ fn a_run_that_is_killed_at_any_step_is_settled_by_the_next_command() {
         }
         window += 1;
     }
+}
+
+/// What dies with its first job before that has a directory is told from a disk that is missing by the directory of
+/// its user; and no disk is missing where its root is there.
+#[test]
+fn the_directory_of_a_user_is_there_before_the_first_record() {
+    let lab = Lab::new();
+    let line = "run local alice -q -- bash count.sh";
+    let (root, own) = (lab.env.path("a/log"), lab.env.path("a/log/alice"));
+    let _claimed = lab.killed_at(line, "launch-claimed", Step::Recorded, 1);
+    assert!(!root.exists(), "a root that is not there may be on a disk that is missing");
+    std::fs::create_dir_all(&root).unwrap();
+    let claimed = lab.killed_at(line, "launch-claimed", Step::Recorded, 2);
+    assert!(
+        own.is_dir() && !Path::new(claimed["log_dir"].as_str().unwrap()).exists(),
+        "{claimed:#}"
+    );
 }
 
 #[test]

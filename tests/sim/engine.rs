@@ -80,6 +80,7 @@ fn work(world: &World, cluster: &dyn Cluster, (at, passed): (&AtWork, f64)) {
             struck: None,
             ended: None,
             kept: false,
+            is_done: false,
         });
         drop(state);
         cluster.prints(at, "starting\n");

@@ -192,6 +192,7 @@ impl Launcher {
                 struck: None,
                 ended: None,
                 kept: false,
+                is_done: false,
             });
             if let Some(proc) = state.proc_mut(pid) {
                 proc.role = Role::Program(number);
@@ -293,6 +294,9 @@ impl Launcher {
 
     fn finish(&self, number: usize, lineage: u32) -> i32 {
         let job = self.job.to_string();
+        if let Some(program) = self.me.world.state().observer.programs.get_mut(number) {
+            program.is_done = true;
+        }
         // A command's exit code says it.
         let said = self.is_native()
             || self.call(move |ctx| {

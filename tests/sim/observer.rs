@@ -66,6 +66,8 @@ pub(crate) struct Program {
     pub(crate) ended: Option<Duration>,
     /// Whether it has kept any of its work.
     pub(crate) kept: bool,
+    /// Whether nothing is left for it to do but to say so.
+    pub(crate) is_done: bool,
 }
 
 /// What a person began with one `run`.
@@ -400,7 +402,8 @@ impl State {
         }
         program.cause.get_or_insert(Cause::Window);
         let pid = program.pid;
-        if survives {
+        // What is done has nothing to go on with.
+        if survives && !program.is_done {
             program.health = Health::Orphan;
             self.note(Some(pid), "goes on without its window");
         } else {

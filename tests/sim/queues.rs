@@ -65,7 +65,10 @@ pub(crate) fn set_up(data: &mut Data) {
 
 /// The world knows of queues from now on.
 pub(crate) fn watch(world: &World) {
-    let _kept = world.roots.set(tempfile::tempdir().expect("a directory for copies of code"));
+    let roots = tempfile::tempdir().expect("a directory for copies of code");
+    // The disk for logs is there, and nobody has logged on it.
+    std::fs::create_dir(roots.path().join("log")).expect("a directory for logs");
+    let _kept = world.roots.set(roots);
     let mut state = world.state();
     let is_faulty = state.faults.disk + state.faults.tmux > 0;
     state.observer.turns = Some(Turns::new(is_faulty));

@@ -3,6 +3,8 @@
 //! A crash at any point is settled by `reconcile` or by the launcher's own first callback: a record never has
 //! two windows, and a job never starts without a live record.
 
+use std::path::Path;
+
 use serde_json::json;
 
 use crate::model::capacity::{Accelerators, list};
@@ -19,6 +21,7 @@ use crate::ops::{Ctx, Error, names, queue, records, runners, secrets, stage};
 use crate::plan::budget;
 use crate::runner::command::run_as_wanted;
 use crate::runner::environment::{self, Variables};
+use crate::runner::files::Files;
 use crate::runner::{Attempt, Preparation, Runner};
 use crate::store::Tx;
 
@@ -38,6 +41,7 @@ pub fn start(ctx: &Ctx, plan: &LaunchPlan, lease: Option<&Held>) -> Result<Launc
     let token = LaunchToken::new(ctx.random.hex(16));
     let withheld = secrets::withheld(ctx, &plan.spec.execution.secrets);
     let ground = runner.ground(&plan.session, &token, &withheld)?;
+    make_place_for_logs(plan, &*runner.files());
     fail::fail_point!("launch-planned");
     let job = ctx.transact(|tx| {
         let now = ctx.clock.now();
@@ -59,6 +63,17 @@ pub fn start(ctx: &Ctx, plan: &LaunchPlan, lease: Option<&Held>) -> Result<Launc
     let outcome = Outcome::of(&job, runner.submit(&attempt));
     let came = Came { plan, job: &job, outcome };
     settle::settle(ctx, &*runner, vec![came]).pop().expect("one in, one out")
+}
+
+/// Makes the directory in which a user's logs lie, where the one above is there: before there is a record of a first
+/// job, which may die before it makes its own. From then on a log directory that is not found there was never made,
+/// and no disk is missing. What speaks against it is for the launcher to say.
+fn make_place_for_logs(plan: &LaunchPlan, files: &dyn Files) {
+    let root = Path::new(&plan.roots.log);
+    let is_ours = plan.mode == LaunchMode::Native && plan.target.machines != Machines::Engine;
+    if is_ours && files.is_dir(root).unwrap_or_default() {
+        drop(files.make_dir(&root.join(plan.user.as_str())));
+    }
 }
 
 /// Lays ready what engines are to find, for one attempt or the members of a group: the code, and beside the records

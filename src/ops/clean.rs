@@ -225,10 +225,12 @@ fn why_kept(data: &Data, view: &JobView, force: bool) -> Option<Kept> {
         let reason = format!("{} waits to go on from it", entry.id());
         return Some(Kept { job: view.id.clone(), reason });
     }
-    let reason = match (&view.intent, view.planned()) {
+    let reason = match (&view.intent, &view.next) {
         (Some(intent), _) => format!("{intent} is under way"),
-        (None, Some(next)) if !force => {
-            format!("{} is planned ({}); --force archives it too", next.action, next.reason)
+        (None, Some(next)) if view.may_come_back() && !force => {
+            let planned = view.planned().map(|next| format!("{} is planned", next.action));
+            let what = planned.unwrap_or_else(|| "it may come back".to_owned());
+            format!("{what} ({}); --force archives it too", next.reason)
         }
         (None, _) => return None,
     };

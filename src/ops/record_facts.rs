@@ -3,7 +3,6 @@
 
 use std::collections::HashMap;
 
-use crate::model::data::Data;
 use crate::model::exit::Exit;
 use crate::model::facts::{ErrorKind, Progress, Source, TargetFact};
 use crate::model::ids::{JobId, TargetName};
@@ -78,17 +77,23 @@ pub fn record_facts(ctx: &Ctx, survey: &Survey) -> Result<usize, Error> {
             }
         }
     }
-    Ok(written + record_over(ctx, &survey.data)?)
+    Ok(written + record_over(ctx, survey)?)
 }
 
 /// Writes down which failures nothing is at work of any more, though nobody has reported an end: a daemon elsewhere
-/// cannot see it, and would keep their targets and places for them for ever. An engine tells everybody.
-fn record_over(ctx: &Ctx, data: &Data) -> Result<usize, Error> {
-    let is_open =
-        |job: &Job| job.child.is_none() && job.engine.is_none() && snapshot::may_be_at_work(job);
-    let users = snapshot::users_of_targets(ctx, data, is_open);
+/// cannot see it, and would keep their targets and places for them for ever. Of what an engine runs its word is enough,
+/// which came with this look.
+fn record_over(ctx: &Ctx, survey: &Survey) -> Result<usize, Error> {
+    let data = &survey.data;
+    let is_open = |job: &Job| job.child.is_none() && snapshot::may_be_at_work(job);
+    let has_window = |job: &Job| job.engine.is_none() && is_open(job);
+    let users = snapshot::users_of_targets(ctx, data, has_window);
     let dead = users.values().flat_map(|users| &users.dead);
-    let over: Vec<&Job> = dead.filter_map(|id| data.job(id)).filter(|job| is_open(job)).collect();
+    let dead = dead.filter_map(|id| data.job(id)).filter(|job| has_window(job));
+    let told = survey.snapshot.jobs.iter().filter(|view| view.window_alive == Some(false));
+    let told = told.filter_map(|view| data.job(&view.id));
+    let told = told.filter(|job| job.engine.is_some() && is_open(job));
+    let over: Vec<&Job> = dead.chain(told).collect();
     if over.is_empty() {
         return Ok(0);
     }
@@ -176,7 +181,6 @@ fn judged(job: &Job, fact: &TargetFact, now: Timestamp) -> Option<Change> {
 fn blocked(job: &Job, decision: &Decision) -> Option<bool> {
     let was = job.recovery.as_ref().is_some_and(|recovery| recovery.blocked);
     let is = decision.action == Action::Pass && !decision.waits && !decision.stopped;
-    let is = is && !decision.may_pass;
     let is = is && budget::is_to_come_back(job) && job.engine.is_none();
     (is != was && matches!(job.status, Status::Error(_))).then_some(is)
 }
@@ -242,6 +246,9 @@ fn write(
             }
             Change::Withdrawn => {
                 job.apply(&Event::ErrorWithdrawn)?;
+                if let Some(launch) = job.launch.as_mut() {
+                    launch.over = false;
+                }
                 ("progress", "it goes on by itself".to_owned())
             }
             Change::Restarted(times) => {

@@ -15,11 +15,12 @@ use crate::plan::budget;
 use crate::provider::{RequestId, Trouble, Verb};
 use crate::runner::{StopPart, Unreached};
 
-use super::ctx::{job_mut, job_of};
+use super::ctx::{job_mut, job_of, user_of};
 use super::fleet::ProviderFacts;
 use super::launch::plan::Reaction;
 use super::lease::{self, Held};
 use super::provision::{self, Wish};
+use super::queue::limits;
 use super::resume::{self, Again};
 use super::waits::{self, AskedFor};
 use super::{Ctx, Error, Kind, records, runners, snapshot};
@@ -36,9 +37,15 @@ pub fn recover(ctx: &Ctx, id: &JobId, action: Action, reaction: &Reaction) -> Re
     let lease = lease::take(ctx, id, |job| resume::still_holds(job, &reaction.seen))?;
     let request = resume::by_rules(id, Succession::Resume);
     // Nothing is made anew for what could not begin there.
-    resume::could_begin(ctx, &request)
-        .map_err(|error| resume::not_made(ctx, &lease, reaction, error))?;
-    let done = intend(ctx, &lease, action, reaction).and_then(|()| {
+    let may_begin = || {
+        resume::could_begin(ctx, &request)?;
+        let data = ctx.data()?;
+        let most = ctx.settings(Some(user_of(&data, &id.user)?))?.max_parallel;
+        limits::may_be_begun(&data, job_of(&data, id)?, most)?;
+        Ok(most)
+    };
+    let most = may_begin().map_err(|error| resume::not_made(ctx, &lease, reaction, error))?;
+    let done = intend(ctx, &lease, (action, most), reaction).and_then(|()| {
         fail::fail_point!("reapply-intended");
         provide(ctx, &lease, action)?;
         fail::fail_point!("reapply-ready");
@@ -50,12 +57,22 @@ pub fn recover(ctx: &Ctx, id: &JobId, action: Action, reaction: &Reaction) -> Re
     done.map_err(|error| given_up(ctx, &lease, error))
 }
 
-/// Writes the intent and counts the reaction, unless an earlier daemon has.
-fn intend(ctx: &Ctx, lease: &Held, action: Action, reaction: &Reaction) -> Result<(), Error> {
+/// Writes the intent and counts the reaction, unless an earlier daemon has. Of two for whom there is one place one is
+/// begun.
+fn intend(
+    ctx: &Ctx,
+    lease: &Held,
+    (action, most): (Action, Option<u32>),
+    reaction: &Reaction,
+) -> Result<(), Error> {
     ctx.transact(|tx| {
         let now = tx.now;
-        let job = job_mut(&mut tx.data, &lease.job)?;
+        let job = job_of(&tx.data, &lease.job)?;
         lease.check(job)?;
+        if job.intent.is_none() {
+            limits::may_be_begun(&tx.data, job, most)?;
+        }
+        let job = job_mut(&mut tx.data, &lease.job)?;
         if job.intent.is_none() {
             job.recovery = Some(budget::spent(job, &reaction.progress, reaction.event, now));
         }

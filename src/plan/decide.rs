@@ -85,8 +85,6 @@ pub struct Decision {
     pub stopped: bool,
     /// Whether nothing is done only for now: what is waited for comes by itself.
     pub waits: bool,
-    /// Whether its successor could not begin for something that may pass without a person.
-    pub may_pass: bool,
 }
 
 impl Decision {
@@ -106,7 +104,7 @@ impl Decision {
             Err(NoStart { why, is_lasting }) => {
                 let reason = format!("{}, but {why}", self.reason);
                 return Self {
-                    may_pass: !is_lasting,
+                    waits: !is_lasting,
                     action: Action::Pass,
                     not_before: None,
                     budget_left: None,
@@ -165,7 +163,6 @@ pub fn decide(situation: &Situation<'_>) -> Decision {
         budget_left: None,
         stopped: false,
         waits: false,
-        may_pass: false,
     };
     let kind = match failure(situation) {
         Ok(kind) => kind,
@@ -490,7 +487,6 @@ mod tests {
             budget_left: Some(9),
             stopped: false,
             waits: false,
-            may_pass: false,
         }
     }
 

@@ -16,7 +16,7 @@ pub fn without_monitor(next: Next) -> Next {
     } else {
         next.reason
     };
-    Next { in_s: None, reason, waits: false, ..next }
+    Next { in_s: None, reason, ..next }
 }
 
 /// The same while the daemon works with another control plane than whoever looks: what follows from the word

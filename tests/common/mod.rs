@@ -21,3 +21,4 @@ pub(crate) mod terminal;
 pub(crate) mod tmux;
 pub(crate) mod usage;
 pub(crate) mod wait;
+pub(crate) mod within;

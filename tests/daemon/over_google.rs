@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use tpu::kinds::tpu::sim::{Call, Event, Timing};
 use tpu::provider::Trouble;
+use tpu::sys::clock::{Clock as _, SystemClock};
 use tpu::sys::env::Env;
 
 use crate::common::env::{Running, TPU, TestEnv};
@@ -305,20 +306,24 @@ fn a_queued_request_survives_its_monitor_and_is_made_once() {
 
 #[test]
 fn ten_preempted_targets_come_back_side_by_side_with_few_questions() {
-    // Scaled to a tenth; `TPU_SLOW_TESTS=1` asks for a minute each, and for all to be back in 90 s.
+    // Scaled to a tenth; `TPU_SLOW_TESTS=1` asks for a minute each, and for all to be back in 90 s. Without it, what
+    // failed once, as anything may on a busy machine, is waited for: it is tried again after a back-off of a minute.
     let is_slow = Env::read().non_empty("TPU_SLOW_TESTS").is_some();
-    let (create_s, limit_s) = if is_slow { (60.0, 90) } else { (6.0, 60) };
+    let (create_s, limit_s) = if is_slow { (60.0, 90) } else { (6.0, 150) };
     let lab = Lab::new(10);
     lab.pull(&Event::Time { timing: Timing { create_s, ..Timing::default() } });
     let monitor = lab.monitor();
     lab.turn();
+    let clock = SystemClock::new();
     let quiet = lab.served.asked().len();
     for _ in 0..4 {
         lab.turn();
     }
-    // Two zones, and each of these may have been two turns.
+    // Two zones, and each of these may have been two turns. Where they take long, others come in between by themselves:
+    // however many there are, no zone is asked more than once a second.
     let asked = lab.served.asked().len() - quiet;
-    assert!(asked <= 4 * 2 * 2, "{asked} questions in 4 quiet turns");
+    let rounds = usize::try_from(clock.monotonic().as_secs()).unwrap() + 2;
+    assert!(asked <= 2 * rounds.max(4 * 2), "{asked} questions in 4 quiet turns");
 
     let before = lab.served.asked();
     for target in &lab.targets {

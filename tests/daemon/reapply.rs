@@ -268,6 +268,7 @@ fn of_two_that_were_preempted_on_one_target_one_comes_back_at_its_first_try() {
     wait_until("the other one waits", || {
         lab.env.tpu(&format!("explain {other}")).exits(0).to_string().contains(&held)
     });
+    wait_until("its program", || lab.children() == 1);
     assert_eq!((lab.begun("delete"), lab.begun("create"), lab.children()), (1, 1, 1));
     drop(monitor);
 }

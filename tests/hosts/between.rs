@@ -58,7 +58,7 @@ fn a_machine_that_goes_after_it_was_chosen_begins_the_job_when_it_is_back_and_on
     let line = format!("run h1 gpus=1 -q -- bash {} {}", "count.sh", place.display());
     lab.env.code("alice", "count.sh", COUNTS);
     // It has asked the machine, and opens no window yet.
-    let mut running = lab.env.start_at_points(&line, "launch-written=sleep(2000)");
+    let mut running = lab.env.start_at_points(&line, "launch-written=sleep(6000)");
     let _written = lab.env.wait_file("tpu-state/jobs/alice/1/launcher.sh");
     let pid = Pid::from_child(&running);
     kill_process(pid, Signal::STOP).unwrap();

@@ -168,8 +168,8 @@ fn here() -> TestEnv {
 #[test]
 fn a_command_that_takes_longer_than_its_set_up_may_runs_once() {
     let env = here();
-    let text = "target: local\nsetup: [{name: quick, run: 'true', timeout: 1s}]\n\
-                command: 'echo begun >> \"$HOME/begun\"; sleep 2.5; echo over >> \"$HOME/begun\"'\n";
+    let text = "target: local\nsetup: [{name: quick, run: 'true', timeout: 3s}]\n\
+                command: 'echo begun >> \"$HOME/begun\"; sleep 4.5; echo over >> \"$HOME/begun\"'\n";
     write_file(&env.path("job.yaml"), text);
     drop(env.tpu("run job.yaml -q").exits(0));
     drop(env.wait_status(1, "finished"));

@@ -39,6 +39,15 @@ fn happened(env: &TestEnv, what: &str) -> usize {
     all.filter(|event| event["what"] == what && event["target"] == "mine").count()
 }
 
+/// Whether it was asked to make it.
+fn is_asked_for(env: &TestEnv) -> bool {
+    let Ok(text) = std::fs::read_to_string(env.path("tpu-state/sim.json")) else { return false };
+    let fleet: Value = serde_json::from_str(&text).unwrap();
+    fleet["operations"].as_array().into_iter().flatten().any(|begun| {
+        begun["operation"]["verb"] == "create" && begun["operation"]["target"] == "mine"
+    })
+}
+
 fn loans(env: &TestEnv) -> usize {
     env.data()["queue"]["loans"].as_array().map_or(0, Vec::len)
 }
@@ -77,10 +86,10 @@ fn it_goes_once_when_its_job_is_over_whoever_dies_meanwhile() {
 #[test]
 fn whoever_dies_while_it_is_made_leaves_none_that_stays() {
     let env = lab();
-    play(&env, "[timing]\ncreate_s = 2\ndelete_s = 0.2\n");
+    play(&env, "[timing]\ncreate_s = 10\ndelete_s = 0.2\n");
     submit(&env, &job("end"));
     let first = monitor(&env);
-    wait_until("it is being made", || state(&env) == "pending");
+    wait_until("it is being made", || is_asked_for(&env));
     assert!(env.data()["queue"]["loans"][0]["made"].is_string(), "{}", env.data()["queue"]);
     first.kill();
     // Who comes after him finds it there, and has nothing more to make.

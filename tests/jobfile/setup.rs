@@ -394,17 +394,17 @@ fn a_limit_on_its_time_ends_a_job_and_says_so() {
     let job = env.wait_status(1, "error");
     assert_eq!(job["error"], "timeout");
     // One that saves what it has and ends well has had its time all the same; one that speaks is not stalled.
-    let text = "target: local\nidle_timeout: 2s\nsetup:\n  - {name: slow, run: sleep 4}\n\
-        command: 'trap \"exit 0\" INT; for i in 1 2 3; do echo $i; sleep 1; done; while :; do sleep 0.1; done'\n";
+    let text = "target: local\nidle_timeout: 4s\nsetup:\n  - {name: slow, run: sleep 6}\n\
+        command: 'trap \"exit 0\" INT; for i in 1 2 3 4 5; do echo $i; sleep 1; done; while :; do sleep 0.1; done'\n";
     run(&env, text);
     let job = env.wait_status(2, "error");
     assert_eq!(job["error"], "stalled");
     assert!(
-        output(&env, 2).contains("3\n") || output(&env, 2).contains("3\r\n"),
+        output(&env, 2).contains("5\n") || output(&env, 2).contains("5\r\n"),
         "{}",
         output(&env, 2)
     );
-    drop(env.tpu("check").exits(0).says(&["timeout: 2s", "printed nothing for 2s"]));
+    drop(env.tpu("check").exits(0).says(&["timeout: 2s", "printed nothing for 4s"]));
 }
 
 #[test]

@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
 use tpu::model::ids::{JobId, JobNumber, UserName};
@@ -69,33 +70,43 @@ fn a_dead_hand_holds_nothing() {
 
 #[test]
 fn what_was_begun_under_a_lease_that_was_lost_is_discarded() {
-    for point in ["resume-leased", "resume-stopped"] {
-        let env = failed();
-        let points = format!("{point}=sleep(1000)");
-        let slow = env.start_tpu("resume w=1", &[("FAILPOINTS", &points)]);
-        wait_until("the lease", || lease(&env).is_object());
-        hand_over(&env, "elsewhere:boot:5:100", in_a_minute());
-        assert_eq!(slow.wait(), 4, "{point}");
-        assert_eq!(env.jobs("alice").len(), 1, "{point}");
-        assert_eq!(env.windows("alice"), [0, 1], "{point}");
-        let kept = lease(&env);
-        assert_eq!((&kept["owner"], &kept["fence"]), (&json!("elsewhere:boot:5:100"), &json!(9)));
-        let now = SystemClock::new().now().to_rfc3339();
-        assert!(
-            kept["until"].as_str().unwrap() > now.as_str(),
-            "{point}: given back by a stranger"
-        );
-    }
+    // Side by side: each takes as long as it sleeps.
+    std::thread::scope(|scope| {
+        for point in ["resume-leased", "resume-stopped"] {
+            scope.spawn(move || {
+                let env = failed();
+                let points = format!("{point}=sleep(4000)");
+                let slow = env.start_tpu("resume w=1", &[("FAILPOINTS", &points)]);
+                wait_until("the lease", || lease(&env).is_object());
+                hand_over(&env, "elsewhere:boot:5:100", in_a_minute());
+                assert_eq!(slow.wait(), 4, "{point}");
+                assert_eq!(env.jobs("alice").len(), 1, "{point}");
+                assert_eq!(env.windows("alice"), [0, 1], "{point}");
+                let kept = lease(&env);
+                let holder = (&kept["owner"], &kept["fence"]);
+                assert_eq!(holder, (&json!("elsewhere:boot:5:100"), &json!(9)), "{point}");
+                let now = SystemClock::new().now().to_rfc3339();
+                assert!(
+                    kept["until"].as_str().unwrap() > now.as_str(),
+                    "{point}: given back by a stranger"
+                );
+            });
+        }
+    });
 }
 
 #[test]
 fn a_kill_that_has_begun_is_above_a_resume_that_has() {
     let env = failed();
-    let slow = env.start_tpu("resume w=1", &[("FAILPOINTS", "resume-stopped=sleep(2500)")]);
+    let mut slow = env.start_at_points("resume w=1", "resume-stopped=sleep(2500)");
     wait_until("the lease", || lease(&env).is_object());
+    // It stands still until the intent is there. Under the lock, so that it does not hold that meanwhile.
+    let sleeper = Pid::from_child(&slow);
+    env.change(|_| kill_process(sleeper, Signal::STOP).unwrap());
     let kill = env.start_tpu("kill w=1 -y", &[("FAILPOINTS", "kill-intended=sleep(4000)")]);
     wait_until("the intent", || env.job("alice", 1)["extra_msgs"]["intent"].is_object());
-    assert_eq!(slow.wait(), 4);
+    kill_process(sleeper, Signal::CONT).unwrap();
+    assert_eq!(slow.wait().unwrap().code(), Some(4));
     assert_eq!(env.jobs("alice").len(), 1);
     assert_eq!(kill.wait(), 0);
     assert_eq!(env.job("alice", 1)["status"], "killed");

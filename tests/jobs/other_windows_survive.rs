@@ -27,10 +27,20 @@ fn own(name: &str) -> String {
     format!("echo $$ >\"$HOME/{name}\"; exec sleep 1000")
 }
 
+/// What a person runs, once it is what its window is named by: no longer the shell that began it.
+fn own_process(env: &TestEnv, name: &str) -> Process {
+    let process = env.wait_pid(name);
+    wait_until("it is what it stays", || {
+        let words = std::fs::read(format!("/proc/{}/cmdline", process.pid));
+        words.is_ok_and(|words| words.starts_with(b"sleep\0"))
+    });
+    process
+}
+
 /// A window that a person opens; what runs in it.
 fn own_window(env: &TestEnv, target: &str, name: &str) -> Process {
     let _printed = env.tmux().run(&["new-window", "-d", "-t", target, "-n", name, &own(name)]);
-    env.wait_pid(name)
+    own_process(env, name)
 }
 
 /// A pane that a person opens beside another one.
@@ -38,19 +48,19 @@ fn own_pane(env: &TestEnv, beside: &str, flags: &[&str], name: &str) -> Process 
     let command = own(name);
     let words = [&["split-window", "-d", "-t", beside], flags, &[&command]].concat();
     let _printed = env.tmux().run(&words);
-    env.wait_pid(name)
+    own_process(env, name)
 }
 
 /// A session that a person begins; what runs in its first window.
 fn own_session(env: &TestEnv, session: &str, name: &str) -> Process {
     let _printed = env.tmux().run(&["new-session", "-d", "-s", session, &own(name)]);
-    env.wait_pid(name)
+    own_process(env, name)
 }
 
 /// A job of alice that is at work; its process.
 fn at_work(env: &TestEnv) -> Process {
     env.start(&own("at-work"), &NONE);
-    env.wait_pid("at-work")
+    own_process(env, "at-work")
 }
 
 /// Clears away with every command there is.

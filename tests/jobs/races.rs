@@ -133,7 +133,7 @@ fn what_begins_while_somebody_cleans_is_not_cleaned_away() {
         begun.push(env.start("exec sleep 1000", &["run", "local"]));
     }
     for number in [first].into_iter().chain(begun) {
-        assert_eq!(env.job("alice", number)["status"], "running", "{number}");
+        env.wait_status(number, "running");
         drop(env.tpu(&format!("kill w={number} alice")).exits(0));
     }
 }

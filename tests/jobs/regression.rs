@@ -314,10 +314,11 @@ fn a_job_that_begins_while_it_is_killed_is_stopped_as_well() {
     let token = env.wait_status(1, "running")["extra_msgs"]["launch"]["token"].clone();
     let path = programs(&mut env);
     // The first process of the job appears between the last look at processes and the end of the window.
+    let mark = format!("TPU_LAUNCH={}", token.as_str().unwrap());
     let late = format!(
-        "PATH='{path}'\ncase \"$*\" in *kill-*) TPU_LAUNCH={} setsid sleep 1000 >/dev/null 2>&1 & \
-         echo $! >\"$HOME/late\";; esac\nexec tmux \"$@\"",
-        token.as_str().unwrap()
+        "PATH='{path}'\ncase \"$*\" in *kill-*) {mark} setsid sleep 1000 >/dev/null 2>&1 & \
+         echo $! >\"$HOME/late\"; until grep -qsz '^{mark}$' /proc/$!/environ; do sleep 0.02; done;; \
+         esac\nexec tmux \"$@\""
     );
     write_script(&env.path("programs/tmux"), &late);
     drop(env.tpu("kill w=1 alice").exits(0));

@@ -57,12 +57,16 @@ fn who_comes_too_late_stops_nothing() {
     let env = TestEnv::new();
     let parent = env.start(GOES_ON, &NONE);
     env.wait_status(parent, "error");
-    let late = env.start_tpu("resume w=1 alice", &[("FAILPOINTS", "resume-planned=sleep(1500)")]);
+    let mut late = env.start_at_points("resume w=1 alice", "resume-planned=sleep(4000)");
     // As long as the late one needs to make its plan. Were it slower, it would be refused earlier.
     env.tpu("check alice").exits(0);
+    // Under the lock, so that it does not hold that while it is stopped.
+    let mut stopped = None;
+    env.change(|_| stopped = Some(Stopped::new(late.id())));
     env.tpu("resume w=1 alice").exits(0);
     let child = env.wait_pid("children");
-    assert_eq!(late.wait(), 4);
+    drop(stopped);
+    assert_eq!(late.wait().unwrap().code(), Some(4));
     assert!(lives(&child));
     assert_eq!(env.jobs("alice").len(), 2);
     env.touch("go");
@@ -218,13 +222,14 @@ fn a_launch_that_tmux_did_not_carry_out_is_told_as_what_it_is_and_the_same_comma
     let env = TestEnv::new();
     env.start(FAILS, &NONE);
     let first = env.wait_status(1, "error");
+    let server = env.tmux().server_pid().unwrap();
     let said = std::thread::scope(|scope| {
         let resume = scope.spawn(|| {
             let spawn = env.spawn(&["resume", "w=1", "alice"]);
-            env.output(&spawn.env("FAILPOINTS", "launch-claimed=sleep(1000)"))
+            env.output(&spawn.env("FAILPOINTS", "launch-claimed=sleep(5000)"))
         });
         wait_until("the claim", || env.jobs("alice").len() == 2);
-        let _stopped = Stopped::new(env.tmux().server_pid().unwrap());
+        let _stopped = Stopped::new(server);
         resume.join().unwrap()
     });
     let said = said.exits(6).says(&[
@@ -280,7 +285,10 @@ fn what_is_final_goes_on_only_by_force() {
     env.start("echo weights >\"$TPU_LOG_DIR/checkpoint_1\"", &NONE);
     env.wait_status(1, "finished");
     env.start("echo weights >\"$TPU_LOG_DIR/checkpoint_1\"; sleep 1000", &NONE);
-    env.wait_status(2, "running");
+    let log = env.wait_status(2, "running")["log_dir"].as_str().unwrap().to_owned();
+    wait_until("its checkpoint", || {
+        std::fs::metadata(Path::new(&log).join("checkpoint_1")).is_ok_and(|file| file.len() > 0)
+    });
     for verb in ["resume", "rerun"] {
         env.tpu(&format!("{verb} w=1 alice")).exits(4).says(&["alice/1 is finished", "hint:"]);
         env.tpu(&format!("{verb} w=2 alice")).exits(4).says(&["alice/2 is", "tpu kill w=2 alice"]);

@@ -86,6 +86,24 @@ fn what_was_lost_with_its_node_does_not_begin_there_for_an_hour() {
     assert_eq!([2, 3, 4].map(submitted), ["./train\n!n7", "./train\n!n7\n!n8", "./train\n!n8"]);
 }
 
+#[test]
+fn what_it_has_lost_takes_no_place_under_the_limit_of_its_user() {
+    let lab = Lab::new();
+    drop(lab.tpu("set-settings max_parallel 1 alice").exits(0));
+    let run = "run cave rule=pass -q -- ./train";
+    drop(lab.tpu(run).exits(0));
+    lab.says(1, "running n7");
+    drop(lab.tpu(run).exits(4).says(&["alice/1"]));
+    lab.says(1, "lost n7");
+    let monitor = lab.monitor();
+    lab.env.wait_status(1, "error");
+    wait_until("it is known to be over", || {
+        lab.env.job("alice", 1)["extra_msgs"]["launch"]["over"] == true
+    });
+    drop(monitor);
+    drop(lab.tpu(run).exits(0));
+}
+
 /// Two that sleep would take two deadlines one after the other, and without one for ever.
 #[test]
 fn engines_are_asked_side_by_side_and_those_that_are_late_hold_nobody_up() {

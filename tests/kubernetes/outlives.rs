@@ -169,7 +169,7 @@ fn the_log_of_a_job_that_went_by_its_ttl_is_here_whole() {
         stop.display()
     );
     // Longer than the daemon needs to look, also where much else is done.
-    let window = lab.run(&script, "--ttl 5");
+    let window = lab.run(&script, "--ttl 30");
     wait_followed(&lab, window);
     let name = lab.name(window);
     crate::common::tmux::write_file(&stop, "");

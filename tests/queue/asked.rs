@@ -1,5 +1,7 @@
 //! Whoever asks for what waits is told what it is, or gets what he expects of a job: nobody is told that there is none.
 
+use crate::common::env::TPU;
+use crate::common::terminal::Terminal;
 use crate::common::wait::wait_until;
 
 use super::Lab;
@@ -96,10 +98,13 @@ fn a_wait_goes_on_with_the_number_that_it_got() {
     let first = lab.submit("local");
     let waits = lab.submit_what("local", "true");
     lab.env.tmux().run(&["new-window", "-d", "-t", &format!("alice:{waits}"), "sleep 1000"]);
-    let wait = lab.env.start_tpu(&format!("wait {waits}"), &[]);
+    let terminal = Terminal::new(&lab.env);
+    terminal.command(&format!("{TPU} wait {waits}; echo code-$?"));
+    // It knows by now whom it was told to wait for.
+    terminal.shows(&format!("alice/{waits} queued"));
     lab.kill(first);
     drop(lab.env.tpu("queue run --once").exits(0));
-    assert_eq!(wait.wait(), 0);
+    terminal.shows("code-0");
     assert!(lab.env.jobs("alice").iter().all(|job| job["windows_id"] != waits));
 }
 

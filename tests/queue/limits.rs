@@ -1,5 +1,9 @@
 //! No more are at work than a limit allows, however many look at the queue at the same time.
 
+use tpu::model::ids::JobId;
+
+use crate::common::wait::wait_until;
+
 use super::Lab;
 
 #[test]
@@ -74,4 +78,58 @@ fn a_person_brings_nothing_back_past_the_limit_of_its_queue() {
     drop(again().exits(4).says(&["queue night has 1 jobs at once", &format!("alice/{second}")]));
     lab.kill(second);
     drop(again().exits(0));
+}
+
+/// Its rule was set when its place was somebody else's: it comes back when that is free again, and to nobody's cost.
+#[test]
+fn what_a_rule_brings_back_that_kept_no_place_waits_for_one() {
+    let lab = Lab::new(8);
+    drop(lab.env.tpu("queue create night --max-parallel 1").exits(0));
+    let first = lab.submit_what("local queue=night rule=pass", "false");
+    lab.env.wait_status(first, "error");
+    let second = lab.submit("local queue=night");
+    lab.wait_running(&[second]);
+    drop(lab.env.tpu(&format!("set-rule {first} unknown:rerun")).exits(0));
+    // Whether or not a daemon runs: nothing clears it away, and who kills all means it, too.
+    drop(lab.env.tpu("clean alice"));
+    assert!(lab.env.jobs("alice").iter().any(|job| job["windows_id"] == first));
+    drop(lab.env.tpu("kill --all --dry-run").exits(0).says(&[&format!("alice/{first}")]));
+    let monitor = lab.env.start_tpu("daemon run", &[]);
+    wait_until("the daemon runs", || lab.env.tpu("daemon status").code == 0);
+    lab.a_turn_passes();
+    assert_eq!(lab.running(), [second]);
+    let why = format!("queue night has 1 jobs at once: alice/{second}");
+    drop(lab.env.tpu(&format!("explain {first}")).exits(0).says(&[&why]));
+    // It is to come back: nothing clears it away, and what waits in line stands behind it.
+    let third = lab.submit("local queue=night");
+    drop(lab.env.tpu("clean alice"));
+    assert!(lab.env.jobs("alice").iter().any(|job| job["windows_id"] == first));
+    lab.kill(second);
+    wait_until("it goes on", || lab.env.job("alice", first)["extra_msgs"]["child"].is_number());
+    assert_eq!(lab.waiting(), [third]);
+    drop(monitor);
+}
+
+/// A limit that was lowered below what is at work takes nothing from those who are.
+#[test]
+fn who_was_there_before_a_limit_was_lowered_comes_back_by_his_rule() {
+    let lab = Lab::new(8);
+    drop(lab.env.tpu("queue create night --max-parallel 2").exits(0));
+    let script = "until [ -e \"$HOME/fail\" ]; do sleep 0.05; done; rm -f \"$HOME/fail\"; exit 3";
+    lab.env.code("alice", "fails.sh", script);
+    let first = lab.submit_what("local queue=night rule=unknown:rerun", "bash fails.sh");
+    let second = lab.submit("local queue=night");
+    lab.wait_running(&[first, second]);
+    // Times are whole seconds: whoever began in the one in which another ended might have got his place.
+    lab.env.change(|data| {
+        let job = data.job_mut(&JobId::parse(&format!("alice/{second}")).unwrap()).unwrap();
+        let launch = job.launch.as_mut().unwrap();
+        launch.at = launch.at.plus_seconds(-60);
+    });
+    drop(lab.env.tpu("queue set night --max-parallel 1").exits(0));
+    let monitor = lab.env.start_tpu("daemon run", &[]);
+    wait_until("the daemon runs", || lab.env.tpu("daemon status").code == 0);
+    lab.env.touch("fail");
+    wait_until("it goes on", || lab.env.job("alice", first)["extra_msgs"]["child"].is_number());
+    drop(monitor);
 }

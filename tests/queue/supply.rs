@@ -214,10 +214,13 @@ fn what_is_there_is_not_made_whatever_people_wrote() {
         drop(lab.env.tpu(&format!("submit lab-v4-8-{number} --apply -- sleep 1000")).exits(0));
     }
     wait_until("the other one was made", || lab.running() == 1);
-    let journal = lab.env.journal();
-    let made = journal.iter().filter(|event| event.text.contains("was made for"));
-    let made: Vec<&str> = made.map(|event| event.text.as_str()).collect();
-    assert_eq!(made, ["lab-v4-8-2 was made for alice/2"], "{journal:#?}");
+    let made = || -> Vec<String> {
+        let journal = lab.env.journal().into_iter().map(|event| event.text);
+        journal.filter(|text| text.contains("was made for")).collect()
+    };
+    // The job may begin before it is written down for whom its target was made.
+    wait_until("that is written down", || !made().is_empty());
+    assert_eq!(made(), ["lab-v4-8-2 was made for alice/2"], "{:#?}", lab.env.journal());
 }
 
 #[test]

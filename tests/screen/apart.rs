@@ -41,7 +41,7 @@ fn is_there(env: &TestEnv, target: &str) -> bool {
 }
 
 /// Between the deletion and the creation for some seconds.
-const IN_THE_MIDDLE: &str = "reapply-deleted=sleep(4000)";
+const IN_THE_MIDDLE: &str = "reapply-deleted=sleep(8000)";
 
 fn is_made_again_after(end: impl Fn(&Terminal), begin: impl Fn(&Terminal)) {
     let env = lab(&["lab-1"]);
@@ -142,7 +142,7 @@ fn a_typed_command_is_about_the_user_on_the_screen_and_fails_with_its_remedy() {
 #[test]
 fn a_screen_that_is_stopped_keeps_no_lock() {
     let env = lab(&[]);
-    let terminal = monitor(&env, "txn-read=sleep(3000)");
+    let terminal = monitor(&env, "txn-read=sleep(6000)");
     types(&terminal, "add-tag 1 first");
     let lock = env.path("data.json.lock");
     terminal.until("the lock is held", || {
@@ -160,7 +160,7 @@ fn a_screen_that_is_stopped_keeps_no_lock() {
 #[test]
 fn an_action_by_key_is_done_before_the_screen_stops() {
     let env = lab(&[]);
-    let terminal = monitor(&env, "kill-intended=sleep(3000)");
+    let terminal = monitor(&env, "kill-intended=sleep(7500)");
     terminal.press("x");
     terminal.shows("Stop 1 job?");
     terminal.press("y");
@@ -192,20 +192,26 @@ fn a_kill_that_failed_half_way_is_completed_while_the_screen_is_open() {
     terminal.shows("code-0");
 }
 
+fn kills_before_it_ends(end: Signal) {
+    let env = lab(&[]);
+    let terminal = monitor(&env, "kill-intended=sleep(7500)");
+    terminal.press("x");
+    terminal.shows("Stop 1 job?");
+    terminal.press("y");
+    terminal
+        .until("the kill has begun", || env.job("alice", 1)["extra_msgs"]["intent"].is_object());
+    signal(&terminal.tpu(), end).unwrap();
+    terminal.shows("not done yet");
+    terminal.shows("code-1");
+    assert_eq!(env.job("alice", 1)["status"], "killed");
+}
+
 #[test]
 fn a_kill_by_key_is_done_before_the_screen_ends() {
-    for end in [Signal::Terminate, Signal::Interrupt] {
-        let env = lab(&[]);
-        let terminal = monitor(&env, "kill-intended=sleep(3000)");
-        terminal.press("x");
-        terminal.shows("Stop 1 job?");
-        terminal.press("y");
-        terminal.until("the kill has begun", || {
-            env.job("alice", 1)["extra_msgs"]["intent"].is_object()
-        });
-        signal(&terminal.tpu(), end).unwrap();
-        terminal.shows("not done yet");
-        terminal.shows("code-1");
-        assert_eq!(env.job("alice", 1)["status"], "killed");
-    }
+    kills_before_it_ends(Signal::Terminate);
+}
+
+#[test]
+fn a_kill_by_key_is_done_before_an_interrupted_screen_ends() {
+    kills_before_it_ends(Signal::Interrupt);
 }

@@ -19,10 +19,13 @@ fn a_run_is_described_planned_and_started() {
     terminal.press("n");
     terminal.shows("New run of alice");
     terminal.types("loca");
+    // What a field may be filled with is read while somebody types already: here it is proposed.
+    terminal.shows("      local  ");
     terminal.keys("Tab Tab");
     terminal.types("lr");
-    terminal.press("Down");
     terminal.shows("config.training.learning_rate");
+    terminal.press("Down");
+    terminal.shows("▸ lr");
     terminal.press("Enter");
     terminal.types("0.5");
     terminal.keys("Tab Tab Tab");
@@ -93,8 +96,10 @@ fn rules_reruns_explanations_and_any_command_by_key() {
     terminal.types("tag");
     terminal.press("Enter");
     terminal.shows("by-command");
+    terminal.shows("· /tag");
     // Two that come together are one.
     terminal.press("Escape");
+    terminal.hides("· /tag");
     terminal.shows("rerun");
     terminal.press("Escape");
     terminal.shows("[1 Jobs]");

@@ -79,8 +79,12 @@ fn follow_and_filter() {
     person.job();
     person.keys("l");
     terminal.shows("▼ follow");
-    // There is a screenful to scroll up from.
-    terminal.shows("step 40/");
+    // There is a screenful to scroll up from; the job prints on, and no line stays.
+    let is_late = |line: &str| {
+        let step = line.split_once("step ").and_then(|(_, rest)| rest.split_once('/'));
+        step.is_some_and(|(step, _)| step.parse::<u32>().is_ok_and(|step| step >= 40))
+    };
+    terminal.until("there are forty steps", || terminal.screen().lines().any(is_late));
     person.keys("PageUp");
     terminal.shows("new lines below");
     person.keys("PageDown G");
@@ -111,6 +115,9 @@ fn kill_resume_rerun_and_clean() {
     let person = Person::new();
     let (terminal, env) = (&person.terminal, &person.env);
     person.job();
+    let log = env.job("alice", 1)["log_dir"].as_str().unwrap().to_owned();
+    let first = std::path::Path::new(&log).join("checkpoints/step_1");
+    terminal.until("there is something to resume from", || first.is_file());
     env.touch("data.json.stop");
     env.wait_status(1, "error");
     std::fs::remove_file(env.path("data.json.stop")).unwrap();

@@ -100,29 +100,35 @@ fn a_locked_data_file_makes_an_action_wait_and_nothing_else() {
     terminal.types("mine");
     terminal.press("Enter");
     terminal.shows("tagging alice/1");
-    answers(&terminal);
+    terminal.press("?");
+    terminal.shows("Keys in the ");
+    // Who waits for the lock gives up after ten seconds.
     terminal.tmux.run(&["kill-window", "-t", "holder"]);
+    terminal.press("Escape");
+    terminal.hides("Keys in the ");
     terminal.until("the tag is stored", || env.job("alice", 1)["job_tags"] == "mine");
     terminal.hides("tagging alice/1");
     terminal.press("q");
     terminal.shows("code-0");
 }
 
-/// Each answer of the cloud takes ten seconds, then none comes at all.
+/// The first answer of the cloud takes 25 seconds, then none comes at all.
 #[test]
 fn a_slow_cloud_holds_up_no_key_and_its_last_answer_stays_with_its_age() {
     let mut env = TestEnv::new();
     env.set("TPU_CLOUD", "sim");
     env.tpu("register lab-1 --zone zone-a --type v2-8").exits(0);
     env.tpu("sim ready lab-1").exits(0);
-    env.tpu("sim event slow seconds=10 call=list").exits(0);
     let window = env.start("echo step 1; exec sleep 1000", &[] as &[&str]);
     env.wait_status(window, "running");
+    env.tpu("sim event slow seconds=25 call=list").exits(0);
     let terminal = monitor(&env, "");
     terminal.press("2");
     terminal.shows("Reading …");
     answers(&terminal);
     terminal.shows("Reading … for ");
+    // The answer that is awaited takes its time all the same.
+    env.tpu("sim event calm").exits(0);
     terminal.press("1");
     terminal.shows("▸ 1");
     terminal.press("t");
@@ -133,7 +139,6 @@ fn a_slow_cloud_holds_up_no_key_and_its_last_answer_stays_with_its_age() {
     // The answer comes, however late.
     terminal.shows("lab-1");
     terminal.hides("Reading …");
-    env.tpu("sim event calm").exits(0);
     env.tpu("sim event outage zone=zone-a").exits(0);
     terminal.press("C-l");
     // What is not known any more is no guess, and it is said why.

@@ -166,7 +166,7 @@ function answers(port) {
 }
 
 /** Waits until something is so. */
-export async function until(what, is, patience = 20_000) {
+export async function until(what, is, patience = 60_000) {
   const end = Date.now() + patience;
   for (;;) {
     if (await is()) return;

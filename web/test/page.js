@@ -7,7 +7,7 @@ for (const name of process.argv.slice(2)) {
   const { keeps } = await import(`./promises/${name}.js`);
   const lab = new Lab();
   const opened = await browser();
-  opened.context.setDefaultTimeout(15_000);
+  opened.context.setDefaultTimeout(60_000);
   try {
     await keeps(lab, opened.context, opened);
     for (const page of opened.context.pages()) {

@@ -29,8 +29,8 @@ pub(in crate::cli) fn kill(app: &App, of: &Kill) -> Outcome {
         |view| {
             view.shown.status.is_live()
                 || view.shown.unknown.is_some() && view.stored.is_live()
-                // A rule is about to bring it back: whoever kills all of them means this one, too.
-                || view.planned().is_some()
+                // A rule is to bring it back, or may: whoever kills all of them means this one, too.
+                || view.may_come_back()
         },
     )?;
     let waits: Vec<JobId> = waiting.iter().map(|called| called.id.clone()).collect();

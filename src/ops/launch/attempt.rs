@@ -41,7 +41,7 @@ pub fn start(ctx: &Ctx, plan: &LaunchPlan, lease: Option<&Held>) -> Result<Launc
     let token = LaunchToken::new(ctx.random.hex(16));
     let withheld = secrets::withheld(ctx, &plan.spec.execution.secrets);
     let ground = runner.ground(&plan.session, &token, &withheld)?;
-    make_place_for_logs(plan, &*runner.files());
+    make_place_for_logs(&*ctx.data()?, plan, &*runner.files());
     fail::fail_point!("launch-planned");
     let job = ctx.transact(|tx| {
         let now = ctx.clock.now();
@@ -65,14 +65,19 @@ pub fn start(ctx: &Ctx, plan: &LaunchPlan, lease: Option<&Held>) -> Result<Launc
     settle::settle(ctx, &*runner, vec![came]).pop().expect("one in, one out")
 }
 
-/// Makes the directory in which a user's logs lie, where the one above is there: before there is a record of a first
+/// Makes the directory in which a user's logs lie, where the one above is there: before there is a record of the first
 /// job, which may die before it makes its own. From then on a log directory that is not found there was never made,
-/// and no disk is missing. What speaks against it is for the launcher to say.
-fn make_place_for_logs(plan: &LaunchPlan, files: &dyn Files) {
+/// and no disk is missing. Where others have logs there, a disk is missing; and what speaks against it is for the
+/// launcher to say.
+fn make_place_for_logs(data: &Data, plan: &LaunchPlan, files: &dyn Files) {
     let root = Path::new(&plan.roots.log);
+    let own = root.join(plan.user.as_str());
     let is_ours = plan.mode == LaunchMode::Native && plan.target.machines != Machines::Engine;
-    if is_ours && files.is_dir(root).unwrap_or_default() {
-        drop(files.make_dir(&root.join(plan.user.as_str())));
+    let is_there =
+        |job: &Job| job.log_dir.as_ref().is_some_and(|log| Path::new(log).starts_with(&own));
+    let is_used = || data.user(&plan.user).is_some_and(|user| user.jobs().iter().any(is_there));
+    if is_ours && !is_used() && files.is_dir(root).unwrap_or_default() {
+        drop(files.make_dir(&own));
     }
 }
 
@@ -243,7 +248,7 @@ pub(super) fn still_right(
         // In one step with the record: whoever waits gets one job, whatever dies in between.
         queue::hand_in(tx, turn, plan)?;
     } else {
-        queue::may_begin(&tx.data, plan)?;
+        queue::limits::may_begin(&tx.data, plan)?;
     }
     Ok(said)
 }

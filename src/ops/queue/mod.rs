@@ -41,7 +41,7 @@ use crate::model::queue::{Queue, QueueState};
 use crate::ops::launch::plan::{LaunchPlan, Turn};
 use crate::plan::board::Pick;
 use crate::plan::expected::ExpectedStart;
-use crate::plan::queue::{self as plan, EntryStanding, Readiness, UserLimits};
+use crate::plan::queue::{self as plan, EntryStanding, Readiness};
 use crate::store::Tx;
 
 use super::{Ctx, Error, journal, records, stats, watch};
@@ -196,35 +196,6 @@ pub fn renumber(tx: &mut Tx<'_>, from: &JobId, to: &JobId) {
 pub fn renumbered(ctx: &Ctx, id: &JobId) -> Result<Option<JobId>, Error> {
     let newest = journal::newest(ctx, Some(&id.user), Some(id.window), 1)?;
     Ok(newest.iter().find(|event| event.kind == stats::RENUMBERED).and_then(stats::becomes))
-}
-
-/// Refuses what somebody starts past the limit of his own, or brings back past that of its queue, or of its group while
-/// members of that wait. What its rule brings back has kept its place.
-pub fn may_begin(data: &Data, plan: &LaunchPlan) -> Result<(), Error> {
-    let parent = plan.parent.as_ref();
-    if plan.force || parent.is_some_and(|parent| parent.reaction.is_some()) {
-        return Ok(());
-    }
-    let before = parent.map(|parent| JobId::new(plan.user.clone(), parent.window));
-    let queue = plan.spec.queue.as_ref().filter(|_| before.is_some());
-    let queue = queue.and_then(|name| data.queues().queue(name));
-    if queue.is_none() && plan.most.is_none() {
-        return Ok(());
-    }
-    let at_work = limits::at_work(data, before.as_slice());
-    let group = plan.spec.member.map(|member| JobId::new(plan.user.clone(), member.group));
-    let group = group.filter(|_| before.is_some()).and_then(|group| data.queues().entry(&group));
-    let of_queue = queue.and_then(|queue| match group {
-        Some(group) => plan::cap(data.queues(), group, &queue, &at_work, &UserLimits::new()),
-        None => plan::full(&queue, &at_work, 1),
-    });
-    let jobs = plan.spec.array.as_ref().map_or(1, |array| array.indexes().len());
-    match of_queue.or_else(|| plan::used_up((&plan.user, plan.most), &at_work, jobs)) {
-        None => Ok(()),
-        Some(cap) => Err(Error::refused(cap.to_string()).hint(
-            "wait for your turn: tpu submit, or run with --wait; or raise the limit, or --force",
-        )),
-    }
 }
 
 /// Takes a job out of the queue as part of the transaction that claims it. Refused when that is not to begin any

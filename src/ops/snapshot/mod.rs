@@ -8,6 +8,7 @@ mod observe;
 mod records;
 mod spent;
 
+use std::cell::OnceCell;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
@@ -31,6 +32,7 @@ use crate::plan::{answer, backoff, budget, next};
 use crate::tmux::Look;
 
 use super::fleet::ProviderFacts;
+use super::queue::limits::Comebacks;
 use super::{Ctx, Error, lease, orphans, runners, watch, workers};
 use observe::{Seen, observe, runs_and_exits};
 use records::{OfRecord, OfTarget};
@@ -140,7 +142,8 @@ fn look_once(
     let (monitor, cloud) = (watch::running(ctx), ctx.usual_provider());
     let records = memory.records.of(data, whose, &jobs, &ctx.env.local_zone());
     let prices = PricesOf::users(ctx, data.users().iter().filter(|u| scope(u)));
-    let viewer = Viewer { ctx, data, now, monitor, cloud, fleet, prices };
+    let comebacks = OnceCell::new();
+    let viewer = Viewer { ctx, data, now, monitor, cloud, fleet, prices, comebacks };
     let known = jobs.iter().zip(records.iter()).zip(&seen);
     let (mut views, decisions): (Vec<JobView>, _) =
         known.map(|(((_, job), record), seen)| viewer.view(job, record, seen)).unzip();
@@ -188,7 +191,8 @@ pub(super) fn look_at_and_remember(
         let (monitor, cloud) = (watch::running(ctx), ctx.usual_provider());
         let now = ctx.clock.now();
         let prices = PricesOf::users(ctx, [user].into_iter());
-        let viewer = Viewer { ctx, data, now, monitor, cloud, fleet, prices };
+        let comebacks = OnceCell::new();
+        let viewer = Viewer { ctx, data, now, monitor, cloud, fleet, prices, comebacks };
         let record = OfRecord::of(data, user, job, &ctx.env.local_zone());
         let (view, _) = viewer.view(job, &record, seen);
         Ok((view, seen.has_ended(job)))
@@ -336,6 +340,8 @@ struct Viewer<'a> {
     cloud: String,
     fleet: Arc<ProviderFacts>,
     prices: PricesOf,
+    /// Which limits are reached, once somebody would come back.
+    comebacks: OnceCell<Comebacks>,
 }
 
 impl Viewer<'_> {
@@ -445,6 +451,11 @@ impl Viewer<'_> {
         let Ok(user) = super::ctx::user_of(self.data, &job.user) else { return decision };
         let known = (self.data, &*self.fleet);
         let start = super::successor::could_begin(self.ctx, known, user, job, decision.action);
+        // What a person has to set right is said before what passes by itself.
+        let start = start.and_then(|start| {
+            let comebacks = self.comebacks.get_or_init(|| Comebacks::of(self.ctx, self.data));
+            comebacks.may_begin(self.data, job).map(|()| start)
+        });
         decision.beginning_at(
             job,
             start.map_err(|error| NoStart {

@@ -36,7 +36,7 @@ export async function keeps(lab, context) {
   await row(`bob/${bobs}`).waitFor();
   await page.keyboard.press("G");
   await page.keyboard.press("Enter");
-  assert.match(page.url(), new RegExp(`bob/${bobs}$`));
+  await page.waitForURL(new RegExp(`bob/${bobs}$`));
   await page.keyboard.press("1");
   await page.keyboard.press("?");
   await page.getByRole("dialog").getByText("start again from scratch").waitFor();

@@ -311,6 +311,11 @@ impl Job {
         self.intent.as_ref().is_some_and(|intent| intent.action == KILLING)
     }
 
+    /// Whether somebody is bringing it back by its rule.
+    pub fn is_being_brought_back(&self) -> bool {
+        self.intent.as_ref().and_then(Intent::by_rule).is_some()
+    }
+
     /// How often its engine has begun it anew by itself, as far as that is counted.
     pub fn restarts(&self) -> u32 {
         self.recovery.as_ref().map_or(0, |recovery| recovery.restarts)

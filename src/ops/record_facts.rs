@@ -82,29 +82,32 @@ pub fn record_facts(ctx: &Ctx, survey: &Survey) -> Result<usize, Error> {
 
 /// Writes down which failures nothing is at work of any more, though nobody has reported an end: a daemon elsewhere
 /// cannot see it, and would keep their targets and places for them for ever. Of what an engine runs its word is enough,
-/// which came with this look.
+/// which came with this look, and which it may take back.
 fn record_over(ctx: &Ctx, survey: &Survey) -> Result<usize, Error> {
     let data = &survey.data;
     let is_open = |job: &Job| job.child.is_none() && snapshot::may_be_at_work(job);
-    let has_window = |job: &Job| job.engine.is_none() && is_open(job);
-    let users = snapshot::users_of_targets(ctx, data, has_window);
-    let dead = users.values().flat_map(|users| &users.dead);
-    let dead = dead.filter_map(|id| data.job(id)).filter(|job| has_window(job));
-    let told = survey.snapshot.jobs.iter().filter(|view| view.window_alive == Some(false));
-    let told = told.filter_map(|view| data.job(&view.id));
-    let told = told.filter(|job| job.engine.is_some() && is_open(job));
-    let over: Vec<&Job> = dead.chain(told).collect();
-    if over.is_empty() {
+    let is_open_here = |job: &Job| job.engine.is_none() && is_open(job);
+    let users = snapshot::users_of_targets(ctx, data, is_open_here);
+    let dead = users.values().flat_map(|users| &users.dead).filter_map(|id| data.job(id));
+    let mut found: Vec<(&Job, bool)> = dead.map(|job| (job, true)).collect();
+    for view in &survey.snapshot.jobs {
+        let (Some(is_alive), Some(job)) = (view.window_alive, data.job(&view.id)) else { continue };
+        let was_over = job.launch.as_ref().is_some_and(|launch| launch.over);
+        if job.engine.is_some() && (!is_alive && is_open(job) || is_alive && was_over) {
+            found.push((job, !is_alive));
+        }
+    }
+    if found.is_empty() {
         return Ok(0);
     }
     ctx.transact(|tx| {
         let mut written = 0;
-        for seen in &over {
+        for (seen, is_over) in &found {
             // What has changed since is looked at again.
             let job =
                 tx.data.job_mut(&seen.id()).filter(|job| unchanged(&seen.id(), job, seen).is_ok());
             if let Some(launch) = job.and_then(|job| job.launch.as_mut()) {
-                launch.over = true;
+                launch.over = *is_over;
                 written += 1;
             }
         }
@@ -246,8 +249,8 @@ fn write(
             }
             Change::Withdrawn => {
                 job.apply(&Event::ErrorWithdrawn)?;
-                if let Some(launch) = job.launch.as_mut() {
-                    launch.over = false;
+                if let Some(launch) = job.launch.as_mut().filter(|launch| launch.exit.is_none()) {
+                    (launch.over, launch.ended) = (false, None);
                 }
                 ("progress", "it goes on by itself".to_owned())
             }

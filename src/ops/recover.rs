@@ -41,7 +41,7 @@ pub fn recover(ctx: &Ctx, id: &JobId, action: Action, reaction: &Reaction) -> Re
         resume::could_begin(ctx, &request)?;
         let data = ctx.data()?;
         let most = ctx.settings(Some(user_of(&data, &id.user)?))?.max_parallel;
-        limits::may_be_begun(&data, job_of(&data, id)?, most)?;
+        limits::may_be_brought_back(&data, job_of(&data, id)?, most)?;
         Ok(most)
     };
     let most = may_begin().map_err(|error| resume::not_made(ctx, &lease, reaction, error))?;
@@ -70,7 +70,7 @@ fn intend(
         let job = job_of(&tx.data, &lease.job)?;
         lease.check(job)?;
         if job.intent.is_none() {
-            limits::may_be_begun(&tx.data, job, most)?;
+            limits::may_be_brought_back(&tx.data, job, most)?;
         }
         let job = job_mut(&mut tx.data, &lease.job)?;
         if job.intent.is_none() {

@@ -6,7 +6,7 @@
 use std::fmt;
 
 use crate::model::facts::{ErrorKind, Origin, Progress};
-use crate::model::job::{Intent, Job, Mark, Recovery, Status};
+use crate::model::job::{Job, Mark, Recovery, Status};
 use crate::model::retry::Retry;
 use crate::model::rules::Action;
 use crate::model::time::Timestamp;
@@ -319,14 +319,13 @@ pub fn comes_back(job: &Job) -> bool {
 /// The same, also where a person has to do something first.
 pub fn is_to_come_back(job: &Job) -> bool {
     let Status::Error(kind) = job.status else { return false };
-    let is_begun = job.intent.as_ref().and_then(Intent::by_rule).is_some();
     let is_due = || {
         let progress = job.reached.clone().unwrap_or_default();
         let counts = RetryCounts::of(job, &progress, kind);
         job.rules.action(kind) != Action::Pass && counts.left(Budget::of(job, kind)) > 0
     };
     let is_stopped = job.recovery.as_ref().is_some_and(|recovery| recovery.stopped.is_some());
-    job.monitor && !is_stopped && job.child.is_none() && (is_begun || is_due())
+    job.monitor && !is_stopped && job.child.is_none() && (job.is_being_brought_back() || is_due())
 }
 
 #[cfg(test)]

@@ -237,13 +237,24 @@ pub fn cap(
     at_work: &AtWork,
     limits: &UserLimits,
 ) -> Option<Cap> {
+    caps(queues, entry, queue, at_work, limits).next()
+}
+
+/// All limits that keep it from beginning.
+pub fn caps(
+    queues: &Queues,
+    entry: &QueueEntry,
+    queue: &Queue,
+    at_work: &AtWork,
+    limits: &UserLimits,
+) -> impl Iterator<Item = Cap> {
     // A member that was put back waits by itself: its group's limit holds while others of that wait.
     let group = group_of(entry);
     let waiting = entry.spec.member.and_then(|_| queues.entry(&group)).unwrap_or(entry);
     let at_once = waiting.spec.array.as_ref().and_then(Array::at_once);
-    full(queue, at_work, 1)
-        .or_else(|| used_up((&entry.user, limits.get(&entry.user).copied()), at_work, 1))
-        .or_else(|| reached(at_work.groups.get(&group), at_once, 1, || CapOf::Group(group.clone())))
+    let of_user = used_up((&entry.user, limits.get(&entry.user).copied()), at_work, 1);
+    let of_group = reached(at_work.groups.get(&group), at_once, 1, || CapOf::Group(group.clone()));
+    [full(queue, at_work, 1), of_user, of_group].into_iter().flatten()
 }
 
 /// How many more jobs of an entry no limit keeps from beginning, of so many that wait: they count as at work from then on.

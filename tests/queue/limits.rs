@@ -2,6 +2,7 @@
 
 use tpu::model::ids::JobId;
 
+use crate::common::env::Running;
 use crate::common::wait::wait_until;
 
 use super::Lab;
@@ -94,8 +95,7 @@ fn what_a_rule_brings_back_that_kept_no_place_waits_for_one() {
     drop(lab.env.tpu("clean alice"));
     assert!(lab.env.jobs("alice").iter().any(|job| job["windows_id"] == first));
     drop(lab.env.tpu("kill --all --dry-run").exits(0).says(&[&format!("alice/{first}")]));
-    let monitor = lab.env.start_tpu("daemon run", &[]);
-    wait_until("the daemon runs", || lab.env.tpu("daemon status").code == 0);
+    let monitor = daemon(&lab);
     lab.a_turn_passes();
     assert_eq!(lab.running(), [second]);
     let why = format!("queue night has 1 jobs at once: alice/{second}");
@@ -110,6 +110,44 @@ fn what_a_rule_brings_back_that_kept_no_place_waits_for_one() {
     drop(monitor);
 }
 
+/// Times are whole seconds: whoever began in the one in which another ended might have got his place.
+fn began_a_minute_ago(lab: &Lab, window: u64) {
+    lab.env.change(|data| {
+        let job = data.job_mut(&JobId::parse(&format!("alice/{window}")).unwrap()).unwrap();
+        let launch = job.launch.as_mut().unwrap();
+        launch.at = launch.at.plus_seconds(-60);
+    });
+}
+
+fn daemon(lab: &Lab) -> Running {
+    let monitor = lab.env.start_tpu("daemon run", &[]);
+    wait_until("the daemon runs", || lab.env.tpu("daemon status").code == 0);
+    monitor
+}
+
+/// Of two limits that are reached one was lowered, and of the other its place was taken.
+#[test]
+fn a_limit_by_which_it_keeps_its_place_hides_none_by_which_it_does_not() {
+    let lab = Lab::new(8);
+    drop(lab.env.tpu("queue create night --max-parallel 2").exits(0));
+    drop(lab.env.tpu("set-settings max_parallel 3 alice").exits(0));
+    let first = lab.submit_what("local queue=night rule=pass", "false");
+    lab.env.wait_status(first, "error");
+    let older = lab.submit("local queue=night");
+    began_a_minute_ago(&lab, older);
+    for _ in 0..2 {
+        drop(lab.env.tpu("run local -q -- bash run.sh").exits(0));
+    }
+    drop(lab.env.tpu("queue set night --max-parallel 1").exits(0));
+    drop(lab.env.tpu(&format!("set-rule {first} unknown:rerun")).exits(0));
+    let monitor = daemon(&lab);
+    lab.a_turn_passes();
+    assert_eq!(lab.running(), [older, 3, 4]);
+    let why = "alice has 3 jobs at once: alice/2, alice/3, alice/4";
+    drop(lab.env.tpu(&format!("explain {first}")).exits(0).says(&[why]));
+    drop(monitor);
+}
+
 /// A limit that was lowered below what is at work takes nothing from those who are.
 #[test]
 fn who_was_there_before_a_limit_was_lowered_comes_back_by_his_rule() {
@@ -120,15 +158,9 @@ fn who_was_there_before_a_limit_was_lowered_comes_back_by_his_rule() {
     let first = lab.submit_what("local queue=night rule=unknown:rerun", "bash fails.sh");
     let second = lab.submit("local queue=night");
     lab.wait_running(&[first, second]);
-    // Times are whole seconds: whoever began in the one in which another ended might have got his place.
-    lab.env.change(|data| {
-        let job = data.job_mut(&JobId::parse(&format!("alice/{second}")).unwrap()).unwrap();
-        let launch = job.launch.as_mut().unwrap();
-        launch.at = launch.at.plus_seconds(-60);
-    });
+    began_a_minute_ago(&lab, second);
     drop(lab.env.tpu("queue set night --max-parallel 1").exits(0));
-    let monitor = lab.env.start_tpu("daemon run", &[]);
-    wait_until("the daemon runs", || lab.env.tpu("daemon status").code == 0);
+    let monitor = daemon(&lab);
     lab.env.touch("fail");
     wait_until("it goes on", || lab.env.job("alice", first)["extra_msgs"]["child"].is_number());
     drop(monitor);

@@ -67,15 +67,20 @@ pub fn start(ctx: &Ctx, plan: &LaunchPlan, lease: Option<&Held>) -> Result<Launc
 
 /// Makes the directory in which a user's logs lie, where the one above is there: before there is a record of the first
 /// job, which may die before it makes its own. From then on a log directory that is not found there was never made,
-/// and no disk is missing. Where others have logs there, a disk is missing; and what speaks against it is for the
-/// launcher to say.
+/// and no disk is missing. Where one has begun there already, it is a disk that is missing. What
+/// speaks against it is for the launcher to say.
 fn make_place_for_logs(data: &Data, plan: &LaunchPlan, files: &dyn Files) {
     let root = Path::new(&plan.roots.log);
     let own = root.join(plan.user.as_str());
     let is_ours = plan.mode == LaunchMode::Native && plan.target.machines != Machines::Engine;
-    let is_there =
-        |job: &Job| job.log_dir.as_ref().is_some_and(|log| Path::new(log).starts_with(&own));
-    let is_used = || data.user(&plan.user).is_some_and(|user| user.jobs().iter().any(is_there));
+    // Whatever has begun in a window has made it.
+    let made_it = |job: &Job| {
+        job.is_native()
+            && job.engine.is_none()
+            && job.launch.as_ref().is_some_and(|launch| launch.confirmed)
+            && job.log_dir.as_ref().is_some_and(|log| Path::new(log).starts_with(&own))
+    };
+    let is_used = || data.user(&plan.user).is_some_and(|user| user.jobs().iter().any(made_it));
     if is_ours && !is_used() && files.is_dir(root).unwrap_or_default() {
         drop(files.make_dir(&own));
     }

@@ -1,5 +1,5 @@
-//! Who holds a place under the limits of queues and groups: as records tell, and of those that leave it open, as the
-//! facts do.
+//! Who holds a place under the limits of queues, groups and users: as records tell, and of those that leave it open, as
+//! the facts do; and who may begin beside them without a turn in a queue.
 
 use std::borrow::Cow;
 use std::cell::OnceCell;
@@ -8,7 +8,7 @@ use std::collections::{HashMap, HashSet};
 use crate::model::data::{Data, User};
 use crate::model::entry::QueueEntry;
 use crate::model::ids::{JobId, JobNumber, QueueName, TargetName, UserName};
-use crate::model::job::{Intent, Job, Status};
+use crate::model::job::{Job, Status};
 use crate::model::lineage;
 use crate::model::member::Member;
 use crate::model::queue::Queue;
@@ -16,7 +16,7 @@ use crate::ops::launch::plan::LaunchPlan;
 use crate::ops::launch::room;
 use crate::ops::{Ctx, Error, snapshot, watch};
 use crate::plan::budget::comes_back;
-use crate::plan::queue::{AtWork, Cap, UserLimits, cap, full, used_up};
+use crate::plan::queue::{AtWork, Cap, UserLimits, caps, full, used_up};
 
 /// Jobs that have failed, of which their records leave open whether anything is still at work, and that are over by the
 /// facts: else who was lost without a word would keep his place for ever.
@@ -38,11 +38,6 @@ pub fn over(ctx: &Ctx, data: &Data) -> Vec<JobId> {
 /// new one succeeds.
 pub fn at_work(data: &Data, but: &[JobId]) -> AtWork {
     counted(data, but, |leaf| room::holds(leaf) || comes_back(leaf))
-}
-
-/// Those who are at work by their records: two who come back do not wait for each other.
-fn live(data: &Data, but: &[JobId]) -> AtWork {
-    counted(data, but, |leaf| leaf.status.is_live())
 }
 
 fn counted(data: &Data, but: &[JobId], counts: impl Fn(&Job) -> bool) -> AtWork {
@@ -80,18 +75,23 @@ pub fn may_begin(data: &Data, plan: &LaunchPlan) -> Result<(), Error> {
     };
     let before = [JobId::new(user.clone(), parent.window)];
     if let Some(reaction) = &parent.reaction {
-        return may_come_back(data, (&reaction.seen, most), || Cow::Owned(live(data, &before)));
+        let seen = &reaction.seen;
+        // Two for whom everything was made ready do not wait for each other.
+        let counts =
+            if seen.is_being_brought_back() { is_live } else { is_live_or_being_brought_back };
+        return has_place(data, (seen, most), || Cow::Owned(counted(data, &before, counts)));
     }
     let of = (plan.spec.queue.as_ref(), plan.spec.member);
     let limits = OfSuccessor::of(data, (user, most), of);
-    let cap = limits.and_then(|limits| limits.cap(data, &at_work(data, &before)));
+    let cap = limits.and_then(|limits| limits.caps(data, &at_work(data, &before)).next());
     cap.map_or(Ok(()), |cap| Err(past_limit(cap)))
 }
 
 /// Refuses for now what a rule is to bring back where that would begin by making its target ready: others may be at
 /// that for the same place.
-pub fn may_be_begun(data: &Data, job: &Job, most: Option<u32>) -> Result<(), Error> {
-    may_come_back(data, (job, most), || Cow::Owned(counted(data, &[job.id()], is_live_or_begun)))
+pub fn may_be_brought_back(data: &Data, job: &Job, most: Option<u32>) -> Result<(), Error> {
+    let others = || counted(data, &[job.id()], is_live_or_being_brought_back);
+    has_place(data, (job, most), || Cow::Owned(others()))
 }
 
 /// What keeps those from beginning whom rules bring back, looked up once for all of them.
@@ -103,49 +103,59 @@ pub struct Comebacks {
 impl Comebacks {
     /// As records and settings say now.
     pub fn of(ctx: &Ctx, data: &Data) -> Self {
-        Self { others: counted(data, &[], is_live_or_begun), of_users: of_users(ctx, data) }
+        let others = counted(data, &[], is_live_or_being_brought_back);
+        Self { others, of_users: of_users(ctx, data) }
     }
 
-    /// Refuses for now what did not keep its place, and would come back beside those who have it.
+    /// Refuses for now what did not keep its place, and would come back beside those who have it. What is being brought
+    /// back already is one of those.
     pub fn may_begin(&self, data: &Data, job: &Job) -> Result<(), Error> {
+        if job.is_being_brought_back() {
+            return Ok(());
+        }
         let most = self.of_users.get(&job.user).copied();
-        may_come_back(data, (job, most), || Cow::Borrowed(&self.others))
+        has_place(data, (job, most), || Cow::Borrowed(&self.others))
     }
 }
 
-fn is_live_or_begun(leaf: &Job) -> bool {
-    leaf.status.is_live() || is_begun(leaf)
+fn is_live(leaf: &Job) -> bool {
+    leaf.status.is_live()
 }
 
-/// Whether somebody is bringing it back.
-fn is_begun(job: &Job) -> bool {
-    job.intent.as_ref().and_then(Intent::by_rule).is_some()
+fn is_live_or_being_brought_back(leaf: &Job) -> bool {
+    is_live(leaf) || leaf.is_being_brought_back() && comes_back(leaf)
 }
 
 /// Refuses for now what would come back to a place that it did not keep: it had ended before anybody knew that it would
-/// come back, and others began. Who is past a limit without that (it was lowered, or somebody insisted) keeps his.
-fn may_come_back<'a>(
+/// come back, and among those who reach a limit is one who began since. Who is past a limit without that keeps his
+/// place: it was lowered, or somebody insisted.
+fn has_place<'a>(
     data: &Data,
     (job, most): (&Job, Option<u32>),
     others: impl FnOnce() -> Cow<'a, AtWork>,
 ) -> Result<(), Error> {
     // Until its record says that it has failed it has its place.
-    let Some(launch) = job.launch.as_ref().filter(|_| !job.status.is_live()) else {
-        return Ok(());
-    };
+    let Some(launch) = job.launch.as_ref().filter(|_| !is_live(job)) else { return Ok(()) };
     let queue = job.spec.as_ref().and_then(|spec| spec.queue.as_ref());
-    let limits = OfSuccessor::of(data, (&job.user, most), (queue, job.member()));
-    let Some(cap) = limits.and_then(|limits| limits.cap(data, &others())) else { return Ok(()) };
-    let since = launch.ended.unwrap_or(launch.at);
-    let came_since = |other: &Job| {
-        is_begun(other) || other.launch.as_ref().is_none_or(|launch| launch.at >= since)
-    };
-    if !cap.held.iter().filter_map(|id| data.job(id)).any(came_since) {
+    let Some(limits) = OfSuccessor::of(data, (&job.user, most), (queue, job.member())) else {
         return Ok(());
+    };
+    // Nobody gets the place of what has a window before it is seen to be over, which is after its target was asked.
+    let judged = job.recovery.as_ref().and_then(|recovery| recovery.judged);
+    let intended = job.intent.as_ref().map(|intent| intent.at);
+    let since = launch.ended.or(judged).or(intended).unwrap_or(launch.at);
+    let came_since = |id: &JobId| {
+        data.job(id).is_some_and(|other| {
+            other.is_being_brought_back()
+                || other.launch.as_ref().is_some_and(|launch| launch.at >= since)
+        })
+    };
+    match limits.caps(data, &others()).find(|cap| cap.held.iter().any(came_since)) {
+        None => Ok(()),
+        Some(cap) => Err(Error::refused(cap.to_string()).passing().hint(
+            "it begins when one that has begun since has ended, or when the limit is raised",
+        )),
     }
-    Err(Error::refused(cap.to_string())
-        .passing()
-        .hint("it begins when one of those has ended, or when the limit is raised"))
 }
 
 /// The limits under which the successor of a job is at work.
@@ -171,13 +181,17 @@ impl<'d> OfSuccessor<'d> {
         (queue.is_some() || user.1.is_some()).then_some(Self { user, queue, group })
     }
 
-    /// The one that keeps it from beginning beside those who are at work.
-    fn cap(&self, data: &Data, at_work: &AtWork) -> Option<Cap> {
-        let of_queue = self.queue.as_ref().and_then(|queue| match self.group {
-            Some(group) => cap(data.queues(), group, queue, at_work, &UserLimits::new()),
-            None => full(queue, at_work, 1),
-        });
-        of_queue.or_else(|| used_up(self.user, at_work, 1))
+    /// Those that keep it from beginning beside those who are at work.
+    fn caps(&self, data: &Data, at_work: &AtWork) -> impl Iterator<Item = Cap> {
+        let (queue, none) = (self.queue.as_ref(), UserLimits::new());
+        let of_queue: Vec<Cap> = match (queue, self.group) {
+            (Some(queue), Some(group)) => {
+                caps(data.queues(), group, queue, at_work, &none).collect()
+            }
+            (Some(queue), None) => full(queue, at_work, 1).into_iter().collect(),
+            (None, _) => Vec::new(),
+        };
+        of_queue.into_iter().chain(used_up(self.user, at_work, 1))
     }
 }
 
@@ -191,7 +205,7 @@ pub fn coming_back<'d>(ctx: &Ctx, data: &'d Data) -> HashMap<&'d TargetName, Vec
         |job: &Job| is_watched && job.place.as_ref().is_none_or(|at| at.host == ctx.env.hostname);
     // For who waits until there is a place for him under a limit, nothing is kept beside that.
     let comebacks = OnceCell::new();
-    let has_place =
+    let may =
         |job: &Job| comebacks.get_or_init(|| Comebacks::of(ctx, data)).may_begin(data, job).is_ok();
     let entries = data.queues().entries.iter();
     let succeeded = entries.filter_map(|entry| Some((&entry.user, entry.succeeds?.job)));
@@ -199,7 +213,8 @@ pub fn coming_back<'d>(ctx: &Ctx, data: &'d Data) -> HashMap<&'d TargetName, Vec
     // Whoever goes on from one waits himself, and in its place.
     let waits = |job: &Job| succeeded.contains(&(&job.user, job.windows_id));
     for job in data.users().iter().flat_map(User::jobs) {
-        if comes_back(job) && (is_begun(job) || is_ours(job) && has_place(job)) && !waits(job) {
+        let is_coming = comes_back(job) && (job.is_being_brought_back() || is_ours(job));
+        if is_coming && !waits(job) && may(job) {
             coming.entry(&job.tpu).or_default().push(job);
         }
     }

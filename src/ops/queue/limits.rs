@@ -95,26 +95,28 @@ pub fn may_be_brought_back(data: &Data, job: &Job, most: Option<u32>) -> Result<
 }
 
 /// What keeps those from beginning whom rules bring back, looked up once for all of them.
-pub struct Comebacks {
-    others: AtWork,
+pub struct Comebacks<'d> {
+    data: &'d Data,
     of_users: UserLimits,
+    /// Once somebody has a limit.
+    others: OnceCell<AtWork>,
 }
 
-impl Comebacks {
-    /// As records and settings say now.
-    pub fn of(ctx: &Ctx, data: &Data) -> Self {
-        let others = counted(data, &[], is_live_or_being_brought_back);
-        Self { others, of_users: of_users(ctx, data) }
+impl<'d> Comebacks<'d> {
+    /// By these records, and as settings say now.
+    pub fn of(ctx: &Ctx, data: &'d Data) -> Self {
+        Self { data, of_users: of_users(ctx, data), others: OnceCell::new() }
     }
 
     /// Refuses for now what did not keep its place, and would come back beside those who have it. What is being brought
     /// back already is one of those.
-    pub fn may_begin(&self, data: &Data, job: &Job) -> Result<(), Error> {
+    pub fn may_begin(&self, job: &Job) -> Result<(), Error> {
         if job.is_being_brought_back() {
             return Ok(());
         }
         let most = self.of_users.get(&job.user).copied();
-        has_place(data, (job, most), || Cow::Borrowed(&self.others))
+        let others = || counted(self.data, &[], is_live_or_being_brought_back);
+        has_place(self.data, (job, most), || Cow::Borrowed(self.others.get_or_init(others)))
     }
 }
 
@@ -205,8 +207,7 @@ pub fn coming_back<'d>(ctx: &Ctx, data: &'d Data) -> HashMap<&'d TargetName, Vec
         |job: &Job| is_watched && job.place.as_ref().is_none_or(|at| at.host == ctx.env.hostname);
     // For who waits until there is a place for him under a limit, nothing is kept beside that.
     let comebacks = OnceCell::new();
-    let may =
-        |job: &Job| comebacks.get_or_init(|| Comebacks::of(ctx, data)).may_begin(data, job).is_ok();
+    let may = |job: &Job| comebacks.get_or_init(|| Comebacks::of(ctx, data)).may_begin(job).is_ok();
     let entries = data.queues().entries.iter();
     let succeeded = entries.filter_map(|entry| Some((&entry.user, entry.succeeds?.job)));
     let succeeded: HashSet<(&UserName, JobNumber)> = succeeded.collect();

@@ -341,7 +341,7 @@ struct Viewer<'a> {
     fleet: Arc<ProviderFacts>,
     prices: PricesOf,
     /// Which limits are reached, once somebody would come back.
-    comebacks: OnceCell<Comebacks>,
+    comebacks: OnceCell<Comebacks<'a>>,
 }
 
 impl Viewer<'_> {
@@ -454,7 +454,7 @@ impl Viewer<'_> {
         // What a person has to set right is said before what passes by itself.
         let start = start.and_then(|start| {
             let comebacks = self.comebacks.get_or_init(|| Comebacks::of(self.ctx, self.data));
-            comebacks.may_begin(self.data, job).map(|()| start)
+            comebacks.may_begin(job).map(|()| start)
         });
         decision.beginning_at(
             job,

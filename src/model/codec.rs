@@ -225,6 +225,14 @@ fn extras_value(job: &Job, was: Option<&Job>, old: Option<&Value>) -> Value {
     extra!("child", child, |window| json!(window));
     extra!("place", place, extras::write_place);
     extra!("engine", engine, handle::write_engine);
+    // Only what is over says so: it is taken away by name, since fields that are not written stay.
+    let is_over = |job: &Job| job.launch.as_ref().is_some_and(|launch| launch.over);
+    if was.is_some_and(is_over)
+        && !is_over(job)
+        && let Some(launch) = map.get_mut("launch").and_then(Value::as_object_mut)
+    {
+        launch.shift_remove("over");
+    }
     extra!("launch", launch, extras::write_launch);
     extra!("intent", intent, extras::write_intent);
     extra!("lease", lease, extras::write_lease);

@@ -97,9 +97,15 @@ fn what_it_has_lost_takes_no_place_under_the_limit_of_its_user() {
     lab.says(1, "lost n7");
     let monitor = lab.monitor();
     lab.env.wait_status(1, "error");
-    wait_until("it is known to be over", || {
-        lab.env.job("alice", 1)["extra_msgs"]["launch"]["over"] == true
-    });
+    let is_over = || lab.env.job("alice", 1)["extra_msgs"]["launch"]["over"] == true;
+    wait_until("it is known to be over", is_over);
+    // Its engine may take that back.
+    lab.says(1, "running n7");
+    drop(lab.tpu("ack").exits(0));
+    wait_until("it is known to be at work", || !is_over());
+    drop(lab.tpu(run).exits(4).says(&["alice/1"]));
+    lab.says(1, "lost n7");
+    wait_until("it is over again", is_over);
     drop(monitor);
     drop(lab.tpu(run).exits(0));
 }

@@ -67,8 +67,8 @@ pub fn start(ctx: &Ctx, plan: &LaunchPlan, lease: Option<&Held>) -> Result<Launc
 
 /// Makes the directory in which a user's logs lie, where the one above is there: before there is a record of the first
 /// job, which may die before it makes its own. From then on a log directory that is not found there was never made,
-/// and no disk is missing. Where one has begun there already, it is a disk that is missing. What
-/// speaks against it is for the launcher to say.
+/// and no disk is missing. Where somebody has begun there already, a disk is missing. What speaks against it is for the
+/// launcher to say.
 fn make_place_for_logs(data: &Data, plan: &LaunchPlan, files: &dyn Files) {
     let root = Path::new(&plan.roots.log);
     let own = root.join(plan.user.as_str());

@@ -6,10 +6,6 @@
     reason = "a helper that fails ends its test, as an assertion does"
 )]
 
-/// As in the program.
-#[global_allocator]
-static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
-
 mod api;
 mod architecture;
 mod classify;

@@ -142,6 +142,13 @@ impl Cli {
             let command = named.then(|| Command::from_arg_matches_mut(&mut matches)).transpose()?;
             Ok((Self { global, command }, name))
         };
+        // What is said of the program itself needs no command.
+        let of_program = |word: &OsString| ["--help", "--version", "-V"].iter().any(|it| word == it);
+        if let [word] = words
+            && of_program(word)
+        {
+            return read(Root::command());
+        }
         match Self::only_named(words) {
             // Messages know all commands, so what one does not understand is read once more.
             Some(one) => read(one).or_else(|_| read(Self::commands())),

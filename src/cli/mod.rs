@@ -78,10 +78,11 @@ pub fn main_with(kinds: Kinds) -> ExitCode {
 fn typed(words: Vec<OsString>) -> Vec<OsString> {
     let mut words = words.into_iter();
     let program = words.next().unwrap_or_default();
-    let name = Path::new(&program).file_name();
+    let name = Path::new(&program).file_name().filter(|name| *name != "tpu");
+    let Some(name) = name else { return words.collect() };
     let brought: Vec<_> = args::kind_commands().map(|it| (it.command)()).collect();
     let links = brought.iter().flat_map(clap::Command::get_all_aliases).chain(["cms", "jobman"]);
-    let of_other = name.filter(|name| links.into_iter().any(|link| *name == link));
+    let of_other = links.into_iter().any(|link| name == link).then_some(name);
     of_other.map(OsString::from).into_iter().chain(words).collect()
 }
 

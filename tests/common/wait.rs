@@ -16,7 +16,8 @@ pub(crate) fn wait_for<T>(what: &str, answer: impl FnMut() -> Option<T>) -> T {
     wait_at_most(Duration::from_secs(60), what, answer)
 }
 
-/// Asks until there is an answer; fails the test when it has taken too long.
+/// Asks until there is an answer, after 2 ms, then after twice as long, up to 100 ms: tests share the processors with
+/// what they wait for. Fails the test when it has taken too long.
 #[track_caller]
 pub(crate) fn wait_at_most<T>(
     limit: Duration,
@@ -24,11 +25,13 @@ pub(crate) fn wait_at_most<T>(
     mut answer: impl FnMut() -> Option<T>,
 ) -> T {
     let clock = SystemClock::new();
+    let mut pause = Duration::from_millis(2);
     loop {
         if let Some(answer) = answer() {
             return answer;
         }
         assert!(clock.monotonic() < limit, "waited in vain: {what}");
-        clock.sleep(Duration::from_millis(2));
+        clock.sleep(pause);
+        pause = (2 * pause).min(Duration::from_millis(100));
     }
 }

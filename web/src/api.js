@@ -113,7 +113,10 @@ export async function known() {
   return session;
 }
 
+/** Ends the session. The caller loads the page again; until then no request that is refused shows the form to log in, for
+ * what somebody types into it would be gone with the page. */
 export async function logOut() {
+  whenOver = () => {};
   try {
     await ask("/session/end", { method: "POST" });
   } finally {

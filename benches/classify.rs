@@ -7,7 +7,7 @@ use std::hint::black_box;
 use std::io;
 use std::time::Duration;
 
-use tpu::classify::{Classifier, Input};
+use tpu_core::classify::{Classifier, Input};
 
 use crate::Plan;
 use crate::common::table::{Amount, Row, Sample, Table};

@@ -15,15 +15,15 @@ use std::io::{self, Write as _};
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use tpu::classify::{Classifier, Input};
-use tpu::model::data::Data;
-use tpu::model::facts::Place;
-use tpu::model::ids::{JobId, JobNumber, UserName};
-use tpu::model::time::Timestamp;
-use tpu::ops::snapshot::{LookMemory, survey};
-use tpu::sys::clock::ManualClock;
-use tpu::sys::proc;
-use tpu::tmux::Tmux as _;
+use tpu_core::classify::{Classifier, Input};
+use tpu_core::model::data::Data;
+use tpu_core::model::facts::Place;
+use tpu_core::model::ids::{JobId, JobNumber, UserName};
+use tpu_core::model::time::Timestamp;
+use tpu_ops::snapshot::{LookMemory, survey};
+use tpu_system::sys::clock::ManualClock;
+use tpu_system::sys::proc;
+use tpu_system::tmux::Tmux as _;
 
 use crate::common::fake_tmux::FakeTmux;
 use crate::common::text::{healthy, six_expressions};

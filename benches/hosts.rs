@@ -7,13 +7,13 @@ use std::net::{TcpListener, TcpStream};
 use std::path::Path;
 use std::time::Duration;
 
-use tpu::model::settings::{Layer, SettingOrigin};
-use tpu::ops::Ctx;
-use tpu::ops::hosts::figures::{self, Whom};
-use tpu::ops::open::{Opening, open};
-use tpu::sys::clock::{Clock as _, SystemClock};
-use tpu::sys::env::Env;
-use tpu::sys::proc::{self, Spawn};
+use tpu_core::model::settings::{Layer, SettingOrigin};
+use tpu_ops::Ctx;
+use tpu_ops::hosts::figures::{self, Whom};
+use tpu_ops::open::{Opening, open};
+use tpu_system::sys::clock::{Clock as _, SystemClock};
+use tpu_system::sys::env::Env;
+use tpu_system::sys::proc::{self, Spawn};
 
 use crate::Plan;
 use crate::common::TPU;
@@ -50,6 +50,7 @@ fn looking(root: &Path, settings: &str) -> io::Result<Ctx> {
         layers: vec![(origin, layer)],
         patterns: None,
         secrets: None,
+        kinds: tpu::built_in::kinds(),
     }))
 }
 

@@ -4,7 +4,7 @@ use std::io::{self, Write as _};
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use tpu::store::Paths;
+use tpu_system::store::Paths;
 
 use crate::Plan;
 use crate::common::table::{Amount, Row, Table};
@@ -58,7 +58,7 @@ fn fill(lab: &Lab) -> io::Result<u64> {
         let status = if n % 3 == 0 { "resumed" } else { "finished" };
         let mut job = record(lab.dir(), n + 1, &target(n % 200), status);
         let begin = 1_700_000_000 + i64::try_from(n).unwrap_or(0) * 300;
-        let at = |second: i64| tpu::model::time::Timestamp::from_second(second).to_rfc3339();
+        let at = |second: i64| tpu_core::model::time::Timestamp::from_second(second).to_rfc3339();
         job["extra_msgs"]["launch"] = json!({
             "token": format!("{n:032x}"), "mode": "script", "at": at(begin), "confirmed": true,
             "exit": 0, "ended": at(begin + 18_000),

@@ -10,10 +10,10 @@ use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
-use tpu::model::ids::UserName;
-use tpu::model::view::Whose;
-use tpu::ops::snapshot::{LookMemory, look};
-use tpu::ops::{Ctx, watch};
+use tpu_core::model::ids::UserName;
+use tpu_core::model::view::Whose;
+use tpu_ops::snapshot::{LookMemory, look};
+use tpu_ops::{Ctx, watch};
 
 use crate::Plan;
 use crate::common::table::{Amount, Row, Table};

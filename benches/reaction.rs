@@ -5,7 +5,7 @@ use std::io;
 use std::time::Duration;
 
 use serde_json::Value;
-use tpu::sys::clock::{Clock as _, SystemClock};
+use tpu_system::sys::clock::{Clock as _, SystemClock};
 
 use crate::Plan;
 use crate::common::table::{Amount, Row, Sample, Table};

@@ -12,10 +12,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use serde_json::json;
-use tpu::model::ids::UserName;
-use tpu::model::view::Whose;
-use tpu::ops::snapshot::{LookMemory, look};
-use tpu::sys::clock::{Clock as _, SystemClock};
+use tpu_core::model::ids::UserName;
+use tpu_core::model::view::Whose;
+use tpu_ops::snapshot::{LookMemory, look};
+use tpu_system::sys::clock::{Clock as _, SystemClock};
 
 use crate::Plan;
 use crate::common::table::{Amount, Row, Sample, Table};

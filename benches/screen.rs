@@ -12,22 +12,22 @@ use ratatui::backend::CrosstermBackend;
 use ratatui::layout::Rect;
 use ratatui::widgets::{Paragraph, Wrap};
 use ratatui::{Terminal, TerminalOptions, Viewport};
-use tpu::model::facts::{ErrorKind, Phase, Progress};
-use tpu::model::ids::{JobId, JobNumber, TargetName, UserName};
-use tpu::model::job::Status;
-use tpu::model::rules::Rules;
-use tpu::model::time::{Timestamp, Zone};
-use tpu::model::view::{JobView, MonitorHealth, Shown, Snapshot, TmuxHealth, Whose};
-use tpu::ops::journal::Event;
-use tpu::screen::keys::{Key, KeyMap};
-use tpu::screen::message::{Answer, Ask, Message, Scope};
-use tpu::screen::model::{Columns, Model, Setup};
-use tpu::screen::pane::PaneText;
-use tpu::screen::theme::Theme;
-use tpu::screen::typed::Commands;
-use tpu::screen::update::update;
-use tpu::screen::view::view;
-use tpu::sys::clock::{Clock as _, SystemClock};
+use tpu_core::model::facts::{ErrorKind, Phase, Progress};
+use tpu_core::model::ids::{JobId, JobNumber, TargetName, UserName};
+use tpu_core::model::job::Status;
+use tpu_core::model::rules::Rules;
+use tpu_core::model::time::{Timestamp, Zone};
+use tpu_core::model::view::{JobView, MonitorHealth, Shown, Snapshot, TmuxHealth, Whose};
+use tpu_ops::journal::Event;
+use tpu_screen::keys::{Key, KeyMap};
+use tpu_screen::message::{Answer, Ask, Message, Scope};
+use tpu_screen::model::{Columns, Model, Setup};
+use tpu_screen::pane::PaneText;
+use tpu_screen::theme::Theme;
+use tpu_screen::typed::Commands;
+use tpu_screen::update::update;
+use tpu_screen::view::view;
+use tpu_system::sys::clock::{Clock as _, SystemClock};
 
 use crate::Plan;
 use crate::common::table::{Amount, Row, Sample, Table};
@@ -251,9 +251,9 @@ fn job(window: u32, round: usize) -> JobView {
         dir: (Some(1), format!("/home/alice/project-{}", window % 7)),
         target: TargetName::from(format!("lab-tpuvm-v2-32-preemptible-{window}").as_str()),
         target_label: format!("v2-32-p{window}"),
-        kind: tpu::model::target::TargetKind::default(),
+        kind: tpu_core::model::target::TargetKind::default(),
         target_unknown: None,
-        machines: tpu::model::target::Machines::Provided,
+        machines: tpu_core::model::target::Machines::Provided,
         share: None,
         zone: Some("europe-west4-a".to_owned()),
         name: None,

@@ -9,13 +9,13 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use tpu::model::ids::UserName;
-use tpu::model::view::Whose;
-use tpu::ops::snapshot::{LookMemory, look};
-use tpu::ops::{Ctx, watch};
-use tpu::store::{OsDisk, atomic};
-use tpu::sys::proc::{self, Spawn};
-use tpu::sys::random::{OsRandom, Random as _};
+use tpu_core::model::ids::UserName;
+use tpu_core::model::view::Whose;
+use tpu_ops::snapshot::{LookMemory, look};
+use tpu_ops::{Ctx, watch};
+use tpu_system::store::{OsDisk, atomic};
+use tpu_system::sys::proc::{self, Spawn};
+use tpu_system::sys::random::{OsRandom, Random as _};
 
 use crate::Plan;
 use crate::common::cluster::{Cluster, is_installed};

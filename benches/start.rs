@@ -3,7 +3,7 @@
 use std::io;
 use std::time::Duration;
 
-use tpu::sys::proc;
+use tpu_system::sys::proc;
 
 use crate::Plan;
 use crate::common::table::{Amount, Row, Sample, Table};

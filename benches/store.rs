@@ -6,9 +6,9 @@ use std::io::{self, Write as _};
 use std::sync::Arc;
 use std::time::Duration;
 
-use tpu::model::ids::{JobId, JobNumber, UserName};
-use tpu::store::{OsDisk, Paths, Store, StoreError, Who};
-use tpu::sys::clock::{Clock as _, SystemClock};
+use tpu_core::model::ids::{JobId, JobNumber, UserName};
+use tpu_system::store::{OsDisk, Paths, Store, StoreError, Who};
+use tpu_system::sys::clock::{Clock as _, SystemClock};
 
 use crate::Plan;
 use crate::common::table::{Amount, Peer, Row, Sample, Table};

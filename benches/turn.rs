@@ -10,18 +10,18 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use tpu::kinds::tpu::sim::{self, SimCloud};
-use tpu::model::facts::TargetFact;
-use tpu::model::target::ProviderName;
-use tpu::ops::launch::reconcile;
-use tpu::ops::providers::Providers;
-use tpu::ops::queue::pass;
-use tpu::ops::snapshot::{LookMemory, survey};
-use tpu::ops::{Ctx, Error, record_facts, watch};
-use tpu::provider::{
+use tpu_core::model::facts::TargetFact;
+use tpu_core::model::target::ProviderName;
+use tpu_engine::provider::{
     Operation, Provider, ProviderError, RequestId, TargetAt, TargetSpec, ZoneAnswer,
 };
-use tpu::sys::clock::{Clock as _, SystemClock};
+use tpu_lab::sim::{self, SimCloud};
+use tpu_ops::launch::reconcile;
+use tpu_ops::providers::Providers;
+use tpu_ops::queue::pass;
+use tpu_ops::snapshot::{LookMemory, survey};
+use tpu_ops::{Ctx, Error, record_facts, watch};
+use tpu_system::sys::clock::{Clock as _, SystemClock};
 
 use crate::Plan;
 use crate::common::table::{Amount, Row, Table};

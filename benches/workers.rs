@@ -10,11 +10,11 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use tpu::remote::Worker;
-use tpu::remote::ssh::SshConfig;
-use tpu::sys::clock::{Clock as _, SystemClock};
-use tpu::sys::proc::{self, Spawn};
-use tpu::sys::procs::Process;
+use tpu_system::remote::Worker;
+use tpu_system::remote::ssh::SshConfig;
+use tpu_system::sys::clock::{Clock as _, SystemClock};
+use tpu_system::sys::proc::{self, Spawn};
+use tpu_system::sys::procs::Process;
 
 use crate::Plan;
 use crate::common::sshd::{PER_SERVER, SSHD, Server, ip, make_keys, serve};

@@ -8,7 +8,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 version=$(sed -n 's/^version = "\(.*\)"$/\1/p' Cargo.toml | head -1)
-out=${CARGO_TARGET_DIR:-target}/dist
+out=${CARGO_TARGET_DIR:-target}/packages
 mkdir -p "$out"
 
 # The checksum, so that `sha256sum -c` works in the directory of the archive.
@@ -25,8 +25,8 @@ case "${1:-}" in
   *) echo "usage: ./x dist [--source]" >&2 && exit 2 ;;
 esac
 
-cargo build --locked --release --quiet
-program=${CARGO_TARGET_DIR:-target}/release/tpu
+cargo build --locked --profile dist --quiet
+program=${CARGO_TARGET_DIR:-target}/dist/tpu
 name=tpu-$version-$(uname -m)-linux
 stage=$out/$name
 rm -rf "$stage"

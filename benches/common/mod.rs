@@ -26,12 +26,12 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use tpu::ops::Ctx;
-use tpu::ops::open::{Opening, open};
-use tpu::store::{OsDisk, atomic};
-use tpu::sys::clock::{Clock as _, SystemClock};
-use tpu::sys::env::Env;
-use tpu::sys::proc::{self, Output, Spawn};
+use tpu_ops::Ctx;
+use tpu_ops::open::{Opening, open};
+use tpu_system::store::{OsDisk, atomic};
+use tpu_system::sys::clock::{Clock as _, SystemClock};
+use tpu_system::sys::env::Env;
+use tpu_system::sys::proc::{self, Output, Spawn};
 
 use table::Sample;
 
@@ -198,6 +198,7 @@ pub(crate) fn ctx(lab: &Lab) -> Ctx {
         layers: Vec::new(),
         patterns: None,
         secrets: None,
+        kinds: tpu::built_in::kinds(),
     })
 }
 

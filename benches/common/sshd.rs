@@ -4,8 +4,8 @@ use std::io::{self, Write as _};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-use tpu::sys::proc::{self, Spawn};
-use tpu::sys::procs::{self, Process, Signal, Table as Processes};
+use tpu_system::sys::proc::{self, Spawn};
+use tpu_system::sys::procs::{self, Process, Signal, Table as Processes};
 
 /// The server, where Debian and others keep it.
 pub(crate) const SSHD: &str = "/usr/sbin/sshd";

@@ -7,17 +7,17 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use crate::effects::{Effects, Warnings};
-use crate::model::data::Data;
-use crate::model::ids::UserName;
-use crate::model::settings::{Layer, SettingOrigin, Settings};
-use crate::model::time::Zone;
-use crate::ops::open::{Opening, open};
-use crate::ops::setting_layers::Layers;
-use crate::ops::settings_files::SettingsPlaces;
-use crate::ops::whose::{About, Purpose, Requester};
-use crate::ops::{Ctx, Error, Kind};
-use crate::sys::env::Env;
+use tpu_core::model::data::Data;
+use tpu_core::model::ids::UserName;
+use tpu_core::model::settings::{Layer, SettingOrigin, Settings};
+use tpu_core::model::time::Zone;
+use tpu_ops::open::{Opening, open};
+use tpu_ops::setting_layers::Layers;
+use tpu_ops::settings_files::SettingsPlaces;
+use tpu_ops::whose::{About, Purpose, Requester};
+use tpu_ops::{Ctx, Error, Kind};
+use tpu_system::effects::{Effects, Warnings};
+use tpu_system::sys::env::Env;
 
 use super::args::{Globals, kinds};
 use super::console;
@@ -100,11 +100,12 @@ impl App {
             layers: Vec::new(),
             patterns: self.config_dir.as_ref().map(|dir| dir.join("patterns.toml")),
             secrets: self.config_dir.as_ref().map(|dir| dir.join("secrets")),
+            kinds: kinds().clone(),
         });
         kinds().checked(settings)?;
         let effects = Effects { warnings: self.warnings.clone(), ..ctx.effects };
         let effects = if self.global.dry_run { effects.dry_run() } else { effects };
-        Ok(Ctx { effects, layers: Arc::new(layers), kinds: kinds().clone(), ..ctx })
+        Ok(Ctx { effects, layers: Arc::new(layers), ..ctx })
     }
 
     /// What `--verbose` says: which file, server, cloud and user hold.
@@ -147,6 +148,7 @@ impl App {
             layers: vec![(origin, layer)],
             patterns: Some(config.join("tpu").join("patterns.toml")),
             secrets: Some(config.join("tpu").join("secrets")),
+            kinds: kinds().clone(),
         }))
     }
 
@@ -254,7 +256,7 @@ impl App {
     pub(super) fn tell(&self, line: &str) {
         if !self.global.json {
             // Whoever closed it does not want to know.
-            drop(console::err(format!("{}\n", crate::text::escape(line)).as_bytes()));
+            drop(console::err(format!("{}\n", tpu_core::text::escape(line)).as_bytes()));
         }
     }
 }

@@ -143,7 +143,8 @@ impl Cli {
             Ok((Self { global, command }, name))
         };
         // What is said of the program itself needs no command.
-        let of_program = |word: &OsString| ["--help", "--version", "-V"].iter().any(|it| word == it);
+        let of_program =
+            |word: &OsString| ["--help", "--version", "-V"].iter().any(|it| word == it);
         if let [word] = words
             && of_program(word)
         {

@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use tempfile::NamedTempFile;
 
-use crate::sys::env::Env;
-use crate::sys::proc::{self, Spawn};
-use crate::wire::pages::ServingDocument;
+use tpu_system::sys::env::Env;
+use tpu_system::sys::proc::{self, Spawn};
+use tpu_wire::pages::ServingDocument;
 
 use super::print::Output;
 

@@ -11,17 +11,17 @@ use clap_complete::CompleteEnv;
 use clap_complete::engine::{ArgValueCompleter, CompletionCandidate};
 use clap_complete::env::Shells;
 
-use crate::model::data::{Data, User};
-use crate::model::entry::QueueEntry;
-use crate::model::ids::UserName;
-use crate::model::rules::NAMED;
-use crate::model::settings::KEYS;
-use crate::model::target::Target;
-use crate::model::view::{HELD, QUEUED};
-use crate::ops::Error;
-use crate::ops::launch::check::SPECIAL_KEYS;
-use crate::sys::env::Env;
-use crate::text;
+use tpu_core::model::data::{Data, User};
+use tpu_core::model::entry::QueueEntry;
+use tpu_core::model::ids::UserName;
+use tpu_core::model::rules::NAMED;
+use tpu_core::model::settings::KEYS;
+use tpu_core::model::target::Target;
+use tpu_core::model::view::{HELD, QUEUED};
+use tpu_core::text;
+use tpu_ops::Error;
+use tpu_ops::launch::check::SPECIAL_KEYS;
+use tpu_system::sys::env::Env;
 
 use super::app::App;
 use super::args::{Cli, Globals};
@@ -225,7 +225,7 @@ impl Line {
             ..Globals::plain()
         };
         let app = App::new(global, env.clone(), "complete".to_owned(), Vec::new());
-        let data = app.ctx().and_then(crate::ops::Ctx::data).ok();
+        let data = app.ctx().and_then(tpu_ops::Ctx::data).ok();
         let user = data.as_ref().and_then(|data| {
             let words = texts.iter().skip(1).take(texts.len().saturating_sub(2));
             let named =

@@ -4,8 +4,8 @@ use std::io::{self, IsTerminal as _, Read as _, Write as _};
 
 use rustix::termios::{self, LocalModes, OptionalActions, SpecialCodeIndex};
 
-use crate::ops::{Error, Kind};
-use crate::text;
+use tpu_core::text;
+use tpu_ops::{Error, Kind};
 
 /// Whether a person can be asked.
 pub(super) fn may_ask() -> bool {

@@ -15,9 +15,9 @@ use crate::demo::report;
 use crate::demo::story::{Sabotage, Story};
 use crate::demo::tale::DemoTale;
 use crate::demo::witness::Witness;
-use crate::model::ids::JobId;
-use crate::ops::Error;
-use crate::wire::pages::DemoDocument;
+use tpu_core::model::ids::JobId;
+use tpu_ops::Error;
+use tpu_wire::pages::DemoDocument;
 
 use super::Outcome;
 use super::app::{App, asked_to_end};
@@ -126,7 +126,7 @@ fn create(path: &Path) -> Result<File, Error> {
 /// The training that the demo runs.
 pub(super) fn train(words: &[String]) -> Outcome {
     use crate::demo::train::{TrainError, World, run};
-    use crate::sys::clock::{Clock as _, SystemClock};
+    use tpu_system::sys::clock::{Clock as _, SystemClock};
     let clock = SystemClock::new();
     let world = World {
         started: clock.now(),

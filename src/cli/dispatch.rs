@@ -7,13 +7,13 @@ use std::sync::Arc;
 
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
-use crate::api::{ServeOptions, Server};
-use crate::model::ids::JobId;
-use crate::model::job::Succession;
-use crate::model::view::Whose;
-use crate::ops::provision::Change;
-use crate::ops::{Error, clean::Ends, service, watch};
-use crate::wire::pages::{KindDocument, ScreenDocument};
+use tpu_api::{ServeOptions, Server};
+use tpu_core::model::ids::JobId;
+use tpu_core::model::job::Succession;
+use tpu_core::model::view::Whose;
+use tpu_ops::provision::Change;
+use tpu_ops::{Error, clean::Ends, service, watch};
+use tpu_wire::pages::{KindDocument, ScreenDocument};
 
 use super::Outcome;
 use super::app::{App, EndsWith, asked_to_end};

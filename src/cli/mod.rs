@@ -26,10 +26,10 @@ use std::ffi::OsString;
 use std::path::Path;
 use std::process::ExitCode;
 
-use crate::kinds::Kinds;
-use crate::ops::Error;
-use crate::sys::clock;
-use crate::sys::env::Env;
+use tpu_engine::kinds::Kinds;
+use tpu_ops::Error;
+use tpu_system::sys::clock;
+use tpu_system::sys::env::Env;
 
 use app::App;
 use args::Cli;
@@ -37,7 +37,7 @@ use print::Output;
 
 /// Runs the program: the whole life of one `tpu` process.
 pub fn main() -> ExitCode {
-    main_with(Kinds::built_in())
+    main_with(crate::built_in::kinds())
 }
 
 /// The same for a program that has other kinds of target.

@@ -10,23 +10,23 @@ use std::time::Duration;
 
 use anstream::ColorChoice;
 
-use crate::model::ids::JobId;
-use crate::model::settings::{Layer, SettingOrigin, Settings};
-use crate::model::time::Zone;
-use crate::model::view::Whose;
-use crate::ops::{Ctx, Error};
-use crate::screen::backend::CliFunctions;
-use crate::screen::bridge::Bridge;
-pub(super) use crate::screen::bridge::Captioner;
-use crate::screen::keys::KeyMap;
-use crate::screen::model::Columns;
-use crate::screen::plain::run_plain;
-pub(super) use crate::screen::recording::Recording;
-use crate::screen::theme::Theme;
-use crate::screen::typed::Commands;
-use crate::screen::view::columns::{self, UnknownColumn};
-use crate::screen::{self, Backend, MonitorError, Options};
-use crate::sys::env::Env;
+use tpu_core::model::ids::JobId;
+use tpu_core::model::settings::{Layer, SettingOrigin, Settings};
+use tpu_core::model::time::Zone;
+use tpu_core::model::view::Whose;
+use tpu_ops::{Ctx, Error};
+use tpu_screen::backend::CliFunctions;
+use tpu_screen::bridge::Bridge;
+pub(super) use tpu_screen::bridge::Captioner;
+use tpu_screen::keys::KeyMap;
+use tpu_screen::model::Columns;
+use tpu_screen::plain::run_plain;
+pub(super) use tpu_screen::recording::Recording;
+use tpu_screen::theme::Theme;
+use tpu_screen::typed::Commands;
+use tpu_screen::view::columns::{self, UnknownColumn};
+use tpu_screen::{Backend, MonitorError, Options};
+use tpu_system::sys::env::Env;
 
 use super::app::App;
 use super::args::{Cli, Color, MonitorArgs};
@@ -204,7 +204,7 @@ pub(super) fn record(
     recording: Recording,
 ) -> Result<u8, Error> {
     let backend = bridge(ctx, &options, Some(caption));
-    exit_code(screen::record(&backend, options, recording))
+    exit_code(tpu_screen::record(&backend, options, recording))
 }
 
 /// Opens the screen and stays until the person leaves it, or a signal ends it. Returns the exit code: 128
@@ -215,7 +215,7 @@ pub(super) fn open(ctx: Ctx, options: Options, caption: Option<Captioner>) -> Re
             .hint(WITHOUT_SCREEN));
     }
     let backend = bridge(ctx, &options, caption);
-    exit_code(screen::run(&backend, options))
+    exit_code(tpu_screen::run(&backend, options))
 }
 
 /// Tells what changes, line by line, until a signal ends it or nobody reads any more. Returns the exit code, as
@@ -247,7 +247,7 @@ fn exit_code(ended: Result<(), MonitorError>) -> Result<u8, Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::screen::typed::{self, OWN, Typed};
+    use tpu_screen::typed::{self, OWN, Typed};
 
     /// Every command of the command line is proposed behind `:` and does there what it does here.
     #[test]

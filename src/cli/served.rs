@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use anstream::adapter::strip_str;
 
-use crate::model::ids::UserName;
-use crate::model::settings::{Layer, SettingOrigin};
-use crate::ops::commands::{LentCommands, Told};
-use crate::ops::setting_layers::Layers;
-use crate::ops::{Ctx, Error};
+use tpu_core::model::ids::UserName;
+use tpu_core::model::settings::{Layer, SettingOrigin};
+use tpu_ops::commands::{LentCommands, Told};
+use tpu_ops::setting_layers::Layers;
+use tpu_ops::{Ctx, Error};
 
 use super::app::App;
 use super::args::Cli;

@@ -2,11 +2,11 @@
 
 use std::ffi::OsString;
 
-use crate::model::data::Data;
-use crate::model::ids::UserName;
-use crate::ops::ctx::user_of;
-use crate::ops::whose::{Requester, unnamed};
-use crate::ops::{Ctx, Error};
+use tpu_core::model::data::Data;
+use tpu_core::model::ids::UserName;
+use tpu_ops::ctx::user_of;
+use tpu_ops::whose::{Requester, unnamed};
+use tpu_ops::{Ctx, Error};
 
 use super::app::App;
 use super::console;
@@ -55,5 +55,5 @@ fn with_user(typed: &[OsString], user: &str) -> String {
             line += &shlex::try_quote(&word).unwrap_or_else(|_| word.clone());
         }
     }
-    crate::text::escape(&line).into_owned()
+    tpu_core::text::escape(&line).into_owned()
 }

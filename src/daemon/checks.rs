@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use crate::ops::doctor::{self, Severity};
-use crate::ops::{Ctx, watch};
+use tpu_ops::doctor::{self, Severity};
+use tpu_ops::{Ctx, watch};
 
 /// When the checks ran, and what they found then.
 #[derive(Debug, Default)]

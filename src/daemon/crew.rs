@@ -5,15 +5,15 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, TryRecvError, channel};
 use std::time::Duration;
 
-use crate::model::ids::JobId;
-use crate::model::job::Succession;
-use crate::model::rules::Action;
-use crate::ops::kill::Unreached;
-use crate::ops::launch::plan::Reaction;
-use crate::ops::queue::pass::{self, Hauling};
-use crate::ops::resume::{self, Again};
-use crate::ops::{Ctx, Error, kill, recover, watch};
-use crate::sys::clock::Clock;
+use tpu_core::model::ids::JobId;
+use tpu_core::model::job::Succession;
+use tpu_core::model::rules::Action;
+use tpu_ops::kill::Unreached;
+use tpu_ops::launch::plan::Reaction;
+use tpu_ops::queue::pass::{self, Hauling};
+use tpu_ops::resume::{self, Again};
+use tpu_ops::{Ctx, Error, kill, recover, watch};
+use tpu_system::sys::clock::Clock;
 
 /// Actions at the same time. More wait for the next turn.
 const AT_ONCE: usize = 16;

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use crate::ops::Ctx;
-use crate::ops::hosts::figures::{self, Whom};
+use tpu_ops::Ctx;
+use tpu_ops::hosts::figures::{self, Whom};
 
 /// From one look, whether a machine is to be asked, to the next.
 const EVERY: Duration = Duration::from_secs(10);

@@ -7,9 +7,9 @@ use std::sync::mpsc::{Receiver, TryRecvError, channel};
 
 use std::time::Duration;
 
-use crate::model::ids::TargetName;
-use crate::ops::queue::{loans, supply};
-use crate::ops::{Ctx, Error};
+use tpu_core::model::ids::TargetName;
+use tpu_ops::queue::{loans, supply};
+use tpu_ops::{Ctx, Error};
 
 /// Targets in the making at the same time. More wait for the next turn.
 const AT_ONCE: usize = 16;

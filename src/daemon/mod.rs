@@ -22,9 +22,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use crate::model::time::Timestamp;
-use crate::ops::snapshot::LookMemory;
-use crate::ops::{Ctx, Error, watch};
+use tpu_core::model::time::Timestamp;
+use tpu_ops::snapshot::LookMemory;
+use tpu_ops::{Ctx, Error, watch};
 
 use checks::Checks;
 use crew::Crew;
@@ -215,7 +215,7 @@ impl<'a> Monitor<'a> {
     fn say(&mut self, line: &str) {
         let now = self.ctx.clock.now().to_rfc3339();
         // A window that has gone is no reason to stop watching.
-        let line = crate::text::escape(line);
+        let line = tpu_core::text::escape(line);
         drop(writeln!(self.out, "{now}  {line}").and_then(|()| self.out.flush()));
     }
 }

@@ -5,10 +5,10 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use crate::ops::notices::{self, Follower, PhaseSeen};
-use crate::ops::{Ctx, Error, wake};
-use crate::sys::clock::Clock;
-use crate::wire::notices::body;
+use tpu_ops::notices::{self, Follower, PhaseSeen};
+use tpu_ops::{Ctx, Error, wake};
+use tpu_system::sys::clock::Clock;
+use tpu_wire::notices::body;
 
 /// From one round to the next, if nothing happens: what waits in the outbox may have been put there by nobody's doing
 /// that is seen here, as a setting that was changed.

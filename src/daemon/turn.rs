@@ -3,20 +3,20 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::model::facts::{Progress, TargetState};
-use crate::model::ids::JobId;
-use crate::model::job::{Job, Status, Succession};
-use crate::model::rules::Action;
-use crate::model::target::Pricing;
-use crate::ops::ctx::job_of;
-use crate::ops::launch::plan::Reaction;
-use crate::ops::launch::reconcile;
-use crate::ops::notices::{self, PhaseSeen};
-use crate::ops::queue::{pass, supply};
-use crate::ops::snapshot::{self, LookMemory, Survey};
-use crate::ops::{Ctx, Error, lease, record_facts};
-use crate::plan::answer;
-use crate::plan::decide::Decision;
+use tpu_core::model::facts::{Progress, TargetState};
+use tpu_core::model::ids::JobId;
+use tpu_core::model::job::{Job, Status, Succession};
+use tpu_core::model::rules::Action;
+use tpu_core::model::target::Pricing;
+use tpu_core::plan::answer;
+use tpu_core::plan::decide::Decision;
+use tpu_ops::ctx::job_of;
+use tpu_ops::launch::plan::Reaction;
+use tpu_ops::launch::reconcile;
+use tpu_ops::notices::{self, PhaseSeen};
+use tpu_ops::queue::{pass, supply};
+use tpu_ops::snapshot::{self, LookMemory, Survey};
+use tpu_ops::{Ctx, Error, lease, record_facts};
 
 use super::crew::{Crew, Task};
 

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use crate::ops::{Ctx, runners, wake};
+use tpu_ops::{Ctx, runners, wake};
 
 /// Between two questions to tmux, which cost a process each.
 const TMUX_EVERY: Duration = Duration::from_millis(500);

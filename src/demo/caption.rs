@@ -3,9 +3,9 @@
 //! Each part is made of a [`DemoTale`], so it says no more than what is written down. It comes in several lengths, the
 //! longest first; whoever draws it takes the longest that fits.
 
-use crate::model::facts::ErrorKind;
-use crate::model::time::Timestamp;
-use crate::text::counted;
+use tpu_core::model::facts::ErrorKind;
+use tpu_core::model::time::Timestamp;
+use tpu_core::text::counted;
 
 use super::tale::{Comeback, DemoTale, Setback, Start};
 

@@ -3,8 +3,8 @@
 use std::ffi::OsString;
 use std::path::Path;
 
-use crate::ops::emulate::ClusterBehind;
-use crate::ops::{Ctx, Error, targets};
+use crate::emulate::ClusterBehind;
+use tpu_ops::{Ctx, Error, targets};
 
 /// Its name as a target.
 pub(super) const CLUSTER: &str = "cluster";

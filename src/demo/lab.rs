@@ -5,13 +5,13 @@ use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
-use crate::model::facts::{Class, ErrorKind, TmuxFact};
-use crate::model::ids::{TargetName, UserName};
-use crate::model::target::{Pricing, Registration};
-use crate::ops::simulator::{Pull, Simulator};
-use crate::ops::users::NewUser;
-use crate::ops::{Ctx, Error, Kind, dirs, kill, service, settings, targets, users};
-use crate::sys::procs::{self, Signal, Table};
+use crate::simulator::{Pull, Simulator};
+use tpu_core::model::facts::{Class, ErrorKind, TmuxFact};
+use tpu_core::model::ids::{TargetName, UserName};
+use tpu_core::model::target::{Pricing, Registration};
+use tpu_ops::users::NewUser;
+use tpu_ops::{Ctx, Error, Kind, dirs, kill, service, settings, targets, users};
+use tpu_system::sys::procs::{self, Signal, Table};
 
 /// The researcher whose jobs come back.
 pub const ALICE: &str = "alice";
@@ -157,7 +157,7 @@ fn last_words(ctx: &Ctx) -> Result<(), Error> {
             return Ok(());
         }
         if ctx.clock.monotonic() >= deadline + PATIENCE {
-            let left = crate::text::counted(left.len(), "process");
+            let left = tpu_core::text::counted(left.len(), "process");
             return Err(Error::failed(format!("of the demo {left} cannot be ended")));
         }
         if ctx.clock.monotonic() >= deadline {

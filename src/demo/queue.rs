@@ -2,13 +2,13 @@
 
 use std::ffi::OsString;
 
-use crate::model::ids::{JobId, UserName};
-use crate::model::member::Array;
-use crate::model::spec::{JobSpec, TargetRequest};
-use crate::model::sweep::Sweep;
-use crate::ops::launch::RunRequest;
-use crate::ops::queue::submit::{self, Submission};
-use crate::ops::{Ctx, Error};
+use tpu_core::model::ids::{JobId, UserName};
+use tpu_core::model::member::Array;
+use tpu_core::model::spec::{JobSpec, TargetRequest};
+use tpu_core::model::sweep::Sweep;
+use tpu_ops::launch::RunRequest;
+use tpu_ops::queue::submit::{self, Submission};
+use tpu_ops::{Ctx, Error};
 
 /// The learning rates of the sweep.
 pub(super) const RATES: [&str; 3] = ["0.003", "0.01", "0.03"];

@@ -1,8 +1,8 @@
 //! The demo's story as text, when it is over: what was started, taken away, brought back, from which step, in how many
 //! seconds, and what was left alone and why. Each line is made of what is written down.
 
-use crate::model::facts::ErrorKind;
-use crate::text::{self, counted};
+use tpu_core::model::facts::ErrorKind;
+use tpu_core::text::{self, counted};
 
 use super::tale::{DemoTale, Setback, Start};
 

@@ -11,21 +11,21 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use crate::model::facts::ErrorKind;
-use crate::model::ids::{JobId, TargetName, UserName};
-use crate::model::job::{Status, Succession};
-use crate::model::setup::SetUpHow;
-use crate::model::spec::{JobSpec, TargetRequest};
-use crate::model::view::JobView;
-use crate::ops::ctx::job_of;
-use crate::ops::emulate::ClusterBehind;
-use crate::ops::kill::Unreached;
-use crate::ops::launch::{self, RunRequest};
-use crate::ops::resume::{self, AgainRequest};
-use crate::ops::simulator::{Pull, Simulator};
-use crate::ops::{Ctx, Error, Kind, checkpoint, clean, kill, logs, runners, snapshot, workers};
-use crate::sys::procs::{self, Process, Signal, Table};
-use crate::text::counted;
+use crate::emulate::ClusterBehind;
+use crate::simulator::{Pull, Simulator};
+use tpu_core::model::facts::ErrorKind;
+use tpu_core::model::ids::{JobId, TargetName, UserName};
+use tpu_core::model::job::{Status, Succession};
+use tpu_core::model::setup::SetUpHow;
+use tpu_core::model::spec::{JobSpec, TargetRequest};
+use tpu_core::model::view::JobView;
+use tpu_core::text::counted;
+use tpu_ops::ctx::job_of;
+use tpu_ops::kill::Unreached;
+use tpu_ops::launch::{self, RunRequest};
+use tpu_ops::resume::{self, AgainRequest};
+use tpu_ops::{Ctx, Error, Kind, checkpoint, clean, kill, logs, runners, snapshot, workers};
+use tpu_system::sys::procs::{self, Process, Signal, Table};
 
 use super::cluster::{self, CLUSTER};
 use super::lab::{self, ALICE, BOB, FLEET};
@@ -378,7 +378,7 @@ impl<'a> Story<'a> {
         let children: HashSet<JobId> = data
             .jobs()
             .filter(|job| job.user == parent.user && job.father == Some(parent.window))
-            .map(crate::model::job::Job::id)
+            .map(tpu_core::model::job::Job::id)
             .collect();
         if children == HashSet::from([child.clone()]) {
             return Ok(());

@@ -6,13 +6,13 @@
 
 use std::collections::HashMap;
 
-use crate::model::facts::ErrorKind;
-use crate::model::ids::{JobId, TargetName};
-use crate::model::rules::Action;
-use crate::model::time::Timestamp;
-use crate::model::view::JobView;
-use crate::ops::journal::Event;
-use crate::ops::simulator::{FleetEvent, Happened, Scheduled};
+use crate::simulator::{FleetEvent, Happened, Scheduled};
+use tpu_core::model::facts::ErrorKind;
+use tpu_core::model::ids::{JobId, TargetName};
+use tpu_core::model::rules::Action;
+use tpu_core::model::time::Timestamp;
+use tpu_core::model::view::JobView;
+use tpu_ops::journal::Event;
 
 use super::lab::FLEET;
 

@@ -14,7 +14,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use crate::model::time::Timestamp;
+use tpu_core::model::time::Timestamp;
 
 use arguments::Config;
 use checkpoint::Checkpoints;

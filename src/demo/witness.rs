@@ -4,11 +4,11 @@ use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use crate::model::ids::JobId;
-use crate::model::view::Whose;
-use crate::ops::queue::shown::{self, WaitingMembers};
-use crate::ops::simulator::Simulator;
-use crate::ops::{Ctx, Error, journal, logs, snapshot};
+use crate::simulator::Simulator;
+use tpu_core::model::ids::JobId;
+use tpu_core::model::view::Whose;
+use tpu_ops::queue::shown::{self, WaitingMembers};
+use tpu_ops::{Ctx, Error, journal, logs, snapshot};
 
 use super::tale::{DemoFacts, DemoTale};
 

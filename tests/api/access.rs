@@ -6,8 +6,8 @@ use std::os::unix::net::UnixStream;
 
 use serde_json::Value;
 
-use tpu::model::token::TokenRole;
-use tpu::ops::tokens;
+use tpu_core::model::token::TokenRole;
+use tpu_ops::tokens;
 
 use super::{Api, heard};
 use crate::common::env::TestEnv;

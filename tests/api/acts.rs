@@ -5,10 +5,10 @@ use std::path::PathBuf;
 
 use serde_json::json;
 
-use tpu::model::ids::{JobId, JobNumber};
-use tpu::model::rules::Rules;
-use tpu::model::token::TokenRole;
-use tpu::ops::rules;
+use tpu_core::model::ids::{JobId, JobNumber};
+use tpu_core::model::rules::Rules;
+use tpu_core::model::token::TokenRole;
+use tpu_ops::rules;
 
 use crate::common::tmux::write_file;
 use crate::common::wait::wait_until;

@@ -9,9 +9,9 @@ use std::net::Shutdown;
 
 use serde_json::{Value, json};
 
-use tpu::model::ids::UserName;
-use tpu::model::token::{Rights, TokenRole};
-use tpu::ops::tokens::{self, TokenRequest};
+use tpu_core::model::ids::UserName;
+use tpu_core::model::token::{Rights, TokenRole};
+use tpu_ops::tokens::{self, TokenRequest};
 
 use self::table::{ATTACKS, Attack, BYTES, Bytes, Comes, Who};
 use super::{Api, Said, heard};

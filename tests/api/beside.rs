@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use tpu::model::token::TokenRole;
+use tpu_core::model::token::TokenRole;
 
 use super::Api;
 use crate::common::wait::wait_until;

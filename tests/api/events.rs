@@ -7,7 +7,7 @@ use std::net::TcpStream;
 
 use serde_json::Value;
 
-use tpu::model::token::TokenRole;
+use tpu_core::model::token::TokenRole;
 
 use super::Api;
 
@@ -70,7 +70,7 @@ fn a_token_that_is_taken_back_hears_nothing_more() {
     let api = Api::new(records);
     let token = api.token("v", TokenRole::Viewer, &[]);
     let stream = api.follow(&token, &[]);
-    tpu::ops::tokens::revoke(&api.ctx, "v").unwrap();
+    tpu_ops::tokens::revoke(&api.ctx, "v").unwrap();
     // It ends when the streams are looked at the next time; until then it says now and then where it is.
     let lines = std::io::BufRead::lines(stream).map(Result::unwrap);
     let goes_on = lines.filter(|line| line == ": still here").nth(3).is_some();

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use tpu::model::token::TokenRole;
+use tpu_core::model::token::TokenRole;
 
 use super::Api;
 use crate::common::output::CommandOutput;

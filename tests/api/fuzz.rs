@@ -4,14 +4,14 @@
 
 use std::collections::BTreeMap;
 
-use jsonschema::Validator;
 use serde_json::{Map, Value, json};
 
-use tpu::model::token::TokenRole;
+use tpu_core::model::token::TokenRole;
 
 use super::{Api, Said};
 use crate::common::dice::Dice;
 use crate::common::env::TestEnv;
+use crate::common::json_schema::Validator;
 use crate::common::tmux::write_file;
 use crate::common::wait::wait_until;
 
@@ -138,7 +138,7 @@ fn described(api: &Api, token: &str) -> (Vec<Described>, Validator) {
         whole.insert("components".to_owned(), description["components"].clone());
         Value::Object(whole)
     };
-    let validator = |schema: &Value| jsonschema::validator_for(&whole(schema)).unwrap();
+    let validator = |schema: &Value| Validator::of(&whole(schema));
     let mut routes = Vec::new();
     for (path, methods) in description["paths"].as_object().unwrap() {
         for (method, of) in methods.as_object().unwrap() {
@@ -325,7 +325,7 @@ fn wrong(route: &Described, said: &Said, problem: &Validator) -> Option<String> 
     }
     let kind = said.header("content-type").unwrap_or_default();
     let errors = |schema: &Validator| {
-        let errors: Vec<String> = schema.iter_errors(&said.json()).map(|e| e.to_string()).collect();
+        let errors: Vec<String> = schema.complaints(&said.json());
         (!errors.is_empty()).then(|| errors.join("; "))
     };
     match (said.status, kind) {

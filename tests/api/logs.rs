@@ -4,8 +4,8 @@ use std::io::{BufRead, Write as _};
 
 use serde_json::Value;
 
-use tpu::model::token::TokenRole;
-use tpu::ops::tokens;
+use tpu_core::model::token::TokenRole;
+use tpu_ops::tokens;
 
 use super::{Api, heard_on};
 use crate::common::tmux::write_file;

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use tpu::model::token::TokenRole;
+use tpu_core::model::token::TokenRole;
 
 use super::Api;
 use crate::common::env::TestEnv;

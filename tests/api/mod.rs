@@ -26,15 +26,15 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use tpu::api::{ServeOptions, Server};
 use tpu::cli::OwnCommands;
-use tpu::model::ids::UserName;
-use tpu::model::token::{Rights, TokenRole};
-use tpu::ops::Ctx;
-use tpu::ops::setting_layers::Layers;
-use tpu::ops::settings_files::SettingsPlaces;
-use tpu::ops::tokens::{self, TokenRequest};
-use tpu::sys::env::Env;
+use tpu_api::{ServeOptions, Server};
+use tpu_core::model::ids::UserName;
+use tpu_core::model::token::{Rights, TokenRole};
+use tpu_ops::Ctx;
+use tpu_ops::setting_layers::Layers;
+use tpu_ops::settings_files::SettingsPlaces;
+use tpu_ops::tokens::{self, TokenRequest};
+use tpu_system::sys::env::Env;
 
 use crate::common::env::TestEnv;
 

@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
-use tpu::model::token::TokenRole;
-use tpu::ops::tokens;
+use tpu_core::model::token::TokenRole;
+use tpu_ops::tokens;
 
 use super::{Api, Said};
 use crate::common::env::TestEnv;

@@ -11,10 +11,10 @@ mod replay;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use tpu::model::archived::Archived;
-use tpu::model::data::Data;
-use tpu::model::ids::JobId;
-use tpu::store::{Event, Paths};
+use tpu_core::model::archived::Archived;
+use tpu_core::model::data::Data;
+use tpu_core::model::ids::JobId;
+use tpu_system::store::{Event, Paths};
 
 use self::client::{Act, Client, Key, Outcome, Seen, Verb};
 use self::lab::{Extent, Lab, USERS};

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use regex::Regex;
-use tpu::model::variables::{VARIABLES, of_ours};
+use tpu_core::model::variables::{VARIABLES, of_ours};
 
 /// Not ours: libraries for TPUs read such variables, one test names one, and programs of docs/api.md read two.
 const OF_OTHERS: [&str; 5] = ["TPU_NAME", "TPU_API_KEY", "TPU_", "TPU_API", "TPU_TOKEN"];
@@ -23,10 +23,12 @@ fn files(path: &Path, found: &mut Vec<PathBuf>) {
 fn every_variable_that_is_named_is_in_the_table_and_the_other_way_round() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let mut all = Vec::new();
-    for place in ["src", "assets", "docs", "README.md", "CHANGELOG.md", "data.example.json"] {
+    for place in
+        ["src", "crates", "assets", "docs", "README.md", "CHANGELOG.md", "data.example.json"]
+    {
         files(&root.join(place), &mut all);
     }
-    let table = root.join("src/model/variables.rs");
+    let table = root.join("crates/core/src/model/variables.rs");
     let name = Regex::new(r"\bTPU_[A-Z_]*").unwrap();
     let mut named = BTreeSet::new();
     let mut unknown = Vec::new();
@@ -42,7 +44,11 @@ fn every_variable_that_is_named_is_in_the_table_and_the_other_way_round() {
             }
         }
     }
-    assert!(unknown.is_empty(), "not in src/model/variables.rs:\n{}", unknown.join("\n"));
+    assert!(
+        unknown.is_empty(),
+        "not in crates/core/src/model/variables.rs:\n{}",
+        unknown.join("\n")
+    );
     let unused: Vec<&str> =
         VARIABLES.iter().map(|known| known.name).filter(|known| !named.contains(known)).collect();
     assert!(unused.is_empty(), "nobody names {unused:?}");

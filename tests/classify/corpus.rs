@@ -10,11 +10,11 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
-use tpu::classify::{Classifier, Input};
-use tpu::model::exit::Exit;
-use tpu::model::facts::{Class, Phase, Progress, Verdict};
-use tpu::wire::classified::{LinePart, VerdictDocument};
-use tpu::wire::members;
+use tpu_core::classify::{Classifier, Input};
+use tpu_core::model::exit::Exit;
+use tpu_core::model::facts::{Class, Phase, Progress, Verdict};
+use tpu_wire::classified::{LinePart, VerdictDocument};
+use tpu_wire::members;
 
 #[derive(Deserialize)]
 struct Line {
@@ -178,7 +178,7 @@ fn an_old_failure_before_text_of_no_meaning_does_not_decide() {
 fn blocks_wrapped_by_a_narrow_window() {
     for (width, trimmed) in [(37, false), (37, true), (53, false), (80, true)] {
         check(|text| {
-            let text = String::from_utf8_lossy(&tpu::text::strip(text)).replace('\r', "");
+            let text = String::from_utf8_lossy(&tpu_core::text::strip(text)).replace('\r', "");
             let mut cut = String::new();
             for line in text.lines() {
                 let chars: Vec<char> = line.chars().collect();

@@ -6,8 +6,8 @@
 use std::path::Path;
 
 use serde::Deserialize;
-use tpu::classify::{Classifier, Input};
-use tpu::model::exit::Exit;
+use tpu_core::classify::{Classifier, Input};
+use tpu_core::model::exit::Exit;
 
 #[derive(Deserialize)]
 struct Cases {

@@ -8,10 +8,10 @@ use std::time::Duration;
 use proptest::prelude::*;
 use proptest::strategy::ValueTree as _;
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
-use tpu::classify::{Classifier, Input, after_launch};
-use tpu::model::exit::Exit;
-use tpu::sys::clock::{Clock as _, SystemClock};
-use tpu::sys::env::Env;
+use tpu_core::classify::{Classifier, Input, after_launch};
+use tpu_core::model::exit::Exit;
+use tpu_system::sys::clock::{Clock as _, SystemClock};
+use tpu_system::sys::env::Env;
 
 /// Pieces out of which hostile and half-broken texts are made.
 const PIECES: [&[u8]; 28] = [

@@ -1,9 +1,9 @@
 //! Every rule does what it says, is needed, and can be switched off; broken pattern files are refused
 //! with the place of the mistake.
 
-use tpu::classify::{Classifier, Input, Rule, Scope, Weight};
-use tpu::model::exit::Exit;
-use tpu::model::facts::{Class, Verdict};
+use tpu_core::classify::{Classifier, Input, Rule, Scope, Weight};
+use tpu_core::model::exit::Exit;
+use tpu_core::model::facts::{Class, Verdict};
 
 /// What the classifier says about an example, and by which rule: the way a reader of the rule would try
 /// it, on its own where the rule allows that.

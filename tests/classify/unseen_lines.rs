@@ -23,9 +23,9 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use serde::Deserialize;
-use tpu::classify::{Classifier, Input};
-use tpu::model::exit::Exit;
-use tpu::sys::env::Env;
+use tpu_core::classify::{Classifier, Input};
+use tpu_core::model::exit::Exit;
+use tpu_system::sys::env::Env;
 
 #[derive(Clone, Deserialize)]
 #[serde(deny_unknown_fields)]

@@ -6,7 +6,7 @@ use std::io::Write as _;
 
 use serde_json::json;
 
-use tpu::sys::proc;
+use tpu_system::sys::proc;
 
 use crate::common::env::{TPU, TestEnv};
 use crate::common::tmux::write_script;

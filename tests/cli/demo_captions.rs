@@ -6,14 +6,14 @@ use serde_json::json;
 use tpu::demo::caption::captions;
 use tpu::demo::report::report;
 use tpu::demo::tale::{DemoFacts, DemoTale};
-use tpu::model::facts::ErrorKind;
-use tpu::model::ids::{JobId, JobNumber, TargetName, UserName};
-use tpu::model::job::Status;
-use tpu::model::member::Member;
-use tpu::model::time::Timestamp;
-use tpu::model::view::{JobView, Next};
-use tpu::ops::journal::Event;
-use tpu::ops::simulator::{FleetEvent, Happened, Scheduled};
+use tpu::simulator::{FleetEvent, Happened, Scheduled};
+use tpu_core::model::facts::ErrorKind;
+use tpu_core::model::ids::{JobId, JobNumber, TargetName, UserName};
+use tpu_core::model::job::Status;
+use tpu_core::model::member::Member;
+use tpu_core::model::time::Timestamp;
+use tpu_core::model::view::{JobView, Next};
+use tpu_ops::journal::Event;
 
 use crate::common::samples;
 
@@ -251,7 +251,7 @@ fn what_is_left_alone_says_why_and_what_a_signal_killed_is_left_to_the_person() 
         vec![Scheduled { at: at(17), event: FleetEvent::Preempt { target: FOUR.to_owned() } }];
     let lines = captions(&DemoTale::of(&facts));
     assert!(lines[0].ends_with(" · in about 8 s v4-32-p2 will be taken away"), "{}", lines[0]);
-    let shortest = lines.iter().map(|line| tpu::text::width(line)).min().unwrap();
+    let shortest = lines.iter().map(|line| tpu_core::text::width(line)).min().unwrap();
     assert!(shortest <= 58, "{lines:#?}");
 }
 

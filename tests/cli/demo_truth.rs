@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use regex::Regex;
 use serde_json::Value;
-use tpu::sys::clock::{Clock as _, SystemClock};
+use tpu_system::sys::clock::{Clock as _, SystemClock};
 
 use crate::common::env::{TPU, TestEnv};
 use crate::common::terminal::Terminal;

@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
-use tpu::model::audit::{self, DataFlaw};
-use tpu::model::data::Data;
-use tpu::model::job::Job;
-use tpu::ops::doctor::Severity;
-use tpu::sys::env::Env;
+use tpu_core::model::audit::{self, DataFlaw};
+use tpu_core::model::data::Data;
+use tpu_core::model::job::Job;
+use tpu_ops::doctor::Severity;
+use tpu_system::sys::env::Env;
 
 use crate::common::env::{TPU, TestEnv};
 use crate::common::output::CommandOutput;
@@ -48,7 +48,7 @@ fn locks_are_tried_by_two_processes() {
     write_script(&program, &format!("rm -f \"$3\"; exec {TPU} \"$@\""));
     let mut ctx = env.ctx(Env::fixed::<&str, &str>([]));
     ctx.effects.tpu = program;
-    let found = tpu::ops::locks::look(&ctx).unwrap();
+    let found = tpu_ops::locks::look(&ctx).unwrap();
     assert_eq!(found.severity, Severity::Warning);
     assert!(found.what.starts_with("locks do not hold in /"), "{}", found.what);
     assert!(found.remedy.unwrap().contains("$TPU_DATA"));
@@ -255,7 +255,7 @@ fn what_dead_processes_hold_is_set_free_and_a_kill_is_completed() {
         "intent": { "action": "reapply", "at": "2026-11-20T08:00:00Z", "by": dead },
         "lease": { "owner": dead, "fence": 3, "until": "2126-11-20T08:00:00Z" },
     });
-    let soon = tpu::model::time::Timestamp::from_second(
+    let soon = tpu_core::model::time::Timestamp::from_second(
         i64::try_from(std::time::UNIX_EPOCH.elapsed().unwrap().as_secs()).unwrap() + 200,
     );
     other["extra_msgs"]["lease"]["until"] = json!(soon.to_rfc3339());
@@ -399,7 +399,7 @@ proptest! {
         data in any_records(),
         archived in prop::option::of(0_u32..8),
     ) {
-        let is_lost = |id: &tpu::model::ids::JobId| Some(id.window.0) != archived;
+        let is_lost = |id: &tpu_core::model::ids::JobId| Some(id.window.0) != archived;
         let mut after = data.clone();
         let mended = audit::mend(&mut after, &is_lost);
         prop_assert_eq!(&audit::audit(&data, &is_lost), &mended.flaws);

@@ -6,7 +6,7 @@ use crate::common::env::TestEnv;
 use crate::common::terminal::Terminal;
 use crate::common::tmux::write_file;
 use crate::common::wait::wait_until;
-use tpu::store::{OsDisk, atomic};
+use tpu_system::store::{OsDisk, atomic};
 
 const TARGET: &str = "lab-tpuvm-v2-32-1";
 
@@ -107,8 +107,8 @@ fn ended() -> TestEnv {
     over(5);
     // As it is when the launcher's word did not get through: its end lies beside it.
     env.change(|data| {
-        let job = data.job_mut(&tpu::model::ids::JobId::parse("alice/5").unwrap()).unwrap();
-        job.status = tpu::model::job::Status::Running;
+        let job = data.job_mut(&tpu_core::model::ids::JobId::parse("alice/5").unwrap()).unwrap();
+        job.status = tpu_core::model::job::Status::Running;
         let launch = job.launch.as_mut().unwrap();
         (launch.ended, launch.exit) = (None, None);
     });

@@ -3,7 +3,7 @@
 
 use serde_json::json;
 
-use tpu::sys::proc;
+use tpu_system::sys::proc;
 
 use crate::common::env::{TPU, TestEnv};
 use crate::common::terminal::Terminal;
@@ -23,7 +23,7 @@ fn tpu_alone_says_how_to_begin() {
     let env = nothing_yet();
     let output = env.tpu("").exits(0).says(&["tpu demo", "tpu init", "tpu tldr"]);
     assert!(output.stdout.lines().count() <= 12, "{}", output.stdout);
-    let widest = output.stdout.lines().map(tpu::text::width).max();
+    let widest = output.stdout.lines().map(tpu_core::text::width).max();
     assert!(widest <= Some(80), "{}", output.stdout);
 }
 

@@ -5,21 +5,21 @@ use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt as _;
 
-use jsonschema::Validator;
 use serde_json::{Value, json};
 
 use tpu::cli::args::Cli;
 use tpu::cli::legacy;
-use tpu::kinds::{KindOfTarget, Kinds};
-use tpu::model::time::Timestamp;
-use tpu::model::view::Pending;
-use tpu::sys::env::Env;
-use tpu::wire::jobs::SnapshotDocument;
-use tpu::wire::text;
+use tpu_core::model::time::Timestamp;
+use tpu_core::model::view::Pending;
+use tpu_engine::kinds::KindOfTarget;
+use tpu_system::sys::env::Env;
+use tpu_wire::jobs::SnapshotDocument;
+use tpu_wire::text;
 
 use crate::cli::original_commands::{cases, lab};
 use crate::cli::schema::schema;
 use crate::common::env::TestEnv;
+use crate::common::json_schema::Validator;
 use crate::common::output::CommandOutput;
 use crate::common::samples;
 use crate::common::tmux::write_file;
@@ -32,7 +32,7 @@ const OF_KIND: &str = "of-kind";
 
 /// Whether a kind of target has brought a command along.
 fn of_kind(command: &str) -> bool {
-    Kinds::built_in()
+    tpu::built_in::kinds()
         .all()
         .flat_map(KindOfTarget::commands)
         .any(|it| (it.command)().get_name() == command)
@@ -61,7 +61,7 @@ struct Schemas {
 impl Schemas {
     fn new() -> Self {
         let mut whole = schema();
-        jsonschema::meta::validate(&whole).unwrap();
+        drop(Validator::of(&whole));
         closed(&mut whole);
         Self { whole, ready: BTreeMap::new() }
     }
@@ -71,20 +71,19 @@ impl Schemas {
         self.ready.entry(name.to_owned()).or_insert_with(|| {
             assert!(
                 whole["$defs"][name].is_object(),
-                "the table in src/wire/schema.rs has no document of '{name}'"
+                "the table in crates/wire/src/schema.rs has no document of '{name}'"
             );
             let mut schema = whole.clone();
             let map = schema.as_object_mut().unwrap();
             map.remove("anyOf");
             map.insert("$ref".to_owned(), json!(format!("#/$defs/{name}")));
-            jsonschema::validator_for(&schema).unwrap()
+            Validator::of(&schema)
         })
     }
 
     /// What is wrong with a document.
     fn complaints(&mut self, name: &str, document: &Value) -> Vec<String> {
-        let errors = self.of(name).iter_errors(document);
-        errors.map(|error| format!("{}: {error}", error.instance_path())).collect()
+        self.of(name).complaints(document)
     }
 }
 
@@ -232,7 +231,7 @@ fn the_page_of_schemas_is_what_the_types_give() {
     let written = std::fs::read_to_string(&path).unwrap_or_default();
     assert!(
         written == made,
-        "docs/schema.json is not what the types of src/wire give: write it with ./x schema, and look at the diff, \
+        "docs/schema.json is not what the types of crates/wire/src give: write it with ./x schema, and look at the diff, \
          for scripts see it too"
     );
 }

@@ -165,7 +165,7 @@ fn page(cases: &Cases) -> String {
 fn the_page_of_commands_is_the_table() {
     let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/commands.md");
     let made = page(&cases());
-    if tpu::sys::env::Env::read().var("INSTA_UPDATE") == Some("always") {
+    if tpu_system::sys::env::Env::read().var("INSTA_UPDATE") == Some("always") {
         write_file(&path, &made);
     }
     let written = std::fs::read_to_string(&path).unwrap_or_default();

@@ -10,7 +10,7 @@ use crate::common::env::{TPU, TestEnv};
 use crate::common::terminal::Terminal;
 use crate::common::tmux::write_file;
 use crate::common::wait::wait_until;
-use tpu::model::ids::{JobId, JobNumber};
+use tpu_core::model::ids::{JobId, JobNumber};
 
 /// The data file of the manual: its two JSON blocks, with directories of the test.
 const DATA: &str = include_str!("../data/original/data.json");

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use regex::Regex;
 
-use tpu::sys::proc;
+use tpu_system::sys::proc;
 
 use crate::common::env::{TPU, TestEnv};
 use crate::common::readme::{HOSTS, JOB_FILES, KUBERNETES, PYTHON, QUEUE, SLURM, examples, plain};

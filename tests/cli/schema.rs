@@ -5,9 +5,9 @@ use schemars::transform::{RecursiveTransform, Transform as _};
 use schemars::{Schema, SchemaGenerator};
 use serde_json::{Map, Value, json};
 
-use tpu::wire::VERSION;
-use tpu::wire::classified::LinePart;
-use tpu::wire::schema::{Book, Document, described};
+use tpu_wire::VERSION;
+use tpu_wire::classified::LinePart;
+use tpu_wire::schema::{Book, Document, described};
 
 /// The documents as they are added, and which command prints which.
 struct Schemata {

@@ -3,7 +3,7 @@
 
 use serde_json::json;
 
-use tpu::model::time::zone_of;
+use tpu_core::model::time::zone_of;
 
 use crate::common::env::{TPU, TestEnv};
 use crate::common::terminal::Terminal;

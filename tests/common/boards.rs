@@ -2,19 +2,19 @@
 
 use serde_json::Value;
 
-use tpu::model::curve::{Curves, Measured, Metric};
-use tpu::model::facts::{ErrorKind, TargetFact, TargetState};
-use tpu::model::ids::{JobNumber, TargetName, UserName};
-use tpu::model::job::{Lease, Status};
-use tpu::model::prices::Prices;
-use tpu::model::target::{Machines, Pricing, TargetKind};
-use tpu::model::time::Timestamp;
-use tpu::model::view::{MonitorHealth, Next, Snapshot};
-use tpu::ops::board::Board;
-use tpu::ops::journal::Event;
-use tpu::ops::preview::{Entry, Plan};
-use tpu::plan::board::{Row, Standing};
-use tpu::screen::message::{Answer, Ask, Message};
+use tpu_core::model::curve::{Curves, Measured, Metric};
+use tpu_core::model::facts::{ErrorKind, TargetFact, TargetState};
+use tpu_core::model::ids::{JobNumber, TargetName, UserName};
+use tpu_core::model::job::{Lease, Status};
+use tpu_core::model::prices::Prices;
+use tpu_core::model::target::{Machines, Pricing, TargetKind};
+use tpu_core::model::time::Timestamp;
+use tpu_core::model::view::{MonitorHealth, Next, Snapshot};
+use tpu_core::plan::board::{Row, Standing};
+use tpu_ops::board::Board;
+use tpu_ops::journal::Event;
+use tpu_ops::preview::{Entry, Plan};
+use tpu_screen::message::{Answer, Ask, Message};
 
 use super::samples::{self, NOW};
 use super::screen::Screen;
@@ -128,7 +128,7 @@ pub(crate) fn events() -> Vec<Event> {
 
 /// What will happen: a resume soon, one under way, and one that never comes.
 pub(crate) fn plan() -> Plan {
-    let entry = |view: tpu::model::view::JobView, reason: &str| Entry {
+    let entry = |view: tpu_core::model::view::JobView, reason: &str| Entry {
         next: view.next.clone(),
         reason: reason.to_owned(),
         lease: None,

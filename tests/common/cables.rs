@@ -5,7 +5,7 @@ use std::io::{BufRead as _, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-use tpu::sys::proc::{self, Spawn};
+use tpu_system::sys::proc::{self, Spawn};
 
 /// The programs that make it (iproute2, util-linux).
 const IP: &str = "/usr/sbin/ip";

@@ -11,15 +11,15 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use tpu::model::ids::{JobId, JobNumber, UserName};
-use tpu::model::time::Timestamp;
-use tpu::ops::Ctx;
-use tpu::ops::open::{Opening, open};
-use tpu::store::{OsDisk, Paths, Store, StoreError, Who};
-use tpu::sys::clock::{Clock as _, SystemClock};
-use tpu::sys::env::Env;
-use tpu::sys::proc::{self, Spawn};
-use tpu::sys::procs::{self, Process, Signal};
+use tpu_core::model::ids::{JobId, JobNumber, UserName};
+use tpu_core::model::time::Timestamp;
+use tpu_ops::Ctx;
+use tpu_ops::open::{Opening, open};
+use tpu_system::store::{OsDisk, Paths, Store, StoreError, Who};
+use tpu_system::sys::clock::{Clock as _, SystemClock};
+use tpu_system::sys::env::Env;
+use tpu_system::sys::proc::{self, Spawn};
+use tpu_system::sys::procs::{self, Process, Signal};
 
 use super::output::CommandOutput;
 use super::tmux::{PrivateTmux, write_file};
@@ -254,6 +254,7 @@ impl TestEnv {
             layers: Vec::new(),
             patterns: None,
             secrets: None,
+            kinds: tpu::built_in::kinds(),
         })
     }
 
@@ -263,7 +264,7 @@ impl TestEnv {
     }
 
     /// The lines of the journal, oldest first.
-    pub(crate) fn journal(&self) -> Vec<tpu::store::Event> {
+    pub(crate) fn journal(&self) -> Vec<tpu_system::store::Event> {
         let path = Paths::new(self.data_path()).events();
         let text = std::fs::read_to_string(path).unwrap_or_default();
         text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
@@ -285,7 +286,7 @@ impl TestEnv {
     }
 
     /// Changes the data file as if somebody had, under the lock.
-    pub(crate) fn change(&self, change: impl FnOnce(&mut tpu::model::data::Data)) {
+    pub(crate) fn change(&self, change: impl FnOnce(&mut tpu_core::model::data::Data)) {
         let clock = Arc::new(SystemClock::new());
         let who = Who { pid: std::process::id(), host: "test".into(), command: "test".into() };
         let store = Store::open(Paths::new(self.data_path()), Arc::new(OsDisk), clock, who);

@@ -2,20 +2,20 @@
 
 use std::sync::Arc;
 
-use tpu::model::capacity::Capacity;
-use tpu::model::facts::{ErrorKind, Progress, Room, TargetState};
-use tpu::model::host::HostRecord;
-use tpu::model::ids::{JobId, JobNumber, QueueName, TargetName, UserName};
-use tpu::model::job::Status;
-use tpu::model::member::Member;
-use tpu::model::target::{Machines, Pricing, TargetKind};
-use tpu::model::time::Timestamp;
-use tpu::model::view::{JobView, Pending, Snapshot, Whose};
-use tpu::ops::board::Board;
-use tpu::ops::hosts::Host;
-use tpu::plan::board::{Row, Standing};
-use tpu::plan::stats::run::{Past, PastRun, RanOn, RunOutcome};
-use tpu::screen::message::{Answer, Ask};
+use tpu_core::model::capacity::Capacity;
+use tpu_core::model::facts::{ErrorKind, Progress, Room, TargetState};
+use tpu_core::model::host::HostRecord;
+use tpu_core::model::ids::{JobId, JobNumber, QueueName, TargetName, UserName};
+use tpu_core::model::job::Status;
+use tpu_core::model::member::Member;
+use tpu_core::model::target::{Machines, Pricing, TargetKind};
+use tpu_core::model::time::Timestamp;
+use tpu_core::model::view::{JobView, Pending, Snapshot, Whose};
+use tpu_core::plan::board::{Row, Standing};
+use tpu_core::plan::stats::run::{Past, PastRun, RanOn, RunOutcome};
+use tpu_ops::board::Board;
+use tpu_ops::hosts::Host;
+use tpu_screen::message::{Answer, Ask};
 
 use super::boards::{self, answer, row};
 use super::samples::{self, NOW};
@@ -204,7 +204,7 @@ pub(crate) fn past() -> Past {
 pub(crate) fn screen() -> Screen {
     let mut screen = Screen::new();
     screen.model.scope.whose = Whose::default();
-    screen.send(tpu::screen::message::Message::Looked(Box::new(snapshot())));
+    screen.send(tpu_screen::message::Message::Looked(Box::new(snapshot())));
     answer(&mut screen, Ask::Targets, Answer::Targets(board()));
     answer(&mut screen, Ask::Events, Answer::Events(boards::events()));
     answer(&mut screen, Ask::Plan, Answer::Plan(boards::plan()));

@@ -4,8 +4,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use regex::Regex;
-use tpu::sys::clock::{Clock as _, SystemClock};
-use tpu::sys::proc;
+use tpu_system::sys::clock::{Clock as _, SystemClock};
+use tpu_system::sys::proc;
 
 use super::env::{TPU, TestEnv};
 use super::tmux::{write_file, write_script};

@@ -5,10 +5,12 @@ use std::ffi::OsString;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
-use tpu::model::ids::LaunchToken;
-use tpu::remote::gcloud::{self, GcloudConfig};
-use tpu::remote::{Ask, End, Output, Remote, RemoteError, Reply, Started, Stream, Work, Worker};
-use tpu::sys::procs::Process;
+use tpu_core::model::ids::LaunchToken;
+use tpu_system::remote::gcloud::{self, GcloudConfig};
+use tpu_system::remote::{
+    Ask, End, Output, Remote, RemoteError, Reply, Started, Stream, Work, Worker,
+};
+use tpu_system::sys::procs::Process;
 
 /// A command that a test waits for, and that waits for the test: it goes on when the file `go` is there.
 pub(crate) const UNTIL_GO: &str =

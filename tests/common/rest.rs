@@ -8,14 +8,14 @@ use std::thread::JoinHandle;
 
 use serde_json::{Map, Value};
 
-use tpu::kinds::tpu::emulator::Emulator;
-use tpu::kinds::tpu::google::{Google, GoogleConfig};
-use tpu::kinds::tpu::sim::SimCloud;
-use tpu::model::settings::CloudAuth;
-use tpu::model::time::Timestamp;
-use tpu::sys::clock::{Clock, ManualClock, SystemClock};
-use tpu::sys::env::Env;
-use tpu::sys::random::SeededRandom;
+use tpu_core::model::settings::CloudAuth;
+use tpu_core::model::time::Timestamp;
+use tpu_gcp::google::{Google, GoogleConfig};
+use tpu_lab::emulator::Emulator;
+use tpu_lab::sim::SimCloud;
+use tpu_system::sys::clock::{Clock, ManualClock, SystemClock};
+use tpu_system::sys::env::Env;
+use tpu_system::sys::random::SeededRandom;
 
 use super::env::TestEnv;
 use super::sim::open;

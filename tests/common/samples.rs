@@ -1,13 +1,15 @@
 //! Jobs to draw and to filter, shared by the tests of the screen.
 
-use tpu::model::entry::Priority;
-use tpu::model::exit::Exit;
-use tpu::model::facts::{ErrorKind, Evidence, Phase, Progress, Source};
-use tpu::model::ids::{JobId, JobNumber, QueueName, TargetName, UserName};
-use tpu::model::job::Status;
-use tpu::model::rules::Rules;
-use tpu::model::time::Timestamp;
-use tpu::model::view::{InQueue, JobView, MonitorHealth, Next, Shown, Snapshot, TmuxHealth, Whose};
+use tpu_core::model::entry::Priority;
+use tpu_core::model::exit::Exit;
+use tpu_core::model::facts::{ErrorKind, Evidence, Phase, Progress, Source};
+use tpu_core::model::ids::{JobId, JobNumber, QueueName, TargetName, UserName};
+use tpu_core::model::job::Status;
+use tpu_core::model::rules::Rules;
+use tpu_core::model::time::Timestamp;
+use tpu_core::model::view::{
+    InQueue, JobView, MonitorHealth, Next, Shown, Snapshot, TmuxHealth, Whose,
+};
 
 /// 2026-11-20 14:02:11 UTC.
 pub(crate) const NOW: i64 = 1_795_183_331;
@@ -26,9 +28,9 @@ pub(crate) fn job(window: u32) -> JobView {
         dir: (Some(1), "/home/alice/imagenet".to_owned()),
         target: TargetName::from("lab-tpuvm-v2-32-preemptible-2"),
         target_label: "v2-32-p2".to_owned(),
-        kind: tpu::model::target::TargetKind::default(),
+        kind: tpu_core::model::target::TargetKind::default(),
         target_unknown: None,
-        machines: tpu::model::target::Machines::Provided,
+        machines: tpu_core::model::target::Machines::Provided,
         share: None,
         zone: Some("europe-west4-a".to_owned()),
         name: None,

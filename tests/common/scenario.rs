@@ -2,18 +2,18 @@
 
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
-use tpu::model::facts::{
+use tpu_core::model::facts::{
     Class, ErrorKind, Evidence, PaneFact, Phase, Place, Progress, RunFact, RunState, Source,
     TargetFact, TargetState, TmuxFact, Verdict,
 };
-use tpu::model::ids::{JobId, JobNumber, LaunchToken, TargetName, UserName};
-use tpu::model::job::{
+use tpu_core::model::ids::{JobId, JobNumber, LaunchToken, TargetName, UserName};
+use tpu_core::model::job::{
     Intent, Job, Launch, LaunchMode, Lease, Mark, Recovery, StartTime, Status, StoredVerdict,
 };
-use tpu::model::rules::Rules;
-use tpu::model::target::{Machines, Target};
-use tpu::model::time::Timestamp;
-use tpu::runner::window::place::{self, Window};
+use tpu_core::model::rules::Rules;
+use tpu_core::model::target::{Machines, Target};
+use tpu_core::model::time::Timestamp;
+use tpu_engine::runner::window::place::{self, Window};
 
 /// The instant at which scenarios are judged.
 pub(crate) fn now() -> Timestamp {

@@ -4,16 +4,16 @@ use jiff::tz::TimeZone;
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 use ratatui::buffer::Buffer;
-use tpu::model::ids::UserName;
-use tpu::model::time::{Timestamp, Zone};
-use tpu::model::view::{Snapshot, Whose};
-use tpu::screen::keys::{Key, KeyMap};
-use tpu::screen::message::{Effect, Message, Scope};
-use tpu::screen::model::{Columns, Model, Setup};
-use tpu::screen::theme::Theme;
-use tpu::screen::typed::Commands;
-use tpu::screen::update::update;
-use tpu::screen::view::view;
+use tpu_core::model::ids::UserName;
+use tpu_core::model::time::{Timestamp, Zone};
+use tpu_core::model::view::{Snapshot, Whose};
+use tpu_screen::keys::{Key, KeyMap};
+use tpu_screen::message::{Effect, Message, Scope};
+use tpu_screen::model::{Columns, Model, Setup};
+use tpu_screen::theme::Theme;
+use tpu_screen::typed::Commands;
+use tpu_screen::update::update;
+use tpu_screen::view::view;
 
 use crate::common::samples::NOW;
 
@@ -131,7 +131,7 @@ pub(crate) fn text_of(buffer: &Buffer) -> String {
                 hidden -= 1;
             } else {
                 line.push_str(cell.symbol());
-                hidden = tpu::text::width(cell.symbol()).saturating_sub(1);
+                hidden = tpu_core::text::width(cell.symbol()).saturating_sub(1);
             }
         }
         text.push_str(line.trim_end());

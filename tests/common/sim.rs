@@ -4,17 +4,17 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use tpu::kinds::tpu::sim::{Event, SimCloud, SimConfig, SimTarget};
-use tpu::model::facts::TargetFact;
-use tpu::model::ids::TargetName;
-use tpu::model::target::Pricing;
-use tpu::model::time::Timestamp;
-use tpu::provider::{
+use tpu_core::model::facts::TargetFact;
+use tpu_core::model::ids::TargetName;
+use tpu_core::model::target::Pricing;
+use tpu_core::model::time::Timestamp;
+use tpu_engine::provider::{
     Answer, Operation, Progress, Provider as _, ProviderError, RequestId, TargetAt, TargetSpec,
     Trouble,
 };
-use tpu::store::{OsDisk, Who};
-use tpu::sys::clock::{Clock, ManualClock};
+use tpu_lab::sim::{Event, SimCloud, SimConfig, SimTarget};
+use tpu_system::store::{OsDisk, Who};
+use tpu_system::sys::clock::{Clock, ManualClock};
 
 /// The zone of everything unless said otherwise.
 pub(crate) const ZONE: &str = "zone-1";
@@ -151,7 +151,7 @@ pub(crate) fn spec(name: &str) -> TargetSpec {
         pricing: Pricing::Spot,
         runtime_version: None,
         queued: false,
-        options: tpu::model::options::KindOptions::default(),
+        options: tpu_core::model::options::KindOptions::default(),
     }
 }
 
@@ -162,7 +162,7 @@ pub(crate) fn at(name: &str) -> TargetAt {
 
 /// What a zone says about a target; fails the test if the zone says nothing.
 pub(crate) fn fact(
-    cloud: &dyn tpu::provider::Provider,
+    cloud: &dyn tpu_engine::provider::Provider,
     zone: &str,
     name: &str,
 ) -> Option<TargetFact> {
@@ -173,7 +173,7 @@ pub(crate) fn fact(
 }
 
 /// The answer of one zone.
-pub(crate) fn answer(cloud: &dyn tpu::provider::Provider, zone: &str) -> Answer {
+pub(crate) fn answer(cloud: &dyn tpu_engine::provider::Provider, zone: &str) -> Answer {
     let mut answers = cloud.list(&[zone.to_owned()]);
     assert_eq!(answers.len(), 1, "one answer for one zone: {answers:?}");
     answers.remove(0).answer

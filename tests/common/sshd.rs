@@ -9,11 +9,11 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal as RawSignal, kill_process};
-use tpu::remote::Worker;
-use tpu::remote::ssh::SshConfig;
-use tpu::sys::clock::{Clock as _, SystemClock};
-use tpu::sys::proc::{self, Spawn};
-use tpu::sys::procs::{self, Process, Signal, Table};
+use tpu_system::remote::Worker;
+use tpu_system::remote::ssh::SshConfig;
+use tpu_system::sys::clock::{Clock as _, SystemClock};
+use tpu_system::sys::proc::{self, Spawn};
+use tpu_system::sys::procs::{self, Process, Signal, Table};
 
 use super::cables::{self, Cables};
 use super::tmux::{write_file, write_script};

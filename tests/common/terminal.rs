@@ -3,7 +3,7 @@
 
 use std::cell::Cell;
 
-use tpu::sys::procs::{Process, Table};
+use tpu_system::sys::procs::{Process, Table};
 
 use super::env::TestEnv;
 use super::tmux::{PrivateTmux, write_file};
@@ -121,7 +121,7 @@ impl Terminal {
         let screen = self.screen();
         let found = screen.lines().enumerate().find_map(|(y, line)| {
             let at = line.find(text)?;
-            Some((tpu::text::width(&line[..at]) + 1, y + 1))
+            Some((tpu_core::text::width(&line[..at]) + 1, y + 1))
         });
         found.unwrap_or_else(|| panic!("{text:?} has gone:\n{screen}"))
     }

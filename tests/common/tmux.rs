@@ -4,12 +4,12 @@ use std::io::Write as _;
 use std::path::Path;
 use std::time::Duration;
 
-use tpu::sys::clock::{Clock as _, SystemClock};
-use tpu::sys::env::Env;
-use tpu::sys::proc::{self, Output, Spawn};
-use tpu::sys::procs;
-use tpu::sys::random::{OsRandom, Random as _};
-use tpu::tmux::oneshot::OneShot;
+use tpu_system::sys::clock::{Clock as _, SystemClock};
+use tpu_system::sys::env::Env;
+use tpu_system::sys::proc::{self, Output, Spawn};
+use tpu_system::sys::procs;
+use tpu_system::sys::random::{OsRandom, Random as _};
+use tpu_system::tmux::oneshot::OneShot;
 
 /// Owns a socket on which a server may run, and ends exactly that server when dropped.
 pub(crate) struct PrivateTmux {

@@ -2,15 +2,15 @@
 
 use std::sync::Arc;
 
-use tpu::model::facts::ErrorKind;
-use tpu::model::ids::{JobId, JobNumber, TargetName, UserName};
-use tpu::model::target::Pricing;
-use tpu::model::time::Timestamp;
-use tpu::ops::stats::StatsReport;
-use tpu::plan::stats::run::{CapacityWait, Past, PastRun, Period, RanOn, RunOutcome};
-use tpu::plan::stats::stats;
-use tpu::screen::message::{Answer, Ask, Effect};
-use tpu::screen::model::UsageQuestion;
+use tpu_core::model::facts::ErrorKind;
+use tpu_core::model::ids::{JobId, JobNumber, TargetName, UserName};
+use tpu_core::model::target::Pricing;
+use tpu_core::model::time::Timestamp;
+use tpu_core::plan::stats::run::{CapacityWait, Past, PastRun, Period, RanOn, RunOutcome};
+use tpu_core::plan::stats::stats;
+use tpu_ops::stats::StatsReport;
+use tpu_screen::message::{Answer, Ask, Effect};
+use tpu_screen::model::UsageQuestion;
 
 use super::boards::answer;
 use super::samples::NOW;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use tpu::sys::clock::{Clock as _, SystemClock};
+use tpu_system::sys::clock::{Clock as _, SystemClock};
 
 /// Asks until `condition` holds; fails the test, saying what was waited for, after a minute.
 #[track_caller]

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use tpu::sys::clock::{Clock as _, SystemClock};
+use tpu_system::sys::clock::{Clock as _, SystemClock};
 
 /// Does something until it took less than `limit`, three times at most: another program may have had the processor.
 #[track_caller]

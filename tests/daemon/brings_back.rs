@@ -6,10 +6,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde_json::Value;
 
-use tpu::model::ids::{JobNumber, UserName};
-use tpu::sys::clock::{Clock as _, SystemClock};
-use tpu::sys::env::Env;
-use tpu::sys::procs::{self, Process, Signal};
+use tpu_core::model::ids::{JobNumber, UserName};
+use tpu_system::sys::clock::{Clock as _, SystemClock};
+use tpu_system::sys::env::Env;
+use tpu_system::sys::procs::{self, Process, Signal};
 
 use crate::common::env::{Running, TestEnv, lives, wait_gone};
 use crate::common::wait::{wait_for, wait_until};
@@ -537,7 +537,7 @@ fn what_is_done_again_is_no_progress() {
     let upto =
         |n: u32| crate::common::tmux::write_file(&lab.env.path("data.json.upto"), &n.to_string());
     let progress = |job: u64| {
-        let of = |event: &&tpu::store::Event| {
+        let of = |event: &&tpu_system::store::Event| {
             event.kind == "progress" && event.job.is_some_and(|window| u64::from(window.0) == job)
         };
         lab.env.journal().iter().filter(of).count()

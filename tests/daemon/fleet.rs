@@ -7,12 +7,12 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use tpu::model::time::Timestamp;
-use tpu::store::Paths;
-use tpu::sys::clock::{Clock as _, SystemClock};
-use tpu::sys::env::Env;
-use tpu::sys::procs::Process;
-use tpu::sys::random::{OsRandom, Random as _};
+use tpu_core::model::time::Timestamp;
+use tpu_system::store::Paths;
+use tpu_system::sys::clock::{Clock as _, SystemClock};
+use tpu_system::sys::env::Env;
+use tpu_system::sys::procs::Process;
+use tpu_system::sys::random::{OsRandom, Random as _};
 
 use crate::common::env::{Running, TestEnv};
 use crate::common::tmux::write_file;
@@ -226,7 +226,7 @@ fn nothing_follows_from_a_control_plane_that_does_not_answer() {
     // A job that ends meanwhile: why is open, and no rule fires.
     let pid = fleet.alive("lab-spot-1")[0];
     let process = Process::read(pid).unwrap();
-    tpu::sys::procs::signal(&process, tpu::sys::procs::Signal::Kill).unwrap();
+    tpu_system::sys::procs::signal(&process, tpu_system::sys::procs::Signal::Kill).unwrap();
     let ended = fleet.env.wait_status(1, "error");
     assert!(ended["extra_msgs"]["recovery"]["judged"].is_null(), "{ended:#}");
     drop(

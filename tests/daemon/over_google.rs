@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use tpu::kinds::tpu::sim::{Call, Event, Timing};
-use tpu::provider::Trouble;
-use tpu::sys::clock::{Clock as _, SystemClock};
-use tpu::sys::env::Env;
+use tpu_engine::provider::Trouble;
+use tpu_lab::sim::{Call, Event, Timing};
+use tpu_system::sys::clock::{Clock as _, SystemClock};
+use tpu_system::sys::env::Env;
 
 use crate::common::env::{Running, TPU, TestEnv};
 use crate::common::rest::Served;
@@ -283,9 +283,9 @@ fn a_queued_request_survives_its_monitor_and_is_made_once() {
     // Nothing is left of it; so it is asked for in the way that its registration says.
     lab.pull(&Event::Preempt { target: target.clone() });
     drop(lab.env.tpu(&format!("sim event say target={target} word=TERMINATED")).exits(0));
-    tpu::provider::Provider::delete(
+    tpu_engine::provider::Provider::delete(
         lab.served.sim(),
-        &tpu::provider::TargetAt::new(target.as_str().into(), None),
+        &tpu_engine::provider::TargetAt::new(target.as_str().into(), None),
         true,
     )
     .unwrap();
@@ -382,7 +382,7 @@ fn commands_work_over_the_api() {
         target: "theirs".to_owned(),
         zone: Some("zone-9".to_owned()),
         accelerator: Some("v4-8".to_owned()),
-        pricing: Some(tpu::model::target::Pricing::Preemptible),
+        pricing: Some(tpu_core::model::target::Pricing::Preemptible),
     };
     served.sim().pull(&fresh).unwrap();
     let before = env.data_bytes();
@@ -433,7 +433,7 @@ fn commands_work_over_the_api() {
             .sim()
             .look()
             .unwrap()
-            .targets(tpu::model::time::Timestamp::from_second(0))
+            .targets(tpu_core::model::time::Timestamp::from_second(0))
             .iter()
             .all(|t| t.name.as_str() != "lab-q")
     );

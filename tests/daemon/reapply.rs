@@ -2,7 +2,7 @@
 //! on, once, whatever happens meanwhile; and no target is touched on a doubt.
 
 use serde_json::Value;
-use tpu::model::ids::{JobId, JobNumber, LaunchToken};
+use tpu_core::model::ids::{JobId, JobNumber, LaunchToken};
 
 use crate::common::env::{Running, TestEnv, wait_gone};
 use crate::common::tmux::write_file;

@@ -2,7 +2,7 @@
 //! over, and whoever waits gets what becomes free.
 
 use serde_json::json;
-use tpu::model::spec::{AnyOf, TargetRequest};
+use tpu_core::model::spec::{AnyOf, TargetRequest};
 
 use crate::common::wait::wait_until;
 

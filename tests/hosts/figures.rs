@@ -5,15 +5,15 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 
 use serde_json::{Value, json};
-use tpu::model::ids::TargetName;
-use tpu::model::settings::{Layer, SettingOrigin};
-use tpu::ops::Ctx;
-use tpu::ops::hosts::figures::{self, Whom};
-use tpu::ops::setting_layers::Layers;
-use tpu::screen::backend::{Backend as _, CliFunctions};
-use tpu::screen::bridge::Bridge;
-use tpu::screen::message::{Act, Answer, Ask};
-use tpu::sys::env::Env;
+use tpu_core::model::ids::TargetName;
+use tpu_core::model::settings::{Layer, SettingOrigin};
+use tpu_ops::Ctx;
+use tpu_ops::hosts::figures::{self, Whom};
+use tpu_ops::setting_layers::Layers;
+use tpu_screen::backend::{Backend as _, CliFunctions};
+use tpu_screen::bridge::Bridge;
+use tpu_screen::message::{Act, Answer, Ask};
+use tpu_system::sys::env::Env;
 
 use super::Lab;
 use crate::common::env::TestEnv;
@@ -70,7 +70,8 @@ fn two_minutes_later(env: &TestEnv) {
     let earlier = |host: &mut Value| {
         for pointer in ["/asked_at", "/seen/at"] {
             let Some(at) = host.pointer_mut(pointer) else { continue };
-            let before: tpu::model::time::Timestamp = serde_json::from_value(at.clone()).unwrap();
+            let before: tpu_core::model::time::Timestamp =
+                serde_json::from_value(at.clone()).unwrap();
             *at = json!(before.plus_seconds(-120));
         }
     };
@@ -116,9 +117,13 @@ impl Drop for Stranger {
 /// A number that `ps` says of processes, summed up.
 fn ps(column: &str, pids: &[u32]) -> f64 {
     let list: Vec<String> = pids.iter().map(u32::to_string).collect();
-    let spawn =
-        tpu::sys::proc::Spawn::new("ps").args(["-o", &format!("{column}="), "-p", &list.join(",")]);
-    let text = tpu::sys::proc::run(&spawn).unwrap().text();
+    let spawn = tpu_system::sys::proc::Spawn::new("ps").args([
+        "-o",
+        &format!("{column}="),
+        "-p",
+        &list.join(","),
+    ]);
+    let text = tpu_system::sys::proc::run(&spawn).unwrap().text();
     text.split_whitespace().map(|word| word.parse::<f64>().unwrap()).sum()
 }
 
@@ -388,7 +393,7 @@ fn figures_are_of_the_very_machine_that_goes_by_the_name() {
     assert!(of_host(&lab.env, "h1")["load"].is_number());
     let elsewhere = Env { hostname: "elsewhere".to_owned(), ..Env::read() };
     let there = Ctx {
-        effects: tpu::effects::Effects { env: elsewhere, ..ctx(&lab.env).effects },
+        effects: tpu_system::effects::Effects { env: elsewhere, ..ctx(&lab.env).effects },
         ..ctx(&lab.env)
     };
     let known = figures::last(&there, &there.data().unwrap());
@@ -410,8 +415,8 @@ fn what_hangs_elsewhere_is_ended_with_all_that_it_has_begun() {
     let names = lab.hosts.home(0).join("bin/stat");
     write_script(&names, "trap '' TERM INT HUP; while :; do sleep 0.1; done");
     let hang = || {
-        let spawn = tpu::sys::proc::Spawn::new("ps").args(["-eo", "args="]);
-        let all = tpu::sys::proc::run(&spawn).unwrap().text();
+        let spawn = tpu_system::sys::proc::Spawn::new("ps").args(["-eo", "args="]);
+        let all = tpu_system::sys::proc::run(&spawn).unwrap().text();
         all.lines().filter(|line| line.contains(names.to_str().unwrap())).count()
     };
     ask(&lab.env);

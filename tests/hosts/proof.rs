@@ -6,8 +6,8 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use tpu::sys::procs::{self, Process, Signal};
-use tpu::sys::random::{OsRandom, Random as _, SeededRandom};
+use tpu_system::sys::procs::{self, Process, Signal};
+use tpu_system::sys::random::{OsRandom, Random as _, SeededRandom};
 
 use super::Lab;
 use crate::common::env::Running;

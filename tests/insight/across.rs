@@ -3,10 +3,10 @@
 
 use std::fs;
 
-use tpu::kinds::tpu::sim::{Call, Event};
-use tpu::model::objects::ObjectAt;
-use tpu::provider::Trouble;
-use tpu::provider::storage::UploadState;
+use tpu_core::model::objects::ObjectAt;
+use tpu_engine::provider::Trouble;
+use tpu_engine::provider::storage::UploadState;
+use tpu_lab::sim::{Call, Event};
 
 use super::shelves::Shelves;
 use crate::common::env::Running;

@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use tpu::kinds::tpu::sim::{AccountChange, BillLine, Call};
+use tpu_lab::sim::{AccountChange, BillLine, Call};
 
 use super::made::{account, denied, near};
 use crate::cli::json_schema::assert_described;
@@ -227,7 +227,7 @@ fn a_missing_right_is_named_with_its_role() {
     denied(&served, Call::Query, None);
     let refused = env.tpu("billing --month 2026-10").exits(4);
     drop(refused.says(&["bigquery.jobs.create", "roles/bigquery.jobUser", "lab"]));
-    served.sim().pull(&tpu::kinds::tpu::sim::Event::Calm).unwrap();
+    served.sim().pull(&tpu_lab::sim::Event::Calm).unwrap();
     denied(&served, Call::Query, Some(TABLE));
     let refused = env.tpu("billing --month 2026-10").exits(4);
     drop(refused.says(&["does not have permission to query table", "roles/bigquery.dataViewer"]));

@@ -1,7 +1,7 @@
 //! `tpu checkpoints`: what is whole is said to be, with its step, its size and where it is; what cannot be asked is unknown.
 
-use tpu::kinds::tpu::sim::Call;
-use tpu::provider::Trouble;
+use tpu_engine::provider::Trouble;
+use tpu_lab::sim::Call;
 
 use super::shelves::Shelves;
 
@@ -55,7 +55,7 @@ fn an_orbax_checkpoint_in_a_bucket_is_whole_with_its_commit_alone() {
     let committed = (10, true, "gs://lab-us/logs/run/checkpoint_10".to_owned());
     assert!(lab.listed("1").contains(&committed));
     let commit = "logs/run/checkpoint_10/commit_success.txt";
-    let at = tpu::model::objects::ObjectAt::new("lab-us", commit);
+    let at = tpu_core::model::objects::ObjectAt::new("lab-us", commit);
     lab.store().delete_object(&at, None).unwrap();
     let open = (10, false, "gs://lab-us/logs/run/checkpoint_10".to_owned());
     assert!(lab.listed("1").contains(&open));

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use tpu::kinds::tpu::sim::{Call, Event};
+use tpu_lab::sim::{Call, Event};
 
 use super::shelves::Shelves;
 use crate::common::wait::wait_until;
@@ -48,7 +48,7 @@ fn an_upload_and_a_download_that_are_cut_ten_times_arrive_as_they_were() {
     let given: u64 =
         lab.served.asked().iter().filter_map(|one| one["body"]["given"].as_u64()).sum();
     let commit = "logs/run/checkpoint_7/commit_success.txt";
-    let commit = tpu::model::objects::ObjectAt::new("lab-us", commit);
+    let commit = tpu_core::model::objects::ObjectAt::new("lab-us", commit);
     let commit = lab.store().object(&commit).unwrap().size;
     assert_eq!(given, total + commit, "not a byte twice");
     for name in ["d/0", "d/1", "_METADATA"] {
@@ -86,18 +86,19 @@ fn a_copy_between_regions_that_is_cut_ten_times_goes_on_and_no_half_one_is_used(
     for name in ["d/0", "d/1", "_METADATA", "commit_success.txt"] {
         let of = |bucket: &str| {
             let name = format!("logs/run/checkpoint_7/{name}");
-            let at = tpu::model::objects::ObjectAt::new(bucket, name);
+            let at = tpu_core::model::objects::ObjectAt::new(bucket, name);
             let fact = lab.store().object(&at).unwrap();
             (fact.size, fact.crc32c)
         };
         assert_eq!(of("lab-us"), of("lab-eu"), "{name}");
     }
     let path = lab.env.path("logs/run/checkpoint_7/d/0");
-    let at = tpu::model::objects::ObjectAt::new("lab-eu", "logs/run/checkpoint_7/d/0");
+    let at = tpu_core::model::objects::ObjectAt::new("lab-eu", "logs/run/checkpoint_7/d/0");
     let sum = crc32c::crc32c(&fs::read(path).unwrap());
     assert_eq!(lab.store().object(&at).unwrap().crc32c, Some(sum));
     // Nothing is left that says it is under way.
-    let mark = tpu::model::objects::ObjectAt::new("lab-eu", "logs/run/checkpoint_7/.tpu-copying");
+    let mark =
+        tpu_core::model::objects::ObjectAt::new("lab-eu", "logs/run/checkpoint_7/.tpu-copying");
     assert!(lab.store().object(&mark).is_err());
 }
 

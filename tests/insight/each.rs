@@ -2,9 +2,9 @@
 
 use serde_json::{Value, json};
 
-use tpu::model::view::{JobView, Whose};
-use tpu::ops::snapshot::{self, LookMemory};
-use tpu::sys::env::Env;
+use tpu_core::model::view::{JobView, Whose};
+use tpu_ops::snapshot::{self, LookMemory};
+use tpu_system::sys::env::Env;
 
 use super::made::{at, attempt, failed, lab};
 use crate::common::env::TestEnv;

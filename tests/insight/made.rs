@@ -3,8 +3,8 @@
 
 use serde_json::{Value, json};
 
-use tpu::kinds::tpu::sim::{AccountChange, Call, Event};
-use tpu::provider::Trouble;
+use tpu_engine::provider::Trouble;
+use tpu_lab::sim::{AccountChange, Call, Event};
 
 use crate::common::env::TestEnv;
 use crate::common::rest::Served;
@@ -15,7 +15,7 @@ pub(crate) const NOON: i64 = 1_730_721_600;
 
 /// An instant so many minutes after noon.
 pub(crate) fn at(minutes: i64) -> String {
-    tpu::model::time::Timestamp::from_second(NOON + minutes * 60).to_rfc3339()
+    tpu_core::model::time::Timestamp::from_second(NOON + minutes * 60).to_rfc3339()
 }
 
 /// A record of alice's that ran on a target from one minute to another.

@@ -3,10 +3,10 @@
 
 use std::collections::BTreeMap;
 
-use tpu::ops::stats::StatsReport;
-use tpu::plan::stats::By;
-use tpu::plan::stats::figures::Figures;
-use tpu::sys::clock::{Clock as _, SystemClock};
+use tpu_core::plan::stats::By;
+use tpu_core::plan::stats::figures::Figures;
+use tpu_ops::stats::StatsReport;
+use tpu_system::sys::clock::{Clock as _, SystemClock};
 
 use crate::sim::month::{self, Month, Size, TrueJob, TrueRun};
 use crate::sim::observer::Cause;

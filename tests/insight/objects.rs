@@ -6,10 +6,12 @@ use std::net::{TcpListener, TcpStream};
 use std::time::Duration;
 
 use serde_json::Value;
-use tpu::kinds::tpu::sim::{Call, Event};
-use tpu::model::objects::{ObjectAt, ObjectFact};
-use tpu::provider::storage::{ObjectQuery, ObjectStore, RewriteState, UPLOAD_UNIT, UploadState};
-use tpu::provider::{Provider as _, Trouble};
+use tpu_core::model::objects::{ObjectAt, ObjectFact};
+use tpu_engine::provider::storage::{
+    ObjectQuery, ObjectStore, RewriteState, UPLOAD_UNIT, UploadState,
+};
+use tpu_engine::provider::{Provider as _, Trouble};
+use tpu_lab::sim::{Call, Event};
 
 use crate::common::rest::Rest;
 

@@ -3,9 +3,9 @@
 
 use proptest::prelude::*;
 
-use tpu::kinds::tpu::sim::Call;
-use tpu::plan::prune::{KeepRule, LineageNeed, PruneDir, PruneFate, PrunedStep, plan};
-use tpu::provider::Trouble;
+use tpu_core::plan::prune::{KeepRule, LineageNeed, PruneDir, PruneFate, PrunedStep, plan};
+use tpu_engine::provider::Trouble;
+use tpu_lab::sim::Call;
 
 use super::shelves::Shelves;
 

@@ -6,9 +6,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use serde_json::{Value, json};
 
-use tpu::kinds::tpu::sim::{AccountChange, Call, Event};
-use tpu::model::target::Pricing;
-use tpu::provider::Trouble;
+use tpu_core::model::target::Pricing;
+use tpu_engine::provider::Trouble;
+use tpu_lab::sim::{AccountChange, Call, Event};
 
 use super::made::{account, denied};
 use crate::cli::json_schema::assert_described;
@@ -270,7 +270,7 @@ fn an_answer_is_shown_again_with_its_age_until_somebody_wants_a_fresh_one() {
     let mut set_back = |seconds: i64| {
         for answer in answers.values_mut() {
             let at = answer["at"].as_str().unwrap();
-            let at = tpu::model::time::Timestamp::parse_rfc3339(at).unwrap();
+            let at = tpu_core::model::time::Timestamp::parse_rfc3339(at).unwrap();
             answer["at"] = json!(at.plus_seconds(-seconds).to_rfc3339());
         }
         crate::common::tmux::write_file(

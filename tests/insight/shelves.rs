@@ -6,12 +6,12 @@ use std::path::Path;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use tpu::kinds::tpu::google::Google;
-use tpu::kinds::tpu::sim::{Call, Event};
-use tpu::model::time::Timestamp;
-use tpu::provider::storage::ObjectStore;
-use tpu::provider::{Provider as _, Trouble};
-use tpu::sys::clock::ManualClock;
+use tpu_core::model::time::Timestamp;
+use tpu_engine::provider::storage::ObjectStore;
+use tpu_engine::provider::{Provider as _, Trouble};
+use tpu_gcp::google::Google;
+use tpu_lab::sim::{Call, Event};
+use tpu_system::sys::clock::ManualClock;
 
 use super::made::{attempt, failed};
 use crate::common::env::TestEnv;

@@ -1,8 +1,8 @@
 //! `tpu storage`: figures of buckets and directories, whatever the pages, kept with their age; what may not be seen names the
 //! role.
 
-use tpu::kinds::tpu::sim::{Call, Event};
-use tpu::provider::Trouble;
+use tpu_engine::provider::Trouble;
+use tpu_lab::sim::{Call, Event};
 
 use super::shelves::Shelves;
 

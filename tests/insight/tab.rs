@@ -1,10 +1,10 @@
 //! The tab of usage in the real monitor, over records, archive and journal; and what is read for it.
 
-use tpu::model::time::Zone;
-use tpu::model::view::Whose;
-use tpu::ops::stats::{StatsMemory, StatsRequest, report_from};
-use tpu::plan::stats::By;
-use tpu::sys::env::Env;
+use tpu_core::model::time::Zone;
+use tpu_core::model::view::Whose;
+use tpu_core::plan::stats::By;
+use tpu_ops::stats::{StatsMemory, StatsRequest, report_from};
+use tpu_system::sys::env::Env;
 
 use super::made::{archive, attempt, event, failed, journal, lab};
 use crate::common::env::{TPU, TestEnv};

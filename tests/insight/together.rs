@@ -2,9 +2,9 @@
 
 use std::fs;
 
-use tpu::kinds::tpu::sim::Call;
-use tpu::model::objects::ObjectAt;
-use tpu::provider::Trouble;
+use tpu_core::model::objects::ObjectAt;
+use tpu_engine::provider::Trouble;
+use tpu_lab::sim::Call;
 
 use super::shelves::Shelves;
 

@@ -9,7 +9,7 @@ use crate::common::env::{TestEnv, lives, wait_gone};
 use crate::common::tmux::{write_file, write_script};
 use crate::common::wait::wait_until;
 
-use tpu::sys::procs::Process;
+use tpu_system::sys::procs::Process;
 
 const PODMAN: &str = "/usr/bin/podman";
 const RUNC: &str = "/usr/sbin/runc";

@@ -1,6 +1,6 @@
 //! 300 files that are wrong: each is refused with a line, a column and what to do.
 
-use tpu::jobfile::own::{Given, KindKey, KindWords, read};
+use tpu_jobfile::own::{Given, KindKey, KindWords, read};
 
 const VALID: &str = "name: train
 target: {slurm: gpu, nodes: 2, sbatch: a=b}

@@ -1,13 +1,13 @@
 //! docs/jobfile.md is made from the table of the reader, and each of its examples is read.
 
-use tpu::jobfile::own::keys::{KEYS, KeyState, page};
-use tpu::jobfile::own::{Given, KindKey, KindWords, read};
+use tpu_jobfile::own::keys::{KEYS, KeyState, page};
+use tpu_jobfile::own::{Given, KindKey, KindWords, read};
 
 #[test]
 fn the_page_of_keys_is_the_table_of_the_reader() {
     let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/jobfile.md");
     let made = page();
-    if tpu::sys::env::Env::read().var("INSTA_UPDATE") == Some("always") {
+    if tpu_system::sys::env::Env::read().var("INSTA_UPDATE") == Some("always") {
         crate::common::tmux::write_file(&path, &made);
     }
     let written = std::fs::read_to_string(&path).unwrap_or_default();

@@ -7,14 +7,14 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use tpu::kinds::tpu::sim::Event;
-use tpu::model::options::KindOptions;
-use tpu::model::target::Pricing;
-use tpu::ops::providers::Providers;
-use tpu::ops::provision;
-use tpu::provider::{Provider, RequestId, TargetSpec};
-use tpu::sys::clock::{Clock as _, ManualClock};
-use tpu::sys::env::Env;
+use tpu_core::model::options::KindOptions;
+use tpu_core::model::target::Pricing;
+use tpu_engine::provider::{Provider, RequestId, TargetSpec};
+use tpu_lab::sim::Event;
+use tpu_ops::providers::Providers;
+use tpu_ops::provision;
+use tpu_system::sys::clock::{Clock as _, ManualClock};
+use tpu_system::sys::env::Env;
 
 use super::orders::{monitor, play};
 use crate::common::env::TestEnv;

@@ -3,15 +3,15 @@
 
 use std::sync::LazyLock;
 
-use jsonschema::Validator;
 use proptest::prelude::*;
 use proptest::sample::{Index, select};
 use serde_json::{Map, Value, json};
 
-use tpu::jobfile::own::keys::{KEYS, KeyState};
-use tpu::jobfile::own::{Given, KindKey, KindWords, read, schema};
+use tpu_jobfile::own::keys::{KEYS, KeyState};
+use tpu_jobfile::own::{Given, KindKey, KindWords, read, schema};
 
 use crate::common::env::TestEnv;
+use crate::common::json_schema::Validator;
 
 pub(super) fn kinds() -> Vec<KindWords> {
     let options = [("nodes", false), ("gres-flags", false), ("sbatch", true)];
@@ -265,8 +265,7 @@ pub(super) fn files() -> impl Strategy<Value = Value> {
 }
 
 fn agrees(file: &Value) -> Result<(), TestCaseError> {
-    static SCHEMA: LazyLock<Validator> =
-        LazyLock::new(|| jsonschema::validator_for(&schema(&kinds())).unwrap());
+    static SCHEMA: LazyLock<Validator> = LazyLock::new(|| Validator::of(&schema(&kinds())));
     let (kinds, text) = (kinds(), file.to_string());
     let by_schema = SCHEMA.is_valid(file);
     match read(&text, &Given { set: &[], kinds: &kinds }) {
@@ -311,8 +310,7 @@ fn the_program_prints_it_and_each_example_is_of_it() {
     let env = TestEnv::new();
     let printed = env.tpu("schema jobfile").exits(0);
     let schema: Value = serde_json::from_str(&printed.stdout).unwrap();
-    jsonschema::meta::validate(&schema).unwrap();
-    let validator = jsonschema::validator_for(&schema).unwrap();
+    let validator = Validator::of(&schema);
     for key in KEYS.iter().filter(|key| key.state == KeyState::Built) {
         assert_eq!(schema["$defs"]["members"]["properties"][key.name]["description"], key.meaning);
     }

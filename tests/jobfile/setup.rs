@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 
 use serde_json::json;
 
-use tpu::sys::proc::{self, Spawn};
-use tpu::sys::procs::{OsProcesses, Processes as _, Signal};
+use tpu_system::sys::proc::{self, Spawn};
+use tpu_system::sys::procs::{OsProcesses, Processes as _, Signal};
 
 use crate::common::env::TestEnv;
 use crate::common::sshd::{Hosts, is_installed};

@@ -4,10 +4,10 @@ use std::path::Path;
 
 use proptest::prelude::*;
 
-use tpu::jobfile::own::keys::{KEYS, KeyState};
-use tpu::jobfile::own::{Before, Given, KeyPlaces, OwnCode, OwnJob, documents, read};
-use tpu::jobfile::{jobman, yaml};
-use tpu::model::capacity::Ask;
+use tpu_core::model::capacity::Ask;
+use tpu_jobfile::own::keys::{KEYS, KeyState};
+use tpu_jobfile::own::{Before, Given, KeyPlaces, OwnCode, OwnJob, documents, read};
+use tpu_jobfile::{jobman, yaml};
 
 use crate::common::env::TestEnv;
 use crate::common::tmux::write_file;

@@ -8,14 +8,14 @@ use std::io::Write as _;
 
 use proptest::prelude::*;
 use serde_json::json;
-use tpu::model::curve::{Curves, Metric, Point};
-use tpu::model::ids::{JobId, JobNumber, UserName};
-use tpu::ops::Ctx;
-use tpu::ops::curves::{self, CurveMemory};
-use tpu::screen::backend::{Backend as _, CliFunctions};
-use tpu::screen::bridge::Bridge;
-use tpu::screen::message::{Answer, Ask, Message};
-use tpu::sys::env::Env;
+use tpu_core::model::curve::{Curves, Metric, Point};
+use tpu_core::model::ids::{JobId, JobNumber, UserName};
+use tpu_ops::Ctx;
+use tpu_ops::curves::{self, CurveMemory};
+use tpu_screen::backend::{Backend as _, CliFunctions};
+use tpu_screen::bridge::Bridge;
+use tpu_screen::message::{Answer, Ask, Message};
+use tpu_system::sys::env::Env;
 
 use crate::common::env::TestEnv;
 use crate::common::samples;

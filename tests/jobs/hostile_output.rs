@@ -13,7 +13,7 @@ use std::path::Path;
 
 use regex::Regex;
 use serde_json::json;
-use tpu::sys::random::{Random, SeededRandom};
+use tpu_system::sys::random::{Random, SeededRandom};
 
 use crate::common::env::TestEnv;
 use crate::common::terminal::Terminal;

@@ -4,7 +4,7 @@
 use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 
-use tpu::sys::procs::Process;
+use tpu_system::sys::procs::Process;
 
 use crate::common::env::{TestEnv, lives, wait_gone};
 use crate::common::tmux::write_file;

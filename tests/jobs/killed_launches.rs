@@ -6,8 +6,8 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use tpu::sys::clock::{Clock as _, SystemClock};
-use tpu::sys::random::{OsRandom, Random as _};
+use tpu_system::sys::clock::{Clock as _, SystemClock};
+use tpu_system::sys::random::{OsRandom, Random as _};
 
 use crate::common::env::TestEnv;
 use crate::common::wait::{wait_for, wait_until};

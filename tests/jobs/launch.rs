@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use rustix::process::Signal as RawSignal;
 
-use tpu::sys::procs::Process;
+use tpu_system::sys::procs::Process;
 
 use crate::common::env::{TestEnv, lives};
 use crate::common::wait::{wait_for, wait_until};

@@ -6,11 +6,11 @@ use std::sync::Arc;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
-use tpu::model::ids::{JobId, JobNumber, UserName};
-use tpu::model::job::Lease;
-use tpu::model::time::Timestamp;
-use tpu::store::{OsDisk, Paths, Store, StoreError, Who};
-use tpu::sys::clock::{Clock as _, SystemClock};
+use tpu_core::model::ids::{JobId, JobNumber, UserName};
+use tpu_core::model::job::Lease;
+use tpu_core::model::time::Timestamp;
+use tpu_system::store::{OsDisk, Paths, Store, StoreError, Who};
+use tpu_system::sys::clock::{Clock as _, SystemClock};
 
 use crate::common::env::TestEnv;
 use crate::common::wait::wait_until;
@@ -62,7 +62,7 @@ fn what_is_in_other_hands_is_left_there_until_its_time_is_over() {
 fn a_dead_hand_holds_nothing() {
     let env = failed();
     // No boot of this host has had that id.
-    let host = tpu::sys::env::Env::read().hostname;
+    let host = tpu_system::sys::env::Env::read().hostname;
     hand_over(&env, &format!("{host}:no-such-boot:5:100"), in_a_minute());
     drop(env.tpu("resume w=1").exits(0));
     assert_eq!(env.jobs("alice").len(), 2);

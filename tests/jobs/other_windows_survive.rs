@@ -3,7 +3,7 @@
 
 use serde_json::json;
 
-use tpu::sys::procs::Process;
+use tpu_system::sys::procs::Process;
 
 use crate::common::env::{TPU, TestEnv, lives, wait_gone};
 use crate::common::terminal::Terminal;

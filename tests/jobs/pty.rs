@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use rustix::process::Signal as RawSignal;
-use tpu::sys::procs::Process;
+use tpu_system::sys::procs::Process;
 
 use crate::common::env::{TestEnv, lives};
 use crate::common::tmux::write_file;

@@ -1,9 +1,9 @@
 //! Things that happen at the same time: a job that ends while somebody acts on it.
 
 use serde_json::json;
-use tpu::model::ids::{JobId, JobNumber};
-use tpu::model::job::Status;
-use tpu::store::Paths;
+use tpu_core::model::ids::{JobId, JobNumber};
+use tpu_core::model::job::Status;
+use tpu_system::store::Paths;
 
 use crate::common::env::{TestEnv, lives, wait_gone};
 use crate::common::tmux::write_file;

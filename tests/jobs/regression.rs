@@ -6,7 +6,7 @@ use std::path::Path;
 use rustix::process::{Pid, kill_process};
 use serde_json::{Value, json};
 
-use tpu::sys::procs;
+use tpu_system::sys::procs;
 
 use crate::common::env::{TestEnv, lives, wait_gone};
 use crate::common::tmux::{write_file, write_script};

@@ -6,7 +6,7 @@ use std::path::Path;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
-use tpu::sys::procs::Process;
+use tpu_system::sys::procs::Process;
 
 use crate::common::env::{TestEnv, lives, wait_gone};
 use crate::common::tmux::write_file;

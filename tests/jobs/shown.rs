@@ -1,7 +1,7 @@
 //! `tpu script` prints what a job was started by, so that a shell does the same with it; `tpu show` everything of
 //! one job, and none of the secrets of its user.
 
-use tpu::sys::proc::{self, Spawn};
+use tpu_system::sys::proc::{self, Spawn};
 
 use crate::common::env::TestEnv;
 use crate::common::wait::wait_until;

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
-use tpu::model::ids::{JobNumber, UserName};
+use tpu_core::model::ids::{JobNumber, UserName};
 
 use crate::common::env::TestEnv;
 use crate::common::wait::wait_for;

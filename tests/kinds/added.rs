@@ -5,7 +5,7 @@
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
-use tpu::model::ids::JobNumber;
+use tpu_core::model::ids::JobNumber;
 
 use crate::common::env::{Running, TPU, TestEnv};
 use crate::common::output::CommandOutput;

@@ -3,9 +3,9 @@
 use std::net::TcpListener;
 use std::time::Duration;
 
-use tpu::model::ids::JobId;
-use tpu::model::time::Timestamp;
-use tpu::sys::clock::{Clock as _, SystemClock};
+use tpu_core::model::ids::JobId;
+use tpu_core::model::time::Timestamp;
+use tpu_system::sys::clock::{Clock as _, SystemClock};
 
 use super::added::{Lab, program};
 use crate::common::sim::ZONE;

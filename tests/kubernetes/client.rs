@@ -7,7 +7,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use tpu::kinds::kubernetes::emulator::KubernetesEmulator;
+use tpu_lab::kubernetes::KubernetesEmulator;
 
 use crate::common::wait::wait_for;
 

@@ -3,7 +3,7 @@
 use std::io::Write as _;
 use std::path::PathBuf;
 
-use tpu::sys::proc::{self, Spawn};
+use tpu_system::sys::proc::{self, Spawn};
 
 use super::client::Cluster;
 use crate::common::tmux::write_file;

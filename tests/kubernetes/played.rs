@@ -5,12 +5,12 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use tpu::kinds::kubernetes::api::ApiVerb;
-use tpu::model::facts::{ErrorKind, RunFact, RunState};
-use tpu::model::job::Job;
-use tpu::model::time::Timestamp;
-use tpu::runner::{RunError, RunRef, StopOrder, StopPart, Unreached};
-use tpu::sys::clock::Clock as _;
+use tpu_core::model::facts::{ErrorKind, RunFact, RunState};
+use tpu_core::model::job::Job;
+use tpu_core::model::time::Timestamp;
+use tpu_engine::runner::{RunError, RunRef, StopOrder, StopPart, Unreached};
+use tpu_kubernetes::api::ApiVerb;
+use tpu_system::sys::clock::Clock as _;
 
 use super::stage::{JOBS, PODS, Stage, container, ended, name, refused, run, running, said};
 

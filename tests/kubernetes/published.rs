@@ -5,7 +5,7 @@ use std::io::Write as _;
 
 use serde_json::{Value, json};
 
-use tpu::sys::proc::{self, Spawn};
+use tpu_system::sys::proc::{self, Spawn};
 
 use super::lab::{Lab, settings};
 use crate::common::tmux::write_file;

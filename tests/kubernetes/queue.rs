@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
-use tpu::model::facts::RunState;
-use tpu::model::job::Job;
+use tpu_core::model::facts::RunState;
+use tpu_core::model::job::Job;
 
 use super::lab::{Lab, settings};
 use super::stage::{JOBS, PODS, Stage};

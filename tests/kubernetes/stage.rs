@@ -5,26 +5,26 @@ use std::sync::{Arc, Mutex};
 
 use serde_json::{Value, json};
 
-use tpu::effects::Effects;
-use tpu::kinds::KindOfTarget as _;
-use tpu::kinds::kubernetes::Kubernetes;
-use tpu::kinds::kubernetes::api::{ApiAnswer, ApiCall, ApiServer, ApiServers, ApiVerb, Unanswered};
-use tpu::kinds::kubernetes::cluster::NamespaceAt;
-use tpu::model::facts::RunFact;
-use tpu::model::ids::{JobId, JobNumber, LaunchToken, TargetName, UserName};
-use tpu::model::job::{Job, Launch, LaunchMode};
-use tpu::model::spec::StoredSpec;
-use tpu::model::target::{Registration, TargetKind};
-use tpu::model::time::Timestamp;
-use tpu::model::variables::Secrets;
-use tpu::ops::Ctx;
-use tpu::runner::window::{FarWorkers, WindowRunner};
-use tpu::runner::{
+use tpu_core::model::facts::RunFact;
+use tpu_core::model::ids::{JobId, JobNumber, LaunchToken, TargetName, UserName};
+use tpu_core::model::job::{Job, Launch, LaunchMode};
+use tpu_core::model::spec::StoredSpec;
+use tpu_core::model::target::{Registration, TargetKind};
+use tpu_core::model::time::Timestamp;
+use tpu_core::model::variables::Secrets;
+use tpu_engine::kinds::KindOfTarget as _;
+use tpu_engine::runner::window::{FarWorkers, WindowRunner};
+use tpu_engine::runner::{
     Attempt, RunError, RunRef, Runner, StopOrder, StopOutcome, StopPart, Submitted, Unreached,
 };
-use tpu::sys::clock::{Clock as _, ManualClock};
-use tpu::sys::env::Env;
-use tpu::sys::random::{OsRandom, Random as _};
+use tpu_kubernetes::Kubernetes;
+use tpu_kubernetes::api::{ApiAnswer, ApiCall, ApiServer, ApiServers, ApiVerb, Unanswered};
+use tpu_kubernetes::cluster::NamespaceAt;
+use tpu_ops::Ctx;
+use tpu_system::effects::Effects;
+use tpu_system::sys::clock::{Clock as _, ManualClock};
+use tpu_system::sys::env::Env;
+use tpu_system::sys::random::{OsRandom, Random as _};
 
 use crate::common::env::TestEnv;
 

@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use tpu::model::exit::Exit;
-use tpu::model::facts::{ErrorKind, RunFact, RunState};
-use tpu::model::job::Job;
+use tpu_core::model::exit::Exit;
+use tpu_core::model::facts::{ErrorKind, RunFact, RunState};
+use tpu_core::model::job::Job;
 
 use super::stage::{JOBS, Stage, container, ended, name, running, said};
 

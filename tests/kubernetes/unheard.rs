@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use tpu::kinds::kubernetes::api::ApiVerb;
-use tpu::model::exit::Exit;
-use tpu::model::facts::{ErrorKind, RunFact, RunState};
-use tpu::sys::clock::{Clock as _, ManualClock};
+use tpu_core::model::exit::Exit;
+use tpu_core::model::facts::{ErrorKind, RunFact, RunState};
+use tpu_kubernetes::api::ApiVerb;
+use tpu_system::sys::clock::{Clock as _, ManualClock};
 
 use super::stage::{JOBS, Stage, ended, refused, running, said};
 

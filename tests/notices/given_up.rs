@@ -2,12 +2,12 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use tpu::model::time::Timestamp;
-use tpu::ops::Ctx;
-use tpu::ops::notices::{Follower, deliver, round};
-use tpu::sys::clock::ManualClock;
-use tpu::sys::env::Env;
-use tpu::wire::notices::body;
+use tpu_core::model::time::Timestamp;
+use tpu_ops::Ctx;
+use tpu_ops::notices::{Follower, deliver, round};
+use tpu_system::sys::clock::ManualClock;
+use tpu_system::sys::env::Env;
+use tpu_wire::notices::body;
 
 use super::hook::{Fate, Hook};
 use super::{Lab, webhook};

@@ -16,10 +16,10 @@ mod whose;
 
 use serde_json::{Value, json};
 
-use tpu::model::ids::{JobNumber, UserName};
-use tpu::store::Event;
-use tpu::sys::clock::{Clock as _, SystemClock};
-use tpu::sys::env::Env;
+use tpu_core::model::ids::{JobNumber, UserName};
+use tpu_system::store::Event;
+use tpu_system::sys::clock::{Clock as _, SystemClock};
+use tpu_system::sys::env::Env;
 
 use crate::common::env::{Running, TestEnv};
 use crate::common::wait::wait_until;

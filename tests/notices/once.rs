@@ -15,7 +15,7 @@ use super::mails::Mails;
 use crate::common::dice::Dice;
 use crate::common::wait::wait_at_most;
 use std::time::Duration;
-use tpu::sys::clock::{Clock as _, SystemClock};
+use tpu_system::sys::clock::{Clock as _, SystemClock};
 
 /// Events in the suite.
 const SHARE: usize = 1_200;

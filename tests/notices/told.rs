@@ -6,14 +6,14 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use tpu::model::ids::{JobId, JobNumber, TargetName, UserName};
-use tpu::model::making::Making;
-use tpu::model::time::Timestamp;
-use tpu::ops::Ctx;
-use tpu::ops::notices::{Follower, round};
-use tpu::store::Event;
-use tpu::sys::clock::ManualClock;
-use tpu::sys::env::Env;
+use tpu_core::model::ids::{JobId, JobNumber, TargetName, UserName};
+use tpu_core::model::making::Making;
+use tpu_core::model::time::Timestamp;
+use tpu_ops::Ctx;
+use tpu_ops::notices::{Follower, round};
+use tpu_system::store::Event;
+use tpu_system::sys::clock::ManualClock;
+use tpu_system::sys::env::Env;
 
 use super::hook::Hook;
 use super::{Lab, webhook};

@@ -2,8 +2,8 @@
 
 use serde_json::json;
 
-use tpu::model::time::Timestamp;
-use tpu::ops::watch::Note;
+use tpu_core::model::time::Timestamp;
+use tpu_ops::watch::Note;
 
 use super::Lab;
 use super::hook::{Fate, Hook};

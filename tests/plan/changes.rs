@@ -3,11 +3,11 @@
 
 use proptest::prelude::*;
 
-use tpu::model::facts::{ErrorKind, Phase, Progress};
-use tpu::model::job::Status;
-use tpu::model::rules::Action;
-use tpu::model::view::{JobView, MonitorHealth, Next, Pending, Snapshot, TmuxHealth};
-use tpu::plan::changes::{LookChange, changes, father, remembering};
+use tpu_core::model::facts::{ErrorKind, Phase, Progress};
+use tpu_core::model::job::Status;
+use tpu_core::model::rules::Action;
+use tpu_core::model::view::{JobView, MonitorHealth, Next, Pending, Snapshot, TmuxHealth};
+use tpu_core::plan::changes::{LookChange, changes, father, remembering};
 
 use crate::common::samples::{self, held, id, job, waiting};
 
@@ -211,9 +211,9 @@ fn what_follows_is_told_once_it_is_decided_and_is_another() {
 
 #[test]
 fn a_successor_is_new_and_goes_on_for_its_father() {
-    let lineage = [5, 6].map(tpu::model::ids::JobNumber).to_vec();
+    let lineage = [5, 6].map(tpu_core::model::ids::JobNumber).to_vec();
     let mut failed = samples::grpc(5);
-    failed.lineage = vec![tpu::model::ids::JobNumber(5)];
+    failed.lineage = vec![tpu_core::model::ids::JobNumber(5)];
     let parent = samples::ancestor(5, &[5, 6], ErrorKind::Grpc);
     let mut child = job(6);
     child.lineage = lineage;

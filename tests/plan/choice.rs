@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 
 use proptest::prelude::*;
 
-use tpu::model::capacity::{Ask, Capacity, GpuAsk, Share};
-use tpu::model::ids::{JobId, TargetName};
-use tpu::model::policy::Policy;
-use tpu::plan::choice::{Candidate, Ranking, choose};
+use tpu_core::model::capacity::{Ask, Capacity, GpuAsk, Share};
+use tpu_core::model::ids::{JobId, TargetName};
+use tpu_core::model::policy::Policy;
+use tpu_core::plan::choice::{Candidate, Ranking, choose};
 
 /// A machine of the model: places and GPUs, and how many of each are taken by each job there.
 #[derive(Clone, Debug)]

@@ -4,10 +4,10 @@
 mod always;
 
 use serde::Deserialize;
-use tpu::model::ids::{JobId, JobNumber};
-use tpu::model::job::Lease;
-use tpu::plan::decide::{Decision, Owners, Situation, decide};
-use tpu::plan::diagnose::{JobFacts, diagnose};
+use tpu_core::model::ids::{JobId, JobNumber};
+use tpu_core::model::job::Lease;
+use tpu_core::plan::decide::{Decision, Owners, Situation, decide};
+use tpu_core::plan::diagnose::{JobFacts, diagnose};
 
 use crate::common::scenario::{self, Api, Engine, Record, Text, Tmux, ago, now};
 

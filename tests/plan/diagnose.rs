@@ -1,8 +1,8 @@
 //! `plan::diagnose` against the table of spec/jobs.md §1–2, one case of `tests/cases/diagnose/*.toml` each.
 
 use serde::Deserialize;
-use tpu::model::facts::{Class, Phase, Progress, Source, Verdict};
-use tpu::plan::diagnose::{JobFacts, diagnose};
+use tpu_core::model::facts::{Class, Phase, Progress, Source, Verdict};
+use tpu_core::plan::diagnose::{JobFacts, diagnose};
 
 use crate::common::scenario::{self, Api, Engine, Record, Text, Tmux};
 

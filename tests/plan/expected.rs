@@ -4,19 +4,19 @@
 
 use std::collections::{HashMap, HashSet};
 
-use tpu::model::capacity::GpuAsk;
-use tpu::model::entry::{Environment, Passed, Priority, QueueEntry};
-use tpu::model::ids::{JobId, JobNumber, QueueName, UserName};
-use tpu::model::member::Array;
-use tpu::model::queue::{Queue, QueuePolicy};
-use tpu::model::queues::Queues;
-use tpu::model::spec::{AnyOf, JobSpec, TargetRequest};
-use tpu::model::time::Timestamp;
-use tpu::plan::expected::{
+use tpu_core::model::capacity::GpuAsk;
+use tpu_core::model::entry::{Environment, Passed, Priority, QueueEntry};
+use tpu_core::model::ids::{JobId, JobNumber, QueueName, UserName};
+use tpu_core::model::member::Array;
+use tpu_core::model::queue::{Queue, QueuePolicy};
+use tpu_core::model::queues::Queues;
+use tpu_core::model::spec::{AnyOf, JobSpec, TargetRequest};
+use tpu_core::model::time::Timestamp;
+use tpu_core::plan::expected::{
     Awaited, Awaits, Effort, ExpectedStart, Foreseen, Outlook, Present, expected,
 };
-use tpu::plan::queue::{AtWork, Offers, Readiness, UserLimits, stand};
-use tpu::sys::random::{Random as _, SeededRandom};
+use tpu_core::plan::queue::{AtWork, Offers, Readiness, UserLimits, stand};
+use tpu_system::sys::random::{Random as _, SeededRandom};
 
 /// As many labs as `./x prove queue` asks for.
 #[expect(clippy::disallowed_methods, reason = "asked for on the command line of ./x")]
@@ -466,7 +466,7 @@ fn what_is_ahead_in_a_strict_queue_begins_before() {
     for seed in 0..labs() {
         let mut lab = Lab::new(seed, Fog::Usual);
         lab.pass();
-        let order = tpu::plan::queue::order(&lab.queues.entries);
+        let order = tpu_core::plan::queue::order(&lab.queues.entries);
         let strict = QueueName::from("strict");
         let line: Vec<JobId> = order
             .into_iter()

@@ -9,15 +9,15 @@ use std::collections::BTreeSet;
 
 use proptest::prelude::*;
 
-use tpu::model::capacity::GpuAsk;
-use tpu::model::entry::{Environment, Keeper, Passed, Priority, QueueEntry, QueueHold};
-use tpu::model::ids::{JobNumber, QueueName, UserName};
-use tpu::model::member::Array;
-use tpu::model::queue::{Queue, QueuePolicy, QueueState};
-use tpu::model::queues::Queues;
-use tpu::model::spec::{AnyOf, JobSpec, TargetRequest};
-use tpu::model::time::Timestamp;
-use tpu::plan::queue::{
+use tpu_core::model::capacity::GpuAsk;
+use tpu_core::model::entry::{Environment, Keeper, Passed, Priority, QueueEntry, QueueHold};
+use tpu_core::model::ids::{JobNumber, QueueName, UserName};
+use tpu_core::model::member::Array;
+use tpu_core::model::queue::{Queue, QueuePolicy, QueueState};
+use tpu_core::model::queues::Queues;
+use tpu_core::model::spec::{AnyOf, JobSpec, TargetRequest};
+use tpu_core::model::time::Timestamp;
+use tpu_core::plan::queue::{
     AtWork, CapOf, EntryStanding, Offers, Readiness, UserLimits, WaitReason, stand,
 };
 

@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 
 use proptest::prelude::*;
 
-use tpu::model::capacity::{Ask, Capacity, GpuAsk, Memory, Share};
-use tpu::model::ids::JobId;
-use tpu::plan::slots::{Short, Tenant, give};
+use tpu_core::model::capacity::{Ask, Capacity, GpuAsk, Memory, Share};
+use tpu_core::model::ids::JobId;
+use tpu_core::plan::slots::{Short, Tenant, give};
 
 fn asks() -> impl Strategy<Value = Ask> {
     let gpus = prop_oneof![

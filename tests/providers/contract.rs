@@ -6,15 +6,15 @@ mod stories;
 
 use std::time::Duration;
 
-use tpu::kinds::tpu::sim::{Call, Event, Scenario};
-use tpu::model::facts::{TargetState, TargetStep};
-use tpu::model::ids::TargetName;
-use tpu::model::target::Pricing;
-use tpu::provider::adopt::{self, Created};
-use tpu::provider::{
+use tpu_core::model::facts::{TargetState, TargetStep};
+use tpu_core::model::ids::TargetName;
+use tpu_core::model::target::Pricing;
+use tpu_engine::provider::adopt::{self, Created};
+use tpu_engine::provider::{
     Answer, EVERYWHERE, Progress, Provider, ProviderError, RequestId, TargetAt, TargetSpec,
     Trouble, Verb,
 };
+use tpu_lab::sim::{Call, Event, Scenario};
 
 use crate::common::rest::Rest;
 use crate::common::sim::{Sim, ZONE, answer, at, fact, spec, trouble_of};
@@ -360,7 +360,10 @@ fn errors_of_every_call_come_as_they_are_and_have_no_effect() {
             });
         };
         let is = |result: Result<_, ProviderError>, trouble| {
-            assert_eq!(result.map(|_: tpu::provider::Operation| ()).unwrap_err().trouble, trouble);
+            assert_eq!(
+                result.map(|_: tpu_engine::provider::Operation| ()).unwrap_err().trouble,
+                trouble
+            );
         };
         fail(Call::Create, Trouble::Quota);
         is(cloud.create(&spec("two"), &request("r1")), Trouble::Quota);

@@ -7,9 +7,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use tpu::kinds::tpu::emulator::Emulator;
-use tpu::kinds::tpu::sim::{Call, Event};
-use tpu::sys::clock::SystemClock;
+use tpu_lab::emulator::Emulator;
+use tpu_lab::sim::{Call, Event};
+use tpu_system::sys::clock::SystemClock;
 
 use crate::common::rest::Rest;
 use crate::common::sim::open;

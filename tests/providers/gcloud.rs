@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use tpu::sys::proc::{self, Spawn};
+use tpu_system::sys::proc::{self, Spawn};
 
 use crate::common::env::{TPU, TestEnv};
 use crate::common::rest::Rest;
@@ -134,7 +134,7 @@ fn gcloud(env: &TestEnv, served: &Served, words: &str) -> (i32, String, String) 
 
 #[test]
 fn the_real_gcloud_works_on_the_simulated_fleet() {
-    let installed = tpu::sys::env::Env::read();
+    let installed = tpu_system::sys::env::Env::read();
     let path = installed.var("PATH").unwrap_or_default();
     if !path.split(':').any(|dir| Path::new(dir).join("gcloud").is_file()) {
         eprintln!("skipped: gcloud is not installed");

@@ -9,17 +9,17 @@ use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use serde_json::{Value, json};
 
-use tpu::kinds::tpu::google::Google;
-use tpu::kinds::tpu::sim::{Call, Event};
-use tpu::model::facts::{TargetFact, TargetStep};
-use tpu::model::ids::TargetName;
-use tpu::model::settings::CloudAuth;
-use tpu::model::time::Timestamp;
-use tpu::provider::{
+use tpu_core::model::facts::{TargetFact, TargetStep};
+use tpu_core::model::ids::TargetName;
+use tpu_core::model::settings::CloudAuth;
+use tpu_core::model::time::Timestamp;
+use tpu_engine::provider::{
     Answer, EVERYWHERE, Provider as _, ProviderError, RequestId, TargetAt, TargetSpec, Trouble,
 };
-use tpu::sys::clock::ManualClock;
-use tpu::sys::env::Env;
+use tpu_gcp::google::Google;
+use tpu_lab::sim::{Call, Event};
+use tpu_system::sys::clock::ManualClock;
+use tpu_system::sys::env::Env;
 
 use crate::common::rest::{Rest, google, with_env};
 use crate::common::server::Server;
@@ -176,10 +176,10 @@ fn another_process_adopts_what_a_lost_answer_has_made() {
     let request = RequestId("Alice:7/0".to_owned());
     assert_eq!(rest.google.create(&spec("two"), &request).unwrap_err().trouble, Trouble::Transient);
     let another = rest.another(1);
-    let found = tpu::provider::adopt::create(&another, &spec("two"), &request).unwrap();
-    assert!(matches!(found, tpu::provider::adopt::Created::Adopted(_)), "{found:?}");
+    let found = tpu_engine::provider::adopt::create(&another, &spec("two"), &request).unwrap();
+    assert!(matches!(found, tpu_engine::provider::adopt::Created::Adopted(_)), "{found:?}");
     let other = RequestId("Bob:7/0".to_owned());
-    let error = tpu::provider::adopt::create(&another, &spec("two"), &other).unwrap_err();
+    let error = tpu_engine::provider::adopt::create(&another, &spec("two"), &other).unwrap_err();
     assert_eq!(error.trouble, Trouble::AlreadyExists);
 }
 
@@ -279,22 +279,22 @@ fn each_way_to_fail_has_its_own_words_and_its_remedy() {
         "no more capacity",
         "another zone",
     );
-    let google = Google::open(tpu::kinds::tpu::google::GoogleConfig {
+    let google = Google::open(tpu_gcp::google::GoogleConfig {
         project: None,
         ..config(&ok.url(), CloudAuth::None)
     });
     check(refused(&google), Trouble::User, "which project", "set-settings project");
 }
 
-fn config(endpoint: &str, auth: CloudAuth) -> tpu::kinds::tpu::google::GoogleConfig {
-    tpu::kinds::tpu::google::GoogleConfig {
+fn config(endpoint: &str, auth: CloudAuth) -> tpu_gcp::google::GoogleConfig {
+    tpu_gcp::google::GoogleConfig {
         endpoint: Some(endpoint.to_owned()),
         project: Some("lab".to_owned()),
         auth,
         node: serde_json::Map::new(),
         env: Env::fixed([("HOME", "/nonexistent")]),
         clock: clock(),
-        random: Arc::new(tpu::sys::random::SeededRandom::new(1)),
+        random: Arc::new(tpu_system::sys::random::SeededRandom::new(1)),
         list_tries: 1,
     }
 }

@@ -1,6 +1,6 @@
 //! Settings that cannot be read for a moment take no control plane away.
 
-use tpu::sys::env::Env;
+use tpu_system::sys::env::Env;
 
 use crate::common::env::TestEnv;
 use crate::common::tmux::write_file;
@@ -27,7 +27,7 @@ fn a_data_file_that_cannot_be_read_leaves_the_control_plane_that_is_open() {
 }
 
 /// The provider that is open, and what it is called.
-fn usual(ctx: &tpu::ops::Ctx) -> String {
+fn usual(ctx: &tpu_ops::Ctx) -> String {
     let open = ctx.provider(ctx.places().usual()).name();
     assert_eq!(open.as_str(), ctx.usual_provider());
     open.to_string()

@@ -5,7 +5,7 @@ use std::net::TcpListener;
 
 use serde_json::{Value, json};
 
-use tpu::kinds::tpu::sim::Event;
+use tpu_lab::sim::Event;
 
 use crate::common::env::TestEnv;
 use crate::common::rest::Served;

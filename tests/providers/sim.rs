@@ -5,18 +5,18 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
-use tpu::kinds::tpu::sim::{Call, Event, Scenario, SimCloud, SimConfig, SimTarget, Timing};
-use tpu::model::ids::TargetName;
-use tpu::model::target::Pricing;
-use tpu::model::time::Timestamp;
-use tpu::provider::{
+use tpu_core::model::ids::TargetName;
+use tpu_core::model::target::Pricing;
+use tpu_core::model::time::Timestamp;
+use tpu_engine::provider::{
     Answer, EVERYWHERE, Progress, Provider as _, RequestId, TargetSpec, Trouble, retry,
 };
-use tpu::store::{Disk, Who};
-use tpu::sys::clock::{Clock as _, ManualClock, SystemClock};
-use tpu::sys::env::Env;
-use tpu::sys::proc::{self, Spawn};
-use tpu::sys::random::SeededRandom;
+use tpu_lab::sim::{Call, Event, Scenario, SimCloud, SimConfig, SimTarget, Timing};
+use tpu_system::store::{Disk, Who};
+use tpu_system::sys::clock::{Clock as _, ManualClock, SystemClock};
+use tpu_system::sys::env::Env;
+use tpu_system::sys::proc::{self, Spawn};
+use tpu_system::sys::random::SeededRandom;
 
 use crate::common::fakes::disk::{FakeDisk, Fault};
 use crate::common::sim::{Sim, ZONE, answer, at, fact, open as open_in, spec, trouble_of};
@@ -389,7 +389,7 @@ fn on_fake_disk() -> (SimCloud, Arc<FakeDisk>, Arc<ManualClock>) {
         file: "/state/sim.json".into(),
         machines: None,
         disk: Arc::clone(&disk) as Arc<dyn Disk>,
-        clock: Arc::clone(&clock) as Arc<dyn tpu::sys::clock::Clock>,
+        clock: Arc::clone(&clock) as Arc<dyn tpu_system::sys::clock::Clock>,
         who: Who { pid: 7, host: "h".to_owned(), command: "c".to_owned() },
         seed: 1,
         targets: vec![SimTarget {

@@ -7,10 +7,10 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use tpu::model::facts::{TargetFact, TargetState};
-use tpu::model::ids::TargetName;
-use tpu::model::time::Timestamp;
-use tpu::sys::clock::{Clock as _, SystemClock};
+use tpu_core::model::facts::{TargetFact, TargetState};
+use tpu_core::model::ids::TargetName;
+use tpu_core::model::time::Timestamp;
+use tpu_system::sys::clock::{Clock as _, SystemClock};
 
 use crate::common::env::TestEnv;
 use crate::common::server::Server;

@@ -1,7 +1,7 @@
 //! What waits for others begins when they have ended as it wants, and ends with the reason when they never will.
 
-use tpu::model::entry::{After, AfterWhich};
-use tpu::model::ids::JobId;
+use tpu_core::model::entry::{After, AfterWhich};
+use tpu_core::model::ids::JobId;
 
 use crate::common::wait::wait_until;
 

@@ -1,10 +1,10 @@
 //! What is taken out of the queue is in the archive, as it was: nothing of what somebody has typed is lost.
 
-use tpu::model::data::Data;
-use tpu::model::ids::UserName;
-use tpu::model::job::{Job, Status};
-use tpu::model::spec::JobSpec;
-use tpu::model::unbegun;
+use tpu_core::model::data::Data;
+use tpu_core::model::ids::UserName;
+use tpu_core::model::job::{Job, Status};
+use tpu_core::model::spec::JobSpec;
+use tpu_core::model::unbegun;
 
 use super::Lab;
 

@@ -2,7 +2,7 @@
 //! said to be unknown, and who is to blame.
 
 use serde_json::Value;
-use tpu::model::time::Timestamp;
+use tpu_core::model::time::Timestamp;
 
 use super::Lab;
 use crate::common::wait::wait_until;

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use serde_json::Value;
-use tpu::sys::proc;
+use tpu_system::sys::proc;
 
 use crate::common::env::TestEnv;
 use crate::common::wait::{wait_for, wait_until};

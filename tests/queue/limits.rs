@@ -1,6 +1,6 @@
 //! No more are at work than a limit allows, however many look at the queue at the same time.
 
-use tpu::model::ids::JobId;
+use tpu_core::model::ids::JobId;
 
 use crate::common::env::Running;
 use crate::common::wait::wait_until;

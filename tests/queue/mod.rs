@@ -22,8 +22,8 @@ mod supply;
 mod sweeps;
 
 use serde_json::{Value, json};
-use tpu::model::ids::QueueName;
-use tpu::model::queue::QueueState;
+use tpu_core::model::ids::QueueName;
+use tpu_core::model::queue::QueueState;
 
 use crate::common::env::TestEnv;
 use crate::common::wait::wait_until;

@@ -1,7 +1,7 @@
 //! What waits is a job like every other in every list: with its number, its place, and why it does not begin.
 
 use serde_json::{Value, json};
-use tpu::model::spec::TargetRequest;
+use tpu_core::model::spec::TargetRequest;
 
 use super::Lab;
 

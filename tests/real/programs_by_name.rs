@@ -13,10 +13,10 @@ use std::time::Duration;
 
 use serde::Deserialize;
 use serde_json::Value;
-use tpu::classify::{Classifier, Input, after_launch};
-use tpu::model::exit::Exit;
-use tpu::model::facts::ErrorKind;
-use tpu::sys::env::Env;
+use tpu_core::classify::{Classifier, Input, after_launch};
+use tpu_core::model::exit::Exit;
+use tpu_core::model::facts::ErrorKind;
+use tpu_system::sys::env::Env;
 
 use crate::common::env::TestEnv;
 use crate::common::tmux::write_file;

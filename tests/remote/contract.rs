@@ -8,15 +8,15 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tpu::model::ids::LaunchToken;
-use tpu::model::time::Timestamp;
-use tpu::model::variables::Secrets;
-use tpu::remote::local::LocalRemote;
-use tpu::remote::{
+use tpu_core::model::ids::LaunchToken;
+use tpu_core::model::time::Timestamp;
+use tpu_core::model::variables::Secrets;
+use tpu_system::remote::local::LocalRemote;
+use tpu_system::remote::{
     Ask, End, Output, Remote, RemoteError, Started, Stopped, Upload, Work, Worker, ssh as over_ssh,
 };
-use tpu::sys::clock::{Clock, SystemClock};
-use tpu::sys::procs;
+use tpu_system::sys::clock::{Clock, SystemClock};
+use tpu_system::sys::procs;
 
 use crate::common::remote::{Bench, UNTIL_GO, is_running, run};
 use crate::common::sim::Sim;

@@ -1,7 +1,7 @@
 //! The worker's part of a connection in moments that are hard to meet.
 
-use tpu::model::ids::LaunchToken;
-use tpu::remote::{Stopped, Worker};
+use tpu_core::model::ids::LaunchToken;
+use tpu_system::remote::{Stopped, Worker};
 
 use crate::common::remote::{gcloud_here, is_running, workers, write_program};
 

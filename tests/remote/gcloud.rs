@@ -5,9 +5,9 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use tpu::model::ids::LaunchToken;
-use tpu::remote::gcloud::{self, GcloudConfig};
-use tpu::remote::{Ask, End, Output, Started, Upload, Worker};
+use tpu_core::model::ids::LaunchToken;
+use tpu_system::remote::gcloud::{self, GcloudConfig};
+use tpu_system::remote::{Ask, End, Output, Started, Upload, Worker};
 
 use crate::common::env::TestEnv;
 use crate::common::remote::{Bench, gcloud_here, workers, write_program};
@@ -18,7 +18,7 @@ use crate::providers::gcloud::serve;
 
 /// Where gcloud is, or nothing where it is not installed, which is said.
 fn installed() -> Option<String> {
-    let env = tpu::sys::env::Env::read();
+    let env = tpu_system::sys::env::Env::read();
     let path = env.var("PATH").unwrap_or_default();
     let found = path.split(':').map(|dir| format!("{dir}/gcloud"));
     found.into_iter().find(|file| Path::new(file).is_file())

@@ -5,13 +5,13 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use tpu::kinds::tpu::sim::Event;
-use tpu::model::ids::LaunchToken;
-use tpu::provider::Provider as _;
-use tpu::remote::local::LocalRemote;
-use tpu::remote::{End, RemoteError, Started, Work, Worker};
-use tpu::sys::clock::SystemClock;
-use tpu::sys::procs;
+use tpu_core::model::ids::LaunchToken;
+use tpu_engine::provider::Provider as _;
+use tpu_lab::sim::Event;
+use tpu_system::remote::local::LocalRemote;
+use tpu_system::remote::{End, RemoteError, Started, Work, Worker};
+use tpu_system::sys::clock::SystemClock;
+use tpu_system::sys::procs;
 
 use crate::common::remote::{Bench, Ends, UNTIL_GO, is_running};
 use crate::common::sim::{Sim, at};

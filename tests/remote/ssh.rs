@@ -6,8 +6,8 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use tpu::model::ids::LaunchToken;
-use tpu::remote::{Ask, End, Output, RemoteError, Started, Stopped, Work, Worker, ssh};
+use tpu_core::model::ids::LaunchToken;
+use tpu_system::remote::{Ask, End, Output, RemoteError, Started, Stopped, Work, Worker, ssh};
 
 use crate::common::remote::{Bench, UNTIL_GO, collect, is_running, run};
 use crate::common::sshd::{Hosts, is_installed};
@@ -204,7 +204,7 @@ fn strangers_are_listed_and_end_only_when_they_are_named() {
     let found = wait_for("the stranger is seen", find);
     assert!(found.command.contains("python3 1000"), "{found:?}");
     assert!(!found.user.is_empty());
-    let later = tpu::remote::Other { start: found.start + 1, ..found.clone() };
+    let later = tpu_system::remote::Other { start: found.start + 1, ..found.clone() };
     assert_eq!(world.bench.remote.end(&world.workers[0], &[later]).unwrap(), 1);
     assert!(is_running(found.pid), "another one of that number");
     world.bench.remote.end(&world.workers[0], std::slice::from_ref(&found)).unwrap();

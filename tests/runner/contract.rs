@@ -1,14 +1,14 @@
 //! The contract of [`Runner`], which every runner passes: one that joins is one line at the end.
 
-use tpu::model::facts::{RunFact, RunState};
-use tpu::model::ids::{JobId, JobNumber, LaunchToken, TargetName, UserName};
-use tpu::model::job::{EngineRun, Handle, Job, Launch, LaunchMode};
-use tpu::ops::Ctx;
-use tpu::runner::{
+use tpu_core::model::facts::{RunFact, RunState};
+use tpu_core::model::ids::{JobId, JobNumber, LaunchToken, TargetName, UserName};
+use tpu_core::model::job::{EngineRun, Handle, Job, Launch, LaunchMode};
+use tpu_engine::runner::{
     Chunk, Observed, OutputWanted, RunError, RunRef, Runner, StopOrder, StopOutcome, StopPart,
     Submitted, Unreached, Want,
 };
-use tpu::sys::random::{OsRandom, Random as _};
+use tpu_ops::Ctx;
+use tpu_system::sys::random::{OsRandom, Random as _};
 
 use super::kubernetes::KubernetesWorld;
 use super::slurm::SlurmWorld;
@@ -198,7 +198,7 @@ fn output_is_followed_without_loss(world: &impl World) {
     assert_eq!(printed, first_output() + LAST + "\n");
     assert_eq!(kept(world, &job, next).unwrap().bytes, "", "it is over");
     let fact = fact(world, &job);
-    assert_eq!(fact.exit.map(tpu::model::exit::Exit::code), Some(EXIT));
+    assert_eq!(fact.exit.map(tpu_core::model::exit::Exit::code), Some(EXIT));
     let end = OutputWanted { run: run(&job), seen: None, want: Want::KeptEnd { bytes: 14 } };
     let end = world.runner().output(&[end]).unwrap().remove(0).unwrap();
     assert_eq!(end.bytes, heard[heard.len() - 14..]);

@@ -4,21 +4,21 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use tpu::effects::Effects;
-use tpu::kinds::{Destination, Door, KindOfTarget, Refusal, Within};
-use tpu::model::facts::{ErrorKind, RunFact, RunState, Source};
-use tpu::model::ids::{JobId, JobNumber, LaunchToken, TargetName, UserName};
-use tpu::model::job::{EngineRun, Handle, Job, Launch, LaunchMode, Status};
-use tpu::model::target::{Registration, TargetKind};
-use tpu::model::view::{JobView, Whose};
-use tpu::ops::Ctx;
-use tpu::ops::snapshot::{LookMemory, look};
-use tpu::runner::files::{Files, ThisDisk};
-use tpu::runner::{
+use tpu_core::model::facts::{ErrorKind, RunFact, RunState, Source};
+use tpu_core::model::ids::{JobId, JobNumber, LaunchToken, TargetName, UserName};
+use tpu_core::model::job::{EngineRun, Handle, Job, Launch, LaunchMode, Status};
+use tpu_core::model::target::{Registration, TargetKind};
+use tpu_core::model::view::{JobView, Whose};
+use tpu_engine::kinds::{Destination, Door, KindOfTarget, Refusal, Within};
+use tpu_engine::runner::files::{Files, ThisDisk};
+use tpu_engine::runner::{
     Attempt, Chunk, Ground, Observed, OutputWanted, RunError, RunRef, Runner, StopOrder,
     StopOutcome, Submitted,
 };
-use tpu::sys::env::Env;
+use tpu_ops::Ctx;
+use tpu_ops::snapshot::{LookMemory, look};
+use tpu_system::effects::Effects;
+use tpu_system::sys::env::Env;
 
 use crate::common::env::TestEnv;
 

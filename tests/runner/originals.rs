@@ -3,16 +3,16 @@
 
 use std::sync::Arc;
 
-use tpu::model::facts::TmuxFact;
-use tpu::model::ids::{JobId, JobNumber, TargetName, UserName};
-use tpu::model::job::Job;
-use tpu::ops::Ctx;
-use tpu::runner::window::{FarWorkers, WindowRunner};
-use tpu::runner::{RunError, RunRef, Runner, StopOrder, StopOutcome, StopPart, Unreached};
-use tpu::sys::clock::SystemClock;
-use tpu::sys::env::Env;
-use tpu::sys::procs::Process;
-use tpu::tmux::Tmux as _;
+use tpu_core::model::facts::TmuxFact;
+use tpu_core::model::ids::{JobId, JobNumber, TargetName, UserName};
+use tpu_core::model::job::Job;
+use tpu_engine::runner::window::{FarWorkers, WindowRunner};
+use tpu_engine::runner::{RunError, RunRef, Runner, StopOrder, StopOutcome, StopPart, Unreached};
+use tpu_ops::Ctx;
+use tpu_system::sys::clock::SystemClock;
+use tpu_system::sys::env::Env;
+use tpu_system::sys::procs::Process;
+use tpu_system::tmux::Tmux as _;
 
 use crate::common::env::{TestEnv, lives, wait_gone};
 use crate::common::fakes::tmux::FakeTmux;
@@ -140,7 +140,7 @@ fn a_window_that_has_gone_since_the_look_has_no_processes() {
 fn the_number_of_a_program_that_has_ended_is_nobodys() {
     let stage = Stage::new();
     stage.run(&["set-option", "-w", "-t", "=alice:5", "remain-on-exit", "on"]);
-    assert!(stage.ctx.procs.signal(&stage.program, tpu::sys::procs::Signal::Kill).unwrap());
+    assert!(stage.ctx.procs.signal(&stage.program, tpu_system::sys::procs::Signal::Kill).unwrap());
     let is_dead = |seen: &TmuxFact| match seen {
         TmuxFact::Up { panes, .. } => panes.iter().any(|pane| pane.window_index == 5 && pane.dead),
         _ => false,

@@ -4,19 +4,19 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use tpu::kinds::KindOfTarget as _;
-use tpu::kinds::slurm::Slurm;
-use tpu::model::facts::{ErrorKind, RunState};
-use tpu::model::ids::TargetName;
-use tpu::model::job::Job;
-use tpu::model::target::{Registration, TargetKind};
-use tpu::model::time::Timestamp;
-use tpu::model::variables::Secrets;
-use tpu::ops::Ctx;
-use tpu::runner::window::{FarWorkers, WindowRunner};
-use tpu::runner::{Attempt, RunError, Runner, Submitted, Unreached};
-use tpu::sys::clock::ManualClock;
-use tpu::sys::env::Env;
+use tpu_core::model::facts::{ErrorKind, RunState};
+use tpu_core::model::ids::TargetName;
+use tpu_core::model::job::Job;
+use tpu_core::model::target::{Registration, TargetKind};
+use tpu_core::model::time::Timestamp;
+use tpu_core::model::variables::Secrets;
+use tpu_engine::kinds::KindOfTarget as _;
+use tpu_engine::runner::window::{FarWorkers, WindowRunner};
+use tpu_engine::runner::{Attempt, RunError, Runner, Submitted, Unreached};
+use tpu_ops::Ctx;
+use tpu_slurm::Slurm;
+use tpu_system::sys::clock::ManualClock;
+use tpu_system::sys::env::Env;
 
 use super::contract::{Cut, EXIT, LAST, LINES, World, claimed, first_output, run};
 use crate::common::env::TestEnv;

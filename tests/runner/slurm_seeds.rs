@@ -4,13 +4,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tpu::model::exit::Exit;
-use tpu::model::facts::RunState;
-use tpu::model::job::Job;
-use tpu::model::time::Timestamp;
-use tpu::runner::{RunRef, StopOrder, StopPart, Unreached};
-use tpu::sys::clock::ManualClock;
-use tpu::sys::random::{Random as _, SeededRandom};
+use tpu_core::model::exit::Exit;
+use tpu_core::model::facts::RunState;
+use tpu_core::model::job::Job;
+use tpu_core::model::time::Timestamp;
+use tpu_engine::runner::{RunRef, StopOrder, StopPart, Unreached};
+use tpu_system::sys::clock::ManualClock;
+use tpu_system::sys::random::{Random as _, SeededRandom};
 
 use super::contract::World as _;
 use super::slurm::SlurmWorld;

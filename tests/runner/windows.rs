@@ -5,15 +5,15 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
-use tpu::model::facts::{PaneFact, TmuxFact};
-use tpu::model::job::Job;
-use tpu::model::variables::Secrets;
-use tpu::ops::{Ctx, runners};
-use tpu::runner::{Attempt, RunError, Runner, Submitted};
-use tpu::sys::clock::SystemClock;
-use tpu::sys::env::Env;
-use tpu::tmux::oneshot::OneShot;
-use tpu::tmux::{Capture, Captured, NewWindow, Occupant, Tmux, TmuxError};
+use tpu_core::model::facts::{PaneFact, TmuxFact};
+use tpu_core::model::job::Job;
+use tpu_core::model::variables::Secrets;
+use tpu_engine::runner::{Attempt, RunError, Runner, Submitted};
+use tpu_ops::{Ctx, runners};
+use tpu_system::sys::clock::SystemClock;
+use tpu_system::sys::env::Env;
+use tpu_system::tmux::oneshot::OneShot;
+use tpu_system::tmux::{Capture, Captured, NewWindow, Occupant, Tmux, TmuxError};
 
 use super::contract::{Cut, EXIT, LAST, LINES, World, claimed, first_output};
 use crate::common::env::TestEnv;

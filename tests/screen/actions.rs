@@ -1,12 +1,12 @@
 //! What keys and typed lines do to jobs and targets: the form, questions, plans, and the command line.
 
-use tpu::model::ids::{TargetName, UserName};
-use tpu::model::spec::{JobSpec, TargetRequest};
-use tpu::model::view::Whose;
-use tpu::ops::launch::RunRequest;
-use tpu::screen::message::{Act, Answer, Ask, Door, Effect, Message, Problem, Scope};
-use tpu::screen::model::{Choices, Overlay, Proposal};
-use tpu::screen::theme::Theme;
+use tpu_core::model::ids::{TargetName, UserName};
+use tpu_core::model::spec::{JobSpec, TargetRequest};
+use tpu_core::model::view::Whose;
+use tpu_ops::launch::RunRequest;
+use tpu_screen::message::{Act, Answer, Ask, Door, Effect, Message, Problem, Scope};
+use tpu_screen::model::{Choices, Overlay, Proposal};
+use tpu_screen::theme::Theme;
 
 use crate::common::boards::{answer, screen};
 use crate::common::samples;
@@ -183,7 +183,7 @@ fn a_run_is_started_on_the_selected_target() {
     screen.typed("status:reserved");
     screen.press("enter n");
     let Some(Overlay::Form(form)) = &screen.model.overlay else { panic!("no form") };
-    assert_eq!(form.text(tpu::screen::model::FieldId::Target), "v2-32-p4");
+    assert_eq!(form.text(tpu_screen::model::FieldId::Target), "v2-32-p4");
 }
 
 /// What the form cannot describe is said before anything is asked.

@@ -2,16 +2,16 @@
 
 use std::ffi::OsString;
 
-use tpu::model::capacity::Ask as Resources;
-use tpu::model::entry::Priority;
-use tpu::model::ids::{JobNumber, QueueName};
-use tpu::model::member::Array;
-use tpu::model::spec::{AnyOf, JobSpec, TargetRequest};
-use tpu::model::sweep::Sweep;
-use tpu::ops::precedent::{self, Precedent};
-use tpu::screen::message::{Act, Answer, Ask, Effect, Message, Problem};
-use tpu::screen::model::{Choices, FieldId, Form, Overlay, Proposal};
-use tpu::sys::env::Env;
+use tpu_core::model::capacity::Ask as Resources;
+use tpu_core::model::entry::Priority;
+use tpu_core::model::ids::{JobNumber, QueueName};
+use tpu_core::model::member::Array;
+use tpu_core::model::spec::{AnyOf, JobSpec, TargetRequest};
+use tpu_core::model::sweep::Sweep;
+use tpu_ops::precedent::{self, Precedent};
+use tpu_screen::message::{Act, Answer, Ask, Effect, Message, Problem};
+use tpu_screen::model::{Choices, FieldId, Form, Overlay, Proposal};
+use tpu_system::sys::env::Env;
 
 use crate::common::boards::answer;
 use crate::common::env::{TPU, TestEnv};
@@ -362,7 +362,7 @@ fn a_file_that_names_no_queue_waits_in_the_usual_one() {
     let Act::Submit { request, queue, .. } = form.act().unwrap() else { panic!("it waits") };
     assert_eq!((queue, request.spec.tag.as_deref()), (QueueName::usual(), Some("typed")));
     // Without the queue it is the same: which of several it is, is found out there.
-    let queue = tpu::screen::model::FIELDS.iter().position(|(id, ..)| *id == FieldId::Queue);
+    let queue = tpu_screen::model::FIELDS.iter().position(|(id, ..)| *id == FieldId::Queue);
     form.inputs[queue.unwrap()] = tui_input::Input::default();
     let is_any = matches!(request.spec.target, TargetRequest::Any(_));
     assert_eq!(is_any, matches!(form.act().unwrap(), Act::Submit { .. }));

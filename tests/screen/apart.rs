@@ -1,7 +1,7 @@
 //! What acts on the world and was begun on the screen comes to its end, whatever becomes of the screen: it is
 //! hung up, left, stopped, or something else is interrupted in its terminal.
 
-use tpu::sys::procs::{Signal, signal};
+use tpu_system::sys::procs::{Signal, signal};
 
 use crate::common::env::{TPU, TestEnv};
 use crate::common::terminal::Terminal;
@@ -147,7 +147,7 @@ fn a_screen_that_is_stopped_keeps_no_lock() {
     let lock = env.path("data.json.lock");
     terminal.until("the lock is held", || {
         let tried = env.spawn_program("flock", &["-n", lock.to_str().unwrap(), "true"]);
-        !tpu::sys::proc::run(&tried).unwrap().status.success()
+        !tpu_system::sys::proc::run(&tried).unwrap().status.success()
     });
     terminal.press("C-z");
     terminal.shows("Stopped");

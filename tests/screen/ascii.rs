@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use ratatui::buffer::Buffer;
-use tpu::screen::tabs::TABLE;
+use tpu_screen::tabs::TABLE;
 
 use crate::common::samples::{self, id};
 use crate::common::screen::{SIZES, Screen};
@@ -61,7 +61,7 @@ fn nothing_but_ascii_is_drawn_and_no_sign_of_ours_is_unknown() {
             for (usual, ascii) in usual.content.iter().zip(&ascii.content) {
                 assert!(ascii.symbol().is_ascii(), "{name}: {:?}", ascii.symbol());
                 // Letters and pictures come from outside; what we draw with is one column wide and no letter.
-                let is_ours = tpu::text::width(usual.symbol()) == 1
+                let is_ours = tpu_core::text::width(usual.symbol()) == 1
                     && !usual.symbol().is_ascii()
                     && !usual.symbol().contains(char::is_alphabetic);
                 if is_ours && ascii.symbol() == "?" {
@@ -80,7 +80,7 @@ fn no_two_statuses_nor_the_marks_of_a_row_share_a_sign() {
     let mut shown: BTreeMap<String, String> = BTreeMap::new();
     let mut look = samples::snapshot();
     look.jobs.extend([samples::held(20, 1), samples::waiting(21, 2)]);
-    let mut again = samples::ended(22, tpu::model::job::Status::Rerunned(None));
+    let mut again = samples::ended(22, tpu_core::model::job::Status::Rerunned(None));
     again.id = id(22);
     look.jobs.push(again);
     let mut screen = Screen::showing(look);

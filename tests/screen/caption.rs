@@ -1,6 +1,6 @@
 //! The line above the bottom line: in the most words that fit, and no row where nobody says anything.
 
-use tpu::screen::message::Message;
+use tpu_screen::message::Message;
 
 use crate::common::samples;
 use crate::common::screen::{SIZES, Screen};

@@ -2,10 +2,10 @@
 
 #![expect(clippy::unwrap_used, reason = "a test stops at what it did not expect")]
 
-use tpu::model::curve::{Curves, Measured, Metric};
-use tpu::model::ids::JobNumber;
-use tpu::screen::keys::Context;
-use tpu::screen::message::{Answer, Ask};
+use tpu_core::model::curve::{Curves, Measured, Metric};
+use tpu_core::model::ids::JobNumber;
+use tpu_screen::keys::Context;
+use tpu_screen::message::{Answer, Ask};
 
 use crate::common::boards::{self, answer};
 use crate::common::samples;

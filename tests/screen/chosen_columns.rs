@@ -3,8 +3,8 @@
 
 use std::collections::BTreeSet;
 
-use tpu::screen::message::{Act, Effect};
-use tpu::screen::view::columns;
+use tpu_screen::message::{Act, Effect};
+use tpu_screen::view::columns;
 
 use crate::common::env::{STEPS, TPU, TestEnv};
 use crate::common::samples;

@@ -6,8 +6,8 @@
 
 use ratatui::buffer::Cell;
 use ratatui::style::{Color, Modifier};
-use tpu::screen::message::Message;
-use tpu::screen::theme::{BUILT_IN, Role, Theme};
+use tpu_screen::message::Message;
+use tpu_screen::theme::{BUILT_IN, Role, Theme};
 
 use crate::common::screen::SIZES;
 

@@ -1,14 +1,14 @@
 //! What people press in their first minutes who come from other programs of this sort: the wheel over what they read, a mark on
 //! all that is shown, `y`, `R`.
 
-use tpu::model::facts::ErrorKind;
-use tpu::model::ids::{JobId, UserName};
-use tpu::model::job::Status;
-use tpu::model::view::Whose;
-use tpu::screen::message::{Act, Effect, Message, Mouse, MouseDid, Scope};
-use tpu::screen::model::{Model, Overlay};
-use tpu::screen::pane::PaneText;
-use tpu::screen::view::layout::Layout;
+use tpu_core::model::facts::ErrorKind;
+use tpu_core::model::ids::{JobId, UserName};
+use tpu_core::model::job::Status;
+use tpu_core::model::view::Whose;
+use tpu_screen::message::{Act, Effect, Message, Mouse, MouseDid, Scope};
+use tpu_screen::model::{Model, Overlay};
+use tpu_screen::pane::PaneText;
+use tpu_screen::view::layout::Layout;
 
 use crate::common::boards::screen;
 use crate::common::samples::{self, id};
@@ -309,5 +309,5 @@ fn nothing_that_acts_is_copied() {
     let mut screen = Screen::showing(snapshot);
     screen.model.list.selected = Some(id(9));
     let text = copied(&screen.press("y k enter")).to_owned();
-    assert!(text.contains("rm -rf") && !text.chars().any(tpu::text::is_unsafe), "{text:?}");
+    assert!(text.contains("rm -rf") && !text.chars().any(tpu_core::text::is_unsafe), "{text:?}");
 }

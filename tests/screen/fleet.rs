@@ -1,6 +1,6 @@
 //! Every view of a shared fleet: five kinds of targets, groups, ten thousand jobs; as text, at four sizes.
 
-use tpu::screen::message::Message;
+use tpu_screen::message::Message;
 
 use crate::common::fleet::{self, MANY};
 use crate::common::samples;
@@ -126,7 +126,10 @@ fn every_job_is_reached_and_every_line_fits() {
             screen.press(keys);
             let frame = screen.frame(size);
             let width = usize::from(size.0);
-            assert!(frame.lines().all(|line| tpu::text::width(line) <= width), "{size:?} {keys}");
+            assert!(
+                frame.lines().all(|line| tpu_core::text::width(line) <= width),
+                "{size:?} {keys}"
+            );
             assert!(frame.contains('▸'), "something is selected: {size:?} {keys}\n{frame}");
         }
     }

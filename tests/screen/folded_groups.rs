@@ -1,8 +1,8 @@
 //! A group of the list folds into its head, which then stands for its jobs.
 
-use tpu::screen::keys::Command;
-use tpu::screen::message::{Act, Effect, Mouse, MouseDid};
-use tpu::screen::model::{Model, Overlay};
+use tpu_screen::keys::Command;
+use tpu_screen::message::{Act, Effect, Mouse, MouseDid};
+use tpu_screen::model::{Model, Overlay};
 
 use crate::common::samples;
 use crate::common::screen::Screen;
@@ -81,7 +81,7 @@ fn a_click_on_a_head_folds_it_and_another_unfolds_it() {
             |line: &str| ["+", "-"].iter().any(|sign| line.contains(&format!("{sign} {name} ")));
         let y = frame.lines().position(is_head).unwrap();
         let mouse = Mouse { what: MouseDid::Press, x: 8, y: u16::try_from(y).unwrap() };
-        screen.send(tpu::screen::message::Message::Mouse(mouse));
+        screen.send(tpu_screen::message::Message::Mouse(mouse));
     };
     click(&mut screen);
     assert!(screen.model.list.rows.len() < rows);
@@ -97,7 +97,7 @@ fn what_is_folded_stays_so_and_hides_no_failure() {
     }
     let selected = screen.model.list.selected.clone();
     // Another look, and every other group.
-    screen.send(tpu::screen::message::Message::Looked(Box::new(samples::snapshot())));
+    screen.send(tpu_screen::message::Message::Looked(Box::new(samples::snapshot())));
     assert_eq!(screen.model.list.selected, selected);
     assert_eq!(screen.model.selected_head(), Some(name.as_str()));
     for _ in 0..screen.model.list.rows.len() {

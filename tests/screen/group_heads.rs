@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use tpu::model::ids::UserName;
-use tpu::screen::model::Model;
+use tpu_core::model::ids::UserName;
+use tpu_screen::model::Model;
 
 use crate::common::samples;
 use crate::common::screen::Screen;

@@ -1,8 +1,8 @@
 //! The help says what every key does, here and elsewhere, and takes nothing away from what it lies over.
 
-use tpu::screen::keys::{Command, Context, KeyGroup, KeyMap};
-use tpu::screen::message::{Act, Answer, Ask, Effect, Message};
-use tpu::screen::model::Overlay;
+use tpu_screen::keys::{Command, Context, KeyGroup, KeyMap};
+use tpu_screen::message::{Act, Answer, Ask, Effect, Message};
+use tpu_screen::model::Overlay;
 
 use crate::common::samples;
 use crate::common::screen::Screen;
@@ -151,7 +151,7 @@ fn everywhere_it_can_be_opened_and_left() {
     let map = KeyMap::new(&[]).unwrap();
     for context in KeyMap::contexts() {
         let opens = |key: &str| {
-            let key = tpu::screen::keys::Key::parse(key).unwrap();
+            let key = tpu_screen::keys::Key::parse(key).unwrap();
             map.command(*context, key)
         };
         let expected = match context {

@@ -114,7 +114,8 @@ fn the_screen_writes_nothing_and_gives_the_terminal_back() {
     terminal.shows("Keys in the list");
     assert_eq!(env.data_bytes(), before, "looking never writes");
 
-    tpu::sys::procs::signal(&terminal.tpu(), tpu::sys::procs::Signal::Terminate).unwrap();
+    tpu_system::sys::procs::signal(&terminal.tpu(), tpu_system::sys::procs::Signal::Terminate)
+        .unwrap();
     terminal.shows("code-143");
     terminal.is_as_before();
 }

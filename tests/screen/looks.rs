@@ -5,11 +5,11 @@
 use std::collections::BTreeMap;
 
 use ratatui::buffer::{Buffer, Cell};
-use tpu::model::ids::UserName;
-use tpu::screen::message::{Answer, Ask, Message};
-use tpu::screen::model::{Choices, Proposal};
-use tpu::screen::pane::PaneText;
-use tpu::screen::theme::{BUILT_IN, Theme};
+use tpu_core::model::ids::UserName;
+use tpu_screen::message::{Answer, Ask, Message};
+use tpu_screen::model::{Choices, Proposal};
+use tpu_screen::pane::PaneText;
+use tpu_screen::theme::{BUILT_IN, Theme};
 
 use crate::common::boards::{answer, screen};
 use crate::common::samples;
@@ -94,7 +94,7 @@ fn map(buffers: &[Buffer]) -> String {
         for (x, style) in row.iter().enumerate() {
             // The second half of a wide character is never drawn.
             let at = y * width + x;
-            if x > 0 && tpu::text::width(first.content[at - 1].symbol()) > 1 {
+            if x > 0 && tpu_core::text::width(first.content[at - 1].symbol()) > 1 {
                 line.push(line.chars().last().unwrap());
                 continue;
             }

@@ -1,20 +1,20 @@
 //! Machines of somebody's own on the tab of targets: a cell for each place, bars with their age, a key that drains and
 //! one that takes it back; and what a job has of its machine.
 
-use tpu::model::capacity::{Capacity, Memory, Share};
-use tpu::model::facts::{GpuFact, GpuProcess, MachineFact, TargetFact, TargetState};
-use tpu::model::figures::{HostFigures, JobFigures, SeenFigures};
-use tpu::model::host::{Drained, HostRecord};
-use tpu::model::ids::{JobId, TargetName};
-use tpu::model::prices::Prices;
-use tpu::model::target::{Machines, TargetKind};
-use tpu::model::time::Timestamp;
-use tpu::ops::board::Board;
-use tpu::ops::hosts::Host;
-use tpu::ops::hosts::figures::Figures;
-use tpu::plan::board::Standing;
-use tpu::screen::message::{Act, Answer, Ask, Effect, Message};
-use tpu::screen::tabs::Tab;
+use tpu_core::model::capacity::{Capacity, Memory, Share};
+use tpu_core::model::facts::{GpuFact, GpuProcess, MachineFact, TargetFact, TargetState};
+use tpu_core::model::figures::{HostFigures, JobFigures, SeenFigures};
+use tpu_core::model::host::{Drained, HostRecord};
+use tpu_core::model::ids::{JobId, TargetName};
+use tpu_core::model::prices::Prices;
+use tpu_core::model::target::{Machines, TargetKind};
+use tpu_core::model::time::Timestamp;
+use tpu_core::plan::board::Standing;
+use tpu_ops::board::Board;
+use tpu_ops::hosts::Host;
+use tpu_ops::hosts::figures::Figures;
+use tpu_screen::message::{Act, Answer, Ask, Effect, Message};
+use tpu_screen::tabs::Tab;
 
 use crate::common::boards::{answer, row};
 use crate::common::samples::{self, NOW};
@@ -279,7 +279,7 @@ fn thirty_machines_fit_and_nothing_depends_on_colours() {
     for number in 1..=30 {
         let name = TargetName::from(format!("node{number:02}").as_str());
         board.hosts.push(Host { name: name.clone(), ..first.clone() });
-        board.targets.push(tpu::plan::board::Row {
+        board.targets.push(tpu_core::plan::board::Row {
             target: name.clone(),
             label: name.as_str().to_owned(),
             ..row.clone()

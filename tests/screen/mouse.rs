@@ -1,8 +1,8 @@
 //! The mouse: what a click, a drag and the wheel do, wherever they hit.
 
-use tpu::screen::message::{Act, Effect, Message, Mouse, MouseDid};
-use tpu::screen::tabs::Tab;
-use tpu::screen::view::layout::Layout;
+use tpu_screen::message::{Act, Effect, Message, Mouse, MouseDid};
+use tpu_screen::tabs::Tab;
+use tpu_screen::view::layout::Layout;
 
 use crate::common::boards::screen;
 use crate::common::samples;

@@ -2,7 +2,7 @@
 
 use crate::common::samples;
 use crate::common::screen::Screen;
-use tpu::model::view::Snapshot;
+use tpu_core::model::view::Snapshot;
 
 fn selected(screen: &Screen) -> u32 {
     screen.model.list.selected.as_ref().map_or(0, |id| id.window.0)

@@ -7,13 +7,13 @@ use std::sync::{Arc, Mutex};
 
 use jiff::tz::TimeZone;
 use serde_json::json;
-use tpu::model::facts::{ErrorKind, Phase};
-use tpu::model::job::Status;
-use tpu::model::time::{Timestamp, Zone};
-use tpu::model::view::{JobView, MonitorHealth, Snapshot};
-use tpu::screen::message::Problem;
-use tpu::screen::plain::PlainTeller;
-use tpu::sys::procs::{Process, Signal, signal};
+use tpu_core::model::facts::{ErrorKind, Phase};
+use tpu_core::model::job::Status;
+use tpu_core::model::time::{Timestamp, Zone};
+use tpu_core::model::view::{JobView, MonitorHealth, Snapshot};
+use tpu_screen::message::Problem;
+use tpu_screen::plain::PlainTeller;
+use tpu_system::sys::procs::{Process, Signal, signal};
 
 use crate::common::boards;
 use crate::common::env::{TPU, TestEnv};
@@ -67,9 +67,9 @@ fn it_begins_with_everything_and_goes_on_with_what_changes() {
         &|now| {
             change(now, 7, &|job| job.shown.status = Status::Resumed(Some(ErrorKind::Oom)));
             let mut child = samples::job(14);
-            child.lineage = [5, 6, 7, 14].map(tpu::model::ids::JobNumber).to_vec();
+            child.lineage = [5, 6, 7, 14].map(tpu_core::model::ids::JobNumber).to_vec();
             change(now, 7, &|job| {
-                job.lineage = [5, 6, 7, 14].map(tpu::model::ids::JobNumber).to_vec();
+                job.lineage = [5, 6, 7, 14].map(tpu_core::model::ids::JobNumber).to_vec();
             });
             now.jobs.push(child);
         },
@@ -125,7 +125,7 @@ fn hostile_names_stay_on_their_line() {
         for line in [first, later, broken].iter().flat_map(|text| text.lines()) {
             assert!(line.starts_with("14:02:11 "), "{line}");
             assert!(
-                !line.contains(|c: char| c.is_control() || tpu::text::is_unsafe(c)),
+                !line.contains(|c: char| c.is_control() || tpu_core::text::is_unsafe(c)),
                 "{line:?}"
             );
             assert!(line.chars().count() < 2_000, "{line}");

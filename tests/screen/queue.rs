@@ -2,17 +2,17 @@
 //! else.
 
 use serde_json::json;
-use tpu::model::entry::Priority;
-use tpu::model::ids::{JobId, JobNumber, QueueName};
-use tpu::model::job::Status;
-use tpu::model::member::Member;
-use tpu::model::view::{Snapshot, Whose};
-use tpu::ops::queue::WaitingOutlook;
-use tpu::plan::expected::ExpectedStart;
-use tpu::screen::message::{Act, Answer, Ask, Effect, Message};
-use tpu::screen::model::Overlay;
-use tpu::screen::tabs::Tab;
-use tpu::screen::theme::Theme;
+use tpu_core::model::entry::Priority;
+use tpu_core::model::ids::{JobId, JobNumber, QueueName};
+use tpu_core::model::job::Status;
+use tpu_core::model::member::Member;
+use tpu_core::model::view::{Snapshot, Whose};
+use tpu_core::plan::expected::ExpectedStart;
+use tpu_ops::queue::WaitingOutlook;
+use tpu_screen::message::{Act, Answer, Ask, Effect, Message};
+use tpu_screen::model::Overlay;
+use tpu_screen::tabs::Tab;
+use tpu_screen::theme::Theme;
 
 use crate::common::boards::answer;
 use crate::common::env::TPU;

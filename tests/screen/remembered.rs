@@ -3,10 +3,10 @@
 
 use std::os::unix::fs::PermissionsExt as _;
 
-use tpu::model::ids::UserName;
-use tpu::ops::Ctx;
-use tpu::ops::remembered::{MOST, lines, remember};
-use tpu::sys::env::Env;
+use tpu_core::model::ids::UserName;
+use tpu_ops::Ctx;
+use tpu_ops::remembered::{MOST, lines, remember};
+use tpu_system::sys::env::Env;
 
 use crate::common::env::{TPU, TestEnv};
 use crate::common::terminal::Terminal;

@@ -38,7 +38,7 @@ impl Person {
         self.terminal.until("the frame fits", || {
             let screen = self.terminal.screen();
             let top = screen.lines().find(|line| line.starts_with('┌'));
-            top.is_some_and(|line| tpu::text::width(line) == width && line.ends_with('┐'))
+            top.is_some_and(|line| tpu_core::text::width(line) == width && line.ends_with('┐'))
         });
     }
 

@@ -1,13 +1,13 @@
 //! Which jobs the list shows: filters, and lineages folded under their leaf.
 
-use tpu::model::facts::{ErrorKind, Phase};
-use tpu::model::groups::{self, Folded};
-use tpu::model::ids::JobNumber;
-use tpu::model::job::Status;
-use tpu::model::member::Member;
-use tpu::model::view::{JobView, Snapshot};
-use tpu::plan::filter::Filter;
-use tpu::screen::rows::{Arrangement, rows};
+use tpu_core::model::facts::{ErrorKind, Phase};
+use tpu_core::model::groups::{self, Folded};
+use tpu_core::model::ids::JobNumber;
+use tpu_core::model::job::Status;
+use tpu_core::model::member::Member;
+use tpu_core::model::view::{JobView, Snapshot};
+use tpu_core::plan::filter::Filter;
+use tpu_screen::rows::{Arrangement, rows};
 
 use crate::common::samples;
 

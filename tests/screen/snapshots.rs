@@ -1,13 +1,13 @@
 //! Every screen as text, at four sizes, with a fixed clock. Read the `.snap` files as pictures.
 
 use ratatui::style::Color;
-use tpu::model::ids::UserName;
-use tpu::model::time::Timestamp;
-use tpu::model::view::{MonitorHealth, TmuxHealth, Whose};
-use tpu::screen::message::{Message, Problem, Ticket};
-use tpu::screen::model::Columns;
-use tpu::screen::pane::PaneText;
-use tpu::screen::theme::Theme;
+use tpu_core::model::ids::UserName;
+use tpu_core::model::time::Timestamp;
+use tpu_core::model::view::{MonitorHealth, TmuxHealth, Whose};
+use tpu_screen::message::{Message, Problem, Ticket};
+use tpu_screen::model::Columns;
+use tpu_screen::pane::PaneText;
+use tpu_screen::theme::Theme;
 
 use crate::common::samples;
 use crate::common::screen::{SIZES, Screen};

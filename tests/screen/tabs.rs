@@ -1,14 +1,14 @@
 //! The tabs beside the jobs, the log and pages: what they show at every size, and what keys and the mouse do
 //! there.
 
-use tpu::model::ids::UserName;
-use tpu::model::view::Whose;
-use tpu::screen::keys::Key;
-use tpu::screen::message::{Answer, Ask, Door, Effect, Message, Mouse, MouseDid, Problem, Scope};
-use tpu::screen::model::{Body, Overlay};
-use tpu::screen::pane::PaneText;
-use tpu::screen::tabs::Tab;
-use tpu::screen::theme::Theme;
+use tpu_core::model::ids::UserName;
+use tpu_core::model::view::Whose;
+use tpu_screen::keys::Key;
+use tpu_screen::message::{Answer, Ask, Door, Effect, Message, Mouse, MouseDid, Problem, Scope};
+use tpu_screen::model::{Body, Overlay};
+use tpu_screen::pane::PaneText;
+use tpu_screen::tabs::Tab;
+use tpu_screen::theme::Theme;
 
 use crate::common::boards::{answer, screen};
 use crate::common::samples;
@@ -234,7 +234,7 @@ fn everybody_and_back() {
     let mut screen = screen();
     assert_eq!(screen.press("0"), [Effect::Scope(Scope { whose: Whose::default() })]);
     // A look at one user's jobs that was under way is not shown as everybody's.
-    screen.send(Message::Looked(Box::new(tpu::model::view::Snapshot {
+    screen.send(Message::Looked(Box::new(tpu_core::model::view::Snapshot {
         jobs: Vec::new(),
         ..samples::snapshot()
     })));
@@ -267,8 +267,9 @@ fn speed_and_eta_survive_a_resume() {
     let mut screen = screen();
     let mut snapshot = samples::snapshot();
     let mut child = samples::job(14);
-    child.lineage = [5, 6, 7, 14].map(tpu::model::ids::JobNumber).to_vec();
-    child.shown.progress = tpu::model::facts::Progress { step: Some(12_000), ..Default::default() };
+    child.lineage = [5, 6, 7, 14].map(tpu_core::model::ids::JobNumber).to_vec();
+    child.shown.progress =
+        tpu_core::model::facts::Progress { step: Some(12_000), ..Default::default() };
     for job in &mut snapshot.jobs {
         if job.lineage.len() == 3 {
             job.lineage.clone_from(&child.lineage);
@@ -438,7 +439,7 @@ fn text_from_outside_is_escaped_everywhere() {
 
 #[test]
 fn a_dialog_has_one_background() {
-    use tpu::screen::theme::Role;
+    use tpu_screen::theme::Role;
     for keys in ["j j x", "j j u", "n", "?", "j j p", "j j space j space ="] {
         let mut screen = screen();
         screen.press(keys);

@@ -6,13 +6,13 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use tpu::model::ids::{JobId, UserName};
-use tpu::model::time::Timestamp;
-use tpu::model::view::Snapshot;
-use tpu::screen::Backend;
-use tpu::screen::effect::Effects;
-use tpu::screen::feed::{Event, Looks, Rhythm, coalesce};
-use tpu::screen::message::{
+use tpu_core::model::ids::{JobId, UserName};
+use tpu_core::model::time::Timestamp;
+use tpu_core::model::view::Snapshot;
+use tpu_screen::Backend;
+use tpu_screen::effect::Effects;
+use tpu_screen::feed::{Event, Looks, Rhythm, coalesce};
+use tpu_screen::message::{
     Act, Answer, Ask, Did, Door, Effect, Message, Mouse, MouseDid, Problem, Scope, Ticket,
 };
 

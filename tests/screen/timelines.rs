@@ -1,7 +1,7 @@
 //! The timelines above the events: the runs of the list, in its order, on one scale of time; the chosen event is a moment
 //! on it.
 
-use tpu::screen::message::{Answer, Ask};
+use tpu_screen::message::{Answer, Ask};
 
 use crate::common::boards::{self, answer};
 use crate::common::samples;
@@ -77,7 +77,7 @@ fn the_chosen_event_is_marked_in_time_and_its_run_is_named() {
     assert!(at_older.unwrap() < at_newest.unwrap_or(usize::MAX), "{at_older:?} {at_newest:?}");
     // Along that run, and no other: both ways, to its ends.
     let seconds = |screen: &Screen| {
-        let row = screen.model.boards.chosen(tpu::screen::tabs::Tab::Events).unwrap();
+        let row = screen.model.boards.chosen(tpu_screen::tabs::Tab::Events).unwrap();
         let event = &screen.model.boards.events.seen.as_ref().unwrap()[row.at];
         (event.job.unwrap().0, event.at.as_second())
     };
@@ -117,11 +117,11 @@ fn the_run_of_the_chosen_event_is_in_sight_among_many() {
     let mut snapshot = samples::snapshot();
     snapshot.jobs = (1..=200).map(samples::job).collect();
     let mut screen = boards::screen();
-    screen.send(tpu::screen::message::Message::Looked(Box::new(snapshot)));
+    screen.send(tpu_screen::message::Message::Looked(Box::new(snapshot)));
     let mut all = boards::events();
     all.truncate(1);
     let mut late = all[0].clone();
-    late.job = Some(tpu::model::ids::JobNumber(180));
+    late.job = Some(tpu_core::model::ids::JobNumber(180));
     all.push(late);
     answer(&mut screen, Ask::Events, Answer::Events(all));
     screen.press("4 g");

@@ -1,9 +1,9 @@
 //! What people looked for in vain when they tried the screen: which member of a sweep is the best and what it was given, from
 //! which step a job goes on, what of the queue will begin.
 
-use tpu::model::ids::JobNumber;
-use tpu::model::member::Member;
-use tpu::screen::message::Message;
+use tpu_core::model::ids::JobNumber;
+use tpu_core::model::member::Member;
+use tpu_screen::message::Message;
 
 use crate::common::env::{TPU, TestEnv};
 use crate::common::samples;

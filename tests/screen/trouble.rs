@@ -3,7 +3,7 @@
 
 use std::os::unix::fs::PermissionsExt as _;
 
-use tpu::sys::procs::{Process, Signal, signal};
+use tpu_system::sys::procs::{Process, Signal, signal};
 
 use crate::common::env::{TPU, TestEnv};
 use crate::common::terminal::Terminal;
@@ -94,7 +94,7 @@ fn a_locked_data_file_makes_an_action_wait_and_nothing_else() {
     terminal.tmux.run(&["new-window", "-d", "-n", "holder", &hold]);
     terminal.until("the lock is held", || {
         let tried = env.spawn_program("flock", &["-n", lock.to_str().unwrap(), "true"]);
-        !tpu::sys::proc::run(&tried).unwrap().status.success()
+        !tpu_system::sys::proc::run(&tried).unwrap().status.success()
     });
     terminal.press("t");
     terminal.types("mine");
@@ -161,7 +161,7 @@ fn a_hanging_ssh_holds_up_nothing_but_itself() {
     std::fs::create_dir(&bin).unwrap();
     write_file(&bin.join("ssh"), "#!/bin/sh\necho $$ >>\"$HOME/hangs\"\nexec sleep 1000\n");
     std::fs::set_permissions(bin.join("ssh"), std::fs::Permissions::from_mode(0o755)).unwrap();
-    let outer = tpu::sys::env::Env::read();
+    let outer = tpu_system::sys::env::Env::read();
     let path = outer.non_empty("PATH").unwrap();
     env.set("PATH", format!("{}:{path}", bin.display()));
     env.tpu("register lab-hosts --address 127.0.0.1:1").exits(0);
@@ -232,7 +232,7 @@ fn stopped_and_continued_and_hung_up() {
     terminal.shows("▸ 1");
     let pid = terminal.tpu().pid.to_string();
     let hang_up = env.spawn_program("kill", &["-HUP", &pid]);
-    assert!(tpu::sys::proc::run(&hang_up).unwrap().status.success());
+    assert!(tpu_system::sys::proc::run(&hang_up).unwrap().status.success());
     terminal.shows("code-129");
     terminal.is_as_before();
 }

@@ -4,12 +4,12 @@ use proptest::prelude::*;
 
 use crate::common::samples;
 use crate::common::screen::Screen;
-use tpu::model::ids::{JobId, JobNumber};
-use tpu::model::job::Status;
-use tpu::model::view::Snapshot;
-use tpu::screen::message::{Act, Effect, Message, Problem, Ticket};
-use tpu::screen::model::{Overlay, Tells};
-use tpu::screen::pane::PaneText;
+use tpu_core::model::ids::{JobId, JobNumber};
+use tpu_core::model::job::Status;
+use tpu_core::model::view::Snapshot;
+use tpu_screen::message::{Act, Effect, Message, Problem, Ticket};
+use tpu_screen::model::{Overlay, Tells};
+use tpu_screen::pane::PaneText;
 
 fn selected(screen: &Screen) -> u32 {
     screen.model.selected().map_or(0, |job| job.id.window.0)
@@ -371,7 +371,7 @@ fn a_pane_is_asked_for_once_and_again_when_answered() {
     assert_eq!(panes(&screen.wait(1)), []);
 }
 
-fn log_of(screen: &Screen) -> &tpu::screen::model::Log {
+fn log_of(screen: &Screen) -> &tpu_screen::model::Log {
     screen.model.log.as_ref().expect("the log is open")
 }
 
@@ -525,7 +525,7 @@ enum Step {
 }
 
 fn steps() -> impl Strategy<Value = Vec<Step>> {
-    let keys = tpu::screen::keys::TABLE.iter().flat_map(|line| line.keys.iter().copied());
+    let keys = tpu_screen::keys::TABLE.iter().flat_map(|line| line.keys.iter().copied());
     let keys: Vec<&str> = keys.filter(|key| *key != "ctrl-c").chain(["e", "1"]).collect();
     let step = prop_oneof![
         12 => prop::sample::select(keys).prop_map(Step::Press),

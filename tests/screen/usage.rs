@@ -1,13 +1,13 @@
 //! The tab of usage: what ran and what it cost, at every size; what its keys count; and when it is counted.
 
-use tpu::model::ids::UserName;
-use tpu::model::view::Whose;
-use tpu::ops::stats::StatsReport;
-use tpu::plan::stats::{By, Stats};
-use tpu::screen::message::{Answer, Ask, Message, Mouse, MouseDid, Problem};
-use tpu::screen::model::{ALL_TOGETHER, Measure, Reach};
-use tpu::screen::tabs::Tab;
-use tpu::screen::theme::Theme;
+use tpu_core::model::ids::UserName;
+use tpu_core::model::view::Whose;
+use tpu_core::plan::stats::{By, Stats};
+use tpu_ops::stats::StatsReport;
+use tpu_screen::message::{Answer, Ask, Message, Mouse, MouseDid, Problem};
+use tpu_screen::model::{ALL_TOGETHER, Measure, Reach};
+use tpu_screen::tabs::Tab;
+use tpu_screen::theme::Theme;
 
 use crate::common::boards::{answer, screen as with_boards};
 use crate::common::samples;

@@ -7,22 +7,22 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use tpu::daemon;
-use tpu::kinds::tpu::sim::{Call, Event};
-use tpu::model::data::Data;
-use tpu::model::facts::TmuxFact;
-use tpu::model::ids::{JobId, TargetName, UserName};
-use tpu::model::job::{Job, Succession};
-use tpu::model::spec::{JobSpec, TargetRequest};
-use tpu::model::view::Whose;
-use tpu::ops::clean::{self, Ends, Extent};
-use tpu::ops::launch::{self, RunRequest};
-use tpu::ops::provision::{self, Wish};
-use tpu::ops::resume::{self, AgainRequest};
-use tpu::ops::{kill, queue, snapshot, watch};
-use tpu::provider::Trouble;
-use tpu::runner::Unreached;
-use tpu::sys::random::Random as _;
-use tpu::tmux::Tmux as _;
+use tpu_core::model::data::Data;
+use tpu_core::model::facts::TmuxFact;
+use tpu_core::model::ids::{JobId, TargetName, UserName};
+use tpu_core::model::job::{Job, Succession};
+use tpu_core::model::spec::{JobSpec, TargetRequest};
+use tpu_core::model::view::Whose;
+use tpu_engine::provider::Trouble;
+use tpu_engine::runner::Unreached;
+use tpu_lab::sim::{Call, Event};
+use tpu_ops::clean::{self, Ends, Extent};
+use tpu_ops::launch::{self, RunRequest};
+use tpu_ops::provision::{self, Wish};
+use tpu_ops::resume::{self, AgainRequest};
+use tpu_ops::{kill, queue, snapshot, watch};
+use tpu_system::sys::random::Random as _;
+use tpu_system::tmux::Tmux as _;
 
 use super::observer::{Cause, Health};
 use super::tpu::{Start, call, target};
@@ -396,7 +396,7 @@ pub(crate) fn reboot(world: &World, host: usize) {
         }
         state.hosts.len() == 1
     };
-    let mut place = tpu::model::facts::Place {
+    let mut place = tpu_core::model::facts::Place {
         host: String::new(),
         boot: String::new(),
         uid: 1000,

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use std::sync::{Arc, MutexGuard};
 use std::time::Duration;
 
-use tpu::kinds::KindOfTarget;
-use tpu::model::target::Registration;
+use tpu_core::model::target::Registration;
+use tpu_engine::kinds::KindOfTarget;
 
 use super::effects::Me;
 use super::observer::Cause;

@@ -6,10 +6,10 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use tpu::kinds::slurm::client::{ClusterDisk, FileMark};
-use tpu::model::time::Timestamp;
-use tpu::runner::files::{Content, Entry, Files, Listing};
-use tpu::sys::clock::Clock as _;
+use tpu_core::model::time::Timestamp;
+use tpu_engine::runner::files::{Content, Entry, Files, Listing};
+use tpu_slurm::client::{ClusterDisk, FileMark};
+use tpu_system::sys::clock::Clock as _;
 
 use super::world::TrueTime;
 

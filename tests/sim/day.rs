@@ -5,7 +5,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tpu::kinds::tpu::sim::{Event, Timing};
+use tpu_lab::sim::{Event, Timing};
 
 use super::actors;
 use super::observer::{Cause, Health};

@@ -7,18 +7,18 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use tpu::kinds::tpu::sim::SimCloud;
-use tpu::model::facts::{PaneFact, TargetFact, TmuxFact};
-use tpu::model::target::ProviderName;
-use tpu::model::time::Timestamp;
-use tpu::provider::{
+use tpu_core::model::facts::{PaneFact, TargetFact, TmuxFact};
+use tpu_core::model::target::ProviderName;
+use tpu_core::model::time::Timestamp;
+use tpu_engine::provider::{
     Answer, Operation, Provider, ProviderError, RequestId, TargetAt, TargetSpec, ZoneAnswer,
 };
-use tpu::store::disk::{Contents, Disk, Lock, Locked, Stat};
-use tpu::sys::clock::Clock;
-use tpu::sys::procs::{Process, Processes, Signal, Table};
-use tpu::sys::threads::Threads;
-use tpu::tmux::{Capture, Captured, NewWindow, Occupant, Tmux, TmuxError};
+use tpu_lab::sim::SimCloud;
+use tpu_system::store::disk::{Contents, Disk, Lock, Locked, Stat};
+use tpu_system::sys::clock::Clock;
+use tpu_system::sys::procs::{Process, Processes, Signal, Table};
+use tpu_system::sys::threads::Threads;
+use tpu_system::tmux::{Capture, Captured, NewWindow, Occupant, Tmux, TmuxError};
 
 use super::world::{Pid, Purpose, Role, World, die};
 use super::{DATA, launcher};
@@ -82,7 +82,7 @@ impl Me {
 
     /// What goes wrong with a write.
     fn trouble(&self) -> Option<Trouble> {
-        use tpu::sys::random::Random as _;
+        use tpu_system::sys::random::Random as _;
         let state = self.world.state();
         let chance = state.faults.disk;
         if !state.chance(chance) || state.purpose(self.pid).is_none() {
@@ -366,7 +366,7 @@ impl Me {
 
     /// Whether a window stays closed: its opener dies before, or tmux does not hear him.
     fn is_not_opened(&self) -> bool {
-        use tpu::sys::random::Random as _;
+        use tpu_system::sys::random::Random as _;
         let mut state = self.world.state();
         let chance = state.faults.unopened;
         if !state.chance(chance) {

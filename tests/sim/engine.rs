@@ -3,10 +3,10 @@
 
 use std::sync::Arc;
 
-use tpu::model::ids::UserName;
-use tpu::model::spec::{JobSpec, TargetRequest};
-use tpu::ops::launch::{self, RunRequest};
-use tpu::sys::random::Random as _;
+use tpu_core::model::ids::UserName;
+use tpu_core::model::spec::{JobSpec, TargetRequest};
+use tpu_ops::launch::{self, RunRequest};
+use tpu_system::sys::random::Random as _;
 
 use super::actors::{self, USERS};
 use super::cluster::{AtWork, Cluster, Draw, TARGETS};

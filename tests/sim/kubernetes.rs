@@ -9,15 +9,15 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use tpu::effects::Effects;
-use tpu::kinds::KindOfTarget;
-use tpu::kinds::kubernetes::Kubernetes;
-use tpu::kinds::kubernetes::api::{ApiAnswer, ApiCall, ApiServer, ApiServers, ApiVerb, Unanswered};
-use tpu::kinds::kubernetes::cluster::NamespaceAt;
-use tpu::model::job::Job;
-use tpu::model::target::{Registration, TargetKind};
-use tpu::runner::files::{Content, Files as _, Listing};
-use tpu::sys::clock::Clock;
+use tpu_core::model::job::Job;
+use tpu_core::model::target::{Registration, TargetKind};
+use tpu_engine::kinds::KindOfTarget;
+use tpu_engine::runner::files::{Content, Files as _, Listing};
+use tpu_kubernetes::Kubernetes;
+use tpu_kubernetes::api::{ApiAnswer, ApiCall, ApiServer, ApiServers, ApiVerb, Unanswered};
+use tpu_kubernetes::cluster::NamespaceAt;
+use tpu_system::effects::Effects;
+use tpu_system::sys::clock::Clock;
 
 use super::actors;
 use super::cluster::{self, AtWork, Begun, Cluster as _, Draw, Order, Start};

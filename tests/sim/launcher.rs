@@ -5,13 +5,13 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use tpu::model::facts::PaneFact;
-use tpu::model::ids::{JobId, LaunchToken};
-use tpu::model::target::LOCAL;
-use tpu::ops::callbacks::{self, Begun};
-use tpu::ops::{Ctx, Error};
-use tpu::store::Paths;
-use tpu::tmux::NewWindow;
+use tpu_core::model::facts::PaneFact;
+use tpu_core::model::ids::{JobId, LaunchToken};
+use tpu_core::model::target::LOCAL;
+use tpu_ops::callbacks::{self, Begun};
+use tpu_ops::{Ctx, Error};
+use tpu_system::store::Paths;
+use tpu_system::tmux::NewWindow;
 
 use super::effects::Me;
 use super::observer::{Cause, Health, Program};

@@ -6,14 +6,14 @@ use std::path::Path;
 use std::time::Duration;
 
 use serde_json::Value;
-use tpu::kinds::kubernetes::api::{ApiAnswer, ApiCall, ApiVerb, Unanswered};
-use tpu::kinds::slurm::client::{ProgramAnswer, ProgramCall, Silence};
-use tpu::model::facts::{PaneFact, TargetFact, TargetState};
-use tpu::model::time::Timestamp;
-use tpu::provider::{Answer, ZoneAnswer};
-use tpu::store::disk::{Contents, Disk as _};
-use tpu::sys::procs::Processes as _;
-use tpu::tmux::{NewWindow, TmuxError};
+use tpu_core::model::facts::{PaneFact, TargetFact, TargetState};
+use tpu_core::model::time::Timestamp;
+use tpu_engine::provider::{Answer, ZoneAnswer};
+use tpu_kubernetes::api::{ApiAnswer, ApiCall, ApiVerb, Unanswered};
+use tpu_slurm::client::{ProgramAnswer, ProgramCall, Silence};
+use tpu_system::store::disk::{Contents, Disk as _};
+use tpu_system::sys::procs::Processes as _;
+use tpu_system::tmux::{NewWindow, TmuxError};
 
 use super::DATA;
 use super::effects::Me;

@@ -7,16 +7,16 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use serde_json::Value;
-use tpu::kinds::tpu::sim::Event;
-use tpu::model::ids::{JobId, UserName};
-use tpu::model::job::{Job, Status};
-use tpu::model::spec::{AnyOf, JobSpec, TargetRequest};
-use tpu::model::time::Timestamp;
-use tpu::ops::launch::RunRequest;
-use tpu::ops::queue::keep::{self, Patience};
-use tpu::ops::{clean, kill};
-use tpu::runner::Unreached;
-use tpu::sys::random::Random as _;
+use tpu_core::model::ids::{JobId, UserName};
+use tpu_core::model::job::{Job, Status};
+use tpu_core::model::spec::{AnyOf, JobSpec, TargetRequest};
+use tpu_core::model::time::Timestamp;
+use tpu_engine::runner::Unreached;
+use tpu_lab::sim::Event;
+use tpu_ops::launch::RunRequest;
+use tpu_ops::queue::keep::{self, Patience};
+use tpu_ops::{clean, kill};
+use tpu_system::sys::random::Random as _;
 
 use super::actors::{self, USERS};
 use super::run::{Outcome, Stage, Story, new_world, outcome};

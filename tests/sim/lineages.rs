@@ -9,12 +9,12 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use tpu::model::facts::ErrorKind;
-use tpu::model::ids::UserName;
-use tpu::model::job::{Job, Status, Succession};
-use tpu::model::spec::{JobSpec, TargetRequest};
-use tpu::ops::launch::{self, RunRequest};
-use tpu::sys::random::Random as _;
+use tpu_core::model::facts::ErrorKind;
+use tpu_core::model::ids::UserName;
+use tpu_core::model::job::{Job, Status, Succession};
+use tpu_core::model::spec::{JobSpec, TargetRequest};
+use tpu_ops::launch::{self, RunRequest};
+use tpu_system::sys::random::Random as _;
 
 use super::actors::{self, USERS};
 use super::observer::{Cause, Health};
@@ -218,12 +218,14 @@ fn person(world: &Arc<World>) {
             .jobs()
             .filter(|job| job.child.is_none() && job.intent.is_none())
             .filter(|job| job.status == Status::Error(ErrorKind::Launch))
-            .filter(|job| job.rules.action(ErrorKind::Launch) == tpu::model::rules::Action::Pass)
+            .filter(|job| {
+                job.rules.action(ErrorKind::Launch) == tpu_core::model::rules::Action::Pass
+            })
             .collect();
         let names: Vec<String> = failed.iter().map(|job| job.id().to_string()).collect();
         for job in failed.iter().filter(|job| seen.contains(&job.id().to_string())) {
             let window = job.father.unwrap_or(job.windows_id);
-            let id = tpu::model::ids::JobId::new(job.user.clone(), window);
+            let id = tpu_core::model::ids::JobId::new(job.user.clone(), window);
             actors::again(world, 0, id, Succession::Resume, None);
         }
         seen = names;

@@ -37,8 +37,8 @@ mod world;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use ::tpu::sys::clock::{Clock as _, SystemClock};
 use run::{Outcome, Story, play};
+use tpu_system::sys::clock::{Clock as _, SystemClock};
 
 /// The data file.
 const DATA: &str = "/lab/data.json";

@@ -8,19 +8,19 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use tpu::kinds::tpu::sim::{Event, Timing};
-use tpu::model::ids::{TargetName, UserName};
-use tpu::model::settings::SettingOrigin;
-use tpu::model::spec::{AnyOf, JobSpec, TargetRequest};
-use tpu::model::target::{Pricing, Registration};
-use tpu::model::time::Zone;
-use tpu::model::view::Whose;
-use tpu::ops::clean::{self, Ends, Extent};
-use tpu::ops::launch::RunRequest;
-use tpu::ops::queue::pass;
-use tpu::ops::queue::submit::{Submission, enter};
-use tpu::ops::stats::{self, StatsReport, StatsRequest};
-use tpu::plan::stats::By;
+use tpu_core::model::ids::{TargetName, UserName};
+use tpu_core::model::settings::SettingOrigin;
+use tpu_core::model::spec::{AnyOf, JobSpec, TargetRequest};
+use tpu_core::model::target::{Pricing, Registration};
+use tpu_core::model::time::Zone;
+use tpu_core::model::view::Whose;
+use tpu_core::plan::stats::By;
+use tpu_lab::sim::{Event, Timing};
+use tpu_ops::clean::{self, Ends, Extent};
+use tpu_ops::launch::RunRequest;
+use tpu_ops::queue::pass;
+use tpu_ops::queue::submit::{Submission, enter};
+use tpu_ops::stats::{self, StatsReport, StatsRequest};
 
 use super::actors;
 use super::day::{CREATE_S, DELETE_S, misfortune};

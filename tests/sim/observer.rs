@@ -9,10 +9,10 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use tpu::model::data::Data;
-use tpu::model::facts::PaneFact;
-use tpu::sys::procs::Signal;
-use tpu::sys::random::Random as _;
+use tpu_core::model::data::Data;
+use tpu_core::model::facts::PaneFact;
+use tpu_system::sys::procs::Signal;
+use tpu_system::sys::random::Random as _;
 
 use super::turns::Turns;
 use super::world::{Pid, Purpose, Role, State};
@@ -424,7 +424,8 @@ impl State {
                 "1: lineage {lineage} begins again, and is at work ({health:?})"
             ));
         }
-        let is_shared = target == tpu::model::target::LOCAL || cluster::TARGETS.contains(&&*target);
+        let is_shared =
+            target == tpu_core::model::target::LOCAL || cluster::TARGETS.contains(&&*target);
         let on_it = |other: &str| other == target && !is_shared;
         if let Some((other, ..)) = others.iter().find(|(_, other, _)| on_it(other)) {
             self.violation(format!("2: lineage {lineage} begins on {target}, where {other} is"));

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use tpu::kinds::kubernetes::api::ApiAnswer;
-use tpu::model::time::Timestamp;
+use tpu_core::model::time::Timestamp;
+use tpu_kubernetes::api::ApiAnswer;
 
 use super::cluster::Order;
 use super::world::State;

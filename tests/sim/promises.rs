@@ -10,8 +10,8 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use tpu::model::job::Job;
-use tpu::ops::preview;
+use tpu_core::model::job::Job;
+use tpu_ops::preview;
 
 use super::actors;
 use super::tpu::call;

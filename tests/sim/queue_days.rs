@@ -5,10 +5,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tpu::kinds::tpu::sim::Event;
-use tpu::model::ids::UserName;
-use tpu::ops::clean::{self, Ends, Extent};
-use tpu::sys::random::Random as _;
+use tpu_core::model::ids::UserName;
+use tpu_lab::sim::Event;
+use tpu_ops::clean::{self, Ends, Extent};
+use tpu_system::sys::random::Random as _;
 
 use super::actors::{self, USERS};
 use super::observer::Cause;

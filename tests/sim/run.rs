@@ -5,13 +5,13 @@ use std::time::Duration;
 
 use generator::{Generator, Gn};
 
-use tpu::model::data::Data;
-use tpu::model::facts::ErrorKind;
-use tpu::model::ids::{TargetName, UserName};
-use tpu::model::job::{Job, Status};
-use tpu::model::lineage;
-use tpu::model::rules::Action;
-use tpu::sys::random::Random as _;
+use tpu_core::model::data::Data;
+use tpu_core::model::facts::ErrorKind;
+use tpu_core::model::ids::{TargetName, UserName};
+use tpu_core::model::job::{Job, Status};
+use tpu_core::model::lineage;
+use tpu_core::model::rules::Action;
+use tpu_system::sys::random::Random as _;
 
 use super::actors::{self, USERS};
 use super::cluster::{Cluster, Engine, TARGETS};
@@ -45,7 +45,7 @@ pub(crate) struct Story {
 impl Story {
     /// The story of a seed.
     pub(crate) fn of(seed: u64) -> Self {
-        let random = tpu::sys::random::SeededRandom::new(seed);
+        let random = tpu_system::sys::random::SeededRandom::new(seed);
         let hosts = if random.below(4) == 0 { 2 } else { 1 };
         let faults = Faults {
             crash: [0, 200, 1_000, 4_000].get(pick(&random, 4)).copied().unwrap_or(0),
@@ -93,7 +93,7 @@ impl Story {
     }
 }
 
-fn pick(random: &dyn tpu::sys::random::Random, count: u64) -> usize {
+fn pick(random: &dyn tpu_system::sys::random::Random, count: u64) -> usize {
     usize::try_from(random.below(count)).unwrap_or(0)
 }
 

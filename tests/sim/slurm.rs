@@ -5,16 +5,14 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use tpu::effects::Effects;
-use tpu::kinds::KindOfTarget;
-use tpu::kinds::slurm::Slurm;
-use tpu::kinds::slurm::client::{
-    Client, Clients, ClusterDisk, ProgramAnswer, ProgramCall, Silence,
-};
-use tpu::kinds::slurm::cluster::Cluster;
-use tpu::model::job::Job;
-use tpu::model::target::{Registration, TargetKind};
-use tpu::runner::files::Files as _;
+use tpu_core::model::job::Job;
+use tpu_core::model::target::{Registration, TargetKind};
+use tpu_engine::kinds::KindOfTarget;
+use tpu_engine::runner::files::Files as _;
+use tpu_slurm::Slurm;
+use tpu_slurm::client::{Client, Clients, ClusterDisk, ProgramAnswer, ProgramCall, Silence};
+use tpu_slurm::cluster::Cluster;
+use tpu_system::effects::Effects;
 
 use super::actors;
 use super::cluster::{self, AtWork, Begun, Cluster as _, Draw, Order, Start};

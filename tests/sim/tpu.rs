@@ -4,20 +4,20 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
-use tpu::effects::{Effects, Warnings};
-use tpu::kinds::Kinds;
-use tpu::kinds::tpu::sim::{SimCloud, SimConfig, SimTarget};
-use tpu::model::ids::TargetName;
-use tpu::model::settings::{Layer, SettingOrigin};
-use tpu::model::target::Pricing;
-use tpu::model::time::Timestamp;
-use tpu::ops::Ctx;
-use tpu::ops::providers::Providers;
-use tpu::ops::setting_layers::Layers;
-use tpu::store::{Store, Who};
-use tpu::sys::clock::Clock;
-use tpu::sys::env::Env;
-use tpu::sys::random::{Random as _, SeededRandom};
+use tpu_core::model::ids::TargetName;
+use tpu_core::model::settings::{Layer, SettingOrigin};
+use tpu_core::model::target::Pricing;
+use tpu_core::model::time::Timestamp;
+use tpu_engine::kinds::Kinds;
+use tpu_lab::sim::{SimCloud, SimConfig, SimTarget};
+use tpu_ops::Ctx;
+use tpu_ops::providers::Providers;
+use tpu_ops::setting_layers::Layers;
+use tpu_system::effects::{Effects, Warnings};
+use tpu_system::store::{Store, Who};
+use tpu_system::sys::clock::Clock;
+use tpu_system::sys::env::Env;
+use tpu_system::sys::random::{Random as _, SeededRandom};
 
 use super::effects::{Door, Me};
 use super::launcher::paths;
@@ -128,7 +128,7 @@ fn context(me: &Me, start: &Start) -> Ctx {
 
 /// The kinds of target, with the cluster of the world.
 fn kinds(me: &Me) -> Kinds {
-    let built_in = Kinds::built_in();
+    let built_in = tpu::built_in::kinds();
     let Some(site) = me.world.site.get() else { return built_in };
     built_in.and(Arc::clone(site).kind(me))
 }
@@ -175,7 +175,7 @@ pub(crate) fn new_fleet(
     SimCloud::open(SimConfig {
         file: "/cloud/sim.json".into(),
         machines: None,
-        disk: Arc::clone(disk) as Arc<dyn tpu::store::Disk>,
+        disk: Arc::clone(disk) as Arc<dyn tpu_system::store::Disk>,
         clock,
         who: Who { pid: 1, host: "cloud".to_owned(), command: "cloud".to_owned() },
         seed,

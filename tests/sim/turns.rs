@@ -15,14 +15,14 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
-use tpu::model::data::Data;
-use tpu::model::entry::{AfterWhich, QueueEntry};
-use tpu::model::ids::{JobId, QueueName};
-use tpu::model::job::{Job, Status};
-use tpu::model::queue::{QueuePolicy, QueueState};
-use tpu::model::rules::Action;
-use tpu::model::spec::TargetRequest;
-use tpu::plan::budget::{Budget, RetryCounts};
+use tpu_core::model::data::Data;
+use tpu_core::model::entry::{AfterWhich, QueueEntry};
+use tpu_core::model::ids::{JobId, QueueName};
+use tpu_core::model::job::{Job, Status};
+use tpu_core::model::queue::{QueuePolicy, QueueState};
+use tpu_core::model::rules::Action;
+use tpu_core::model::spec::TargetRequest;
+use tpu_core::plan::budget::{Budget, RetryCounts};
 
 use super::actors::lineage_of;
 use super::observer::Health;

@@ -11,12 +11,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
-use tpu::kinds::tpu::sim::SimCloud;
-use tpu::model::facts::{Place, TargetFact};
-use tpu::model::ids::TargetName;
-use tpu::model::time::Timestamp;
-use tpu::sys::clock::Clock;
-use tpu::sys::random::{Random as _, SeededRandom};
+use tpu_core::model::facts::{Place, TargetFact};
+use tpu_core::model::ids::TargetName;
+use tpu_core::model::time::Timestamp;
+use tpu_lab::sim::SimCloud;
+use tpu_system::sys::clock::Clock;
+use tpu_system::sys::random::{Random as _, SeededRandom};
 
 use super::cluster::Cluster;
 use super::launcher::Habits;

@@ -7,10 +7,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use tpu::sys::clock::{Clock as _, SystemClock};
-use tpu::sys::proc::{self, Output, Spawn};
-use tpu::sys::procs::{self, Process, Signal, Table};
-use tpu::sys::random::{OsRandom, Random as _};
+use tpu_system::sys::clock::{Clock as _, SystemClock};
+use tpu_system::sys::proc::{self, Output, Spawn};
+use tpu_system::sys::procs::{self, Process, Signal, Table};
+use tpu_system::sys::random::{OsRandom, Random as _};
 
 use crate::common::tmux::write_file;
 use crate::common::wait::wait_until;

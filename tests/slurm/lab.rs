@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use tpu::sys::clock::{Clock as _, SystemClock};
-use tpu::sys::proc::Spawn;
-use tpu::sys::procs::Table;
+use tpu_system::sys::clock::{Clock as _, SystemClock};
+use tpu_system::sys::proc::Spawn;
+use tpu_system::sys::procs::Table;
 
 use super::cluster::{Cluster, Listed, Setup, is_installed};
 use crate::common::env::{Running, TestEnv};

@@ -4,7 +4,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 
-use tpu::sys::procs::{Process, Table};
+use tpu_system::sys::procs::{Process, Table};
 
 use super::cluster::{Cluster, is_installed};
 use crate::common::env::lives;

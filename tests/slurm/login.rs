@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use tpu::sys::clock::{Clock as _, SystemClock};
-use tpu::sys::random::{OsRandom, Random as _};
+use tpu_system::sys::clock::{Clock as _, SystemClock};
+use tpu_system::sys::random::{OsRandom, Random as _};
 
 use super::cluster::Setup;
 use super::lab::Lab;

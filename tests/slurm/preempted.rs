@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use tpu::sys::clock::{Clock as _, SystemClock};
+use tpu_system::sys::clock::{Clock as _, SystemClock};
 
 use super::cluster::{Preempted, Setup};
 use super::lab::Lab;

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use tpu::sys::clock::{Clock as _, SystemClock};
-use tpu::sys::random::{OsRandom, Random as _, SeededRandom};
+use tpu_system::sys::clock::{Clock as _, SystemClock};
+use tpu_system::sys::random::{OsRandom, Random as _, SeededRandom};
 
 use super::cluster::{Listed, Setup};
 use super::lab::{Lab, token_of};

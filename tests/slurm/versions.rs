@@ -4,18 +4,18 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use tpu::kinds::KindOfTarget as _;
-use tpu::kinds::slurm::Slurm;
-use tpu::kinds::slurm::client::{ProgramAnswer, ProgramCall, Silence};
-use tpu::model::exit::Exit;
-use tpu::model::facts::{ErrorKind, RunFact, RunState};
-use tpu::model::ids::{JobId, JobNumber, TargetName, UserName};
-use tpu::model::job::{EngineRun, Job, Launch, LaunchMode};
-use tpu::model::target::TargetKind;
-use tpu::model::time::Timestamp;
-use tpu::ops::Ctx;
-use tpu::runner::RunRef;
-use tpu::sys::env::Env;
+use tpu_core::model::exit::Exit;
+use tpu_core::model::facts::{ErrorKind, RunFact, RunState};
+use tpu_core::model::ids::{JobId, JobNumber, TargetName, UserName};
+use tpu_core::model::job::{EngineRun, Job, Launch, LaunchMode};
+use tpu_core::model::target::TargetKind;
+use tpu_core::model::time::Timestamp;
+use tpu_engine::kinds::KindOfTarget as _;
+use tpu_engine::runner::RunRef;
+use tpu_ops::Ctx;
+use tpu_slurm::Slurm;
+use tpu_slurm::client::{ProgramAnswer, ProgramCall, Silence};
+use tpu_system::sys::env::Env;
 
 use super::sim::{Played, PlayedClients};
 use crate::common::env::TestEnv;

@@ -1,11 +1,11 @@
 //! data.json: read without loss, written without touching what did not change.
 
 use serde_json::{Value, json};
-use tpu::model::data::Data;
-use tpu::model::facts::ErrorKind;
-use tpu::model::ids::{JobId, JobNumber, TargetName, UserName};
-use tpu::model::job::{Event, Job, Status};
-use tpu::model::rules::{Action, Rules};
+use tpu_core::model::data::Data;
+use tpu_core::model::facts::ErrorKind;
+use tpu_core::model::ids::{JobId, JobNumber, TargetName, UserName};
+use tpu_core::model::job::{Event, Job, Status};
+use tpu_core::model::rules::{Action, Rules};
 
 /// Every layout that a file may have.
 const FILES: [(&str, &str); 9] = [

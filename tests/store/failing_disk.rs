@@ -9,11 +9,11 @@ use std::time::Duration;
 use super::document::set;
 use crate::common::fakes::disk::{FakeDisk, Fault};
 use serde_json::{Value, json};
-use tpu::model::data::Data;
-use tpu::model::ids::{JobId, JobNumber, UserName};
-use tpu::model::time::Timestamp;
-use tpu::store::{BACKUPS_KEPT, Committed, Event, Paths, Store, StoreError, Who};
-use tpu::sys::clock::{Clock as _, ManualClock};
+use tpu_core::model::data::Data;
+use tpu_core::model::ids::{JobId, JobNumber, UserName};
+use tpu_core::model::time::Timestamp;
+use tpu_system::store::{BACKUPS_KEPT, Committed, Event, Paths, Store, StoreError, Who};
+use tpu_system::sys::clock::{Clock as _, ManualClock};
 
 const EXAMPLE: &str = include_str!("../../data.example.json");
 
@@ -312,13 +312,13 @@ fn readers_try_again_when_a_network_file_system_loses_the_file() {
 
 #[test]
 fn mode_and_owner_stay_and_a_warning_says_where_they_cannot() {
-    let stat = |disk: &FakeDisk| tpu::store::Disk::stat(disk, paths().data()).unwrap();
+    let stat = |disk: &FakeDisk| tpu_system::store::Disk::stat(disk, paths().data()).unwrap();
     let disk = Arc::new(FakeDisk::new(Path::new("/lab")));
     disk.put(paths().data(), EXAMPLE.as_bytes(), 0o664, (7, 8));
     disk.set_account(0, 0);
     assert_eq!(mutate(&store(&disk), "x").unwrap().warnings, Vec::<String>::new());
     assert_eq!((stat(&disk).mode, stat(&disk).uid, stat(&disk).gid), (0o664, 7, 8));
-    let lock = tpu::store::Disk::stat(&*disk, &paths().lock()).unwrap();
+    let lock = tpu_system::store::Disk::stat(&*disk, &paths().lock()).unwrap();
     assert_eq!(lock.mode, 0o664, "one account does not lock the others out");
 
     disk.set_account(9, 8);

@@ -6,11 +6,11 @@ use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
 
-use tpu::model::data::Data;
-use tpu::store::disk::{Disk as _, Lock, Locked};
-use tpu::store::{Event, OsDisk, Paths};
-use tpu::sys::clock::{Clock as _, SystemClock};
-use tpu::sys::random::{OsRandom, Random, SeededRandom};
+use tpu_core::model::data::Data;
+use tpu_system::store::disk::{Disk as _, Lock, Locked};
+use tpu_system::store::{Event, OsDisk, Paths};
+use tpu_system::sys::clock::{Clock as _, SystemClock};
+use tpu_system::sys::random::{OsRandom, Random, SeededRandom};
 
 use crate::common::env::TestEnv;
 use crate::common::wait::wait_until;
@@ -212,7 +212,7 @@ fn whoever_holds_the_lock_and_stands_still_is_named_after_ten_seconds() {
     });
     kill_process(pid, Signal::STOP).unwrap();
     let before = env.data_bytes();
-    let host = tpu::sys::env::Env::read().hostname;
+    let host = tpu_system::sys::env::Env::read().hostname;
     let refused = env.tpu("-a third config.third alice").exits(5);
     let number = holder.id().to_string();
     drop(refused.says(&[&number, &host, "(tpu ", ") for "]));

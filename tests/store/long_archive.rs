@@ -7,9 +7,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use serde_json::json;
-use tpu::model::time::Timestamp;
-use tpu::store::{Paths, Store, StoreError, Who};
-use tpu::sys::clock::ManualClock;
+use tpu_core::model::time::Timestamp;
+use tpu_system::store::{Paths, Store, StoreError, Who};
+use tpu_system::sys::clock::ManualClock;
 
 use crate::common::fakes::disk::{FakeDisk, Fault};
 
@@ -54,7 +54,9 @@ fn store(disk: &Arc<FakeDisk>) -> Store {
     Store::open(paths(), Arc::<FakeDisk>::clone(disk), clock, who)
 }
 
-fn numbers(read: impl Iterator<Item = Result<tpu::store::Archived, StoreError>>) -> Vec<u32> {
+fn numbers(
+    read: impl Iterator<Item = Result<tpu_system::store::Archived, StoreError>>,
+) -> Vec<u32> {
     read.map(|archived| archived.unwrap().job.windows_id.0).collect()
 }
 

@@ -8,12 +8,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use serde_json::json;
-use tpu::model::data::Data;
-use tpu::model::ids::{JobId, TargetName, UserName};
-use tpu::model::job::Job;
-use tpu::model::time::Timestamp;
-use tpu::store::{OsDisk, Paths, Store, StoreError, Tx, Who};
-use tpu::sys::clock::{Clock, SystemClock};
+use tpu_core::model::data::Data;
+use tpu_core::model::ids::{JobId, TargetName, UserName};
+use tpu_core::model::job::Job;
+use tpu_core::model::time::Timestamp;
+use tpu_system::store::{OsDisk, Paths, Store, StoreError, Tx, Who};
+use tpu_system::sys::clock::{Clock, SystemClock};
 
 use super::document::set;
 use crate::common::wait::wait_until;
@@ -194,7 +194,7 @@ fn modes_stay_and_new_things_get_theirs() {
     assert_eq!(mode(&store.paths().state()), 0o770);
     assert_eq!(mode(&store.paths().backups()), 0o770);
     assert_eq!(mode(&store.paths().events()), 0o660);
-    let job = JobId::new(UserName::from("../al ice"), tpu::model::ids::JobNumber(3));
+    let job = JobId::new(UserName::from("../al ice"), tpu_core::model::ids::JobNumber(3));
     let dir_of_job = store.job_dir(&job).unwrap();
     assert_eq!(
         dir_of_job,

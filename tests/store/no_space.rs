@@ -3,10 +3,10 @@
 
 use std::os::unix::fs::PermissionsExt as _;
 
-use tpu::model::data::Data;
-use tpu::model::facts::ErrorKind;
-use tpu::model::ids::{JobId, JobNumber, UserName};
-use tpu::model::job::Event;
+use tpu_core::model::data::Data;
+use tpu_core::model::facts::ErrorKind;
+use tpu_core::model::ids::{JobId, JobNumber, UserName};
+use tpu_core::model::job::Event;
 
 use crate::common::env::{TPU, TestEnv, lives};
 use crate::common::output::CommandOutput;
@@ -101,7 +101,7 @@ fn lab() -> TestEnv {
 
 /// What must be the same afterwards: the state file, the archive, the windows, the processes of jobs.
 fn world(env: &TestEnv) -> (Vec<u8>, Option<Vec<u8>>, Vec<u64>) {
-    let archive = tpu::store::Paths::new(env.data_path()).archive();
+    let archive = tpu_system::store::Paths::new(env.data_path()).archive();
     (env.data_bytes(), std::fs::read(archive).ok(), env.windows("alice"))
 }
 

@@ -2,8 +2,8 @@
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
-use tpu::model::ids::{JobId, JobNumber};
-use tpu::model::job::{Job, Status};
+use tpu_core::model::ids::{JobId, JobNumber};
+use tpu_core::model::job::{Job, Status};
 
 use crate::store::document::parse;
 

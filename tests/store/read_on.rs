@@ -5,10 +5,10 @@ use std::io::Write as _;
 
 use serde_json::Value;
 
-use tpu::model::outbox::Bookmark;
-use tpu::store::{Event, Store};
-use tpu::sys::clock::{Clock as _, SystemClock};
-use tpu::sys::env::Env;
+use tpu_core::model::outbox::Bookmark;
+use tpu_system::store::{Event, Store};
+use tpu_system::sys::clock::{Clock as _, SystemClock};
+use tpu_system::sys::env::Env;
 
 use crate::common::env::TestEnv;
 

@@ -1,13 +1,13 @@
 //! data.json as others write it: what is understood, what is refused and how, and what follows from it.
 
 use serde_json::{Value, json};
-use tpu::model::data::{Data, ReadError};
-use tpu::model::facts::ErrorKind;
-use tpu::model::ids::{JobId, JobNumber, TargetName, UserName};
-use tpu::model::job::{StartTime, Status};
-use tpu::model::lineage;
-use tpu::model::rules::Action;
-use tpu::model::target::{Pricing, Registration};
+use tpu_core::model::data::{Data, ReadError};
+use tpu_core::model::facts::ErrorKind;
+use tpu_core::model::ids::{JobId, JobNumber, TargetName, UserName};
+use tpu_core::model::job::{StartTime, Status};
+use tpu_core::model::lineage;
+use tpu_core::model::rules::Action;
+use tpu_core::model::target::{Pricing, Registration};
 
 use crate::store::document::{alice, diff, file, parse};
 

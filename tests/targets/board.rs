@@ -3,8 +3,8 @@
 
 use serde_json::{Value, json};
 
-use tpu::sys::proc;
-use tpu::sys::procs::Signal;
+use tpu_system::sys::proc;
+use tpu_system::sys::procs::Signal;
 
 use crate::common::env::{TPU, TestEnv};
 use crate::common::output::CommandOutput;
@@ -194,7 +194,7 @@ fn long_ago(env: &TestEnv, user: &str) {
         let entries = data.queues_mut().entries.iter_mut();
         let mine = entries.filter(|entry| entry.user.as_str() == user);
         for keeper in mine.filter_map(|entry| entry.keeper.as_mut()) {
-            keeper.seen = tpu::model::time::Timestamp::from_second(1_700_000_000);
+            keeper.seen = tpu_core::model::time::Timestamp::from_second(1_700_000_000);
         }
     });
 }

@@ -6,9 +6,9 @@ mod real;
 
 use std::path::PathBuf;
 
-use tpu::model::facts::{PaneFact, Place, TmuxFact};
-use tpu::model::ids::{JobId, LaunchToken};
-use tpu::tmux::{Capture, NewWindow, Tmux};
+use tpu_core::model::facts::{PaneFact, Place, TmuxFact};
+use tpu_core::model::ids::{JobId, LaunchToken};
+use tpu_system::tmux::{Capture, NewWindow, Tmux};
 
 /// A window of a job of `user` in session `session`, whose program does nothing.
 fn job_window(session: &str, index: u32, user: &str, token: &str) -> NewWindow {

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use serde_json::{Value, json};
 
-use tpu::sys::procs::{self, Process, Signal};
+use tpu_system::sys::procs::{self, Process, Signal};
 
 use crate::common::env::{TestEnv, lives};
 use crate::common::server::Server;

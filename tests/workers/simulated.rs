@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use serde_json::Value;
 
-use tpu::sys::procs::Process;
+use tpu_system::sys::procs::Process;
 
 use crate::common::env::{TestEnv, lives};
 use crate::common::wait::{wait_for, wait_until};

@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
 
 use serde_json::{Value, json};
-use tpu::sys::procs::{self, Process, Signal, Table};
+use tpu_system::sys::procs::{self, Process, Signal, Table};
 
 use crate::cli::json_schema::assert_described;
 use crate::common::env::{TestEnv, lives};
@@ -200,8 +200,9 @@ fn past_a_worker_that_never_answers_again_a_person_gets_by_force() {
     let address = &lab.hosts.addresses()[0];
     drop(lab.env.tpu(&format!("register {TARGET} --address {address}")).exits(0));
     drop(lab.env.tpu(&again).exits(0));
-    let told =
-        |event: &tpu::store::Event| event.kind == "not-stopped" && event.text.contains("worker 1");
+    let told = |event: &tpu_system::store::Event| {
+        event.kind == "not-stopped" && event.text.contains("worker 1")
+    };
     assert_eq!(lab.env.journal().iter().filter(|event| told(event)).count(), 2);
     assert_eq!(lab.env.job("alice", window)["status"], "resumed");
     lab.env.touch("go");
@@ -244,7 +245,7 @@ fn past_workers_to_which_no_way_is_left_a_person_gets_by_force() {
     let killed = lab.env.tpu(&format!("kill {window} -y --force")).exits(0);
     drop(killed.says(&["alice/1: no way to the workers", "not looked at"]));
     assert_eq!(lab.env.job("alice", window)["status"], "killed");
-    let told = |event: &tpu::store::Event| event.kind == "not-stopped";
+    let told = |event: &tpu_system::store::Event| event.kind == "not-stopped";
     assert_eq!(lab.env.journal().iter().filter(|event| told(event)).count(), 1);
 }
 

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{ArgAction, Args, ValueEnum};
 
-use crate::model::ids::JobId;
+use tpu_core::model::ids::JobId;
 
 /// Flags that stand before or after any command.
 #[derive(Debug, Clone, Args)]

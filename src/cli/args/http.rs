@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
 
-use crate::model::token::TokenRole;
+use tpu_core::model::token::TokenRole;
 
 use super::Deferred;
 

@@ -7,17 +7,17 @@ use std::sync::OnceLock;
 use clap::error::ErrorKind;
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, Error, FromArgMatches, Subcommand};
 
-use crate::jobfile::own::KindWords;
-use crate::kinds::{KindCommand, KindOfTarget, KindOption, Kinds};
-use crate::model::options::KindOptions;
-use crate::ops::jobfile;
+use tpu_core::model::options::KindOptions;
+use tpu_engine::kinds::{KindCommand, KindOfTarget, KindOption, Kinds};
+use tpu_jobfile::own::KindWords;
+use tpu_ops::jobfile;
 
 /// The kinds of target of this program.
 static KINDS: OnceLock<Kinds> = OnceLock::new();
 
 /// The kinds of target of this program, whose options `register`, `run` and `targets import` have.
 pub(in crate::cli) fn kinds() -> &'static Kinds {
-    KINDS.get_or_init(Kinds::built_in)
+    KINDS.get_or_init(crate::built_in::kinds)
 }
 
 /// Says which kinds of target this program has. To be called before anything is read.

@@ -4,12 +4,10 @@ use crate::cli::Outcome;
 use crate::cli::app::App;
 use crate::cli::legacy;
 use crate::cli::print::Output;
-use crate::model::ids::UserName;
-use crate::ops::selection::{self, Sorted};
-use crate::ops::{Error, aliases, ctx::user_of};
-use crate::wire::users::{
-    ConfigAliasDocument, ConfigAliasesDocument, ForgottenConfigAliasDocument,
-};
+use tpu_core::model::ids::UserName;
+use tpu_ops::selection::{self, Sorted};
+use tpu_ops::{Error, aliases, ctx::user_of};
+use tpu_wire::users::{ConfigAliasDocument, ConfigAliasesDocument, ForgottenConfigAliasDocument};
 
 fn sorted(app: &App, words: &[String]) -> Result<(UserName, Sorted), Error> {
     let data = app.ctx()?.data()?;

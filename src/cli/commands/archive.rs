@@ -4,16 +4,16 @@ use crate::cli::Outcome;
 use crate::cli::app::App;
 use crate::cli::args::{ArchiveArgs, ArchiveStep};
 use crate::cli::print::{Output, table};
-use crate::model::ids::{JobId, UserName};
-use crate::model::time::{Timestamp, Zone};
-use crate::ops::archive::{self, ArchiveRequest, ArchivedJob};
-use crate::ops::called::JobWord;
-use crate::ops::whose::{About, Purpose};
-use crate::ops::{Error, selection};
-use crate::plan::filter::{Filter, HINT};
-use crate::text::{counted, escape};
-use crate::wire::archive::{ArchiveDocument, ArchivedJobDocument, RestoredJobsDocument};
-use crate::wire::jobs::{JobIdPart, LogsDocument};
+use tpu_core::model::ids::{JobId, UserName};
+use tpu_core::model::time::{Timestamp, Zone};
+use tpu_core::plan::filter::{Filter, HINT};
+use tpu_core::text::{counted, escape};
+use tpu_ops::archive::{self, ArchiveRequest, ArchivedJob};
+use tpu_ops::called::JobWord;
+use tpu_ops::whose::{About, Purpose};
+use tpu_ops::{Error, selection};
+use tpu_wire::archive::{ArchiveDocument, ArchivedJobDocument, RestoredJobsDocument};
+use tpu_wire::jobs::{JobIdPart, LogsDocument};
 
 /// One of them.
 pub(in crate::cli) fn run(app: &App, args: &ArchiveArgs) -> Outcome {
@@ -136,7 +136,7 @@ fn others(id: &JobId, others: &[Timestamp], zone: &Zone) -> Option<String> {
 fn told(of: &ArchivedJob, zone: &Zone) -> String {
     let job = &of.archived.job;
     let launch = job.launch.as_ref();
-    let attempt = |number: Option<crate::model::ids::JobNumber>| number.map(|n| n.to_string());
+    let attempt = |number: Option<tpu_core::model::ids::JobNumber>| number.map(|n| n.to_string());
     let facts = [
         ("job", Some(job.id().to_string())),
         ("name", job.name().map(str::to_owned)),

@@ -3,10 +3,10 @@
 use crate::cli::Outcome;
 use crate::cli::app::App;
 use crate::cli::print::Output;
-use crate::ops::whose::Purpose;
-use crate::ops::{Error, attach, unhold as held};
-use crate::sys::proc::{self, Spawn};
-use crate::wire::jobs::{JobIdDocument, JobIdPart};
+use tpu_ops::whose::Purpose;
+use tpu_ops::{Error, attach, unhold as held};
+use tpu_system::sys::proc::{self, Spawn};
+use tpu_wire::jobs::{JobIdDocument, JobIdPart};
 
 use super::queue;
 

@@ -8,13 +8,13 @@ use crate::cli::args::BillingArgs;
 use crate::cli::print::plot::{self, Glyphs};
 use crate::cli::print::{Output, csv, table};
 use crate::cli::screen;
-use crate::model::billing::{ChargeBy, Month};
-use crate::model::time::{self, Timestamp};
-use crate::ops::Error;
-use crate::ops::billing::{self, Bill, BillingRequest, ChargeSum};
-use crate::ops::error::did_you_mean;
-use crate::text::{self, escape};
-use crate::wire::money::{BillingDocument, rounded};
+use tpu_core::model::billing::{ChargeBy, Month};
+use tpu_core::model::time::{self, Timestamp};
+use tpu_core::text::{self, escape};
+use tpu_ops::Error;
+use tpu_ops::billing::{self, Bill, BillingRequest, ChargeSum};
+use tpu_ops::error::did_you_mean;
+use tpu_wire::money::{BillingDocument, rounded};
 
 /// Columns where nobody says how many there are.
 const USUAL: usize = 100;

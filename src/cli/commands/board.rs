@@ -9,20 +9,20 @@ use crate::cli::app::App;
 use crate::cli::args::{Board, Find, Notes, Reserve, SheetFormat, SheetStep};
 use crate::cli::console;
 use crate::cli::print::{Output, paint};
-use crate::model::ids::UserName;
-use crate::model::time;
-use crate::ops::board::sheet::{self, GROUPS};
-use crate::ops::error::did_you_mean;
-use crate::ops::selection;
-use crate::ops::{Error, board};
-use crate::plan::board::{Row, Standing, is_of};
-use crate::plan::types::TypeExpr;
-use crate::text::counted;
-use crate::wire::board::{
+use tpu_core::model::ids::UserName;
+use tpu_core::model::time;
+use tpu_core::plan::board::{Row, Standing, is_of};
+use tpu_core::plan::types::TypeExpr;
+use tpu_core::text::counted;
+use tpu_ops::board::sheet::{self, GROUPS};
+use tpu_ops::error::did_you_mean;
+use tpu_ops::selection;
+use tpu_ops::{Error, board};
+use tpu_wire::board::{
     BoardDocument, NotesDocument, ReleasedDocument, ReservedDocument, SheetDocument,
     SheetImportDocument,
 };
-use crate::wire::words::TimePart;
+use tpu_wire::words::TimePart;
 
 /// One of the commands about the board.
 pub(in crate::cli) fn run(app: &App, command: &Board) -> Outcome {
@@ -136,7 +136,7 @@ fn groups(rows: &[Row], with_notes: bool) -> String {
 
 /// ` (user: notes)`, as far as it is known.
 fn who(row: &Row) -> String {
-    let notes = crate::text::escape(&row.notes);
+    let notes = tpu_core::text::escape(&row.notes);
     match (&row.user, notes.is_empty()) {
         (Some(user), true) => format!(" ({user})"),
         (Some(user), false) => format!(" ({user}: {notes})"),
@@ -156,9 +156,9 @@ fn full(row: &Row, zone: &time::Zone) -> String {
     parts.extend(row.user.clone());
     parts.extend(row.until.map(|until| format!("until {}", zone.stamp(until))));
     parts.extend(row.jobs.iter().map(ToString::to_string));
-    parts.extend(row.tags.iter().map(|tags| format!("[{}]", crate::text::escape(tags))));
+    parts.extend(row.tags.iter().map(|tags| format!("[{}]", tpu_core::text::escape(tags))));
     parts.extend(
-        Some(crate::text::escape(&row.notes).into_owned()).filter(|notes| !notes.is_empty()),
+        Some(tpu_core::text::escape(&row.notes).into_owned()).filter(|notes| !notes.is_empty()),
     );
     format!("{} ({}): {}\n", row.label, row.target, parts.join(", "))
 }
@@ -233,7 +233,7 @@ fn notes(app: &App, args: &Notes, add: bool) -> Outcome {
     let told = if notes.is_empty() {
         format!("{target} has no notes now.")
     } else {
-        format!("Notes of {target}: {}", crate::text::escape(&notes))
+        format!("Notes of {target}: {}", tpu_core::text::escape(&notes))
     };
     Ok(Output::new(told, &NotesDocument { target: &target, notes: &notes }))
 }
@@ -259,7 +259,7 @@ fn import(app: &App, format: SheetFormat, file: &Path) -> Outcome {
     let notes = imported
         .refused
         .iter()
-        .map(|(place, why)| format!("{place} was not taken: {}", crate::text::escape(why)));
+        .map(|(place, why)| format!("{place} was not taken: {}", tpu_core::text::escape(why)));
     let document = SheetImportDocument::from(&imported);
     let code = u8::from(!imported.refused.is_empty());
     Ok(Output::new(text, &document).notes(notes.collect()).code(code))

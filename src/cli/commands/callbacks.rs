@@ -9,20 +9,20 @@ use crate::cli::Outcome;
 use crate::cli::app::{App, asked_to_end};
 use crate::cli::args::{Command, Finish, LauncherStep};
 use crate::cli::print::Output;
-use crate::model::data::{Data, User};
-use crate::model::ids::{JobId, LaunchToken};
-use crate::model::job::{Job, Status};
-use crate::ops::callbacks::{self, Begun};
-use crate::ops::queue::pass;
-use crate::ops::relay::{self, Relayed};
-use crate::ops::setup::{self, SetUpHere};
-use crate::ops::{Ctx, Error, limits, workers};
-use crate::sys::clock::SystemClock;
-use crate::sys::env::Env;
-use crate::sys::proc::{self, ProcError, Spawn};
-use crate::sys::pty;
-use crate::wire::jobs::{FailedDocument, FinishedDocument, JobIdDocument, JobIdPart};
-use crate::wire::words::Word;
+use tpu_core::model::data::{Data, User};
+use tpu_core::model::ids::{JobId, LaunchToken};
+use tpu_core::model::job::{Job, Status};
+use tpu_ops::callbacks::{self, Begun};
+use tpu_ops::queue::pass;
+use tpu_ops::relay::{self, Relayed};
+use tpu_ops::setup::{self, SetUpHere};
+use tpu_ops::{Ctx, Error, limits, workers};
+use tpu_system::sys::clock::SystemClock;
+use tpu_system::sys::env::Env;
+use tpu_system::sys::proc::{self, ProcError, Spawn};
+use tpu_system::sys::pty;
+use tpu_wire::jobs::{FailedDocument, FinishedDocument, JobIdDocument, JobIdPart};
+use tpu_wire::words::Word;
 
 /// The job into whose window a callback prints. Each of its lines is marked, so that no reader of the window takes
 /// it for the job's. What the other steps of the launcher print is the job's, the workers' and ssh's.

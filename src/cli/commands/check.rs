@@ -10,23 +10,23 @@ use crate::cli::print::{
     block::{self, Show},
 };
 use crate::cli::print::{Output, table};
-use crate::model::capacity::Share;
-use crate::model::exit::Exit;
-use crate::model::facts::{ErrorKind, Evidence, Source};
-use crate::model::job::Status;
-use crate::model::target::Machines;
-use crate::model::time;
-use crate::model::view::{JobView, Snapshot, Whose};
-use crate::ops::classify;
-use crate::ops::hosts::figures::{self, Figures};
-use crate::ops::printed::{self, Ending};
-use crate::ops::queue::shown::{self, WaitingMembers};
-use crate::ops::selection;
-use crate::ops::whose::Purpose;
-use crate::ops::{Ctx, Error, snapshot};
-use crate::text::escape;
-use crate::wire::figures::JobFiguresPart;
-use crate::wire::jobs::{ExplainDocument, JobPart, SnapshotDocument};
+use tpu_core::model::capacity::Share;
+use tpu_core::model::exit::Exit;
+use tpu_core::model::facts::{ErrorKind, Evidence, Source};
+use tpu_core::model::job::Status;
+use tpu_core::model::target::Machines;
+use tpu_core::model::time;
+use tpu_core::model::view::{JobView, Snapshot, Whose};
+use tpu_core::text::escape;
+use tpu_ops::classify;
+use tpu_ops::hosts::figures::{self, Figures};
+use tpu_ops::printed::{self, Ending};
+use tpu_ops::queue::shown::{self, WaitingMembers};
+use tpu_ops::selection;
+use tpu_ops::whose::Purpose;
+use tpu_ops::{Ctx, Error, snapshot};
+use tpu_wire::figures::JobFiguresPart;
+use tpu_wire::jobs::{ExplainDocument, JobPart, SnapshotDocument};
 
 use super::queue;
 

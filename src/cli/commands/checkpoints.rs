@@ -7,23 +7,23 @@ use crate::cli::app::App;
 use crate::cli::args::{CheckpointsArgs, CheckpointsStep, Copy};
 use crate::cli::print::{Output, table};
 use crate::cli::progress::Transfer;
-use crate::model::bucket::BucketPlace;
-use crate::model::checkpoint_copy::{self, RegionPlace};
-use crate::model::data::User;
-use crate::model::lineage::Lineage;
-use crate::model::objects::StoragePlace;
-use crate::model::prices::Prices;
-use crate::ops::checkpoints::copy::{self, CopiedCheckpoint, CopyOrder};
-use crate::ops::checkpoints::find::{self, FoundCheckpoint};
-use crate::ops::checkpoints::listed::{self, CheckpointList};
-use crate::ops::checkpoints::prune::{self, PruneReport, PruneScope};
-use crate::ops::checkpoints::{across, shelf};
-use crate::ops::ctx::user_of;
-use crate::ops::whose::Purpose;
-use crate::ops::{Ctx, Error, Kind};
-use crate::plan::prune::{KeepRule, PruneFate};
-use crate::text::{self, counted, escape};
-use crate::wire::checkpoints::{
+use tpu_core::model::bucket::BucketPlace;
+use tpu_core::model::checkpoint_copy::{self, RegionPlace};
+use tpu_core::model::data::User;
+use tpu_core::model::lineage::Lineage;
+use tpu_core::model::objects::StoragePlace;
+use tpu_core::model::prices::Prices;
+use tpu_core::plan::prune::{KeepRule, PruneFate};
+use tpu_core::text::{self, counted, escape};
+use tpu_ops::checkpoints::copy::{self, CopiedCheckpoint, CopyOrder};
+use tpu_ops::checkpoints::find::{self, FoundCheckpoint};
+use tpu_ops::checkpoints::listed::{self, CheckpointList};
+use tpu_ops::checkpoints::prune::{self, PruneReport, PruneScope};
+use tpu_ops::checkpoints::{across, shelf};
+use tpu_ops::ctx::user_of;
+use tpu_ops::whose::Purpose;
+use tpu_ops::{Ctx, Error, Kind};
+use tpu_wire::checkpoints::{
     CheckpointsDocument, CopiedCheckpointPart, CopiedCheckpointsDocument, PrunedDocument,
 };
 
@@ -81,7 +81,7 @@ fn list(app: &App, words: &[String]) -> Outcome {
     }
     let zone = app.zone(&*ctx.data()?)?;
     let rows = |list: &CheckpointList| {
-        let row = |(id, one): &(crate::model::ids::JobId, FoundCheckpoint)| {
+        let row = |(id, one): &(tpu_core::model::ids::JobId, FoundCheckpoint)| {
             vec![
                 id.to_string(),
                 one.step.to_string(),
@@ -246,7 +246,7 @@ fn above(place: &StoragePlace, pattern: Option<&regex::Regex>) -> (StoragePlace,
         },
         StoragePlace::Bucket(at) => {
             let (parent, name) = at.name.rsplit_once('/').unwrap_or(("", &at.name));
-            let parent = crate::model::objects::ObjectAt::new(&*at.bucket, parent);
+            let parent = tpu_core::model::objects::ObjectAt::new(&*at.bucket, parent);
             (StoragePlace::Bucket(parent), Some(name.to_owned()))
         }
     }

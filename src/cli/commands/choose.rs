@@ -9,15 +9,15 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use crate::cli::app::{App, asked_to_end};
 use crate::cli::args::Run;
 use crate::cli::progress::Progress;
-use crate::ops::launch::RunRequest;
-use crate::ops::launch::attempt::Launched;
-use crate::ops::queue::field::Wish;
-use crate::ops::queue::keep::{self, Patience, Stop};
-use crate::ops::queue::{now, presence};
-use crate::ops::{Ctx, Error};
-use crate::plan::choice::Assignment;
-use crate::sys::env::Env;
-use crate::sys::proc::{self, Spawn};
+use tpu_core::plan::choice::Assignment;
+use tpu_ops::launch::RunRequest;
+use tpu_ops::launch::attempt::Launched;
+use tpu_ops::queue::field::Wish;
+use tpu_ops::queue::keep::{self, Patience, Stop};
+use tpu_ops::queue::{now, presence};
+use tpu_ops::{Ctx, Error};
+use tpu_system::sys::env::Env;
+use tpu_system::sys::proc::{self, Spawn};
 
 /// Who waits in line looks at least so often.
 const LOOK: Duration = Duration::from_secs(3);

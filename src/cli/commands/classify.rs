@@ -7,11 +7,11 @@ use crate::cli::app::App;
 use crate::cli::args::Classify;
 use crate::cli::console;
 use crate::cli::print::{Output, block};
-use crate::model::exit::Exit;
-use crate::ops::classify::{self, Circumstances};
-use crate::ops::{Ctx, Error};
-use crate::text::counted;
-use crate::wire::classified::{LinePart, PatternsDocument, VerdictDocument};
+use tpu_core::model::exit::Exit;
+use tpu_core::text::counted;
+use tpu_ops::classify::{self, Circumstances};
+use tpu_ops::{Ctx, Error};
+use tpu_wire::classified::{LinePart, PatternsDocument, VerdictDocument};
 
 /// Classifies a file or standard input, or checks a pattern file.
 pub(in crate::cli) fn classify(app: &App, args: &Classify) -> Outcome {

@@ -4,10 +4,10 @@ use crate::cli::Outcome;
 use crate::cli::app::App;
 use crate::cli::args::{Clean, Clear, CloseWindows};
 use crate::cli::print::Output;
-use crate::model::ids::{JobId, UserName};
-use crate::ops::clean::{self, Cleaned, Ends, Extent};
-use crate::ops::orphans::{self, Closed, Left, Unmarked, Which};
-use crate::wire::cleaned::{CleanedDocument, WouldCleanDocument};
+use tpu_core::model::ids::{JobId, UserName};
+use tpu_ops::clean::{self, Cleaned, Ends, Extent};
+use tpu_ops::orphans::{self, Closed, Left, Unmarked, Which};
+use tpu_wire::cleaned::{CleanedDocument, WouldCleanDocument};
 
 /// `clean`.
 pub(in crate::cli) fn clean(app: &App, args: &Clean) -> Outcome {

@@ -11,18 +11,19 @@ use crate::cli::args::{Apply, CheckStatus, Insist, SimEvent};
 use crate::cli::console;
 use crate::cli::print::Output;
 use crate::cli::progress::Progress;
-use crate::model::facts::TargetFact;
-use crate::model::ids::TargetName;
-use crate::model::target::{Pricing, Target};
-use crate::model::time;
-use crate::ops::dry_run::{self, Remake};
-use crate::ops::emulate::{self, Serving};
-use crate::ops::named::resolve_target;
-use crate::ops::provision::{self, Change, Insistence, Wish};
-use crate::ops::selection;
-use crate::ops::{Error, fleet, simulator};
-use crate::text::counted;
-use crate::wire::targets::{
+use crate::emulate::{self, Serving};
+use crate::simulator;
+use tpu_core::model::facts::TargetFact;
+use tpu_core::model::ids::TargetName;
+use tpu_core::model::target::{Pricing, Target};
+use tpu_core::model::time;
+use tpu_core::text::counted;
+use tpu_ops::dry_run::{self, Remake};
+use tpu_ops::named::resolve_target;
+use tpu_ops::provision::{self, Change, Insistence, Wish};
+use tpu_ops::selection;
+use tpu_ops::{Error, fleet};
+use tpu_wire::targets::{
     SimulatedEventDocument, SimulatedStoryDocument, SimulatedTargetDocument, TargetFactDocument,
     TargetFactsDocument, TargetPart, TargetPlanDocument,
 };
@@ -246,7 +247,7 @@ fn table(facts: &[TargetFact]) -> String {
             "{:<width$}  {accelerator:<10} {zone:<16} {:<11} {}{since}\n",
             fact.name,
             fact.told_pricing(fact.pricing).unwrap_or("-"),
-            crate::text::escape(&fact.raw_state),
+            tpu_core::text::escape(&fact.raw_state),
         );
     }
     text

@@ -4,16 +4,16 @@ use crate::cli::Outcome;
 use crate::cli::app::App;
 use crate::cli::args::{AlsoServe, MonitorLog};
 use crate::cli::print::{Output, table};
-use crate::model::time::{self, Zone};
-use crate::model::view::{MonitorHealth, Next};
-use crate::ops::preview::{self, Entry};
-use crate::ops::{Error, service, watch};
-use crate::wire::daemon::{
+use tpu_core::model::time::{self, Zone};
+use tpu_core::model::view::{MonitorHealth, Next};
+use tpu_ops::preview::{self, Entry};
+use tpu_ops::{Error, service, watch};
+use tpu_wire::daemon::{
     AckDocument, MonitorStartedDocument, MonitorStatusDocument, MonitorStoppedDocument,
     PlanDocument,
 };
-use crate::wire::events::{ClearedLogDocument, EventsDocument};
-use crate::wire::words::TimePart;
+use tpu_wire::events::{ClearedLogDocument, EventsDocument};
+use tpu_wire::words::TimePart;
 
 use super::history;
 

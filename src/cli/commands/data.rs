@@ -6,9 +6,9 @@ use crate::cli::Outcome;
 use crate::cli::app::App;
 use crate::cli::args::DataStep;
 use crate::cli::print::Output;
-use crate::ops::Error;
-use crate::ops::data::{self, Changed};
-use crate::wire::data::{ChangedDataDocument, DataDocument};
+use tpu_ops::Error;
+use tpu_ops::data::{self, Changed};
+use tpu_wire::data::{ChangedDataDocument, DataDocument};
 
 use super::board::read;
 
@@ -52,5 +52,5 @@ fn told(changed: &[Changed]) -> Output {
 
 /// A value on one line that a person reads at a glance.
 fn short(value: &Value) -> String {
-    crate::text::cut(&value.to_string(), 60).into_owned()
+    tpu_core::text::cut(&value.to_string(), 60).into_owned()
 }

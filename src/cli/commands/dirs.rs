@@ -5,11 +5,11 @@ use std::path::Path;
 use crate::cli::Outcome;
 use crate::cli::app::App;
 use crate::cli::print::Output;
-use crate::model::ids::UserName;
-use crate::ops::init;
-use crate::ops::selection::{self, Sorted};
-use crate::ops::{Error, ctx::user_of, dirs};
-use crate::wire::users::{DirDocument, DirsDocument, ForgottenDirDocument, SwappedDirsDocument};
+use tpu_core::model::ids::UserName;
+use tpu_ops::init;
+use tpu_ops::selection::{self, Sorted};
+use tpu_ops::{Error, ctx::user_of, dirs};
+use tpu_wire::users::{DirDocument, DirsDocument, ForgottenDirDocument, SwappedDirsDocument};
 
 /// The words of a command that takes slots.
 fn slots(app: &App, words: &[String]) -> Result<(UserName, Sorted), Error> {
@@ -120,7 +120,7 @@ fn lines(dirs: &[(u32, String)]) -> String {
     let mut text = String::new();
     for (slot, path) in dirs {
         let mark = if *slot == 1 { " (default)" } else { "" };
-        text += &format!("{slot}: {}{mark}\n", crate::text::escape(path));
+        text += &format!("{slot}: {}{mark}\n", tpu_core::text::escape(path));
     }
     text
 }

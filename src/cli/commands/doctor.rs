@@ -4,9 +4,9 @@ use crate::cli::Outcome;
 use crate::cli::app::App;
 use crate::cli::args::Doctor;
 use crate::cli::print::Output;
-use crate::ops::doctor::{self, Severity};
-use crate::ops::locks;
-use crate::wire::doctor::{FindingPart, FindingsDocument, LockDocument, RestoredDocument};
+use tpu_ops::doctor::{self, Severity};
+use tpu_ops::locks;
+use tpu_wire::doctor::{FindingPart, FindingsDocument, LockDocument, RestoredDocument};
 
 /// Looks everything over, or puts a backup back.
 pub(in crate::cli) fn doctor(app: &App, args: &Doctor) -> Outcome {

@@ -5,9 +5,9 @@ use crate::cli::args::Cli;
 use crate::cli::complete;
 use crate::cli::legacy;
 use crate::cli::print::Output;
-use crate::ops::Error;
-use crate::ops::error::did_you_mean;
-use crate::wire::pages::{ManualDocument, ScriptDocument, TextDocument, WelcomeDocument};
+use tpu_ops::Error;
+use tpu_ops::error::did_you_mean;
+use tpu_wire::pages::{ManualDocument, ScriptDocument, TextDocument, WelcomeDocument};
 
 /// The page of useful commands.
 const TLDR: &str = include_str!("../../../assets/tldr.md");

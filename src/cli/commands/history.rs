@@ -4,12 +4,12 @@ use crate::cli::Outcome;
 use crate::cli::app::App;
 use crate::cli::args::History;
 use crate::cli::print::{Output, table};
-use crate::model::time::Zone;
-use crate::ops::called::JobWord;
-use crate::ops::journal::{self, Event};
-use crate::ops::selection;
-use crate::ops::whose::{About, Purpose};
-use crate::wire::events::EventsDocument;
+use tpu_core::model::time::Zone;
+use tpu_ops::called::JobWord;
+use tpu_ops::journal::{self, Event};
+use tpu_ops::selection;
+use tpu_ops::whose::{About, Purpose};
+use tpu_wire::events::EventsDocument;
 
 /// Prints the newest events, oldest first.
 pub(in crate::cli) fn history(app: &App, args: &History) -> Outcome {
@@ -54,7 +54,7 @@ pub(super) fn lines(events: &[Event], zone: &Zone) -> String {
             (Some(user), None) => user.to_string(),
             (None, _) => "-".to_owned(),
         };
-        let what = crate::text::escape(&event.text);
+        let what = tpu_core::text::escape(&event.text);
         let at = zone.stamp(event.at);
         vec![at, job, event.kind.clone(), format!("{what}  ({})", event.actor)]
     };

@@ -7,18 +7,18 @@ use crate::cli::args::{
 };
 use crate::cli::legacy;
 use crate::cli::print::{Output, table};
-use crate::model::capacity::Share;
-use crate::model::facts::MachineFact;
-use crate::model::figures::{HostFigures, gib, gpu_in_words, used_of};
-use crate::model::ids::{JobId, TargetName};
-use crate::model::time::{self, Timestamp};
-use crate::ops::hosts::add::{self, NewHosts};
-use crate::ops::hosts::detect::{self, Asked};
-use crate::ops::hosts::edit::{self, HostEdit};
-use crate::ops::hosts::{self, Host, Limits};
-use crate::ops::{Error, Kind};
-use crate::text::{counted, escape};
-use crate::wire::hosts::{
+use tpu_core::model::capacity::Share;
+use tpu_core::model::facts::MachineFact;
+use tpu_core::model::figures::{HostFigures, gib, gpu_in_words, used_of};
+use tpu_core::model::ids::{JobId, TargetName};
+use tpu_core::model::time::{self, Timestamp};
+use tpu_core::text::{counted, escape};
+use tpu_ops::hosts::add::{self, NewHosts};
+use tpu_ops::hosts::detect::{self, Asked};
+use tpu_ops::hosts::edit::{self, HostEdit};
+use tpu_ops::hosts::{self, Host, Limits};
+use tpu_ops::{Error, Kind};
+use tpu_wire::hosts::{
     HostsAddedDocument, HostsAskedDocument, HostsChangedDocument, HostsDocument, HostsSetDocument,
     PoolsDocument,
 };

@@ -7,12 +7,12 @@ use crate::cli::app::App;
 use crate::cli::args::{CloudmeshFiles, ForeignTool, ImportFrom};
 use crate::cli::legacy;
 use crate::cli::print::Output;
-use crate::jobfile::cloudmesh::{ImportedHost, ImportedJob, ReadField};
-use crate::ops::cloudmesh::import::{self, CloudmeshRequest, HostFate, ImportedFile, PolicyFate};
-use crate::ops::cloudmesh::place;
-use crate::ops::cloudmesh::ready::JobFate;
-use crate::text::escape;
-use crate::wire::cloudmesh::CloudmeshDocument;
+use tpu_core::text::escape;
+use tpu_jobfile::cloudmesh::{ImportedHost, ImportedJob, ReadField};
+use tpu_ops::cloudmesh::import::{self, CloudmeshRequest, HostFate, ImportedFile, PolicyFate};
+use tpu_ops::cloudmesh::place;
+use tpu_ops::cloudmesh::ready::JobFate;
+use tpu_wire::cloudmesh::CloudmeshDocument;
 
 use super::hosts::added_all_the_same;
 

@@ -10,13 +10,13 @@ use crate::cli::args::Init;
 use crate::cli::console;
 use crate::cli::legacy;
 use crate::cli::print::Output;
-use crate::model::ids::UserName;
-use crate::model::time::{LOCAL, Zone};
-use crate::ops::init::{self, Beginning};
-use crate::ops::users::{self, NewUser};
-use crate::ops::{Ctx, Error, import};
-use crate::text::counted;
-use crate::wire::data::{BegunDocument, FoundDocument};
+use tpu_core::model::ids::UserName;
+use tpu_core::model::time::{LOCAL, Zone};
+use tpu_core::text::counted;
+use tpu_ops::init::{self, Beginning};
+use tpu_ops::users::{self, NewUser};
+use tpu_ops::{Ctx, Error, import};
+use tpu_wire::data::{BegunDocument, FoundDocument};
 
 /// Begins.
 pub(in crate::cli) fn run(app: &App, args: &Init) -> Outcome {
@@ -178,7 +178,7 @@ fn move_in(app: &App, path: &Path, adopt: bool) -> Outcome {
     let list = |title: &str, lines: &[String]| {
         let mut block = String::new();
         for line in lines {
-            block += &format!("  {}\n", crate::text::escape(line));
+            block += &format!("  {}\n", tpu_core::text::escape(line));
         }
         if block.is_empty() { block } else { format!("{title}:\n{block}") }
     };

@@ -8,22 +8,22 @@ use crate::cli::args::{Describe, Import, Targets, TargetsStep};
 use crate::cli::legacy;
 use crate::cli::print::Output;
 use crate::cli::print::table::columns;
-use crate::model::facts::TargetFact;
-use crate::model::ids::TargetName;
-use crate::model::prices::Prices;
-use crate::model::target::{Machines, ProviderAt, ProviderName, Registration};
-use crate::model::time;
-use crate::ops::board::Board;
-use crate::ops::inventory::{self, Change, Class, Description, Sum};
-use crate::ops::selection;
-use crate::ops::{Error, dry_run, targets};
-use crate::plan::board::Row;
-use crate::text::counted;
-use crate::wire::targets::{
+use tpu_core::model::facts::TargetFact;
+use tpu_core::model::ids::TargetName;
+use tpu_core::model::prices::Prices;
+use tpu_core::model::target::{Machines, ProviderAt, ProviderName, Registration};
+use tpu_core::model::time;
+use tpu_core::plan::board::Row;
+use tpu_core::text::counted;
+use tpu_ops::board::Board;
+use tpu_ops::inventory::{self, Change, Class, Description, Sum};
+use tpu_ops::selection;
+use tpu_ops::{Error, dry_run, targets};
+use tpu_wire::targets::{
     DescribeDocument, DescribeMachinesDocument, DescribedTargetPart, ImportDocument,
     TargetsDocument,
 };
-use crate::wire::workers::StepPart;
+use tpu_wire::workers::StepPart;
 
 use super::workers;
 
@@ -105,12 +105,12 @@ fn costs(sums: &BTreeMap<Class, Sum>) -> String {
 }
 
 fn dash(text: Option<&str>) -> String {
-    text.map_or_else(|| "-".to_owned(), |text| crate::text::escape(text).into_owned())
+    text.map_or_else(|| "-".to_owned(), |text| tpu_core::text::escape(text).into_owned())
 }
 
 /// The state in words: the control plane's own, for how long, what is wrong, what it waits for.
 fn state(fact: &TargetFact, now: time::Timestamp) -> String {
-    let mut text = crate::text::escape(&fact.raw_state).into_owned();
+    let mut text = tpu_core::text::escape(&fact.raw_state).into_owned();
     if let Some(since) = fact.since {
         text += &format!(" for {}", time::age(now.seconds_since(since)));
     }
@@ -118,13 +118,13 @@ fn state(fact: &TargetFact, now: time::Timestamp) -> String {
         text += " (stuck)";
     }
     if let Some(room) = &fact.room {
-        text += &format!(": {}", crate::text::escape(&room.in_words()));
+        text += &format!(": {}", tpu_core::text::escape(&room.in_words()));
     }
     if fact.is_flagged() || fact.machines == Machines::Engine && !fact.symptoms.is_empty() {
-        text += &format!(" ({})", crate::text::escape(&fact.complaint()));
+        text += &format!(" ({})", tpu_core::text::escape(&fact.complaint()));
     }
     if let Some(queued) = &fact.queued {
-        let word = crate::text::escape(&queued.raw_state).into_owned();
+        let word = tpu_core::text::escape(&queued.raw_state).into_owned();
         text += &format!(" [{} {word}]", queued.name);
     }
     text
@@ -189,7 +189,7 @@ fn import(app: &App, wish: &inventory::Wish<'_>) -> Outcome {
 
 fn difference(change: &Change) -> String {
     let sign = if change.is_new { '+' } else { '~' };
-    let what = crate::text::escape(&change.differences.join(", ")).into_owned();
+    let what = tpu_core::text::escape(&change.differences.join(", ")).into_owned();
     format!("{sign} {}  {what}\n", change.name)
 }
 

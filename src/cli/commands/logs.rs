@@ -10,10 +10,10 @@ use crate::cli::Outcome;
 use crate::cli::app::App;
 use crate::cli::args::Logs;
 use crate::cli::print::{Output, to_stdout};
-use crate::model::ids::JobId;
-use crate::ops::whose::Purpose;
-use crate::ops::{Error, Kind, logs};
-use crate::wire::jobs::{JobIdPart, LogsDocument};
+use tpu_core::model::ids::JobId;
+use tpu_ops::whose::Purpose;
+use tpu_ops::{Error, Kind, logs};
+use tpu_wire::jobs::{JobIdPart, LogsDocument};
 
 /// How often a followed file is looked at.
 const POLL: Duration = Duration::from_millis(200);

@@ -4,8 +4,8 @@ use crate::cli::Outcome;
 use crate::cli::app::App;
 use crate::cli::args::History;
 use crate::cli::print::Output;
-use crate::ops::news;
-use crate::wire::events::NewsDocument;
+use tpu_ops::news;
+use tpu_wire::events::NewsDocument;
 
 use super::history;
 

@@ -3,14 +3,14 @@
 use crate::cli::Outcome;
 use crate::cli::app::App;
 use crate::cli::print::Output;
-use crate::model::ids::UserName;
-use crate::model::notify::{self, Occasion, Receiver};
-use crate::model::settings::SettingOrigin;
-use crate::model::time;
-use crate::ops::notices::{self, ReceiverLook};
-use crate::ops::{Ctx, Error};
-use crate::text::{counted, escape};
-use crate::wire::notices::{
+use tpu_core::model::ids::UserName;
+use tpu_core::model::notify::{self, Occasion, Receiver};
+use tpu_core::model::settings::SettingOrigin;
+use tpu_core::model::time;
+use tpu_core::text::{counted, escape};
+use tpu_ops::notices::{self, ReceiverLook};
+use tpu_ops::{Ctx, Error};
+use tpu_wire::notices::{
     NoticePart, NoticesDocument, NotifyDocument, NotifyTestDocument, NotifyTestPart, body,
 };
 
@@ -108,7 +108,7 @@ pub(in crate::cli) fn test(app: &App, words: &[String]) -> Outcome {
     }
     let failed = tried.iter().any(|of| of.problem.is_some());
     let tests = tried.iter().map(NotifyTestPart::from).collect();
-    let code = if failed { crate::ops::Kind::Unreachable.exit_code() } else { 0 };
+    let code = if failed { tpu_ops::Kind::Unreachable.exit_code() } else { 0 };
     Ok(Output::new(text, &body_of(tests)).code(code))
 }
 

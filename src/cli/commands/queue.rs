@@ -12,33 +12,33 @@ use crate::cli::args::{
 };
 use crate::cli::console;
 use crate::cli::print::{Output, table};
-use crate::model::data::Data;
-use crate::model::entry::QueueEntry;
-use crate::model::ids::{JobId, QueueName, UserName};
-use crate::model::queue::{Queue, QueuePolicy, QueueState};
-use crate::model::spec::{AnyOf, TargetRequest};
-use crate::model::time;
-use crate::ops::called::WaitingCalled;
-use crate::ops::error::did_you_mean;
-use crate::ops::queue::edit::{self, QueueEdit};
-use crate::ops::queue::expected;
-use crate::ops::queue::field::Avoided;
-use crate::ops::queue::members::take_out as take_members_out;
-use crate::ops::queue::pass::{self, Passage};
-use crate::ops::queue::places;
-use crate::ops::queue::{self, why};
-use crate::ops::selection::{self, Sorted};
-use crate::ops::whose::{About, Purpose};
-use crate::ops::{Ctx, Error, Kind, watch};
-use crate::plan::board::Pick;
-use crate::plan::expected::ExpectedStart;
-use crate::plan::queue::EntryStanding;
-use crate::text::{counted, escape};
-use crate::wire::queue::{
+use tpu_core::model::data::Data;
+use tpu_core::model::entry::QueueEntry;
+use tpu_core::model::ids::{JobId, QueueName, UserName};
+use tpu_core::model::queue::{Queue, QueuePolicy, QueueState};
+use tpu_core::model::spec::{AnyOf, TargetRequest};
+use tpu_core::model::time;
+use tpu_core::plan::board::Pick;
+use tpu_core::plan::expected::ExpectedStart;
+use tpu_core::plan::queue::EntryStanding;
+use tpu_core::text::{counted, escape};
+use tpu_ops::called::WaitingCalled;
+use tpu_ops::error::did_you_mean;
+use tpu_ops::queue::edit::{self, QueueEdit};
+use tpu_ops::queue::expected;
+use tpu_ops::queue::field::Avoided;
+use tpu_ops::queue::members::take_out as take_members_out;
+use tpu_ops::queue::pass::{self, Passage};
+use tpu_ops::queue::places;
+use tpu_ops::queue::{self, why};
+use tpu_ops::selection::{self, Sorted};
+use tpu_ops::whose::{About, Purpose};
+use tpu_ops::{Ctx, Error, Kind, watch};
+use tpu_wire::queue::{
     QueueChangedDocument, QueueDocument, QueueEntryDocument, QueueEntryPart, QueuePart,
     WaitingChangedDocument, members,
 };
-use crate::wire::words::TimePart;
+use tpu_wire::words::TimePart;
 
 use super::submit::submit;
 use super::waiting::{
@@ -467,7 +467,7 @@ pub(super) fn waiting_of(app: &App, words: &[String]) -> Result<(Vec<JobId>, Vec
     let (mut ids, mut others) = (Vec::new(), Vec::new());
     for word in &called {
         let named = edit::named(&data, &user, word);
-        let has_records = crate::ops::ctx::user_of(&data, &user).is_ok_and(|user| word.is_of(user));
+        let has_records = tpu_ops::ctx::user_of(&data, &user).is_ok_and(|user| word.is_of(user));
         if named.is_empty() || has_records {
             others.push(word.to_string());
         }

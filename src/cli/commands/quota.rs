@@ -4,11 +4,11 @@ use crate::cli::Outcome;
 use crate::cli::app::App;
 use crate::cli::args::QuotaArgs;
 use crate::cli::print::{Output, csv, table};
-use crate::model::quota::QuotaRow;
-use crate::model::time::{self, Timestamp};
-use crate::ops::quota::{self, QuotaRequest, Quotas};
-use crate::text::{counted, escape};
-use crate::wire::money::QuotaDocument;
+use tpu_core::model::quota::QuotaRow;
+use tpu_core::model::time::{self, Timestamp};
+use tpu_core::text::{counted, escape};
+use tpu_ops::quota::{self, QuotaRequest, Quotas};
+use tpu_wire::money::QuotaDocument;
 
 /// An answer of this age, in seconds, is of now.
 const NOW_S: u64 = 5;
@@ -82,7 +82,7 @@ fn told(quotas: &Quotas, now: Timestamp) -> String {
 }
 
 /// The rows for other programs: what is not known is empty.
-fn as_csv(quotas: &Quotas) -> Result<String, crate::ops::Error> {
+fn as_csv(quotas: &Quotas) -> Result<String, tpu_ops::Error> {
     let rows = quotas.of.iter().flat_map(|of| of.rows.iter().map(move |row| (of, row)));
     let rows = rows.map(|(of, row)| {
         vec![

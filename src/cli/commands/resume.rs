@@ -7,14 +7,14 @@ use crate::cli::commands::jobfile::setup_how;
 use crate::cli::commands::kill;
 use crate::cli::commands::run::{self, PlanInWords};
 use crate::cli::print::Output;
-use crate::model::job::Succession;
-use crate::model::setup::SetUpHow;
-use crate::model::view::JobView;
-use crate::ops::resume::{self, Again as AgainDone, AgainRequest};
-use crate::ops::selection;
-use crate::ops::{Error, ctx::job_of};
-use crate::plan::resume_from::{self, ResumeFrom};
-use crate::wire::launches::{
+use tpu_core::model::job::Succession;
+use tpu_core::model::setup::SetUpHow;
+use tpu_core::model::view::JobView;
+use tpu_core::plan::resume_from::{self, ResumeFrom};
+use tpu_ops::resume::{self, Again as AgainDone, AgainRequest};
+use tpu_ops::selection;
+use tpu_ops::{Error, ctx::job_of};
+use tpu_wire::launches::{
     SuccessorDocument, SuccessorPart, SuccessorPlanDocument, SuccessorPlanPart, SuccessorsDocument,
 };
 

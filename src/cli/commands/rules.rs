@@ -3,14 +3,14 @@
 use crate::cli::Outcome;
 use crate::cli::app::App;
 use crate::cli::print::{Output, table};
-use crate::model::facts::ErrorKind;
-use crate::model::ids::JobId;
-use crate::model::rules::{NAMED, Rules};
-use crate::ops::launch::check::parse_rules;
-use crate::ops::selection::{self, Sorted};
-use crate::ops::whose::Purpose;
-use crate::ops::{Error, ctx::job_of, rules};
-use crate::wire::jobs::{
+use tpu_core::model::facts::ErrorKind;
+use tpu_core::model::ids::JobId;
+use tpu_core::model::rules::{NAMED, Rules};
+use tpu_ops::launch::check::parse_rules;
+use tpu_ops::selection::{self, Sorted};
+use tpu_ops::whose::Purpose;
+use tpu_ops::{Error, ctx::job_of, rules};
+use tpu_wire::jobs::{
     JobIdDocument, JobIdPart, RuleDocument, RulesDocument, StageDirDocument, TagDocument,
     TagsDocument,
 };

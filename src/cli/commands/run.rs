@@ -7,27 +7,27 @@ use crate::cli::args::Run;
 use crate::cli::console;
 use crate::cli::legacy;
 use crate::cli::print::Output;
-use crate::model::capacity::Ask;
-use crate::model::data::Data;
-use crate::model::ids::{JobId, UserName};
-use crate::model::member::Member;
-use crate::ops::fleet;
-use crate::ops::launch::attempt::{self, Launched};
-use crate::ops::launch::group::LaunchedGroup;
-use crate::ops::launch::plan::LaunchPlan;
-use crate::ops::launch::{self, RunRequest};
-use crate::ops::queue::field::Wish;
-use crate::ops::request::{self, Begins, Beside};
-use crate::ops::selection;
-use crate::ops::{Ctx, Error};
-use crate::ops::{named, names};
-use crate::plan::types::parse_type;
-use crate::text::counted;
-use crate::wire::launches::{
+use tpu_core::model::capacity::Ask;
+use tpu_core::model::data::Data;
+use tpu_core::model::ids::{JobId, UserName};
+use tpu_core::model::member::Member;
+use tpu_core::plan::types::parse_type;
+use tpu_core::text::counted;
+use tpu_ops::fleet;
+use tpu_ops::launch::attempt::{self, Launched};
+use tpu_ops::launch::group::LaunchedGroup;
+use tpu_ops::launch::plan::LaunchPlan;
+use tpu_ops::launch::{self, RunRequest};
+use tpu_ops::queue::field::Wish;
+use tpu_ops::request::{self, Begins, Beside};
+use tpu_ops::selection;
+use tpu_ops::{Ctx, Error};
+use tpu_ops::{named, names};
+use tpu_wire::launches::{
     LaunchPlanDocument, LaunchPlanPart, LaunchedDocument, LaunchedGroupDocument, WaitPlanDocument,
     WaitPlanPart,
 };
-use crate::wire::words::Word;
+use tpu_wire::words::Word;
 
 use super::choose::{self, Chosen};
 use super::notify;

@@ -4,8 +4,8 @@ use crate::cli::Outcome;
 use crate::cli::app::App;
 use crate::cli::console;
 use crate::cli::print::Output;
-use crate::ops::{Error, secrets};
-use crate::wire::jobfile::{SecretDocument, SecretsDocument};
+use tpu_ops::{Error, secrets};
+use tpu_wire::jobfile::{SecretDocument, SecretsDocument};
 
 /// `secrets`: the names of those that are kept.
 pub(in crate::cli) fn list(app: &App) -> Outcome {

@@ -7,14 +7,14 @@ use crate::cli::app::App;
 use crate::cli::args::GetSettings;
 use crate::cli::print::Output;
 use crate::cli::screen;
-use crate::model::time::LOCAL;
-use crate::ops::selection;
-use crate::ops::{Error, settings};
-use crate::wire::settings::{
+use tpu_core::model::time::LOCAL;
+use tpu_ops::selection;
+use tpu_ops::{Error, settings};
+use tpu_wire::settings::{
     DroppedSettingsDocument, MonitorSettingDocument, MonitorSettingsDocument, NextNumberDocument,
     SettingDocument, SettingsDocument,
 };
-use crate::wire::words::Members;
+use tpu_wire::words::Members;
 
 /// `get-settings`.
 pub(in crate::cli) fn get(app: &App, args: &GetSettings) -> Outcome {
@@ -84,7 +84,7 @@ pub(in crate::cli) fn reset(app: &App, words: &[String]) -> Outcome {
     };
     for (key, value) in &dropped {
         let value = shown(value);
-        text += &format!("{key} was {}\n", crate::text::escape(&value));
+        text += &format!("{key} was {}\n", tpu_core::text::escape(&value));
     }
     Ok(Output::new(text, &DroppedSettingsDocument { user: &user, dropped: Members(dropped) }))
 }

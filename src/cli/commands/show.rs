@@ -4,10 +4,10 @@ use crate::cli::Outcome;
 use crate::cli::app::App;
 use crate::cli::args::{ScriptOfJob, ShowJob};
 use crate::cli::print::Output;
-use crate::ops::show;
-use crate::ops::whose::Purpose;
-use crate::text::escape;
-use crate::wire::jobs::{JobIdPart, JobScriptDocument, ShowDocument, ToldDocument};
+use tpu_core::text::escape;
+use tpu_ops::show;
+use tpu_ops::whose::Purpose;
+use tpu_wire::jobs::{JobIdPart, JobScriptDocument, ShowDocument, ToldDocument};
 
 use super::check;
 use super::history::lines;

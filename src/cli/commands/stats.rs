@@ -6,16 +6,16 @@ use crate::cli::args::StatsArgs;
 use crate::cli::print::plot::{self, Glyphs};
 use crate::cli::print::{Output, csv, table};
 use crate::cli::screen;
-use crate::model::time::{Timestamp, Zone};
-use crate::model::view::Whose;
-use crate::ops::error::did_you_mean;
-use crate::ops::stats::{self, StatsReport, StatsRequest};
-use crate::ops::whose::{About, Purpose};
-use crate::ops::{Error, selection};
-use crate::plan::stats::By;
-use crate::plan::stats::figures::{Figures, hours};
-use crate::text::{self, counted, escape};
-use crate::wire::stats::{StatsDocument, TOTAL};
+use tpu_core::model::time::{Timestamp, Zone};
+use tpu_core::model::view::Whose;
+use tpu_core::plan::stats::By;
+use tpu_core::plan::stats::figures::{Figures, hours};
+use tpu_core::text::{self, counted, escape};
+use tpu_ops::error::did_you_mean;
+use tpu_ops::stats::{self, StatsReport, StatsRequest};
+use tpu_ops::whose::{About, Purpose};
+use tpu_ops::{Error, selection};
+use tpu_wire::stats::{StatsDocument, TOTAL};
 
 /// Columns where nobody says how many there are.
 const USUAL: usize = 100;

@@ -5,11 +5,11 @@ use crate::cli::app::App;
 use crate::cli::args::StorageArgs;
 use crate::cli::print::{Output, table};
 use crate::cli::progress::Progress;
-use crate::model::time::{self, Zone};
-use crate::ops::storage::{self, StorageReport};
-use crate::ops::{Error, Kind};
-use crate::text::{self, escape};
-use crate::wire::checkpoints::StorageDocument;
+use tpu_core::model::time::{self, Zone};
+use tpu_core::text::{self, escape};
+use tpu_ops::storage::{self, StorageReport};
+use tpu_ops::{Error, Kind};
+use tpu_wire::checkpoints::StorageDocument;
 
 /// `storage`.
 pub(in crate::cli) fn run(app: &App, args: &StorageArgs) -> Outcome {

@@ -4,13 +4,13 @@ use crate::cli::Outcome;
 use crate::cli::app::App;
 use crate::cli::args::SweepArgs;
 use crate::cli::print::{Output, block, table::columns};
-use crate::model::view::JobView;
-use crate::ops::queue::shown::{self, WaitingMembers};
-use crate::ops::sweeps::{self, RankBy, Ranked};
-use crate::ops::{Error, selection, snapshot};
-use crate::text::{counted, escape};
-use crate::wire::jobs::JobPart;
-use crate::wire::sweep::{RankedPart, SweepDocument};
+use tpu_core::model::view::JobView;
+use tpu_core::text::{counted, escape};
+use tpu_ops::queue::shown::{self, WaitingMembers};
+use tpu_ops::sweeps::{self, RankBy, Ranked};
+use tpu_ops::{Error, selection, snapshot};
+use tpu_wire::jobs::JobPart;
+use tpu_wire::sweep::{RankedPart, SweepDocument};
 
 /// `sweep`.
 pub(in crate::cli) fn sweep(app: &App, args: &SweepArgs) -> Outcome {

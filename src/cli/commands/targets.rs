@@ -5,9 +5,9 @@ use crate::cli::app::App;
 use crate::cli::args::Register;
 use crate::cli::legacy;
 use crate::cli::print::Output;
-use crate::model::target::{Pricing, ProviderName, Registration};
-use crate::ops::{Error, targets};
-use crate::wire::targets::{
+use tpu_core::model::target::{Pricing, ProviderName, Registration};
+use tpu_ops::{Error, targets};
+use tpu_wire::targets::{
     ForgottenDocument, RegisteredDocument, TargetAliasDocument, TargetAliasesDocument,
 };
 

@@ -9,22 +9,22 @@ use crate::cli::app::App;
 use crate::cli::args::{Submit, kind_words};
 use crate::cli::legacy;
 use crate::cli::print::Output;
-use crate::jobfile::converted::ConversionNote;
-use crate::jobfile::jobman::{self, JobmanTask, Tasks};
-use crate::jobfile::own::{self, Before, Given, OwnJob};
-use crate::jobfile::yaml::{self, Yaml, YamlValue};
-use crate::model::data::{Data, User};
-use crate::model::entry::{After, AfterWhich};
-use crate::model::facts::ErrorKind;
-use crate::model::job::{Job, Status};
-use crate::model::task::SubmittedTask;
-use crate::ops::ctx::user_of;
-use crate::ops::jobfile::ready::JobFile;
-use crate::ops::launch::RunRequest;
-use crate::ops::queue::submit::{self, Submission};
-use crate::ops::queue::tasks::{self, TaskOf};
-use crate::ops::{Ctx, Error, jobfile, names};
-use crate::text::counted;
+use tpu_core::model::data::{Data, User};
+use tpu_core::model::entry::{After, AfterWhich};
+use tpu_core::model::facts::ErrorKind;
+use tpu_core::model::job::{Job, Status};
+use tpu_core::model::task::SubmittedTask;
+use tpu_core::text::counted;
+use tpu_jobfile::converted::ConversionNote;
+use tpu_jobfile::jobman::{self, JobmanTask, Tasks};
+use tpu_jobfile::own::{self, Before, Given, OwnJob};
+use tpu_jobfile::yaml::{self, Yaml, YamlValue};
+use tpu_ops::ctx::user_of;
+use tpu_ops::jobfile::ready::JobFile;
+use tpu_ops::launch::RunRequest;
+use tpu_ops::queue::submit::{self, Submission};
+use tpu_ops::queue::tasks::{self, TaskOf};
+use tpu_ops::{Ctx, Error, jobfile, names};
 
 use super::jobfile::{beside_file, directory, submits_alone, would};
 use super::submit::submitted;
@@ -53,7 +53,7 @@ impl<'a> TaskFile<'a> {
         let ctx = app.ctx()?;
         let path = ctx.env.cwd.join(shown);
         let text = jobfile::text(ctx, &path, shown)?;
-        let bad = |bad: crate::jobfile::BadFile| {
+        let bad = |bad: tpu_jobfile::BadFile| {
             Error::usage(format!("{shown}{}", bad.in_words())).hint(bad.hint)
         };
         let document = yaml::read(&text).map_err(bad)?;
@@ -183,8 +183,7 @@ pub(super) fn submit_tasks(
     if all.is_empty() {
         let tasks = counted(known, "task");
         let text = format!("Nothing is new in {}: {tasks} submitted before.", file.shown);
-        let document =
-            crate::wire::queue::SubmittedDocument { jobs: Vec::new(), started: Vec::new() };
+        let document = tpu_wire::queue::SubmittedDocument { jobs: Vec::new(), started: Vec::new() };
         return Ok(Output::new(text, &document).notes(notes));
     }
     let ids = submit::enter_each(ctx, &all)?;

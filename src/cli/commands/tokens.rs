@@ -4,12 +4,12 @@ use crate::cli::Outcome;
 use crate::cli::app::App;
 use crate::cli::args::TokenCreateArgs;
 use crate::cli::print::{Output, table};
-use crate::model::ids::UserName;
-use crate::model::time;
-use crate::model::token::{Rights, Token};
-use crate::ops::Error;
-use crate::ops::tokens::{self, TokenRequest};
-use crate::wire::tokens::{NewTokenDocument, RevokedTokenDocument, TokenPart, TokensDocument};
+use tpu_core::model::ids::UserName;
+use tpu_core::model::time;
+use tpu_core::model::token::{Rights, Token};
+use tpu_ops::Error;
+use tpu_ops::tokens::{self, TokenRequest};
+use tpu_wire::tokens::{NewTokenDocument, RevokedTokenDocument, TokenPart, TokensDocument};
 
 /// `token create`: the token alone on stdout, what it may do on stderr.
 pub(in crate::cli) fn create(app: &App, args: &TokenCreateArgs) -> Outcome {

@@ -6,13 +6,13 @@ use crate::cli::args::AddUser;
 use crate::cli::console;
 use crate::cli::legacy;
 use crate::cli::print::{Output, table};
-use crate::model::ids::UserName;
-use crate::ops::Error;
-use crate::ops::init;
-use crate::ops::selection;
-use crate::ops::users::{self, NewUser};
-use crate::text::counted;
-use crate::wire::users::{AddedUserDocument, RemovedUserDocument, UserPart, UsersDocument};
+use tpu_core::model::ids::UserName;
+use tpu_core::text::counted;
+use tpu_ops::Error;
+use tpu_ops::init;
+use tpu_ops::selection;
+use tpu_ops::users::{self, NewUser};
+use tpu_wire::users::{AddedUserDocument, RemovedUserDocument, UserPart, UsersDocument};
 
 /// Adds a user; asks for the name if none is given.
 pub(in crate::cli) fn add(app: &App, args: &AddUser) -> Outcome {

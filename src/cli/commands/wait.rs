@@ -7,18 +7,18 @@ use crate::cli::app::App;
 use crate::cli::args::{Wait, WaitFor};
 use crate::cli::print::Output;
 use crate::cli::progress::Progress;
-use crate::model::ids::JobId;
-use crate::model::job::Status;
-use crate::model::time;
-use crate::model::view::{JobView, Whose};
-use crate::ops::called::WaitingCalled;
-use crate::ops::queue::{
+use tpu_core::model::ids::JobId;
+use tpu_core::model::job::Status;
+use tpu_core::model::time;
+use tpu_core::model::view::{JobView, Whose};
+use tpu_ops::called::WaitingCalled;
+use tpu_ops::queue::{
     self,
     shown::{self, WaitingMembers},
 };
-use crate::ops::whose::{Meant, Purpose, Several};
-use crate::ops::{Ctx, Error, Kind, snapshot};
-use crate::wire::jobs::{JobPart, WaitDocument};
+use tpu_ops::whose::{Meant, Purpose, Several};
+use tpu_ops::{Ctx, Error, Kind, snapshot};
+use tpu_wire::jobs::{JobPart, WaitDocument};
 
 /// How often we look.
 const POLL: Duration = Duration::from_millis(500);

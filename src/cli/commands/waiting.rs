@@ -1,13 +1,13 @@
 //! What all say of what waits: for what, why, and what has begun.
 
-use crate::model::entry::{Priority, QueueEntry};
-use crate::model::spec::TargetRequest;
-use crate::ops::called::WaitingCalled;
-use crate::ops::queue::field::Avoided;
-use crate::ops::queue::pass::{self, Passage};
-use crate::ops::queue::{self, places};
-use crate::ops::{Ctx, Error, watch};
-use crate::text::escape;
+use tpu_core::model::entry::{Priority, QueueEntry};
+use tpu_core::model::spec::TargetRequest;
+use tpu_core::text::escape;
+use tpu_ops::called::WaitingCalled;
+use tpu_ops::queue::field::Avoided;
+use tpu_ops::queue::pass::{self, Passage};
+use tpu_ops::queue::{self, places};
+use tpu_ops::{Ctx, Error, watch};
 
 /// Reads how urgent something is.
 pub(super) fn priority(text: &str) -> Result<Priority, Error> {

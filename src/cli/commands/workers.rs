@@ -9,21 +9,21 @@ use crate::cli::args::{Copy, KillRemote, OfRecipe, Ssh, Workers};
 use crate::cli::commands::checkpoints;
 use crate::cli::console;
 use crate::cli::print::Output;
-use crate::model::data::Data;
-use crate::model::ids::JobId;
-use crate::model::job::Job;
-use crate::model::target::Target;
-use crate::ops::ctx::job_of;
-use crate::ops::named::resolve_target;
-use crate::ops::provision::{self, Insistence, Wish};
-use crate::ops::recipes::{self, Request, StepEnd};
-use crate::ops::whose::Purpose;
-use crate::ops::worker_shell::{self, Ended, Far, Purge, Spoken, Stranger, Which};
-use crate::ops::{Error, Kind, attach, dry_run, fleet, selection};
-use crate::sys::proc::{self, Spawn};
-use crate::text::counted;
-use crate::text::escape;
-use crate::wire::workers::{
+use tpu_core::model::data::Data;
+use tpu_core::model::ids::JobId;
+use tpu_core::model::job::Job;
+use tpu_core::model::target::Target;
+use tpu_core::text::counted;
+use tpu_core::text::escape;
+use tpu_ops::ctx::job_of;
+use tpu_ops::named::resolve_target;
+use tpu_ops::provision::{self, Insistence, Wish};
+use tpu_ops::recipes::{self, Request, StepEnd};
+use tpu_ops::whose::Purpose;
+use tpu_ops::worker_shell::{self, Ended, Far, Purge, Spoken, Stranger, Which};
+use tpu_ops::{Error, Kind, attach, dry_run, fleet, selection};
+use tpu_system::sys::proc::{self, Spawn};
+use tpu_wire::workers::{
     CopiedDocument, EndedPart, PlannedStepPart, RecipeDocument, RecipePlanDocument, SpokenPart,
     SshDocument, StepPart, SweptDocument,
 };
@@ -312,7 +312,7 @@ fn table(strangers: &[Stranger]) -> String {
             "  worker {worker}  pid {}  {}  {}  {}\n",
             process.pid,
             escape(&process.user),
-            crate::model::time::age(process.age_s),
+            tpu_core::model::time::age(process.age_s),
             escape(&process.command)
         );
     }

@@ -5,14 +5,14 @@ use std::path::Path;
 
 use clap::builder::styling::AnsiColor;
 
-use crate::model::facts::{Evidence, Phase, Source};
-use crate::model::groups::{self, Folded, GroupView};
-use crate::model::job::Status;
-use crate::model::time;
-use crate::model::view::{JobView, Snapshot, TmuxHealth};
+use tpu_core::model::facts::{Evidence, Phase, Source};
+use tpu_core::model::groups::{self, Folded, GroupView};
+use tpu_core::model::job::Status;
+use tpu_core::model::time;
+use tpu_core::model::view::{JobView, Snapshot, TmuxHealth};
 
 use super::paint;
-use crate::text::{self, escape};
+use tpu_core::text::{self, escape};
 
 /// Between two blocks, as in the original.
 const RULE: &str = "----------------------------------------";

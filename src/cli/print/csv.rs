@@ -1,7 +1,7 @@
 //! Rows for other programs: one line each, the first names the columns.
 
 use crate::cli::args::Globals;
-use crate::ops::Error;
+use tpu_ops::Error;
 
 /// Refuses `--csv` beside `--json`.
 pub(in crate::cli) fn alone(csv: bool, global: &Globals) -> Result<(), Error> {

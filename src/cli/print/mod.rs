@@ -15,16 +15,15 @@ use clap::builder::styling::{AnsiColor, Style};
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use serde_json::{Map, Value};
 
-use crate::ops::callbacks::own_line;
-use crate::ops::error::did_you_mean;
-use crate::ops::{Error, Kind};
-use crate::sys::env::Env;
-use crate::text;
-use crate::wire;
-use crate::wire::errors::ErrorDocument;
-use crate::wire::pages::EmptyDocument;
-use crate::wire::schema::Document;
-use crate::wire::targets::WouldDocument;
+use tpu_core::text;
+use tpu_ops::callbacks::own_line;
+use tpu_ops::error::did_you_mean;
+use tpu_ops::{Error, Kind};
+use tpu_system::sys::env::Env;
+use tpu_wire::errors::ErrorDocument;
+use tpu_wire::pages::EmptyDocument;
+use tpu_wire::schema::Document;
+use tpu_wire::targets::WouldDocument;
 
 use super::args::{Cli, Color, Globals};
 use super::legacy;
@@ -56,7 +55,7 @@ impl Output {
     pub(super) fn new(text: impl Into<String>, document: &impl Document) -> Self {
         Self {
             text: text.into(),
-            members: wire::members(document),
+            members: tpu_wire::members(document),
             notes: Vec::new(),
             code: 0,
             is_json_lines: false,
@@ -74,7 +73,7 @@ impl Output {
         text: impl FnOnce() -> String,
         document: impl FnOnce() -> D,
     ) -> Self {
-        Self::lines(if global.json { wire::text(&document()) } else { text() })
+        Self::lines(if global.json { tpu_wire::text(&document()) } else { text() })
     }
 
     /// A result that is printed as it is; with `--json` it is whole JSON documents, one on each line.
@@ -200,7 +199,7 @@ fn unsaid(e: &io::Error, output: &Output) -> Error {
 /// Prints an error: what, where, what to do next.
 pub(super) fn error(error: &Error, global: &Globals) -> ExitCode {
     if global.json {
-        let document = wire::text(&ErrorDocument::from(error));
+        let document = tpu_wire::text(&ErrorDocument::from(error));
         to_stderr(&text::harmless_json(&format!("{document}\n")), global);
     } else {
         let mut said = String::new();

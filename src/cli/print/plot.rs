@@ -1,9 +1,9 @@
 //! Plots in a terminal, with names and numbers beside them: bars, columns for the hours of a day, a calendar.
 
-use crate::model::calendar::Day;
-use crate::model::plot;
-pub(in crate::cli) use crate::model::plot::Glyphs;
-use crate::text;
+use tpu_core::model::calendar::Day;
+use tpu_core::model::plot;
+pub(in crate::cli) use tpu_core::model::plot::Glyphs;
+use tpu_core::text;
 
 /// One bar for each row, on one scale: a label, the bar, what it stands for.
 pub(in crate::cli) fn bars(
@@ -59,7 +59,7 @@ pub(in crate::cli) fn calendar(days: &[(Day, f64)], columns: usize, glyphs: Glyp
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::time::{Timestamp, Zone};
+    use tpu_core::model::time::{Timestamp, Zone};
 
     fn row(name: &str, value: f64) -> (String, f64, String) {
         (name.to_owned(), value, format!("{value}"))

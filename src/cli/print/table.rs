@@ -1,8 +1,8 @@
 //! Rows in columns: what `check-simp` and the lists print.
 
-use crate::model::groups::Folded;
-use crate::model::view::Snapshot;
-use crate::text;
+use tpu_core::model::groups::Folded;
+use tpu_core::model::view::Snapshot;
+use tpu_core::text;
 
 use super::block::{self, Show};
 

@@ -10,13 +10,13 @@ use crate::cli::args::Cli;
 use crate::cli::commands::{check, queue};
 use crate::cli::print::{self, Told};
 use crate::cli::{dispatch, legacy};
-use crate::model::ids::JobId;
-use crate::ops::{Ctx, Error, snapshot};
-use crate::screen::backend::CommandRequest;
-use crate::screen::message::{Problem, command_line};
-use crate::screen::typed::Nature;
-use crate::sys::proc::{self, Output, ProcessStatus, Spawn};
-use crate::text;
+use tpu_core::model::ids::JobId;
+use tpu_core::text;
+use tpu_ops::{Ctx, Error, snapshot};
+use tpu_screen::backend::CommandRequest;
+use tpu_screen::message::{Problem, command_line};
+use tpu_screen::typed::Nature;
+use tpu_system::sys::proc::{self, Output, ProcessStatus, Spawn};
 
 /// What the words of a command ask for; nothing special where they cannot be understood, which the command says
 /// itself.
@@ -97,7 +97,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     use super::*;
-    use crate::screen::typed::{self, Typed};
+    use tpu_screen::typed::{self, Typed};
 
     fn nature_of(line: &str) -> Nature {
         nature(&shlex::split(line).unwrap())

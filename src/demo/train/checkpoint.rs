@@ -10,7 +10,7 @@ use std::fs::{self, File};
 use std::io::{ErrorKind, Write as _};
 use std::path::{Path, PathBuf};
 
-use crate::text::fnv1a;
+use tpu_core::text::fnv1a;
 
 use super::network::{PARAMETERS, Random, State};
 use super::{TrainError, file_error};

@@ -7,7 +7,7 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 
 use rustix::process::{Resource, getrlimit, getuid, setrlimit};
-use tpu::sys::clock::{Clock as _, SystemClock};
+use tpu_system::sys::clock::{Clock as _, SystemClock};
 
 use super::{Lab, Who, not_as_described};
 use crate::api::{Api, heard};

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use tpu::model::ids::{JobId, JobNumber, UserName};
+use tpu_core::model::ids::{JobId, JobNumber, UserName};
 
 use super::lab::{Holder, Lab};
 use crate::api::Said;

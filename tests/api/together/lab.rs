@@ -8,12 +8,12 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use tpu::model::data::Data;
-use tpu::model::ids::JobId;
-use tpu::model::token::TokenRole;
-use tpu::store::Event;
-use tpu::sys::clock::{Clock as _, SystemClock};
-use tpu::sys::procs::Signal;
+use tpu_core::model::data::Data;
+use tpu_core::model::ids::JobId;
+use tpu_core::model::token::TokenRole;
+use tpu_system::store::Event;
+use tpu_system::sys::clock::{Clock as _, SystemClock};
+use tpu_system::sys::procs::Signal;
 
 use super::super::{Said, doors, heard, token};
 use crate::common::dice::Dice;

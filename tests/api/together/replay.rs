@@ -7,10 +7,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use tpu::model::data::Data;
-use tpu::model::ids::JobId;
-use tpu::model::job::Status;
-use tpu::store::Event;
+use tpu_core::model::data::Data;
+use tpu_core::model::ids::JobId;
+use tpu_core::model::job::Status;
+use tpu_system::store::Event;
 
 use super::client::{Seen, Verb};
 

@@ -58,12 +58,14 @@ fn arrows_never_point_up_or_sideways() {
         ("src/cli/run.rs", "use crate::screen::start;", "`cli` may use of this crate"),
         ("src/provider/retry.rs", "use crate::store::atomic::replace;", "`crate::store"),
         ("src/provider/mod.rs", "use crate::tmux::Tmux;", "`provider` may use of this crate"),
-        ("src/provider/mod.rs", "use crate::kinds::tpu::sim;", "`crate::kinds::tpu::sim`"),
-        ("src/kinds/tpu/sim/mod.rs", "use crate::plan::decide;", "`kinds` may use of this crate"),
+        ("src/provider/mod.rs", "use crate::lab::sim;", "only `kinds` knows a kind"),
+        ("src/lab/sim/mod.rs", "use crate::plan::decide;", "`lab` may use of this crate"),
+        ("src/slurm/engine.rs", "use crate::kubernetes::api;", "`slurm` may use of this crate"),
+        ("src/gcp/mod.rs", "use crate::lab::sim;", "`gcp` may use of this crate"),
         ("src/kinds/mod.rs", "use crate::ops::Ctx;", "`kinds` may use of this crate"),
         ("src/ops/run.rs", "use crate::wire::jobs::JobPart;", "`ops` may use of this crate"),
         ("src/wire/jobs.rs", "use crate::store::Store;", "`wire` may use of this crate: ops"),
-        ("src/main.rs", "fn main() { tpu::ops::run(); }", "main.rs knows only `tpu::cli`"),
+        ("src/main.rs", "fn main() { tpu_ops::run(); }", "main.rs knows only `tpu::cli`"),
         ("src/lib.rs", "pub mod text;\npub use text::cut;", "lib.rs is the map"),
         ("src/helpers/mod.rs", "", "`helpers` is no layer"),
         ("src/ops/run.rs", "use crate::helpers::x;", "`helpers` is no layer"),
@@ -88,17 +90,16 @@ fn the_ways_in_put_no_json_together() {
 #[test]
 fn kinds_of_target_do_not_know_each_other() {
     for (path, body) in [
-        ("src/kinds/ssh.rs", "use crate::kinds::tpu::google;"),
-        ("src/kinds/ssh.rs", "use super::tpu;"),
-        ("src/kinds/tpu/mod.rs", "fn f() { crate::kinds::ssh::open(); }"),
-        ("src/kinds/tpu/sim/mod.rs", "use super::super::ssh::open;"),
+        ("src/kinds/ssh.rs", "use crate::kinds::local::Local;"),
+        ("src/kinds/ssh.rs", "use super::local;"),
+        ("src/kinds/local.rs", "fn f() { crate::kinds::ssh::open(); }"),
         ("src/kinds/ssh.rs", "use super::*;"),
     ] {
         fails(path, body, "kinds of target do not know each other");
     }
-    passes("src/kinds/mod.rs", "use tpu::Tpu;\nfn f() { crate::kinds::ssh::open(); }");
+    passes("src/kinds/mod.rs", "fn f() { crate::kinds::ssh::open(); }");
     passes("src/kinds/ssh.rs", "use crate::kinds::{Kind, Kinds};\nuse super::Door;");
-    passes("src/kinds/tpu/sim/mod.rs", "use crate::kinds::tpu::states;");
+    passes("src/lab/sim/mod.rs", "use crate::gcp::states;");
 }
 
 #[test]
@@ -106,7 +107,7 @@ fn nobody_else_knows_a_kind_by_its_name() {
     let rule = "only `kinds` knows a kind or a provider by its name";
     for (path, body) in [
         ("src/ops/launch.rs", "use crate::kinds::ssh::Ssh;"),
-        ("src/ops/launch.rs", "use crate::kinds;\nfn f() { kinds::tpu::open(); }"),
+        ("src/ops/launch.rs", "use crate::kinds;\nfn f() { kinds::ssh::open(); }"),
         (
             "src/ops/a.rs",
             "use crate::model::target::TargetKind;\nfn f() -> X { TargetKind::LOCAL }",
@@ -126,7 +127,7 @@ fn nobody_else_knows_a_kind_by_its_name() {
     passes("src/ops/a.rs", "use crate::kinds::{Kind, Kinds};\nfn f(k: &Kinds) { k.of(t) }");
     passes("src/ops/a.rs", "fn f(t: X) -> X { crate::model::target::TargetKind::new(t) }");
     passes("src/kinds/mod.rs", "fn f() { crate::model::target::TargetKind::TPU; }");
-    passes("src/ops/simulator.rs", "use crate::kinds::tpu::sim;");
+    passes("src/simulator.rs", "use crate::lab::sim;");
 }
 
 #[test]
@@ -228,13 +229,13 @@ fn what_is_allowed_passes() {
         ("src/plan/decide.rs", "#[cfg(all(test, unix))]\nmod t { fn f() { std::env::vars(); } }"),
         ("src/model/time.rs", "use jiff::{Timestamp, tz::TimeZone};"),
         ("src/sys/clock.rs", "use std::time::Instant;\nuse crate::model::time::Timestamp;"),
-        ("src/kinds/tpu/sim/fleet.rs", "use crate::store::atomic::replace;"),
+        ("src/lab/sim/fleet.rs", "use crate::store::atomic::replace;"),
         ("src/cli/dispatch.rs", "use crate::{api, daemon};"),
         ("src/cli/mod.rs", "mod monitor;\nuse self::monitor::Arguments;"),
         ("src/daemon/turn.rs", "#[cfg(test)]\nmod tests { use crate::tmux::oneshot::OneShot; }"),
         ("src/main.rs", "fn main() -> std::process::ExitCode { tpu::cli::main() }"),
         ("src/lib.rs", "pub mod text;\npub mod model;"),
-        ("tests/kill.rs", "use tpu::store::Store;\nuse std::fs;"),
+        ("tests/kill.rs", "use tpu_system::store::Store;\nuse std::fs;"),
     ] {
         passes(path, body);
     }

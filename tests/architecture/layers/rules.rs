@@ -6,8 +6,8 @@ use std::fmt;
 use super::mentions::{self, How, Mention, Mentions};
 use super::shape;
 use super::table::{
-    EXCEPTIONS, FORBIDDEN_IN_PURE, IO_METHODS, KNOW_A_KIND, LAYERS, LONG_TABLES, Layer,
-    MAKE_NO_JSON, MAX_LINES, PURE, ROOTS, WAIT_FOR_REAL_THREADS,
+    EXCEPTIONS, FORBIDDEN_IN_PURE, IO_METHODS, KIND_LAYERS, KNOW_A_KIND, LAYERS, LONG_TABLES,
+    Layer, MAKE_NO_JSON, MAX_LINES, PURE, ROOTS, WAIT_FOR_REAL_THREADS,
 };
 
 /// One breach of one rule.
@@ -273,7 +273,8 @@ fn another_kind(module: &[String], mention: &Mention) -> Option<(String, String)
 /// Nobody but the registry and the kinds themselves asks which kind a target is, or who its provider is: what
 /// others must know are values that the kind has filled in.
 fn kind_by_name(path: &str, mention: &Mention) -> Option<(String, String)> {
-    let inside = path.starts_with("src/kinds/") || path == "src/model/target.rs";
+    let inside = KIND_LAYERS.iter().any(|layer| starts(&module_of(path), layer))
+        || path == "src/model/target.rs";
     if inside || mention.in_test || KNOW_A_KIND.contains(&path) {
         return None;
     }
@@ -282,6 +283,7 @@ fn kind_by_name(path: &str, mention: &Mention) -> Option<(String, String)> {
     let is_constant = |word: &str| word.chars().all(|c| c.is_ascii_uppercase() || c == '_');
     let is_by_name = match &used[..] {
         ["crate", "kinds", kind, ..] => is_lower(kind),
+        ["crate", layer, ..] => *layer != "kinds" && KIND_LAYERS.contains(layer),
         [.., "TargetKind", word] => is_constant(word),
         [.., "ProviderName", word] => *word == "of",
         _ => false,

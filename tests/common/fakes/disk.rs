@@ -10,7 +10,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use tpu::store::disk::{Contents, Disk, Lock, Locked, Stat};
+use tpu_system::store::disk::{Contents, Disk, Lock, Locked, Stat};
 
 /// What happens to one operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -4,10 +4,10 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use tpu::model::facts::{PaneFact, Place, TmuxFact};
-use tpu::model::ids::{JobId, LaunchToken};
-use tpu::sys::clock::Clock;
-use tpu::tmux::{Capture, Captured, NewWindow, Occupant, Tmux, TmuxError};
+use tpu_core::model::facts::{PaneFact, Place, TmuxFact};
+use tpu_core::model::ids::{JobId, LaunchToken};
+use tpu_system::sys::clock::Clock;
+use tpu_system::tmux::{Capture, Captured, NewWindow, Occupant, Tmux, TmuxError};
 
 /// Rows of every pane.
 const ROWS: usize = 50;
@@ -420,8 +420,8 @@ fn last_lines(text: &[u8], count: Option<usize>) -> Vec<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tpu::model::time::Timestamp;
-    use tpu::sys::clock::ManualClock;
+    use tpu_core::model::time::Timestamp;
+    use tpu_system::sys::clock::ManualClock;
 
     fn fake() -> (FakeTmux, Arc<ManualClock>) {
         let clock = Arc::new(ManualClock::new(Timestamp::from_second(1_000)));

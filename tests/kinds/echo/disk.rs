@@ -3,7 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use tpu::runner::files::{Files, Listing, ThisDisk};
+use tpu_engine::runner::files::{Files, Listing, ThisDisk};
 
 /// Its root, as it is seen from here.
 pub(crate) struct Disk(pub(crate) PathBuf);

@@ -15,20 +15,20 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use tpu::effects::Effects;
-use tpu::kinds::{Destination, Door, KindOfTarget, KindOption, OwnRoots, Refusal, Within};
-use tpu::model::facts::{ErrorKind, Room, RunFact, RunState, Source};
-use tpu::model::ids::{LaunchToken, TargetName};
-use tpu::model::job::{EngineRun, Handle};
-use tpu::model::target::{Registration, TargetKind};
-use tpu::runner::files::{Files, ThisDisk};
-use tpu::runner::window::WindowRunner;
-use tpu::runner::{
+use tpu_core::model::facts::{ErrorKind, Room, RunFact, RunState, Source};
+use tpu_core::model::ids::{LaunchToken, TargetName};
+use tpu_core::model::job::{EngineRun, Handle};
+use tpu_core::model::target::{Registration, TargetKind};
+use tpu_engine::kinds::{Destination, Door, KindOfTarget, KindOption, OwnRoots, Refusal, Within};
+use tpu_engine::runner::files::{Files, ThisDisk};
+use tpu_engine::runner::window::WindowRunner;
+use tpu_engine::runner::{
     Attempt, Chunk, Ground, Observed, OutputMark, OutputWanted, RunError, RunRef, Runner, Said,
     StopOrder, StopOutcome, StopPart, Submitted, Want, environment,
 };
-use tpu::sys::clock::{Clock as _, SystemClock};
-use tpu::sys::env::Env;
+use tpu_system::effects::Effects;
+use tpu_system::sys::clock::{Clock as _, SystemClock};
+use tpu_system::sys::env::Env;
 
 use super::disk::Disk;
 

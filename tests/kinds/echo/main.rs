@@ -6,8 +6,6 @@ mod echo;
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use tpu::kinds::Kinds;
-
 fn main() -> ExitCode {
-    tpu::cli::main_with(Kinds::built_in().and(Arc::new(echo::Echo)))
+    tpu::cli::main_with(tpu::built_in::kinds().and(Arc::new(echo::Echo)))
 }

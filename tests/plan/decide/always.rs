@@ -4,11 +4,11 @@ use proptest::option;
 use proptest::prelude::*;
 use proptest::sample::select;
 use serde_json::json;
-use tpu::model::facts::{ErrorKind, Progress};
-use tpu::model::job::{Job, Status};
-use tpu::model::rules::Action;
-use tpu::plan::backoff;
-use tpu::plan::budget::{self, Budget, RetryCounts};
+use tpu_core::model::facts::{ErrorKind, Progress};
+use tpu_core::model::job::{Job, Status};
+use tpu_core::model::rules::Action;
+use tpu_core::plan::backoff;
+use tpu_core::plan::budget::{self, Budget, RetryCounts};
 
 use super::{Case, decision};
 use crate::common::scenario::{Record, now, status};

@@ -3,8 +3,8 @@
 
 use std::collections::BTreeSet;
 
-use tpu::model::ids::{JobId, JobNumber, UserName};
-use tpu::model::queue::QueuePolicy;
+use tpu_core::model::ids::{JobId, JobNumber, UserName};
+use tpu_core::model::queue::QueuePolicy;
 
 pub(super) const QUEUES: [&str; 3] = ["default", "night", "paper"];
 /// The last one submits nothing in a history: see [`World::crowd`].

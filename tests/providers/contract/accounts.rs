@@ -1,8 +1,8 @@
 //! Quotas and bills: what the simulator knows of itself and what the API says of it are the same.
 
-use tpu::kinds::tpu::sim::{AccountChange, BillLine, Call, Event};
-use tpu::model::billing::{BillingQuery, BillingTable, ChargeBy, Month};
-use tpu::provider::Trouble;
+use tpu_core::model::billing::{BillingQuery, BillingTable, ChargeBy, Month};
+use tpu_engine::provider::Trouble;
+use tpu_lab::sim::{AccountChange, BillLine, Call, Event};
 
 use super::{World, ZONE, each, worlds};
 

@@ -1,12 +1,12 @@
 //! The longer stories of the contract: states and queued requests as they come, what fails late, vanishes or
 //! comes twice, and a night that ends in the same facts everywhere.
 
-use tpu::kinds::tpu::sim::{Call, Event, Scenario};
-use tpu::kinds::tpu::states;
-use tpu::model::facts::{TargetFact, TargetState, TargetStep};
-use tpu::model::target::Pricing;
-use tpu::provider::adopt;
-use tpu::provider::{Answer, Progress, TargetSpec, Trouble, Verb};
+use tpu_core::model::facts::{TargetFact, TargetState, TargetStep};
+use tpu_core::model::target::Pricing;
+use tpu_engine::provider::adopt;
+use tpu_engine::provider::{Answer, Progress, TargetSpec, Trouble, Verb};
+use tpu_gcp::states;
+use tpu_lab::sim::{Call, Event, Scenario};
 
 use super::{World, each, progress, request, word, worlds};
 use crate::common::rest::Rest;

@@ -8,13 +8,13 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use tpu::effects::Effects;
-use tpu::kinds::slurm::client::{
+use tpu_core::model::time::Timestamp;
+use tpu_slurm::client::{
     Client, Clients, ClusterDisk, HereDisk, ProgramAnswer, ProgramCall, Silence,
 };
-use tpu::kinds::slurm::cluster::Cluster;
-use tpu::model::time::Timestamp;
-use tpu::sys::clock::Clock;
+use tpu_slurm::cluster::Cluster;
+use tpu_system::effects::Effects;
+use tpu_system::sys::clock::Clock;
 
 pub(crate) use words::Cancelled;
 use words::{Order, option, order, refused, row, said, shown, written};

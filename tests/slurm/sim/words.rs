@@ -1,7 +1,7 @@
 //! What Slurm's programs read and write, as far as the cluster in memory plays them.
 
-use tpu::kinds::slurm::client::{ProgramAnswer, ProgramCall};
-use tpu::model::time::Timestamp;
+use tpu_core::model::time::Timestamp;
+use tpu_slurm::client::{ProgramAnswer, ProgramCall};
 
 use super::SimJob;
 

@@ -4,12 +4,12 @@ use std::fs::File;
 use std::io::Write as _;
 use std::sync::Arc;
 
-use tpu::model::facts::{PaneFact, TmuxFact};
-use tpu::model::ids::LaunchToken;
-use tpu::model::time::Timestamp;
-use tpu::sys::clock::ManualClock;
-use tpu::tmux::oneshot::OneShot;
-use tpu::tmux::{Capture, Tmux, TmuxError};
+use tpu_core::model::facts::{PaneFact, TmuxFact};
+use tpu_core::model::ids::LaunchToken;
+use tpu_core::model::time::Timestamp;
+use tpu_system::sys::clock::ManualClock;
+use tpu_system::tmux::oneshot::OneShot;
+use tpu_system::tmux::{Capture, Tmux, TmuxError};
 
 use super::{all_of, job_window, up, windows};
 use crate::common::fakes::tmux::FakeTmux;

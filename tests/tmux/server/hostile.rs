@@ -3,8 +3,8 @@
 use std::fs::File;
 use std::io::Write as _;
 
-use tpu::model::facts::PaneFact;
-use tpu::tmux::{Capture, Tmux as _, TmuxError};
+use tpu_core::model::facts::PaneFact;
+use tpu_system::tmux::{Capture, Tmux as _, TmuxError};
 
 use super::{all_of, job_window, up, windows};
 use crate::common::tmux::PrivateTmux;

@@ -6,11 +6,11 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use tpu::model::facts::{PaneFact, TmuxFact};
-use tpu::sys::env::Env;
-use tpu::sys::procs;
-use tpu::tmux::oneshot::OneShot;
-use tpu::tmux::{Capture, NewWindow, Tmux as _, TmuxError};
+use tpu_core::model::facts::{PaneFact, TmuxFact};
+use tpu_system::sys::env::Env;
+use tpu_system::sys::procs;
+use tpu_system::tmux::oneshot::OneShot;
+use tpu_system::tmux::{Capture, NewWindow, Tmux as _, TmuxError};
 
 use super::contract::some_pane;
 use super::{all_of, job_window, up, windows};

@@ -7,17 +7,17 @@ use crate::cli::commands::kill::{self, of_several};
 use crate::cli::commands::waiting::{nobody_starts, started_lines};
 use crate::cli::legacy;
 use crate::cli::print::Output;
-use crate::jobfile::cloudmesh::{CloudmeshFile, ImportedJob};
-use crate::model::data::Data;
-use crate::model::ids::{QueueName, UserName};
-use crate::ops::Error;
-use crate::ops::cloudmesh::ready::{self, Adding, JobFate, WhichReady};
-use crate::ops::cloudmesh::translate::{differences, translate};
-use crate::ops::cloudmesh::{self, again, template};
-use crate::ops::named::expanded;
-use crate::ops::queue::pass;
-use crate::text::escape;
-use crate::wire::cloudmesh::CmsJobsChangedDocument;
+use tpu_core::model::data::Data;
+use tpu_core::model::ids::{QueueName, UserName};
+use tpu_core::text::escape;
+use tpu_jobfile::cloudmesh::{CloudmeshFile, ImportedJob};
+use tpu_ops::Error;
+use tpu_ops::cloudmesh::ready::{self, Adding, JobFate, WhichReady};
+use tpu_ops::cloudmesh::translate::{differences, translate};
+use tpu_ops::cloudmesh::{self, again, template};
+use tpu_ops::named::expanded;
+use tpu_ops::queue::pass;
+use tpu_wire::cloudmesh::CmsJobsChangedDocument;
 
 use super::file::{hosts_of, jobset_of};
 use super::template::described;
@@ -69,7 +69,7 @@ pub(super) fn added(app: &App, jobs: &[ImportedJob], queue: QueueName) -> Outcom
 }
 
 /// What was done, and what has begun by it.
-fn told(lines: Vec<String>, started: &[crate::model::ids::JobId]) -> Output {
+fn told(lines: Vec<String>, started: &[tpu_core::model::ids::JobId]) -> Output {
     let said: Vec<String> = safe(lines);
     let started = started.iter().map(Into::into).collect();
     Output::new(said.join("\n"), &CmsJobsChangedDocument { said: &said, started })
@@ -145,7 +145,7 @@ fn changed(
 ) -> Vec<String> {
     let Ok((ids, _)) = ready::chosen(data, user, chosen) else { return Vec::new() };
     let entries = ids.iter().filter_map(|id| data.queues().entry(id));
-    let note = |entry: &crate::model::entry::QueueEntry| {
+    let note = |entry: &tpu_core::model::entry::QueueEntry| {
         let name = entry.spec.name.as_deref()?;
         let job = file.jobs.iter().find(|job| job.name == name)?;
         let how = differences(&entry.spec, &translate(data, job, among)?.spec);
@@ -245,7 +245,7 @@ pub(super) fn taken_away(app: &App, user: &UserName, names: &[String]) -> Outcom
     app.agree(&format!("Take {} away?", all.join(", ")), undone)?;
     let problems = again::delete(ctx, user, &doomed)?;
     let passage = pass::look_after(ctx);
-    let is_gone = |id: &&crate::model::ids::JobId| {
+    let is_gone = |id: &&tpu_core::model::ids::JobId| {
         ctx.data().is_ok_and(|data| data.job(id).is_none() && data.queues().entry(id).is_none())
     };
     let gone: Vec<_> = doomed.all().filter(is_gone).collect();

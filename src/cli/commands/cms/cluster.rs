@@ -8,10 +8,10 @@ use crate::cli::args::{
 };
 use crate::cli::commands::hosts;
 use crate::cli::print::Output;
-use crate::ops::Error;
-use crate::ops::hosts::add::NewHosts;
-use crate::ops::hosts::refuse_no_pool;
-use crate::wire::pages::TextDocument;
+use tpu_ops::Error;
+use tpu_ops::hosts::add::NewHosts;
+use tpu_ops::hosts::refuse_no_pool;
+use tpu_wire::pages::TextDocument;
 
 use super::job::refuse_closed;
 
@@ -45,7 +45,7 @@ fn drain(id: &str) -> HostsStep {
 
 fn created(cluster: &CmsClusterName) -> Output {
     let name = cluster.cluster.as_deref().unwrap_or(USUAL);
-    let name = crate::text::escape(name);
+    let name = tpu_core::text::escape(name);
     let text = format!(
         "Nothing is to be made: the cluster {name} is there as soon as a host is in it, as by\n\
          tpu cms cluster add --cluster={name} --id=NAME\n"

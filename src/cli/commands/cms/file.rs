@@ -1,12 +1,12 @@
 //! What the jobset of a user says, as far as it can be read.
 
-use crate::jobfile::cloudmesh::CloudmeshFile;
-use crate::model::data::Data;
-use crate::model::ids::UserName;
-use crate::ops::cloudmesh::translate::known;
-use crate::ops::cloudmesh::{self, jobset};
-use crate::ops::{Ctx, Error};
-use crate::text::escape;
+use tpu_core::model::data::Data;
+use tpu_core::model::ids::UserName;
+use tpu_core::text::escape;
+use tpu_jobfile::cloudmesh::CloudmeshFile;
+use tpu_ops::cloudmesh::translate::known;
+use tpu_ops::cloudmesh::{self, jobset};
+use tpu_ops::{Ctx, Error};
 
 /// The jobset of a user, if there is one that can be read.
 pub(super) fn jobset_of(

@@ -9,14 +9,14 @@ use crate::cli::commands::hosts::{self as hosts_cmds, limits_of};
 use crate::cli::commands::settings;
 use crate::cli::print::Output;
 use crate::cli::print::table::columns;
-use crate::model::ids::UserName;
-use crate::ops::cloudmesh::{self, jobset};
-use crate::ops::hosts::add::NewHosts;
-use crate::ops::hosts::{self, Host};
-use crate::ops::{Ctx, Error};
-use crate::text::{counted, escape};
-use crate::wire::cloudmesh::{JobsetDocument, PolicyDocument};
-use crate::wire::hosts::HostsDocument;
+use tpu_core::model::ids::UserName;
+use tpu_core::text::{counted, escape};
+use tpu_ops::cloudmesh::{self, jobset};
+use tpu_ops::hosts::add::NewHosts;
+use tpu_ops::hosts::{self, Host};
+use tpu_ops::{Ctx, Error};
+use tpu_wire::cloudmesh::{JobsetDocument, PolicyDocument};
+use tpu_wire::hosts::HostsDocument;
 
 use super::{changes, file, jobs, manual, template, user_at_work};
 

@@ -4,19 +4,19 @@ use crate::cli::Outcome;
 use crate::cli::app::App;
 use crate::cli::commands::waiting::wants;
 use crate::cli::print::{Output, block, table::columns};
-use crate::jobfile::cloudmesh::{ImportedJob, ImportedState};
-use crate::model::data::Data;
-use crate::model::entry::QueueEntry;
-use crate::model::ids::QueueName;
-use crate::model::job::Status;
-use crate::model::view::{JobView, Snapshot};
-use crate::ops::cloudmesh::ready::{self, READY, UNDEFINED};
-use crate::ops::error::did_you_mean;
-use crate::ops::queue::edit;
-use crate::ops::{Ctx, Error, snapshot};
-use crate::text::{counted, escape};
-use crate::wire::cloudmesh::{CmsInFilePart, CmsJobsDocument, CmsWaitingPart};
-use crate::wire::jobs::JobPart;
+use tpu_core::model::data::Data;
+use tpu_core::model::entry::QueueEntry;
+use tpu_core::model::ids::QueueName;
+use tpu_core::model::job::Status;
+use tpu_core::model::view::{JobView, Snapshot};
+use tpu_core::text::{counted, escape};
+use tpu_jobfile::cloudmesh::{ImportedJob, ImportedState};
+use tpu_ops::cloudmesh::ready::{self, READY, UNDEFINED};
+use tpu_ops::error::did_you_mean;
+use tpu_ops::queue::edit;
+use tpu_ops::{Ctx, Error, snapshot};
+use tpu_wire::cloudmesh::{CmsInFilePart, CmsJobsDocument, CmsWaitingPart};
+use tpu_wire::jobs::JobPart;
 
 use super::file::jobset_of;
 
@@ -202,7 +202,7 @@ fn known_status(word: &str) -> Result<Chosen, Error> {
     if let Some((_, state)) = theirs {
         return Ok(Chosen::Theirs(*state));
     }
-    let ours: Vec<&str> = crate::model::view::Shown::words().chain(WAITING).collect();
+    let ours: Vec<&str> = tpu_core::model::view::Shown::words().chain(WAITING).collect();
     if ours.contains(&word) {
         return Ok(Chosen::Ours(word.to_owned()));
     }

@@ -2,7 +2,7 @@
 //! `docs/cloudmesh.md`.
 
 use crate::cli::print::Output;
-use crate::wire::pages::TextDocument;
+use tpu_wire::pages::TextDocument;
 
 /// The commands as the manual spells them, and what each does here.
 pub(in crate::cli) const COMMANDS: &[(&str, &str)] = &[

@@ -14,8 +14,8 @@ mod template;
 use crate::cli::Outcome;
 use crate::cli::app::App;
 use crate::cli::args::{Cms, CmsClusterStep, CmsJobStep, CmsPart, CmsQueueStep};
-use crate::model::ids::UserName;
-use crate::ops::Error;
+use tpu_core::model::ids::UserName;
+use tpu_ops::Error;
 
 /// What a command of it does to the world.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use crate::cli::args::{Cms, CmsPart};
 use crate::cli::print::Output;
-use crate::ops::Error;
-use crate::wire::cloudmesh::CmsServiceDocument;
+use tpu_ops::Error;
+use tpu_wire::cloudmesh::CmsServiceDocument;
 
 /// Where Cloudmesh's listens, where nobody says otherwise.
 const PORT: u16 = 8000;

@@ -4,12 +4,12 @@ use crate::cli::Outcome;
 use crate::cli::app::App;
 use crate::cli::args::CmsJobFields;
 use crate::cli::print::Output;
-use crate::jobfile::cloudmesh::template::{Template, TemplateJob};
-use crate::ops::Error;
-use crate::ops::cloudmesh::{self, jobset, template};
-use crate::ops::named::expanded;
-use crate::text::{counted, escape};
-use crate::wire::cloudmesh::TemplateDocument;
+use tpu_core::text::{counted, escape};
+use tpu_jobfile::cloudmesh::template::{Template, TemplateJob};
+use tpu_ops::Error;
+use tpu_ops::cloudmesh::{self, jobset, template};
+use tpu_ops::named::expanded;
+use tpu_wire::cloudmesh::TemplateDocument;
 
 use super::user_at_work;
 

@@ -1,12 +1,12 @@
 //! Jobs by the numbers that JobMan gives them: that of the first attempt, for ever. With six digits there, with any here.
 
 use crate::cli::app::App;
-use crate::model::data::Data;
-use crate::model::entry::QueueEntry;
-use crate::model::ids::{JobId, JobNumber};
-use crate::model::job::Status;
-use crate::model::lineage::{self, Lineage};
-use crate::ops::Error;
+use tpu_core::model::data::Data;
+use tpu_core::model::entry::QueueEntry;
+use tpu_core::model::ids::{JobId, JobNumber};
+use tpu_core::model::job::Status;
+use tpu_core::model::lineage::{self, Lineage};
+use tpu_ops::Error;
 
 /// A job that was called.
 #[derive(Clone, Debug)]
@@ -90,7 +90,7 @@ pub(super) fn all(app: &App, words: &[String]) -> Result<Vec<Called>, Error> {
 pub(super) fn ended(app: &App) -> Result<Vec<Called>, Error> {
     let data = app.ctx()?.data()?;
     let user = app.user(&data, None)?;
-    let of = crate::ops::ctx::user_of(&data, &user)?;
+    let of = tpu_ops::ctx::user_of(&data, &user)?;
     let firsts = lineage::lineages(of).into_iter();
     let firsts = firsts.filter_map(|lineage| lineage.windows.first().copied());
     let all = firsts.filter_map(|first| called(&data, &JobId::new(user.clone(), first)));

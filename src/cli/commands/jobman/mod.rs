@@ -12,12 +12,12 @@ use crate::cli::args::{
     WaitFor, Workers,
 };
 use crate::cli::print::Output;
-use crate::model::ids::{JobId, JobNumber, TargetName};
-use crate::model::job::Succession;
-use crate::ops::ctx::job_of;
-use crate::ops::successor::could_follow;
-use crate::ops::{Error, Kind, teardown};
-use crate::wire::jobman::{JobmanDoneDocument, JobmanDonePart};
+use tpu_core::model::ids::{JobId, JobNumber, TargetName};
+use tpu_core::model::job::Succession;
+use tpu_ops::ctx::job_of;
+use tpu_ops::successor::could_follow;
+use tpu_ops::{Error, Kind, teardown};
+use tpu_wire::jobman::{JobmanDoneDocument, JobmanDonePart};
 
 use super::queue::hold;
 use super::{attach, billing, kill, logs, quota, requeue, resume, storage, tasks, wait, workers};

@@ -5,26 +5,26 @@ use crate::cli::app::App;
 use crate::cli::args::{JobmanQueue, Submit};
 use crate::cli::commands::tasks::{TaskFile, submit_tasks};
 use crate::cli::print::{Output, table::columns};
-use crate::jobfile::jobman::JobmanTask;
-use crate::model::data::Data;
-use crate::model::entry::Priority;
-use crate::model::facts::Origin;
-use crate::model::ids::JobId;
-use crate::model::job::{Job, StartTime, Status};
-use crate::model::pattern;
-use crate::model::task::SubmittedTask;
-use crate::model::time::Zone;
-use crate::model::view::{JobView, Whose};
-use crate::ops::queue::shown::{self, WaitingMembers};
-use crate::ops::queue::{edit, tasks};
-use crate::ops::{Error, board, record_facts, snapshot};
-use crate::plan::board::{Row, Standing, is_of};
-use crate::plan::types::TypeExpr;
-use crate::text::{counted, escape};
-use crate::wire::jobman::{
+use tpu_core::model::data::Data;
+use tpu_core::model::entry::Priority;
+use tpu_core::model::facts::Origin;
+use tpu_core::model::ids::JobId;
+use tpu_core::model::job::{Job, StartTime, Status};
+use tpu_core::model::pattern;
+use tpu_core::model::task::SubmittedTask;
+use tpu_core::model::time::Zone;
+use tpu_core::model::view::{JobView, Whose};
+use tpu_core::plan::board::{Row, Standing, is_of};
+use tpu_core::plan::types::TypeExpr;
+use tpu_core::text::{counted, escape};
+use tpu_jobfile::jobman::JobmanTask;
+use tpu_ops::queue::shown::{self, WaitingMembers};
+use tpu_ops::queue::{edit, tasks};
+use tpu_ops::{Error, board, record_facts, snapshot};
+use tpu_wire::jobman::{
     JobmanAcceleratorPart, JobmanAttemptPart, JobmanTaskPart, JobmanTasksDocument,
 };
-use crate::wire::queue::SubmittedDocument;
+use tpu_wire::queue::SubmittedDocument;
 
 /// Where JobMan looks for it.
 const USUAL: &str = "queue_machines/tasks.yaml";
@@ -140,7 +140,7 @@ fn write_ends(app: &App, file: &TaskFile<'_>) -> Result<(), Error> {
 
 fn no_task(file: &TaskFile<'_>, id: &str) -> Error {
     let known = file.tasks.tasks.iter().map(|task| task.id.as_str());
-    let hint = crate::text::did_you_mean(id, known)
+    let hint = tpu_core::text::did_you_mean(id, known)
         .unwrap_or_else(|| format!("`tpu jobman queue {} --show-all` lists them", file.shown));
     Error::not_found(format!("there is no task {id} in {}", file.shown)).hint(hint)
 }

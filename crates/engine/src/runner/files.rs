@@ -1,0 +1,218 @@
+//! The disk on which the code, the logs and the checkpoints of attempts lie: this machine's, or one that is
+//! seen through the login node of an engine.
+
+use std::ffi::OsString;
+use std::io::{Read as _, Seek as _, SeekFrom};
+use std::path::{Path, PathBuf};
+use std::{fs, io};
+
+use tpu_system::sys::files;
+
+/// The doors to such a disk. That it could not be asked is an error, and never says that something is missing.
+pub trait Files: Send + Sync {
+    /// Whether there is a directory of this name.
+    fn is_dir(&self, path: &Path) -> io::Result<bool>;
+
+    /// What lies in a directory.
+    fn list(&self, dir: &Path) -> io::Result<Listing>;
+
+    /// Whether the disk is there on which a path would lie, so that what is not found there is not there at all. Who
+    /// cannot tell by the disk itself tells by the directory that would hold it.
+    fn has_disk(&self, path: &Path) -> bool {
+        path.parent().is_some_and(|parent| self.is_dir(parent).unwrap_or_default())
+    }
+
+    /// What a file holds from this byte on, so many bytes at most. `None` where nothing has its name.
+    fn read(&self, path: &Path, from: u64, most: u64) -> io::Result<Option<Vec<u8>>>;
+
+    /// Makes a directory and those above it.
+    fn make_dir(&self, dir: &Path) -> io::Result<()>;
+
+    /// Makes directories and those above them, with as few questions as it takes.
+    fn make_dirs(&self, dirs: &[PathBuf]) -> io::Result<()> {
+        dirs.iter().try_for_each(|dir| self.make_dir(dir))
+    }
+
+    /// Copies `what` lies below `from` on this machine: paths relative to it, directories before what is in them.
+    /// Under the name `to` there is afterwards all of it or, where that failed, nothing.
+    fn put(&self, from: &Path, what: &[PathBuf], to: &Path) -> io::Result<()>;
+}
+
+/// What lies in a directory.
+#[derive(Debug)]
+pub enum Listing {
+    /// Nothing has its name.
+    NotThere,
+    /// What has its name is no directory.
+    NoDirectory,
+    /// It is there.
+    Entries {
+        /// What lies in it, in any order.
+        entries: Vec<Entry>,
+        /// Why there may be more.
+        unread: Option<io::Error>,
+    },
+}
+
+/// Something in a directory.
+#[derive(Debug)]
+pub struct Entry {
+    /// Its name.
+    pub name: OsString,
+    /// What is in it; `None` if it was removed meanwhile.
+    pub content: io::Result<Option<Content>>,
+}
+
+/// What is in a file or a directory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Content {
+    /// It is empty.
+    Nothing,
+    /// It is a file with bytes in it.
+    File,
+    /// It is a directory with something in it.
+    Directory,
+}
+
+/// The disk of this machine.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ThisDisk;
+
+impl Files for ThisDisk {
+    fn is_dir(&self, path: &Path) -> io::Result<bool> {
+        match fs::metadata(path) {
+            Ok(meta) => Ok(meta.is_dir()),
+            Err(e) if is_gone(path, &e) || e.kind() == io::ErrorKind::NotADirectory => Ok(false),
+            Err(e) => Err(e),
+        }
+    }
+
+    fn list(&self, dir: &Path) -> io::Result<Listing> {
+        match fs::metadata(dir) {
+            Ok(meta) if meta.is_dir() => {}
+            Ok(_) => return Ok(Listing::NoDirectory),
+            Err(e) if is_gone(dir, &e) => return Ok(Listing::NotThere),
+            Err(e) => return Err(e),
+        }
+        let (mut entries, mut unread) = (Vec::new(), None);
+        for entry in fs::read_dir(dir)? {
+            match entry {
+                Ok(entry) => {
+                    let content = content(&entry.path());
+                    entries.push(Entry { name: entry.file_name(), content });
+                }
+                Err(e) => unread = Some(e),
+            }
+        }
+        Ok(Listing::Entries { entries, unread })
+    }
+
+    fn read(&self, path: &Path, from: u64, most: u64) -> io::Result<Option<Vec<u8>>> {
+        let mut file = match files::open(path) {
+            Ok(file) => file,
+            Err(e) if is_gone(path, &e) => return Ok(None),
+            Err(e) => return Err(e),
+        };
+        file.seek(SeekFrom::Start(from))?;
+        let mut bytes = Vec::new();
+        file.take(most).read_to_end(&mut bytes)?;
+        Ok(Some(bytes))
+    }
+
+    fn make_dir(&self, dir: &Path) -> io::Result<()> {
+        fs::create_dir_all(dir)
+    }
+
+    fn put(&self, from: &Path, what: &[PathBuf], to: &Path) -> io::Result<()> {
+        let partial = partial(to);
+        fs::create_dir_all(&partial)?;
+        for path in what {
+            let (source, copy) = (from.join(path), partial.join(path));
+            put_one(&source, &copy)
+                .map_err(|e| io::Error::new(e.kind(), format!("{}: {e}", source.display())))?;
+        }
+        fs::rename(partial, to)
+    }
+}
+
+/// Where a copy lies that is not whole yet.
+fn partial(copy: &Path) -> PathBuf {
+    let mut partial = copy.as_os_str().to_owned();
+    partial.push(".partial");
+    PathBuf::from(partial)
+}
+
+/// Copies a directory without what is in it, a link as it is, or a file. Anything else is no code.
+fn put_one(source: &Path, copy: &Path) -> io::Result<()> {
+    let kind = match fs::symlink_metadata(source) {
+        Ok(meta) => meta.file_type(),
+        // Removed meanwhile: whoever writes there is at work.
+        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Err(e) => return Err(e),
+    };
+    if kind.is_dir() {
+        fs::create_dir_all(copy)
+    } else if kind.is_symlink() {
+        std::os::unix::fs::symlink(fs::read_link(source)?, copy)
+    } else if kind.is_file() {
+        fs::copy(source, copy).map(drop)
+    } else {
+        Ok(())
+    }
+}
+
+fn content(path: &Path) -> io::Result<Option<Content>> {
+    let read = || {
+        let meta = fs::metadata(path)?;
+        if !meta.is_dir() {
+            return Ok(if meta.len() > 0 { Content::File } else { Content::Nothing });
+        }
+        let first = fs::read_dir(path)?.next().transpose()?;
+        Ok(if first.is_some() { Content::Directory } else { Content::Nothing })
+    };
+    match read() {
+        Ok(content) => Ok(Some(content)),
+        Err(e) if is_gone(path, &e) => Ok(None),
+        Err(e) => Err(e),
+    }
+}
+
+/// Whether nothing has this name. A link to something that is not there, as on a disk that is not mounted, is
+/// something.
+fn is_gone(path: &Path, error: &io::Error) -> bool {
+    let is_missing = |e: &io::Error| e.kind() == io::ErrorKind::NotFound;
+    is_missing(error) && fs::symlink_metadata(path).is_err_and(|e| is_missing(&e))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write as _;
+
+    use super::*;
+
+    #[test]
+    fn a_file_is_read_from_any_byte_on_and_one_that_is_missing_is_none() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("log");
+        assert_eq!(ThisDisk.read(&path, 0, 9).unwrap(), None);
+        fs::File::create(&path).unwrap().write_all(b"a line").unwrap();
+        let read = |from, most| ThisDisk.read(&path, from, most).unwrap().unwrap();
+        assert_eq!([read(0, 9), read(2, 2), read(99, 9)], [&b"a line"[..], b"li", b""]);
+        assert!(ThisDisk.read(dir.path(), 0, 9).is_err(), "a directory is no file");
+    }
+
+    #[test]
+    fn a_copy_is_whole_or_not_there_and_what_vanished_meanwhile_is_none_of_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let (from, to) = (dir.path().join("from"), dir.path().join("to"));
+        fs::create_dir_all(from.join("sub")).unwrap();
+        drop(fs::File::create(from.join("sub/train")).unwrap());
+        let what = ["sub", "sub/gone", "sub/train"].map(PathBuf::from);
+        ThisDisk.put(&from, &what, &to).unwrap();
+        assert!(to.join("sub/train").is_file() && !to.join("sub/gone").exists());
+        // Where a part of it cannot be written there is nothing under the name.
+        let (other, odd) = (dir.path().join("other"), ["sub/train", "sub"].map(PathBuf::from));
+        assert!(ThisDisk.put(&from, &odd, &other).is_err());
+        assert!(!other.exists());
+    }
+}

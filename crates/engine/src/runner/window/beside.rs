@@ -1,0 +1,241 @@
+//! What lies beside a launcher: what it was given, and what it writes down.
+
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::PathBuf;
+
+use crate::runner::RunError;
+use tpu_core::model::exit::Exit;
+use tpu_core::model::facts::{ErrorKind, PaneFact, RunFact, RunState, SETTING_UP};
+use tpu_core::model::ids::{JobId, LaunchToken};
+use tpu_core::model::job::Job;
+use tpu_core::model::time::Timestamp;
+use tpu_system::effects::Effects;
+use tpu_system::remote::Worker;
+use tpu_system::store::atomic;
+
+/// The file that holds the command of the workers, each word ending in NUL.
+pub const WORK: &str = "work";
+
+/// The file that holds the workers on which the command may live, each its number and its address, ending in NUL; gone
+/// once it is known to have ended on all of them.
+const WORKERS: &str = "workers";
+
+/// Between the number and the address of a worker.
+const NUMBERED: char = ' ';
+
+/// A file beside the launcher of a job; `None` if it is not there.
+pub fn file(effects: &Effects, id: &JobId, name: &str) -> Option<Vec<u8>> {
+    let path = effects.store.paths().job(id).join(name);
+    effects.store.disk().read(&path).ok().map(|contents| contents.bytes)
+}
+
+/// Whether what lies there is of this launch: the directory may still be that of an earlier job of the number.
+pub fn is_of_launch(effects: &Effects, id: &JobId, token: &str) -> bool {
+    file(effects, id, "spec")
+        .is_some_and(|spec| spec.split(|byte| *byte == 0).next() == Some(token.as_bytes()))
+}
+
+/// Whether a pane that no record claims is of no launch, or of one of this data file. Several data files
+/// may have windows on one server, and each closes only its own: those whose launcher lies in its state
+/// directory.
+pub fn is_of_this_file(effects: &Effects, pane: &PaneFact) -> bool {
+    match (&pane.launch, &pane.job) {
+        (None, _) => true,
+        (Some(_), None) => false,
+        (Some(token), Some(id)) => is_of_launch(effects, id, token.as_str()),
+    }
+}
+
+/// How the command of a job has ended, as the launcher wrote beside itself, with the token of its launch: the
+/// directory may still be that of an earlier job of this number.
+pub fn recorded_exit(effects: &Effects, job: &Job) -> Option<Exit> {
+    let launch = job.launch.as_ref()?;
+    let bytes = file(effects, &job.id(), "exit")?;
+    let (code, token) = std::str::from_utf8(&bytes).ok()?.trim().split_once(' ')?;
+    let code = if token == launch.token.as_str() { code.parse().ok()? } else { return None };
+    Some(job.exit(code))
+}
+
+/// The file that says why we ended a job, or never began it: the token, the kind, and the reason.
+const CAUSE: &str = "cause";
+
+/// Writes down why a job has ended, before it does: no exit code would say it.
+pub fn record_cause(
+    effects: &Effects,
+    id: &JobId,
+    token: &LaunchToken,
+    (kind, why): (ErrorKind, &str),
+) -> Result<(), RunError> {
+    let text = format!("{token}\n{}\n{why}\n", kind.as_str());
+    let path = effects.store.paths().job(id).join(CAUSE);
+    Ok(atomic::write_file(&**effects.store.disk(), &path, text.as_bytes(), 0o600)?)
+}
+
+/// The file that says since when a command is at work that something was set up for: the token and the instant.
+const BEGUN: &str = "begun";
+
+/// Writes down that all is set up, and the command begins.
+pub fn record_begin(effects: &Effects, id: &JobId, token: &LaunchToken) -> Result<(), RunError> {
+    let dir = effects.store.paths().job(id);
+    drop(effects.store.disk().remove(&dir.join(PROGRESS)));
+    let text = format!("{token} {}\n", effects.clock.now().to_rfc3339());
+    let path = dir.join(BEGUN);
+    Ok(atomic::write_file(&**effects.store.disk(), &path, text.as_bytes(), 0o600)?)
+}
+
+/// The file that says how far the set-up of a job is: the token and the words.
+const PROGRESS: &str = "set-up";
+
+/// Writes down how far the set-up of a job is; what cannot be written is only not known.
+pub fn record_progress(effects: &Effects, id: &JobId, token: &LaunchToken, said: &str) {
+    let path = effects.store.paths().job(id).join(PROGRESS);
+    let text = format!("{token} {said}\n");
+    drop(atomic::write_file(&**effects.store.disk(), &path, text.as_bytes(), 0o600));
+}
+
+/// The same look at a run at work, with how far its set-up is, as long as its command has not begun.
+pub fn with_progress(effects: &Effects, job: &Job, run: RunFact) -> RunFact {
+    let sets_up = job.execution().is_some_and(|execution| !execution.setup.is_empty());
+    let Some(launch) = job.launch.as_ref().filter(|_| sets_up) else { return run };
+    if run.state != RunState::Running || run.exit.is_some() {
+        return run;
+    }
+    let said = file(effects, &job.id(), PROGRESS);
+    let said = said.and_then(|bytes| String::from_utf8(bytes).ok()).unwrap_or_default();
+    match said.trim_end().split_once(' ') {
+        Some((token, said)) if token == launch.token.as_str() => {
+            RunFact { raw: SETTING_UP.into(), reason: Some(said.to_owned().into()), ..run }
+        }
+        _ => run,
+    }
+}
+
+/// Since when the command of a job is at work: from its launch on, or, where a program of ours attends to it, from when
+/// that has let it begin; `None` before.
+pub fn begun_at(effects: &Effects, job: &Job) -> Option<Timestamp> {
+    let launch = job.launch.as_ref()?;
+    file(effects, &job.id(), "spec")?;
+    if file(effects, &job.id(), WORK).is_none() {
+        return Some(launch.at);
+    }
+    let said = String::from_utf8(file(effects, &job.id(), BEGUN)?).ok()?;
+    let (token, at) = said.trim().split_once(' ')?;
+    if token == launch.token.as_str() { Timestamp::parse_rfc3339(at) } else { None }
+}
+
+/// How the name of the file begins that lies beside a launcher for as long as a worker of it cannot be heard.
+const UNHEARD: &str = "unheard-";
+
+fn unheard(effects: &Effects, id: &JobId, worker: u32) -> PathBuf {
+    effects.store.paths().job(id).join(format!("{UNHEARD}{worker}"))
+}
+
+/// Writes down whether a worker can be heard now: its silence says nothing of its command. What cannot be written is only
+/// not known.
+pub fn record_hearing(effects: &Effects, id: &JobId, worker: u32, is_heard: bool) {
+    let (disk, path) = (effects.store.disk(), unheard(effects, id, worker));
+    if is_heard {
+        drop(disk.remove(&path));
+    } else {
+        drop(atomic::write_file(&**disk, &path, b"", 0o600));
+    }
+}
+
+/// Whether all workers of a job can be heard, as far as whoever attends to them has written.
+pub fn are_heard(effects: &Effects, job: &Job) -> bool {
+    let is_silent = |worker: &Worker| unheard(effects, &job.id(), worker.index).exists();
+    !workers(effects, job).iter().any(is_silent)
+}
+
+/// The reason that was written down for an end that does not come.
+pub fn forget_cause(effects: &Effects, id: &JobId) {
+    drop(effects.store.disk().remove(&effects.store.paths().job(id).join(CAUSE)));
+}
+
+/// The same look at a run, with the reason that was [written down](record_cause) for its end.
+pub fn with_cause(effects: &Effects, job: &Job, run: RunFact) -> RunFact {
+    let Some(token) = job.launch.as_ref().map(|launch| launch.token.as_str()) else { return run };
+    let said = if run.exit.is_some() { file(effects, &job.id(), CAUSE) } else { None };
+    let Some(said) = said.and_then(|bytes| String::from_utf8(bytes).ok()) else { return run };
+    let mut lines = said.splitn(3, '\n');
+    let kind = match (lines.next(), lines.next().and_then(ErrorKind::parse)) {
+        (Some(of), Some(kind)) if of == token => kind,
+        _ => return run,
+    };
+    let why = lines.next().unwrap_or_default().trim_end().to_owned();
+    RunFact { cause: Some(kind), reason: Some(why.into()), raw: kind.as_str().into(), ..run }
+}
+
+/// Process group and start time of its leader, as the launcher wrote them.
+pub fn recorded_group(effects: &Effects, job: &Job) -> Option<(u32, u64)> {
+    let bytes = file(effects, &job.id(), "pid")?;
+    let text = String::from_utf8(bytes).ok()?;
+    let (group, start) = text.trim().split_once(' ')?;
+    Some((group.parse().ok()?, start.parse().ok()?))
+}
+
+/// The file that says that a launch was stopped: its token, as the directory may soon be that of a later job.
+const STOPPED: &str = "stopped";
+
+/// Keeps the launcher of a job from beginning the command, if it has not come to it: from its own look for this it can
+/// be found by [`recorded_group`]. A disk that takes nothing more keeps nobody from stopping what runs.
+pub fn record_stopped(effects: &Effects, job: &Job) {
+    let id = job.id();
+    let Some(launch) = &job.launch else { return };
+    if is_of_launch(effects, &id, launch.token.as_str()) {
+        let path = effects.store.paths().job(&id).join(STOPPED);
+        let line = format!("{}\n", launch.token);
+        drop(atomic::write_file(&**effects.store.disk(), &path, line.as_bytes(), 0o600));
+    }
+}
+
+/// The command of the workers of a job.
+pub fn work(effects: &Effects, id: &JobId) -> Vec<OsString> {
+    words_in(effects, id, WORK)
+}
+
+/// The words in a file beside the launcher; none if it is not there.
+pub(super) fn words_in(effects: &Effects, id: &JobId, name: &str) -> Vec<OsString> {
+    words(&file(effects, id, name).unwrap_or_default()).map(os).collect()
+}
+
+/// The workers on which the command of a job may live.
+pub fn workers(effects: &Effects, job: &Job) -> Vec<Worker> {
+    let bytes = file(effects, &job.id(), WORKERS).unwrap_or_default();
+    let worker = |(place, word): (u32, &[u8])| {
+        let word = String::from_utf8_lossy(word);
+        // Before a job could name its workers each stood at its own place.
+        let numbered = word.split_once(NUMBERED);
+        match numbered.and_then(|(index, address)| Some((index.parse().ok()?, address))) {
+            Some((index, address)) => Worker { index, address: address.to_owned() },
+            None => Worker { index: place, address: word.into_owned() },
+        }
+    };
+    (0..).zip(words(&bytes)).map(worker).collect()
+}
+
+/// Writes down where the command of a job may live, before it does.
+pub fn record_workers(effects: &Effects, id: &JobId, workers: &[Worker]) -> Result<(), RunError> {
+    let mut bytes = Vec::new();
+    for worker in workers {
+        bytes.extend_from_slice(format!("{}{NUMBERED}{}", worker.index, worker.address).as_bytes());
+        bytes.push(0);
+    }
+    let path = effects.store.paths().job(id).join(WORKERS);
+    Ok(atomic::write_file(&**effects.store.disk(), &path, &bytes, 0o600)?)
+}
+
+/// Nothing is left on the workers. What cannot be removed is only looked at once more.
+pub fn forget_workers(effects: &Effects, id: &JobId) {
+    drop(effects.store.disk().remove(&effects.store.paths().job(id).join(WORKERS)));
+}
+
+fn words(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let whole = bytes.strip_suffix(b"\0");
+    whole.into_iter().flat_map(|bytes| bytes.split(|byte| *byte == 0))
+}
+
+fn os(bytes: &[u8]) -> OsString {
+    OsStr::from_bytes(bytes).to_owned()
+}

@@ -1,0 +1,185 @@
+//! What lies beside the launcher script: words and environment, each ending in NUL, so that every byte
+//! a word can hold arrives as it was. No shell text is put together anywhere.
+
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::Path;
+
+use crate::runner::environment::{Variables, fresh_directory, keep, of_job, pairs, set};
+use crate::runner::{Attempt, RunError};
+use tpu_core::model::execution::Execution;
+use tpu_core::model::job::{Job, Launch, LaunchMode};
+use tpu_system::effects::Effects;
+use tpu_system::store::atomic;
+
+use super::beside;
+
+/// The launcher, compiled in; each job gets its own copy, so that an upgrade changes no running job.
+const LAUNCHER: &str = include_str!("../../../../../assets/launcher.sh");
+
+/// Lies beside a launcher where limits are set on the time of its job.
+pub const LIMITED: &str = "limited";
+
+/// The variables that the launcher takes away when it reads them.
+const SECRETS: &str = "secrets";
+
+/// Writes the files of a launch and returns the path of its launcher script.
+pub fn prepare(
+    effects: &Effects,
+    attempt: &Attempt<'_>,
+    launch: &Launch,
+) -> Result<String, RunError> {
+    let (job, id) = (attempt.job, &attempt.job.id());
+    let dir = fresh_directory(effects, id)?;
+    // What attends to workers needs a directory of this machine, which is made before it begins.
+    let here = attempt.workers_by.as_ref().and(job.workplace()).and(job.log_dir.as_deref());
+    let workplace = here.unwrap_or_else(|| workplace(job, launch));
+    let log = job.log_dir.as_ref().map(|dir| format!("{dir}/output.log")).unwrap_or_default();
+    let link = dir.join("bin").join("tpu");
+    link_program(effects, &link)?;
+
+    let environment = environment(effects, attempt, launch, &link);
+    let name = id.to_string();
+    let mut spec: Vec<&OsStr> = vec![
+        launch.token.as_str().as_ref(),
+        name.as_ref(),
+        launch.mode.as_str().as_ref(),
+        workplace.as_ref(),
+        log.as_ref(),
+        link.as_os_str(),
+    ];
+    if !attempt.secrets.0.is_empty() {
+        spec.push(SECRETS.as_ref());
+    }
+    write(effects, &dir.join("spec"), &nul_ended(spec))?;
+    let words = nul_ended(attempt.words.iter().map(OsString::as_os_str));
+    let sets_up = job.execution().is_some_and(|execution| !execution.setup.is_empty());
+    let step = match attempt.workers_by {
+        // The window's own command is the one that attends to the workers.
+        Some(_) => Some("workers"),
+        None => sets_up.then_some("set-up"),
+    };
+    if let Some(step) = step {
+        let token = launch.token.as_str();
+        let attend = [link.as_os_str(), "launcher".as_ref(), step.as_ref(), token.as_ref()];
+        write(effects, &dir.join("argv"), &nul_ended(attend))?;
+        write(effects, &dir.join(beside::WORK), &words)?;
+    } else {
+        write(effects, &dir.join("argv"), &words)?;
+    }
+    if job.execution().is_some_and(Execution::is_limited) {
+        write(effects, &dir.join(LIMITED), b"")?;
+    }
+    keep(effects, &dir, &environment)?;
+    if !attempt.secrets.0.is_empty() {
+        write(effects, &dir.join(SECRETS), &pairs(&attempt.secrets.0))?;
+    }
+    let launcher = dir.join("launcher.sh");
+    write(effects, &launcher, LAUNCHER.as_bytes())?;
+    launcher.into_os_string().into_string().map_err(|path| {
+        let path = Path::new(&path).display();
+        RunError::state(
+            format!("the state directory's path is no UTF-8: {path}"),
+            "keep data.json in a directory with a plain name (--data FILE)",
+        )
+    })
+}
+
+/// The directory in which the command runs.
+pub(super) fn workplace<'a>(job: &'a Job, launch: &Launch) -> &'a str {
+    match (launch.mode, &job.stage_dir) {
+        (LaunchMode::Native, Some(stage)) => stage,
+        _ => job.staged().map_or(&job.job_dir, |staged| &staged.copy),
+    }
+}
+
+/// Takes away the secrets that lie ready for a launcher which nobody will start, or which has not come to them.
+pub(super) fn discard_secrets(effects: &Effects, job: &Job) {
+    if job.execution().is_none_or(|execution| execution.secrets.is_empty()) {
+        return;
+    }
+    let id = job.id();
+    let is_ours = |launch: &Launch| beside::is_of_launch(effects, &id, launch.token.as_str());
+    if job.launch.as_ref().is_some_and(is_ours) {
+        drop(effects.store.disk().remove(&effects.store.paths().job(&id).join(SECRETS)));
+    }
+}
+
+/// Writes a file that only its owner may read.
+fn write(effects: &Effects, path: &Path, bytes: &[u8]) -> Result<(), RunError> {
+    Ok(atomic::write_file(&**effects.store.disk(), path, bytes, 0o600)?)
+}
+
+/// Gives this program the name `tpu` in a directory of the job's own, to stand first in its PATH.
+fn link_program(effects: &Effects, link: &Path) -> Result<(), RunError> {
+    let dir = link.parent().unwrap_or(link);
+    let disk = effects.store.disk();
+    let made = disk.make_dir(dir, 0o755).and_then(|_| disk.symlink(&effects.tpu, link));
+    made.map_err(|e| {
+        RunError::state(
+            format!("cannot create {}: {e}", link.display()),
+            "check the space and the rights there, then: tpu rerun",
+        )
+    })
+}
+
+/// What the job sees: the kept environment, and who it is.
+pub(super) fn environment(
+    effects: &Effects,
+    attempt: &Attempt<'_>,
+    launch: &Launch,
+    link: &Path,
+) -> Variables {
+    let Attempt { job, env, workers_by, .. } = attempt;
+    let mut vars = env.clone();
+    let bin = link.parent().unwrap_or(link).to_owned();
+    let path = vars.iter().find(|(name, _)| name == "PATH").map(|(_, path)| path.clone());
+    let mut search = bin.into_os_string();
+    search.push(":");
+    search.push(path.map_or_else(
+        || OsString::from("/usr/local/bin:/usr/bin:/bin"),
+        |path| without_jobs(&path, &effects.store.paths().state().join("jobs")),
+    ));
+    set(&mut vars, "PATH", search);
+    for (name, value) in of_job(job) {
+        set(&mut vars, &name.to_string_lossy(), value);
+    }
+    set(&mut vars, "TPU_DATA", effects.store.paths().data().as_os_str());
+    set(&mut vars, "TPU_BIN", link.as_os_str());
+    if let Some(socket) = &effects.tmux_socket {
+        set(&mut vars, "TPU_TMUX_SOCKET", socket);
+    }
+    if let Some(cloud) = workers_by {
+        // Whoever attends to the workers finds them by the control plane of this launch.
+        set(&mut vars, "TPU_CLOUD", cloud);
+    }
+    if launch.mode == LaunchMode::Native {
+        set(&mut vars, "TPU_WORKER", "0");
+        // On workers, and in pipes of its own, its output goes into no terminal; Python would hold it back.
+        if !vars.iter().any(|(name, _)| name == "PYTHONUNBUFFERED") {
+            set(&mut vars, "PYTHONUNBUFFERED", "1");
+        }
+    }
+    vars
+}
+
+/// A search path without the directories of other jobs: the parent's, or that of the job inside which
+/// this one is started. With them it would grow by one for each attempt.
+fn without_jobs(path: &OsStr, jobs: &Path) -> OsString {
+    let kept = path.as_bytes().split(|byte| *byte == b':');
+    let kept: Vec<&[u8]> = kept.filter(|dir| !Path::new(&os(dir)).starts_with(jobs)).collect();
+    os(&kept.join(&b':'))
+}
+
+fn nul_ended<'a>(words: impl IntoIterator<Item = &'a OsStr>) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    for word in words {
+        bytes.extend_from_slice(word.as_bytes());
+        bytes.push(0);
+    }
+    bytes
+}
+
+fn os(bytes: &[u8]) -> OsString {
+    OsStr::from_bytes(bytes).to_owned()
+}

@@ -1,0 +1,577 @@
+//! One job: what its keys say.
+
+use std::cell::RefCell;
+use std::collections::BTreeSet;
+use std::ffi::OsString;
+
+use crate::BadFile;
+use crate::yaml::{Yaml, YamlValue};
+use tpu_core::model::capacity::Ask;
+use tpu_core::model::entry::{AfterWhich, Priority};
+use tpu_core::model::execution::Execution;
+use tpu_core::model::facts::ErrorKind;
+use tpu_core::model::member::Array;
+use tpu_core::model::order::TargetOrder;
+use tpu_core::model::policy::Policy;
+use tpu_core::model::repeat::Repeat;
+use tpu_core::model::repository::Repository;
+use tpu_core::model::rules::{Action, Rules};
+use tpu_core::model::setup::{Module, SetUpHow};
+use tpu_core::model::sweep::{Sweep, values};
+use tpu_core::model::variables;
+use tpu_core::text::either;
+
+use super::filled::Known;
+use super::keys::{self, KeyState};
+use super::notify;
+use super::order;
+use super::repeat;
+use super::retry;
+use super::setup;
+use super::setup::as_directory;
+use super::several::Said;
+use super::target;
+use super::values::{bad, bad_key, map, text, texts, truth, unknown, word};
+use super::{Before, Given, KeyPlaces, OwnCode, OwnJob, OwnTarget, OwnWaits, Place};
+
+/// The values of a job by their keys, with all fields filled in.
+struct Values(Vec<(String, Yaml)>);
+
+impl Values {
+    fn get(&self, key: &str) -> Option<&Yaml> {
+        self.0.iter().find(|(known, _)| known == key).map(|(_, value)| value)
+    }
+
+    /// What a reader makes of the value of a key.
+    fn with<T>(
+        &self,
+        key: &str,
+        read: impl FnOnce(&Yaml, &str) -> Result<T, BadFile>,
+    ) -> Result<Option<T>, BadFile> {
+        self.get(key).map(|value| read(value, key)).transpose()
+    }
+
+    /// Where they stand.
+    fn places(&self) -> Vec<(String, Place)> {
+        let place = |(key, value): &(String, Yaml)| (key.clone(), (value.line, value.column));
+        self.0.iter().map(place).collect()
+    }
+
+    /// Refuses a key that makes no sense beside, or without, another.
+    fn refuse(&self, key: &str, what: &str, hint: &str) -> Result<(), BadFile> {
+        self.get(key).map_or(Ok(()), |value| Err(bad_key(value, key, what, hint)))
+    }
+}
+
+/// Reads a job. `above` are the names of those that stand above it in its file.
+pub(super) fn read(
+    said: &Said,
+    given: &Given<'_>,
+    asked: &RefCell<BTreeSet<String>>,
+    above: &[Option<&str>],
+) -> Result<OwnJob, BadFile> {
+    let (line, column) = said.place;
+    let bad_job = |what: &str, hint: &str| {
+        let field = said.called.as_ref().map(|name| format!("jobs.{name}")).unwrap_or_default();
+        BadFile::new(line, field, what, hint).at_column(column)
+    };
+    for (key, value) in &said.members {
+        match keys::key(key).map(|key| key.state) {
+            Some(KeyState::Built) => {}
+            Some(KeyState::Later(instead)) => {
+                return Err(bad_key(value, key, "not built yet", instead));
+            }
+            None => return Err(unknown(value, (key, key), keys::names())),
+        }
+    }
+    let known = Known::new(&said.members, given.set, asked);
+    let fill = |(key, value): &(String, Yaml)| Ok((key.clone(), known.fill(value, key)?));
+    let values = Values(said.members.iter().map(fill).collect::<Result<_, _>>()?);
+    let in_command = known.in_command();
+    let Some(on) = values.get("target") else {
+        return Err(bad_job("it has no target:", "as in target: local"));
+    };
+    let is_order = order::is_order(on);
+    let (target, mut pairs) = if is_order {
+        (OwnTarget::at((on.line, on.column)), Vec::new())
+    } else {
+        target::read(on, given.kinds)?
+    };
+    for key in Ask::KEYS {
+        let Some(value) = values.get(key) else { continue };
+        if pairs.iter().any(|(known, _)| known == key) {
+            return Err(bad_key(value, key, "target: says it already", "leave one of them away"));
+        }
+        pairs.push(target::ask(key, value, key)?);
+    }
+    let command = fed(&values)?;
+    let (array, sweep) = array(&values, &in_command)?;
+    pairs.extend(configs(&values)?);
+    for (key, typed) in [("tag", "tag"), ("notes", "ssn")] {
+        let said = values.with(key, |value, field| {
+            Ok(text(value, field, &format!("{key}: TEXT"))?.to_owned())
+        })?;
+        pairs.extend(said.map(|said| (typed.to_owned(), said)));
+    }
+    pairs.extend(values.with("rules", rules)?.map(|rules| ("rule".to_owned(), rules)));
+    let name = match &said.called {
+        Some(called) => Some(called.clone()),
+        None => {
+            values.with("name", |value, field| Ok(text(value, field, "name: train")?.to_owned()))?
+        }
+    };
+    if name.is_some() && above.contains(&name.as_deref()) {
+        return Err(bad_job("a job above has the same name", "give each a name of its own"));
+    }
+    let order = ordered(&values, (on, is_order), name.as_deref())?;
+    if order.is_some() {
+        let what = "an array on a TPU that is made for it is not built yet";
+        values.refuse("array", what, "write a job for each, parted by ---")?;
+    }
+    let (dir, code, workplace) = directory(&values)?;
+    Ok(OwnJob {
+        place: said.place,
+        places: KeyPlaces(values.places()),
+        waits: waits(&values, name.as_deref(), above)?,
+        name,
+        target,
+        order,
+        dir,
+        code,
+        pairs,
+        command,
+        array,
+        sweep,
+        policy: values.with("policy", policy)?,
+        execution: Execution { workplace, ..execution(&values)? },
+    })
+}
+
+/// The target that is made for a job which names none.
+fn ordered(
+    values: &Values,
+    (on, is_order): (&Yaml, bool),
+    name: Option<&str>,
+) -> Result<Option<TargetOrder>, BadFile> {
+    if !is_order {
+        let hint = "it is about one that is made: target: {accelerator: v6e-16, zone: us-east5-b}";
+        values.refuse("tpu", "target: names one", hint)?;
+        values.refuse(
+            "user",
+            "target: names one",
+            "say it of that: tpu register NAME --ssh-user LOGIN",
+        )?;
+        return Ok(None);
+    }
+    let login =
+        values.with("user", |value, field| Ok(text(value, field, "user: alice")?.to_owned()))?;
+    order::read(on, values.get("tpu"), (name, login)).map(Some)
+}
+
+/// How its command is carried out.
+fn execution(values: &Values) -> Result<Execution, BadFile> {
+    let workers = values.with("workers", setup::workers)?.flatten();
+    let repeat = values.with("repeat", repeat::read)?.flatten();
+    begins_again(values, repeat)?;
+    let setup = values.with("setup", setup::modules)?.unwrap_or_default();
+    let secrets = with_keys(values, secrets(values)?, &setup)?;
+    Ok(Execution {
+        variables: values.with("env", env)?.unwrap_or_default(),
+        secrets,
+        setup,
+        setup_how: SetUpHow::Auto,
+        workplace: None,
+        output: values.with("output", |value, field| output(values, value, field))?,
+        workers,
+        timeout_s: values.with("timeout", setup::seconds)?,
+        idle_timeout_s: values.with("idle_timeout", setup::seconds)?,
+        repeat,
+        retry: values
+            .with("retry", |value, field| retry::read(value, field, (values.get("rules"), repeat)))?
+            .flatten(),
+        notify: values.with("notify", notify::read)?,
+    })
+}
+
+/// Refuses what contradicts that a command begins again where it runs.
+fn begins_again(values: &Values, repeat: Option<Repeat>) -> Result<(), BadFile> {
+    let Some(repeat) = repeat else { return Ok(()) };
+    if values.get("command").is_none() && values.get("script").is_none() {
+        values.refuse("repeat", "there is no command: that could end", "leave it away")?;
+    }
+    let silence = values.get("idle_timeout");
+    if let Some((at, most)) = silence.zip(values.with("idle_timeout", setup::seconds)?)
+        && most <= u64::from(repeat.pause_s)
+    {
+        let what = format!("repeat: prints nothing for {} s between two runs", repeat.pause_s);
+        return Err(bad(at, "idle_timeout", what, "make it longer, or the pause shorter"));
+    }
+    let Some(YamlValue::Map(rules)) = values.get("rules").map(|rules| &rules.value) else {
+        return Ok(());
+    };
+    let is_answered = |name: &str, action: &Yaml| {
+        ErrorKind::parse(name).is_some_and(Repeat::answers)
+            && action.text() != Some(Action::Pass.as_str())
+    };
+    match rules.iter().find(|(name, action)| is_answered(name, action)) {
+        Some((name, action)) => {
+            let what = "repeat: says already what is done when the command ends so";
+            Err(bad_key(action, &format!("rules.{name}"), what, "leave it out in one of them"))
+        }
+        None => Ok(()),
+    }
+}
+
+/// A second place for what a command prints.
+fn output(values: &Values, value: &Yaml, field: &str) -> Result<String, BadFile> {
+    let file = text(value, field, "output: train.out")?;
+    if values.get("command").is_none() && values.get("script").is_none() {
+        let what = "there is no command: that could print";
+        return Err(bad_key(value, field, what, "leave it away"));
+    }
+    if file.contains('\n') || file.ends_with('/') {
+        let what = format!("'{}' is no name of a file", file.escape_debug());
+        return Err(bad(value, field, what, "as in output: train.out, or ~/logs/train.out"));
+    }
+    Ok(file.to_owned())
+}
+
+fn env(value: &Yaml, field: &str) -> Result<Vec<(String, String)>, BadFile> {
+    let mut all = Vec::new();
+    for (name, value) in map(value, field, "env: {WANDB_PROJECT: x}")? {
+        let field = format!("{field}.{name}");
+        variables::as_own(name).map_err(|(what, hint)| bad_key(value, &field, what, hint))?;
+        if variables::looks_secret(name) {
+            let what = "it looks like a secret, and would stand in data.json for all to read";
+            return Err(bad_key(value, &field, what, format!("secrets: [{name}]")));
+        }
+        all.push((name.clone(), word(value, &field)?.to_owned()));
+    }
+    Ok(all)
+}
+
+/// Names of variables whose values come from elsewhere.
+fn secrets(values: &Values) -> Result<Vec<String>, BadFile> {
+    let own = values.get("env");
+    let read = |value: &Yaml, field: &str| {
+        let mut all: Vec<String> = Vec::new();
+        for (at, name) in texts(value, field, "secrets: [WANDB_API_KEY]")? {
+            variables::as_secret(name).map_err(|(what, hint)| bad(at, field, what, hint))?;
+            if own.is_some_and(|own| own.get(name).is_some()) {
+                return Err(bad(at, field, "env: has a value for it", "leave one of them away"));
+            }
+            if all.iter().any(|known| known == name) {
+                return Err(bad(at, field, format!("{name} is there twice"), "leave one away"));
+            }
+            all.push(name.to_owned());
+        }
+        Ok(all)
+    };
+    Ok(values.with("secrets", read)?.unwrap_or_default())
+}
+
+/// Where its code is, by its slot or otherwise, or the directory of its machines in which it runs as it lies there.
+type Directory = (Option<u32>, Option<OwnCode>, Option<String>);
+
+/// The secrets of a job with those that its set-up names.
+fn with_keys(
+    values: &Values,
+    mut secrets: Vec<String>,
+    setup: &[Module],
+) -> Result<Vec<String>, BadFile> {
+    for module in setup {
+        let Module::Wandb(of) = module else { continue };
+        if values.get("env").is_some_and(|own| own.get(&of.key).is_some()) {
+            let what = format!("wandb: {}: env: has a value for it", of.key);
+            values.refuse("setup", &what, "leave it out there: it is a secret")?;
+        }
+        if !secrets.contains(&of.key) {
+            secrets.push(of.key.clone());
+        }
+    }
+    Ok(secrets)
+}
+
+fn directory(values: &Values) -> Result<Directory, BadFile> {
+    let is_none = values.get("code").is_some_and(|code| code.text() == Some("none"));
+    let path = |value: &Yaml, field: &str| {
+        let said = text(value, field, NO_CODE)?;
+        as_directory(said).ok_or_else(|| {
+            let what = format!("'{said}' is no directory of a machine");
+            bad(value, field, what, format!("with code: none it is one, as in {NO_CODE}"))
+        })
+    };
+    if is_none {
+        if values.get("dir").is_none() {
+            let what = "dir: is missing: nothing says where it runs";
+            values.refuse("code", what, &format!("as in {NO_CODE}"))?;
+        }
+        return Ok((None, None, values.with("dir", path)?));
+    }
+    let slot = |value: &Yaml, field: &str| {
+        let said = text(value, field, "dir: 1")?;
+        said.parse().map_err(|_| match as_directory(said) {
+            Some(_) => {
+                let what = "a directory by its path is one of the machine, where nothing is copied";
+                let hint = "code: none beside it; or a slot: `tpu set-dir PATH 2`, and dir: 2";
+                bad(value, field, what, hint)
+            }
+            None => bad(value, field, format!("'{said}' is no slot"), "as in dir: 2"),
+        })
+    };
+    let slot = values.with("dir", slot)?;
+    if slot.is_some() {
+        values.refuse("code", "dir: says already where its code is", "leave one of them away")?;
+    }
+    Ok((slot, values.with("code", code)?, None))
+}
+
+const NO_CODE: &str = "code: none, and dir: /where/on/the/machine";
+
+/// `code:`: `.`, or a repository; that there is `none` is known already.
+fn code(value: &Yaml, field: &str) -> Result<OwnCode, BadFile> {
+    const EXAMPLE: &str = "code: {repo: 'https://host/lab/train.git', branch: main}";
+    if value.text() == Some(".") {
+        return Ok(OwnCode::Here((value.line, value.column)));
+    }
+    let mut repository = Repository { url: String::new(), branch: None };
+    if value.text().is_some() {
+        let hint = format!("`.`, the directory of this file; or {EXAMPLE}; or {NO_CODE}");
+        return Err(bad(value, field, "it is no place of code", hint));
+    }
+    for (key, of) in map(value, field, EXAMPLE)? {
+        let field = format!("{field}.{key}");
+        let said = text(of, &field, EXAMPLE)?;
+        if said.starts_with('-') {
+            return Err(bad(
+                of,
+                &field,
+                "git would take it for an option",
+                format!("as in {EXAMPLE}"),
+            ));
+        }
+        match key.as_str() {
+            "repo" if Repository::has_secret(said) => {
+                let hint = "without it: git asks its credential helper (git help credentials), or take an ssh URL";
+                return Err(bad(
+                    of,
+                    &field,
+                    "a password or a token would be in records and logs",
+                    hint,
+                ));
+            }
+            "repo" => said.clone_into(&mut repository.url),
+            "branch" => repository.branch = Some(said.to_owned()),
+            _ => return Err(unknown(of, (&field, key), REPOSITORY.into_iter())),
+        }
+    }
+    if repository.url.is_empty() {
+        return Err(bad(value, field, "repo: is missing", format!("as in {EXAMPLE}")));
+    }
+    Ok(OwnCode::Repository(repository))
+}
+
+/// The members of a repository.
+pub(super) const REPOSITORY: [&str; 2] = ["repo", "branch"];
+
+/// Gives a command a file to read: the first word that follows.
+pub(super) const FED: &str =
+    r#"f=$0; case $f in "~/"*) f=$HOME/${f#"~/"} ;; esac; exec "$@" <"$f""#;
+
+/// The command, with the file that it reads.
+fn fed(values: &Values) -> Result<Option<Vec<OsString>>, BadFile> {
+    let command = command(values)?;
+    let file = values
+        .with("stdin", |value, field| Ok(text(value, field, "stdin: questions.txt")?.to_owned()))?;
+    let Some(file) = file else { return Ok(command) };
+    if values.get("command").is_none() && values.get("script").is_none() {
+        values.refuse("stdin", "there is no command: that could read it", "leave it away")?;
+    }
+    let begin: [OsString; 4] = ["bash".into(), "-c".into(), FED.into(), file.into()];
+    Ok(command.map(|words| begin.into_iter().chain(words).collect()))
+}
+
+fn command(values: &Values) -> Result<Option<Vec<OsString>>, BadFile> {
+    let Some(command) = values.get("command") else {
+        values.refuse("shell", "there is no command: in one string", "leave it away")?;
+        if values.get("script").is_none() && values.get("setup").is_some() {
+            // It sets up, and is finished.
+            return Ok(Some(vec!["true".into()]));
+        }
+        let script = |value: &Yaml, field: &str| {
+            Ok(vec!["bash".into(), text(value, field, "script: staging.sh")?.into()])
+        };
+        return values.with("script", script);
+    };
+    values.refuse("script", "there is a command: already", "leave one of them away")?;
+    let is_bash = |value: &Yaml, field: &str| match text(value, field, "shell: bash")? {
+        "bash" => Ok(()),
+        other => Err(bad(value, field, format!("{other}: not built yet"), "shell: bash")),
+    };
+    values.with("shell", is_bash)?;
+    match &command.value {
+        YamlValue::List(words) if !words.is_empty() => {
+            values.refuse("shell", "a list is words, which no shell reads", "leave it away")?;
+            words.iter().map(|value| Ok(word(value, "command")?.into())).collect()
+        }
+        _ => {
+            text(command, "command", "command: python train.py")?;
+            values.refuse(
+                "configs",
+                "shell text takes no configs",
+                "write {{name}} in it, or make it a list: command: [python, train.py]",
+            )?;
+            // What a rule adds when the job is resumed is in "$@".
+            Ok(["bash", "-c", word(command, "command")?, "bash"].map(OsString::from).to_vec())
+        }
+    }
+    .map(Some)
+}
+
+fn configs(values: &Values) -> Result<Vec<(String, String)>, BadFile> {
+    let read = |value: &Yaml, field: &str| {
+        let mut all = Vec::new();
+        for (key, value) in map(value, field, "configs: {lr: 1e-3}")? {
+            let field = format!("{field}.{key}");
+            let is_own = ["user", "id", "w", "window", "windows", "dir", "tpu", "ka", "monitor"]
+                .into_iter()
+                .chain(["tag", "ssn", "rule"])
+                .chain(Ask::KEYS)
+                .any(|own| own == key);
+            if is_own || key.is_empty() || key.contains('=') {
+                let hint = "give it to the program in the command";
+                return Err(bad_key(value, &field, "it cannot be the name of a config", hint));
+            }
+            all.push((key.clone(), word(value, &field)?.to_owned()));
+        }
+        Ok(all)
+    };
+    Ok(values.with("configs", read)?.unwrap_or_default())
+}
+
+fn array(
+    values: &Values,
+    in_command: &[String],
+) -> Result<(Option<Array>, Option<Sweep>), BadFile> {
+    let Some(array) = values.get("array") else {
+        for key in ["zip", "max_parallel"] {
+            values.refuse(key, "it is about an array:, and there is none", "leave it away")?;
+        }
+        return Ok((None, None));
+    };
+    let most = |value: &Yaml, field: &str| {
+        let number = text(value, field, "max_parallel: 4")?.parse::<u32>().ok();
+        number
+            .filter(|number| *number > 0)
+            .ok_or_else(|| bad(value, field, "no number of jobs", "as in max_parallel: 4"))
+    };
+    let most = values.with("max_parallel", most)?;
+    let is_zipped = values.with("zip", truth)?.unwrap_or_default();
+    let members = |typed: &str| {
+        Array::parse(typed)
+            .map_err(|error| bad(array, "array", format!("{typed}: {error}"), "as in 0-99%8"))
+    };
+    let limit = most.map(|most| format!("%{most}")).unwrap_or_default();
+    let YamlValue::Map(axes) = &array.value else {
+        values.refuse(
+            "zip",
+            "it is about names with values, as array: {lr: [1, 2]}",
+            "leave it",
+        )?;
+        let typed = text(array, "array", "array: 0-99%8")?;
+        if most.is_some() && typed.contains('%') {
+            values.refuse("max_parallel", "% says it already", "leave one of them away")?;
+        }
+        return Ok((Some(members(&format!("{typed}{limit}"))?), None));
+    };
+    let mut of = Vec::new();
+    for (axis, said) in axes {
+        let field = format!("array.{axis}");
+        if axis.parse::<f64>().is_ok() && said.value == YamlValue::Blank {
+            let what = "a value stands where a name is expected";
+            return Err(bad_key(said, &field, what, "several values are a list: lr: [0.1, 0.2]"));
+        }
+        if let (false, YamlValue::Text(_)) = (in_command.contains(axis), &command_of(values)) {
+            let what = "no member gets it: it does not stand in the command";
+            return Err(bad_key(said, &field, what, format!("write {{{{{axis}}}}} there")));
+        }
+        let list: Vec<String> = match &said.value {
+            YamlValue::List(all) if !all.is_empty() => all
+                .iter()
+                .map(|one| Ok(text(one, &field, "lr: [1e-3, 1e-4]")?.to_owned()))
+                .collect::<Result<_, BadFile>>()?,
+            _ => self::values(text(said, &field, "seed: 0-4")?),
+        };
+        of.push((axis.clone(), list));
+    }
+    let sweep = Sweep::of(of, is_zipped, in_command.to_vec())
+        .map_err(|error| bad(array, "array", error.to_string(), "as in {lr: [1e-3, 1e-4]}"))?;
+    let last = sweep.members().saturating_sub(1);
+    Ok((Some(members(&format!("0-{last}{limit}"))?), Some(sweep)))
+}
+
+/// The value of the command; without one nothing is filled in, and members get arguments.
+fn command_of(values: &Values) -> YamlValue {
+    values.get("command").map_or(YamlValue::Blank, |command| command.value.clone())
+}
+
+fn rules(value: &Yaml, field: &str) -> Result<String, BadFile> {
+    const EXAMPLE: &str = "rules: {preempted: resume}";
+    let check = |at: &Yaml, field: &str, typed: &str| {
+        Rules::parse(typed).map(|_| ()).map_err(|what| {
+            bad(at, field, format!("{what} is unknown"), "`tpu check-rules` lists them")
+        })
+    };
+    if let Some(typed) = value.text() {
+        check(value, field, typed)?;
+        return Ok(typed.to_owned());
+    }
+    let mut all = Vec::new();
+    for (kind, action) in map(value, field, EXAMPLE)? {
+        let field = format!("{field}.{kind}");
+        let rule = format!("{kind}:{}", text(action, &field, EXAMPLE)?);
+        check(action, &field, &rule)?;
+        all.push(rule);
+    }
+    Ok(all.join(","))
+}
+
+fn policy(value: &Yaml, field: &str) -> Result<Policy, BadFile> {
+    Policy::parse(text(value, field, "policy: smart")?).ok_or_else(|| {
+        bad(value, field, "no such policy", either(&Policy::ALL.map(Policy::as_str)))
+    })
+}
+
+fn waits(values: &Values, name: Option<&str>, above: &[Option<&str>]) -> Result<OwnWaits, BadFile> {
+    let priority = |value: &Yaml, field: &str| {
+        Priority::parse(text(value, field, "priority: 50")?)
+            .ok_or_else(|| bad(value, field, "no number from 0 to 100", "as in priority: 50"))
+    };
+    let queue =
+        values.with("queue", |value, field| Ok(text(value, field, "queue: night")?.to_owned()))?;
+    let mut after = Vec::new();
+    for (key, which) in [
+        ("after", AfterWhich::Ok),
+        ("after_any", AfterWhich::Any),
+        ("after_not", AfterWhich::Not),
+        ("after_each", AfterWhich::Each),
+    ] {
+        let Some(value) = values.get(key) else { continue };
+        for (at, word) in texts(value, key, &format!("{key}: 12"))? {
+            if name == Some(word) {
+                return Err(bad(at, key, "a job cannot wait for itself", "name another one"));
+            }
+            let before = match above.iter().position(|above| *above == Some(word)) {
+                Some(index) => Before::OfFile(index),
+                None => Before::Other((at.line, at.column), word.to_owned()),
+            };
+            after.push((which, before));
+        }
+    }
+    Ok(OwnWaits {
+        queue,
+        priority: values.with("priority", priority)?,
+        is_held: values.with("hold", truth)?.unwrap_or_default(),
+        after,
+    })
+}

@@ -1,0 +1,125 @@
+//! What a job is to do, whoever said so, as a job of a file.
+
+use std::ffi::OsString;
+
+use tpu_core::model::capacity::GpuAsk;
+use tpu_core::model::ids::QueueName;
+use tpu_core::model::rules::{Action, Rules};
+use tpu_core::model::spec::{AnyOf, JobSpec, TargetRequest};
+
+use super::{KeyPlaces, OwnJob, OwnTarget, OwnWaits};
+
+/// A job of a file, and what of it no file can say.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SaidAgain {
+    /// The job.
+    pub job: OwnJob,
+    /// What is not said in it, for people.
+    pub left_out: Vec<String>,
+}
+
+/// A specification as a job of a file. `kind` is that of its target, whose options it may have.
+pub fn of_spec(spec: &JobSpec, kind: &str) -> SaidAgain {
+    let mut left_out = Vec::new();
+    let mut pairs = spec.configs.clone();
+    let words = || spec.words.iter().map(OsString::from);
+    let command =
+        spec.command.as_ref().map(|command| command.iter().cloned().chain(words()).collect());
+    // Without a command the directory's own script is given them.
+    for word in spec.words.iter().filter(|_| spec.command.is_none()) {
+        match word.strip_prefix("--").and_then(|word| word.split_once('=')) {
+            Some((key, value)) => pairs.push((key.to_owned(), value.to_owned())),
+            None => left_out.push(format!("the argument {word}: there is no command:")),
+        }
+    }
+    pairs.extend(asked(spec));
+    pairs.extend(spec.tag.clone().map(|tag| ("tag".to_owned(), tag)));
+    pairs.extend(spec.notes.clone().map(|notes| ("ssn".to_owned(), notes)));
+    pairs.extend(rules(spec).map(|rules| ("rule".to_owned(), rules)));
+    if let Some(staged) = spec.staged.as_ref().filter(|_| spec.dir.is_none()) {
+        left_out.push(format!("code: the repository of which {} is a copy", staged.copy));
+    }
+    if !spec.monitor {
+        left_out.push("monitor=false: no rule acts on it".to_owned());
+    }
+    if spec.log_stage {
+        left_out.push("--log-stage: the number of resumes as an argument".to_owned());
+    }
+    let any_of = match &spec.target {
+        TargetRequest::Any(any_of) => Some(any_of),
+        TargetRequest::Named(_) => None,
+    };
+    let job = OwnJob {
+        place: (0, 0),
+        places: KeyPlaces::default(),
+        name: spec.name.clone(),
+        target: target(spec, kind),
+        order: None,
+        dir: spec.dir.filter(|slot| *slot != 1),
+        code: None,
+        pairs,
+        command,
+        array: spec.array.clone(),
+        sweep: None,
+        policy: any_of.and_then(|any_of| any_of.policy),
+        execution: spec.execution.clone(),
+        waits: OwnWaits {
+            queue: spec
+                .queue
+                .clone()
+                .filter(|queue| *queue != QueueName::usual())
+                .map(|queue| queue.to_string()),
+            ..OwnWaits::default()
+        },
+    };
+    SaidAgain { job, left_out }
+}
+
+fn target(spec: &JobSpec, kind: &str) -> OwnTarget {
+    let mut target = OwnTarget::at((0, 0));
+    match &spec.target {
+        TargetRequest::Named(name) => target.words = vec![name.clone()],
+        TargetRequest::Any(AnyOf { types, among, reclaimable, zones, .. }) => {
+            target.words = match (among.as_slice(), types.as_slice()) {
+                ([], []) => vec!["v*".to_owned()],
+                ([], types) => types.to_vec(),
+                (among, _) => among.to_vec(),
+            };
+            target.zones.clone_from(zones);
+            target.reclaimable = *reclaimable;
+        }
+    }
+    if !spec.options.is_empty() {
+        target.kind = Some(kind.to_owned());
+        target.options = spec.options.clone();
+    }
+    target
+}
+
+/// What it asks of its target, as it is typed.
+fn asked(spec: &JobSpec) -> Vec<(String, String)> {
+    let pair = |key: &str, value: String| (key.to_owned(), value);
+    let gpus = match &spec.ask.gpus {
+        GpuAsk::Unsaid => None,
+        GpuAsk::Count(count) => Some(pair("gpus", count.to_string())),
+        GpuAsk::These(all) => {
+            let all: Vec<String> = all.iter().map(u32::to_string).collect();
+            Some(pair("gpu", all.join(",")))
+        }
+    };
+    let cpus = spec.ask.cpus.map(|cpus| pair("cpus", cpus.to_string()));
+    let memory = spec.ask.memory.map(|memory| pair("mem", memory.to_string()));
+    gpus.into_iter().chain(cpus).chain(memory).collect()
+}
+
+/// What is done after failures, but for those that `retry:` answers.
+fn rules(spec: &JobSpec) -> Option<String> {
+    let rules = Rules::parse(spec.rules.as_deref()?).ok()?;
+    let retried = spec.execution.retry.iter().flat_map(|retry| &retry.on);
+    let retried: Vec<_> = retried.copied().collect();
+    let is_own = |(kind, action): &(_, Action)| *action != Action::Pass && !retried.contains(kind);
+    let each = rules.iter().filter(is_own);
+    let each: Vec<String> =
+        each.map(|(kind, action)| format!("{kind}:{}", action.as_str())).collect();
+    Some(if each.is_empty() { "pass".to_owned() } else { each.join(",") })
+}

@@ -1,0 +1,569 @@
+//! The strings of the simulator: each is one thing that a person (`tpu sim …`) or a scenario can do.
+
+use serde::{Deserialize, Serialize};
+
+use super::accounts::AccountChange;
+use super::faults::{Call, Effect, Fault};
+use super::fleet::{Fleet, Timing, seconds};
+use super::machines::Power;
+use super::{calls, import};
+use tpu_core::model::ids::TargetName;
+use tpu_core::model::options::KindOptions;
+use tpu_core::model::target::Pricing;
+use tpu_core::model::time::Timestamp;
+use tpu_engine::provider::{ProviderError, TargetAt, TargetSpec, Trouble};
+
+/// What a job's program says when the runtime of its target has lost a member.
+const GRPC_LAST_WORDS: &str = "jaxlib.xla_extension.XlaRuntimeError: UNAVAILABLE: \
+     failed to connect to all addresses; last error: UNKNOWN: Socket closed; \
+     grpc_status:14 (simulated)\n";
+/// What a job's program says when somebody else holds the accelerator.
+const LOCKED_WORDS: &str = "RuntimeError: Unable to initialize backend 'tpu': ABORTED: The TPU is \
+     already in use by process with pid 4242 (simulated).\n";
+
+/// One string that can be pulled. Seconds are counted from when it is pulled; a `for_s` or `times` that
+/// is not given means "until it is taken back".
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "event", rename_all = "kebab-case", deny_unknown_fields)]
+pub enum Event {
+    /// The target is taken away now.
+    Preempt {
+        /// Which target.
+        target: String,
+    },
+    /// The target is READY now, whatever it was; it is made if it is missing, with what is not given
+    /// read from its name.
+    Ready {
+        /// Which target.
+        target: String,
+        /// In which zone.
+        zone: Option<String>,
+        /// Accelerator type.
+        accelerator: Option<String>,
+        /// How it is paid for.
+        pricing: Option<Pricing>,
+    },
+    /// The control plane says this word about the target, known or not, and its machines go on.
+    Say {
+        /// Which target.
+        target: String,
+        /// The control plane's word.
+        word: String,
+    },
+    /// The target's owner works on it: unhealthy, with a symptom.
+    Maintenance {
+        /// Which target.
+        target: String,
+        /// For how many seconds.
+        for_s: Option<f64>,
+    },
+    /// The target is healthy.
+    Heal {
+        /// Which target.
+        target: String,
+    },
+    /// One machine of the target dies; the control plane goes on saying READY.
+    LoseWorker {
+        /// Which target.
+        target: String,
+        /// Index of the machine.
+        worker: u32,
+    },
+    /// Programs on the target lose their connection to each other and die of it.
+    Grpc {
+        /// Which target.
+        target: String,
+    },
+    /// Somebody else holds the accelerators: programs on the target end at their start.
+    Lock {
+        /// Which target.
+        target: String,
+    },
+    /// The accelerators are free again.
+    Unlock {
+        /// Which target.
+        target: String,
+    },
+    /// The way to the target's machines breaks; what runs on them goes on.
+    Cut {
+        /// Which target.
+        target: String,
+    },
+    /// The way is whole again.
+    Mend {
+        /// Which target.
+        target: String,
+    },
+    /// Creations fail for want of capacity: of one target, in one zone, or all.
+    NoCapacity {
+        /// About which target.
+        target: Option<String>,
+        /// In which zone.
+        zone: Option<String>,
+        /// How many times.
+        times: Option<u32>,
+        /// For how many seconds.
+        for_s: Option<f64>,
+    },
+    /// There is capacity again: for one target, in one zone, or everywhere.
+    Capacity {
+        /// About which target.
+        target: Option<String>,
+        /// In which zone.
+        zone: Option<String>,
+    },
+    /// A zone grants so many nodes, counting all that are there.
+    Quota {
+        /// In which zone.
+        zone: String,
+        /// How many; no limit if `None`.
+        limit: Option<u32>,
+    },
+    /// The target's next deletion does not end.
+    StickDeleting {
+        /// Which target.
+        target: String,
+        /// For how many seconds.
+        for_s: Option<f64>,
+    },
+    /// The target's deletion ends after all.
+    Unstick {
+        /// Which target.
+        target: String,
+    },
+    /// What a queued request says about itself, known or not.
+    SayQueued {
+        /// For which target.
+        target: String,
+        /// The control plane's word.
+        word: String,
+    },
+    /// Creations or deletions are accepted and fail in the end with an error of a class.
+    FailLate {
+        /// Which class.
+        class: Trouble,
+        /// Which call.
+        call: Option<Call>,
+        /// About which target.
+        target: Option<String>,
+        /// How many times.
+        times: Option<u32>,
+    },
+    /// Nobody remembers the operations on a target any more; what they were doing goes on.
+    ForgetOperations {
+        /// About which target.
+        target: String,
+    },
+    /// Calls fail with an error of a class (see [`Trouble`]).
+    Error {
+        /// Which class.
+        class: Trouble,
+        /// Which call.
+        call: Option<Call>,
+        /// About which target.
+        target: Option<String>,
+        /// In which zone.
+        zone: Option<String>,
+        /// How many times.
+        times: Option<u32>,
+        /// For how many seconds.
+        for_s: Option<f64>,
+    },
+    /// A zone answers nothing.
+    Outage {
+        /// In which zone.
+        zone: String,
+        /// For how many seconds.
+        for_s: Option<f64>,
+    },
+    /// Answers take long.
+    Slow {
+        /// How long, in seconds.
+        seconds: f64,
+        /// Which call.
+        call: Option<Call>,
+        /// In which zone.
+        zone: Option<String>,
+        /// How many times.
+        times: Option<u32>,
+        /// For how many seconds.
+        for_s: Option<f64>,
+    },
+    /// Calls have their effect and their answers are lost.
+    LoseAnswer {
+        /// Which call.
+        call: Option<Call>,
+        /// About which target.
+        target: Option<String>,
+        /// How many times.
+        times: Option<u32>,
+    },
+    /// Calls arrive twice.
+    Twice {
+        /// Which call.
+        call: Option<Call>,
+        /// About which target.
+        target: Option<String>,
+        /// How many times.
+        times: Option<u32>,
+    },
+    /// There is a bucket, in a region or in several.
+    Bucket {
+        /// Its name.
+        name: String,
+        /// Where it is, such as `US-CENTRAL1` or `EU`.
+        location: String,
+    },
+    /// What the project may have or has to pay is another.
+    Account {
+        /// What changes.
+        change: AccountChange,
+    },
+    /// The connection of a call is cut after so many bytes of an object.
+    CutAfter {
+        /// After how many.
+        bytes: u64,
+        /// Which call: `read` or `upload`.
+        call: Option<Call>,
+        /// How many times.
+        times: Option<u32>,
+    },
+    /// How large the answers of the storage are; as usual where nothing is said.
+    Storage {
+        /// Entries on a page of a list.
+        page: Option<u32>,
+        /// Bytes that one call copies from bucket to bucket.
+        rewrite: Option<u64>,
+    },
+    /// All faults end: capacity, quota, errors, outages, slowness, lost answers, stuck deletions.
+    Calm,
+    /// Sets how long things take and how often targets are taken away.
+    Time {
+        /// All of them.
+        timing: Timing,
+    },
+}
+
+/// An event of a scenario.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Scheduled {
+    /// When it happens.
+    pub at: Timestamp,
+    /// What happens.
+    pub event: Event,
+}
+
+impl Event {
+    /// The target or zone that it is about; `-` for the whole fleet.
+    pub fn subject(&self) -> &str {
+        match self {
+            Self::Preempt { target }
+            | Self::Ready { target, .. }
+            | Self::Say { target, .. }
+            | Self::Maintenance { target, .. }
+            | Self::Heal { target }
+            | Self::LoseWorker { target, .. }
+            | Self::Grpc { target }
+            | Self::Lock { target }
+            | Self::Unlock { target }
+            | Self::Cut { target }
+            | Self::Mend { target }
+            | Self::StickDeleting { target, .. }
+            | Self::SayQueued { target, .. }
+            | Self::ForgetOperations { target }
+            | Self::Unstick { target } => target,
+            Self::Bucket { name, .. } => name,
+            Self::Quota { zone, .. } | Self::Outage { zone, .. } => zone,
+            Self::NoCapacity { target, zone, .. }
+            | Self::Capacity { target, zone }
+            | Self::Error { target, zone, .. } => {
+                target.as_deref().or(zone.as_deref()).unwrap_or("-")
+            }
+            Self::Slow { zone, .. } => zone.as_deref().unwrap_or("-"),
+            Self::LoseAnswer { target, .. }
+            | Self::FailLate { target, .. }
+            | Self::Twice { target, .. } => target.as_deref().unwrap_or("-"),
+            Self::Account { .. }
+            | Self::CutAfter { .. }
+            | Self::Storage { .. }
+            | Self::Calm
+            | Self::Time { .. } => "-",
+        }
+    }
+
+    /// The lengths of time that it names, with their names.
+    pub(super) fn lengths(&self) -> Vec<(&'static str, f64)> {
+        match self {
+            Self::Maintenance { for_s, .. }
+            | Self::NoCapacity { for_s, .. }
+            | Self::StickDeleting { for_s, .. }
+            | Self::Error { for_s, .. }
+            | Self::Outage { for_s, .. } => for_s.map(|s| ("for_s", s)).into_iter().collect(),
+            Self::Slow { seconds, for_s, .. } => {
+                [Some(("seconds", *seconds)), for_s.map(|s| ("for_s", s))]
+                    .into_iter()
+                    .flatten()
+                    .collect()
+            }
+            Self::Time { timing } => vec![
+                ("create_s", timing.create_s),
+                ("delete_s", timing.delete_s),
+                ("start_s", timing.start_s),
+                ("stop_s", timing.stop_s),
+                ("reboot_s", timing.reboot_s),
+                ("preemptions_per_h", timing.preemptions_per_h),
+            ],
+            _ => Vec::new(),
+        }
+    }
+}
+
+fn missing(target: &str) -> ProviderError {
+    ProviderError::new(
+        Trouble::NotFound,
+        format!("simulate {target}"),
+        "the fleet has no such target",
+    )
+    .remedy("'tpu sim list' names the targets; 'tpu sim ready NAME' makes one")
+}
+
+impl Fleet {
+    /// Does what an event says, at an instant.
+    pub(super) fn apply(&mut self, event: &Event, at: Timestamp) -> Result<(), ProviderError> {
+        let until = |for_s: &Option<f64>| for_s.map(|s| at.plus(seconds(s)));
+        match event {
+            Event::Preempt { target } => {
+                let vm = self.targets.get(target).ok_or_else(|| missing(target))?;
+                if matches!(vm.word.as_str(), "PREEMPTED" | "TERMINATED" | "DELETING") {
+                    let message = format!("it is {} already", vm.word);
+                    let doing = format!("preempt {target}");
+                    return Err(ProviderError::new(Trouble::User, doing, message));
+                }
+                let gone = ProviderError::new(
+                    Trouble::NoCapacity,
+                    format!("finish {target}"),
+                    "it was preempted before it was ready",
+                );
+                self.end(target, Some(gone));
+                self.preempt(target, at);
+            }
+            Event::Ready { target, zone, accelerator, pricing } => {
+                let word = self.targets.get(target).map(|vm| vm.word.as_str());
+                if word == Some("DELETING") {
+                    let message = "it is being deleted; wait, or 'unstick' it";
+                    let doing = format!("make {target} ready");
+                    return Err(ProviderError::new(Trouble::User, doing, message));
+                }
+                if word.is_none() {
+                    let guess = import::guess(&TargetName::from(target.as_str()));
+                    let said = (accelerator.as_deref(), zone.as_deref());
+                    calls::may_make(
+                        said.0.unwrap_or(&guess.accelerator),
+                        said.1.unwrap_or(&guess.zone),
+                    )?;
+                    let spec = TargetSpec {
+                        name: guess.name,
+                        zone: zone.clone().unwrap_or(guess.zone),
+                        accelerator: accelerator.clone().unwrap_or(guess.accelerator),
+                        pricing: pricing.unwrap_or(guess.pricing),
+                        runtime_version: None,
+                        queued: false,
+                        options: KindOptions::default(),
+                    };
+                    self.put(&spec, None, at);
+                }
+                self.end(target, None);
+                self.become_ready(target, at);
+                self.unlock(target)?;
+                let (boot, workers) = self.machines_of(target)?;
+                self.power.push(Power::Mend { boot, workers });
+            }
+            Event::Say { target, word } => {
+                self.targets.get(target).ok_or_else(|| missing(target))?;
+                self.say(target, word, at);
+            }
+            Event::Maintenance { target, for_s } => {
+                let vm = self.targets.get_mut(target).ok_or_else(|| missing(target))?;
+                vm.health = Some("UNHEALTHY_MAINTENANCE".to_owned());
+                vm.symptoms = vec!["MAINTENANCE".to_owned()];
+                vm.heal_at = until(for_s);
+                self.note(target, "maintenance", at);
+            }
+            Event::Heal { target } => {
+                self.targets.get(target).ok_or_else(|| missing(target))?;
+                self.reconcile(target, at);
+            }
+            Event::LoseWorker { target, worker } => {
+                let vm = self.targets.get(target).ok_or_else(|| missing(target))?;
+                if *worker >= vm.workers {
+                    let message = format!("it has workers 0 to {}", vm.workers.saturating_sub(1));
+                    let doing = format!("lose worker {worker} of {target}");
+                    return Err(ProviderError::new(Trouble::User, doing, message));
+                }
+                self.power.push(Power::Off { boot: vm.boot, workers: vec![*worker] });
+                self.note(target, &format!("lost worker {worker}"), at);
+            }
+            Event::Grpc { target } => {
+                let (boot, workers) = self.machines_of(target)?;
+                let text = GRPC_LAST_WORDS.to_owned();
+                self.power.push(Power::Break { boot, workers, code: 134, text });
+                self.note(target, "grpc error", at);
+            }
+            Event::Lock { target } => {
+                let (boot, workers) = self.machines_of(target)?;
+                let text = LOCKED_WORDS.to_owned();
+                self.power.push(Power::Refuse { boot, workers, code: 1, text });
+                self.note(target, "locked", at);
+            }
+            Event::Unlock { target } => {
+                self.unlock(target)?;
+                self.note(target, "unlocked", at);
+            }
+            Event::Cut { target } => {
+                let (boot, workers) = self.machines_of(target)?;
+                self.power.push(Power::Cut { boot, workers });
+                self.note(target, "cut off", at);
+            }
+            Event::Mend { target } => {
+                let (boot, workers) = self.machines_of(target)?;
+                self.power.push(Power::Mend { boot, workers });
+                self.note(target, "connected", at);
+            }
+            Event::StickDeleting { target, for_s } => {
+                self.targets.get(target).ok_or_else(|| missing(target))?;
+                self.stuck.insert(target.clone(), until(for_s));
+            }
+            Event::Unstick { target } => {
+                self.unstick(target, at);
+            }
+            Event::SayQueued { target, word } => {
+                let at_any = TargetAt::new(TargetName::from(target.as_str()), None);
+                let name = self.request_for(&at_any).ok_or_else(|| missing(target))?;
+                self.say_request(&name, word, at);
+                // Somebody else decides now what becomes of it.
+                if let Some(request) = self.requests.get_mut(&name) {
+                    request.next = None;
+                }
+            }
+            Event::ForgetOperations { target } => {
+                self.operations.retain(|begun| begun.operation.target.as_str() != target);
+            }
+            Event::Quota { zone, limit } => {
+                match limit {
+                    Some(limit) => self.quota.insert(zone.clone(), *limit),
+                    None => self.quota.remove(zone),
+                };
+            }
+            Event::Capacity { target, zone } => {
+                self.faults.retain(|fault| {
+                    fault.effect != Effect::NoCapacity
+                        || target.is_some() && fault.target != *target
+                        || zone.is_some() && fault.zone != *zone
+                });
+            }
+            Event::Bucket { name, location } => {
+                self.buckets.insert(name.clone(), location.clone());
+            }
+            Event::Account { change } => self.change_accounts(change)?,
+            Event::Storage { page, rewrite } => {
+                (self.object_page, self.object_rewrite) = (*page, *rewrite);
+            }
+            Event::Calm => {
+                self.accounts.too_fast = 0;
+                self.faults.clear();
+                self.quota.clear();
+                for name in self.stuck.keys().cloned().collect::<Vec<_>>() {
+                    self.unstick(&name, at);
+                }
+            }
+            Event::Time { timing } => {
+                self.timing = *timing;
+                self.redraw_lifetimes(at);
+            }
+            Event::NoCapacity { .. }
+            | Event::FailLate { .. }
+            | Event::Error { .. }
+            | Event::Outage { .. }
+            | Event::Slow { .. }
+            | Event::LoseAnswer { .. }
+            | Event::CutAfter { .. }
+            | Event::Twice { .. } => self.faults.extend(fault_of(event, at)),
+        }
+        Ok(())
+    }
+
+    fn machines_of(&self, target: &str) -> Result<(u64, u32), ProviderError> {
+        let vm = self.targets.get(target).ok_or_else(|| missing(target))?;
+        Ok((vm.boot, vm.workers))
+    }
+
+    fn unlock(&mut self, target: &str) -> Result<(), ProviderError> {
+        let (boot, workers) = self.machines_of(target)?;
+        self.power.push(Power::Allow { boot, workers });
+        Ok(())
+    }
+
+    /// A stuck deletion ends now.
+    fn unstick(&mut self, name: &str, at: Timestamp) {
+        self.stuck.remove(name);
+        let vm = self.targets.get_mut(name).filter(|vm| vm.word == "DELETING");
+        if let Some(pending) = vm.and_then(|vm| vm.pending.as_mut()) {
+            pending.at = Some(at);
+        }
+    }
+}
+
+/// The fault that an event brings.
+fn fault_of(event: &Event, at: Timestamp) -> Option<Fault> {
+    let until = |for_s: &Option<f64>| for_s.map(|s| at.plus(seconds(s)));
+    let fault =
+        |effect| Fault { effect, call: None, target: None, zone: None, times: None, until: None };
+    Some(match event {
+        Event::NoCapacity { target, zone, times, for_s } => Fault {
+            target: target.clone(),
+            zone: zone.clone(),
+            times: *times,
+            until: until(for_s),
+            ..fault(Effect::NoCapacity)
+        },
+        Event::FailLate { class, call, target, times } => Fault {
+            call: *call,
+            target: target.clone(),
+            times: *times,
+            ..fault(Effect::FailLate(*class))
+        },
+        Event::Error { class, call, target, zone, times, for_s } => Fault {
+            call: *call,
+            target: target.clone(),
+            zone: zone.clone(),
+            times: *times,
+            until: until(for_s),
+            ..fault(Effect::Error(*class))
+        },
+        Event::Outage { zone, for_s } => Fault {
+            zone: Some(zone.clone()),
+            until: until(for_s),
+            ..fault(Effect::Error(Trouble::Transient))
+        },
+        Event::Slow { seconds, call, zone, times, for_s } => Fault {
+            call: *call,
+            zone: zone.clone(),
+            times: *times,
+            until: until(for_s),
+            ..fault(Effect::Slow(*seconds))
+        },
+        Event::LoseAnswer { call, target, times } => Fault {
+            call: *call,
+            target: target.clone(),
+            times: *times,
+            ..fault(Effect::LoseAnswer)
+        },
+        Event::CutAfter { bytes, call, times } => {
+            Fault { call: *call, times: *times, ..fault(Effect::CutAfter(*bytes)) }
+        }
+        Event::Twice { call, target, times } => {
+            Fault { call: *call, target: target.clone(), times: *times, ..fault(Effect::Twice) }
+        }
+        _ => return None,
+    })
+}

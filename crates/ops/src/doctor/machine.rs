@@ -1,0 +1,87 @@
+//! What everything stands on: room on the disks, and a tmux server that answers.
+
+use std::fs::{self, File};
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{Mode, OFlags, statvfs};
+
+use tpu_system::sys::procs;
+
+use super::{Ctx, Finding, Severity, warning};
+
+/// Less room than this will soon be none: a checkpoint is larger.
+const LITTLE: u64 = 100 << 20;
+
+/// A change needs so much beside the data file itself, for the journal and the archive.
+const MARGIN: usize = 4 << 10;
+
+/// Why tmux cannot be asked, and what to do.
+pub(super) fn silent_tmux(reason: &str) -> Finding {
+    let what = format!("tmux cannot be asked: {reason}");
+    let stopped: Vec<String> = procs::stopped_tmux_servers().iter().map(u32::to_string).collect();
+    let (what, remedy) = if stopped.is_empty() {
+        (what, "install tmux 3.2 or later, and look at the rights of its socket".to_owned())
+    } else {
+        let pids = stopped.join(" ");
+        let what = format!("{what}; a tmux server was stopped and stands still: process {pids}");
+        (what, format!("let it go on, nothing is lost: kill -CONT {pids}"))
+    };
+    Finding { severity: Severity::Broken, what, remedy: Some(remedy) }
+}
+
+/// Whether the next change can be written, and whether there is room for what jobs write.
+pub(super) fn disks(ctx: &Ctx, findings: &mut Vec<Finding>) {
+    let dir = ctx.store.paths().dir();
+    if !dir.is_dir() {
+        return;
+    }
+    if let Err(error) = try_to_write(ctx, dir) {
+        findings.push(Finding {
+            severity: Severity::Broken,
+            what: format!("the next change cannot be written in {}: {error}", dir.display()),
+            remedy: Some(format!("make room or look at the rights there: df -h {}", dir.display())),
+        });
+        return;
+    }
+    let settings = ctx.settings(None).unwrap_or_default();
+    let roots = [settings.log_root, settings.stage_root].into_iter().flatten().map(PathBuf::from);
+    for place in std::iter::once(dir.to_owned()).chain(roots) {
+        let Ok(disk) = statvfs(&place) else { continue };
+        let free = disk.f_bavail.saturating_mul(disk.f_frsize);
+        if free < LITTLE {
+            findings.push(warning(
+                format!("{} MB are left on the disk of {}", free >> 20, place.display()),
+                format!(
+                    "make room: df -h {}; `tpu clean` keeps logs and stage directories",
+                    place.display()
+                ),
+            ));
+        }
+    }
+}
+
+/// Writes as much as the next change would into a file without a name: it goes with this process, however
+/// that ends.
+fn try_to_write(ctx: &Ctx, dir: &Path) -> io::Result<()> {
+    let size = ctx.store.disk().stat(ctx.store.paths().data()).map_or(0, |stat| stat.size);
+    let bytes = vec![b'\n'; usize::try_from(size).unwrap_or(0).saturating_add(MARGIN)];
+    let mut probe = nameless(ctx, dir)?;
+    probe.write_all(&bytes)?;
+    probe.sync_all()
+}
+
+/// A file in a directory that has no name there.
+fn nameless(ctx: &Ctx, dir: &Path) -> io::Result<File> {
+    let flags = OFlags::TMPFILE | OFlags::WRONLY | OFlags::CLOEXEC;
+    if let Ok(file) = rustix::fs::open(dir, flags, Mode::RUSR | Mode::WUSR) {
+        return Ok(File::from(file));
+    }
+    // Not every file system can make one (NFS): its name, under which nobody finds a byte, is taken away before
+    // anything is written. One that another process of this number left goes with it.
+    let path = dir.join(format!(".tpu-space-probe-{}", ctx.env.pid));
+    drop(fs::remove_file(&path));
+    let file = File::create_new(&path)?;
+    fs::remove_file(&path)?;
+    Ok(file)
+}

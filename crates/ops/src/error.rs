@@ -1,0 +1,308 @@
+//! The one error that people see: what, where, what to do next, and the exit code.
+//!
+//! Every effect's own error becomes one of these here and nowhere else.
+
+use std::fmt;
+
+use tpu_core::model::job::Refused;
+use tpu_core::model::settings::{Problem, SettingsError};
+use tpu_core::model::words::words;
+use tpu_engine::runner::RunError;
+use tpu_system::store::StoreError;
+use tpu_system::sys::proc::ProcError;
+use tpu_system::tmux::TmuxError;
+
+pub use tpu_core::text::did_you_mean;
+
+/// What kind of failure it is. The table of exit codes and JSON codes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Kind {
+    /// The operation failed.
+    Failed,
+    /// The arguments cannot be understood.
+    Usage,
+    /// A user, job, slot, alias or target does not exist.
+    NotFound,
+    /// Busy, reserved, not the leaf, already running, not yours, final.
+    Refused,
+    /// Lock held too long, data.json unreadable, disk.
+    State,
+    /// tmux, cloud or ssh; safe to try again.
+    Unreachable,
+    /// The time given to a wait is over, and what was waited for is not so.
+    TimeOver,
+    /// The person interrupted it.
+    Interrupted,
+}
+
+words! {
+    /// The `code` of JSON errors.
+    Kind {
+        Failed: "failed",
+        Usage: "usage",
+        NotFound: "not-found",
+        Refused: "refused",
+        State: "state",
+        Unreachable: "unreachable",
+        TimeOver: "time-over",
+        Interrupted: "interrupted",
+    }
+}
+
+impl Kind {
+    /// The exit code of the program.
+    pub fn exit_code(self) -> u8 {
+        match self {
+            Self::Failed => 1,
+            Self::Usage => 2,
+            Self::NotFound => 3,
+            Self::Refused => 4,
+            Self::State => 5,
+            Self::Unreachable => 6,
+            Self::TimeOver => 7,
+            Self::Interrupted => 130,
+        }
+    }
+
+    /// What to do next where nobody has said it better.
+    pub fn next_step(self) -> &'static str {
+        match self {
+            Self::Failed | Self::State => "`tpu doctor` looks for what is wrong",
+            Self::Usage => "`tpu help COMMAND` explains a command",
+            Self::NotFound => "`tpu check`, `tpu list-users` and `tpu -lta` list what there is",
+            Self::Refused => "`tpu check` and `tpu find` show what stands in the way",
+            Self::Unreachable => "nothing was changed; it is safe to try again",
+            Self::TimeOver => "`tpu check` shows where they are; wait again, or longer",
+            Self::Interrupted => "run it again where it can ask, or add -y",
+        }
+    }
+}
+
+/// A failure, in words for a person.
+#[derive(Debug)]
+pub struct Error {
+    /// Decides the exit code.
+    pub kind: Kind,
+    /// What is wrong and where. Several problems found together are one line each.
+    pub message: String,
+    /// What to do next; a command that can be pasted where possible.
+    pub hint: Option<String>,
+    /// Where several problems were found together, each with its own advice; else empty.
+    pub parts: Vec<Self>,
+    /// Whether it ends by itself: others are in the way, who will be gone.
+    pub passes: bool,
+}
+
+impl Error {
+    /// An error without advice yet.
+    pub fn new(kind: Kind, message: impl Into<String>) -> Self {
+        Self { kind, message: message.into(), hint: None, parts: Vec::new(), passes: false }
+    }
+
+    /// The same error with advice.
+    #[must_use]
+    pub fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+
+    /// The same error, which ends by itself: others are in the way.
+    #[must_use]
+    pub fn passing(self) -> Self {
+        Self { passes: true, ..self }
+    }
+
+    /// The same once more, for several that it is about.
+    #[must_use]
+    pub fn again(&self) -> Self {
+        Self { hint: self.hint.clone(), ..Self::new(self.kind, self.message.clone()) }
+    }
+
+    /// `Kind::Failed`.
+    pub fn failed(message: impl Into<String>) -> Self {
+        Self::new(Kind::Failed, message)
+    }
+
+    /// `Kind::Usage`.
+    pub fn usage(message: impl Into<String>) -> Self {
+        Self::new(Kind::Usage, message)
+    }
+
+    /// `Kind::NotFound`.
+    pub fn not_found(message: impl Into<String>) -> Self {
+        Self::new(Kind::NotFound, message)
+    }
+
+    /// `Kind::Refused`.
+    pub fn refused(message: impl Into<String>) -> Self {
+        Self::new(Kind::Refused, message)
+    }
+
+    /// `Kind::State`.
+    pub fn state(message: impl Into<String>) -> Self {
+        Self::new(Kind::State, message)
+    }
+
+    /// `Kind::Unreachable`.
+    pub fn unreachable(message: impl Into<String>) -> Self {
+        Self::new(Kind::Unreachable, message)
+    }
+
+    /// Several problems as one error: all messages, all advice, the lowest exit code. `None` if there
+    /// are none.
+    pub fn all(problems: Vec<Self>) -> Option<Self> {
+        let kind = problems.iter().map(|problem| problem.kind).min()?;
+        let mut messages = Vec::new();
+        let mut hints: Vec<&str> = Vec::new();
+        for problem in &problems {
+            messages.push(problem.message.as_str());
+            hints.extend(problem.hint.as_deref().filter(|hint| !hints.contains(hint)));
+        }
+        let hint = (!hints.is_empty()).then(|| hints.join("\n"));
+        let message = messages.join("\n");
+        let passes = problems.iter().all(|problem| problem.passes);
+        Some(Self { kind, message, hint, parts: problems, passes })
+    }
+
+    /// The problems one by one, in the order in which they were found.
+    pub fn each(&self) -> impl Iterator<Item = &Self> {
+        let whole = self.parts.is_empty().then_some(self);
+        whole.into_iter().chain(&self.parts)
+    }
+
+    /// Whether somebody else kept the lock of the data file for longer than anybody waits: nobody could write then.
+    pub fn is_locked_out(&self) -> bool {
+        self.kind == Kind::State && self.passes
+    }
+
+    /// What to do next, whether or not anybody has said it.
+    pub fn advice(&self) -> &str {
+        self.hint.as_deref().unwrap_or(self.kind.next_step())
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for Error {}
+
+impl From<Refused> for Error {
+    fn from(refused: Refused) -> Self {
+        let hint = format!("`tpu check {}` shows where it stands", refused.job.user);
+        Self::refused(refused.to_string()).hint(hint)
+    }
+}
+
+impl From<TmuxError> for Error {
+    fn from(error: TmuxError) -> Self {
+        let message = error.to_string();
+        match error {
+            TmuxError::Missing => Self::unreachable(message)
+                .hint("install tmux 3.2 or later, for example: sudo apt-get install tmux"),
+            TmuxError::TooOld { .. } => {
+                Self::unreachable(message).hint("tmux 3.2 or later is needed")
+            }
+            TmuxError::NoServer { .. } => Self::unreachable(message)
+                .hint("`tpu run` starts one; a job of another server is seen with --tmux-socket"),
+            TmuxError::TimedOut { .. } => {
+                Self::unreachable(message).hint("nothing was changed; try again")
+            }
+            TmuxError::Failed { .. } => Self::unreachable(message)
+                .hint("`tmux ls` shows what the server sees; then try again"),
+            TmuxError::BadName { .. } => {
+                Self::usage(message).hint("change it: tpu data set users.NAME.tmux_name NEW")
+            }
+            TmuxError::Changed { .. } => {
+                Self::refused(message).hint("`tpu check` shows what is there now")
+            }
+        }
+    }
+}
+
+impl From<RunError> for Error {
+    fn from(error: RunError) -> Self {
+        let (kind, said) = match error {
+            RunError::NotFound(said) => (Kind::NotFound, said),
+            RunError::Refused(said) => (Kind::Refused, said),
+            RunError::Usage(said) => (Kind::Usage, said),
+            RunError::Unreachable(said) => (Kind::Unreachable, said),
+            RunError::State(said) => (Kind::State, said),
+            RunError::Failed(said) => (Kind::Failed, said),
+            RunError::Tmux(error) => return error.into(),
+            RunError::Store(error) => return error.into(),
+        };
+        Self { hint: said.hint, ..Self::new(kind, said.message) }
+    }
+}
+
+impl From<ProcError> for Error {
+    fn from(error: ProcError) -> Self {
+        Self::failed(error.to_string()).hint("`tpu doctor` looks for what is missing")
+    }
+}
+
+impl From<SettingsError> for Error {
+    fn from(error: SettingsError) -> Self {
+        let hint = match &error.problem {
+            Problem::Unknown { nearest: Some(near), .. } => format!("did you mean '{near}'?"),
+            Problem::Unknown { nearest: None, .. } => "`tpu get-settings` lists them".to_owned(),
+            Problem::Value(_) => "`tpu get-settings` shows the values that hold".to_owned(),
+            Problem::Syntax { .. } => {
+                "mend the file, or move it away to use the defaults".to_owned()
+            }
+        };
+        Self::usage(error.to_string()).hint(hint)
+    }
+}
+
+impl From<StoreError> for Error {
+    fn from(error: StoreError) -> Self {
+        let hint = error.hint().unwrap_or_else(|| {
+            "nothing was changed; check that path, `tpu doctor` looks for what is wrong".to_owned()
+        });
+        let is_held =
+            matches!(error, StoreError::Locked { .. } | StoreError::OriginalAtWork { .. });
+        Self { passes: is_held, ..Self::state(error.to_string()).hint(hint) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn exit_codes_and_json_codes_are_unique() {
+        for (i, a) in Kind::ALL.iter().enumerate() {
+            for b in Kind::ALL.iter().skip(i + 1) {
+                assert_ne!(a.exit_code(), b.exit_code());
+                assert_ne!(a.as_str(), b.as_str());
+            }
+        }
+    }
+
+    #[test]
+    fn several_problems_keep_every_word_and_the_lowest_code() {
+        let both = Error::all(vec![
+            Error::refused("busy").hint("wait"),
+            Error::not_found("no such user").hint("wait"),
+        ])
+        .unwrap();
+        assert_eq!(both.kind, Kind::NotFound);
+        assert_eq!(both.message, "busy\nno such user");
+        assert_eq!(both.hint.as_deref(), Some("wait"));
+        assert!(Error::all(vec![]).is_none());
+    }
+
+    #[test]
+    fn near_names_are_offered_and_far_ones_are_not() {
+        assert_eq!(
+            did_you_mean("resmue", ["run", "resume"]).as_deref(),
+            Some("did you mean 'resume'?")
+        );
+        assert_eq!(did_you_mean("rnu", ["rerun", "run"]).as_deref(), Some("did you mean 'run'?"));
+        assert_eq!(did_you_mean("zzz", ["run", "resume"]), None);
+    }
+}

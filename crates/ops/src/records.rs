@@ -1,0 +1,60 @@
+//! Small things that several use cases do with a record: find it by its launch, note an event.
+
+use serde_json::Value;
+
+use tpu_core::model::data::Data;
+use tpu_core::model::facts::ErrorKind;
+use tpu_core::model::ids::{JobId, LaunchToken};
+use tpu_core::model::job::{Event, Job, Status, StoredVerdict};
+use tpu_system::store::Tx;
+
+use super::Error;
+use super::ctx::job_mut;
+
+/// Adds a line about a job to the journal.
+pub fn note(tx: &mut Tx<'_>, id: &JobId, kind: &str, text: impl Into<String>) {
+    tx.event(id, kind, text, Value::Null);
+}
+
+/// Writes down that a job has failed and by what that shows, and says so in the journal unless that is known already.
+pub fn failed(
+    tx: &mut Tx<'_>,
+    id: &JobId,
+    kind: ErrorKind,
+    verdict: &StoredVerdict,
+) -> Result<(), Error> {
+    let job = job_mut(&mut tx.data, id)?;
+    let is_known = job.status == Status::Error(kind) && job.verdict.as_ref() == Some(verdict);
+    job.apply(&Event::Failed(kind))?;
+    job.verdict = Some(verdict.clone());
+    if !is_known {
+        note(tx, id, "error", format!("{kind}: {}", verdict.line));
+    }
+    Ok(())
+}
+
+/// The record of a launch. Refused when the window number belongs to another launch by now.
+pub fn of_launch<'a>(
+    data: &'a mut Data,
+    id: &JobId,
+    token: &LaunchToken,
+) -> Result<&'a mut Job, Error> {
+    let job = job_mut(data, id)?;
+    if job.launch.as_ref().is_none_or(|launch| launch.token != *token) {
+        return Err(Error::refused(format!("{id} belongs to another launch"))
+            .hint("`tpu check` shows the jobs there are"));
+    }
+    Ok(job)
+}
+
+/// Marks a launch that came to nothing.
+pub fn fail_launch(job: &mut Job, reason: &str) -> Result<(), Error> {
+    job.apply(&Event::Failed(ErrorKind::Launch))?;
+    job.verdict = Some(StoredVerdict {
+        kind: ErrorKind::Launch,
+        rule: "launch".to_owned(),
+        line: reason.lines().next().unwrap_or_default().to_owned(),
+        ignored: false,
+    });
+    Ok(())
+}

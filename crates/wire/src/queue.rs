@@ -1,0 +1,157 @@
+//! What waits in the queue: `submit`, `queue`, `hold`, `priority`, `dequeue`.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use tpu_core::model::entry::QueueEntry;
+use tpu_core::model::ids::{JobId, JobNumber, QueueName, UserName};
+use tpu_core::model::queue::{Queue, QueuePolicy, QueueState};
+use tpu_core::model::spec::JobSpec;
+
+use super::jobs::JobIdPart;
+use super::words::{TimePart, Word};
+
+/// Jobs that were submitted.
+#[derive(Serialize, JsonSchema)]
+pub struct SubmittedDocument<'a> {
+    /// The jobs and groups.
+    pub jobs: Vec<SubmittedPart<'a>>,
+    /// Those that have begun at once.
+    pub started: Vec<JobIdPart<'a>>,
+}
+
+impl<'a> SubmittedDocument<'a> {
+    /// Jobs, each with what it is to do, and those of them that have begun.
+    pub fn of(jobs: impl Iterator<Item = (&'a JobId, &'a JobSpec)>, started: &'a [JobId]) -> Self {
+        let part = |(id, spec): (&'a JobId, &'a JobSpec)| SubmittedPart {
+            user: &id.user,
+            window: id.window,
+            name: spec.name.as_deref(),
+            members: spec.array.as_ref().map(|array| array.indexes().to_vec()),
+        };
+        Self {
+            jobs: jobs.map(part).collect(),
+            started: started.iter().map(JobIdPart::from).collect(),
+        }
+    }
+}
+
+/// A job or a group that was submitted.
+#[derive(Serialize, JsonSchema)]
+pub struct SubmittedPart<'a> {
+    /// Whose it is.
+    pub user: &'a UserName,
+    /// Its number.
+    pub window: JobNumber,
+    /// The name by which it is called; null if it has none.
+    pub name: Option<&'a str>,
+    /// Its members; null for a job by itself.
+    pub members: Option<Vec<u32>>,
+}
+
+/// What waits.
+#[derive(Serialize, JsonSchema)]
+pub struct QueueDocument<'a> {
+    /// All queues.
+    pub queues: Vec<QueuePart<'a>>,
+    /// What waits, in the order of the turns.
+    pub entries: Vec<QueueEntryPart<'a>>,
+}
+
+/// A queue.
+#[derive(Serialize, JsonSchema)]
+pub struct QueuePart<'a> {
+    /// Its name.
+    pub name: &'a QueueName,
+    /// Who may begin before whom.
+    pub policy: Word<QueuePolicy>,
+    /// How many of its jobs may be at work at once; null without a limit.
+    pub max_parallel: Option<u32>,
+    /// Where its jobs begin, whatever they name; empty where each says it.
+    pub on: &'a [String],
+    /// What it does.
+    pub state: Word<QueueState>,
+}
+
+impl<'a> From<&'a Queue> for QueuePart<'a> {
+    fn from(queue: &'a Queue) -> Self {
+        let Queue { name, policy, max_parallel, on, state } = queue;
+        Self { name, policy: Word(*policy), max_parallel: *max_parallel, on, state: Word(*state) }
+    }
+}
+
+/// What waits, as it stands now.
+#[derive(Serialize, JsonSchema)]
+pub struct QueueEntryPart<'a> {
+    /// Whose it is.
+    pub user: &'a UserName,
+    /// The number of the job or the group.
+    pub window: JobNumber,
+    /// The name by which it is called; null if it has none.
+    pub name: Option<&'a str>,
+    /// The members that wait; null for a job by itself.
+    pub members: Option<Vec<u32>>,
+    /// The queue in which it stands.
+    pub queue: &'a QueueName,
+    /// Its place there, from 1.
+    pub position: usize,
+    /// How urgent it is, from 0 to 100.
+    pub priority: u8,
+    /// Whether somebody holds it.
+    pub held: bool,
+    /// Why it waits; null where it begins at the next look.
+    pub reason: Option<String>,
+    /// On what it is to begin.
+    pub wants: &'a str,
+    /// When it was submitted.
+    pub since: TimePart,
+    /// When it is expected to begin, of a group its first member; null where that cannot be foreseen.
+    pub expected_start: Option<TimePart>,
+    /// When the last of its members that wait is; null where that cannot be foreseen.
+    pub expected_last_start: Option<TimePart>,
+}
+
+/// What waits, one entry of it.
+#[derive(Serialize, JsonSchema)]
+pub struct QueueEntryDocument<'a> {
+    /// The entry.
+    pub entry: QueueEntryPart<'a>,
+}
+
+/// The members of an entry that wait.
+pub fn members(entry: &QueueEntry) -> Option<Vec<u32>> {
+    entry.spec.array.as_ref().map(|array| array.indexes().to_vec())
+}
+
+/// What was changed of what waits.
+#[derive(Serialize, JsonSchema)]
+pub struct WaitingChangedDocument<'a> {
+    /// The jobs and groups.
+    pub jobs: Vec<JobIdPart<'a>>,
+    /// Those that have begun since.
+    pub started: Vec<JobIdPart<'a>>,
+}
+
+impl<'a> WaitingChangedDocument<'a> {
+    /// The document.
+    pub fn of(jobs: &'a [JobId], started: &'a [JobId]) -> Self {
+        Self {
+            jobs: jobs.iter().map(JobIdPart::from).collect(),
+            started: started.iter().map(JobIdPart::from).collect(),
+        }
+    }
+}
+
+/// The queues that there are.
+#[derive(Serialize, JsonSchema)]
+pub struct QueuesDocument<'a> {
+    /// The usual one, and those that were made.
+    pub queues: Vec<QueuePart<'a>>,
+}
+
+/// A queue that was made, changed or forgotten.
+#[derive(Serialize, JsonSchema)]
+pub struct QueueChangedDocument<'a> {
+    /// The queue; null where it is there no more.
+    pub queue: Option<QueuePart<'a>>,
+}

@@ -19,7 +19,7 @@ use tpu_wire::text;
 use crate::cli::original_commands::{cases, lab};
 use crate::cli::schema::schema;
 use crate::common::env::TestEnv;
-use crate::common::json_schema::Validator;
+use crate::common::json_schema::{Definitions, Validator};
 use crate::common::output::CommandOutput;
 use crate::common::samples;
 use crate::common::tmux::write_file;
@@ -55,7 +55,7 @@ fn closed(schema: &mut Value) {
 /// The definition of every command.
 struct Schemas {
     whole: Value,
-    ready: BTreeMap<String, Validator>,
+    definitions: Definitions,
 }
 
 impl Schemas {
@@ -63,27 +63,23 @@ impl Schemas {
         let mut whole = schema();
         drop(Validator::of(&whole));
         closed(&mut whole);
-        Self { whole, ready: BTreeMap::new() }
+        Self { definitions: Definitions::of(&whole), whole }
     }
 
-    fn of(&mut self, name: &str) -> &Validator {
-        let whole = &self.whole;
-        self.ready.entry(name.to_owned()).or_insert_with(|| {
-            assert!(
-                whole["$defs"][name].is_object(),
-                "the table in crates/wire/src/schema.rs has no document of '{name}'"
-            );
-            let mut schema = whole.clone();
-            let map = schema.as_object_mut().unwrap();
-            map.remove("anyOf");
-            map.insert("$ref".to_owned(), json!(format!("#/$defs/{name}")));
-            Validator::of(&schema)
-        })
+    /// Fails the test where no document has this name.
+    #[track_caller]
+    fn has(&self, name: &str) {
+        assert!(
+            self.whole["$defs"][name].is_object(),
+            "the table in crates/wire/src/schema.rs has no document of '{name}'"
+        );
     }
 
     /// What is wrong with a document.
+    #[track_caller]
     fn complaints(&mut self, name: &str, document: &Value) -> Vec<String> {
-        self.of(name).complaints(document)
+        self.has(name);
+        self.definitions.complaints(name, document)
     }
 }
 
@@ -252,7 +248,7 @@ fn the_schema_describes_every_command() {
         for name in steps.iter().filter(|name| !SILENT.contains(&name.as_str())) {
             // The daemon in the foreground prints its log and no document.
             if name != "daemon-run" {
-                schemas.of(name);
+                schemas.has(name);
             }
         }
     }

@@ -65,7 +65,7 @@ fn arrows_never_point_up_or_sideways() {
         ("src/kinds/mod.rs", "use crate::ops::Ctx;", "`kinds` may use of this crate"),
         ("src/ops/run.rs", "use crate::wire::jobs::JobPart;", "`ops` may use of this crate"),
         ("src/wire/jobs.rs", "use crate::store::Store;", "`wire` may use of this crate: ops"),
-        ("src/main.rs", "fn main() { tpu_ops::run(); }", "main.rs knows only `tpu::cli`"),
+        ("src/main.rs", "fn main() { tpu::daemon::run(); }", "main.rs knows only `tpu::cli`"),
         ("src/lib.rs", "pub mod text;\npub use text::cut;", "lib.rs is the map"),
         ("src/helpers/mod.rs", "", "`helpers` is no layer"),
         ("src/ops/run.rs", "use crate::helpers::x;", "`helpers` is no layer"),

@@ -1,8 +1,9 @@
 //! The crates of the workspace as one tree: the picture that the rules are about.
 
 use std::collections::BTreeMap;
+use std::sync::LazyLock;
 
-use regex::Regex;
+use regex::{Captures, Regex};
 
 use super::rules::Finding;
 
@@ -88,10 +89,12 @@ fn in_the_picture(text: &str, module: &str) -> String {
     let below = |module: &str| {
         if module.is_empty() { "crate::".to_owned() } else { format!("crate::{module}::") }
     };
-    let mut text = text.replace("crate::", &below(module));
-    for (name, module) in CRATES {
-        let path = Regex::new(&format!(r"\btpu_{name}::")).expect("a name is an expression");
-        text = path.replace_all(&text, below(module)).into_owned();
-    }
-    text
+    static OF_A_CRATE: LazyLock<Regex> =
+        LazyLock::new(|| Regex::new(r"\btpu_([a-z]+)::").expect("it is an expression"));
+    let text = text.replace("crate::", &below(module));
+    let named = |found: &Captures<'_>| match CRATES.iter().find(|(name, _)| *name == &found[1]) {
+        Some((_, module)) => below(module),
+        None => found[0].to_owned(),
+    };
+    OF_A_CRATE.replace_all(&text, named).into_owned()
 }

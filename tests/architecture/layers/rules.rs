@@ -283,9 +283,11 @@ fn kind_by_name(path: &str, mention: &Mention) -> Option<(String, String)> {
     let is_constant = |word: &str| word.chars().all(|c| c.is_ascii_uppercase() || c == '_');
     let is_by_name = match &used[..] {
         ["crate", "kinds", kind, ..] => is_lower(kind),
-        ["crate", layer, ..] => *layer != "kinds" && KIND_LAYERS.contains(layer),
         [.., "TargetKind", word] => is_constant(word),
         [.., "ProviderName", word] => *word == "of",
+        // The list of kinds is named where the program begins, and by nobody who asks about one.
+        ["crate", "kinds" | "built_in", ..] => false,
+        ["crate", layer, ..] => KIND_LAYERS.contains(layer),
         _ => false,
     };
     is_by_name.then(|| {

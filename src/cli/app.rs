@@ -36,7 +36,7 @@ pub(super) struct App {
     /// `<config dir>/tpu` of the account that runs this process: the machine's settings and the lab's patterns.
     pub(super) config_dir: Option<PathBuf>,
     /// Whom a person has named when asked.
-    pub(super) asked_user: OnceCell<UserName>,
+    asked_user: OnceCell<UserName>,
     /// What a person should know in the end, whichever command finds it.
     pub(super) warnings: Warnings,
     ctx: OnceCell<Ctx>,
@@ -198,7 +198,20 @@ impl App {
 
     /// Whoever typed the command.
     pub(super) fn requester(&self) -> Result<Requester<'_>, Error> {
-        Ok(whose::requester(self, self.ctx()?))
+        Ok(Requester {
+            ctx: self.ctx()?,
+            named: self.global.user.as_deref().map(UserName::from),
+            ask: Box::new(|data| self.ask_user(data)),
+        })
+    }
+
+    /// Asks the person for a user, once in a command.
+    fn ask_user(&self, data: &Data) -> Result<UserName, Error> {
+        if let Some(answered) = self.asked_user.get() {
+            return Ok(answered.clone());
+        }
+        let user = whose::ask(data, &self.typed, self.may_ask())?;
+        Ok(self.asked_user.get_or_init(|| user).clone())
     }
 
     /// The user whom a command that changes something is about.

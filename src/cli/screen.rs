@@ -127,16 +127,6 @@ fn keys(settings: &Settings) -> Vec<(String, String)> {
     settings.keys.iter().map(|(action, keys)| (action.clone(), keys.join(" "))).collect()
 }
 
-/// Whether the terminal has none but plain characters. One that says nothing about them is most likely a modern one inside
-/// tmux.
-pub(super) fn is_ascii(app: &App) -> bool {
-    let utf8 = ["LC_ALL", "LC_CTYPE", "LANG"]
-        .iter()
-        .find_map(|name| app.env.non_empty(name))
-        .is_some_and(|locale| locale.to_ascii_lowercase().replace('-', "").contains("utf8"));
-    !utf8 && app.env.var("TERM").is_some_and(|term| term == "linux" || term == "vt100")
-}
-
 /// Whether there is a terminal for the screen, and it can draw.
 pub(super) fn can_draw(app: &App) -> bool {
     app.on_terminal() && draws(&app.env)
@@ -155,7 +145,7 @@ fn usual(app: &App, settings: &Settings, zone: Zone) -> Options {
         columns: Columns::default(),
         column_names: None,
         theme,
-        ascii: is_ascii(app),
+        ascii: print::is_ascii(&app.env),
         no_color: app.env.non_empty("NO_COLOR").is_some() || app.global.color == Color::Never,
         refresh: Duration::from_secs(settings.monitor_upd_time.into()),
         zone,

@@ -8,11 +8,12 @@ use std::sync::Arc;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 use tpu_api::{ServeOptions, Server};
-use tpu_core::model::ids::JobId;
+use tpu_core::model::ids::{JobId, UserName};
 use tpu_core::model::job::Succession;
 use tpu_core::model::view::Whose;
+use tpu_ops::commands::{LentCommands, Told};
 use tpu_ops::provision::Change;
-use tpu_ops::{Error, clean::Ends, service, watch};
+use tpu_ops::{Ctx, Error, clean::Ends, service, watch};
 use tpu_wire::pages::{KindDocument, ScreenDocument};
 
 use super::Outcome;
@@ -35,8 +36,7 @@ use super::commands::{
 };
 use super::demo;
 use super::print::{self, Output};
-use super::screen;
-use super::served::OwnCommands;
+use super::{legacy, screen, served};
 
 /// Runs a command, or what happens when none was typed.
 pub(super) fn run(app: App, command: Option<Command>) -> Outcome {
@@ -47,6 +47,20 @@ pub(super) fn run(app: App, command: Option<Command>) -> Outcome {
         None => bare(app),
     };
     outcome.map(|output| output.notes(warnings.take()).notes(circumstances))
+}
+
+/// The commands of this program, as a server borrows them.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct OwnCommands;
+
+impl LentCommands for OwnCommands {
+    fn words(&self) -> Vec<String> {
+        legacy::command_words()
+    }
+
+    fn run(&self, ctx: Ctx, user: Option<&UserName>, words: &[String]) -> Result<Told, Error> {
+        served::run_words(ctx, user, words, run)
+    }
 }
 
 /// A command that is ready to run.

@@ -19,8 +19,8 @@ mod screen;
 mod served;
 mod whose;
 
+pub use dispatch::OwnCommands;
 pub use screen::nature;
-pub use served::OwnCommands;
 
 use std::ffi::OsString;
 use std::path::Path;

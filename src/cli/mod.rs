@@ -17,6 +17,7 @@ mod print;
 mod progress;
 mod screen;
 mod served;
+mod verb;
 mod whose;
 
 pub use dispatch::OwnCommands;

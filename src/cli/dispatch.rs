@@ -1,6 +1,7 @@
 //! Which function each command calls. The one file of `cli` that knows the screen and the daemon; `demo`
 //! knows the demo.
 
+use std::ffi::OsString;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -36,8 +37,9 @@ use super::commands::{
 };
 use super::demo;
 use super::print::{self, Output};
+use super::screen::{self, Nature};
 use super::verb::{Borrowing, Does, Verb, acts, changes, looks, untried};
-use super::{legacy, screen, served};
+use super::{legacy, served};
 
 /// Runs a command, or what happens when none was typed.
 pub(super) fn run(app: App, command: Option<Command>) -> Outcome {
@@ -48,6 +50,23 @@ pub(super) fn run(app: App, command: Option<Command>) -> Outcome {
         None => bare(app),
     };
     outcome.map(|output| output.notes(warnings.take()).notes(circumstances))
+}
+
+/// What the words of a command ask for; nothing special where they cannot be understood, which the command says
+/// itself.
+pub fn nature(words: &[String]) -> Nature {
+    let typed: Vec<OsString> = words.iter().map(OsString::from).collect();
+    let understood = Cli::parse_words(&legacy::rewrite(typed)).ok();
+    let of = |cli: Cli| {
+        let verb = verb(cli.command?);
+        let is_real = !cli.global.dry_run;
+        Some(Nature {
+            needs_terminal: verb.needs_terminal && is_real,
+            destroys: verb.destroys && is_real,
+            can_be_tried: verb.can_be_tried(),
+        })
+    };
+    understood.and_then(|(cli, _)| of(cli)).unwrap_or_default()
 }
 
 /// The commands of this program, as a server borrows them.
@@ -317,7 +336,7 @@ pub(super) fn verb(command: Command) -> Verb {
             let destroys = args.fix || args.restore.is_some();
             changes(move |app| doctor::doctor(app, &args)).destroys_if(destroys)
         }
-        Command::Demo(args) => untried(move |app| demo::demo(app, &args)).on_terminal(),
+        Command::Demo(args) => untried(move |app| demo::demo(app, &args, nature)).on_terminal(),
         Command::DemoTrain { words } => untried(move |_| demo::train(&words)).on_terminal(),
         Command::Tldr => looks(move |_| Ok(help::tldr())),
         Command::Help { command, all } => looks(move |_| help::help(command.as_deref(), all)),
@@ -383,7 +402,7 @@ fn is_monitor_wanted(app: &App, job: &JobId) -> bool {
 
 /// The monitor, on the full screen or in lines.
 fn monitor(app: App, scope: &screen::Scope) -> Outcome {
-    let options = screen::options(&app, scope)?;
+    let options = screen::options(&app, scope, nature)?;
     if app.global.dry_run && !scope.plain {
         // Its keys act on processes and windows, which nobody can try out.
         return Ok(Output::new("Would open the screen.", &ScreenDocument { would: "monitor" }));

@@ -20,8 +20,7 @@ mod served;
 mod verb;
 mod whose;
 
-pub use dispatch::OwnCommands;
-pub use screen::nature;
+pub use dispatch::{OwnCommands, nature};
 
 use std::ffi::OsString;
 use std::path::Path;

@@ -2,8 +2,6 @@
 
 mod commands;
 
-pub use commands::nature;
-
 use std::io::ErrorKind;
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,6 +13,7 @@ use tpu_core::model::settings::{Layer, SettingOrigin, Settings};
 use tpu_core::model::time::Zone;
 use tpu_core::model::view::Whose;
 use tpu_ops::{Ctx, Error};
+pub(super) use tpu_screen::Options;
 use tpu_screen::backend::CliFunctions;
 use tpu_screen::bridge::Bridge;
 pub(super) use tpu_screen::bridge::Captioner;
@@ -24,8 +23,9 @@ use tpu_screen::plain::run_plain;
 pub(super) use tpu_screen::recording::Recording;
 use tpu_screen::theme::Theme;
 use tpu_screen::typed::Commands;
+pub(super) use tpu_screen::typed::{Nature, TellNature};
 use tpu_screen::view::columns::{self, UnknownColumn};
-use tpu_screen::{Backend, MonitorError, Options};
+use tpu_screen::{Backend, MonitorError};
 use tpu_system::sys::env::Env;
 
 use super::app::App;
@@ -60,8 +60,8 @@ pub(super) fn scope(MonitorArgs { check, plain }: &MonitorArgs) -> Scope {
     }
 }
 
-/// The options for the scope that was typed.
-pub(super) fn options(app: &App, scope: &Scope) -> Result<Options, Error> {
+/// The options for the scope that was typed. `nature` tells what a command that is typed into the screen asks for.
+pub(super) fn options(app: &App, scope: &Scope, nature: TellNature) -> Result<Options, Error> {
     if scope.plain && app.global.json {
         return Err(Error::usage("--plain prints lines for people, and no JSON")
             .hint("`tpu check --json` shows the jobs; `tpu serve` has their events as a stream"));
@@ -88,14 +88,18 @@ pub(super) fn options(app: &App, scope: &Scope) -> Result<Options, Error> {
     };
     // Who names columns with the command means these.
     let column_names = settings.monitor_columns.clone().filter(|_| scope.show.is_none());
-    let options = usual(app, &settings, app.zone(&data)?);
+    let options = usual(app, &settings, app.zone(&data)?, nature);
     Ok(Options { column_names, whose, columns, select: scope.select.clone(), ..options })
 }
 
-/// The options of the demo: everybody's jobs, no settings file.
-pub(super) fn plain_options(app: &App, select: JobId) -> Result<Options, Error> {
+/// The options of the demo: everybody's jobs, no settings file. `nature` is that of [`options`].
+pub(super) fn plain_options(
+    app: &App,
+    select: JobId,
+    nature: TellNature,
+) -> Result<Options, Error> {
     let zone = app.ctx()?.zone(&Settings::default());
-    let options = usual(app, &Settings::default(), zone);
+    let options = usual(app, &Settings::default(), zone, nature);
     Ok(Options { select: Some(select), refresh: Duration::from_secs(1), ..options })
 }
 
@@ -138,7 +142,7 @@ fn draws(env: &Env) -> bool {
     env.var("TERM").is_none_or(|term| term != "dumb")
 }
 
-fn usual(app: &App, settings: &Settings, zone: Zone) -> Options {
+fn usual(app: &App, settings: &Settings, zone: Zone, nature: TellNature) -> Options {
     let theme = Some(settings.theme.clone()).filter(|theme| theme != "default");
     Options {
         whose: Whose::default(),
@@ -237,6 +241,7 @@ fn exit_code(ended: Result<(), MonitorError>) -> Result<u8, Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cli::dispatch::nature;
     use tpu_screen::typed::{self, OWN, Typed};
 
     /// Every command of the command line is proposed behind `:` and does there what it does here.

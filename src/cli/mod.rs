@@ -16,6 +16,7 @@ pub mod legacy;
 mod print;
 mod progress;
 mod screen;
+mod screen_settings;
 mod served;
 mod verb;
 mod whose;

@@ -9,7 +9,7 @@ use std::time::Duration;
 use anstream::ColorChoice;
 
 use tpu_core::model::ids::JobId;
-use tpu_core::model::settings::{Layer, SettingOrigin, Settings};
+use tpu_core::model::settings::Settings;
 use tpu_core::model::time::Zone;
 use tpu_core::model::view::Whose;
 use tpu_ops::{Ctx, Error};
@@ -17,19 +17,17 @@ pub(super) use tpu_screen::Options;
 use tpu_screen::backend::CliFunctions;
 use tpu_screen::bridge::Bridge;
 pub(super) use tpu_screen::bridge::Captioner;
-use tpu_screen::keys::KeyMap;
 use tpu_screen::model::Columns;
 use tpu_screen::plain::run_plain;
 pub(super) use tpu_screen::recording::Recording;
-use tpu_screen::theme::Theme;
 use tpu_screen::typed::Commands;
 pub(super) use tpu_screen::typed::{Nature, TellNature};
-use tpu_screen::view::columns::{self, UnknownColumn};
 use tpu_screen::{Backend, MonitorError};
 use tpu_system::sys::env::Env;
 
 use super::app::App;
 use super::args::{Cli, Color, MonitorArgs};
+use super::screen_settings::keys;
 use super::{console, legacy, print};
 
 /// Whose jobs the monitor shows, and how.
@@ -101,34 +99,6 @@ pub(super) fn plain_options(
     let zone = app.ctx()?.zone(&Settings::default());
     let options = usual(app, &Settings::default(), zone, nature);
     Ok(Options { select: Some(select), refresh: Duration::from_secs(1), ..options })
-}
-
-/// Refuses a value that the screen would not understand later. What is no setting at all is others' to say.
-pub(super) fn check_setting(key: &str, value: &str) -> Result<(), Error> {
-    let origin = SettingOrigin::Flag(key.to_owned());
-    let mut layer = Layer::default();
-    if layer.set(key, value, &origin).is_err() {
-        return Ok(());
-    }
-    let settings = Settings::merge(&[(origin, &layer)])?;
-    let theme = Some(settings.theme.as_str()).filter(|theme| *theme != "default");
-    if let Some(Err(error)) = theme.map(Theme::named) {
-        return Err(Error::usage(error.to_string()).hint("as in: tpu set-settings theme light"));
-    }
-    let columns = settings.monitor_columns.as_deref().map(columns::chosen);
-    if let Some(Err(error)) = columns {
-        return Err(Error::usage(error.to_string()).hint(UnknownColumn::hint()));
-    }
-    if let Err(error) = KeyMap::new(&keys(&settings)) {
-        let hint = "as in: tpu set-settings keys '{\"quit\": \"q\"}'";
-        return Err(Error::usage(error.to_string()).hint(hint));
-    }
-    Ok(())
-}
-
-/// The keys of a person, as the screen takes them.
-fn keys(settings: &Settings) -> Vec<(String, String)> {
-    settings.keys.iter().map(|(action, keys)| (action.clone(), keys.join(" "))).collect()
 }
 
 /// Whether there is a terminal for the screen, and it can draw.

@@ -224,7 +224,7 @@ mod tests {
             let is_offered =
                 offered.iter().any(|(known, about)| known == name && !about.is_empty());
             assert_eq!(is_offered, !command.is_hide_set(), "{name}");
-            let reached = match typed::parse(&format!("{name} x"), nature) {
+            let reached = match typed::parse(&format!("{name} x"), nature, &[]) {
                 Ok(Typed::Command(words) | Typed::Foreground(words) | Typed::Destroy(words, _)) => {
                     words == [name, "x"]
                 }

@@ -158,9 +158,9 @@ mod tests {
                 for arguments in ["", " x", " x y", " 7"] {
                     let line = format!("{named}{arguments}");
                     if nature_of(&line).destroys {
-                        let asked = typed::parse(&line, nature);
+                        let asked = typed::parse(&line, nature, &[]);
                         assert!(matches!(asked, Ok(Typed::Destroy(_, true))), "{line}: {asked:?}");
-                        let tried = typed::parse(&format!("{line} --dry-run"), nature);
+                        let tried = typed::parse(&format!("{line} --dry-run"), nature, &[]);
                         assert!(matches!(tried, Ok(Typed::Command(_))), "{line}: {tried:?}");
                         destroying.insert(named.clone());
                     }

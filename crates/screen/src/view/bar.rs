@@ -6,7 +6,7 @@ use ratatui::text::{Line, Span};
 use tui_input::Input;
 
 use super::spans::{cut, outside, span};
-use super::{needs, style};
+use super::{columns, needs, style};
 use crate::keys::{Command, Context};
 use crate::model::{CommandLine, Model, Overlay};
 use crate::tabs::Tab;
@@ -80,7 +80,8 @@ fn about(model: &Model, line: &CommandLine) -> String {
     const MOST: usize = 12;
     let text = line.completing.as_ref().map_or(line.input.value(), |(base, _)| base);
     let known = &model.setup.commands.known;
-    let (before, found) = typed::complete(text, known, &Names::default());
+    let names = Names { columns: columns::names(), ..Names::default() };
+    let (before, found) = typed::complete(text, known, &names);
     if before.is_empty() && !found.is_empty() {
         return found.into_iter().take(MOST).collect::<Vec<_>>().join("  ");
     }

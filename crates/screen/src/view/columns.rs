@@ -10,6 +10,7 @@ use super::spans::outside;
 use super::words;
 use crate::model::Model;
 use crate::rows::{Row, Sort, SortKey};
+use crate::typed::ColumnName;
 use tpu_core::model::groups;
 use tpu_core::model::time::{self, Timestamp};
 use tpu_core::model::view::JobView;
@@ -390,6 +391,11 @@ impl UnknownColumn {
 pub fn sortable(model: &Model) -> impl Iterator<Item = Sort> + '_ {
     let shown = shown(model).filter(|column| column.id != "output");
     shown.map(|column| Sort { id: column.id, key: column.sort })
+}
+
+/// How each column may be named, from left to right.
+pub fn names() -> Vec<ColumnName> {
+    TABLE.iter().map(|column| ColumnName { id: column.id, head: column.head }).collect()
 }
 
 /// The column of this name.

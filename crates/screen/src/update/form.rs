@@ -6,8 +6,8 @@ use tui_input::backend::crossterm::EventHandler as _;
 
 use super::{actions, complain, note};
 use crate::keys::{Command, Key};
-use crate::message::{Answer, Ask, Effect, Problem};
-use crate::model::{Choices, FIELDS, FieldId, Form, Model, Overlay, Proposal, SWEEPS};
+use crate::message::{Answer, Ask, Choices, Effect, Problem, Proposal};
+use crate::model::{FIELDS, FieldId, Form, Model, Overlay, SWEEPS};
 use crate::tabs::Tab;
 use tpu_core::model::facts::TargetState;
 use tpu_core::model::ids::{JobId, UserName};

@@ -5,7 +5,6 @@ use std::collections::BTreeSet;
 
 use ratatui::text::Line;
 
-use super::layout::Layout;
 use super::spans::outside;
 use super::words;
 use crate::model::Model;
@@ -354,18 +353,6 @@ pub const TABLE: &[Column] = &[
         },
     },
 ];
-
-/// The names of the columns that are on the screen, or would be if the list were.
-pub fn on_screen(model: &Model) -> BTreeSet<&'static str> {
-    let area = Layout::of(model).list;
-    let width = area.map_or(usize::from(model.size.0), |area| usize::from(area.width));
-    fit(model, width.saturating_sub(4)).into_iter().map(|(column, _)| column.id).collect()
-}
-
-/// The names of those that somebody has chosen, also where there is no room for them; else of those on the screen.
-pub fn marked(model: &Model) -> BTreeSet<&'static str> {
-    model.setup.columns.chosen.clone().unwrap_or_else(|| on_screen(model))
-}
 
 /// Reads the names of columns. There is no column of a name that is an error.
 pub fn chosen(names: &[String]) -> Result<BTreeSet<&'static str>, UnknownColumn> {

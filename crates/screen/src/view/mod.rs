@@ -9,7 +9,7 @@ mod bar;
 mod board;
 mod caption;
 mod choice;
-mod chooser;
+pub mod chooser;
 pub mod columns;
 mod confirm;
 mod curve;

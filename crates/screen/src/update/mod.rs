@@ -30,7 +30,7 @@ use super::pane::PaneText;
 use super::rows::Row;
 use super::trace;
 use super::view::layout::Layout;
-use super::view::needs;
+use super::view::offered;
 use tpu_core::model::groups;
 use tpu_core::model::ids::JobId;
 use tpu_core::model::time::Timestamp;
@@ -152,7 +152,7 @@ fn press(model: &mut Model, key: Key) -> Vec<Effect> {
         let lines = model.setup.keys.lines(context);
         lines
             .into_iter()
-            .any(|(line, _)| line.command == *command && needs::are_met(model, line.needs))
+            .any(|(line, _)| line.command == *command && offered::is_offered(model, line.needs))
     });
     if let Some(command) = sensible {
         return command_of(model, command);

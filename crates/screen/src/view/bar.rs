@@ -6,7 +6,7 @@ use ratatui::text::{Line, Span};
 use tui_input::Input;
 
 use super::spans::{cut, outside, span};
-use super::{columns, needs, style};
+use super::{columns, offered, style};
 use crate::keys::{Command, Context};
 use crate::model::{CommandLine, Model, Overlay};
 use crate::tabs::Tab;
@@ -106,7 +106,7 @@ fn keys(model: &Model, area: Rect) -> (Line<'static>, Vec<(usize, Command)>) {
     let (mut first, mut last): (Vec<([Span<'static>; 2], Command)>, Vec<_>) =
         (Vec::new(), Vec::new());
     for (binding, keys) in model.setup.keys.lines(context) {
-        if binding.bar.is_empty() || !needs::are_met(model, binding.needs) {
+        if binding.bar.is_empty() || !offered::is_offered(model, binding.needs) {
             continue;
         }
         let ending = matches!(binding.command, Command::Help | Command::Quit)

@@ -6,7 +6,7 @@ use ratatui::text::Line;
 
 use super::spans::{span, wrap};
 use super::{needs, scrolled, style};
-use crate::keys::{Context, Key, KeyGroup, KeyMap, Needs};
+use crate::keys::{Context, Key, KeyGroup, KeyMap};
 use crate::model::{Help, Model};
 use crate::theme::Role;
 use tpu_core::plan::filter;
@@ -85,7 +85,7 @@ fn entries(
     let lines = model.setup.keys.lines(context);
     let listed = lines.filter(|(binding, _)| {
         // How much a page holds is not known while the help lies over it.
-        let offered = binding.needs == Needs::More || needs::are_met(model, binding.needs);
+        let offered = needs::are_met(model, binding.needs);
         wanted(offered, KeyGroup::of(binding.command))
     });
     listed.map(|(binding, keys)| (label(keys), binding.help.to_owned())).collect()

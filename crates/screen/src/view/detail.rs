@@ -33,7 +33,7 @@ use crate::theme::Role;
 use tpu_core::model::facts::Phase;
 use tpu_core::model::ids::JobId;
 use tpu_core::model::time;
-use tpu_core::model::view::{InQueue, JobView};
+use tpu_core::model::view::JobView;
 use tpu_core::text;
 
 /// From this width on, a chart stands beside the facts.
@@ -282,7 +282,7 @@ fn facts(model: &Model, job: &JobView, (width, with_loss): (usize, bool)) -> Vec
         lines.extend(text.iter().flat_map(|text| wrapped(text, style(model, Role::Unknown))));
     }
     if let Some(queued) = &job.shown.queued {
-        lines.extend(wrapped(&waits(model, job, queued), base));
+        lines.extend(wrapped(&words::waits(model, job, queued), base));
     }
     if let Some(pending) = &job.shown.pending {
         let start = pending
@@ -343,18 +343,6 @@ fn facts(model: &Model, job: &JobView, (width, with_loss): (usize, bool)) -> Vec
     row("log", job.log_dir.as_deref().map(outside).unwrap_or_default());
     row("stage", job.stage_dir.as_deref().map(outside).unwrap_or_default());
     lines
-}
-
-/// Where something stands in its queue, how urgent it is, and why it does not begin.
-pub(super) fn waits(model: &Model, job: &JobView, queued: &InQueue) -> String {
-    let starts = words::starts(model, job);
-    dotted([
-        format!("place {} in {}", queued.position, outside(queued.queue.as_str())),
-        format!("priority {}", queued.priority),
-        job.age_s.map(|age| format!("for {}", time::age(age))).unwrap_or_default(),
-        model.boards.why_waits(job).map(outside).unwrap_or_default(),
-        starts.map(|starts| format!("start {starts}")).unwrap_or_default(),
-    ])
 }
 
 /// Progress bar, loss and learning rate on one line.

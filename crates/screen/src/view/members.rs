@@ -8,7 +8,7 @@ use ratatui::layout::Rect;
 use ratatui::text::Line;
 
 use super::spans::{dotted, outside, span, wrap};
-use super::{detail, narrowed, panel, stack, status, style, words};
+use super::{narrowed, panel, stack, status, style, words};
 use crate::keys::{Command, Context};
 use crate::model::Model;
 use crate::tabs::Tab;
@@ -109,7 +109,7 @@ fn rows(
             line.push_span(span(format!("{}  ", text::fit(cell, width)), style));
         }
         let said = match &job.shown.queued {
-            Some(queued) => detail::waits(model, job, queued),
+            Some(queued) => words::waits(model, job, queued),
             None => words::progress_with(job, model.traces.of(job)),
         };
         let loss = loss(job).map(|loss| format!("loss {}", words::number(loss)));

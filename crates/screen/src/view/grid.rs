@@ -196,6 +196,30 @@ fn fit<T>(
     widths
 }
 
+/// After so many seconds somebody who waits is told for how long already.
+const LONG_S: u64 = 3;
+
+/// What to say when there is no row: that it is being read, that it cannot be, that a filter hides all, or
+/// that there is nothing.
+pub(super) fn nothing(model: &Model, otherwise: &str) -> String {
+    let (age, problem) = model.boards.state(model.tab, model.now);
+    let filter = &model.boards.choosing(model.tab).filter;
+    match (age, problem) {
+        (None, Some(problem)) => {
+            let hint = problem.hint.as_ref().map(|hint| format!(" → {}", outside(hint)));
+            format!("▲ {}{}", outside(&problem.message), hint.unwrap_or_default())
+        }
+        (None, None) => match model.boards.waiting_s(model.tab, model.now) {
+            Some(waiting) if waiting >= LONG_S => format!("Reading … for {}", time::age(waiting)),
+            _ => "Reading …".to_owned(),
+        },
+        _ if !filter.is_empty() => {
+            format!("Nothing matches '{}'. Esc takes the filter away.", outside(filter))
+        }
+        _ => otherwise.to_owned(),
+    }
+}
+
 /// What the filter hides and how old this is, in the lower border.
 fn foot<T>(frame: &mut Frame<'_>, model: &Model, area: Rect, grid: &Grid<'_, T>) {
     let mut line = usage::asked(model);

@@ -20,7 +20,7 @@ use ratatui::text::{Line, Span};
 
 use super::grid::{self, Bars, Grid};
 use super::spans::{dotted, outside, span};
-use super::{board, panel, style, tabs};
+use super::{panel, style, tabs};
 use crate::keys::{Command, Context};
 use crate::message::{Reach, UsageQuestion};
 use crate::model::{ALL_TOGETHER, BoardRow, Model, UsageSeen};
@@ -77,7 +77,7 @@ pub(super) fn table(frame: &mut Frame<'_>, model: &Model, area: Rect) {
         columns: columns::USAGE,
         rows: &model.boards.choosing(Tab::Usage).rows,
         value: &value,
-        nothing: board::nothing(model, &nothing_ran(model)),
+        nothing: grid::nothing(model, &nothing_ran(model)),
         total: rows.len(),
         titled: true,
         bars: Some(Bars { of: by.as_str(), head: measure.word(), share: &share }),

@@ -34,8 +34,7 @@ pub(super) fn render(frame: &mut Frame<'_>, model: &Model, area: Rect, titled: b
                 "No target is known. `tpu register NAME --zone ZONE` makes one known.",
             );
             let total = targets.len();
-            let grid =
-                Grid { columns: TARGETS, rows, value: &value, nothing, total, titled, bars: None };
+            let grid = Grid { nothing, total, titled, ..Grid::plain(TARGETS, rows, &value) };
             grid::render(frame, model, area, &grid);
         }
         Tab::Queue => {
@@ -43,8 +42,7 @@ pub(super) fn render(frame: &mut Frame<'_>, model: &Model, area: Rect, titled: b
             let nothing =
                 grid::nothing(model, "Nothing waits. As in: tpu submit v4-8 -- python3 train.py");
             let total = model.jobs().iter().filter(|job| job.is_queued()).count();
-            let grid =
-                Grid { columns: QUEUE, rows, value: &value, nothing, total, titled, bars: None };
+            let grid = Grid { nothing, total, titled, ..Grid::plain(QUEUE, rows, &value) };
             grid::render(frame, model, area, &grid);
         }
         Tab::Events => {
@@ -52,8 +50,7 @@ pub(super) fn render(frame: &mut Frame<'_>, model: &Model, area: Rect, titled: b
             let value = |row: &BoardRow| events.get(row.at);
             let nothing = grid::nothing(model, "Nothing has happened yet.");
             let total = events.len();
-            let grid =
-                Grid { columns: EVENTS, rows, value: &value, nothing, total, titled, bars: None };
+            let grid = Grid { nothing, total, titled, ..Grid::plain(EVENTS, rows, &value) };
             grid::render(frame, model, area, &grid);
         }
         Tab::Plan => {
@@ -62,8 +59,7 @@ pub(super) fn render(frame: &mut Frame<'_>, model: &Model, area: Rect, titled: b
             let value = |row: &BoardRow| entries.get(row.at);
             let nothing = grid::nothing(model, &idle(model));
             let total = entries.iter().filter(|entry| concerns(entry)).count();
-            let grid =
-                Grid { columns: PLAN, rows, value: &value, nothing, total, titled, bars: None };
+            let grid = Grid { nothing, total, titled, ..Grid::plain(PLAN, rows, &value) };
             grid::render(frame, model, area, &grid);
         }
         Tab::Usage => usage::table(frame, model, area),

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeSet;
 
-use super::board::chosen;
 use super::{act, list, note, page};
 use crate::keys::{Command, Context, Key};
 use crate::message::{Act, Ask, Effect};
@@ -295,7 +294,7 @@ pub(super) fn undrain(model: &mut Model) -> Vec<Effect> {
 
 /// The chosen machine, and whether it is drained; where it is none of somebody's own, that is said.
 fn chosen_host(model: &mut Model) -> Option<(TargetName, bool)> {
-    let at = chosen(model)?.at;
+    let at = model.boards.chosen(model.tab)?.at;
     let seen = model.boards.targets.seen.as_ref()?;
     let row = seen.targets.get(at)?;
     let host = seen.hosts.iter().find(|host| row.is_known && host.name == row.target);
@@ -309,7 +308,7 @@ fn chosen_host(model: &mut Model) -> Option<(TargetName, bool)> {
 
 /// The chosen target, unless it is this machine.
 fn chosen_target(model: &Model) -> Option<Row> {
-    let at = chosen(model)?.at;
+    let at = model.boards.chosen(model.tab)?.at;
     let item = model.boards.targets.seen.as_ref()?.targets.get(at)?;
     Some(item.clone()).filter(|item| item.fact.machines != Machines::Here)
 }

@@ -2,7 +2,7 @@
 //!
 //! Each is about what stood on the screen as waiting: what has begun since is told, and left alone.
 
-use super::{act, act_each, actions, board, note, page};
+use super::{act, act_each, actions, note, page};
 use crate::keys::Command;
 use crate::message::{Act, Ask, Effect};
 use crate::model::Model;
@@ -21,7 +21,7 @@ type Waiting = (JobId, InQueue);
 fn subjects(model: &Model) -> Vec<Waiting> {
     let of = |view: &JobView| Some((view.id.clone(), view.shown.queued.clone()?));
     if model.tab == Tab::Queue {
-        let row = board::chosen(model);
+        let row = model.boards.chosen(model.tab);
         let view = row.and_then(|row| model.jobs().get(row.at));
         return view.and_then(of).into_iter().collect();
     }

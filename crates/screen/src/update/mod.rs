@@ -6,6 +6,7 @@ mod actions;
 mod board;
 mod chart;
 mod chooser;
+mod confirm;
 mod copy;
 mod dialog;
 mod form;

@@ -2,7 +2,8 @@
 //!
 //! Each is about what stood on the screen as waiting: what has begun since is told, and left alone.
 
-use super::{act, act_each, actions, note, page};
+use super::confirm::confirm;
+use super::{act, act_each, note, page};
 use crate::keys::Command;
 use crate::message::{Act, Ask, Effect};
 use crate::model::Model;
@@ -53,7 +54,7 @@ pub(super) fn command(model: &mut Model, command: Command) -> Option<Vec<Effect>
         Command::First => act(model, Act::MoveFirst(ids())),
         Command::Kill => {
             let waiting = ids();
-            actions::confirm(
+            confirm(
                 model,
                 Act::TakeOut { waiting: waiting.clone(), kill: Vec::new() },
                 waiting,

@@ -1,13 +1,12 @@
-//! What keys do to jobs and targets beyond the list's own: rules, plans, comparisons, and making targets usable.
+//! What keys do to jobs and targets beyond the list's own: plans, comparisons, and making targets usable.
 
 use super::confirm::{confirm, confirm_with_plan};
-use super::{act, list, note, page};
+use super::{act, note, page, rules};
 use crate::keys::{Command, Context, Key};
 use crate::message::{Act, Ask, Effect};
-use crate::model::{Body, Choice, ChoiceOf, Model, NewRun, Overlay, Page};
+use crate::model::{Body, Choice, ChoiceOf, Model, Overlay, Page};
 use tpu_core::model::ids::{JobId, TargetName};
 use tpu_core::model::job::Status;
-use tpu_core::model::rules::{NAMED, Rules};
 use tpu_core::model::target::Machines;
 use tpu_core::model::view::{JobView, MonitorHealth};
 use tpu_core::plan::board::Row;
@@ -17,7 +16,7 @@ pub(super) fn command(model: &mut Model, command: Command) -> Option<Vec<Effect>
     let selected = model.selected().map(|job| job.id.clone());
     Some(match command {
         Command::Rule => {
-            choose_rule(model);
+            rules::choose(model);
             Vec::new()
         }
         Command::IgnoreError => {
@@ -261,31 +260,6 @@ fn users_of(model: &Model, target: &TargetName) -> Vec<JobId> {
     model.jobs().iter().filter(on_it).map(|other| other.id.clone()).collect()
 }
 
-fn choose_rule(model: &mut Model) {
-    let Some(job) = model.selected() else { return };
-    let now = job.rules.name();
-    let options: Vec<(String, String)> = NAMED
-        .iter()
-        .map(|name| ((*name).to_owned(), in_words(&Rules::named(name).unwrap_or_default())))
-        .collect();
-    let at = options.iter().position(|(name, _)| Some(name.as_str()) == now).unwrap_or(0);
-    let title = format!("What happens by itself when {} fails?", job.id);
-    let of = ChoiceOf::Rule(job.id.clone());
-    model.overlay = Some(Overlay::Choice(Choice { title, options, at, of }));
-}
-
-/// `preempted: reapply, grpc: resume`; what passes is left out.
-pub(super) fn in_words(rules: &Rules) -> String {
-    let acts = rules.iter().filter(|(_, action)| *action != tpu_core::model::rules::Action::Pass);
-    let words: Vec<String> = acts.map(|(kind, action)| format!("{kind}: {action}")).collect();
-    if words.is_empty() { "nothing, whatever happens".to_owned() } else { words.join(", ") }
-}
-
-/// The rule that was chosen.
-pub(super) fn set_rule(model: &mut Model, job: &JobId, rule: &str) -> Vec<Effect> {
-    act(model, Act::SetRule(job.clone(), rule.to_owned()))
-}
-
 /// Puts the two marked runs beside each other; the marked one and the selected one if only one is marked.
 fn diff(model: &mut Model) {
     let mut jobs: Vec<JobId> = model.list.marked.iter().cloned().collect();
@@ -319,12 +293,4 @@ pub(super) fn confirm_typed(model: &mut Model, mut words: Vec<String>, dry: bool
     }
     confirm(model, act, Vec::new(), None, None);
     Vec::new()
-}
-
-/// Begins what the form describes.
-pub(super) fn start(model: &mut Model, described: Act) -> Vec<Effect> {
-    model.overlay = None;
-    list::set_filter(model, model.list.filter.clone());
-    model.list.begun = Some(NewRun { from: model.list.selected.clone(), job: None });
-    act(model, described)
 }

@@ -17,6 +17,7 @@ mod log;
 mod mouse;
 mod page;
 mod queue;
+mod rules;
 mod usage;
 
 use std::collections::HashSet;

@@ -1,6 +1,6 @@
 //! Pages: what a command says, comparisons, and choosing one of several answers.
 
-use super::{act, actions, complain, copy, form, moved};
+use super::{act, actions, complain, copy, form, moved, rules};
 use crate::keys::Command;
 use crate::message::{Act, Ask, Effect, Problem};
 use crate::model::{Body, ChoiceOf, Model, Overlay, Page};
@@ -83,7 +83,7 @@ pub(super) fn command(model: &mut Model, command: Command) -> Vec<Effect> {
                     return match choice.of {
                         ChoiceOf::Rule(job) => {
                             let rule = choice.options.get(choice.at).map(|(rule, _)| rule.clone());
-                            rule.map(|rule| actions::set_rule(model, &job, &rule))
+                            rule.map(|rule| rules::set(model, &job, &rule))
                         }
                         ChoiceOf::Copy => choice
                             .options

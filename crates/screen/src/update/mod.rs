@@ -5,6 +5,7 @@
 mod actions;
 mod board;
 mod chart;
+mod choice;
 mod chooser;
 mod confirm;
 mod copy;
@@ -216,7 +217,8 @@ fn command_of(model: &mut Model, command: Command) -> Vec<Effect> {
         (Command::Copy, Context::List | Context::Detail | Context::Targets) => copy::open(model),
         (command, Context::CommandLine) => line::command(model, command),
         (command, Context::Form) => form::command(model, command),
-        (command, Context::Page | Context::Choice) => page::command(model, command),
+        (command, Context::Page) => page::command(model, command),
+        (command, Context::Choice) => choice::command(model, command),
         (command, Context::Columns) => chooser::command(model, command),
         (command, Context::Log) => log::command(model, command),
         (command, Context::List | Context::Detail) => board::any(model, command)

@@ -1,7 +1,8 @@
 //! The calls of the control plane, as changes of the fleet.
 
-use super::fleet::{Begun, Fleet, Then, seconds};
+use super::fleet::{Begun, Fleet, Then};
 use super::requests;
+use super::timing::seconds;
 use tpu_core::model::accelerators;
 use tpu_core::model::ids::TargetName;
 use tpu_core::model::time::Timestamp;

@@ -4,8 +4,9 @@ use serde::{Deserialize, Serialize};
 
 use super::accounts::AccountChange;
 use super::faults::{Call, Effect, Fault};
-use super::fleet::{Fleet, Timing, seconds};
+use super::fleet::Fleet;
 use super::machines::Power;
+use super::timing::{Timing, seconds};
 use super::{calls, import};
 use tpu_core::model::ids::TargetName;
 use tpu_core::model::options::KindOptions;

@@ -16,6 +16,7 @@ mod machines;
 pub(super) mod objects;
 pub(super) mod requests;
 mod scenario;
+mod timing;
 
 use std::collections::BTreeMap;
 use std::io;
@@ -26,12 +27,13 @@ use std::time::Duration;
 pub use accounts::{AccountChange, BillLine};
 pub use event::{Event, Scheduled};
 pub use faults::{Call, Effect, Fault};
-pub use fleet::{Fleet, Happened, SimTarget, Timing};
+pub use fleet::{Fleet, Happened, SimTarget};
 pub use scenario::Scenario;
+pub use timing::Timing;
 
 use faults::{Called, Delivery};
-use fleet::seconds;
 use machines::Machines;
+use timing::seconds;
 use tpu_core::model::billing::{BillingQuery, Charge};
 use tpu_core::model::bucket::BucketPlace;
 use tpu_core::model::facts::TargetFact;

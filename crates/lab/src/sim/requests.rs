@@ -6,7 +6,8 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::fleet::{Fleet, Pending, Then, seconds};
+use super::fleet::{Fleet, Pending, Then};
+use super::timing::seconds;
 use tpu_core::model::time::Timestamp;
 use tpu_engine::provider::{
     Operation, Progress, ProviderError, RequestId, TargetAt, TargetSpec, Trouble, Verb,

@@ -11,7 +11,6 @@ use super::accounts::SimAccounts;
 use super::event::Scheduled;
 use super::faults::Fault;
 use super::machines::{Machines, Power};
-use super::requests::Request;
 use super::timing::{Timing, seconds};
 use tpu_core::model::accelerators;
 use tpu_core::model::facts::TargetFact;
@@ -98,6 +97,24 @@ pub(crate) enum Then {
     Remain(Trouble),
     Vanish,
     Stopped,
+}
+
+/// One queued request.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Request {
+    pub(crate) spec: TargetSpec,
+    /// What the control plane says about it.
+    pub(crate) word: String,
+    pub(crate) since: Timestamp,
+    /// The mark of whoever asked.
+    pub(crate) asked_by: Option<RequestId>,
+    /// As it was asked for, where it came through the API.
+    #[serde(default)]
+    pub(crate) body: Map<String, Value>,
+    /// When it gets its target, or is gone; `None` if neither is on its way.
+    pub(crate) next: Option<Timestamp>,
+    /// The operation that takes it away.
+    pub(crate) deletion: Option<String>,
 }
 
 /// An operation and the request that began it.

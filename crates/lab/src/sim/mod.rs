@@ -14,7 +14,7 @@ pub(super) mod fleet;
 pub mod import;
 mod machines;
 pub(super) mod objects;
-pub(super) mod requests;
+mod requests;
 mod scenario;
 mod timing;
 

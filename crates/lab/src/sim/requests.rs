@@ -3,10 +3,9 @@
 
 use std::time::Duration;
 
-use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
+use serde_json::Map;
 
-use super::fleet::{Fleet, Pending, Then};
+use super::fleet::{Fleet, Pending, Request, Then};
 use super::timing::seconds;
 use tpu_core::model::time::Timestamp;
 use tpu_engine::provider::{
@@ -17,24 +16,6 @@ use tpu_gcp::queued::{self, Queued};
 /// How long nothing is waited for where the timing says no time at all: a fleet without a creation time
 /// must not look for capacity for ever at one instant.
 const SHORTEST: Duration = Duration::from_millis(100);
-
-/// One queued request.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Request {
-    pub(crate) spec: TargetSpec,
-    /// What the control plane says about it.
-    pub(crate) word: String,
-    pub(crate) since: Timestamp,
-    /// The mark of whoever asked.
-    pub(crate) asked_by: Option<RequestId>,
-    /// As it was asked for, where it came through the API.
-    #[serde(default)]
-    pub(crate) body: Map<String, Value>,
-    /// When it gets its target, or is gone; `None` if neither is on its way.
-    pub(crate) next: Option<Timestamp>,
-    /// The operation that takes it away.
-    pub(crate) deletion: Option<String>,
-}
 
 impl Fleet {
     /// Queues for a target.

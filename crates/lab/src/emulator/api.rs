@@ -142,7 +142,7 @@ fn list(sim: &SimCloud, request: &ApiRequest, kind: &str) -> Answer {
                 continue;
             }
             let delivery =
-                fleet.deliver(Called { call: Call::List, target: None, zone: &zone }, now);
+                fleet.faults.deliver(Called { call: Call::List, target: None, zone: &zone }, now);
             whole.slow_s = whole.slow_s.max(delivery.slow_s);
             whole.lost |= delivery.lost;
             match delivery.error {

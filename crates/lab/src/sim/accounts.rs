@@ -298,7 +298,7 @@ impl SimCloud {
         work: impl Fn(&mut Fleet) -> Result<T, ProviderError>,
     ) -> Result<(Delivery, Result<T, ProviderError>), ProviderError> {
         self.looked(doing, |fleet, now| {
-            let delivery = fleet.deliver(Called { call, target: about, zone: "" }, now);
+            let delivery = fleet.faults.deliver(Called { call, target: about, zone: "" }, now);
             if let Some(trouble) = delivery.error {
                 return (delivery, Err(faults::error(trouble, doing, "")));
             }

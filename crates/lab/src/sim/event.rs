@@ -456,11 +456,7 @@ impl Fleet {
                 };
             }
             Event::Capacity { target, zone } => {
-                self.faults.retain(|fault| {
-                    fault.effect != Effect::NoCapacity
-                        || target.is_some() && fault.target != *target
-                        || zone.is_some() && fault.zone != *zone
-                });
+                self.faults.restore_capacity(target.as_deref(), zone.as_deref());
             }
             Event::Bucket { name, location } => {
                 self.buckets.insert(name.clone(), location.clone());
@@ -488,7 +484,11 @@ impl Fleet {
             | Event::Slow { .. }
             | Event::LoseAnswer { .. }
             | Event::CutAfter { .. }
-            | Event::Twice { .. } => self.faults.extend(fault_of(event, at)),
+            | Event::Twice { .. } => {
+                if let Some(fault) = fault_of(event, at) {
+                    self.faults.add(fault);
+                }
+            }
         }
         Ok(())
     }

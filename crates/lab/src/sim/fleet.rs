@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 
 use super::accounts::SimAccounts;
 use super::event::Scheduled;
-use super::faults::Fault;
+use super::faults::Faults;
 use super::machines::{Machines, Power};
 use super::timing::{Timing, seconds};
 use tpu_core::model::accelerators;
@@ -153,7 +153,7 @@ pub struct Fleet {
     /// Queued requests, by their own names.
     pub(crate) requests: BTreeMap<String, Request>,
     pub(crate) operations: Vec<Begun>,
-    pub(crate) faults: Vec<Fault>,
+    pub(crate) faults: Faults,
     /// Nodes that a zone grants.
     pub(crate) quota: BTreeMap<String, u32>,
     /// Targets whose deletion does not end, or not before an instant.

@@ -249,7 +249,7 @@ impl SimCloud {
         self.transact(doing, |fleet, now| {
             let zone = fleet.zone_of(target);
             let called = Called { call, target: Some(target.name.as_str()), zone: &zone };
-            let delivery = fleet.deliver(called, now);
+            let delivery = fleet.faults.deliver(called, now);
             if let Some(trouble) = delivery.error {
                 return (delivery, Err(faults::error(trouble, doing, &zone)));
             }
@@ -278,7 +278,7 @@ impl SimCloud {
         let doing = format!("look at bucket {bucket}");
         self.transact(&doing, |fleet, now| {
             let called = Called { call: Call::Bucket, target: None, zone: "" };
-            let delivery = fleet.deliver(called, now);
+            let delivery = fleet.faults.deliver(called, now);
             if let Some(trouble) = delivery.error {
                 return (delivery, Err(faults::error(trouble, &doing, "")));
             }
@@ -296,7 +296,7 @@ impl SimCloud {
         bucket: &str,
     ) -> Result<(Delivery, StorageFacts), ProviderError> {
         self.transact("ask the storage", |fleet, now| {
-            let delivery = fleet.deliver(Called { call, target: None, zone: bucket }, now);
+            let delivery = fleet.faults.deliver(Called { call, target: None, zone: bucket }, now);
             let buckets = fleet.buckets.iter().map(|(name, at)| (name.clone(), at.clone()));
             let (page, rewrite) = (fleet.object_page, fleet.object_rewrite);
             (delivery, StorageFacts { buckets: buckets.collect(), page, rewrite })
@@ -354,7 +354,7 @@ impl SimCloud {
     /// What a fleet says about one zone.
     fn ask(&self, fleet: &mut Fleet, zone: &str, now: Timestamp) -> (Delivery, Answer) {
         let doing = format!("list zone {zone}");
-        let delivery = fleet.deliver(Called { call: Call::List, target: None, zone }, now);
+        let delivery = fleet.faults.deliver(Called { call: Call::List, target: None, zone }, now);
         if let Some(trouble) = delivery.error {
             return (delivery, self.unknown(zone, faults::error(trouble, &doing, zone)));
         }
@@ -392,7 +392,7 @@ impl SimCloud {
         let mut probe = fleet.clone();
         !probe.advance(now)
             && !asked.iter().any(|zone| {
-                fleet.is_disturbed(Called { call: Call::List, target: None, zone }, now)
+                fleet.faults.is_disturbed(Called { call: Call::List, target: None, zone }, now)
             })
     }
 }
@@ -540,7 +540,7 @@ impl Provider for SimCloud {
         let now = self.config.clock.now();
         let called =
             Called { call: Call::Operation, target: Some(target.name.as_str()), zone: &known.zone };
-        if !fleet.is_disturbed(called, now) {
+        if !fleet.faults.is_disturbed(called, now) {
             return Ok(known);
         }
         self.call((Call::Operation, &doing), &target, |fleet, _, _| {

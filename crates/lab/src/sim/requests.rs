@@ -93,7 +93,8 @@ impl Fleet {
             return;
         }
         let wait = seconds(self.timing.create_s).max(SHORTEST);
-        if self.has_no_capacity(target, &spec.zone, at) || self.targets.contains_key(target) {
+        if self.faults.has_no_capacity(target, &spec.zone, at) || self.targets.contains_key(target)
+        {
             self.postpone(name, Some(at.plus(wait)));
             return;
         }

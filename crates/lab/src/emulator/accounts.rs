@@ -283,7 +283,7 @@ fn answer(sim: &SimCloud, request: &ApiRequest, of: &Query, size: Option<usize>)
             fleet.accounts.slow_looks = fewer;
             return Ok(head(false));
         }
-        let charges = fleet.charges(&of.table, (&of.first, &of.behind), of.by);
+        let charges = fleet.accounts.charges(&of.table, (&of.first, &of.behind), of.by);
         let charges = charges.ok_or_else(|| {
             let message =
                 format!("NOT_FOUND: Not found: Table {shown} was not found in location US");

@@ -461,7 +461,7 @@ impl Fleet {
             Event::Bucket { name, location } => {
                 self.buckets.insert(name.clone(), location.clone());
             }
-            Event::Account { change } => self.change_accounts(change)?,
+            Event::Account { change } => self.accounts.change(change, self.seed)?,
             Event::Storage { page, rewrite } => {
                 (self.object_page, self.object_rewrite) = (*page, *rewrite);
             }

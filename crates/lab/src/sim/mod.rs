@@ -5,6 +5,7 @@
 //! with it before the control plane says so. Start with [`SimCloud`]; [`Event`] lists everything that can be
 //! made to happen.
 
+mod account_calls;
 pub(super) mod accounts;
 mod advance;
 mod calls;

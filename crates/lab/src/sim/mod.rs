@@ -8,6 +8,7 @@
 mod account_calls;
 pub(super) mod accounts;
 mod advance;
+mod apply;
 mod calls;
 mod event;
 pub(super) mod faults;

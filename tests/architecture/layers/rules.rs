@@ -283,7 +283,10 @@ fn kind_by_name(path: &str, mention: &Mention) -> Option<(String, String)> {
     let is_constant = |word: &str| word.chars().all(|c| c.is_ascii_uppercase() || c == '_');
     let is_by_name = match &used[..] {
         ["crate", "kinds", kind, ..] => is_lower(kind),
-        ["crate", layer, ..] => *layer != "kinds" && KIND_LAYERS.contains(layer),
+        // The list of all kinds names none; who may use it is in the table of layers.
+        ["crate", layer, ..] => {
+            !matches!(*layer, "kinds" | "built_in") && KIND_LAYERS.contains(layer)
+        }
         [.., "TargetKind", word] => is_constant(word),
         [.., "ProviderName", word] => *word == "of",
         _ => false,

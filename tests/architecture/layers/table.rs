@@ -190,9 +190,14 @@ pub(super) const WAIT_FOR_REAL_THREADS: &[&str] =
 /// is derived.
 pub(super) const MAKE_NO_JSON: &[&str] = &["cli", "screen", "daemon", "demo"];
 
-/// Files from which every other one is reached.
-pub(super) const ROOTS: &[&str] =
-    &["src/lib.rs", "src/main.rs", "tests/main.rs", "tests/kinds/echo/main.rs"];
+/// Files from which every other one is reached, and what Cargo runs before it builds a crate.
+pub(super) const ROOTS: &[&str] = &[
+    "src/lib.rs",
+    "src/main.rs",
+    "tests/main.rs",
+    "tests/kinds/echo/main.rs",
+    "crates/core/build.rs",
+];
 
 /// The longest file.
 pub(super) const MAX_LINES: usize = 600;

@@ -19,4 +19,4 @@ macro_rules! words {
     };
 }
 
-pub use crate::words;
+pub use words;

@@ -258,11 +258,11 @@ impl App {
     }
 
     /// Goes on only with a yes. A no is an error: what was not done, and how to do it.
-    pub(super) fn agree(&self, question: &str, (undone, hint): (&str, &str)) -> Result<(), Error> {
+    pub(super) fn agree(&self, question: &str, undone: Undone<'_>) -> Result<(), Error> {
         if self.confirm(question)? {
             return Ok(());
         }
-        Err(Error::new(Kind::Interrupted, undone).hint(hint))
+        Err(Error::new(Kind::Interrupted, undone.what).hint(undone.hint))
     }
 
     /// Says how far a long command is; nobody who reads JSON is told.
@@ -274,8 +274,17 @@ impl App {
     }
 }
 
-/// What is said of a no, with [`App::agree`], where it has left everything as it was.
-pub(super) const UNDONE: (&str, &str) = ("nothing was done", "`-y` answers yes");
+/// What is said of a no, with [`App::agree`].
+#[derive(Clone, Copy)]
+pub(super) struct Undone<'a> {
+    /// What was not done.
+    pub(super) what: &'a str,
+    /// How to do it.
+    pub(super) hint: &'a str,
+}
+
+/// What is said of a no that has left everything as it was.
+pub(super) const UNDONE: Undone<'_> = Undone { what: "nothing was done", hint: "`-y` answers yes" };
 
 /// Has everything else end as well, however this ends.
 pub(super) struct EndsWith<'a>(pub(super) &'a AtomicBool);

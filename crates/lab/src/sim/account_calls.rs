@@ -102,7 +102,8 @@ impl SimCloud {
     /// Asks about accounts, with whatever goes wrong with the question. `about`: which table, of a query.
     pub(crate) fn accounted<T>(
         &self,
-        (call, doing): (Call, &str),
+        call: Call,
+        doing: &str,
         about: Option<&str>,
         work: impl Fn(&mut Fleet) -> Result<T, ProviderError>,
     ) -> Result<(Delivery, Result<T, ProviderError>), ProviderError> {
@@ -118,19 +119,20 @@ impl SimCloud {
     /// The same, as it arrives here.
     fn heard<T>(
         &self,
-        what: (Call, &str),
+        call: Call,
+        doing: &str,
         about: Option<&str>,
         work: impl Fn(&mut Fleet) -> Result<T, ProviderError>,
     ) -> Result<T, ProviderError> {
-        let (delivery, result) = self.accounted(what, about, work)?;
+        let (delivery, result) = self.accounted(call, doing, about, work)?;
         self.wait_for(delivery.slow_s);
-        Self::judge(delivery, what.1)?;
+        Self::judge(delivery, doing)?;
         result
     }
 
     /// Its quotas, in one look.
     pub(super) fn quota_report(&self) -> Result<QuotaReport, ProviderError> {
-        self.heard((Call::Quota, "look at quotas"), None, |fleet| {
+        self.heard(Call::Quota, "look at quotas", None, |fleet| {
             let mut rows = quota::rows(&fleet.granted(), Some(&fleet.in_use()), &BTreeSet::new());
             for (place, all) in fleet.resources() {
                 rows.extend(all.into_iter().map(|(name, limit, used)| QuotaRow {
@@ -149,8 +151,8 @@ impl SimCloud {
         let table = asked.table.as_str();
         let doing = format!("read {table}");
         let (first, behind) = (asked.month.first_day(), asked.month.day_behind());
-        self.heard((Call::Query, &doing), Some(table), |fleet| {
-            fleet.accounts.charges(table, (&first, &behind), asked.by).ok_or_else(|| {
+        self.heard(Call::Query, &doing, Some(table), |fleet| {
+            fleet.accounts.charges(table, &first, &behind, asked.by).ok_or_else(|| {
                 let message = format!("NOT_FOUND: the simulated cloud has no table {table}");
                 ProviderError::new(Trouble::NotFound, doing.clone(), message).remedy(format!(
                     "write one: tpu sim event account \

@@ -173,7 +173,8 @@ impl SimAccounts {
     pub(crate) fn charges(
         &self,
         table: &str,
-        (first, behind): (&str, &str),
+        first: &str,
+        behind: &str,
         by: ChargeBy,
     ) -> Option<Vec<Charge>> {
         let mut lines = self.bills.iter().filter(|line| line.table == table).peekable();

@@ -337,9 +337,11 @@ impl Fleet {
     /// Begins an operation that ends after `after` (never, if `None`) in `then`.
     pub(crate) fn begin(
         &mut self,
-        (verb, name): (Verb, &str),
+        verb: Verb,
+        name: &str,
         request: Option<&RequestId>,
-        (at, after): (Timestamp, Option<Timestamp>),
+        at: Timestamp,
+        after: Option<Timestamp>,
         then: Then,
     ) -> Operation {
         let zone = self.targets.get(name).map_or_else(String::new, |vm| vm.zone.clone());

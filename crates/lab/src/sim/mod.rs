@@ -244,7 +244,8 @@ impl SimCloud {
     /// One call about one target, with whatever goes wrong with it, as it leaves the control plane.
     pub(super) fn answered<T>(
         &self,
-        (call, doing): (Call, &str),
+        call: Call,
+        doing: &str,
         target: &TargetAt,
         effect: impl Fn(&mut Fleet, Delivery, Timestamp) -> Result<T, ProviderError>,
     ) -> Result<(Delivery, Result<T, ProviderError>), ProviderError> {
@@ -324,13 +325,14 @@ impl SimCloud {
     /// The same, as it arrives here.
     fn call<T>(
         &self,
-        what: (Call, &str),
+        call: Call,
+        doing: &str,
         target: &TargetAt,
         effect: impl Fn(&mut Fleet, Delivery, Timestamp) -> Result<T, ProviderError>,
     ) -> Result<T, ProviderError> {
-        let (delivery, result) = self.answered(what, target, effect)?;
+        let (delivery, result) = self.answered(call, doing, target, effect)?;
         self.wait_for(delivery.slow_s);
-        Self::judge(delivery, what.1)?;
+        Self::judge(delivery, doing)?;
         result
     }
 
@@ -478,7 +480,7 @@ impl Provider for SimCloud {
     fn create(&self, spec: &TargetSpec, request: &RequestId) -> Result<Operation, ProviderError> {
         let target = spec.at();
         let doing = format!("create {target}");
-        self.call((Call::Create, &doing), &target, |fleet, delivery, now| {
+        self.call(Call::Create, &doing, &target, |fleet, delivery, now| {
             match fleet.begun_by(request) {
                 Some(operation) => Ok(operation),
                 None => fleet.create(spec, Some(request), delivery.late, now),
@@ -488,7 +490,7 @@ impl Provider for SimCloud {
 
     fn describe(&self, target: &TargetAt) -> Result<TargetFact, ProviderError> {
         let doing = format!("describe {target}");
-        self.call((Call::Describe, &doing), target, |fleet, _, now| {
+        self.call(Call::Describe, &doing, target, |fleet, _, now| {
             let is_it = |fact: &TargetFact| {
                 fact.name == target.name && (target.zone.is_none() || fact.zone == target.zone)
             };
@@ -501,7 +503,7 @@ impl Provider for SimCloud {
 
     fn delete(&self, target: &TargetAt, force: bool) -> Result<Operation, ProviderError> {
         let doing = format!("delete {target}");
-        self.call((Call::Delete, &doing), target, |fleet, delivery, now| {
+        self.call(Call::Delete, &doing, target, |fleet, delivery, now| {
             match fleet.request_for(target).filter(|_| force) {
                 Some(request) => fleet.delete_request(&request, true, now),
                 None => Ok(fleet.delete(target, delivery.late, now)),
@@ -512,19 +514,19 @@ impl Provider for SimCloud {
     fn start(&self, target: &TargetAt) -> Result<Operation, ProviderError> {
         let doing = format!("start {target}");
         let turn = |fleet: &mut Fleet, _, now| fleet.turn(Verb::Start, target, now);
-        self.call((Call::Start, &doing), target, turn)
+        self.call(Call::Start, &doing, target, turn)
     }
 
     fn stop(&self, target: &TargetAt) -> Result<Operation, ProviderError> {
         let doing = format!("stop {target}");
         let turn = |fleet: &mut Fleet, _, now| fleet.turn(Verb::Stop, target, now);
-        self.call((Call::Stop, &doing), target, turn)
+        self.call(Call::Stop, &doing, target, turn)
     }
 
     fn reboot(&self, target: &TargetAt) -> Result<Operation, ProviderError> {
         let doing = format!("reboot {target}");
         let turn = |fleet: &mut Fleet, _, now| fleet.turn(Verb::Reboot, target, now);
-        self.call((Call::Reboot, &doing), target, turn)
+        self.call(Call::Reboot, &doing, target, turn)
     }
 
     fn operation(&self, name: &str) -> Result<Operation, ProviderError> {
@@ -545,7 +547,7 @@ impl Provider for SimCloud {
         if !fleet.faults.is_disturbed(called, now) {
             return Ok(known);
         }
-        self.call((Call::Operation, &doing), &target, |fleet, _, _| {
+        self.call(Call::Operation, &doing, &target, |fleet, _, _| {
             fleet.find_operation(name).ok_or_else(unknown)
         })
     }

@@ -21,7 +21,8 @@ impl Fleet {
     /// Queues for a target.
     pub(crate) fn enqueue(
         &mut self,
-        (name, spec): (&str, &TargetSpec),
+        name: &str,
+        spec: &TargetSpec,
         request: Option<&RequestId>,
         now: Timestamp,
     ) -> Operation {

@@ -163,8 +163,8 @@ fn reapply(model: &mut Model) -> Option<Vec<Effect>> {
     }
     let then_resume = (job.leaf && job.failure().is_some()).then(|| job.id.clone());
     let act = Act::Reapply { target: job.target.clone(), then_resume };
-    let asked = (users_of(model, &job.target), would(&act));
-    Some(confirm_with_plan(model, act, asked, Some(REMAKE)))
+    let (users, question) = (users_of(model, &job.target), would(&act));
+    Some(confirm_with_plan(model, act, users, question, Some(REMAKE)))
 }
 
 /// The same for the chosen target.
@@ -174,8 +174,8 @@ pub(super) fn reapply_target(model: &mut Model) -> Vec<Effect> {
         return Vec::new();
     };
     let act = Act::Reapply { target: item.target, then_resume: None };
-    let asked = (item.jobs, would(&act));
-    confirm_with_plan(model, act, asked, Some(REMAKE))
+    let question = would(&act);
+    confirm_with_plan(model, act, item.jobs, question, Some(REMAKE))
 }
 
 /// Asks whether the target of the selected job is to be set right.
@@ -199,8 +199,8 @@ fn confirm_solve(model: &mut Model, target: Option<TargetName>, users: Vec<JobId
         return Vec::new();
     };
     let act = Act::Solve(target);
-    let asked = (users, would(&act));
-    confirm_with_plan(model, act, asked, Some(SOLVE))
+    let question = would(&act);
+    confirm_with_plan(model, act, users, question, Some(SOLVE))
 }
 
 const DRAIN: &str = "Nothing new begins there. What runs there is left alone.";
@@ -289,7 +289,7 @@ pub(super) fn confirm_typed(model: &mut Model, mut words: Vec<String>, dry: bool
     let act = Act::Confirmed(words.clone());
     if dry {
         words.push("--dry-run".to_owned());
-        return confirm_with_plan(model, act, (Vec::new(), Ask::Say(words)), None);
+        return confirm_with_plan(model, act, Vec::new(), Ask::Say(words), None);
     }
     confirm(model, act, Vec::new(), None, None);
     Vec::new()

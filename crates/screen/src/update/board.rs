@@ -246,7 +246,7 @@ pub(super) fn settle(model: &mut Model) {
         choosing.selected.as_ref().and_then(|key| rows.iter().position(|row| row.key == *key));
     let at = place.unwrap_or_else(|| choosing.top.min(rows.len().saturating_sub(1)));
     let selected = rows.get(at).map(|row| row.key.clone());
-    choosing.top = in_sight(choosing.top, at, (height, rows.len()));
+    choosing.top = in_sight(choosing.top, at, height, rows.len());
     choosing.selected = selected.or(choosing.selected.take());
 }
 

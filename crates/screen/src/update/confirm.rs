@@ -25,7 +25,8 @@ pub(super) fn confirm(
 pub(super) fn confirm_with_plan(
     model: &mut Model,
     act: Act,
-    (jobs, question): (Vec<JobId>, Ask),
+    jobs: Vec<JobId>,
+    question: Ask,
     note: Option<&str>,
 ) -> Vec<Effect> {
     confirm(model, act, jobs, Some(Body::Awaited(question.clone())), note.map(str::to_owned));

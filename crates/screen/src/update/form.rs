@@ -67,7 +67,8 @@ pub(super) fn like(
 /// Fills the form in from the file that is named in it, unless somebody has gone on meanwhile.
 pub(super) fn from_file(
     model: &mut Model,
-    (user, file): (&UserName, &str),
+    user: &UserName,
+    file: &str,
     answer: Result<Box<Answer>, Problem>,
 ) {
     let precedent = match answer.map(|answer| *answer) {

@@ -76,7 +76,7 @@ fn dispatch(model: &mut Model, message: Message) -> Vec<Effect> {
         Message::Mouse(mouse) => mouse::did(model, mouse),
         Message::Answer(Ask::Precedent(job), answer) => form::like(model, &job, answer),
         Message::Answer(Ask::FileOfForm(user, file), answer) => {
-            form::from_file(model, (&user, &file), answer);
+            form::from_file(model, &user, &file, answer);
             Vec::new()
         }
         Message::Answer(ask, answer) => {
@@ -419,7 +419,7 @@ fn ask_pane(model: &mut Model) -> Vec<Effect> {
 }
 
 /// The first row on the screen, near `top`, where the row `at` is one of the `height` that are seen.
-fn in_sight(top: usize, at: usize, (height, rows): (usize, usize)) -> usize {
+fn in_sight(top: usize, at: usize, height: usize, rows: usize) -> usize {
     let lowest = (at + 1).saturating_sub(height);
     let last = rows.saturating_sub(height);
     top.clamp(lowest, at.max(lowest)).min(last.max(lowest))
@@ -430,7 +430,7 @@ fn settle(model: &mut Model) {
     let height = Layout::of(model).list_rows().max(1);
     let selected = model.selected_row().unwrap_or(0);
     let list = &mut model.list;
-    list.top = in_sight(list.top, selected, (height, list.rows.len()));
+    list.top = in_sight(list.top, selected, height, list.rows.len());
     // The head of a group is part of its first row.
     if list.top > 0 && list.top == selected && list.rows.get(list.top - 1).is_some_and(Row::is_head)
     {

@@ -20,7 +20,7 @@ pub(super) fn render(frame: &mut Frame<'_>, model: &Model, area: Rect) {
     if let Some(help) = &model.help {
         if help.typing {
             let hint = "words that a line of the help holds";
-            prompt(frame, model, area, ("search: ", &help.search, hint));
+            prompt(frame, model, area, "search: ", &help.search, hint);
         } else {
             frame.render_widget(keys(model, area).0, area);
         }
@@ -32,37 +32,43 @@ pub(super) fn render(frame: &mut Frame<'_>, model: &Model, area: Rect) {
                 frame,
                 model,
                 area,
-                ("filter: ", input, "text that a row holds; !text that it does not"),
+                "filter: ",
+                input,
+                "text that a row holds; !text that it does not",
             );
         }
         Some(Overlay::Filter(input, _) | Overlay::BoardFilter(input, _)) => {
             let problem = Filter::parse(input.value()).problem().map(str::to_owned);
             let hint = problem.as_deref().unwrap_or(filter::HINT);
-            prompt(frame, model, area, ("filter: ", input, hint));
+            prompt(frame, model, area, "filter: ", input, hint);
         }
         Some(Overlay::Search(input)) => {
             prompt(
                 frame,
                 model,
                 area,
-                ("search: ", input, "a regular expression; capitals count if there are any"),
+                "search: ",
+                input,
+                "a regular expression; capitals count if there are any",
             );
         }
         Some(Overlay::Tag(job, input)) => {
             let label = format!("tag of {}: ", job.window);
-            prompt(frame, model, area, (&label, input, "empty takes it away"));
+            prompt(frame, model, area, &label, input, "empty takes it away");
         }
         Some(Overlay::LogFilter(input)) => {
             prompt(
                 frame,
                 model,
                 area,
-                ("only lines with: ", input, "a regular expression; ! before it: without"),
+                "only lines with: ",
+                input,
+                "a regular expression; ! before it: without",
             );
         }
         Some(Overlay::CommandLine(line)) => {
             let hint = about(model, line);
-            prompt(frame, model, area, (":", &line.input, &hint));
+            prompt(frame, model, area, ":", &line.input, &hint);
         }
         Some(
             Overlay::Confirm(_)
@@ -144,7 +150,9 @@ fn prompt(
     frame: &mut Frame<'_>,
     model: &Model,
     area: Rect,
-    (label, input, hint): (&str, &Input, &str),
+    label: &str,
+    input: &Input,
+    hint: &str,
 ) {
     let label = format!(" {label}");
     let start = text::width(&label);

@@ -194,7 +194,8 @@ fn scrolled(
     frame: &mut Frame<'_>,
     model: &Model,
     (width, most): (u16, u16),
-    (lines, top): (Vec<Line<'static>>, usize),
+    lines: Vec<Line<'static>>,
+    top: usize,
     title: &str,
 ) {
     let height = u16::try_from(lines.len() + 2).unwrap_or(u16::MAX).min(most);

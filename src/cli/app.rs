@@ -36,7 +36,7 @@ pub(super) struct App {
     /// `<config dir>/tpu` of the account that runs this process: the machine's settings and the lab's patterns.
     pub(super) config_dir: Option<PathBuf>,
     /// Whom a person has named when asked.
-    pub(super) asked_user: OnceCell<UserName>,
+    asked_user: OnceCell<UserName>,
     /// What a person should know in the end, whichever command finds it.
     pub(super) warnings: Warnings,
     ctx: OnceCell<Ctx>,
@@ -198,7 +198,20 @@ impl App {
 
     /// Whoever typed the command.
     pub(super) fn requester(&self) -> Result<Requester<'_>, Error> {
-        Ok(whose::requester(self, self.ctx()?))
+        Ok(Requester {
+            ctx: self.ctx()?,
+            named: self.global.user.as_deref().map(UserName::from),
+            ask: Box::new(|data| self.ask_user(data)),
+        })
+    }
+
+    /// Asks the person for a user, once in a command.
+    fn ask_user(&self, data: &Data) -> Result<UserName, Error> {
+        if let Some(answered) = self.asked_user.get() {
+            return Ok(answered.clone());
+        }
+        let user = whose::ask(data, &self.typed, self.may_ask())?;
+        Ok(self.asked_user.get_or_init(|| user).clone())
     }
 
     /// The user whom a command that changes something is about.
@@ -245,11 +258,11 @@ impl App {
     }
 
     /// Goes on only with a yes. A no is an error: what was not done, and how to do it.
-    pub(super) fn agree(&self, question: &str, (undone, hint): (&str, &str)) -> Result<(), Error> {
+    pub(super) fn agree(&self, question: &str, undone: Undone<'_>) -> Result<(), Error> {
         if self.confirm(question)? {
             return Ok(());
         }
-        Err(Error::new(Kind::Interrupted, undone).hint(hint))
+        Err(Error::new(Kind::Interrupted, undone.what).hint(undone.hint))
     }
 
     /// Says how far a long command is; nobody who reads JSON is told.
@@ -261,8 +274,17 @@ impl App {
     }
 }
 
-/// What is said of a no, with [`App::agree`], where it has left everything as it was.
-pub(super) const UNDONE: (&str, &str) = ("nothing was done", "`-y` answers yes");
+/// What is said of a no, with [`App::agree`].
+#[derive(Clone, Copy)]
+pub(super) struct Undone<'a> {
+    /// What was not done.
+    pub(super) what: &'a str,
+    /// How to do it.
+    pub(super) hint: &'a str,
+}
+
+/// What is said of a no that has left everything as it was.
+pub(super) const UNDONE: Undone<'_> = Undone { what: "nothing was done", hint: "`-y` answers yes" };
 
 /// Has everything else end as well, however this ends.
 pub(super) struct EndsWith<'a>(pub(super) &'a AtomicBool);

@@ -15,7 +15,6 @@ use crate::demo::report;
 use crate::demo::story::{Sabotage, Story};
 use crate::demo::tale::DemoTale;
 use crate::demo::witness::Witness;
-use tpu_core::model::ids::JobId;
 use tpu_ops::Error;
 use tpu_wire::pages::DemoDocument;
 
@@ -23,10 +22,10 @@ use super::Outcome;
 use super::app::{App, asked_to_end};
 use super::args::Demo;
 use super::print::Output;
-use super::screen::{self, Captioner, Recording};
+use super::screen::{self, Captioner, Options, Recording, TellNature};
 
-/// The tour.
-pub(super) fn demo(app: &App, args: &Demo) -> Outcome {
+/// The tour. `nature` tells the screen what a command that is typed into it asks for.
+pub(super) fn demo(app: &App, args: &Demo, nature: TellNature) -> Outcome {
     let sabotage = args.sabotage.as_deref().map(|word| {
         Sabotage::parse(word).ok_or_else(|| {
             Error::usage(format!("--sabotage {word}: nothing to break"))
@@ -53,7 +52,8 @@ pub(super) fn demo(app: &App, args: &Demo) -> Outcome {
     let told = if watched {
         let set = cluster::start()
             .and_then(|started| story.set_the_stage(root.path(), behind.insert(started)));
-        set.and_then(|job| watch(app, root.path(), job, file.map(|file| (file, args.size))))
+        set.and_then(|job| screen::plain_options(app, job, nature))
+            .and_then(|it| watch(app, root.path(), it, file.map(|file| (file, args.size))))
             .map(Some)
     } else {
         story.tell(root.path()).map(|()| None)
@@ -85,10 +85,9 @@ pub(super) fn demo(app: &App, args: &Demo) -> Outcome {
 fn watch(
     app: &App,
     root: &Path,
-    job: JobId,
+    options: Options,
     recorded: Option<(File, (u16, u16))>,
 ) -> Result<Option<DemoTale>, Error> {
-    let options = screen::plain_options(app, job)?;
     let witness = Arc::new(Witness::new(app.apart(root)?));
     let seen = Arc::clone(&witness);
     match recorded {

@@ -1,6 +1,7 @@
 //! Which function each command calls. The one file of `cli` that knows the screen and the daemon; `demo`
 //! knows the demo.
 
+use std::ffi::OsString;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -8,11 +9,12 @@ use std::sync::Arc;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 use tpu_api::{ServeOptions, Server};
-use tpu_core::model::ids::JobId;
+use tpu_core::model::ids::{JobId, UserName};
 use tpu_core::model::job::Succession;
 use tpu_core::model::view::Whose;
+use tpu_ops::commands::{LentCommands, Told};
 use tpu_ops::provision::Change;
-use tpu_ops::{Error, clean::Ends, service, watch};
+use tpu_ops::{Ctx, Error, clean::Ends, service, watch};
 use tpu_wire::pages::{KindDocument, ScreenDocument};
 
 use super::Outcome;
@@ -35,8 +37,9 @@ use super::commands::{
 };
 use super::demo;
 use super::print::{self, Output};
-use super::screen;
-use super::served::OwnCommands;
+use super::screen::{self, Nature};
+use super::verb::{Borrowing, Does, Verb, acts, changes, looks, untried};
+use super::{legacy, served};
 
 /// Runs a command, or what happens when none was typed.
 pub(super) fn run(app: App, command: Option<Command>) -> Outcome {
@@ -49,91 +52,34 @@ pub(super) fn run(app: App, command: Option<Command>) -> Outcome {
     outcome.map(|output| output.notes(warnings.take()).notes(circumstances))
 }
 
-/// A command that is ready to run.
-type Run = Box<dyn FnOnce(App) -> Outcome>;
-
-/// The same for one that leaves the rest to its caller.
-type Borrowing = Box<dyn FnOnce(&App) -> Outcome>;
-
-/// A command that is ready to run, and what it is. Every command says that where it is named; one that does not
-/// is no command.
-pub(super) struct Verb {
-    does: Does,
-    /// Whether something is lost by it, so that a person is asked before.
-    pub(super) destroys: bool,
-    /// Whether it prints as it goes, reads keys or never ends.
-    pub(super) needs_terminal: bool,
-    run: Run,
+/// What the words of a command ask for; nothing special where they cannot be understood, which the command says
+/// itself.
+pub fn nature(words: &[String]) -> Nature {
+    let typed: Vec<OsString> = words.iter().map(OsString::from).collect();
+    let understood = Cli::parse_words(&legacy::rewrite(typed)).ok();
+    let of = |cli: Cli| {
+        let verb = verb(cli.command?);
+        let is_real = !cli.global.dry_run;
+        Some(Nature {
+            needs_terminal: verb.needs_terminal && is_real,
+            destroys: verb.destroys && is_real,
+            can_be_tried: verb.can_be_tried(),
+        })
+    };
+    understood.and_then(|(cli, _)| of(cli)).unwrap_or_default()
 }
 
-/// What a command does to the world, and so what `--dry-run` makes of it.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Does {
-    /// It only looks: a dry run of it is the same.
-    Look,
-    /// It changes the state file and nothing else: a dry run makes the change on a copy, which is dropped.
-    Change,
-    /// It acts on what is outside. Its use case has a twin that says what would be done, which it asks instead.
-    Act,
-    /// It acts, and nobody can say beforehand what would come of it: there is no dry run of it.
-    CannotBeTried,
-}
+/// The commands of this program, as a server borrows them.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct OwnCommands;
 
-fn looks(run: impl FnOnce(&App) -> Outcome + 'static) -> Verb {
-    Verb::new(Does::Look, move |app| run(&app))
-}
-
-fn changes(run: impl FnOnce(&App) -> Outcome + 'static) -> Verb {
-    Verb::new(Does::Change, move |app| run(&app))
-}
-
-fn acts(run: impl FnOnce(&App) -> Outcome + 'static) -> Verb {
-    Verb::new(Does::Act, move |app| run(&app))
-}
-
-fn untried(run: impl FnOnce(&App) -> Outcome + 'static) -> Verb {
-    Verb::new(Does::CannotBeTried, move |app| run(&app))
-}
-
-impl Verb {
-    fn new(does: Does, run: impl FnOnce(App) -> Outcome + 'static) -> Self {
-        Self { does, destroys: false, needs_terminal: false, run: Box::new(run) }
+impl LentCommands for OwnCommands {
+    fn words(&self) -> Vec<String> {
+        legacy::command_words()
     }
 
-    /// The same as one by which something is lost.
-    fn destroys(self) -> Self {
-        self.destroys_if(true)
-    }
-
-    /// The same where not every use of it is one.
-    fn destroys_if(self, destroys: bool) -> Self {
-        Self { destroys, ..self }
-    }
-
-    /// The same as one that needs the terminal.
-    fn on_terminal(self) -> Self {
-        self.on_terminal_if(true)
-    }
-
-    /// The same where not every use of it does.
-    fn on_terminal_if(self, needs_terminal: bool) -> Self {
-        Self { needs_terminal, ..self }
-    }
-
-    /// Whether it can say what it would do without doing it.
-    pub(super) fn can_be_tried(&self) -> bool {
-        self.does != Does::CannotBeTried
-    }
-
-    fn run(self, app: App) -> Outcome {
-        match self.does {
-            Does::Change if app.global.dry_run => (self.run)(app).map(Output::dry_run_of),
-            Does::CannotBeTried if app.global.dry_run => {
-                Err(Error::usage(format!("`tpu {}` cannot be tried out", app.name))
-                    .hint("leave --dry-run away; nothing was done"))
-            }
-            Does::Look | Does::Change | Does::Act | Does::CannotBeTried => (self.run)(app),
-        }
+    fn run(&self, ctx: Ctx, user: Option<&UserName>, words: &[String]) -> Result<Told, Error> {
+        served::run_words(ctx, user, words, run)
     }
 }
 
@@ -390,7 +336,7 @@ pub(super) fn verb(command: Command) -> Verb {
             let destroys = args.fix || args.restore.is_some();
             changes(move |app| doctor::doctor(app, &args)).destroys_if(destroys)
         }
-        Command::Demo(args) => untried(move |app| demo::demo(app, &args)).on_terminal(),
+        Command::Demo(args) => untried(move |app| demo::demo(app, &args, nature)).on_terminal(),
         Command::DemoTrain { words } => untried(move |_| demo::train(&words)).on_terminal(),
         Command::Tldr => looks(move |_| Ok(help::tldr())),
         Command::Help { command, all } => looks(move |_| help::help(command.as_deref(), all)),
@@ -456,7 +402,7 @@ fn is_monitor_wanted(app: &App, job: &JobId) -> bool {
 
 /// The monitor, on the full screen or in lines.
 fn monitor(app: App, scope: &screen::Scope) -> Outcome {
-    let options = screen::options(&app, scope)?;
+    let options = screen::options(&app, scope, nature)?;
     if app.global.dry_run && !scope.plain {
         // Its keys act on processes and windows, which nobody can try out.
         return Ok(Output::new("Would open the screen.", &ScreenDocument { would: "monitor" }));

@@ -16,11 +16,12 @@ pub mod legacy;
 mod print;
 mod progress;
 mod screen;
+mod screen_settings;
 mod served;
+mod verb;
 mod whose;
 
-pub use screen::nature;
-pub use served::OwnCommands;
+pub use dispatch::{OwnCommands, nature};
 
 use std::ffi::OsString;
 use std::path::Path;

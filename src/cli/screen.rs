@@ -2,8 +2,6 @@
 
 mod commands;
 
-pub use commands::nature;
-
 use std::io::ErrorKind;
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,25 +9,25 @@ use std::time::Duration;
 use anstream::ColorChoice;
 
 use tpu_core::model::ids::JobId;
-use tpu_core::model::settings::{Layer, SettingOrigin, Settings};
+use tpu_core::model::settings::Settings;
 use tpu_core::model::time::Zone;
 use tpu_core::model::view::Whose;
 use tpu_ops::{Ctx, Error};
+pub(super) use tpu_screen::Options;
 use tpu_screen::backend::CliFunctions;
 use tpu_screen::bridge::Bridge;
 pub(super) use tpu_screen::bridge::Captioner;
-use tpu_screen::keys::KeyMap;
 use tpu_screen::model::Columns;
 use tpu_screen::plain::run_plain;
 pub(super) use tpu_screen::recording::Recording;
-use tpu_screen::theme::Theme;
 use tpu_screen::typed::Commands;
-use tpu_screen::view::columns::{self, UnknownColumn};
-use tpu_screen::{Backend, MonitorError, Options};
+pub(super) use tpu_screen::typed::{Nature, TellNature};
+use tpu_screen::{Backend, MonitorError};
 use tpu_system::sys::env::Env;
 
 use super::app::App;
 use super::args::{Cli, Color, MonitorArgs};
+use super::screen_settings::keys;
 use super::{console, legacy, print};
 
 /// Whose jobs the monitor shows, and how.
@@ -60,8 +58,8 @@ pub(super) fn scope(MonitorArgs { check, plain }: &MonitorArgs) -> Scope {
     }
 }
 
-/// The options for the scope that was typed.
-pub(super) fn options(app: &App, scope: &Scope) -> Result<Options, Error> {
+/// The options for the scope that was typed. `nature` tells what a command that is typed into the screen asks for.
+pub(super) fn options(app: &App, scope: &Scope, nature: TellNature) -> Result<Options, Error> {
     if scope.plain && app.global.json {
         return Err(Error::usage("--plain prints lines for people, and no JSON")
             .hint("`tpu check --json` shows the jobs; `tpu serve` has their events as a stream"));
@@ -88,53 +86,19 @@ pub(super) fn options(app: &App, scope: &Scope) -> Result<Options, Error> {
     };
     // Who names columns with the command means these.
     let column_names = settings.monitor_columns.clone().filter(|_| scope.show.is_none());
-    let options = usual(app, &settings, app.zone(&data)?);
+    let options = usual(app, &settings, app.zone(&data)?, nature);
     Ok(Options { column_names, whose, columns, select: scope.select.clone(), ..options })
 }
 
-/// The options of the demo: everybody's jobs, no settings file.
-pub(super) fn plain_options(app: &App, select: JobId) -> Result<Options, Error> {
+/// The options of the demo: everybody's jobs, no settings file. `nature` is that of [`options`].
+pub(super) fn plain_options(
+    app: &App,
+    select: JobId,
+    nature: TellNature,
+) -> Result<Options, Error> {
     let zone = app.ctx()?.zone(&Settings::default());
-    let options = usual(app, &Settings::default(), zone);
+    let options = usual(app, &Settings::default(), zone, nature);
     Ok(Options { select: Some(select), refresh: Duration::from_secs(1), ..options })
-}
-
-/// Refuses a value that the screen would not understand later. What is no setting at all is others' to say.
-pub(super) fn check_setting(key: &str, value: &str) -> Result<(), Error> {
-    let origin = SettingOrigin::Flag(key.to_owned());
-    let mut layer = Layer::default();
-    if layer.set(key, value, &origin).is_err() {
-        return Ok(());
-    }
-    let settings = Settings::merge(&[(origin, &layer)])?;
-    let theme = Some(settings.theme.as_str()).filter(|theme| *theme != "default");
-    if let Some(Err(error)) = theme.map(Theme::named) {
-        return Err(Error::usage(error.to_string()).hint("as in: tpu set-settings theme light"));
-    }
-    let columns = settings.monitor_columns.as_deref().map(columns::chosen);
-    if let Some(Err(error)) = columns {
-        return Err(Error::usage(error.to_string()).hint(UnknownColumn::hint()));
-    }
-    if let Err(error) = KeyMap::new(&keys(&settings)) {
-        let hint = "as in: tpu set-settings keys '{\"quit\": \"q\"}'";
-        return Err(Error::usage(error.to_string()).hint(hint));
-    }
-    Ok(())
-}
-
-/// The keys of a person, as the screen takes them.
-fn keys(settings: &Settings) -> Vec<(String, String)> {
-    settings.keys.iter().map(|(action, keys)| (action.clone(), keys.join(" "))).collect()
-}
-
-/// Whether the terminal has none but plain characters. One that says nothing about them is most likely a modern one inside
-/// tmux.
-pub(super) fn is_ascii(app: &App) -> bool {
-    let utf8 = ["LC_ALL", "LC_CTYPE", "LANG"]
-        .iter()
-        .find_map(|name| app.env.non_empty(name))
-        .is_some_and(|locale| locale.to_ascii_lowercase().replace('-', "").contains("utf8"));
-    !utf8 && app.env.var("TERM").is_some_and(|term| term == "linux" || term == "vt100")
 }
 
 /// Whether there is a terminal for the screen, and it can draw.
@@ -148,14 +112,14 @@ fn draws(env: &Env) -> bool {
     env.var("TERM").is_none_or(|term| term != "dumb")
 }
 
-fn usual(app: &App, settings: &Settings, zone: Zone) -> Options {
+fn usual(app: &App, settings: &Settings, zone: Zone, nature: TellNature) -> Options {
     let theme = Some(settings.theme.clone()).filter(|theme| theme != "default");
     Options {
         whose: Whose::default(),
         columns: Columns::default(),
         column_names: None,
         theme,
-        ascii: is_ascii(app),
+        ascii: print::is_ascii(&app.env),
         no_color: app.env.non_empty("NO_COLOR").is_some() || app.global.color == Color::Never,
         refresh: Duration::from_secs(settings.monitor_upd_time.into()),
         zone,
@@ -247,6 +211,7 @@ fn exit_code(ended: Result<(), MonitorError>) -> Result<u8, Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cli::dispatch::nature;
     use tpu_screen::typed::{self, OWN, Typed};
 
     /// Every command of the command line is proposed behind `:` and does there what it does here.
@@ -259,7 +224,7 @@ mod tests {
             let is_offered =
                 offered.iter().any(|(known, about)| known == name && !about.is_empty());
             assert_eq!(is_offered, !command.is_hide_set(), "{name}");
-            let reached = match typed::parse(&format!("{name} x"), nature) {
+            let reached = match typed::parse(&format!("{name} x"), nature, &[]) {
                 Ok(Typed::Command(words) | Typed::Foreground(words) | Typed::Destroy(words, _)) => {
                     words == [name, "x"]
                 }

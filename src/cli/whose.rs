@@ -4,38 +4,25 @@ use std::ffi::OsString;
 
 use tpu_core::model::data::Data;
 use tpu_core::model::ids::UserName;
+use tpu_ops::Error;
 use tpu_ops::ctx::user_of;
-use tpu_ops::whose::{Requester, unnamed};
-use tpu_ops::{Ctx, Error};
+use tpu_ops::whose::unnamed;
 
-use super::app::App;
 use super::console;
 
-/// Whoever typed the command, working with `ctx`.
-pub(super) fn requester<'a>(app: &'a App, ctx: &'a Ctx) -> Requester<'a> {
-    Requester {
-        ctx,
-        named: app.global.user.as_deref().map(UserName::from),
-        ask: Box::new(|data| ask(app, data)),
-    }
-}
-
-/// Asks, once in a command. Nobody to ask: says what to type.
-fn ask(app: &App, data: &Data) -> Result<UserName, Error> {
-    if let Some(answered) = app.asked_user.get() {
-        return Ok(answered.clone());
-    }
-    if !app.may_ask() {
+/// Asks which of the users is meant. Without a person to ask, the error says how to name a user in the command, whose
+/// words are `typed`.
+pub(super) fn ask(data: &Data, typed: &[OsString], may_ask: bool) -> Result<UserName, Error> {
+    if !may_ask {
         let first = data.users().first().map_or("NAME", |user| user.name.as_str());
         return Err(unnamed(data).hint(format!(
             "as in: {}; to be {first} in every command: export TPU_USER={first}",
-            with_user(&app.typed, first)
+            with_user(typed, first)
         )));
     }
     let names: Vec<&str> = data.users().iter().map(|user| user.name.as_str()).collect();
     let answer = console::ask(&format!("Whose? There are {}: ", names.join(", ")))?;
-    let user = user_of(data, &UserName::from(answer.trim()))?.name.clone();
-    Ok(app.asked_user.get_or_init(|| user).clone())
+    Ok(user_of(data, &UserName::from(answer.trim()))?.name.clone())
 }
 
 /// The command as it was typed, with a user; what stands behind `--` stays there.

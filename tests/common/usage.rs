@@ -9,8 +9,7 @@ use tpu_core::model::time::Timestamp;
 use tpu_core::plan::stats::run::{CapacityWait, Past, PastRun, Period, RanOn, RunOutcome};
 use tpu_core::plan::stats::stats;
 use tpu_ops::stats::StatsReport;
-use tpu_screen::message::{Answer, Ask, Effect};
-use tpu_screen::model::UsageQuestion;
+use tpu_screen::message::{Answer, Ask, Effect, UsageQuestion};
 
 use super::boards::answer;
 use super::samples::NOW;

@@ -4,8 +4,10 @@ use tpu_core::model::ids::{TargetName, UserName};
 use tpu_core::model::spec::{JobSpec, TargetRequest};
 use tpu_core::model::view::Whose;
 use tpu_ops::launch::RunRequest;
-use tpu_screen::message::{Act, Answer, Ask, Door, Effect, Message, Problem, Scope};
-use tpu_screen::model::{Choices, Overlay, Proposal};
+use tpu_screen::message::{
+    Act, Answer, Ask, Choices, Door, Effect, Message, Problem, Proposal, Scope,
+};
+use tpu_screen::model::Overlay;
 use tpu_screen::theme::Theme;
 
 use crate::common::boards::{answer, screen};

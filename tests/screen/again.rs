@@ -9,8 +9,8 @@ use tpu_core::model::member::Array;
 use tpu_core::model::spec::{AnyOf, JobSpec, TargetRequest};
 use tpu_core::model::sweep::Sweep;
 use tpu_ops::precedent::{self, Precedent};
-use tpu_screen::message::{Act, Answer, Ask, Effect, Message, Problem};
-use tpu_screen::model::{Choices, FieldId, Form, Overlay, Proposal};
+use tpu_screen::message::{Act, Answer, Ask, Choices, Effect, Message, Problem, Proposal};
+use tpu_screen::model::{FieldId, Form, Overlay};
 use tpu_system::sys::env::Env;
 
 use crate::common::boards::answer;

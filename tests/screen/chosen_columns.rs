@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use tpu_screen::message::{Act, Effect};
-use tpu_screen::view::columns;
+use tpu_screen::view::{chooser, columns};
 
 use crate::common::env::{STEPS, TPU, TestEnv};
 use crate::common::samples;
@@ -13,7 +13,7 @@ use crate::common::terminal::Terminal;
 
 fn shown(screen: &mut Screen, size: (u16, u16)) -> BTreeSet<&'static str> {
     drop(screen.frame(size));
-    columns::on_screen(&screen.model)
+    chooser::on_screen(&screen.model)
 }
 
 /// Presses `j` until a column is the marked one.
@@ -106,7 +106,7 @@ fn a_chosen_column_without_room_says_so_and_costs_no_other_its_place() {
     assert!(frame.contains("no room"), "{frame}");
     let shown = shown(&mut screen, (60, 16));
     assert!(shown.contains("window") && shown.contains("status"), "{shown:?}");
-    assert!(columns::marked(&screen.model).contains("started"));
+    assert!(chooser::marked(&screen.model).contains("started"));
 }
 
 #[test]

@@ -6,8 +6,7 @@ use std::collections::BTreeMap;
 
 use ratatui::buffer::{Buffer, Cell};
 use tpu_core::model::ids::UserName;
-use tpu_screen::message::{Answer, Ask, Message};
-use tpu_screen::model::{Choices, Proposal};
+use tpu_screen::message::{Answer, Ask, Choices, Message, Proposal};
 use tpu_screen::pane::PaneText;
 use tpu_screen::theme::{BUILT_IN, Theme};
 

@@ -4,8 +4,8 @@ use tpu_core::model::ids::UserName;
 use tpu_core::model::view::Whose;
 use tpu_core::plan::stats::{By, Stats};
 use tpu_ops::stats::StatsReport;
-use tpu_screen::message::{Answer, Ask, Message, Mouse, MouseDid, Problem};
-use tpu_screen::model::{ALL_TOGETHER, Measure, Reach};
+use tpu_screen::message::{Answer, Ask, Message, Mouse, MouseDid, Problem, Reach};
+use tpu_screen::model::{ALL_TOGETHER, Measure};
 use tpu_screen::tabs::Tab;
 use tpu_screen::theme::Theme;
 

@@ -6,8 +6,9 @@ use std::time::Duration;
 
 use super::acts;
 use super::backend::{Backend, CliFunctions, CommandRequest};
-use super::message::{Act, Answer, Ask, Did, Door, Problem, Scope, command_line};
-use super::model::{Choices, Proposal};
+use super::message::{
+    Act, Answer, Ask, Choices, Did, Door, Problem, Proposal, Scope, command_line,
+};
 use tpu_core::model::ids::{JobId, UserName};
 use tpu_core::model::time::Timestamp;
 use tpu_core::model::view::Snapshot;

@@ -3,13 +3,15 @@
 use std::collections::HashMap;
 
 use super::keys::Key;
-use super::model::{Choices, UsageQuestion};
 use super::pane::PaneText;
 use tpu_core::model::curve::Curves;
 use tpu_core::model::entry::Priority;
 use tpu_core::model::ids::{JobId, QueueName, TargetName, UserName};
 use tpu_core::model::sweep::Sweep;
+use tpu_core::model::time::Zone;
 use tpu_core::model::view::{Snapshot, Whose};
+use tpu_core::model::words::words;
+use tpu_core::plan::stats::By;
 use tpu_ops::board::Board;
 use tpu_ops::hosts::figures::Figures;
 use tpu_ops::journal::Event;
@@ -168,6 +170,98 @@ pub enum Answer {
     Remembered(Vec<String>),
     /// In words.
     Text(String),
+}
+
+/// How far back is counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Reach {
+    /// Seven days.
+    Week,
+    /// Thirty days.
+    #[default]
+    Month,
+    /// Ninety days.
+    Quarter,
+    /// As far as anything is known.
+    Everything,
+}
+
+words! {
+    /// In words for the border.
+    Reach {
+        Week: "last 7 days",
+        Month: "last 30 days",
+        Quarter: "last 90 days",
+        Everything: "all time",
+    }
+}
+
+impl Reach {
+    /// How many days; `None` for all.
+    pub fn days(self) -> Option<i64> {
+        match self {
+            Self::Week => Some(7),
+            Self::Month => Some(30),
+            Self::Quarter => Some(90),
+            Self::Everything => None,
+        }
+    }
+
+    /// The next longer one; after the longest the shortest.
+    #[must_use]
+    pub fn next(self) -> Self {
+        match self {
+            Self::Week => Self::Month,
+            Self::Month => Self::Quarter,
+            Self::Quarter => Self::Everything,
+            Self::Everything => Self::Week,
+        }
+    }
+
+    /// The next shorter one; before the shortest the longest.
+    #[must_use]
+    pub fn before(self) -> Self {
+        self.next().next().next()
+    }
+}
+
+/// What is to be counted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UsageQuestion {
+    /// Whose.
+    pub whose: Whose,
+    /// What rows stand for.
+    pub by: By,
+    /// How far back.
+    pub reach: Reach,
+    /// By whose clock hours, days and weeks are told.
+    pub zone: Zone,
+}
+
+/// What a field of the form may be filled with.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Proposal {
+    /// The text for the field.
+    pub value: String,
+    /// What that is.
+    pub note: String,
+}
+
+/// Everything that the proposals of the form are made of.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Choices {
+    /// Targets with how they are.
+    pub targets: Vec<Proposal>,
+    /// Slots with their paths.
+    pub dirs: Vec<Proposal>,
+    /// Config aliases with what they stand for.
+    pub aliases: Vec<Proposal>,
+    /// Rules with what they do.
+    pub rules: Vec<Proposal>,
+    /// Queues with what holds for them.
+    pub queues: Vec<Proposal>,
+    /// How several values become several jobs.
+    pub sweeps: Vec<Proposal>,
 }
 
 /// What became of an act.
@@ -400,4 +494,19 @@ pub fn command_line(words: &[String]) -> String {
     });
     let line: Vec<String> = std::iter::once("tpu".to_owned()).chain(quoted).collect();
     line.join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_periods_go_round_both_ways() {
+        let mut reach = Reach::default();
+        for _ in 0..Reach::ALL.len() {
+            assert_eq!(reach.next().before(), reach);
+            reach = reach.next();
+        }
+        assert_eq!(reach, Reach::default());
+    }
 }

@@ -12,11 +12,11 @@ use std::collections::BTreeSet;
 pub use boards::{
     Asked, BoardRow, Boards, Choosing, concerns, jobs_of as board_jobs, rows as board_rows,
 };
-pub use form::{Choices, FIELDS, FieldId, Form, Proposal, SWEEPS};
+pub use form::{FIELDS, FieldId, Form, SWEEPS};
 pub use over::{
     Body, Choice, ChoiceOf, ColumnChoice, CommandLine, Confirm, Help, Overlay, Page, Tells, Toast,
 };
-pub use usage::{ALL_TOGETHER, Measure, Reach, Usage, UsageQuestion, UsageSeen};
+pub use usage::{ALL_TOGETHER, Measure, Usage, UsageSeen};
 
 use super::chart::Chart;
 use super::keys::{Command, Context, KeyMap};

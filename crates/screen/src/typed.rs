@@ -2,7 +2,6 @@
 
 use super::rows::Group;
 use super::theme::BUILT_IN;
-use super::view::columns;
 
 /// What a line asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -63,8 +62,17 @@ pub struct Commands {
     pub nature: TellNature,
 }
 
-/// Reads a line. The error says what cannot be read.
-pub fn parse(line: &str, nature: TellNature) -> Result<Typed, String> {
+/// How a column of the list may be named.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ColumnName {
+    /// Its name, which is proposed.
+    pub id: &'static str,
+    /// Its head on the screen.
+    pub head: &'static str,
+}
+
+/// Reads a line, which may name one of these columns. The error says what cannot be read.
+pub fn parse(line: &str, nature: TellNature, columns: &[ColumnName]) -> Result<Typed, String> {
     let words = shlex::split(line).ok_or("a quote is not closed")?;
     // Whoever is used to typing `tpu kill 7` may go on doing so.
     let words = match words.split_first() {
@@ -75,7 +83,7 @@ pub fn parse(line: &str, nature: TellNature) -> Result<Typed, String> {
     let argument = rest.first().map(String::as_str);
     match first.as_str() {
         "theme" => return Ok(Typed::Theme(argument.unwrap_or_default().to_owned())),
-        "sort" => return sort(argument.unwrap_or("file")),
+        "sort" => return sort(argument.unwrap_or("file"), columns),
         "group" => {
             let wanted = argument.unwrap_or("none");
             let found = Group::ALL.into_iter().find(|group| group.as_str() == wanted);
@@ -116,12 +124,12 @@ pub fn names_a_secret(line: &str) -> bool {
     parts.map(str::to_ascii_lowercase).any(|part| NAMES.contains(&part.as_str()))
 }
 
-fn sort(column: &str) -> Result<Typed, String> {
-    match columns::TABLE.iter().find(|known| known.id == column || known.head == column) {
+fn sort(column: &str, columns: &[ColumnName]) -> Result<Typed, String> {
+    match columns.iter().find(|known| known.id == column || known.head == column) {
         Some(known) => Ok(Typed::Sort(Some(known.id.to_owned()))),
         None if column == "file" => Ok(Typed::Sort(None)),
         None => {
-            let known: Vec<&str> = columns::TABLE.iter().map(|column| column.id).collect();
+            let known: Vec<&str> = columns.iter().map(|column| column.id).collect();
             Err(format!("no column '{column}': file, {}", known.join(", ")))
         }
     }
@@ -141,7 +149,7 @@ pub fn complete(line: &str, commands: &[(String, String)], names: &Names) -> (St
             all
         }
         Some("theme") => BUILT_IN.iter().map(|(name, _)| (*name).to_owned()).collect(),
-        Some("sort") => columns::TABLE.iter().map(|column| column.id.to_owned()).collect(),
+        Some("sort") => names.columns.iter().map(|column| column.id.to_owned()).collect(),
         Some("group") => Group::ALL.iter().map(|group| group.as_str().to_owned()).collect(),
         Some("user" | "monitor") => names.users.clone(),
         Some("daemon") => ["start", "stop", "status", "plan", "run"].map(str::to_owned).to_vec(),
@@ -167,11 +175,14 @@ pub struct Names {
     pub users: Vec<String>,
     /// Tags, as selectors.
     pub tags: Vec<String>,
+    /// Columns of the list.
+    pub columns: Vec<ColumnName>,
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::view::columns;
 
     fn words(line: &str) -> Vec<String> {
         line.split(' ').map(str::to_owned).collect()
@@ -188,7 +199,7 @@ mod tests {
     }
 
     fn parse(line: &str) -> Result<Typed, String> {
-        super::parse(line, nature)
+        super::parse(line, nature, &columns::names())
     }
 
     #[test]

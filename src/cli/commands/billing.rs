@@ -6,8 +6,7 @@ use crate::cli::Outcome;
 use crate::cli::app::App;
 use crate::cli::args::BillingArgs;
 use crate::cli::print::plot::{self, Glyphs};
-use crate::cli::print::{Output, csv, table};
-use crate::cli::screen;
+use crate::cli::print::{self, Output, csv, table};
 use tpu_core::model::billing::{ChargeBy, Month};
 use tpu_core::model::time::{self, Timestamp};
 use tpu_core::text::{self, escape};
@@ -44,7 +43,7 @@ pub(in crate::cli) fn run(app: &App, args: &BillingArgs) -> Outcome {
         return Ok(Output::new(as_csv(&bill)?, &BillingDocument::from(&bill)));
     }
     let columns = app.width().unwrap_or(USUAL);
-    let glyphs = if screen::is_ascii(app) { Glyphs::ASCII } else { Glyphs::BLOCKS };
+    let glyphs = if print::is_ascii(&app.env) { Glyphs::ASCII } else { Glyphs::BLOCKS };
     let now = ctx.clock.now();
     let text = || told(&bill, now, columns, glyphs);
     Ok(Output::either(&app.global, text, || BillingDocument::from(&bill)))

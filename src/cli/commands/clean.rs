@@ -1,7 +1,7 @@
 //! `tpu clean` and its parts: `clear-*`, `-czw`, `-czj`.
 
 use crate::cli::Outcome;
-use crate::cli::app::App;
+use crate::cli::app::{App, Undone};
 use crate::cli::args::{Clean, Clear, CloseWindows};
 use crate::cli::print::Output;
 use tpu_core::model::ids::{JobId, UserName};
@@ -53,7 +53,7 @@ pub(in crate::cli) fn windows(app: &App, args: &CloseWindows) -> Outcome {
         if !meant.is_empty() {
             let hint = "`tpu -czw` without --force closes only what tpu has marked";
             let question = format!("Close {}, and what runs there?", meant.join(", "));
-            app.agree(&question, ("nothing was closed", hint))?;
+            app.agree(&question, Undone { what: "nothing was closed", hint })?;
         }
     }
     let Closed { closed, left, .. } = orphans::close(ctx, &user, which, &agreed)?;

@@ -1,7 +1,7 @@
 //! `tpu kill` and `tpu kill-window`.
 
 use crate::cli::Outcome;
-use crate::cli::app::App;
+use crate::cli::app::{App, Undone};
 use crate::cli::args::Kill;
 use crate::cli::print::Output;
 use tpu_core::model::ids::JobId;
@@ -34,7 +34,7 @@ pub(in crate::cli) fn kill(app: &App, of: &Kill) -> Outcome {
         },
     )?;
     let waits: Vec<JobId> = waiting.iter().map(|called| called.id.clone()).collect();
-    let undone = ("nothing was killed", "add -y to kill without a question");
+    let undone = Undone { what: "nothing was killed", hint: "add -y to kill without a question" };
     // What is to be taken out may begin while somebody is asked.
     let before = members::at_work(ctx, &waiting)?;
     let begun_since = || -> Result<Vec<JobId>, Error> {
@@ -128,7 +128,8 @@ pub(in crate::cli) fn kill_window(app: &App, words: &[String]) -> Outcome {
         clean::dry_run_kill_window(ctx, &id)?;
         return Ok(listed("Would close the window of", &[id]));
     }
-    let undone = ("nothing was closed", "add -y to close it without a question");
+    let undone =
+        Undone { what: "nothing was closed", hint: "add -y to close it without a question" };
     app.agree(&format!("Close the window of {id}?"), undone)?;
     let cleaned = clean::kill_window(ctx, &id)?;
     Ok(Output::new(cleaned.summary(), &CleanedDocument::from(&cleaned)))

@@ -6,7 +6,7 @@ use std::time::Duration;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 use crate::cli::Outcome;
-use crate::cli::app::{App, asked_to_end};
+use crate::cli::app::{App, Undone, asked_to_end};
 use crate::cli::args::{
     Dequeue, HoldJobs, QueueCommand, QueueStep, RunQueue, SetPriority, SetQueue, Submit,
 };
@@ -535,7 +535,8 @@ pub(in crate::cli) fn dequeue(app: &App, args: &Dequeue) -> Outcome {
         return Err(Error::not_found("nothing waits").hint("`tpu queue` lists what does"));
     }
     let names: Vec<String> = ids.iter().map(ToString::to_string).collect();
-    let undone = ("nothing was taken out", "add -y to take it out without a question");
+    let undone =
+        Undone { what: "nothing was taken out", hint: "add -y to take it out without a question" };
     if !app.global.dry_run {
         app.agree(&format!("Take {} out of the queue?", names.join(", ")), undone)?;
     }

@@ -1,7 +1,7 @@
 //! `requeue`: puts jobs back into the queue.
 
 use crate::cli::Outcome;
-use crate::cli::app::App;
+use crate::cli::app::{App, Undone};
 use crate::cli::args::Requeue;
 use crate::cli::print::Output;
 use tpu_core::model::ids::{JobId, QueueName};
@@ -46,7 +46,8 @@ pub(in crate::cli) fn requeue(app: &App, args: &Requeue) -> Outcome {
         );
     }
     let names: Vec<String> = jobs.iter().map(ToString::to_string).collect();
-    let undone = ("nothing was stopped", "add -y to stop them without a question");
+    let undone =
+        Undone { what: "nothing was stopped", hint: "add -y to stop them without a question" };
     app.agree(&format!("Stop {} and let it wait for its turn?", names.join(", ")), undone)?;
     let (mut lines, mut notes) = (Vec::new(), Vec::new());
     let (mut waiting, mut problems): (Vec<JobId>, Vec<Error>) = (Vec::new(), Vec::new());

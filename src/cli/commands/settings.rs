@@ -6,7 +6,7 @@ use crate::cli::Outcome;
 use crate::cli::app::App;
 use crate::cli::args::GetSettings;
 use crate::cli::print::Output;
-use crate::cli::screen;
+use crate::cli::screen_settings;
 use tpu_core::model::time::LOCAL;
 use tpu_ops::selection;
 use tpu_ops::{Error, settings};
@@ -58,7 +58,7 @@ pub(in crate::cli) fn set(app: &App, words: &[String]) -> Outcome {
             .hint("as in: tpu set-settings monitor_after_run False"));
     };
     let user = app.requester()?.only_user(words.get(2..).unwrap_or_default())?;
-    screen::check_setting(key, value)?;
+    screen_settings::check_setting(key, value)?;
     let hidden = settings::set(app.ctx()?, &user, key, value)?;
     let notes = hidden.iter().map(|layer| format!("{layer} says otherwise and wins"));
     let notes = notes.collect();

@@ -4,8 +4,7 @@ use crate::cli::Outcome;
 use crate::cli::app::App;
 use crate::cli::args::StatsArgs;
 use crate::cli::print::plot::{self, Glyphs};
-use crate::cli::print::{Output, csv, table};
-use crate::cli::screen;
+use crate::cli::print::{self, Output, csv, table};
 use tpu_core::model::time::{Timestamp, Zone};
 use tpu_core::model::view::Whose;
 use tpu_core::plan::stats::By;
@@ -59,7 +58,7 @@ pub(in crate::cli) fn run(app: &App, args: &StatsArgs) -> Outcome {
         return Ok(Output::new(as_csv(&report)?, &StatsDocument::from(&report)));
     }
     let columns = app.width().unwrap_or(USUAL);
-    let glyphs = if screen::is_ascii(app) { Glyphs::ASCII } else { Glyphs::BLOCKS };
+    let glyphs = if print::is_ascii(&app.env) { Glyphs::ASCII } else { Glyphs::BLOCKS };
     let text = || told(&report, &zone, columns, glyphs);
     Ok(Output::either(&app.global, text, || StatsDocument::from(&report)).notes(notes(&report)))
 }

@@ -1,7 +1,7 @@
 //! Users: `add-user`, `del-user`, `list-users`.
 
 use crate::cli::Outcome;
-use crate::cli::app::App;
+use crate::cli::app::{App, Undone};
 use crate::cli::args::AddUser;
 use crate::cli::console;
 use crate::cli::legacy;
@@ -51,7 +51,8 @@ pub(in crate::cli) fn delete(app: &App, words: &[String]) -> Outcome {
     let Some(name) = sorted.user else {
         return Err(Error::usage("which user?").hint("tpu del-user NAME"));
     };
-    let undone = ("nothing was removed", "add -y to remove without a question");
+    let undone =
+        Undone { what: "nothing was removed", hint: "add -y to remove without a question" };
     app.agree(&format!("Remove user {name} and archive their records?"), undone)?;
     let archived = users::delete(app.ctx()?, &name)?;
     let text = format!("Removed user {name}; in the archive: {}.", counted(archived, "record"));

@@ -372,6 +372,16 @@ pub(super) fn choice(color: Color) -> ColorChoice {
     }
 }
 
+/// Whether the terminal shows plain characters only. A terminal that does not say so is most likely a modern one inside
+/// tmux.
+pub(super) fn is_ascii(env: &Env) -> bool {
+    let utf8 = ["LC_ALL", "LC_CTYPE", "LANG"]
+        .iter()
+        .find_map(|name| env.non_empty(name))
+        .is_some_and(|locale| locale.to_ascii_lowercase().replace('-', "").contains("utf8"));
+    !utf8 && env.var("TERM").is_some_and(|term| term == "linux" || term == "vt100")
+}
+
 fn ended(text: &str) -> String {
     if text.is_empty() || text.ends_with('\n') { text.to_owned() } else { format!("{text}\n") }
 }

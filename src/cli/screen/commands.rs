@@ -2,38 +2,16 @@
 //! session of its own: keys of the terminal, a hang-up and the end of the screen do not reach it, and what it
 //! began and did not complete ends with it.
 
-use std::ffi::OsString;
-
 use anstream::adapter::strip_str;
 
-use crate::cli::args::Cli;
 use crate::cli::commands::{check, queue};
 use crate::cli::print::{self, Told};
-use crate::cli::{dispatch, legacy};
 use tpu_core::model::ids::JobId;
 use tpu_core::text;
 use tpu_ops::{Ctx, Error, snapshot};
 use tpu_screen::backend::CommandRequest;
 use tpu_screen::message::{Problem, command_line};
-use tpu_screen::typed::Nature;
 use tpu_system::sys::proc::{self, Output, ProcessStatus, Spawn};
-
-/// What the words of a command ask for; nothing special where they cannot be understood, which the command says
-/// itself.
-pub fn nature(words: &[String]) -> Nature {
-    let typed: Vec<OsString> = words.iter().map(OsString::from).collect();
-    let understood = Cli::parse_words(&legacy::rewrite(typed)).ok();
-    let of = |cli: Cli| {
-        let verb = dispatch::verb(cli.command?);
-        let is_real = !cli.global.dry_run;
-        Some(Nature {
-            needs_terminal: verb.needs_terminal && is_real,
-            destroys: verb.destroys && is_real,
-            can_be_tried: verb.can_be_tried(),
-        })
-    };
-    understood.and_then(|(cli, _)| of(cli)).unwrap_or_default()
-}
 
 /// Runs a command to its end, and gives back what it says: results, then what a person should know.
 pub(in crate::cli) fn run(ctx: &Ctx, request: &CommandRequest) -> Result<String, Problem> {
@@ -97,7 +75,9 @@ mod tests {
     use std::collections::BTreeSet;
 
     use super::*;
-    use tpu_screen::typed::{self, Typed};
+    use crate::cli::args::Cli;
+    use crate::cli::dispatch::nature;
+    use tpu_screen::typed::{self, Nature, Typed};
 
     fn nature_of(line: &str) -> Nature {
         nature(&shlex::split(line).unwrap())
@@ -178,9 +158,9 @@ mod tests {
                 for arguments in ["", " x", " x y", " 7"] {
                     let line = format!("{named}{arguments}");
                     if nature_of(&line).destroys {
-                        let asked = typed::parse(&line, nature);
+                        let asked = typed::parse(&line, nature, &[]);
                         assert!(matches!(asked, Ok(Typed::Destroy(_, true))), "{line}: {asked:?}");
-                        let tried = typed::parse(&format!("{line} --dry-run"), nature);
+                        let tried = typed::parse(&format!("{line} --dry-run"), nature, &[]);
                         assert!(matches!(tried, Ok(Typed::Command(_))), "{line}: {tried:?}");
                         destroying.insert(named.clone());
                     }

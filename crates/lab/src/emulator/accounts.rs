@@ -27,11 +27,12 @@ fn refused(trouble: Trouble, message: String) -> ProviderError {
 /// Asks the fleet, unless questions come too fast; `denied` is what is said to who may not ask.
 fn asked(
     sim: &SimCloud,
-    (call, service): (Call, &str),
+    call: Call,
+    service: &str,
     denied: &str,
     work: impl Fn(&mut Fleet) -> Result<Value, ProviderError>,
 ) -> Answer {
-    let answered = sim.accounted((call, "answer"), None, |fleet| {
+    let answered = sim.accounted(call, "answer", None, |fleet| {
         if let Some(fewer) = fleet.accounts.too_fast.checked_sub(1) {
             fleet.accounts.too_fast = fewer;
             return Err(refused(
@@ -90,7 +91,7 @@ pub(super) fn quota_infos(sim: &SimCloud, request: &ApiRequest) -> Answer {
         "Permission 'cloudquotas.quotas.get' denied on resource \
          '//cloudquotas.googleapis.com/projects/{project}/locations/global/services/{service}' (or it may not exist)."
     );
-    asked(sim, (Call::Quota, "cloudquotas"), &denied, |fleet| {
+    asked(sim, Call::Quota, "cloudquotas", &denied, |fleet| {
         let mut by_id: BTreeMap<String, Vec<Value>> = BTreeMap::new();
         let granted = if service == "tpu.googleapis.com" { fleet.granted() } else { Vec::new() };
         for of in granted {
@@ -145,7 +146,7 @@ fn figures(all: &[(String, i64, u64)]) -> Vec<Value> {
 pub(super) fn regions(sim: &SimCloud, request: &ApiRequest) -> Answer {
     let project = request.place("project");
     let denied = format!("Required 'compute.regions.list' permission for 'projects/{project}'");
-    asked(sim, (Call::Compute, "compute"), &denied, |fleet| {
+    asked(sim, Call::Compute, "compute", &denied, |fleet| {
         let all = fleet.resources().into_iter().filter(|(place, _)| place != "global");
         let region = |(name, quotas): (String, Vec<(String, i64, u64)>)| {
             json!({
@@ -165,7 +166,7 @@ pub(super) fn regions(sim: &SimCloud, request: &ApiRequest) -> Answer {
 pub(super) fn project(sim: &SimCloud, request: &ApiRequest) -> Answer {
     let project = request.place("project");
     let denied = format!("Required 'compute.projects.get' permission for 'projects/{project}'");
-    asked(sim, (Call::Compute, "compute"), &denied, |fleet| {
+    asked(sim, Call::Compute, "compute", &denied, |fleet| {
         let quotas = fleet.resources().remove("global").unwrap_or_default();
         Ok(json!({
             "kind": "compute#project", "name": project, "quotas": figures(&quotas),
@@ -264,7 +265,7 @@ fn answer(sim: &SimCloud, request: &ApiRequest, of: &Query, size: Option<usize>)
     let job = format!(
         "Access Denied: Project {project}: User does not have bigquery.jobs.create permission in project {project}."
     );
-    let may_begin = asked(sim, (Call::Query, "bigquery"), &job, |_| Ok(Value::Null));
+    let may_begin = asked(sim, Call::Query, "bigquery", &job, |_| Ok(Value::Null));
     if may_begin.given.is_err() {
         return may_begin;
     }
@@ -272,7 +273,7 @@ fn answer(sim: &SimCloud, request: &ApiRequest, of: &Query, size: Option<usize>)
     let data = format!(
         "Access Denied: Table {shown}: User does not have permission to query table {shown}, or perhaps it does not exist."
     );
-    let answered = sim.accounted((Call::Query, "answer"), Some(&of.table), |fleet| {
+    let answered = sim.accounted(Call::Query, "answer", Some(&of.table), |fleet| {
         let reference = json!({ "projectId": project, "jobId": of.job(), "location": "US" });
         let head = |is_done: bool| {
             json!({
@@ -283,7 +284,7 @@ fn answer(sim: &SimCloud, request: &ApiRequest, of: &Query, size: Option<usize>)
             fleet.accounts.slow_looks = fewer;
             return Ok(head(false));
         }
-        let charges = fleet.charges(&of.table, (&of.first, &of.behind), of.by);
+        let charges = fleet.accounts.charges(&of.table, &of.first, &of.behind, of.by);
         let charges = charges.ok_or_else(|| {
             let message =
                 format!("NOT_FOUND: Not found: Table {shown} was not found in location US");

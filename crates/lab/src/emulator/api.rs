@@ -142,7 +142,7 @@ fn list(sim: &SimCloud, request: &ApiRequest, kind: &str) -> Answer {
                 continue;
             }
             let delivery =
-                fleet.deliver(Called { call: Call::List, target: None, zone: &zone }, now);
+                fleet.faults.deliver(Called { call: Call::List, target: None, zone: &zone }, now);
             whole.slow_s = whole.slow_s.max(delivery.slow_s);
             whole.lost |= delivery.lost;
             match delivery.error {
@@ -199,7 +199,7 @@ pub(super) fn create(sim: &SimCloud, request: &ApiRequest) -> Answer {
         Err(error) => return quietly(Err(error)),
     };
     let doing = format!("create {}", spec.at());
-    through(sim.answered((Call::Create, &doing), &spec.at(), |fleet, delivery, now| {
+    through(sim.answered(Call::Create, &doing, &spec.at(), |fleet, delivery, now| {
         if fleet.targets.contains_key(name) {
             return Err(exists(parent, "nodes", name));
         }
@@ -239,7 +239,7 @@ pub(super) fn enqueue(sim: &SimCloud, request: &ApiRequest) -> Answer {
         Err(error) => return quietly(Err(error)),
     };
     let doing = format!("queue for {}", spec.at());
-    through(sim.answered((Call::Create, &doing), &spec.at(), |fleet, _, now| {
+    through(sim.answered(Call::Create, &doing, &spec.at(), |fleet, _, now| {
         if let Some(there) = fleet.requests.get(&name) {
             // The very same request again: its answer was lost.
             let is_same = request.parameter("requestId").is_some() && there.asked_by == id;
@@ -252,7 +252,7 @@ pub(super) fn enqueue(sim: &SimCloud, request: &ApiRequest) -> Answer {
         if fleet.targets.contains_key(spec.name.as_str()) {
             return Err(exists(parent, "nodes", spec.name.as_str()));
         }
-        let operation = fleet.enqueue((&name, &spec), id.as_ref(), now);
+        let operation = fleet.enqueue(&name, &spec, id.as_ref(), now);
         if let Some(queued) = fleet.requests.get_mut(&name) {
             queued.body.clone_from(&body);
         }
@@ -267,7 +267,7 @@ pub(super) fn describe(sim: &SimCloud, request: &ApiRequest) -> Answer {
 
 fn described(sim: &SimCloud, parent: &Parent<'_>, name: &str) -> Answer {
     let at = at(parent, name);
-    through(sim.answered((Call::Describe, "describe"), &at, |fleet, _, _| {
+    through(sim.answered(Call::Describe, "describe", &at, |fleet, _, _| {
         let vm = find(fleet, parent, name)?;
         Ok(node(fleet, parent, name, vm))
     }))
@@ -290,7 +290,7 @@ pub(super) fn queued_resource(sim: &SimCloud, request: &ApiRequest) -> Answer {
 pub(super) fn delete(sim: &SimCloud, request: &ApiRequest) -> Answer {
     let (parent, name) = (&Parent::of(request), request.place("name"));
     let at = at(parent, name);
-    through(sim.answered((Call::Delete, "delete"), &at, |fleet, delivery, now| {
+    through(sim.answered(Call::Delete, "delete", &at, |fleet, delivery, now| {
         find(fleet, parent, name)?;
         let operation = fleet.delete(&at, delivery.late, now);
         told(fleet, parent, &operation.name)
@@ -307,7 +307,7 @@ pub(super) fn dequeue(sim: &SimCloud, request: &ApiRequest) -> Answer {
         Some(request.spec.name.as_str().to_owned())
     });
     let at = at(parent, target.as_deref().unwrap_or(name));
-    through(sim.answered((Call::Delete, "delete"), &at, |fleet, _, now| {
+    through(sim.answered(Call::Delete, "delete", &at, |fleet, _, now| {
         if fleet.requests.get(name).is_none_or(|request| request.spec.zone != parent.zone) {
             return Err(absent(parent, "queuedResources", name));
         }
@@ -345,7 +345,7 @@ fn reset(sim: &SimCloud, parent: &Parent<'_>, name: &str) -> Answer {
         let Some(request) = known.cloned() else {
             return (Delivery::default(), Err(absent(parent, "queuedResources", name)));
         };
-        let operation = fleet.enqueue((name, &request.spec), request.asked_by.as_ref(), now);
+        let operation = fleet.enqueue(name, &request.spec, request.asked_by.as_ref(), now);
         if let Some(queued) = fleet.requests.get_mut(name) {
             queued.body = request.body;
         }
@@ -356,7 +356,7 @@ fn reset(sim: &SimCloud, parent: &Parent<'_>, name: &str) -> Answer {
 fn turn(sim: &SimCloud, parent: &Parent<'_>, name: &str, verb: Verb) -> Answer {
     let at = at(parent, name);
     let call = if verb == Verb::Start { Call::Start } else { Call::Stop };
-    through(sim.answered((call, verb.as_str()), &at, |fleet, _, now| {
+    through(sim.answered(call, verb.as_str(), &at, |fleet, _, now| {
         find(fleet, parent, name)?;
         let operation = fleet.turn(verb, &at, now)?;
         told(fleet, parent, &operation.name)
@@ -392,7 +392,7 @@ pub(super) fn operation(sim: &SimCloud, request: &ApiRequest) -> Answer {
     let target = sim.look().ok().and_then(|fleet| Some(fleet.find_operation(name)?.target));
     let at = at(parent, target.as_ref().map_or(name, TargetName::as_str));
     let answered =
-        sim.answered((Call::Operation, "look at"), &at, |fleet, _, _| told(fleet, parent, name));
+        sim.answered(Call::Operation, "look at", &at, |fleet, _, _| told(fleet, parent, name));
     through(answered)
 }
 

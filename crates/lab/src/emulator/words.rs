@@ -3,8 +3,7 @@
 use axum::http::StatusCode;
 use serde_json::{Map, Value, json};
 
-use crate::sim::fleet::{Begun, Fleet, Vm};
-use crate::sim::requests::Request;
+use crate::sim::fleet::{Begun, Fleet, Request, Vm};
 use tpu_core::model::accelerators;
 use tpu_core::model::ids::TargetName;
 use tpu_core::model::options::KindOptions;

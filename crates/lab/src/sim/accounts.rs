@@ -1,30 +1,14 @@
-//! What the simulated project may have and has to pay: limits, charges, and what is odd about asking for them.
-//!
-//! What is in use comes from the fleet. Limits that nobody has set are drawn from the seed, and so is a month of
-//! charges that somebody asks for.
+//! What the simulated project may have and has to pay, as far as somebody has set it: limits, charges, and what is odd
+//! about asking for them.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::faults::{self, Called, Delivery};
-use super::fleet::{Fleet, Vm};
-use super::{Call, SimCloud};
-use tpu_core::model::billing::{BillingQuery, BillingTable, Charge, ChargeBy, Month};
-use tpu_core::model::quota::QuotaRow;
-use tpu_core::model::target::Pricing;
-use tpu_engine::provider::{ProviderError, QuotaReport, Trouble};
-use tpu_gcp::quota::{self, Granted, InUse, PaidFrom, region};
+use tpu_core::model::billing::{BillingTable, Charge, ChargeBy, Month};
+use tpu_engine::provider::{ProviderError, Trouble};
 use tpu_system::sys::random::{Random as _, SeededRandom};
 
-/// Families, as the IDs of their quotas have them: before the word of how they are paid for, and behind it.
-const QUOTAS: [(&str, &str); 6] =
-    [("V2s", ""), ("V3s", ""), ("V4s", "Pod"), ("V5s", "Litepod"), ("V5P", ""), ("V6E", "")];
-/// What a seed may grant.
-const GRANTS: [u64; 5] = [0, 32, 128, 512, 1_536];
-/// The resources of Compute Engine that a simulated project has, each with what is granted of it.
-const RESOURCES: [(&str, u64); 3] =
-    [("IN_USE_ADDRESSES", 575), ("INSTANCES", 720), ("DISKS_TOTAL_GB", 40_960)];
 /// What a simulated month is made of: service, what exactly, and about how much on a day.
 const GOODS: [(&str, &str, u64); 5] = [
     ("Cloud TPU", "TPU v4 pod, preemptible, Americas", 400),
@@ -104,14 +88,14 @@ pub enum AccountChange {
 }
 
 /// Limit and use of one quota, by place.
-type LimitsByPlace = BTreeMap<String, (i64, u64)>;
+pub(super) type LimitsByPlace = BTreeMap<String, (i64, u64)>;
 
 /// What was changed so far.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct SimAccounts {
     /// By quota; the seed's where nobody has set any.
-    limits: Option<BTreeMap<String, LimitsByPlace>>,
+    pub(super) limits: Option<BTreeMap<String, LimitsByPlace>>,
     bills: Vec<BillLine>,
     pub(crate) most_on_a_page: Option<usize>,
     pub(crate) slow_looks: u32,
@@ -122,11 +106,13 @@ impl SimAccounts {
     pub(super) fn is_unchanged(&self) -> bool {
         *self == Self::default()
     }
-}
 
-impl Fleet {
-    /// Does what a change says.
-    pub(super) fn change_accounts(&mut self, change: &AccountChange) -> Result<(), ProviderError> {
+    /// Does what a change says. A month that is drawn is drawn from `seed`.
+    pub(super) fn change(
+        &mut self,
+        change: &AccountChange,
+        seed: u64,
+    ) -> Result<(), ProviderError> {
         let wrong = |what: String| ProviderError::new(Trouble::User, "simulate an account", what);
         let table = |name: &str| {
             let parsed = BillingTable::parse(name);
@@ -134,10 +120,10 @@ impl Fleet {
         };
         match change {
             AccountChange::Limit { quota, location, limit, used } => {
-                let of = self.accounts.limits.get_or_insert_default();
+                let of = self.limits.get_or_insert_default();
                 of.entry(quota.clone()).or_default().insert(location.clone(), (*limit, *used));
             }
-            AccountChange::NoLimits => self.accounts.limits = Some(BTreeMap::new()),
+            AccountChange::NoLimits => self.limits = Some(BTreeMap::new()),
             AccountChange::Bill(line) => {
                 table(&line.table)?;
                 if Month::of_day(&line.day).is_none_or(|of| !of.days().contains(&line.day)) {
@@ -146,30 +132,30 @@ impl Fleet {
                 if !line.cost.is_finite() || !line.credits.is_finite() {
                     return Err(wrong("a bill has finite figures".to_owned()));
                 }
-                self.accounts.bills.push(line.clone());
+                self.bills.push(line.clone());
             }
             AccountChange::BillMonth { table: name, month } => {
                 table(name)?;
                 let of = Month::parse(month);
                 let of =
                     of.ok_or_else(|| wrong(format!("'{month}' is no month such as 2026-10")))?;
-                self.bill_month(name, of);
+                self.bill_month(name, of, seed);
             }
-            AccountChange::Pages { most } => self.accounts.most_on_a_page = Some((*most).max(1)),
-            AccountChange::SlowQuery { looks } => self.accounts.slow_looks = *looks,
-            AccountChange::TooFast { times } => self.accounts.too_fast = *times,
+            AccountChange::Pages { most } => self.most_on_a_page = Some((*most).max(1)),
+            AccountChange::SlowQuery { looks } => self.slow_looks = *looks,
+            AccountChange::TooFast { times } => self.too_fast = *times,
         }
         Ok(())
     }
 
-    fn bill_month(&mut self, table: &str, month: Month) {
-        let draw = SeededRandom::new(self.seed);
+    fn bill_month(&mut self, table: &str, month: Month, seed: u64) {
+        let draw = SeededRandom::new(seed);
         for day in month.days() {
             for (service, sku, about) in GOODS {
                 let cents = about * 50 + draw.below(about * 100 + 1);
                 #[expect(clippy::cast_precision_loss, reason = "cents of a simulated day")]
                 let cost = cents as f64 / 100.0;
-                self.accounts.bills.push(BillLine {
+                self.bills.push(BillLine {
                     table: table.to_owned(),
                     day: day.clone(),
                     service: service.to_owned(),
@@ -183,88 +169,15 @@ impl Fleet {
         }
     }
 
-    /// The nodes that hold quota.
-    fn in_use(&self) -> Vec<InUse> {
-        let of = |vm: &Vm| InUse {
-            zone: vm.zone.clone(),
-            accelerator: vm.accelerator.clone(),
-            paid_from: match vm.pricing {
-                Pricing::OnDemand => PaidFrom::OnDemand,
-                Pricing::Spot | Pricing::Preemptible => PaidFrom::Preemptible,
-            },
-        };
-        self.targets.values().map(of).collect()
-    }
-
-    /// What Cloud TPU grants.
-    pub(crate) fn granted(&self) -> Vec<Granted> {
-        let of = |id: &str, location: &str, limit: Option<u64>| Granted {
-            id: id.to_owned(),
-            location: location.to_owned(),
-            limit,
-        };
-        if let Some(limits) = &self.accounts.limits {
-            let all = limits.iter().filter(|(id, _)| id.starts_with("TPU"));
-            return all
-                .flat_map(|(id, places)| {
-                    places
-                        .iter()
-                        .map(move |(at, (limit, _))| of(id, at, u64::try_from(*limit).ok()))
-                })
-                .collect();
-        }
-        let draw = SeededRandom::new(self.seed);
-        let mut all = Vec::new();
-        for (family, kind) in QUOTAS {
-            for paid in ["", "Preemptible"] {
-                for zone in &self.zones {
-                    let id = format!("TPU{family}{paid}{kind}PerProjectPerZoneForTPUAPI");
-                    let pick = usize::try_from(draw.below(5)).unwrap_or(0);
-                    all.push(of(&id, zone, GRANTS.get(pick).copied()));
-                }
-            }
-        }
-        all
-    }
-
-    /// What Compute Engine says of each region, and of the project as `global`: resource, limit, use.
-    pub(crate) fn resources(&self) -> BTreeMap<String, Vec<(String, i64, u64)>> {
-        let addresses = |place: &str| -> u64 {
-            let there = self.targets.values().filter(|vm| region(&vm.zone) == place);
-            there.map(|vm| u64::from(vm.workers)).sum()
-        };
-        let own = |name: &str, place: &str| match name {
-            "IN_USE_ADDRESSES" => addresses(place),
-            _ => 0,
-        };
-        let mut all: BTreeMap<String, Vec<(String, i64, u64)>> = BTreeMap::new();
-        if let Some(limits) = &self.accounts.limits {
-            for (name, places) in limits.iter().filter(|(name, _)| !name.starts_with("TPU")) {
-                for (place, (limit, used)) in places {
-                    let of = (name.clone(), *limit, used + own(name, place));
-                    all.entry(place.clone()).or_default().push(of);
-                }
-            }
-            return all;
-        }
-        let regions: BTreeSet<&str> = self.zones.iter().map(|zone| region(zone)).collect();
-        for place in regions {
-            let of = RESOURCES.map(|(name, limit)| {
-                (name.to_owned(), i64::try_from(limit).unwrap_or(i64::MAX), own(name, place))
-            });
-            all.insert(place.to_owned(), of.to_vec());
-        }
-        all
-    }
-
     /// What a month has cost by the lines in a table; `None` where there is no such table.
     pub(crate) fn charges(
         &self,
         table: &str,
-        (first, behind): (&str, &str),
+        first: &str,
+        behind: &str,
         by: ChargeBy,
     ) -> Option<Vec<Charge>> {
-        let mut lines = self.accounts.bills.iter().filter(|line| line.table == table).peekable();
+        let mut lines = self.bills.iter().filter(|line| line.table == table).peekable();
         lines.peek()?;
         let mut sums: BTreeMap<(String, String, String), (f64, f64)> = BTreeMap::new();
         for line in lines.filter(|line| line.day.as_str() >= first && line.day.as_str() < behind) {
@@ -286,69 +199,5 @@ impl Fleet {
             credits,
         };
         Some(sums.into_iter().map(charge).collect())
-    }
-}
-
-impl SimCloud {
-    /// Asks about accounts, with whatever goes wrong with the question. `about`: which table, of a query.
-    pub(crate) fn accounted<T>(
-        &self,
-        (call, doing): (Call, &str),
-        about: Option<&str>,
-        work: impl Fn(&mut Fleet) -> Result<T, ProviderError>,
-    ) -> Result<(Delivery, Result<T, ProviderError>), ProviderError> {
-        self.looked(doing, |fleet, now| {
-            let delivery = fleet.deliver(Called { call, target: about, zone: "" }, now);
-            if let Some(trouble) = delivery.error {
-                return (delivery, Err(faults::error(trouble, doing, "")));
-            }
-            (delivery, work(fleet))
-        })
-    }
-
-    /// The same, as it arrives here.
-    fn heard<T>(
-        &self,
-        what: (Call, &str),
-        about: Option<&str>,
-        work: impl Fn(&mut Fleet) -> Result<T, ProviderError>,
-    ) -> Result<T, ProviderError> {
-        let (delivery, result) = self.accounted(what, about, work)?;
-        self.wait_for(delivery.slow_s);
-        Self::judge(delivery, what.1)?;
-        result
-    }
-
-    /// Its quotas, in one look.
-    pub(super) fn quota_report(&self) -> Result<QuotaReport, ProviderError> {
-        self.heard((Call::Quota, "look at quotas"), None, |fleet| {
-            let mut rows = quota::rows(&fleet.granted(), Some(&fleet.in_use()), &BTreeSet::new());
-            for (place, all) in fleet.resources() {
-                rows.extend(all.into_iter().map(|(name, limit, used)| QuotaRow {
-                    zone: place.clone(),
-                    kind: name.to_ascii_lowercase().replace('_', "-"),
-                    used: Some(used),
-                    limit: u64::try_from(limit).ok(),
-                }));
-            }
-            Ok(QuotaReport { rows, unknown: Vec::new() })
-        })
-    }
-
-    /// What a month has cost.
-    pub(super) fn billed(&self, asked: &BillingQuery) -> Result<Vec<Charge>, ProviderError> {
-        let table = asked.table.as_str();
-        let doing = format!("read {table}");
-        let (first, behind) = (asked.month.first_day(), asked.month.day_behind());
-        self.heard((Call::Query, &doing), Some(table), |fleet| {
-            fleet.charges(table, (&first, &behind), asked.by).ok_or_else(|| {
-                let message = format!("NOT_FOUND: the simulated cloud has no table {table}");
-                ProviderError::new(Trouble::NotFound, doing.clone(), message).remedy(format!(
-                    "write one: tpu sim event account \
-                     change='{{\"bill-month\": {{\"table\": \"{table}\", \"month\": \"{}\"}}}}'",
-                    asked.month
-                ))
-            })
-        })
     }
 }

@@ -1,7 +1,8 @@
 //! The calls of the control plane, as changes of the fleet.
 
-use super::fleet::{Begun, Fleet, Then, seconds};
+use super::fleet::{Begun, Fleet, Then};
 use super::requests;
+use super::timing::seconds;
 use tpu_core::model::accelerators;
 use tpu_core::model::ids::TargetName;
 use tpu_core::model::time::Timestamp;
@@ -59,12 +60,12 @@ impl Fleet {
             }
         }
         if spec.queued {
-            return Ok(self.enqueue((&requests::name_for(spec), spec), request, now));
+            return Ok(self.enqueue(&requests::name_for(spec), spec, request, now));
         }
         self.put(spec, request.cloned(), now);
         let then = late.map_or(Then::Ready, Then::Fail);
         let done = now.plus(seconds(self.timing.create_s));
-        Ok(self.begin((Verb::Create, name), request, (now, Some(done)), then))
+        Ok(self.begin(Verb::Create, name, request, now, Some(done), then))
     }
 
     pub(crate) fn delete(
@@ -105,7 +106,7 @@ impl Fleet {
             Some(until) => until.map(|until| until.max(done)),
         };
         let then = late.map_or(Then::Vanish, Then::Remain);
-        self.begin((Verb::Delete, name), None, (now, done), then)
+        self.begin(Verb::Delete, name, None, now, done, then)
     }
 
     fn pending_operation(&self, name: &TargetName) -> Option<Operation> {
@@ -164,7 +165,7 @@ impl Fleet {
         }
         self.say(name, meanwhile, now);
         let done = now.plus(seconds(takes_s));
-        Ok(self.begin((verb, name), None, (now, Some(done)), then))
+        Ok(self.begin(verb, name, None, now, Some(done), then))
     }
 }
 

@@ -2,7 +2,6 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::fleet::Fleet;
 use tpu_core::model::time::Timestamp;
 use tpu_engine::provider::{ProviderError, Trouble};
 
@@ -120,26 +119,50 @@ pub(crate) struct Delivery {
     pub(crate) cut: Option<u64>,
 }
 
-impl Fleet {
+/// Everything that goes wrong.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub(crate) struct Faults(Vec<Fault>);
+
+impl Faults {
+    /// Adds one more thing that goes wrong.
+    pub(super) fn add(&mut self, fault: Fault) {
+        self.0.push(fault);
+    }
+
+    /// There is capacity again: for one target, in one zone, or everywhere.
+    pub(super) fn restore_capacity(&mut self, target: Option<&str>, zone: Option<&str>) {
+        self.0.retain(|fault| {
+            fault.effect != Effect::NoCapacity
+                || target.is_some() && fault.target.as_deref() != target
+                || zone.is_some() && fault.zone.as_deref() != zone
+        });
+    }
+
+    /// Ends all.
+    pub(super) fn clear(&mut self) {
+        self.0.clear();
+    }
+
     /// Whether a queued request gets nothing yet; counts it.
     pub(crate) fn has_no_capacity(&mut self, target: &str, zone: &str, now: Timestamp) -> bool {
         let called = Called { call: Call::Create, target: Some(target), zone };
         let strikes =
             |fault: &&mut Fault| fault.effect == Effect::NoCapacity && fault.strikes(called, now);
-        let Some(fault) = self.faults.iter_mut().find(strikes) else { return false };
+        let Some(fault) = self.0.iter_mut().find(strikes) else { return false };
         fault.times = fault.times.map(|times| times.saturating_sub(1));
         true
     }
 
     /// Whether anything at all goes wrong with a call.
     pub(crate) fn is_disturbed(&self, called: Called<'_>, now: Timestamp) -> bool {
-        self.faults.iter().any(|fault| fault.strikes(called, now))
+        self.0.iter().any(|fault| fault.strikes(called, now))
     }
 
     /// What goes wrong with a call; counts it.
     pub(crate) fn deliver(&mut self, called: Called<'_>, now: Timestamp) -> Delivery {
         let mut delivery = Delivery::default();
-        for fault in self.faults.iter_mut().filter(|fault| fault.strikes(called, now)) {
+        for fault in self.0.iter_mut().filter(|fault| fault.strikes(called, now)) {
             // A refused call gets no further: what would go wrong later still lies ahead.
             if delivery.error.is_some() {
                 continue;
@@ -155,7 +178,7 @@ impl Fleet {
             }
             fault.times = fault.times.map(|times| times - 1);
         }
-        self.faults
+        self.0
             .retain(|fault| fault.times != Some(0) && fault.until.is_none_or(|until| now < until));
         delivery
     }

@@ -9,9 +9,9 @@ use serde_json::{Map, Value};
 
 use super::accounts::SimAccounts;
 use super::event::Scheduled;
-use super::faults::Fault;
+use super::faults::Faults;
 use super::machines::{Machines, Power};
-use super::requests::Request;
+use super::timing::{Timing, seconds};
 use tpu_core::model::accelerators;
 use tpu_core::model::facts::TargetFact;
 use tpu_core::model::ids::TargetName;
@@ -30,42 +30,6 @@ use tpu_system::sys::random::{Random as _, SeededRandom};
 const OPERATIONS_KEPT: usize = 500;
 /// Happenings that are remembered.
 const HISTORY_KEPT: usize = 1000;
-
-/// How long things take, in seconds, and how often targets are taken away.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct Timing {
-    /// From the request to READY, or to the message that there is no capacity.
-    pub create_s: f64,
-    /// From the request to its disappearance.
-    pub delete_s: f64,
-    /// From STOPPED to READY.
-    pub start_s: f64,
-    /// From READY to STOPPED.
-    pub stop_s: f64,
-    /// From READY to READY.
-    pub reboot_s: f64,
-    /// How often a spot or preemptible target is taken away, per hour in which it is READY.
-    pub preemptions_per_h: f64,
-}
-
-impl Default for Timing {
-    fn default() -> Self {
-        Self {
-            create_s: 2.0,
-            delete_s: 1.0,
-            start_s: 1.0,
-            stop_s: 1.0,
-            reboot_s: 1.0,
-            preemptions_per_h: 0.0,
-        }
-    }
-}
-
-/// Seconds as a duration; what is no length of time counts as none.
-pub(crate) fn seconds(seconds: f64) -> Duration {
-    Duration::try_from_secs_f64(seconds).unwrap_or(Duration::ZERO)
-}
 
 /// A target that the fleet starts with.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -135,6 +99,24 @@ pub(crate) enum Then {
     Stopped,
 }
 
+/// One queued request.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Request {
+    pub(crate) spec: TargetSpec,
+    /// What the control plane says about it.
+    pub(crate) word: String,
+    pub(crate) since: Timestamp,
+    /// The mark of whoever asked.
+    pub(crate) asked_by: Option<RequestId>,
+    /// As it was asked for, where it came through the API.
+    #[serde(default)]
+    pub(crate) body: Map<String, Value>,
+    /// When it gets its target, or is gone; `None` if neither is on its way.
+    pub(crate) next: Option<Timestamp>,
+    /// The operation that takes it away.
+    pub(crate) deletion: Option<String>,
+}
+
 /// An operation and the request that began it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Begun {
@@ -171,7 +153,7 @@ pub struct Fleet {
     /// Queued requests, by their own names.
     pub(crate) requests: BTreeMap<String, Request>,
     pub(crate) operations: Vec<Begun>,
-    pub(crate) faults: Vec<Fault>,
+    pub(crate) faults: Faults,
     /// Nodes that a zone grants.
     pub(crate) quota: BTreeMap<String, u32>,
     /// Targets whose deletion does not end, or not before an instant.
@@ -355,9 +337,11 @@ impl Fleet {
     /// Begins an operation that ends after `after` (never, if `None`) in `then`.
     pub(crate) fn begin(
         &mut self,
-        (verb, name): (Verb, &str),
+        verb: Verb,
+        name: &str,
         request: Option<&RequestId>,
-        (at, after): (Timestamp, Option<Timestamp>),
+        at: Timestamp,
+        after: Option<Timestamp>,
         then: Then,
     ) -> Operation {
         let zone = self.targets.get(name).map_or_else(String::new, |vm| vm.zone.clone());

@@ -5,8 +5,10 @@
 //! with it before the control plane says so. Start with [`SimCloud`]; [`Event`] lists everything that can be
 //! made to happen.
 
+mod account_calls;
 pub(super) mod accounts;
 mod advance;
+mod apply;
 mod calls;
 mod event;
 pub(super) mod faults;
@@ -14,8 +16,9 @@ pub(super) mod fleet;
 pub mod import;
 mod machines;
 pub(super) mod objects;
-pub(super) mod requests;
+mod requests;
 mod scenario;
+mod timing;
 
 use std::collections::BTreeMap;
 use std::io;
@@ -26,12 +29,13 @@ use std::time::Duration;
 pub use accounts::{AccountChange, BillLine};
 pub use event::{Event, Scheduled};
 pub use faults::{Call, Effect, Fault};
-pub use fleet::{Fleet, Happened, SimTarget, Timing};
+pub use fleet::{Fleet, Happened, SimTarget};
 pub use scenario::Scenario;
+pub use timing::Timing;
 
 use faults::{Called, Delivery};
-use fleet::seconds;
 use machines::Machines;
+use timing::seconds;
 use tpu_core::model::billing::{BillingQuery, Charge};
 use tpu_core::model::bucket::BucketPlace;
 use tpu_core::model::facts::TargetFact;
@@ -240,14 +244,15 @@ impl SimCloud {
     /// One call about one target, with whatever goes wrong with it, as it leaves the control plane.
     pub(super) fn answered<T>(
         &self,
-        (call, doing): (Call, &str),
+        call: Call,
+        doing: &str,
         target: &TargetAt,
         effect: impl Fn(&mut Fleet, Delivery, Timestamp) -> Result<T, ProviderError>,
     ) -> Result<(Delivery, Result<T, ProviderError>), ProviderError> {
         self.transact(doing, |fleet, now| {
             let zone = fleet.zone_of(target);
             let called = Called { call, target: Some(target.name.as_str()), zone: &zone };
-            let delivery = fleet.deliver(called, now);
+            let delivery = fleet.faults.deliver(called, now);
             if let Some(trouble) = delivery.error {
                 return (delivery, Err(faults::error(trouble, doing, &zone)));
             }
@@ -276,7 +281,7 @@ impl SimCloud {
         let doing = format!("look at bucket {bucket}");
         self.transact(&doing, |fleet, now| {
             let called = Called { call: Call::Bucket, target: None, zone: "" };
-            let delivery = fleet.deliver(called, now);
+            let delivery = fleet.faults.deliver(called, now);
             if let Some(trouble) = delivery.error {
                 return (delivery, Err(faults::error(trouble, &doing, "")));
             }
@@ -294,7 +299,7 @@ impl SimCloud {
         bucket: &str,
     ) -> Result<(Delivery, StorageFacts), ProviderError> {
         self.transact("ask the storage", |fleet, now| {
-            let delivery = fleet.deliver(Called { call, target: None, zone: bucket }, now);
+            let delivery = fleet.faults.deliver(Called { call, target: None, zone: bucket }, now);
             let buckets = fleet.buckets.iter().map(|(name, at)| (name.clone(), at.clone()));
             let (page, rewrite) = (fleet.object_page, fleet.object_rewrite);
             (delivery, StorageFacts { buckets: buckets.collect(), page, rewrite })
@@ -320,13 +325,14 @@ impl SimCloud {
     /// The same, as it arrives here.
     fn call<T>(
         &self,
-        what: (Call, &str),
+        call: Call,
+        doing: &str,
         target: &TargetAt,
         effect: impl Fn(&mut Fleet, Delivery, Timestamp) -> Result<T, ProviderError>,
     ) -> Result<T, ProviderError> {
-        let (delivery, result) = self.answered(what, target, effect)?;
+        let (delivery, result) = self.answered(call, doing, target, effect)?;
         self.wait_for(delivery.slow_s);
-        Self::judge(delivery, what.1)?;
+        Self::judge(delivery, doing)?;
         result
     }
 
@@ -352,7 +358,7 @@ impl SimCloud {
     /// What a fleet says about one zone.
     fn ask(&self, fleet: &mut Fleet, zone: &str, now: Timestamp) -> (Delivery, Answer) {
         let doing = format!("list zone {zone}");
-        let delivery = fleet.deliver(Called { call: Call::List, target: None, zone }, now);
+        let delivery = fleet.faults.deliver(Called { call: Call::List, target: None, zone }, now);
         if let Some(trouble) = delivery.error {
             return (delivery, self.unknown(zone, faults::error(trouble, &doing, zone)));
         }
@@ -390,7 +396,7 @@ impl SimCloud {
         let mut probe = fleet.clone();
         !probe.advance(now)
             && !asked.iter().any(|zone| {
-                fleet.is_disturbed(Called { call: Call::List, target: None, zone }, now)
+                fleet.faults.is_disturbed(Called { call: Call::List, target: None, zone }, now)
             })
     }
 }
@@ -474,7 +480,7 @@ impl Provider for SimCloud {
     fn create(&self, spec: &TargetSpec, request: &RequestId) -> Result<Operation, ProviderError> {
         let target = spec.at();
         let doing = format!("create {target}");
-        self.call((Call::Create, &doing), &target, |fleet, delivery, now| {
+        self.call(Call::Create, &doing, &target, |fleet, delivery, now| {
             match fleet.begun_by(request) {
                 Some(operation) => Ok(operation),
                 None => fleet.create(spec, Some(request), delivery.late, now),
@@ -484,7 +490,7 @@ impl Provider for SimCloud {
 
     fn describe(&self, target: &TargetAt) -> Result<TargetFact, ProviderError> {
         let doing = format!("describe {target}");
-        self.call((Call::Describe, &doing), target, |fleet, _, now| {
+        self.call(Call::Describe, &doing, target, |fleet, _, now| {
             let is_it = |fact: &TargetFact| {
                 fact.name == target.name && (target.zone.is_none() || fact.zone == target.zone)
             };
@@ -497,7 +503,7 @@ impl Provider for SimCloud {
 
     fn delete(&self, target: &TargetAt, force: bool) -> Result<Operation, ProviderError> {
         let doing = format!("delete {target}");
-        self.call((Call::Delete, &doing), target, |fleet, delivery, now| {
+        self.call(Call::Delete, &doing, target, |fleet, delivery, now| {
             match fleet.request_for(target).filter(|_| force) {
                 Some(request) => fleet.delete_request(&request, true, now),
                 None => Ok(fleet.delete(target, delivery.late, now)),
@@ -508,19 +514,19 @@ impl Provider for SimCloud {
     fn start(&self, target: &TargetAt) -> Result<Operation, ProviderError> {
         let doing = format!("start {target}");
         let turn = |fleet: &mut Fleet, _, now| fleet.turn(Verb::Start, target, now);
-        self.call((Call::Start, &doing), target, turn)
+        self.call(Call::Start, &doing, target, turn)
     }
 
     fn stop(&self, target: &TargetAt) -> Result<Operation, ProviderError> {
         let doing = format!("stop {target}");
         let turn = |fleet: &mut Fleet, _, now| fleet.turn(Verb::Stop, target, now);
-        self.call((Call::Stop, &doing), target, turn)
+        self.call(Call::Stop, &doing, target, turn)
     }
 
     fn reboot(&self, target: &TargetAt) -> Result<Operation, ProviderError> {
         let doing = format!("reboot {target}");
         let turn = |fleet: &mut Fleet, _, now| fleet.turn(Verb::Reboot, target, now);
-        self.call((Call::Reboot, &doing), target, turn)
+        self.call(Call::Reboot, &doing, target, turn)
     }
 
     fn operation(&self, name: &str) -> Result<Operation, ProviderError> {
@@ -538,10 +544,10 @@ impl Provider for SimCloud {
         let now = self.config.clock.now();
         let called =
             Called { call: Call::Operation, target: Some(target.name.as_str()), zone: &known.zone };
-        if !fleet.is_disturbed(called, now) {
+        if !fleet.faults.is_disturbed(called, now) {
             return Ok(known);
         }
-        self.call((Call::Operation, &doing), &target, |fleet, _, _| {
+        self.call(Call::Operation, &doing, &target, |fleet, _, _| {
             fleet.find_operation(name).ok_or_else(unknown)
         })
     }

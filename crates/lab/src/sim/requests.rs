@@ -3,10 +3,10 @@
 
 use std::time::Duration;
 
-use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
+use serde_json::Map;
 
-use super::fleet::{Fleet, Pending, Then, seconds};
+use super::fleet::{Fleet, Pending, Request, Then};
+use super::timing::seconds;
 use tpu_core::model::time::Timestamp;
 use tpu_engine::provider::{
     Operation, Progress, ProviderError, RequestId, TargetAt, TargetSpec, Trouble, Verb,
@@ -17,29 +17,12 @@ use tpu_gcp::queued::{self, Queued};
 /// must not look for capacity for ever at one instant.
 const SHORTEST: Duration = Duration::from_millis(100);
 
-/// One queued request.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Request {
-    pub(crate) spec: TargetSpec,
-    /// What the control plane says about it.
-    pub(crate) word: String,
-    pub(crate) since: Timestamp,
-    /// The mark of whoever asked.
-    pub(crate) asked_by: Option<RequestId>,
-    /// As it was asked for, where it came through the API.
-    #[serde(default)]
-    pub(crate) body: Map<String, Value>,
-    /// When it gets its target, or is gone; `None` if neither is on its way.
-    pub(crate) next: Option<Timestamp>,
-    /// The operation that takes it away.
-    pub(crate) deletion: Option<String>,
-}
-
 impl Fleet {
     /// Queues for a target.
     pub(crate) fn enqueue(
         &mut self,
-        (name, spec): (&str, &TargetSpec),
+        name: &str,
+        spec: &TargetSpec,
         request: Option<&RequestId>,
         now: Timestamp,
     ) -> Operation {
@@ -111,7 +94,8 @@ impl Fleet {
             return;
         }
         let wait = seconds(self.timing.create_s).max(SHORTEST);
-        if self.has_no_capacity(target, &spec.zone, at) || self.targets.contains_key(target) {
+        if self.faults.has_no_capacity(target, &spec.zone, at) || self.targets.contains_key(target)
+        {
             self.postpone(name, Some(at.plus(wait)));
             return;
         }

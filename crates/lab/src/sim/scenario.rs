@@ -16,7 +16,7 @@ use serde::Deserialize;
 use toml::{Table, Value};
 
 use super::event::Event;
-use super::fleet::Timing;
+use super::timing::Timing;
 
 /// A story.
 #[derive(Clone, Debug, PartialEq)]

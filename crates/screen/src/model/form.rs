@@ -6,7 +6,7 @@ use std::ffi::OsString;
 use tui_input::Input;
 
 use crate::fuzzy;
-use crate::message::{Act, Problem};
+use crate::message::{Act, Choices, Problem, Proposal};
 use tpu_core::model::entry::Priority;
 use tpu_core::model::ids::{QueueName, UserName};
 use tpu_core::model::member::Array;
@@ -51,32 +51,6 @@ pub const FIELDS: [(FieldId, &str, &str); 9] = [
     (FieldId::Queue, "queue", "empty: at once; default: when there is a place"),
     (FieldId::Priority, "priority", "in its queue, from 0 to 100; empty: 50"),
 ];
-
-/// What a field may be filled with.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Proposal {
-    /// The text for the field.
-    pub value: String,
-    /// What that is.
-    pub note: String,
-}
-
-/// Everything that the proposals are made of.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Choices {
-    /// Targets with how they are.
-    pub targets: Vec<Proposal>,
-    /// Slots with their paths.
-    pub dirs: Vec<Proposal>,
-    /// Config aliases with what they stand for.
-    pub aliases: Vec<Proposal>,
-    /// Rules with what they do.
-    pub rules: Vec<Proposal>,
-    /// Queues with what holds for them.
-    pub queues: Vec<Proposal>,
-    /// How several values become several jobs.
-    pub sweeps: Vec<Proposal>,
-}
 
 /// The words of the field sweep, and what they mean.
 pub const SWEEPS: [(&str, &str); 2] = [

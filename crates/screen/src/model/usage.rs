@@ -1,78 +1,11 @@
-//! What the tab of usage shows: what is asked for, and what came of it.
+//! What the tab of usage shows: what it is to count, and what came of it.
 
 use super::Asked;
-use tpu_core::model::time::Zone;
+use crate::message::{Reach, UsageQuestion};
 use tpu_core::model::view::Whose;
-use tpu_core::model::words::words;
 use tpu_core::plan::stats::figures::Figures;
 use tpu_core::plan::stats::{By, StatsRow};
 use tpu_ops::stats::StatsReport;
-
-/// How far back is counted.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Reach {
-    /// Seven days.
-    Week,
-    /// Thirty days.
-    #[default]
-    Month,
-    /// Ninety days.
-    Quarter,
-    /// As far as anything is known.
-    Everything,
-}
-
-words! {
-    /// In words for the border.
-    Reach {
-        Week: "last 7 days",
-        Month: "last 30 days",
-        Quarter: "last 90 days",
-        Everything: "all time",
-    }
-}
-
-impl Reach {
-    /// How many days; `None` for all.
-    pub fn days(self) -> Option<i64> {
-        match self {
-            Self::Week => Some(7),
-            Self::Month => Some(30),
-            Self::Quarter => Some(90),
-            Self::Everything => None,
-        }
-    }
-
-    /// The next longer one; after the longest the shortest.
-    #[must_use]
-    pub fn next(self) -> Self {
-        match self {
-            Self::Week => Self::Month,
-            Self::Month => Self::Quarter,
-            Self::Quarter => Self::Everything,
-            Self::Everything => Self::Week,
-        }
-    }
-
-    /// The next shorter one; before the shortest the longest.
-    #[must_use]
-    pub fn before(self) -> Self {
-        self.next().next().next()
-    }
-}
-
-/// What is to be counted.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct UsageQuestion {
-    /// Whose.
-    pub whose: Whose,
-    /// What rows stand for.
-    pub by: By,
-    /// How far back.
-    pub reach: Reach,
-    /// By whose clock hours, days and weeks are told.
-    pub zone: Zone,
-}
 
 /// What came of counting, with the question that it answers.
 #[derive(Clone, Debug)]
@@ -168,16 +101,6 @@ impl Usage {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_periods_go_round_both_ways() {
-        let mut reach = Reach::default();
-        for _ in 0..Reach::ALL.len() {
-            assert_eq!(reach.next().before(), reach);
-            reach = reach.next();
-        }
-        assert_eq!(reach, Reach::default());
-    }
 
     #[test]
     fn what_rows_stand_for_follows_whose_they_are_until_somebody_chooses() {

@@ -1,17 +1,14 @@
-//! What keys do to jobs and targets beyond the list's own: rules, plans, comparisons, and making targets usable.
+//! What keys do to jobs and targets beyond the list's own: plans, comparisons, and making targets usable.
 
-use std::collections::BTreeSet;
-
-use super::board::chosen;
-use super::{act, list, note, page};
+use super::confirm::{confirm, confirm_with_plan};
+use super::{act, note, page, rules};
 use crate::keys::{Command, Context, Key};
 use crate::message::{Act, Ask, Effect};
-use crate::model::{Body, Choice, ChoiceOf, Confirm, Model, NewRun, Overlay, Page};
-use tpu_core::model::ids::{JobId, TargetName, UserName};
+use crate::model::{Body, Choice, ChoiceOf, Model, Overlay, Page};
+use tpu_core::model::ids::{JobId, TargetName};
 use tpu_core::model::job::Status;
-use tpu_core::model::rules::{NAMED, Rules};
 use tpu_core::model::target::Machines;
-use tpu_core::model::view::{JobView, MonitorHealth, Whose};
+use tpu_core::model::view::{JobView, MonitorHealth};
 use tpu_core::plan::board::Row;
 
 /// Commands on the selected job that are commands of `tpu`; `None` for any other.
@@ -19,7 +16,7 @@ pub(super) fn command(model: &mut Model, command: Command) -> Option<Vec<Effect>
     let selected = model.selected().map(|job| job.id.clone());
     Some(match command {
         Command::Rule => {
-            choose_rule(model);
+            rules::choose(model);
             Vec::new()
         }
         Command::IgnoreError => {
@@ -41,65 +38,6 @@ pub(super) fn command(model: &mut Model, command: Command) -> Option<Vec<Effect>
         }
         _ => return None,
     })
-}
-
-/// Asks the person whether something is to be done. Where it would be done to the jobs of somebody else, that is
-/// said, and it is not what a quick Enter does.
-pub(super) fn confirm(
-    model: &mut Model,
-    act: Act,
-    jobs: Vec<JobId>,
-    plan: Option<Body>,
-    note: Option<String>,
-) {
-    let others = of_others(&model.own, &concerned(&act, &jobs));
-    let yes = others.is_none();
-    model.overlay = Some(Overlay::Confirm(Confirm { act, jobs, yes, top: 0, plan, note, others }));
-}
-
-/// The jobs of a question, and those that the act itself or a typed command names.
-fn concerned(act: &Act, jobs: &[JobId]) -> BTreeSet<JobId> {
-    let named: Vec<JobId> = match act {
-        Act::IgnoreError(job) => vec![job.clone()],
-        Act::Reapply { then_resume, .. } => then_resume.iter().cloned().collect(),
-        Act::Confirmed(words) => words.iter().filter_map(|word| JobId::parse(word)).collect(),
-        _ => Vec::new(),
-    };
-    jobs.iter().cloned().chain(named).collect()
-}
-
-/// Who owns those of the jobs that are not of the users for whom the screen was opened; `None` if it is nobody, or
-/// if it was opened for everybody.
-fn of_others(own: &Whose, jobs: &BTreeSet<JobId>) -> Option<String> {
-    /// So many are named.
-    const NAMED: usize = 3;
-    let others: BTreeSet<&UserName> =
-        jobs.iter().map(|job| &job.user).filter(|user| !own.includes(user)).collect();
-    if others.is_empty() {
-        return None;
-    }
-    let count = jobs.iter().filter(|job| others.contains(&job.user)).count();
-    let mut names: Vec<String> = others.iter().take(NAMED).map(ToString::to_string).collect();
-    names.extend((others.len() > NAMED).then(|| format!("{} more", others.len() - NAMED)));
-    let which = match (count, jobs.len()) {
-        (1, 1) => "This job belongs".to_owned(),
-        (all, jobs) if all == jobs => format!("All {all} belong"),
-        (some, jobs) => {
-            format!("{some} of these {jobs} {}", if some == 1 { "belongs" } else { "belong" })
-        }
-    };
-    Some(format!("{which} to {}; this screen is {own}'s.", names.join(", ")))
-}
-
-/// The same, while it is asked what that would do.
-fn confirm_with_plan(
-    model: &mut Model,
-    act: Act,
-    (jobs, question): (Vec<JobId>, Ask),
-    note: Option<&str>,
-) -> Vec<Effect> {
-    confirm(model, act, jobs, Some(Body::Awaited(question.clone())), note.map(str::to_owned));
-    vec![Effect::Ask(question)]
 }
 
 fn would(act: &Act) -> Ask {
@@ -225,8 +163,8 @@ fn reapply(model: &mut Model) -> Option<Vec<Effect>> {
     }
     let then_resume = (job.leaf && job.failure().is_some()).then(|| job.id.clone());
     let act = Act::Reapply { target: job.target.clone(), then_resume };
-    let asked = (users_of(model, &job.target), would(&act));
-    Some(confirm_with_plan(model, act, asked, Some(REMAKE)))
+    let (users, question) = (users_of(model, &job.target), would(&act));
+    Some(confirm_with_plan(model, act, users, question, Some(REMAKE)))
 }
 
 /// The same for the chosen target.
@@ -236,8 +174,8 @@ pub(super) fn reapply_target(model: &mut Model) -> Vec<Effect> {
         return Vec::new();
     };
     let act = Act::Reapply { target: item.target, then_resume: None };
-    let asked = (item.jobs, would(&act));
-    confirm_with_plan(model, act, asked, Some(REMAKE))
+    let question = would(&act);
+    confirm_with_plan(model, act, item.jobs, question, Some(REMAKE))
 }
 
 /// Asks whether the target of the selected job is to be set right.
@@ -261,8 +199,8 @@ fn confirm_solve(model: &mut Model, target: Option<TargetName>, users: Vec<JobId
         return Vec::new();
     };
     let act = Act::Solve(target);
-    let asked = (users, would(&act));
-    confirm_with_plan(model, act, asked, Some(SOLVE))
+    let question = would(&act);
+    confirm_with_plan(model, act, users, question, Some(SOLVE))
 }
 
 const DRAIN: &str = "Nothing new begins there. What runs there is left alone.";
@@ -295,7 +233,7 @@ pub(super) fn undrain(model: &mut Model) -> Vec<Effect> {
 
 /// The chosen machine, and whether it is drained; where it is none of somebody's own, that is said.
 fn chosen_host(model: &mut Model) -> Option<(TargetName, bool)> {
-    let at = chosen(model)?.at;
+    let at = model.boards.chosen(model.tab)?.at;
     let seen = model.boards.targets.seen.as_ref()?;
     let row = seen.targets.get(at)?;
     let host = seen.hosts.iter().find(|host| row.is_known && host.name == row.target);
@@ -309,7 +247,7 @@ fn chosen_host(model: &mut Model) -> Option<(TargetName, bool)> {
 
 /// The chosen target, unless it is this machine.
 fn chosen_target(model: &Model) -> Option<Row> {
-    let at = chosen(model)?.at;
+    let at = model.boards.chosen(model.tab)?.at;
     let item = model.boards.targets.seen.as_ref()?.targets.get(at)?;
     Some(item.clone()).filter(|item| item.fact.machines != Machines::Here)
 }
@@ -320,31 +258,6 @@ fn users_of(model: &Model, target: &TargetName) -> Vec<JobId> {
         other.target == *target && other.shown.status.is_live() && !other.is_queued()
     };
     model.jobs().iter().filter(on_it).map(|other| other.id.clone()).collect()
-}
-
-fn choose_rule(model: &mut Model) {
-    let Some(job) = model.selected() else { return };
-    let now = job.rules.name();
-    let options: Vec<(String, String)> = NAMED
-        .iter()
-        .map(|name| ((*name).to_owned(), in_words(&Rules::named(name).unwrap_or_default())))
-        .collect();
-    let at = options.iter().position(|(name, _)| Some(name.as_str()) == now).unwrap_or(0);
-    let title = format!("What happens by itself when {} fails?", job.id);
-    let of = ChoiceOf::Rule(job.id.clone());
-    model.overlay = Some(Overlay::Choice(Choice { title, options, at, of }));
-}
-
-/// `preempted: reapply, grpc: resume`; what passes is left out.
-pub(super) fn in_words(rules: &Rules) -> String {
-    let acts = rules.iter().filter(|(_, action)| *action != tpu_core::model::rules::Action::Pass);
-    let words: Vec<String> = acts.map(|(kind, action)| format!("{kind}: {action}")).collect();
-    if words.is_empty() { "nothing, whatever happens".to_owned() } else { words.join(", ") }
-}
-
-/// The rule that was chosen.
-pub(super) fn set_rule(model: &mut Model, job: &JobId, rule: &str) -> Vec<Effect> {
-    act(model, Act::SetRule(job.clone(), rule.to_owned()))
 }
 
 /// Puts the two marked runs beside each other; the marked one and the selected one if only one is marked.
@@ -376,16 +289,8 @@ pub(super) fn confirm_typed(model: &mut Model, mut words: Vec<String>, dry: bool
     let act = Act::Confirmed(words.clone());
     if dry {
         words.push("--dry-run".to_owned());
-        return confirm_with_plan(model, act, (Vec::new(), Ask::Say(words)), None);
+        return confirm_with_plan(model, act, Vec::new(), Ask::Say(words), None);
     }
     confirm(model, act, Vec::new(), None, None);
     Vec::new()
-}
-
-/// Begins what the form describes.
-pub(super) fn start(model: &mut Model, described: Act) -> Vec<Effect> {
-    model.overlay = None;
-    list::set_filter(model, model.list.filter.clone());
-    model.list.begun = Some(NewRun { from: model.list.selected.clone(), job: None });
-    act(model, described)
 }

@@ -122,7 +122,8 @@ pub(super) fn command(model: &mut Model, command: Command) -> Vec<Effect> {
         Command::Undrain => return actions::undrain(model),
         Command::DryPlan if model.tab == Tab::Targets => actions::dry_plan_of_target(model),
         Command::DryPlan => {
-            let job = chosen(model).and_then(|at| board_jobs(model, &at).into_iter().next());
+            let row = model.boards.chosen(model.tab);
+            let job = row.and_then(|row| board_jobs(model, row).into_iter().next());
             return job.map(|job| actions::dry_plan(model, &job)).unwrap_or_default();
         }
         Command::Back => {
@@ -137,11 +138,6 @@ pub(super) fn command(model: &mut Model, command: Command) -> Vec<Effect> {
         _ => {}
     }
     Vec::new()
-}
-
-/// The chosen row.
-pub(super) fn chosen(model: &Model) -> Option<BoardRow> {
-    model.boards.chosen(model.tab).cloned()
 }
 
 /// Moves the choice to the row that `to(row, last row)` names.
@@ -173,8 +169,9 @@ pub(super) fn set_filter(model: &mut Model, filter: String) {
 
 /// Goes to the jobs that the chosen row is about.
 pub(super) fn open(model: &mut Model) -> Vec<Effect> {
-    let Some(row) = chosen(model).filter(|_| model.tab != Tab::Usage) else { return Vec::new() };
-    let jobs = board_jobs(model, &row);
+    let row = model.boards.chosen(model.tab).filter(|_| model.tab != Tab::Usage);
+    let Some(row) = row else { return Vec::new() };
+    let jobs = board_jobs(model, row);
     let Some(first) = jobs.first() else {
         note(model, "No job is on it.".to_owned());
         return Vec::new();
@@ -249,7 +246,7 @@ pub(super) fn settle(model: &mut Model) {
         choosing.selected.as_ref().and_then(|key| rows.iter().position(|row| row.key == *key));
     let at = place.unwrap_or_else(|| choosing.top.min(rows.len().saturating_sub(1)));
     let selected = rows.get(at).map(|row| row.key.clone());
-    choosing.top = in_sight(choosing.top, at, (height, rows.len()));
+    choosing.top = in_sight(choosing.top, at, height, rows.len());
     choosing.selected = selected.or(choosing.selected.take());
 }
 

@@ -4,7 +4,8 @@ use super::{act, note};
 use crate::keys::Command;
 use crate::message::{Act, Effect};
 use crate::model::{ColumnChoice, Model, Overlay};
-use crate::view::columns::{self, TABLE};
+use crate::view::chooser;
+use crate::view::columns::TABLE;
 
 /// The setting that keeps the columns.
 const SETTING: &str = "monitor_columns";
@@ -37,7 +38,7 @@ pub(super) fn command(model: &mut Model, command: Command) -> Vec<Effect> {
 /// Shows a column, or does not. Whoever changes one has chosen them all, as they are.
 fn toggle(model: &mut Model, at: usize) {
     let Some(column) = TABLE.get(at) else { return };
-    let mut chosen = columns::marked(model);
+    let mut chosen = chooser::marked(model);
     // Without a column there would be no list.
     if chosen.remove(column.id) {
         if chosen.is_empty() {

@@ -1,6 +1,6 @@
 //! `y`: what a job or a target is called and where it is, for the clipboard.
 
-use super::{board, note};
+use super::note;
 use crate::message::Effect;
 use crate::model::{Choice, ChoiceOf, Model, Overlay, Page};
 use crate::tabs::Tab;
@@ -11,7 +11,7 @@ use tpu_core::text;
 /// Lets the person choose what is copied of the selected job; the name of a target is all there is of it.
 pub(super) fn open(model: &mut Model) -> Vec<Effect> {
     if model.tab == Tab::Targets {
-        let row = board::chosen(model);
+        let row = model.boards.chosen(model.tab);
         let targets = model.boards.targets.seen.as_ref().map(|seen| &seen.targets);
         let target = row.and_then(|row| Some(targets?.get(row.at)?.target.to_string()));
         return target.map_or_else(Vec::new, |target| copied(model, &target.clone(), target));

@@ -4,10 +4,10 @@ use crossterm::event::{Event, KeyEvent};
 use tui_input::Input;
 use tui_input::backend::crossterm::EventHandler as _;
 
-use super::{actions, complain, note};
+use super::{act, complain, list, note, rules};
 use crate::keys::{Command, Key};
-use crate::message::{Answer, Ask, Effect, Problem};
-use crate::model::{Choices, FIELDS, FieldId, Form, Model, Overlay, Proposal, SWEEPS};
+use crate::message::{Act, Answer, Ask, Choices, Effect, Problem, Proposal};
+use crate::model::{FIELDS, FieldId, Form, Model, NewRun, Overlay, SWEEPS};
 use crate::tabs::Tab;
 use tpu_core::model::facts::TargetState;
 use tpu_core::model::ids::{JobId, UserName};
@@ -67,7 +67,8 @@ pub(super) fn like(
 /// Fills the form in from the file that is named in it, unless somebody has gone on meanwhile.
 pub(super) fn from_file(
     model: &mut Model,
-    (user, file): (&UserName, &str),
+    user: &UserName,
+    file: &str,
     answer: Result<Box<Answer>, Problem>,
 ) {
     let precedent = match answer.map(|answer| *answer) {
@@ -97,7 +98,7 @@ pub(super) fn choices(model: &mut Model, user: &UserName, mut choices: Choices) 
         .iter()
         .map(|name| Proposal {
             value: (*name).to_owned(),
-            note: actions::in_words(&Rules::named(name).unwrap_or_default()),
+            note: rules::in_words(&Rules::named(name).unwrap_or_default()),
         })
         .collect();
     choices.sweeps = SWEEPS
@@ -191,7 +192,7 @@ pub(super) fn command(model: &mut Model, command: Command) -> Vec<Effect> {
                 Err(problem) => complain(model, problem),
                 // The very plan that is on the screen.
                 Ok(act) if matches!(&form.plan, Some((of, Ok(_))) if *of == act) => {
-                    return actions::start(model, act);
+                    return start(model, act);
                 }
                 Ok(act) => {
                     form.plan = None;
@@ -205,6 +206,14 @@ pub(super) fn command(model: &mut Model, command: Command) -> Vec<Effect> {
     form.pick = form.pick.filter(|_| matches!(command, Command::Down | Command::Up));
     model.overlay = Some(Overlay::Form(form));
     effects
+}
+
+/// Begins what the form describes.
+fn start(model: &mut Model, described: Act) -> Vec<Effect> {
+    model.overlay = None;
+    list::set_filter(model, model.list.filter.clone());
+    model.list.begun = Some(NewRun { from: model.list.selected.clone(), job: None });
+    act(model, described)
 }
 
 fn take_pick(form: &mut Form) {

@@ -77,6 +77,7 @@ pub(crate) fn names(model: &Model) -> Names {
         tags: unique(
             jobs.iter().filter_map(|job| Some(format!("tag:{}", job.tags.as_deref()?))).collect(),
         ),
+        columns: columns::names(),
     }
 }
 
@@ -149,7 +150,7 @@ fn accept(model: &mut Model, text: &str) -> Vec<Effect> {
 }
 
 fn carry_out(model: &mut Model, text: &str) -> Vec<Effect> {
-    let read = match typed::parse(text, model.setup.commands.nature) {
+    let read = match typed::parse(text, model.setup.commands.nature, &columns::names()) {
         Ok(read) => read,
         Err(why) => {
             complain(model, Problem { message: why, hint: None });

@@ -2,7 +2,8 @@
 
 use tui_input::Input;
 
-use super::{act_each, actions, chart, leave_to, log, moved, note};
+use super::confirm::confirm;
+use super::{act_each, chart, leave_to, log, moved, note};
 use crate::keys::{Command, Context};
 use crate::message::{Act, Door, Effect};
 use crate::model::{Model, Overlay};
@@ -362,7 +363,7 @@ fn rerun(model: &mut Model) -> Vec<Effect> {
     );
     let ids: Vec<JobId> = jobs.iter().map(|job| job.id.clone()).collect();
     let Some(first) = ids.first().cloned() else { return Vec::new() };
-    actions::confirm(model, Act::Rerun(first), ids, None, Some(text));
+    confirm(model, Act::Rerun(first), ids, None, Some(text));
     Vec::new()
 }
 
@@ -390,7 +391,7 @@ fn confirm_kill(model: &mut Model) {
     let all = jobs.iter().chain(&waiting).cloned().collect();
     let act =
         if waiting.is_empty() { Act::Kill(jobs) } else { Act::TakeOut { waiting, kill: jobs } };
-    actions::confirm(model, act, all, None, note);
+    confirm(model, act, all, None, note);
 }
 
 fn confirm_clean(model: &mut Model) {
@@ -400,5 +401,5 @@ fn confirm_clean(model: &mut Model) {
         note(model, format!("Nothing to clean: no job of {user} has ended."));
         return;
     }
-    actions::confirm(model, Act::Clean(user), jobs, None, None);
+    confirm(model, Act::Clean(user), jobs, None, None);
 }

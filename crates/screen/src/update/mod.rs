@@ -5,7 +5,9 @@
 mod actions;
 mod board;
 mod chart;
+mod choice;
 mod chooser;
+mod confirm;
 mod copy;
 mod dialog;
 mod form;
@@ -16,6 +18,7 @@ mod log;
 mod mouse;
 mod page;
 mod queue;
+mod rules;
 mod usage;
 
 use std::collections::HashSet;
@@ -30,7 +33,7 @@ use super::pane::PaneText;
 use super::rows::Row;
 use super::trace;
 use super::view::layout::Layout;
-use super::view::needs;
+use super::view::offered;
 use tpu_core::model::groups;
 use tpu_core::model::ids::JobId;
 use tpu_core::model::time::Timestamp;
@@ -73,7 +76,7 @@ fn dispatch(model: &mut Model, message: Message) -> Vec<Effect> {
         Message::Mouse(mouse) => mouse::did(model, mouse),
         Message::Answer(Ask::Precedent(job), answer) => form::like(model, &job, answer),
         Message::Answer(Ask::FileOfForm(user, file), answer) => {
-            form::from_file(model, (&user, &file), answer);
+            form::from_file(model, &user, &file, answer);
             Vec::new()
         }
         Message::Answer(ask, answer) => {
@@ -152,7 +155,7 @@ fn press(model: &mut Model, key: Key) -> Vec<Effect> {
         let lines = model.setup.keys.lines(context);
         lines
             .into_iter()
-            .any(|(line, _)| line.command == *command && needs::are_met(model, line.needs))
+            .any(|(line, _)| line.command == *command && offered::is_offered(model, line.needs))
     });
     if let Some(command) = sensible {
         return command_of(model, command);
@@ -214,7 +217,8 @@ fn command_of(model: &mut Model, command: Command) -> Vec<Effect> {
         (Command::Copy, Context::List | Context::Detail | Context::Targets) => copy::open(model),
         (command, Context::CommandLine) => line::command(model, command),
         (command, Context::Form) => form::command(model, command),
-        (command, Context::Page | Context::Choice) => page::command(model, command),
+        (command, Context::Page) => page::command(model, command),
+        (command, Context::Choice) => choice::command(model, command),
         (command, Context::Columns) => chooser::command(model, command),
         (command, Context::Log) => log::command(model, command),
         (command, Context::List | Context::Detail) => board::any(model, command)
@@ -415,7 +419,7 @@ fn ask_pane(model: &mut Model) -> Vec<Effect> {
 }
 
 /// The first row on the screen, near `top`, where the row `at` is one of the `height` that are seen.
-fn in_sight(top: usize, at: usize, (height, rows): (usize, usize)) -> usize {
+fn in_sight(top: usize, at: usize, height: usize, rows: usize) -> usize {
     let lowest = (at + 1).saturating_sub(height);
     let last = rows.saturating_sub(height);
     top.clamp(lowest, at.max(lowest)).min(last.max(lowest))
@@ -426,7 +430,7 @@ fn settle(model: &mut Model) {
     let height = Layout::of(model).list_rows().max(1);
     let selected = model.selected_row().unwrap_or(0);
     let list = &mut model.list;
-    list.top = in_sight(list.top, selected, (height, list.rows.len()));
+    list.top = in_sight(list.top, selected, height, list.rows.len());
     // The head of a group is part of its first row.
     if list.top > 0 && list.top == selected && list.rows.get(list.top - 1).is_some_and(Row::is_head)
     {

@@ -1,9 +1,9 @@
-//! Pages: what a command says, comparisons, and choosing one of several answers.
+//! Pages: what a command says, and comparisons.
 
-use super::{act, actions, complain, copy, form, moved};
+use super::{act, complain, copy, form, moved};
 use crate::keys::Command;
 use crate::message::{Act, Ask, Effect, Problem};
-use crate::model::{Body, ChoiceOf, Model, Overlay, Page};
+use crate::model::{Body, Model, Overlay, Page};
 use crate::view::page;
 
 /// More lines than this are no toast.
@@ -73,33 +73,6 @@ pub(super) fn command(model: &mut Model, command: Command) -> Vec<Effect> {
             let Some(top) = moved(command, shown.top, last, screenful) else { return Vec::new() };
             shown.top = top.min(last);
             model.overlay = Some(Overlay::Page(shown));
-        }
-        Some(Overlay::Choice(mut choice)) => {
-            let count = choice.options.len().max(1);
-            match command {
-                Command::Down => choice.at = (choice.at + 1) % count,
-                Command::Up => choice.at = (choice.at + count - 1) % count,
-                Command::Accept => {
-                    return match choice.of {
-                        ChoiceOf::Rule(job) => {
-                            let rule = choice.options.get(choice.at).map(|(rule, _)| rule.clone());
-                            rule.map(|rule| actions::set_rule(model, &job, &rule))
-                        }
-                        ChoiceOf::Copy => choice
-                            .options
-                            .into_iter()
-                            .nth(choice.at)
-                            .map(|(_, value)| copy::copied(model, &value.clone(), value)),
-                        ChoiceOf::Plan(plans) => {
-                            let plan = plans.into_iter().nth(choice.at);
-                            plan.map(|(_, act)| actions::show_plan(model, act))
-                        }
-                    }
-                    .unwrap_or_default();
-                }
-                _ => return Vec::new(),
-            }
-            model.overlay = Some(Overlay::Choice(choice));
         }
         other => model.overlay = other,
     }

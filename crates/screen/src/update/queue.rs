@@ -2,7 +2,8 @@
 //!
 //! Each is about what stood on the screen as waiting: what has begun since is told, and left alone.
 
-use super::{act, act_each, actions, board, note, page};
+use super::confirm::confirm;
+use super::{act, act_each, note, page};
 use crate::keys::Command;
 use crate::message::{Act, Ask, Effect};
 use crate::model::Model;
@@ -21,7 +22,7 @@ type Waiting = (JobId, InQueue);
 fn subjects(model: &Model) -> Vec<Waiting> {
     let of = |view: &JobView| Some((view.id.clone(), view.shown.queued.clone()?));
     if model.tab == Tab::Queue {
-        let row = board::chosen(model);
+        let row = model.boards.chosen(model.tab);
         let view = row.and_then(|row| model.jobs().get(row.at));
         return view.and_then(of).into_iter().collect();
     }
@@ -53,7 +54,7 @@ pub(super) fn command(model: &mut Model, command: Command) -> Option<Vec<Effect>
         Command::First => act(model, Act::MoveFirst(ids())),
         Command::Kill => {
             let waiting = ids();
-            actions::confirm(
+            confirm(
                 model,
                 Act::TakeOut { waiting: waiting.clone(), kill: Vec::new() },
                 waiting,

@@ -1,8 +1,8 @@
 //! The tab of usage: what is counted, for whom and how far back, and when it is counted again.
 
 use crate::keys::Command;
-use crate::message::{Ask, Effect, Problem};
-use crate::model::{Measure, Model, UsageQuestion, UsageSeen};
+use crate::message::{Ask, Effect, Problem, UsageQuestion};
+use crate::model::{Measure, Model, UsageSeen};
 use crate::tabs::Tab;
 use tpu_core::model::time::Timestamp;
 use tpu_ops::stats::StatsReport;

@@ -6,7 +6,7 @@ use ratatui::text::{Line, Span};
 use tui_input::Input;
 
 use super::spans::{cut, outside, span};
-use super::{needs, style};
+use super::{columns, offered, style};
 use crate::keys::{Command, Context};
 use crate::model::{CommandLine, Model, Overlay};
 use crate::tabs::Tab;
@@ -20,7 +20,7 @@ pub(super) fn render(frame: &mut Frame<'_>, model: &Model, area: Rect) {
     if let Some(help) = &model.help {
         if help.typing {
             let hint = "words that a line of the help holds";
-            prompt(frame, model, area, ("search: ", &help.search, hint));
+            prompt(frame, model, area, "search: ", &help.search, hint);
         } else {
             frame.render_widget(keys(model, area).0, area);
         }
@@ -32,37 +32,43 @@ pub(super) fn render(frame: &mut Frame<'_>, model: &Model, area: Rect) {
                 frame,
                 model,
                 area,
-                ("filter: ", input, "text that a row holds; !text that it does not"),
+                "filter: ",
+                input,
+                "text that a row holds; !text that it does not",
             );
         }
         Some(Overlay::Filter(input, _) | Overlay::BoardFilter(input, _)) => {
             let problem = Filter::parse(input.value()).problem().map(str::to_owned);
             let hint = problem.as_deref().unwrap_or(filter::HINT);
-            prompt(frame, model, area, ("filter: ", input, hint));
+            prompt(frame, model, area, "filter: ", input, hint);
         }
         Some(Overlay::Search(input)) => {
             prompt(
                 frame,
                 model,
                 area,
-                ("search: ", input, "a regular expression; capitals count if there are any"),
+                "search: ",
+                input,
+                "a regular expression; capitals count if there are any",
             );
         }
         Some(Overlay::Tag(job, input)) => {
             let label = format!("tag of {}: ", job.window);
-            prompt(frame, model, area, (&label, input, "empty takes it away"));
+            prompt(frame, model, area, &label, input, "empty takes it away");
         }
         Some(Overlay::LogFilter(input)) => {
             prompt(
                 frame,
                 model,
                 area,
-                ("only lines with: ", input, "a regular expression; ! before it: without"),
+                "only lines with: ",
+                input,
+                "a regular expression; ! before it: without",
             );
         }
         Some(Overlay::CommandLine(line)) => {
             let hint = about(model, line);
-            prompt(frame, model, area, (":", &line.input, &hint));
+            prompt(frame, model, area, ":", &line.input, &hint);
         }
         Some(
             Overlay::Confirm(_)
@@ -80,7 +86,8 @@ fn about(model: &Model, line: &CommandLine) -> String {
     const MOST: usize = 12;
     let text = line.completing.as_ref().map_or(line.input.value(), |(base, _)| base);
     let known = &model.setup.commands.known;
-    let (before, found) = typed::complete(text, known, &Names::default());
+    let names = Names { columns: columns::names(), ..Names::default() };
+    let (before, found) = typed::complete(text, known, &names);
     if before.is_empty() && !found.is_empty() {
         return found.into_iter().take(MOST).collect::<Vec<_>>().join("  ");
     }
@@ -105,7 +112,7 @@ fn keys(model: &Model, area: Rect) -> (Line<'static>, Vec<(usize, Command)>) {
     let (mut first, mut last): (Vec<([Span<'static>; 2], Command)>, Vec<_>) =
         (Vec::new(), Vec::new());
     for (binding, keys) in model.setup.keys.lines(context) {
-        if binding.bar.is_empty() || !needs::are_met(model, binding.needs) {
+        if binding.bar.is_empty() || !offered::is_offered(model, binding.needs) {
             continue;
         }
         let ending = matches!(binding.command, Command::Help | Command::Quit)
@@ -143,7 +150,9 @@ fn prompt(
     frame: &mut Frame<'_>,
     model: &Model,
     area: Rect,
-    (label, input, hint): (&str, &Input, &str),
+    label: &str,
+    input: &Input,
+    hint: &str,
 ) {
     let label = format!(" {label}");
     let start = text::width(&label);

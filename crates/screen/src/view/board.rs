@@ -29,68 +29,40 @@ pub(super) fn render(frame: &mut Frame<'_>, model: &Model, area: Rect, titled: b
             let seen = model.boards.targets.seen.as_ref();
             let targets = seen.map(|seen| seen.targets.as_slice()).unwrap_or_default();
             let value = |row: &BoardRow| targets.get(row.at);
-            let nothing = nothing(
+            let nothing = grid::nothing(
                 model,
                 "No target is known. `tpu register NAME --zone ZONE` makes one known.",
             );
             let total = targets.len();
-            let grid =
-                Grid { columns: TARGETS, rows, value: &value, nothing, total, titled, bars: None };
+            let grid = Grid { nothing, total, titled, ..Grid::plain(TARGETS, rows, &value) };
             grid::render(frame, model, area, &grid);
         }
         Tab::Queue => {
             let value = |row: &BoardRow| model.jobs().get(row.at);
             let nothing =
-                nothing(model, "Nothing waits. As in: tpu submit v4-8 -- python3 train.py");
+                grid::nothing(model, "Nothing waits. As in: tpu submit v4-8 -- python3 train.py");
             let total = model.jobs().iter().filter(|job| job.is_queued()).count();
-            let grid =
-                Grid { columns: QUEUE, rows, value: &value, nothing, total, titled, bars: None };
+            let grid = Grid { nothing, total, titled, ..Grid::plain(QUEUE, rows, &value) };
             grid::render(frame, model, area, &grid);
         }
         Tab::Events => {
             let events = model.boards.events.seen.as_deref().unwrap_or_default();
             let value = |row: &BoardRow| events.get(row.at);
-            let nothing = nothing(model, "Nothing has happened yet.");
+            let nothing = grid::nothing(model, "Nothing has happened yet.");
             let total = events.len();
-            let grid =
-                Grid { columns: EVENTS, rows, value: &value, nothing, total, titled, bars: None };
+            let grid = Grid { nothing, total, titled, ..Grid::plain(EVENTS, rows, &value) };
             grid::render(frame, model, area, &grid);
         }
         Tab::Plan => {
             let entries = model.boards.plan.seen.as_ref();
             let entries = entries.map(|plan| plan.jobs.as_slice()).unwrap_or_default();
             let value = |row: &BoardRow| entries.get(row.at);
-            let nothing = nothing(model, &idle(model));
+            let nothing = grid::nothing(model, &idle(model));
             let total = entries.iter().filter(|entry| concerns(entry)).count();
-            let grid =
-                Grid { columns: PLAN, rows, value: &value, nothing, total, titled, bars: None };
+            let grid = Grid { nothing, total, titled, ..Grid::plain(PLAN, rows, &value) };
             grid::render(frame, model, area, &grid);
         }
         Tab::Usage => usage::table(frame, model, area),
-    }
-}
-
-/// After so many seconds somebody who waits is told for how long already.
-const LONG_S: u64 = 3;
-
-/// What to say when there is no row: that it is being read, that it cannot be, that a filter hides all, or
-/// that there is nothing.
-pub(super) fn nothing(model: &Model, otherwise: &str) -> String {
-    let (age, problem) = model.boards.state(model.tab, model.now);
-    let filter = &model.boards.choosing(model.tab).filter;
-    match (age, problem) {
-        (None, Some(problem)) => {
-            let hint = problem.hint.as_ref().map(|hint| format!(" → {}", outside(hint)));
-            format!("▲ {}{}", outside(&problem.message), hint.unwrap_or_default())
-        }
-        (None, None) => match model.boards.waiting_s(model.tab, model.now) {
-            Some(waiting) if waiting >= LONG_S => format!("Reading … for {}", time::age(waiting)),
-            _ => "Reading …".to_owned(),
-        },
-        _ if !filter.is_empty() => {
-            format!("Nothing matches '{}'. Esc takes the filter away.", outside(filter))
-        }
-        _ => otherwise.to_owned(),
     }
 }
 

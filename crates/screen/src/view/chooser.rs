@@ -1,15 +1,30 @@
 //! The choice of columns: all of them, those that are shown marked.
 
+use std::collections::BTreeSet;
+
 use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::text::Line;
 
 use super::columns::{self, TABLE};
+use super::layout::Layout;
 use super::spans::{cut, span};
 use super::{dialog, one_background, select, style};
 use crate::model::{ColumnChoice, Model};
 use crate::theme::Role;
 use tpu_core::text;
+
+/// The names of the columns that are on the screen, or would be if the list were.
+pub fn on_screen(model: &Model) -> BTreeSet<&'static str> {
+    let area = Layout::of(model).list;
+    let width = area.map_or(usize::from(model.size.0), |area| usize::from(area.width));
+    columns::fit(model, width.saturating_sub(4)).into_iter().map(|(column, _)| column.id).collect()
+}
+
+/// The names of those that somebody has chosen, also where there is no room for them; else of those on the screen.
+pub fn marked(model: &Model) -> BTreeSet<&'static str> {
+    model.setup.columns.chosen.clone().unwrap_or_else(|| on_screen(model))
+}
 
 /// Draws the choice over everything else.
 pub(super) fn render(frame: &mut Frame<'_>, model: &Model, choice: &ColumnChoice) {
@@ -23,7 +38,7 @@ pub(super) fn render(frame: &mut Frame<'_>, model: &Model, choice: &ColumnChoice
         None => " Columns of the list, by its width ",
     };
     let inner = dialog(frame, model, (width, height), Line::from(title));
-    let (marked, shown) = (columns::marked(model), columns::on_screen(model));
+    let (marked, shown) = (marked(model), on_screen(model));
     let rows = usize::from(inner.height).max(1);
     let top = (choice.at + 1).saturating_sub(rows);
     for (y, (at, column)) in (inner.y..inner.bottom()).zip(TABLE.iter().enumerate().skip(top)) {

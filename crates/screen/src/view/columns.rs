@@ -5,11 +5,11 @@ use std::collections::BTreeSet;
 
 use ratatui::text::Line;
 
-use super::layout::Layout;
 use super::spans::outside;
 use super::words;
 use crate::model::Model;
 use crate::rows::{Row, Sort, SortKey};
+use crate::typed::ColumnName;
 use tpu_core::model::groups;
 use tpu_core::model::time::{self, Timestamp};
 use tpu_core::model::view::JobView;
@@ -354,18 +354,6 @@ pub const TABLE: &[Column] = &[
     },
 ];
 
-/// The names of the columns that are on the screen, or would be if the list were.
-pub fn on_screen(model: &Model) -> BTreeSet<&'static str> {
-    let area = Layout::of(model).list;
-    let width = area.map_or(usize::from(model.size.0), |area| usize::from(area.width));
-    fit(model, width.saturating_sub(4)).into_iter().map(|(column, _)| column.id).collect()
-}
-
-/// The names of those that somebody has chosen, also where there is no room for them; else of those on the screen.
-pub fn marked(model: &Model) -> BTreeSet<&'static str> {
-    model.setup.columns.chosen.clone().unwrap_or_else(|| on_screen(model))
-}
-
 /// Reads the names of columns. There is no column of a name that is an error.
 pub fn chosen(names: &[String]) -> Result<BTreeSet<&'static str>, UnknownColumn> {
     let known =
@@ -390,6 +378,11 @@ impl UnknownColumn {
 pub fn sortable(model: &Model) -> impl Iterator<Item = Sort> + '_ {
     let shown = shown(model).filter(|column| column.id != "output");
     shown.map(|column| Sort { id: column.id, key: column.sort })
+}
+
+/// How each column may be named, from left to right.
+pub fn names() -> Vec<ColumnName> {
+    TABLE.iter().map(|column| ColumnName { id: column.id, head: column.head }).collect()
 }
 
 /// The column of this name.

@@ -33,7 +33,7 @@ use crate::theme::Role;
 use tpu_core::model::facts::Phase;
 use tpu_core::model::ids::JobId;
 use tpu_core::model::time;
-use tpu_core::model::view::{InQueue, JobView};
+use tpu_core::model::view::JobView;
 use tpu_core::text;
 
 /// From this width on, a chart stands beside the facts.
@@ -90,7 +90,7 @@ pub(super) fn about(frame: &mut Frame<'_>, model: &Model, area: Rect) {
         several => {
             let count: usize = several.iter().map(|job| job.jobs()).sum();
             let title = dotted([label, text::counted(count, "job")]);
-            members::render(frame, model, (several, title), area);
+            members::render(frame, model, several, title, area);
         }
     }
 }
@@ -109,12 +109,12 @@ fn one(frame: &mut Frame<'_>, model: &Model, job: &JobView, area: Rect) {
     // Facts take at most half of a small panel: the output is what people look for there. In full width they
     // are what somebody asked for.
     let most = (height / 2).max(4).max(if model.wide { height.saturating_sub(5) } else { 0 });
-    let mut facts = facts(model, job, (width, true));
+    let mut facts = facts(model, job, width, true);
     let hidden = facts.len().saturating_sub(most);
     facts.truncate(most);
     let output_rows = height.saturating_sub(facts.len() + 1);
     let mut lines = facts;
-    lines.push(divider(model, job, (width, hidden)));
+    lines.push(divider(model, job, width, hidden));
     lines.extend(output(model, job).newest_rows(width, output_rows));
     stack(frame, inner, lines);
 }
@@ -129,7 +129,7 @@ pub fn shows_chart(model: &Model) -> bool {
         (usize::from(area.width.saturating_sub(4)), usize::from(area.height.saturating_sub(2)));
     metrics::look(model, job).is_some()
         && (is_beside(size)
-            || rows_below(model, facts(model, job, (size.0, false)).len(), size.1) > 0)
+            || rows_below(model, facts(model, job, size.0, false).len(), size.1) > 0)
 }
 
 /// Whether a chart stands beside the facts.
@@ -157,7 +157,7 @@ fn with_chart(
 ) -> Vec<Line<'static>> {
     let place = if is_beside((width, height)) { beside } else { below };
     let (mut lines, hidden) = place(model, job, looked, (width, height));
-    lines.push(divider(model, job, (width, hidden)));
+    lines.push(divider(model, job, width, hidden));
     let rows = height.saturating_sub(lines.len());
     lines.extend(output(model, job).newest_rows(width, rows));
     lines
@@ -171,7 +171,7 @@ fn beside(
     (width, height): (usize, usize),
 ) -> (Vec<Line<'static>>, usize) {
     let of_facts = width / 2 - GAP;
-    let mut left = facts(model, job, (of_facts, false));
+    let mut left = facts(model, job, of_facts, false);
     let most = height.saturating_sub(OUTPUT + 1);
     // A tall screen has more for the curve than there are facts.
     let rows = left.len().max(height * 2 / 5).clamp(metrics::LEAST + 2, metrics::MOST).min(most);
@@ -196,10 +196,10 @@ fn below(
     looked: &Looked<'_>,
     (width, height): (usize, usize),
 ) -> (Vec<Line<'static>>, usize) {
-    let mut lines = facts(model, job, (width, false));
+    let mut lines = facts(model, job, width, false);
     let rows = rows_below(model, lines.len(), height);
     if rows == 0 {
-        lines = facts(model, job, (width, true));
+        lines = facts(model, job, width, true);
     }
     let most = height.saturating_sub(rows + 1);
     let hidden = lines.len().saturating_sub(most);
@@ -220,7 +220,7 @@ fn output(model: &Model, job: &JobView) -> PaneText {
 
 /// The line between facts and output, which says whether the output is live, and how many lines of facts
 /// have no room above it.
-fn divider(model: &Model, job: &JobView, (width, hidden): (usize, usize)) -> Line<'static> {
+fn divider(model: &Model, job: &JobView, width: usize, hidden: usize) -> Line<'static> {
     let seen = model.live.text.is_some() || !job.tail.is_empty();
     let word = match (job.window_alive, seen) {
         _ if job.is_queued() => "it has not begun",
@@ -253,7 +253,7 @@ fn divider(model: &Model, job: &JobView, (width, hidden): (usize, usize)) -> Lin
 
 /// What is known about the job, the most important first: of a failure, why and what happens next.
 /// The loss is among them unless a chart shows it.
-fn facts(model: &Model, job: &JobView, (width, with_loss): (usize, bool)) -> Vec<Line<'static>> {
+fn facts(model: &Model, job: &JobView, width: usize, with_loss: bool) -> Vec<Line<'static>> {
     let base = style(model, Role::Base);
     let dim = style(model, Role::Dim);
     let wrapped = |text: &str, style: Style| {
@@ -282,7 +282,7 @@ fn facts(model: &Model, job: &JobView, (width, with_loss): (usize, bool)) -> Vec
         lines.extend(text.iter().flat_map(|text| wrapped(text, style(model, Role::Unknown))));
     }
     if let Some(queued) = &job.shown.queued {
-        lines.extend(wrapped(&waits(model, job, queued), base));
+        lines.extend(wrapped(&words::waits(model, job, queued), base));
     }
     if let Some(pending) = &job.shown.pending {
         let start = pending
@@ -343,18 +343,6 @@ fn facts(model: &Model, job: &JobView, (width, with_loss): (usize, bool)) -> Vec
     row("log", job.log_dir.as_deref().map(outside).unwrap_or_default());
     row("stage", job.stage_dir.as_deref().map(outside).unwrap_or_default());
     lines
-}
-
-/// Where something stands in its queue, how urgent it is, and why it does not begin.
-pub(super) fn waits(model: &Model, job: &JobView, queued: &InQueue) -> String {
-    let starts = words::starts(model, job);
-    dotted([
-        format!("place {} in {}", queued.position, outside(queued.queue.as_str())),
-        format!("priority {}", queued.priority),
-        job.age_s.map(|age| format!("for {}", time::age(age))).unwrap_or_default(),
-        model.boards.why_waits(job).map(outside).unwrap_or_default(),
-        starts.map(|starts| format!("start {starts}")).unwrap_or_default(),
-    ])
 }
 
 /// Progress bar, loss and learning rate on one line.

@@ -7,7 +7,7 @@ use ratatui::layout::Rect;
 use ratatui::text::Line;
 
 use super::spans::{outside, push_cell, span, wrap};
-use super::{list, lower_border, panel, select, style, tabs, usage};
+use super::{list, lower_border, panel, select, style, tabs};
 use crate::model::{BoardRow, Model};
 use crate::tabs::Tab;
 use crate::theme::Role;
@@ -48,8 +48,30 @@ pub(super) struct Grid<'a, T: 'static> {
     pub(super) total: usize,
     /// Whether the tabs stand in its upper border.
     pub(super) titled: bool,
+    /// What its rows are about, where that can be chosen: at the beginning of the lower border.
+    pub(super) subject: Line<'static>,
     /// Bars behind the first column.
     pub(super) bars: Option<Bars<'a, T>>,
+}
+
+impl<'a, T> Grid<'a, T> {
+    /// A table without bars and without a word about its rows, none of which a filter hides.
+    pub(super) fn plain(
+        columns: &'static [GridColumn<T>],
+        rows: &'a [BoardRow],
+        value: &'a dyn Fn(&BoardRow) -> Option<&'a T>,
+    ) -> Self {
+        Self {
+            columns,
+            rows,
+            value,
+            nothing: String::new(),
+            total: rows.len(),
+            titled: false,
+            subject: Line::default(),
+            bars: None,
+        }
+    }
 }
 
 /// Bars, one for each row, as long as the other columns leave room for.
@@ -58,8 +80,8 @@ pub(super) struct Bars<'a, T> {
     pub(super) of: &'static str,
     /// The head of the bars.
     pub(super) head: &'static str,
-    /// How much of how much a bar shows; `None` for a row that has none.
-    pub(super) share: &'a dyn Fn(&T) -> Option<(f64, f64)>,
+    /// The bar of a row in so many cells; empty for a row that has none.
+    pub(super) bar: &'a dyn Fn(&T, usize) -> Line<'static>,
 }
 
 /// Fewer cells are no bar.
@@ -120,9 +142,8 @@ pub(super) fn render<T>(frame: &mut Frame<'_>, model: &Model, area: Rect, grid: 
                 push_cell(&mut line, cell, (*width, GAP));
             }
             if let Some(bars) = grid.bars.as_ref().filter(|_| at == 0) {
-                let share = (grid.value)(row).and_then(|value| (bars.share)(value));
-                let bar =
-                    share.map(|share| usage::bar(model, share, bar_cells)).unwrap_or_default();
+                let value = (grid.value)(row);
+                let bar = value.map(|value| (bars.bar)(value, bar_cells)).unwrap_or_default();
                 push_cell(&mut line, bar, (bar_cells, GAP));
             }
         }
@@ -196,9 +217,33 @@ fn fit<T>(
     widths
 }
 
+/// After so many seconds somebody who waits is told for how long already.
+const LONG_S: u64 = 3;
+
+/// What to say when there is no row: that it is being read, that it cannot be, that a filter hides all, or
+/// that there is nothing.
+pub(super) fn nothing(model: &Model, otherwise: &str) -> String {
+    let (age, problem) = model.boards.state(model.tab, model.now);
+    let filter = &model.boards.choosing(model.tab).filter;
+    match (age, problem) {
+        (None, Some(problem)) => {
+            let hint = problem.hint.as_ref().map(|hint| format!(" → {}", outside(hint)));
+            format!("▲ {}{}", outside(&problem.message), hint.unwrap_or_default())
+        }
+        (None, None) => match model.boards.waiting_s(model.tab, model.now) {
+            Some(waiting) if waiting >= LONG_S => format!("Reading … for {}", time::age(waiting)),
+            _ => "Reading …".to_owned(),
+        },
+        _ if !filter.is_empty() => {
+            format!("Nothing matches '{}'. Esc takes the filter away.", outside(filter))
+        }
+        _ => otherwise.to_owned(),
+    }
+}
+
 /// What the filter hides and how old this is, in the lower border.
 fn foot<T>(frame: &mut Frame<'_>, model: &Model, area: Rect, grid: &Grid<'_, T>) {
-    let mut line = usage::asked(model);
+    let mut line = grid.subject.clone();
     let filter = &model.boards.choosing(model.tab).filter;
     if !filter.is_empty() {
         let text = format!(" {} of {} · /{} ", grid.rows.len(), grid.total, outside(filter));

@@ -6,7 +6,7 @@ use ratatui::text::Line;
 
 use super::spans::{span, wrap};
 use super::{needs, scrolled, style};
-use crate::keys::{Context, Key, KeyGroup, KeyMap, Needs};
+use crate::keys::{Context, Key, KeyGroup, KeyMap};
 use crate::model::{Help, Model};
 use crate::theme::Role;
 use tpu_core::plan::filter;
@@ -85,7 +85,7 @@ fn entries(
     let lines = model.setup.keys.lines(context);
     let listed = lines.filter(|(binding, _)| {
         // How much a page holds is not known while the help lies over it.
-        let offered = binding.needs == Needs::More || needs::are_met(model, binding.needs);
+        let offered = needs::are_met(model, binding.needs);
         wanted(offered, KeyGroup::of(binding.command))
     });
     listed.map(|(binding, keys)| (label(keys), binding.help.to_owned())).collect()
@@ -105,13 +105,13 @@ fn lines(model: &Model, help: &Help) -> Vec<Line<'static>> {
     let half = room.saturating_sub(GAP) / 2;
     let natural = (keys + 2 + said).min(WIDEST);
     if half < NARROWEST {
-        return column(model, &sections, (keys, natural.min(room)));
+        return column(model, &sections, keys, natural.min(room));
     }
     let width = natural.min(half);
     let split = fairest(&sections, |section| section.height(width.saturating_sub(keys + 2)));
     let (left, right) = sections.split_at(split);
-    let left = column(model, left, (keys, width));
-    let right = column(model, right, (keys, width));
+    let left = column(model, left, keys, width);
+    let right = column(model, right, keys, width);
     beside(left, right, width + GAP)
 }
 
@@ -134,11 +134,7 @@ fn fairest(sections: &[Section], height: impl Fn(&Section) -> usize) -> usize {
 }
 
 /// Sections below each other, an empty line between them.
-fn column(
-    model: &Model,
-    sections: &[Section],
-    (keys, width): (usize, usize),
-) -> Vec<Line<'static>> {
+fn column(model: &Model, sections: &[Section], keys: usize, width: usize) -> Vec<Line<'static>> {
     let mut lines = Vec::new();
     for section in sections {
         if !lines.is_empty() {
@@ -196,5 +192,5 @@ pub(super) fn render(frame: &mut Frame<'_>, model: &Model, help: &Help) {
     };
     let width = u16::try_from(widest.max(text::width(&title) + 2) + 4).unwrap_or(u16::MAX);
     let size = (width.min(screen.width), screen.height.saturating_sub(2));
-    scrolled(frame, model, size, (lines, help.top), &title);
+    scrolled(frame, model, size, lines, help.top, &title);
 }

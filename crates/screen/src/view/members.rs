@@ -8,7 +8,7 @@ use ratatui::layout::Rect;
 use ratatui::text::Line;
 
 use super::spans::{dotted, outside, span, wrap};
-use super::{detail, narrowed, panel, stack, status, style, words};
+use super::{narrowed, panel, stack, status, style, words};
 use crate::keys::{Command, Context};
 use crate::model::Model;
 use crate::tabs::Tab;
@@ -30,14 +30,15 @@ pub(super) fn group(frame: &mut Frame<'_>, model: &Model, area: Rect) {
         Some(head) => dotted([outside(head), text::counted(jobs, "job")]),
         None => dotted([number, name, words::dir(worst), outside(&worst.target_label), many]),
     };
-    render(frame, model, (&members, title), area);
+    render(frame, model, &members, title, area);
 }
 
 /// Draws how several jobs are, one on each line.
 pub(super) fn render(
     frame: &mut Frame<'_>,
     model: &Model,
-    (members, title): (&[&JobView], String),
+    members: &[&JobView],
+    title: String,
     area: Rect,
 ) {
     let inner = narrowed(panel(frame, model, area, Line::from(format!(" {title} "))));
@@ -55,7 +56,7 @@ pub(super) fn render(
     let fit = room.saturating_sub(lines.len());
     let count = if members.len() > fit { fit.saturating_sub(1) } else { members.len() };
     let shown = members.get(..count).unwrap_or_default();
-    lines.extend(rows(model, shown, (&differing(members), lowest), usize::from(inner.width)));
+    lines.extend(rows(model, shown, &differing(members), lowest, usize::from(inner.width)));
     if let Some(hidden) = members.get(count..).filter(|hidden| !hidden.is_empty()) {
         let (key, does) = match model.tab {
             Tab::Jobs => (model.setup.key(Context::List, Command::Unfold), "unfolds them"),
@@ -76,7 +77,8 @@ const LOSS: usize = 13;
 fn rows(
     model: &Model,
     members: &[&JobView],
-    (differ, lowest): (&[String], Option<usize>),
+    differ: &[String],
+    lowest: Option<usize>,
     room: usize,
 ) -> Vec<Line<'static>> {
     let label = |job: &JobView| match job.jobs() {
@@ -109,7 +111,7 @@ fn rows(
             line.push_span(span(format!("{}  ", text::fit(cell, width)), style));
         }
         let said = match &job.shown.queued {
-            Some(queued) => detail::waits(model, job, queued),
+            Some(queued) => words::waits(model, job, queued),
             None => words::progress_with(job, model.traces.of(job)),
         };
         let loss = loss(job).map(|loss| format!("loss {}", words::number(loss)));

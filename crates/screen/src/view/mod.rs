@@ -9,7 +9,7 @@ mod bar;
 mod board;
 mod caption;
 mod choice;
-mod chooser;
+pub mod chooser;
 pub mod columns;
 mod confirm;
 mod curve;
@@ -29,7 +29,8 @@ mod lost_colours;
 mod machines;
 mod members;
 mod metrics;
-pub mod needs;
+mod needs;
+pub mod offered;
 pub(crate) mod page;
 mod spans;
 pub(super) mod status;
@@ -193,7 +194,8 @@ fn scrolled(
     frame: &mut Frame<'_>,
     model: &Model,
     (width, most): (u16, u16),
-    (lines, top): (Vec<Line<'static>>, usize),
+    lines: Vec<Line<'static>>,
+    top: usize,
     title: &str,
 ) {
     let height = u16::try_from(lines.len() + 2).unwrap_or(u16::MAX).min(most);

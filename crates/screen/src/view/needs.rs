@@ -1,18 +1,19 @@
-//! Whether a command makes sense at the moment: its key is then in the bar, in the help, and does something.
+//! Whether what a command needs is there, as far as jobs, tables and plots say it.
 
 use super::layout::Layout;
-use super::{help, metrics, page};
+use super::metrics;
 use crate::keys::Needs;
-use crate::model::{Model, Overlay, UsageSeen};
+use crate::model::{Model, UsageSeen};
 use crate::rows::Group;
 use crate::tabs::Tab;
 use tpu_core::model::groups;
 use tpu_core::model::view::JobView;
 
-/// Whether what a command needs is there.
-pub fn are_met(model: &Model, needs: Needs) -> bool {
+/// Whether what a command needs is there. Of what scrolls it is assumed that there is more than is seen: only its lines say
+/// so, and the lines of the help are made of what is met.
+pub(super) fn are_met(model: &Model, needs: Needs) -> bool {
     match needs {
-        Needs::Nothing => true,
+        Needs::Nothing | Needs::More => true,
         Needs::Jobs => !model.jobs().is_empty(),
         Needs::Job => model.selected().is_some(),
         Needs::Failure => model.selected().is_some_and(|job| job.failure().is_some()),
@@ -38,11 +39,6 @@ pub fn are_met(model: &Model, needs: Needs) -> bool {
             model.wide && model.selected().is_some_and(|job| metrics::are_there(model, job))
         }
         Needs::Plots => Layout::of(model).usage.is_some_and(|plots| plots.ways > 1),
-        Needs::More => match (model.help.as_ref(), model.overlay.as_ref()) {
-            (Some(help), _) => help::extent(model, help).0 > 0,
-            (None, Some(Overlay::Page(page))) => page::extent(model, page).0 > 0,
-            (None, _) => false,
-        },
         Needs::Others => model.snapshot.as_ref().is_some_and(|snapshot| snapshot.users.len() > 1),
         Needs::Something => {
             let list = &model.list;

@@ -81,6 +81,6 @@ pub(crate) fn extent(model: &Model, page: &Page) -> (usize, usize) {
 
 /// Draws the page over everything else.
 pub(super) fn render(frame: &mut Frame<'_>, model: &Model, page: &Page) {
-    let shown = (lines(model, page), page.top);
-    scrolled(frame, model, size(model, page), shown, &outside(&page.title));
+    let lines = lines(model, page);
+    scrolled(frame, model, size(model, page), lines, page.top, &outside(&page.title));
 }

@@ -20,9 +20,10 @@ use ratatui::text::{Line, Span};
 
 use super::grid::{self, Bars, Grid};
 use super::spans::{dotted, outside, span};
-use super::{board, panel, style, tabs};
+use super::{panel, style, tabs};
 use crate::keys::{Command, Context};
-use crate::model::{ALL_TOGETHER, BoardRow, Model, Reach, UsageQuestion, UsageSeen};
+use crate::message::{Reach, UsageQuestion};
+use crate::model::{ALL_TOGETHER, BoardRow, Model, UsageSeen};
 use crate::tabs::Tab;
 use crate::theme::Role;
 pub(super) use place::{Plots, place};
@@ -52,7 +53,7 @@ fn name(row: &StatsRow) -> String {
 }
 
 /// A bar as long as a share of so many cells.
-pub(super) fn bar(model: &Model, share: (f64, f64), cells: usize) -> Line<'static> {
+fn bar(model: &Model, share: (f64, f64), cells: usize) -> Line<'static> {
     let bar = plot::bar(share, cells, glyphs(model));
     Line::from(span(bar, style(model, Role::BarDone)))
 }
@@ -65,8 +66,10 @@ pub(super) fn table(frame: &mut Frame<'_>, model: &Model, area: Rect) {
     let measure = usage.measure();
     let alone = rows.iter().filter(|row| row.key != ALL_TOGETHER);
     let most = alone.map(|row| measure.of(&row.figures)).fold(0.0, f64::max);
-    let share =
-        |row: &StatsRow| (row.key != ALL_TOGETHER).then(|| (measure.of(&row.figures), most));
+    let bar = |row: &StatsRow, cells: usize| match row.key.as_str() {
+        ALL_TOGETHER => Line::default(),
+        _ => bar(model, (measure.of(&row.figures), most), cells),
+    };
     let by = usage
         .asked
         .seen
@@ -76,10 +79,11 @@ pub(super) fn table(frame: &mut Frame<'_>, model: &Model, area: Rect) {
         columns: columns::USAGE,
         rows: &model.boards.choosing(Tab::Usage).rows,
         value: &value,
-        nothing: board::nothing(model, &nothing_ran(model)),
+        nothing: grid::nothing(model, &nothing_ran(model)),
         total: rows.len(),
         titled: true,
-        bars: Some(Bars { of: by.as_str(), head: measure.word(), share: &share }),
+        subject: asked(model),
+        bars: Some(Bars { of: by.as_str(), head: measure.word(), bar: &bar }),
     };
     grid::render(frame, model, area, &grid);
 }
@@ -114,10 +118,7 @@ fn nothing_ran(model: &Model) -> String {
 }
 
 /// What is counted, for the lower border of the table.
-pub(super) fn asked(model: &Model) -> Line<'static> {
-    if model.tab != Tab::Usage {
-        return Line::default();
-    }
+fn asked(model: &Model) -> Line<'static> {
     let usage = &model.boards.usage;
     let whose = &model.scope.whose;
     let in_words = |by: &str, reach: Reach, whose: &str| {

@@ -4,7 +4,7 @@ use super::spans::{dotted, outside};
 use crate::model::Model;
 use crate::trace::Trace;
 use tpu_core::model::time;
-use tpu_core::model::view::{JobView, MonitorHealth, Snapshot};
+use tpu_core::model::view::{InQueue, JobView, MonitorHealth, Snapshot};
 use tpu_core::plan::next;
 
 /// A number with up to four significant digits: `0.4123`, `12.5`, `1.2e-5`.
@@ -86,6 +86,18 @@ pub(super) fn outlook(job: &JobView, snapshot: Option<&Snapshot>) -> String {
 pub(super) fn starts(model: &Model, job: &JobView) -> Option<String> {
     let zone = &model.setup.zone;
     model.boards.starts(job)?.told(model.now, &|at| zone.short(at, model.now))
+}
+
+/// Where something stands in its queue, how urgent it is, and why it does not begin.
+pub(super) fn waits(model: &Model, job: &JobView, queued: &InQueue) -> String {
+    let starts = starts(model, job);
+    dotted([
+        format!("place {} in {}", queued.position, outside(queued.queue.as_str())),
+        format!("priority {}", queued.priority),
+        job.age_s.map(|age| format!("for {}", time::age(age))).unwrap_or_default(),
+        model.boards.why_waits(job).map(outside).unwrap_or_default(),
+        starts.map(|starts| format!("start {starts}")).unwrap_or_default(),
+    ])
 }
 
 /// `rule oom: pass`, for a job that failed.

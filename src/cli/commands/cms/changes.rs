@@ -1,7 +1,7 @@
 //! `tpu cms job add|run|reset|kill|delete`: entries of our queue in the words of Cloudmesh.
 
 use crate::cli::Outcome;
-use crate::cli::app::App;
+use crate::cli::app::{App, Undone};
 use crate::cli::args::{CmsJobFields, CmsNames, Kill, Many};
 use crate::cli::commands::kill::{self, of_several};
 use crate::cli::commands::waiting::{nobody_starts, started_lines};
@@ -241,7 +241,10 @@ pub(super) fn taken_away(app: &App, user: &UserName, names: &[String]) -> Outcom
     if app.global.dry_run {
         return Ok(Output::would(&what));
     }
-    let undone = ("nothing was taken away", "add -y to take it away without a question");
+    let undone = Undone {
+        what: "nothing was taken away",
+        hint: "add -y to take it away without a question",
+    };
     app.agree(&format!("Take {} away?", all.join(", ")), undone)?;
     let problems = again::delete(ctx, user, &doomed)?;
     let passage = pass::look_after(ctx);

@@ -24,7 +24,7 @@ use tpu_ops::ctx::job_of;
 use tpu_ops::kill::Unreached;
 use tpu_ops::launch::{self, RunRequest};
 use tpu_ops::resume::{self, AgainRequest};
-use tpu_ops::{Ctx, Error, Kind, checkpoint, clean, kill, logs, runners, snapshot, workers};
+use tpu_ops::{Ctx, Error, Kind, checkpoint, clean, kill, logs, runners, snapshot, worker_processes};
 use tpu_system::sys::procs::{self, Process, Signal, Table};
 
 use super::cluster::{self, CLUSTER};
@@ -278,7 +278,7 @@ impl<'a> Story<'a> {
         let table = Table::read()
             .map_err(|e| Error::failed(format!("cannot read the process table: {e}")))?;
         let of = |address: &str| table.with_variable("TPU_MACHINE", address, self.ctx.env.uid);
-        let workers = workers::of_job(self.ctx, job_of(&data, id)?);
+        let workers = worker_processes::of_job(self.ctx, job_of(&data, id)?);
         Ok(workers.iter().flat_map(|worker| of(&worker.address)).cloned().collect())
     }
 

@@ -27,7 +27,8 @@ use super::fleet::AskedOnce;
 use super::launch::reconcile;
 use super::orphans::{self, Closing, Left, Unmarked, Which};
 use super::queue::after;
-use super::{Ctx, Error, Kind, doors, kill, lease, records, runners, snapshot, workers};
+use super::worker_processes;
+use super::{Ctx, Error, Kind, doors, kill, lease, records, runners, snapshot};
 
 /// Which ends of lineages are cleared away.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -437,7 +438,7 @@ fn stop_unended(ctx: &Ctx, jobs: &[Job]) -> Result<(), Error> {
         let open = job.launch.as_ref().is_some_and(|launch| launch.exit.is_none());
         let is_killed = matches!(job.status, Status::Killed(_));
         // A record without a launch of ours has no workers: what is beside it is an earlier one's.
-        let has_workers = job.launch.is_some() && !workers::of_job(ctx, job).is_empty();
+        let has_workers = job.launch.is_some() && !worker_processes::of_job(ctx, job).is_empty();
         open && !is_killed || has_workers
     };
     for job in jobs.iter().filter(unended) {

@@ -108,6 +108,7 @@ pub mod sweeps;
 pub mod teardown;
 mod waits;
 pub mod wake;
+pub mod worker_processes;
 pub mod workers;
 
 pub use ctx::Ctx;

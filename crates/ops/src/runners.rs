@@ -23,7 +23,7 @@ use tpu_system::sys::threads;
 use tpu_system::tmux::Look;
 
 use super::ctx::user_of;
-use super::{Ctx, Error, Kind, records, workers};
+use super::{Ctx, Error, Kind, records, worker_processes};
 
 /// How long a look waits for engines.
 pub(super) const PATIENCE: Duration = Duration::from_secs(3);
@@ -340,10 +340,10 @@ impl FarWorkers for Reach<'_> {
     fn stop(&self, job: &Job, unreached: Unreached) -> Result<usize, RunError> {
         let Self(ctx) = self;
         // What attends to them may record them at any moment: only those that were stopped are forgotten.
-        if workers::of_job(ctx, job).is_empty() {
+        if worker_processes::of_job(ctx, job).is_empty() {
             return Ok(0);
         }
-        let (stopped, unseen) = workers::stop(ctx, job).map_err(run_error)?;
+        let (stopped, unseen) = worker_processes::stop(ctx, job).map_err(run_error)?;
         match (unseen, unreached) {
             (None, _) => {}
             (Some(error), Unreached::Refuse) => return Err(run_error(error)),

@@ -9,7 +9,7 @@ use tpu_engine::kinds::KindOfTarget;
 
 use super::names::{refuse_group, refuse_taken};
 use super::providers::Places;
-use super::{Ctx, Error, doors, snapshot, workers};
+use super::{Ctx, Error, doors, snapshot, worker_processes};
 
 /// Gives a target a short name, which is none of `commands`. Returns whether the target was known before.
 pub fn add_alias(ctx: &Ctx, alias: &str, full: &str, commands: &[String]) -> Result<bool, Error> {
@@ -186,7 +186,7 @@ fn other_name(
 
 /// Whether the command of a job may live on the workers of a target.
 fn may_be_there(ctx: &Ctx, data: &Data, name: &TargetName, job: &Job) -> bool {
-    is_live_there(name, job) || job.tpu == *name && workers::may_live(ctx, data, job)
+    is_live_there(name, job) || job.tpu == *name && worker_processes::may_live(ctx, data, job)
 }
 
 /// Whether a job is at work on the workers of a target, by its record alone.

@@ -17,7 +17,6 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use tpu_core::classify::own_line;
-use tpu_core::model::data::Data;
 use tpu_core::model::facts::TargetFact;
 use tpu_core::model::ids::LaunchToken;
 use tpu_core::model::job::Job;
@@ -25,7 +24,7 @@ use tpu_core::model::time::Timestamp;
 use tpu_core::model::variables::{self, Secrets};
 use tpu_engine::runner::environment;
 use tpu_engine::runner::window::{beside, silence};
-use tpu_system::remote::{End, Output, Remote, RemoteError, Stopped, Work, Worker};
+use tpu_system::remote::{End, Output, Remote, RemoteError, Work, Worker};
 use tpu_system::sys::pty;
 
 use self::carry::{Cargo, Carrier};
@@ -36,7 +35,7 @@ use super::ctx::job_of;
 use super::fleet::{AskedOnce, ProviderFacts};
 use super::setup::{self, SetUp};
 use super::snapshot::ASKED_AT_MOST;
-use super::{Ctx, Error, callbacks, doors, log_files, watch};
+use super::{Ctx, Error, callbacks, doors, log_files, watch, worker_processes};
 
 mod carry;
 mod print;
@@ -60,70 +59,6 @@ const POLL: Duration = Duration::from_millis(50);
 /// Lines that wait to be printed, of up to some megabytes each; the workers wait as well when there are more.
 const IN_FLIGHT: usize = 64;
 
-/// The workers on which the command of a job may live.
-pub fn of_job(ctx: &Ctx, job: &Job) -> Vec<Worker> {
-    beside::workers(ctx, job)
-}
-
-/// Whether the command of a job may live on workers, whatever its window says: it was started there, its end
-/// there is not known, and the machines are not known to be gone.
-pub fn may_live(ctx: &Ctx, data: &Data, job: &Job) -> bool {
-    let recorded = of_job(ctx, job);
-    !recorded.is_empty() && {
-        !doors::still_there(&AskedOnce::new(ctx, data, &job.tpu), job, recorded).is_empty()
-    }
-}
-
-/// Stops the command of a job on its workers, and says how many processes got a signal, and which workers
-/// could not be reached. Those whose machines are gone by the control plane's word have nothing to be
-/// stopped. Fails where something is known to live and does not end.
-pub fn stop(ctx: &Ctx, job: &Job) -> Result<(usize, Option<Error>), Error> {
-    let recorded = of_job(ctx, job);
-    let (Some(launch), false) = (&job.launch, recorded.is_empty()) else {
-        return Ok((0, None));
-    };
-    let data = ctx.data()?;
-    let asked = AskedOnce::new(ctx, &data, &job.tpu);
-    let there = doors::still_there(&asked, job, recorded);
-    if there.is_empty() {
-        return Ok((0, None));
-    }
-    let door = match doors::to(ctx, &asked) {
-        Ok(door) => door,
-        // None of them can be reached.
-        Err(error) => {
-            let message = format!("{}: {}", job.id(), error.message);
-            return Ok((0, Some(Error { message, ..error })));
-        }
-    };
-    let (mut signalled, mut unseen, mut stuck) = (0, Vec::new(), false);
-    for (_, answer) in door.remote.stop(&there, &launch.token) {
-        match answer {
-            Ok(Stopped::Ended(count)) => signalled += count,
-            Ok(Stopped::NotRunning) => {}
-            Err(error) => {
-                // What is known to live is nothing that anybody could go past.
-                stuck |=
-                    matches!(error, RemoteError::Stop { .. } | RemoteError::Unstoppable { .. });
-                unseen.push(error.to_string());
-            }
-        }
-    }
-    let failed = (!unseen.is_empty()).then(|| unstopped(job, &unseen));
-    match failed {
-        Some(error) if stuck => Err(error),
-        unseen => Ok((signalled, unseen)),
-    }
-}
-
-fn unstopped(job: &Job, failed: &[String]) -> Error {
-    Error::unreachable(format!("{}: {}", job.id(), failed.join("; "))).hint(format!(
-        "it may still run there; repeat the command, or let the daemon do so; past what never answers \
-         again goes: tpu kill w={} {} --force",
-        job.windows_id, job.user
-    ))
-}
-
 /// Runs the command of a launch on every worker of its target, and prints what they say. Returns the
 /// highest exit code. `stop` ends the command.
 pub fn attend(
@@ -145,7 +80,7 @@ pub fn attend(
     };
     let setup = SetUp::of(ctx, &data, job)
         .inspect_err(|error| setting_up::failed(&control, token, error))?;
-    let mut workers = of_job(ctx, job);
+    let mut workers = worker_processes::of_job(ctx, job);
     if workers.is_empty() {
         workers = chosen(job, doors::workers_to_start(ctx, &asked)?, setup.is_some())?;
         beside::record_workers(ctx, &id, &workers)?;

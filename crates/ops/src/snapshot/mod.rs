@@ -33,7 +33,7 @@ use tpu_system::tmux::Look;
 
 use super::fleet::ProviderFacts;
 use super::queue::limits::Comebacks;
-use super::{Ctx, Error, lease, orphans, runners, watch, workers};
+use super::{Ctx, Error, lease, orphans, runners, watch, worker_processes};
 use observe::{Seen, observe, runs_and_exits};
 use records::{OfRecord, OfTarget};
 use spent::PricesOf;
@@ -238,7 +238,9 @@ pub fn users_of_targets(
         .flat_map(|user| user.jobs().iter().map(move |job| (user, job)))
         .filter(|(_, job)| counts(job))
         .filter(|(_, job)| {
-            job.status.is_live() || may_be_at_work(job) || workers::may_live(ctx, data, job)
+            job.status.is_live()
+                || may_be_at_work(job)
+                || worker_processes::may_live(ctx, data, job)
         })
         .collect();
     let mut targets: HashMap<TargetName, TargetUsers> = HashMap::new();
@@ -280,7 +282,7 @@ fn has_ended(ctx: &Ctx, data: &Data, job: &Job, seen: &Seen) -> bool {
     // A program whose text shows a failure may still hold the device: only its end frees it.
     !shown.status.is_live()
         && (seen.at.run.exit.is_some() || seen.at.run.is_over() && !is_being_opened(job))
-        && !workers::may_live(ctx, data, job)
+        && !worker_processes::may_live(ctx, data, job)
 }
 
 /// Whether the target was taken from a job for certain.

@@ -170,6 +170,11 @@ pub fn user_of<'a>(data: &'a Data, name: &UserName) -> Result<&'a User, Error> {
     })
 }
 
+/// What somebody does next whose code is not known yet.
+pub fn how_to_begin(user: &UserName) -> String {
+    format!("in the directory of your code: tpu init --name {user}")
+}
+
 /// The job, or an error that says which windows the user has.
 pub fn job_of<'a>(data: &'a Data, id: &JobId) -> Result<&'a Job, Error> {
     let user = user_of(data, &id.user)?;

@@ -8,6 +8,7 @@ use serde_json::{Map, Value, json};
 use tpu_core::model::ids::UserName;
 use tpu_system::store::{StoreError, atomic};
 
+use super::disk::make_dirs;
 use super::users::{self, NewUser};
 use super::{Ctx, Error, dirs};
 
@@ -33,11 +34,6 @@ pub struct Beginning {
     pub scripts: bool,
     /// The settings of this account, and what is to stand there.
     pub settings: Option<(PathBuf, Vec<(String, Value)>)>,
-}
-
-/// What somebody does next whose code is not known yet.
-pub fn how_to_begin(user: &UserName) -> String {
-    format!("in the directory of your code: tpu init --name {user}")
 }
 
 /// Does what is not done yet; says what it did, one sentence each.
@@ -117,20 +113,6 @@ pub fn write_settings(ctx: &Ctx, path: &Path, values: &[(String, Value)]) -> Res
         atomic::write_file(disk, path, text.as_bytes(), SETTINGS_MODE)?;
     }
     Ok(format!("Wrote {} into {}.", names.join(", "), path.display()))
-}
-
-/// Makes a directory and those above it.
-pub(super) fn make_dirs(ctx: &Ctx, dir: &Path) -> Result<(), Error> {
-    if dir.is_dir() {
-        return Ok(());
-    }
-    if let Some(parent) = dir.parent() {
-        make_dirs(ctx, parent)?;
-    }
-    ctx.store.disk().make_dir(dir, 0o700).map(drop).map_err(|e| {
-        Error::state(format!("cannot create {}: {e}", dir.display()))
-            .hint("check the rights of the directory above it")
-    })
 }
 
 /// Puts the example scripts into a directory that has none.

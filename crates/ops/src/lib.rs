@@ -43,6 +43,7 @@ pub mod board;
 pub mod cloudmesh;
 pub mod data;
 pub mod dirs;
+pub mod disk;
 pub mod doctor;
 pub mod dry_run;
 pub mod hosts;

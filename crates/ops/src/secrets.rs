@@ -18,7 +18,8 @@ use tpu_core::model::execution::Execution;
 use tpu_core::model::variables::Secrets;
 use tpu_system::store::atomic;
 
-use super::{Ctx, Error, init, watch};
+use super::disk::make_dirs;
+use super::{Ctx, Error, watch};
 
 /// Bytes that a secret may have: what one argument or variable of a program may hold on Linux (`execve(2)`,
 /// `MAX_ARG_STRLEN`), without its name.
@@ -61,7 +62,7 @@ pub fn set(ctx: &Ctx, name: &str, value: &[u8]) -> Result<bool, Error> {
     if ctx.store.is_dry_run() {
         return Ok(was_there);
     }
-    init::make_dirs(ctx, dir)?;
+    make_dirs(ctx, dir)?;
     disk.set_mode(dir, 0o700).map_err(cannot)?;
     atomic::write_file(&**disk, &path, value, 0o600)?;
     Ok(was_there)

@@ -23,7 +23,8 @@ use tpu_core::model::token::{Rights, Token, TokenRole, is_name};
 use tpu_system::store::{Event, atomic};
 
 use super::ctx::user_of;
-use super::{Ctx, Error, init};
+use super::disk::make_dirs;
+use super::{Ctx, Error};
 
 /// What every token begins with: whoever finds one in a log knows what it is.
 const PREFIX: &str = "tpu_";
@@ -138,7 +139,7 @@ pub(super) fn key_of_account(ctx: &Ctx) -> Result<Option<hmac::Key>, Error> {
 fn key_for_new(ctx: &Ctx) -> Result<hmac::Key, Error> {
     let path = key_path(ctx)?;
     if let Some(dir) = path.parent().filter(|_| !ctx.store.is_dry_run()) {
-        init::make_dirs(ctx, dir)?;
+        make_dirs(ctx, dir)?;
     }
     let make = || {
         if let Some(key) = key(ctx, &path)? {

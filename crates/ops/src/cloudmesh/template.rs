@@ -3,8 +3,9 @@
 use std::io::ErrorKind;
 use std::path::Path;
 
+use crate::disk::make_dirs;
 use crate::named::values_for;
-use crate::{Ctx, Error, init};
+use crate::{Ctx, Error};
 use tpu_core::text::is_unsafe;
 use tpu_jobfile::cloudmesh::template::{self, Template, TemplateJob};
 use tpu_jobfile::cloudmesh::{self, ImportedJob};
@@ -53,7 +54,7 @@ pub fn write(ctx: &Ctx, path: &Path, template: &Template, force: bool) -> Result
         return Ok(());
     }
     if let Some(dir) = path.parent() {
-        init::make_dirs(ctx, dir)?;
+        make_dirs(ctx, dir)?;
     }
     let (disk, text) = (&**ctx.store.disk(), template::text(template));
     if force {

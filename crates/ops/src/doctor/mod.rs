@@ -9,7 +9,7 @@ mod machine;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use crate::init;
+use crate::ctx::how_to_begin;
 use tpu_core::model::data::Data;
 use tpu_core::model::facts::TmuxFact;
 use tpu_core::model::job::{CLEANING, who};
@@ -273,10 +273,8 @@ fn windows(ctx: &Ctx, tmux: &TmuxFact, findings: &mut Vec<Finding>) {
 fn users(data: &Data, findings: &mut Vec<Finding>) {
     for user in data.users() {
         if user.working_dir.is_empty() {
-            findings.push(warning(
-                format!("{} has no directory", user.name),
-                init::how_to_begin(&user.name),
-            ));
+            findings
+                .push(warning(format!("{} has no directory", user.name), how_to_begin(&user.name)));
         }
         for (slot, path) in &user.working_dir {
             if !Path::new(path).is_dir() {

@@ -4,11 +4,10 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use crate::board;
-use crate::ctx::user_of;
+use crate::ctx::{how_to_begin, user_of};
 use crate::error::did_you_mean;
 use crate::fleet::AskedOnce;
 use crate::hosts::probe;
-use crate::init;
 use crate::named::resolve_target;
 use crate::names;
 use crate::{Ctx, Error, doors, runners, secrets, stage};
@@ -259,7 +258,7 @@ fn directory(user: &User, spec: &JobSpec) -> Result<String, Error> {
         let known: Vec<String> =
             user.working_dir.iter().map(|(slot, path)| format!("{slot}: {path}")).collect();
         let hint = if known.is_empty() {
-            init::how_to_begin(&user.name)
+            how_to_begin(&user.name)
         } else {
             format!("{} has {}", user.name, known.join(", "))
         };

@@ -16,13 +16,13 @@ use tpu_core::model::data::Data;
 use tpu_core::model::execution::Execution;
 use tpu_core::model::job::Job;
 use tpu_core::text::escape;
-use tpu_jobfile::own;
-use tpu_jobfile::yaml;
+use tpu_jobfile::own::{self, SaidAgain};
+use tpu_jobfile::yaml::{self, Yaml};
 use tpu_system::remote::Worker;
 use tpu_system::store::atomic;
 
 use super::journal::Event;
-use super::{Ctx, Error, jobfile};
+use super::{Ctx, Error};
 
 /// So far back is looked for what happened before a job began.
 const EVENTS: usize = 10_000;
@@ -36,8 +36,20 @@ pub fn as_file(data: &Data, job: &Job) -> Result<(String, Vec<String>), Error> {
     let words = shlex::split(&job.extra_configs).unwrap_or_default();
     let kind = data.target(&job.tpu).map(|target| target.kind.as_str().to_owned());
     let said = own::of_spec(&job.spec_with(words), &kind.unwrap_or_default());
-    let (document, left_out) = jobfile::documented(said)?;
+    let (document, left_out) = documented(said)?;
     Ok((yaml::written(&[document]), left_out))
+}
+
+/// A job of a file as the document that it would be, and what of it no file can say; fails where a word of its command is
+/// no text.
+pub fn documented(said: SaidAgain) -> Result<(Yaml, Vec<String>), Error> {
+    let SaidAgain { job, mut left_out } = said;
+    let document = own::document(&job).map_err(|word| {
+        Error::refused(format!("a word of its command is no text: {}", word.display()))
+            .hint("no file can say it; `tpu script` prints what started it")
+    })?;
+    left_out.sort();
+    Ok((document, left_out))
 }
 
 /// Writes down what is known of jobs of a file as they begin. That it cannot be written is said, and keeps none of them

@@ -13,7 +13,7 @@ use super::ctx::{job_of, user_of};
 use super::jobfile::ready::{self, BesideFile, JobFile};
 use super::request::Begins;
 use super::resume::stored_args;
-use super::{Ctx, Error, jobfile};
+use super::{Ctx, Error, jobfile, log_files};
 
 /// What a job was to do and how it waited, without what is its own alone: its name, its place in a group, the copy of its
 /// code.
@@ -91,7 +91,7 @@ pub fn as_file(ctx: &Ctx, id: &JobId) -> Result<(Yaml, Vec<String>), Error> {
         priority: priority.filter(|priority| *priority != Priority::default()),
         ..OwnWaits::default()
     };
-    jobfile::documented(said)
+    log_files::documented(said)
 }
 
 /// What a file says of its job, read as `tpu submit` would read it; `commands` are words that no name of a job may be.

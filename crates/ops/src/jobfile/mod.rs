@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use tpu_engine::kinds::{KindOfTarget, KindOption, Kinds};
 use tpu_jobfile::BadFile;
-use tpu_jobfile::own::{self, KindKey, KindWords, SaidAgain};
+use tpu_jobfile::own::{KindKey, KindWords};
 use tpu_jobfile::yaml::{self, Yaml};
 
 use super::{Ctx, Error};
@@ -39,18 +39,6 @@ pub fn text(ctx: &Ctx, path: &Path, shown: &str) -> Result<String, Error> {
 pub fn documents(ctx: &Ctx, path: &Path, shown: &str) -> Result<Vec<Yaml>, Error> {
     let bad = |bad: BadFile| Error::usage(format!("{shown}{}", bad.in_words())).hint(bad.hint);
     yaml::read_all(&text(ctx, path, shown)?).map_err(bad)
-}
-
-/// A job of a file as the document that it would be, and what of it no file can say; fails where a word of its command is
-/// no text.
-pub fn documented(said: SaidAgain) -> Result<(Yaml, Vec<String>), Error> {
-    let SaidAgain { job, mut left_out } = said;
-    let document = own::document(&job).map_err(|word| {
-        Error::refused(format!("a word of its command is no text: {}", word.display()))
-            .hint("no file can say it; `tpu script` prints what started it")
-    })?;
-    left_out.sort();
-    Ok((document, left_out))
 }
 
 /// What a file of jobs may say of a target of each kind.

@@ -34,6 +34,7 @@ pub mod rules;
 pub mod unhold;
 
 // Verbs about everything else.
+pub mod account;
 pub mod aliases;
 pub mod ancestors;
 pub mod archive;

@@ -15,7 +15,7 @@ use super::ctx::{job_of, user_of};
 use super::queue::shown::{self, WaitingMembers, waits_yet};
 use super::selection::{self, Selector, Sorted};
 use super::snapshot;
-use super::{Ctx, Error};
+use super::{Ctx, Error, account};
 
 /// What a request does with what it is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -74,18 +74,6 @@ pub fn unnamed(data: &Data) -> Error {
     Error::usage(format!("whose? There are {}", names.join(", ")))
 }
 
-/// Who is at work here, for what others read later: the user, else the account.
-pub fn name_at_work(ctx: &Ctx, data: &Data) -> String {
-    let requester = Requester { ctx, named: None, ask: Box::new(|data| Err(unnamed(data))) };
-    let user = requester.user_at_work(data).ok().flatten().map(|user| user.to_string());
-    user.or_else(|| account(ctx)).unwrap_or_else(|| "somebody".to_owned())
-}
-
-/// The account, as the environment calls it.
-fn account(ctx: &Ctx) -> Option<String> {
-    ["USER", "LOGNAME"].iter().find_map(|name| ctx.env.non_empty(name)).map(str::to_owned)
-}
-
 impl Requester<'_> {
     /// The user whom the words, the flags, the environment, the settings or the account name; `None` if
     /// nothing does. Asks nobody.
@@ -109,20 +97,7 @@ impl Requester<'_> {
     /// The user who is at work here, whoever a request is about: whom the environment, the settings or the
     /// account name.
     pub fn user_at_work(&self, data: &Data) -> Result<Option<UserName>, Error> {
-        let setting = self.ctx.settings(None)?.user;
-        if let Some(name) = setting.as_deref().map(UserName::from) {
-            return user_of(data, &name).map(|user| Some(user.name.clone()));
-        }
-        let account = account(self.ctx).map(|name| UserName::from(name.as_str()));
-        if let Some(user) = account.and_then(|name| data.user(&name)) {
-            return Ok(Some(user.name.clone()));
-        }
-        match data.users() {
-            [] => Err(Error::not_found("there is no user yet")
-                .hint("begin in the directory of your code: tpu init")),
-            [only] => Ok(Some(only.name.clone())),
-            _ => Ok(None),
-        }
+        account::user_at_work(self.ctx, data)
     }
 
     /// The one user that a request is about.

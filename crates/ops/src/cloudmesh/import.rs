@@ -4,12 +4,12 @@
 
 use std::path::PathBuf;
 
+use crate::account::name_at_work;
 use crate::ctx::user_of;
 use crate::hosts::add::{self, NewHosts};
 use crate::hosts::detect::Asked;
 use crate::hosts::{Limit, Limits};
 use crate::queue::edit::{self, QueueEdit};
-use crate::whose::name_at_work;
 use crate::{Ctx, Error, names};
 use tpu_core::model::capacity::Capacity;
 use tpu_core::model::data::Data;

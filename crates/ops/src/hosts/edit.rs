@@ -1,8 +1,8 @@
 //! Changes what is kept of hosts: what they have for jobs, whether any may begin there, by what they are found.
 
+use crate::account::name_at_work;
 use crate::named::named;
 use crate::targets;
-use crate::whose::name_at_work;
 use crate::{Ctx, Error};
 use tpu_core::model::capacity::Capacity;
 use tpu_core::model::data::Data;

@@ -1,9 +1,9 @@
 //! Changes what waits: holds it, lets it begin, takes it back, moves it; and makes and changes queues.
 
+use crate::account::name_at_work;
 use crate::called::JobWord;
 use crate::ctx::user_of;
 use crate::error::did_you_mean;
-use crate::whose::name_at_work;
 use crate::{Ctx, Error, records};
 use tpu_core::model::data::Data;
 use tpu_core::model::entry::{Priority, QueueEntry, QueueHold};

@@ -1,9 +1,9 @@
 //! Puts jobs into the queue.
 
+use crate::account::name_at_work;
 use crate::ctx::user_of;
 use crate::launch::RunRequest;
 use crate::launch::check::{self, MeantKey, Ready};
-use crate::whose::name_at_work;
 use crate::{
     Ctx, Error, Kind, clone, doors, lease, named, names, notices, records, secrets, stage, watch,
 };

@@ -9,7 +9,7 @@ use tpu_core::model::repository::Repository;
 use tpu_core::model::spec::Staged;
 use tpu_system::sys::proc::{self, Spawn};
 
-use super::launch::{attempt, check};
+use super::launch_paths::{directory_name, roots, stage_dir};
 use super::{Ctx, Error};
 
 /// Whoever submits waits for it no longer.
@@ -20,8 +20,8 @@ const LONGEST: Duration = Duration::from_secs(600);
 pub fn cloned(ctx: &Ctx, user: &User, repository: &Repository) -> Result<Staged, Error> {
     let (now, token) = (ctx.clock.now(), ctx.random.hex(16));
     // It waits under a number that is not known yet, and others may run from it as well.
-    let name = attempt::directory_name(JobNumber(0), &LaunchToken::new(token), now);
-    let copy = attempt::stage_dir(&check::roots(ctx, user)?, &user.name, &name);
+    let name = directory_name(JobNumber(0), &LaunchToken::new(token), now);
+    let copy = stage_dir(&roots(ctx, user)?, &user.name, &name);
     let partial = format!("{copy}.partial");
     let disk = ctx.store.disk();
     let brought = clone(repository, &partial).and_then(|()| {

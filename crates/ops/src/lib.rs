@@ -25,6 +25,7 @@ pub mod clean;
 pub mod clone;
 pub mod kill;
 pub mod launch;
+pub mod launch_paths;
 pub mod limits;
 pub mod log_files;
 pub mod logs;

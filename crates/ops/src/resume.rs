@@ -27,6 +27,7 @@ use super::launch::check;
 use super::launch::plan::{LaunchPlan, Parent, Provided, Reaction, Turn};
 use super::launch::reconcile;
 use super::launch::room::{self, Applicant};
+use super::launch_paths::roots_at;
 use super::lease::{self, Held};
 use super::named::resolve_target;
 use super::printed::reached;
@@ -372,7 +373,7 @@ fn plan_with(
         None => (None, None, None),
     };
     let is_from_nothing = start.as_ref().is_some_and(ResumeFrom::is_from_nothing);
-    let roots = check::roots_at(ctx, &data, user, &target)?;
+    let roots = roots_at(ctx, &data, user, &target)?;
     let plan = LaunchPlan {
         user: user.name.clone(),
         session: user.tmux_name.clone(),

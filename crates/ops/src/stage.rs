@@ -14,7 +14,7 @@ use tpu_core::model::job::{Job, LaunchMode};
 use tpu_core::model::spec::Staged;
 use tpu_engine::runner::files::{Files, ThisDisk};
 
-use super::launch::{attempt, check};
+use super::launch_paths::{directory_name, roots, stage_dir};
 use super::{Ctx, Error, log_files};
 
 /// What is never copied, in gitignore's notation (`!` = leave out).
@@ -36,8 +36,8 @@ const HISTORY: [&str; 2] = ["!.git/", "!.hg/"];
 pub fn keep(ctx: &Ctx, user: &User, (dir, mode): (&str, LaunchMode)) -> Result<Staged, Error> {
     let (now, token) = (ctx.clock.now(), ctx.random.hex(16));
     // It waits under a number that is not known yet, and others may run from it as well.
-    let name = attempt::directory_name(JobNumber(0), &LaunchToken::new(token), now);
-    let copy = attempt::stage_dir(&check::roots(ctx, user)?, &user.name, &name);
+    let name = directory_name(JobNumber(0), &LaunchToken::new(token), now);
+    let copy = stage_dir(&roots(ctx, user)?, &user.name, &name);
     let (from, to) = (Path::new(dir), Path::new(&copy));
     let code = code(from, (&ctx.store.paths().state(), to), mode)?;
     if mode == LaunchMode::Script && !code.iter().any(|path| path == Path::new("staging.sh")) {

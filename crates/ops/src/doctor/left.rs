@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::launch::check::roots;
+use crate::launch_paths::roots;
 use crate::{Ctx, Error, lease, orphans};
 use tpu_core::model::audit;
 use tpu_core::model::data::Data;

@@ -7,12 +7,13 @@ use std::path::Path;
 
 use serde_json::json;
 
+use crate::launch_paths::{directory_name, stage_dir};
 use crate::lease::Held;
 use crate::setup::SetUp;
 use crate::{Ctx, Error, names, queue, records, runners, secrets, stage};
 use tpu_core::model::capacity::{Accelerators, list};
 use tpu_core::model::data::Data;
-use tpu_core::model::ids::{JobId, JobNumber, LaunchToken, UserName};
+use tpu_core::model::ids::{JobId, JobNumber, LaunchToken};
 use tpu_core::model::job::{Event, Handle, Intent, Job, Launch, LaunchMode, StartTime, Status};
 use tpu_core::model::member::Array;
 use tpu_core::model::target::Machines;
@@ -26,7 +27,7 @@ use tpu_engine::runner::{Attempt, Preparation, Runner};
 use tpu_system::store::Tx;
 
 use super::check::{kept_environment, parse_rules, whole_path};
-use super::plan::{LaunchPlan, Machine, Parent, Roots};
+use super::plan::{LaunchPlan, Machine, Parent};
 use super::room;
 use super::settle::{self, Came, Outcome};
 use super::unsubmitted;
@@ -459,17 +460,6 @@ fn record(plan: &LaunchPlan, id: &JobId, (token, now): (&LaunchToken, Timestamp)
 /// the daemon sees which one it is.
 fn is_just_seen(machine: &Machine, now: Timestamp) -> bool {
     now.seconds_since(machine.seen_at) <= 2 && machine.seen_at.seconds_since(now) == 0
-}
-
-/// Where code of a user is copied to.
-pub(crate) fn stage_dir(roots: &Roots, user: &UserName, name: &str) -> String {
-    format!("{}/{user}/{name}", roots.stage)
-}
-
-/// `20261120_140211-7-9f3a01`: sorts by time, and no two launches share it.
-pub(crate) fn directory_name(number: JobNumber, token: &LaunchToken, now: Timestamp) -> String {
-    let token: String = token.as_str().chars().take(6).collect();
-    format!("{}-{number}-{token}", now.compact())
 }
 
 /// Config arguments as the one string of the record; plain ones look as the original wrote them.

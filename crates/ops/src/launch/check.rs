@@ -8,6 +8,7 @@ use crate::ctx::{how_to_begin, user_of};
 use crate::error::did_you_mean;
 use crate::fleet::AskedOnce;
 use crate::hosts::probe;
+use crate::launch_paths::roots_at;
 use crate::named::resolve_target;
 use crate::names;
 use crate::{Ctx, Error, doors, runners, secrets, stage};
@@ -22,7 +23,7 @@ use tpu_core::model::variables;
 use tpu_engine::runner::RunError;
 
 use super::RunRequest;
-use super::plan::{LaunchPlan, Machine, Provided, Roots};
+use super::plan::{LaunchPlan, Machine, Provided};
 use super::room::{self, Applicant};
 
 /// Checks a request and completes it to a plan. `provided` says whether the target must be usable already,
@@ -221,27 +222,6 @@ pub fn may_wait_placed(
 /// Keeps a result, or remembers what is wrong with it.
 fn note<T>(problems: &mut Vec<Error>, result: Result<T, Error>) -> Option<T> {
     result.map_err(|problem| problems.push(problem)).ok()
-}
-
-/// Where native mode stages and logs for this user.
-pub fn roots(ctx: &Ctx, user: &User) -> Result<Roots, Error> {
-    let settings = ctx.settings(Some(user))?;
-    let below = |name: &str| ctx.store.paths().state().join(name).to_string_lossy().into_owned();
-    Ok(Roots {
-        stage: settings.stage_root.unwrap_or_else(|| below("stage")),
-        log: settings.log_root.unwrap_or_else(|| below("logs")),
-    })
-}
-
-/// The same for what runs on a target: what was said of that comes first.
-pub fn roots_at(ctx: &Ctx, data: &Data, user: &User, target: &Target) -> Result<Roots, Error> {
-    let usual = roots(ctx, user)?;
-    let (Ok(kind), Some(registration)) = (ctx.kinds.of(target), data.registration(&target.name))
-    else {
-        return Ok(usual);
-    };
-    let own = kind.roots(registration);
-    Ok(Roots { stage: own.stage.unwrap_or(usual.stage), log: own.log.unwrap_or(usual.log) })
 }
 
 /// The directory of a job: the path of its slot, which must be there; of one whose code was copied when it was

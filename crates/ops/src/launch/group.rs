@@ -4,6 +4,7 @@
 
 use std::time::Duration;
 
+use crate::launch_paths::{directory_name, stage_dir};
 use crate::{Ctx, Error, Kind, runners, secrets};
 use tpu_core::model::data::Data;
 use tpu_core::model::ids::{JobId, JobNumber, LaunchToken, TargetName};
@@ -140,8 +141,8 @@ fn claim(
         let is_copied = plan.stage_dir.is_none() && plan.spec.execution.workplace.is_none();
         let stage_dir = match (handle, tokens.first()) {
             (Handle::Engine { .. }, Some(first)) if is_copied => {
-                let name = attempt::directory_name(group, first, now);
-                Some(attempt::stage_dir(&plan.roots, &plan.user, &name))
+                let name = directory_name(group, first, now);
+                Some(stage_dir(&plan.roots, &plan.user, &name))
             }
             _ => plan.stage_dir.clone(),
         };

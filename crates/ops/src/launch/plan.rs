@@ -3,6 +3,7 @@
 use std::ffi::{OsStr, OsString};
 
 use crate::checkpoints::across::Haul;
+use crate::launch_paths::Roots;
 use tpu_core::model::capacity::BusyGpus;
 use tpu_core::model::execution::Execution;
 use tpu_core::model::facts::{ErrorKind, Progress};
@@ -153,15 +154,6 @@ pub struct Reaction {
     pub progress: Progress,
     /// The record on which the decision rests: it holds only while the record stands so.
     pub seen: Job,
-}
-
-/// Directories below which native mode makes its own.
-#[derive(Clone, Debug)]
-pub struct Roots {
-    /// For copies of the code.
-    pub stage: String,
-    /// For logs and checkpoints.
-    pub log: String,
 }
 
 impl LaunchPlan {

@@ -86,6 +86,7 @@ pub mod watch;
 pub mod called;
 pub mod commands;
 pub mod request;
+pub mod reservations;
 pub mod selection;
 pub mod whose;
 

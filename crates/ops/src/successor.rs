@@ -25,7 +25,8 @@ use super::fleet::ProviderFacts;
 use super::hosts::disk;
 use super::printed::Printed;
 use super::provision::{self, Wish};
-use super::{Ctx, Error, board, runners, secrets};
+use super::reservations::may_take;
+use super::{Ctx, Error, runners, secrets};
 
 /// Where the code of a successor comes from.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -102,7 +103,7 @@ pub fn could_begin(
     let is_elsewhere = job.status.error().is_some_and(|kind| may_go_elsewhere(&target, kind));
     if !target.capacity.is_unlimited() && !is_elsewhere {
         // What is kept for somebody comes free again.
-        board::may_take(data, name, &user.name, ctx.clock.now()).map_err(Error::passing)?;
+        may_take(data, name, &user.name, ctx.clock.now()).map_err(Error::passing)?;
     }
     if matches!(action, Action::Reapply | Action::Restart | Action::Wait) {
         provision::spec(data, name, &Wish::default(), &fleet.fact(data, name))?;

@@ -9,7 +9,7 @@ pub mod sheet;
 
 use std::collections::HashMap;
 
-use tpu_core::model::board::{Entry, Reservation, Written};
+use tpu_core::model::board::{Entry, Reservation};
 use tpu_core::model::data::Data;
 use tpu_core::model::facts::TargetState;
 use tpu_core::model::ids::{JobId, TargetName, UserName};
@@ -22,6 +22,7 @@ use super::ctx::user_of;
 use super::fleet::ProviderFacts;
 use super::hosts::{self, Host};
 use super::named::resolve_target;
+use super::reservations::may_take;
 use super::{Ctx, Error, snapshot, watch};
 
 /// Nobody keeps a target longer than this at a time.
@@ -95,35 +96,6 @@ fn target(data: &Data, typed: &str) -> Result<Target, Error> {
             .hint("there is nothing to keep or to free; just: tpu run local -- COMMAND"));
     }
     Ok(target)
-}
-
-/// Refuses a target that somebody else keeps, or that people say somebody else uses.
-pub fn may_take(
-    data: &Data,
-    name: &TargetName,
-    user: &UserName,
-    now: Timestamp,
-) -> Result<(), Error> {
-    let free =
-        || format!("take another one (tpu find), free it (tpu release {name}), or use --force");
-    let entry = data.board().entry(name);
-    if let Some(kept) = entry.reserved(now, |user| data.user(user).is_some()) {
-        if kept.user == *user {
-            return Ok(());
-        }
-        let left = time::age(kept.until.seconds_since(now));
-        return Err(Error::refused(format!("{name} is reserved by {} for {left} more", kept.user))
-            .hint(free()));
-    }
-    match (entry.status, &entry.user) {
-        (Some(status @ (Written::Running | Written::Reserved | Written::Error)), Some(other))
-            if other != user.as_str() =>
-        {
-            let word = status.as_str();
-            Err(Error::refused(format!("on the board {name} is {word} by {other}")).hint(free()))
-        }
-        _ => Ok(()),
-    }
 }
 
 /// Frees a target: nobody keeps it, and nothing is noted. With a `user` only if it is theirs. `false` if

@@ -3,7 +3,8 @@
 use std::collections::{BTreeMap, HashMap};
 
 use crate::ctx::user_of;
-use crate::{Ctx, Error, board, snapshot};
+use crate::reservations::may_take;
+use crate::{Ctx, Error, snapshot};
 use tpu_core::model::capacity::{Ask, BusyGpus};
 use tpu_core::model::data::Data;
 use tpu_core::model::ids::{JobId, TargetName, UserName};
@@ -73,7 +74,7 @@ pub fn rank(
     };
     let of = |target: &Target| candidates.iter().find(|known| known.target == target.name);
     let open = |candidate: &Candidate| {
-        let may = board::may_take(data, &candidate.target, wanted.user, ctx.clock.now());
+        let may = may_take(data, &candidate.target, wanted.user, ctx.clock.now());
         let kept = may.err().map(|error| error.message);
         Candidate { closed: candidate.closed.clone().or(kept), ..candidate.clone() }
     };

@@ -3,7 +3,6 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use crate::board;
 use crate::ctx::{how_to_begin, user_of};
 use crate::error::did_you_mean;
 use crate::fleet::AskedOnce;
@@ -11,6 +10,7 @@ use crate::hosts::probe;
 use crate::launch_paths::roots_at;
 use crate::named::resolve_target;
 use crate::names;
+use crate::reservations::may_take;
 use crate::{Ctx, Error, doors, runners, secrets, stage};
 use tpu_core::model::data::{Data, User};
 use tpu_core::model::facts::{TargetState, TargetStep};
@@ -89,7 +89,7 @@ pub fn check(ctx: &Ctx, request: &RunRequest, provided: Provided) -> Result<Laun
     if let Some(target) =
         target.as_ref().filter(|target| !target.capacity.is_unlimited() && !request.force)
     {
-        note(&mut problems, board::may_take(&data, &target.name, &user.name, ctx.clock.now()));
+        note(&mut problems, may_take(&data, &target.name, &user.name, ctx.clock.now()));
     }
 
     let (Some(dir), Some(target), Some(args), Some(rules)) = (dir, target, args, rules) else {

@@ -1,7 +1,7 @@
 //! Whether a target has room for a job, first by the facts, then in the transaction that claims it: `plan::slots`
 //! decides, who holds what is found out here.
 
-use crate::{Ctx, Error, board, snapshot};
+use crate::{Ctx, Error, reservations, snapshot};
 use tpu_core::model::capacity::{Ask, BusyGpus, Capacity, Share};
 use tpu_core::model::data::Data;
 use tpu_core::model::ids::JobId;
@@ -101,7 +101,7 @@ pub(super) fn may_take(data: &Data, plan: &LaunchPlan, now: Timestamp) -> Result
     if plan.target.capacity.is_unlimited() || plan.force {
         return Ok(());
     }
-    board::may_take(data, &plan.target.name, &plan.user, now)
+    reservations::may_take(data, &plan.target.name, &plan.user, now)
 }
 
 /// Whether a record holds a place, as far as records tell.

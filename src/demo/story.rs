@@ -24,7 +24,9 @@ use tpu_ops::ctx::job_of;
 use tpu_ops::kill::Unreached;
 use tpu_ops::launch::{self, RunRequest};
 use tpu_ops::resume::{self, AgainRequest};
-use tpu_ops::{Ctx, Error, Kind, checkpoint, clean, kill, logs, runners, snapshot, worker_processes};
+use tpu_ops::{
+    Ctx, Error, Kind, checkpoint, clean, kill, logs, runners, snapshot, worker_processes,
+};
 use tpu_system::sys::procs::{self, Process, Signal, Table};
 
 use super::cluster::{self, CLUSTER};

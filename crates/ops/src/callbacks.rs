@@ -211,7 +211,7 @@ fn is_proven(job: &Job) -> bool {
 
 /// The launcher asks whether its launch still stands, and lets the code be copied (native mode).
 pub fn begin(ctx: &Ctx, token: &LaunchToken) -> Result<(), Error> {
-    let id = launched(ctx, token)?;
+    let id = records::launched(ctx, token)?;
     let job = ctx.transact(|tx| {
         let job = records::of_launch(&mut tx.data, &id, token)?;
         may_begin(job)?;
@@ -256,7 +256,7 @@ fn may_begin(job: &Job) -> Result<(), Error> {
 
 /// The launcher says that the job's command has ended.
 pub fn exited(ctx: &Ctx, token: &LaunchToken, code: i32) -> Result<(), Error> {
-    let id = launched(ctx, token)?;
+    let id = records::launched(ctx, token)?;
     record_end(ctx, &id, code)
 }
 
@@ -303,16 +303,5 @@ pub fn record_end(ctx: &Ctx, id: &JobId, code: i32) -> Result<(), Error> {
         let kind = if shown.status == Status::Finished { "finished" } else { "error" };
         records::note(tx, id, kind, line);
         Ok(())
-    })
-}
-
-/// The job that carries a launch token.
-pub fn launched(ctx: &Ctx, token: &LaunchToken) -> Result<JobId, Error> {
-    let data = ctx.data()?;
-    let found =
-        data.jobs().find(|job| job.launch.as_ref().is_some_and(|launch| launch.token == *token));
-    found.map(Job::id).ok_or_else(|| {
-        Error::not_found("no record belongs to this launch any more")
-            .hint("the job was cleaned away; close this window")
     })
 }

@@ -8,8 +8,8 @@ use tpu_core::model::ids::{JobId, LaunchToken};
 use tpu_core::model::job::{Event, Job, Status, StoredVerdict};
 use tpu_system::store::Tx;
 
-use super::Error;
 use super::ctx::job_mut;
+use super::{Ctx, Error};
 
 /// Adds a line about a job to the journal.
 pub fn note(tx: &mut Tx<'_>, id: &JobId, kind: &str, text: impl Into<String>) {
@@ -31,6 +31,17 @@ pub fn failed(
         note(tx, id, "error", format!("{kind}: {}", verdict.line));
     }
     Ok(())
+}
+
+/// The job that carries a launch token.
+pub fn launched(ctx: &Ctx, token: &LaunchToken) -> Result<JobId, Error> {
+    let data = ctx.data()?;
+    let found =
+        data.jobs().find(|job| job.launch.as_ref().is_some_and(|launch| launch.token == *token));
+    found.map(Job::id).ok_or_else(|| {
+        Error::not_found("no record belongs to this launch any more")
+            .hint("the job was cleaned away; close this window")
+    })
 }
 
 /// The record of a launch. Refused when the window number belongs to another launch by now.

@@ -35,7 +35,7 @@ use super::ctx::job_of;
 use super::fleet::{AskedOnce, ProviderFacts};
 use super::setup::{self, SetUp};
 use super::snapshot::ASKED_AT_MOST;
-use super::{Ctx, Error, callbacks, doors, log_files, watch, worker_processes};
+use super::{Ctx, Error, doors, log_files, records, watch, worker_processes};
 
 mod carry;
 mod print;
@@ -67,7 +67,7 @@ pub fn attend(
     out: &mut dyn Write,
     stop: &AtomicBool,
 ) -> Result<i32, Error> {
-    let id = callbacks::launched(ctx, token)?;
+    let id = records::launched(ctx, token)?;
     let data = ctx.data()?;
     let job = job_of(&data, &id)?;
     let asked = AskedOnce::new(ctx, &data, &job.tpu);

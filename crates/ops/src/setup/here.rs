@@ -4,9 +4,8 @@ use std::ffi::OsString;
 use std::io::Write;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use crate::callbacks;
 use crate::ctx::job_of;
-use crate::{Ctx, Error};
+use crate::{Ctx, Error, records};
 use tpu_core::model::facts::ErrorKind;
 use tpu_core::model::ids::{JobId, LaunchToken};
 use tpu_engine::runner::window::beside;
@@ -34,7 +33,7 @@ pub fn set_up_here(
     out: &mut dyn Write,
     stop: &AtomicBool,
 ) -> Result<SetUpHere, Error> {
-    let id = callbacks::launched(ctx, token)?;
+    let id = records::launched(ctx, token)?;
     let come = set_up(ctx, (&id, token), out, stop);
     if let Err(error) = &come {
         beside::record_cause(ctx, &id, token, (ErrorKind::Setup, &error.message))?;

@@ -27,6 +27,7 @@ pub mod kill;
 pub mod launch;
 pub mod launch_paths;
 pub mod limits;
+pub mod lineage_attempts;
 pub mod log_files;
 pub mod logs;
 pub mod orphans;

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::{fs, io};
 
 use crate::curves::{self, CurveMemory};
-use crate::{Ctx, Error, successor};
+use crate::{Ctx, Error, lineage_attempts};
 use tpu_core::model::checkpoint::{MARKER, mark_beside};
 use tpu_core::model::data::{Data, User};
 use tpu_core::model::entry::QueueEntry;
@@ -194,7 +194,7 @@ fn needed(ctx: &Ctx, user: &User, leaf: &Job, lineage: &Lineage) -> Needed {
     let own = lineage.windows.iter().filter_map(|window| user.job(*window));
     let mut dirs: BTreeSet<String> =
         own.filter_map(|job| job.log_dir.as_deref()).map(canonical).collect();
-    let (before, is_known) = successor::log_dirs(ctx, user, leaf);
+    let (before, is_known) = lineage_attempts::log_dirs(ctx, user, leaf);
     dirs.extend(before.iter().map(|dir| canonical(dir)));
     let words = words_of(leaf);
     Needed { dirs, args: paths_in(words.iter().map(String::as_str)), is_known }

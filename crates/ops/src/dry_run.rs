@@ -9,8 +9,9 @@ use tpu_core::text::escape;
 use tpu_engine::provider::TargetSpec;
 
 use super::fleet::ProviderFacts;
-use super::provision::{self, Wish};
+use super::provision;
 use super::recipes::{self, Request};
+use super::target_spec::{self, Wish};
 use super::{Ctx, Error};
 
 /// What would be done to a target itself.
@@ -35,7 +36,7 @@ pub fn remake(ctx: &Ctx, name: &TargetName, wish: &Wish, anew: bool) -> Result<R
     }
     let data = ctx.data()?;
     let fact = ProviderFacts::ask_of(ctx, &data, name).fact(&data, name);
-    let spec = provision::spec(&data, name, wish, &fact)?;
+    let spec = target_spec::spec(&data, name, wish, &fact)?;
     let does = does(&fact, anew)?;
     let since = fact.since.map(|since| ctx.clock.now().seconds_since(since));
     let age = since.map(|s| format!(" for {}", time::age(s))).unwrap_or_default();

@@ -66,6 +66,7 @@ pub mod remembered;
 pub mod settings;
 pub mod settings_files;
 pub mod setup;
+pub mod target_spec;
 pub mod targets;
 
 pub mod tokens;

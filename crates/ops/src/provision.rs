@@ -22,11 +22,8 @@ use super::ctx::job_mut;
 use super::fleet::ProviderFacts;
 use super::launch::reconcile;
 use super::snapshot::LookMemory;
+use super::target_spec::{Wish, remember, spec};
 use super::{Ctx, Error, doors, record_facts, records, snapshot, watch};
-
-mod spec;
-
-pub use spec::{Wish, remember, spec};
 
 /// Nothing that a control plane does takes longer.
 const PATIENCE: Duration = Duration::from_secs(30 * 60);

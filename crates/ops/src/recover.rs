@@ -19,9 +19,10 @@ use super::ctx::{job_mut, job_of, user_of};
 use super::fleet::ProviderFacts;
 use super::launch::plan::Reaction;
 use super::lease::{self, Held};
-use super::provision::{self, Wish};
+use super::provision;
 use super::queue::limits;
 use super::resume::{self, Again};
+use super::target_spec::{self, Wish};
 use super::waits::{self, AskedFor};
 use super::{Ctx, Error, Kind, records, runners, snapshot};
 
@@ -129,8 +130,8 @@ fn provide(ctx: &Ctx, lease: &Held, action: Action) -> Result<(), Error> {
     provision::alone(ctx, name, || {
         provision::unused(ctx, name, Some(&lease.job))?;
         let seen = ProviderFacts::ask_of(ctx, &data, name).fact(&data, name);
-        let spec = provision::spec(&data, name, &Wish::default(), &seen)?;
-        provision::remember(ctx, &spec)?;
+        let spec = target_spec::spec(&data, name, &Wish::default(), &seen)?;
+        target_spec::remember(ctx, &spec)?;
         let mut go_on = || may_go_on(ctx, lease);
         if action == Action::Restart && seen.state == TargetState::Ready {
             return provision::turn(ctx, name, Some(&spec.zone), Verb::Reboot, &mut go_on);

@@ -31,9 +31,10 @@ use super::launch_paths::roots_at;
 use super::lease::{self, Held};
 use super::named::resolve_target;
 use super::printed::reached;
-use super::provision::{self, Wish};
+use super::provision;
 use super::snapshot::{self, LookMemory, unrecorded_failure};
 use super::successor::{self, Code};
+use super::target_spec::Wish;
 use super::{Ctx, Error, Kind, records, runners, secrets};
 
 /// Seconds for which nothing of a lineage begins on a node again that it was lost with.

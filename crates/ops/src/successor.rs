@@ -25,8 +25,8 @@ use super::fleet::ProviderFacts;
 use super::hosts::disk;
 use super::lineage_attempts::{Attempts, attempts};
 use super::printed::Printed;
-use super::provision::{self, Wish};
 use super::reservations::may_take;
+use super::target_spec::{self, Wish};
 use super::{Ctx, Error, runners, secrets};
 
 /// Where the code of a successor comes from.
@@ -107,7 +107,7 @@ pub fn could_begin(
         may_take(data, name, &user.name, ctx.clock.now()).map_err(Error::passing)?;
     }
     if matches!(action, Action::Reapply | Action::Restart | Action::Wait) {
-        provision::spec(data, name, &Wish::default(), &fleet.fact(data, name))?;
+        target_spec::spec(data, name, &Wish::default(), &fleet.fact(data, name))?;
     }
     let how = if action == Action::Rerun { Succession::Rerun } else { Succession::Resume };
     with(ctx, user, job, how, Asked::Disks).map(|(start, _)| start)

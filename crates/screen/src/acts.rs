@@ -14,12 +14,13 @@ use tpu_ops::launch;
 use tpu_ops::launch::RunRequest;
 use tpu_ops::launch::check::{self, parse_rules};
 use tpu_ops::named::resolve_target;
-use tpu_ops::provision::{self, Insistence, Wish};
+use tpu_ops::provision::{self, Insistence};
 use tpu_ops::queue::submit::{self, Submission};
 use tpu_ops::queue::wanted::wanted;
 use tpu_ops::queue::{edit, now, pass, why_each_waits};
 use tpu_ops::recipes::{self, Request};
 use tpu_ops::resume::{self, AgainRequest};
+use tpu_ops::target_spec::Wish;
 use tpu_ops::{Ctx, Error, dry_run, fleet, kill, rules, service};
 
 /// Does it. `flags` are the global flags that a daemon is to have. Typed commands are

@@ -20,8 +20,9 @@ use tpu_core::model::time;
 use tpu_core::text::counted;
 use tpu_ops::dry_run::{self, Remake};
 use tpu_ops::named::resolve_target;
-use tpu_ops::provision::{self, Change, Insistence, Wish};
+use tpu_ops::provision::{self, Change, Insistence};
 use tpu_ops::selection;
+use tpu_ops::target_spec::Wish;
 use tpu_ops::{Error, fleet};
 use tpu_wire::targets::{
     SimulatedEventDocument, SimulatedStoryDocument, SimulatedTargetDocument, TargetFactDocument,

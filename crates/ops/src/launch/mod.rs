@@ -20,8 +20,8 @@ use tpu_core::model::job::LaunchMode;
 use tpu_core::model::spec::{JobSpec, Staged, TargetRequest};
 use tpu_core::plan::choice::Assignment;
 
-use super::provision::{self, Wish};
-use super::{Ctx, Error, notices};
+use super::target_spec::Wish;
+use super::{Ctx, Error, notices, provision};
 use attempt::Launched;
 
 use group::LaunchedGroup;

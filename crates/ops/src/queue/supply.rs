@@ -8,6 +8,7 @@
 use crate::fleet::ProviderFacts;
 use crate::provision::{self, Unmade};
 use crate::snapshot::{self, LookMemory};
+use crate::target_spec;
 use crate::waits::{self, AskedFor};
 use crate::{Ctx, Error, named, record_facts, watch};
 use tpu_core::model::board::Written;
@@ -189,12 +190,12 @@ fn may_be_made(ctx: &Ctx, data: &Data, entry: &QueueEntry, row: &Row) -> bool {
         Some(kept) => kept.user == entry.user,
         None => matches!(written.status, None | Some(Written::Free)),
     };
-    let wish = provision::Wish::default();
+    let wish = target_spec::Wish::default();
     is_absent(row.fact.state)
         && row.jobs.is_empty()
         && is_open
         && !limits::coming_back(ctx, data).contains_key(&row.target)
-        && provision::spec(data, &row.target, &wish, &row.fact).is_ok()
+        && target_spec::spec(data, &row.target, &wish, &row.fact).is_ok()
 }
 
 /// Whether somebody waits for what is being made.
@@ -257,8 +258,8 @@ fn make(ctx: &Ctx, making: &Making) -> Result<TargetFact, Unmade> {
         let what = format!("{name} is made anew for {}, which is to come back", job.id());
         return Err(Error::refused(what).hint("it is asked for again when that has ended").into());
     }
-    let spec = provision::spec(&data, name, &provision::Wish::default(), &seen)?;
-    provision::remember(ctx, &spec)?;
+    let spec = target_spec::spec(&data, name, &target_spec::Wish::default(), &seen)?;
+    target_spec::remember(ctx, &spec)?;
     fail::fail_point!("supply-written");
     let mut go_on = || {
         let data = ctx.data()?;
@@ -361,7 +362,7 @@ fn candidates(ctx: &Ctx, data: &Data, making: &Making) -> Candidates {
         making_of(data, name).is_none() && {
             let fact = ProviderFacts::ask_of(ctx, data, name).fact(data, name);
             is_absent(fact.state)
-                && provision::spec(data, name, &provision::Wish::default(), &fact).is_ok()
+                && target_spec::spec(data, name, &target_spec::Wish::default(), &fact).is_ok()
         }
     };
     let all: Vec<TargetName> =

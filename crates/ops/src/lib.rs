@@ -49,6 +49,7 @@ pub mod dirs;
 pub mod disk;
 pub mod doctor;
 pub mod dry_run;
+pub mod ends;
 pub mod hosts;
 pub mod import;
 pub mod init;

@@ -18,7 +18,7 @@ use tpu_core::text::counted;
 use super::ctx::{job_mut, job_of};
 use super::printed::reached;
 use super::snapshot::{self, Survey};
-use super::{Ctx, Error, Kind, callbacks, records};
+use super::{Ctx, Error, Kind, ends, records};
 
 /// Something that a record is to say.
 #[derive(Clone, Debug, PartialEq)]
@@ -197,7 +197,7 @@ fn write(
 ) -> Result<(), Error> {
     let id = &view.id;
     if let Change::Exited(exit) = change {
-        return callbacks::record_end(ctx, id, exit.code());
+        return ends::record_end(ctx, id, exit.code());
     }
     let reached = match change {
         Change::Failed(_) | Change::Cancelled => reached(ctx, seen, view),

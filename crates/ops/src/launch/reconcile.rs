@@ -3,7 +3,7 @@
 //!
 //! Every writing command begins with this; it asks tmux only if some record needs it.
 
-use crate::{Ctx, Error, Kind, lease, records, runners};
+use crate::{Ctx, Error, Kind, ends, lease, records, runners};
 use tpu_core::model::data::Data;
 use tpu_core::model::facts::RunState;
 use tpu_core::model::ids::JobId;
@@ -11,8 +11,6 @@ use tpu_core::model::job::{CLEANING, Intent, Job};
 use tpu_core::model::time::Timestamp;
 use tpu_core::plan::diagnose::LAUNCH_LIMIT_S;
 use tpu_engine::runner::RunRef;
-
-use super::super::callbacks;
 
 /// Clearing records away takes so long at most: a stop of each job's processes.
 const CLEANING_LIMIT_S: u64 = 120;
@@ -36,7 +34,7 @@ pub fn reconcile(ctx: &Ctx) -> Result<(), Error> {
     keep_what_stands(ctx, &data, &mut cures);
     for cure in cures {
         let cured = match cure {
-            Cure::Ended(id, code) => callbacks::record_end(ctx, &id, code),
+            Cure::Ended(id, code) => ends::record_end(ctx, &id, code),
             Cure::Adopt(id) => ctx.transact(|tx| {
                 if let Some(job) = tx.data.job_mut(&id) {
                     job.confirm_launch();

@@ -12,9 +12,9 @@ use tpu_core::plan::answer;
 use tpu_core::plan::decide::Decision;
 use tpu_ops::ctx::job_of;
 use tpu_ops::launch::plan::Reaction;
-use tpu_ops::launch::reconcile;
 use tpu_ops::notices::{self, PhaseSeen};
 use tpu_ops::queue::{pass, supply};
+use tpu_ops::reconcile;
 use tpu_ops::snapshot::{self, LookMemory, Survey};
 use tpu_ops::{Ctx, Error, lease, record_facts};
 

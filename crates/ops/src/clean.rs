@@ -24,11 +24,10 @@ pub use self::some::{clean_some, dry_run_clean_some};
 use self::ends::{Unwritten, is_known_to_its_engine, looked_at, unwritten};
 use super::ctx::{job_of, user_of};
 use super::fleet::AskedOnce;
-use super::launch::reconcile;
 use super::orphans::{self, Closing, Left, Unmarked, Which};
 use super::queue::after;
-use super::worker_processes;
-use super::{Ctx, Error, Kind, doors, kill, lease, records, runners, snapshot};
+use super::{Ctx, Error, Kind, doors, kill, lease, reconcile, records};
+use super::{runners, snapshot, worker_processes};
 
 /// Which ends of lineages are cleared away.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -15,8 +15,8 @@ use tpu_engine::runner::{StopOutcome, StopPart};
 use tpu_system::store::Tx;
 
 use super::ctx::{job_mut, job_of};
-use super::launch::reconcile;
 use super::printed::Printed;
+use super::reconcile;
 use super::{Ctx, Error, Kind, lease, records, runners, watch};
 
 pub use tpu_engine::runner::Unreached;

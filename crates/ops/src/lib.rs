@@ -63,6 +63,7 @@ pub mod provision;
 pub mod queue;
 pub mod quota;
 pub mod recipes;
+pub mod reconcile;
 pub mod remembered;
 pub mod settings;
 pub mod settings_files;

@@ -12,7 +12,7 @@ use tpu_engine::runner::window::{HISTORY, beside, place};
 use tpu_system::tmux::{Occupant, TmuxError};
 
 use super::ctx::user_of;
-use super::launch::reconcile;
+use super::reconcile;
 use super::{Ctx, Error, secrets};
 
 /// Which panes of such windows are closed.

@@ -20,7 +20,7 @@ use tpu_core::plan::answer;
 
 use super::ctx::job_mut;
 use super::fleet::ProviderFacts;
-use super::launch::reconcile;
+use super::reconcile;
 use super::snapshot::LookMemory;
 use super::target_spec::{Wish, remember, spec};
 use super::{Ctx, Error, doors, record_facts, records, snapshot, watch};

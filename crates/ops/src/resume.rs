@@ -25,17 +25,14 @@ use super::hosts::{disk, probe};
 use super::launch::attempt::{self, Launched};
 use super::launch::check;
 use super::launch::plan::{LaunchPlan, Parent, Provided, Reaction, Turn};
-use super::launch::reconcile;
 use super::launch::room::{self, Applicant};
-use super::launch_paths::roots_at;
 use super::lease::{self, Held};
 use super::named::resolve_target;
 use super::printed::reached;
-use super::provision;
 use super::snapshot::{self, LookMemory, unrecorded_failure};
 use super::successor::{self, Code};
 use super::target_spec::Wish;
-use super::{Ctx, Error, Kind, records, runners, secrets};
+use super::{Ctx, Error, Kind, launch_paths, provision, reconcile, records, runners, secrets};
 
 /// Seconds for which nothing of a lineage begins on a node again that it was lost with.
 const AVOID_S: i64 = 3_600;
@@ -374,7 +371,7 @@ fn plan_with(
         None => (None, None, None),
     };
     let is_from_nothing = start.as_ref().is_some_and(ResumeFrom::is_from_nothing);
-    let roots = roots_at(ctx, &data, user, &target)?;
+    let roots = launch_paths::roots_at(ctx, &data, user, &target)?;
     let plan = LaunchPlan {
         user: user.name.clone(),
         session: user.tmux_name.clone(),

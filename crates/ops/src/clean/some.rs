@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use crate::ctx::user_of;
-use crate::launch::reconcile;
+use crate::reconcile;
 use crate::{Ctx, Error};
 use tpu_core::model::data::User;
 use tpu_core::model::ids::{JobId, JobNumber, UserName};

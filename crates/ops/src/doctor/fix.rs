@@ -5,9 +5,9 @@
 
 use super::board;
 use super::left::{self, Begun};
-use crate::launch::reconcile;
 use crate::orphans::{self, Unmarked, Which};
 use crate::queue::presence;
+use crate::reconcile;
 use crate::snapshot::{self, LookMemory};
 use crate::{Ctx, Error, clean, kill, lease, record_facts, records};
 use tpu_core::model::audit;

@@ -1,13 +1,12 @@
 //! `run`: check everything, claim a record, open a window, confirm.
 //!
 //! [`check`] turns a request into a [`plan::LaunchPlan`] and reports all problems together; `attempt`
-//! carries a plan out (shared with resume and rerun) through the runner of its target; `reconcile` settles launches whose `tpu` died between claim and confirmation.
+//! carries a plan out (shared with resume and rerun) through the runner of its target; [`reconcile`] settles launches whose `tpu` died between claim and confirmation.
 
 pub mod attempt;
 pub mod check;
 pub mod group;
 pub mod plan;
-pub mod reconcile;
 pub mod room;
 mod settle;
 mod unsubmitted;
@@ -21,7 +20,7 @@ use tpu_core::model::spec::{JobSpec, Staged, TargetRequest};
 use tpu_core::plan::choice::Assignment;
 
 use super::target_spec::Wish;
-use super::{Ctx, Error, notices, provision};
+use super::{Ctx, Error, notices, provision, reconcile};
 use attempt::Launched;
 
 use group::LaunchedGroup;

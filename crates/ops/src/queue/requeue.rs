@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use crate::account::name_at_work;
 use crate::ctx::{job_mut, job_of, user_of};
-use crate::launch::reconcile;
+use crate::reconcile;
 use crate::{Ctx, Error, kill, records, resume, runners, secrets, successor, watch};
 use tpu_core::model::data::Data;
 use tpu_core::model::entry::{Awaited, Passed, Priority, QueueEntry, QueueHold};

@@ -27,7 +27,7 @@ use super::fleet::AskedOnce;
 use super::orphans::{self, Closing, Left, Unmarked, Which};
 use super::queue::after;
 use super::{Ctx, Error, Kind, doors, kill, lease, reconcile, records};
-use super::{runners, snapshot, worker_processes};
+use super::{orphan_windows, runners, snapshot, worker_processes};
 
 /// Which ends of lineages are cleared away.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -124,7 +124,7 @@ impl Cleaned {
 pub fn clean(ctx: &Ctx, user: &UserName, extent: Extent) -> Result<Cleaned, Error> {
     let mut cleaned = clear(ctx, user, extent)?;
     if matches!(ctx.tmux.look(), TmuxFact::Up { .. }) {
-        let orphans = orphans::close(ctx, user, Which::Ended, &Unmarked::default())?;
+        let orphans = orphan_windows::close(ctx, user, Which::Ended, &Unmarked::default())?;
         cleaned.closed.extend(orphans.closed);
         cleaned.left.extend(at_work(orphans.left));
         cleaned.add(archive_windowless(ctx, user, extent.force)?);
@@ -535,7 +535,7 @@ pub fn kill_window(ctx: &Ctx, id: &JobId) -> Result<Cleaned, Error> {
     reconcile::reconcile(ctx)?;
     let data = ctx.data()?;
     let Ok(job) = job_of(&data, id) else {
-        let Some(closing) = orphans::close_one(ctx, id)? else {
+        let Some(closing) = orphan_windows::close_one(ctx, id)? else {
             return job_of(&data, id).map(|_| Cleaned::default());
         };
         return Ok(Cleaned { closed: vec![closing], ..Cleaned::default() });

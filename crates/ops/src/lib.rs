@@ -30,6 +30,7 @@ pub mod limits;
 pub mod lineage_attempts;
 pub mod log_files;
 pub mod logs;
+pub mod orphan_windows;
 pub mod orphans;
 pub mod resume;
 pub mod rules;

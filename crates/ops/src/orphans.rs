@@ -8,12 +8,11 @@ use tpu_core::model::facts::{PaneFact, TmuxFact};
 use tpu_core::model::ids::{JobId, LaunchToken, UserName};
 use tpu_core::model::job::Job;
 use tpu_core::model::view::Orphan;
-use tpu_engine::runner::window::{HISTORY, beside, place};
-use tpu_system::tmux::{Occupant, TmuxError};
+use tpu_engine::runner::window::{beside, place};
+use tpu_system::tmux::Occupant;
 
 use super::ctx::user_of;
-use super::reconcile;
-use super::{Ctx, Error, secrets};
+use super::{Ctx, Error};
 
 /// Which panes of such windows are closed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -99,22 +98,22 @@ pub struct Unmarked {
 }
 
 impl Unmarked {
-    fn has(&self, pane: &PaneFact, server_pid: u32) -> bool {
+    pub(crate) fn has(&self, pane: &PaneFact, server_pid: u32) -> bool {
         self.server_pid == server_pid && self.panes.contains(&pane.pane_id)
     }
 }
 
 /// A window that no record claims.
-struct Lone {
+pub(crate) struct Lone {
     /// In the order of the window.
-    panes: Vec<PaneFact>,
+    pub(crate) panes: Vec<PaneFact>,
     /// Whether a job of a record, or of another data file, is in it too: then what carries no mark may be
     /// somebody's who works beside that.
     is_shared: bool,
 }
 
 impl Lone {
-    fn marked(&self) -> impl Iterator<Item = &PaneFact> {
+    pub(crate) fn marked(&self) -> impl Iterator<Item = &PaneFact> {
         self.panes.iter().filter(|pane| pane.launch.is_some())
     }
 
@@ -123,7 +122,7 @@ impl Lone {
     }
 
     /// The panes that may be closed.
-    fn chosen(&self, which: Which) -> Vec<&PaneFact> {
+    pub(crate) fn chosen(&self, which: Which) -> Vec<&PaneFact> {
         match which {
             Which::Ended => self.marked().filter(|pane| has_ended(pane)).collect(),
             Which::Marked => self.marked().collect(),
@@ -132,7 +131,7 @@ impl Lone {
         }
     }
 
-    fn closing(&self, panes: &[&PaneFact]) -> Option<Closing> {
+    pub(crate) fn closing(&self, panes: &[&PaneFact]) -> Option<Closing> {
         let first = panes.first()?;
         Some(Closing {
             session: first.session.clone(),
@@ -144,7 +143,7 @@ impl Lone {
 }
 
 /// The window of these panes as one that keeps them; `None` without any.
-fn left(panes: &[&PaneFact], occupants: &BTreeMap<String, Occupant>) -> Option<Left> {
+pub(crate) fn left(panes: &[&PaneFact], occupants: &BTreeMap<String, Occupant>) -> Option<Left> {
     let first = panes.first()?;
     let of = |pane: &&PaneFact| occupants.get(&pane.pane_id);
     Some(Left {
@@ -162,14 +161,14 @@ pub fn has_ended(pane: &PaneFact) -> bool {
 }
 
 /// What records claim, gathered once for all panes of a look.
-struct Claims<'a> {
+pub(crate) struct Claims<'a> {
     launches: HashSet<&'a LaunchToken>,
     /// Jobs without a launch of ours, by their index: of the original.
     places: HashMap<u32, Vec<(&'a str, &'a Job)>>,
 }
 
 impl<'a> Claims<'a> {
-    fn of(data: &'a Data) -> Self {
+    pub(crate) fn of(data: &'a Data) -> Self {
         let mut claims = Self { launches: HashSet::new(), places: HashMap::new() };
         for user in data.users() {
             for job in user.jobs() {
@@ -185,7 +184,7 @@ impl<'a> Claims<'a> {
     }
 
     /// Whether any record claims a pane.
-    fn has(&self, pane: &PaneFact) -> bool {
+    pub(crate) fn has(&self, pane: &PaneFact) -> bool {
         if let Some(token) = &pane.launch {
             return self.launches.contains(token);
         }
@@ -196,7 +195,7 @@ impl<'a> Claims<'a> {
 
 /// The windows of a user's session that no record claims, except the home window 0. A window that is linked
 /// into several sessions, or shown in grouped ones, is one window.
-fn lone(ctx: &Ctx, claims: &Claims<'_>, user: &User, panes: &[PaneFact]) -> Vec<Lone> {
+pub(crate) fn lone(ctx: &Ctx, claims: &Claims<'_>, user: &User, panes: &[PaneFact]) -> Vec<Lone> {
     let of_session = || panes.iter().filter(|pane| pane.session == user.tmux_name);
     let mut windows: BTreeMap<u32, Lone> = BTreeMap::new();
     for pane in of_session() {
@@ -242,7 +241,7 @@ pub(super) fn left_of(
     left(&panes, occupants)
 }
 
-/// What [`close`] would do now.
+/// What closing them would do now.
 pub fn dry_run(ctx: &Ctx, user: &UserName, which: Which) -> Result<Closed, Error> {
     let tmux = ctx.tmux.look();
     let TmuxFact::Up { place, panes } = &tmux else { return Err(unreachable(&tmux)) };
@@ -268,86 +267,26 @@ pub fn dry_run(ctx: &Ctx, user: &UserName, which: Which) -> Result<Closed, Error
 }
 
 /// The panes of a window that are not among those.
-fn kept<'a>(window: &'a Lone, closed: &[&PaneFact]) -> Vec<&'a PaneFact> {
+pub(crate) fn kept<'a>(window: &'a Lone, closed: &[&PaneFact]) -> Vec<&'a PaneFact> {
     // Beside a job of a record a person may well have a shell: that needs no word.
     let is_told = |pane: &&PaneFact| pane.launch.is_some() || !window.is_shared;
     let is_closed = |pane: &PaneFact| closed.iter().any(|other| other.pane_id == pane.pane_id);
     window.panes.iter().filter(is_told).filter(|pane| !is_closed(pane)).collect()
 }
 
-/// Closes such panes of the windows of a user's session that no record claims; of those without our mark the
-/// ones that somebody has agreed to, whatever has been opened since. Never the home window 0.
-pub fn close(ctx: &Ctx, user: &UserName, which: Which, agreed: &Unmarked) -> Result<Closed, Error> {
-    reconcile::reconcile(ctx)?;
-    let tmux = ctx.tmux.look();
-    let TmuxFact::Up { place, panes } = &tmux else { return Err(unreachable(&tmux)) };
-    let data = ctx.data()?;
-    let owner = user_of(&data, user)?;
-    let occupants = ctx.tmux.occupants()?;
-    let windows = lone(ctx, &Claims::of(&data), owner, panes);
-    if which == Which::All {
-        keep_session(ctx, owner, panes, &windows)?;
-    }
-    let mut done = Closed::default();
-    for window in &windows {
-        // Read again: a launch may have claimed it between.
-        let data = ctx.data()?;
-        let claims = Claims::of(&data);
-        let mut closed = Vec::new();
-        let is_meant = |pane: &&PaneFact| {
-            !claims.has(pane) && (pane.launch.is_some() || agreed.has(pane, place.server_pid))
-        };
-        for pane in window.chosen(which).into_iter().filter(is_meant) {
-            let result = if pane.launch.is_some() {
-                ctx.tmux.close_pane(pane, place.server_pid)
-            } else {
-                ctx.tmux.close_unwatched(pane, place.server_pid)
-            };
-            match result {
-                Ok(()) => closed.push(pane),
-                // Somebody looks at it now, or it has changed or gone since: then it is not meant.
-                Err(TmuxError::Changed { .. }) => {}
-                Err(error) => return Err(error.into()),
-            }
-        }
-        done.closed.extend(window.closing(&closed));
-        done.left.extend(left(&kept(window, &closed), &occupants));
-    }
-    Ok(done)
-}
-
-/// With its last window a session would go, and with its last session the server: the home window comes
-/// first, where there is none and everything else is about to be closed.
-fn keep_session(ctx: &Ctx, user: &User, panes: &[PaneFact], closing: &[Lone]) -> Result<(), Error> {
-    let goes = |pane: &PaneFact| {
-        closing.iter().flat_map(|window| &window.panes).any(|other| other.pane_id == pane.pane_id)
-    };
-    let mut of_session = panes.iter().filter(|pane| pane.session == user.tmux_name).peekable();
-    if of_session.peek().is_some() && of_session.all(goes) {
-        ctx.tmux.ensure_session(&user.tmux_name, HISTORY, &secrets::withheld(ctx, &[]))?;
-    }
-    Ok(())
-}
-
-/// Closes our panes of one window that no record claims, by its number. `None` if there is no such window.
-pub fn close_one(ctx: &Ctx, id: &JobId) -> Result<Option<Closing>, Error> {
-    let tmux = ctx.tmux.look();
-    let TmuxFact::Up { place, panes } = &tmux else { return Err(unreachable(&tmux)) };
-    let Some((window, closing)) = one(ctx, id, panes)? else { return Ok(None) };
-    for pane in window.marked() {
-        ctx.tmux.close_pane(pane, place.server_pid)?;
-    }
-    Ok(Some(closing))
-}
-
-/// What [`close_one`] would close; refused where it would refuse.
+/// What closing one would close; refused where that would be refused.
 pub fn dry_run_one(ctx: &Ctx, id: &JobId) -> Result<Option<Closing>, Error> {
     let tmux = ctx.tmux.look();
     let TmuxFact::Up { panes, .. } = &tmux else { return Err(unreachable(&tmux)) };
     Ok(one(ctx, id, panes)?.map(|(_, closing)| closing))
 }
 
-fn one(ctx: &Ctx, id: &JobId, panes: &[PaneFact]) -> Result<Option<(Lone, Closing)>, Error> {
+/// The window of that number that no record claims, with what of it would be closed.
+pub(crate) fn one(
+    ctx: &Ctx,
+    id: &JobId,
+    panes: &[PaneFact],
+) -> Result<Option<(Lone, Closing)>, Error> {
     let data = ctx.data()?;
     let user = user_of(&data, &id.user)?;
     let is_it = |pane: &&PaneFact| {
@@ -378,7 +317,7 @@ fn one(ctx: &Ctx, id: &JobId, panes: &[PaneFact]) -> Result<Option<(Lone, Closin
 }
 
 /// tmux gives no answer: nothing is removed.
-pub(super) fn unreachable(tmux: &TmuxFact) -> Error {
+pub(crate) fn unreachable(tmux: &TmuxFact) -> Error {
     let reason = match tmux {
         TmuxFact::Unknown { reason } => format!("tmux cannot be asked: {reason}"),
         TmuxFact::Down { place } => format!("no tmux server answers on {}", place.socket),

@@ -6,6 +6,7 @@ use crate::cli::args::{Clean, Clear, CloseWindows};
 use crate::cli::print::Output;
 use tpu_core::model::ids::{JobId, UserName};
 use tpu_ops::clean::{self, Cleaned, Ends, Extent};
+use tpu_ops::orphan_windows;
 use tpu_ops::orphans::{self, Closed, Left, Unmarked, Which};
 use tpu_wire::cleaned::{CleanedDocument, WouldCleanDocument};
 
@@ -56,7 +57,7 @@ pub(in crate::cli) fn windows(app: &App, args: &CloseWindows) -> Outcome {
             app.agree(&question, ("nothing was closed", hint))?;
         }
     }
-    let Closed { closed, left, .. } = orphans::close(ctx, &user, which, &agreed)?;
+    let Closed { closed, left, .. } = orphan_windows::close(ctx, &user, which, &agreed)?;
     Ok(told(app, &Cleaned { closed, left, ..Cleaned::default() }))
 }
 

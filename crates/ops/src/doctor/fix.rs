@@ -5,6 +5,7 @@
 
 use super::board;
 use super::left::{self, Begun};
+use crate::orphan_windows;
 use crate::orphans::{self, Unmarked, Which};
 use crate::queue::presence;
 use crate::reconcile;
@@ -55,7 +56,7 @@ pub fn fix(ctx: &Ctx) -> Result<Vec<String>, Error> {
             },
         );
         if matches!(ctx.tmux.look(), TmuxFact::Up { .. }) {
-            let closed = orphans::close(ctx, &user.name, Which::Ended, &Unmarked::default());
+            let closed = orphan_windows::close(ctx, &user.name, Which::Ended, &Unmarked::default());
             each(ctx, "close ended windows", closed, |windows| {
                 let closed = windows.closed.iter().map(orphans::Closing::in_words);
                 done.extend(closed.map(|what| format!("closed {what}: its job had ended")));

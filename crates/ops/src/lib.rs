@@ -62,6 +62,7 @@ pub mod news;
 pub mod notices;
 pub mod provision;
 pub mod queue;
+pub mod queue_entries;
 pub mod quota;
 pub mod recipes;
 pub mod reconcile;

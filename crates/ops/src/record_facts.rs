@@ -85,7 +85,7 @@ pub fn record_facts(ctx: &Ctx, survey: &Survey) -> Result<usize, Error> {
 /// which came with this look, and which it may take back.
 fn record_over(ctx: &Ctx, survey: &Survey) -> Result<usize, Error> {
     let data = &survey.data;
-    let is_open = |job: &Job| job.child.is_none() && snapshot::may_be_at_work(job);
+    let is_open = |job: &Job| job.child.is_none() && records::may_be_at_work(job);
     let is_open_here = |job: &Job| job.engine.is_none() && is_open(job);
     let users = snapshot::users_of_targets(ctx, data, is_open_here);
     let dead = users.values().flat_map(|users| &users.dead).filter_map(|id| data.job(id));

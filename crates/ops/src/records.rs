@@ -69,3 +69,9 @@ pub fn fail_launch(job: &mut Job, reason: &str) -> Result<(), Error> {
     });
     Ok(())
 }
+
+/// Whether a failure is stored and nobody has seen the end of the program: it may be at work still.
+pub fn may_be_at_work(job: &Job) -> bool {
+    let is_unseen = job.launch.as_ref().is_some_and(|launch| launch.exit.is_none() && !launch.over);
+    is_unseen && matches!(job.status, Status::Error(_))
+}

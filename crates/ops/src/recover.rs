@@ -20,7 +20,7 @@ use super::fleet::ProviderFacts;
 use super::launch::plan::Reaction;
 use super::lease::{self, Held};
 use super::provision;
-use super::queue::limits;
+use super::queue_entries::occupancy;
 use super::resume::{self, Again};
 use super::target_spec::{self, Wish};
 use super::waits::{self, AskedFor};
@@ -42,7 +42,7 @@ pub fn recover(ctx: &Ctx, id: &JobId, action: Action, reaction: &Reaction) -> Re
         resume::could_begin(ctx, &request)?;
         let data = ctx.data()?;
         let most = ctx.settings(Some(user_of(&data, &id.user)?))?.max_parallel;
-        limits::may_be_brought_back(&data, job_of(&data, id)?, most)?;
+        occupancy::may_be_brought_back(&data, job_of(&data, id)?, most)?;
         Ok(most)
     };
     let most = may_begin().map_err(|error| resume::not_made(ctx, &lease, reaction, error))?;
@@ -71,7 +71,7 @@ fn intend(
         let job = job_of(&tx.data, &lease.job)?;
         lease.check(job)?;
         if job.intent.is_none() {
-            limits::may_be_brought_back(&tx.data, job, most)?;
+            occupancy::may_be_brought_back(&tx.data, job, most)?;
         }
         let job = job_mut(&mut tx.data, &lease.job)?;
         if job.intent.is_none() {

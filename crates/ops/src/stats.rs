@@ -23,6 +23,7 @@ use tpu_core::plan::stats::{By, Stats, stats};
 use tpu_core::plan::types;
 use tpu_system::store::{Archived, AttemptId, Event};
 
+use super::queue_entries::{BECOME, RENUMBERED};
 use super::{Ctx, Error, archive, wake};
 
 /// What is asked.
@@ -242,10 +243,6 @@ impl Known<'_> {
 pub(super) const WAITED: &str = "waited";
 /// The kind of the event by which a job enters a queue.
 const QUEUED: &str = "queued";
-/// The kind of the event that says under which number an entry began, where that is another one.
-pub(super) const RENUMBERED: &str = "renumbered";
-/// How its text begins.
-pub(super) const BECOME: &str = "it has become ";
 /// Events by which an attempt is over: its end, or what is done about it.
 const ENDS: [&str; 6] = ["error", "killed", "finished", "reapply", "wait", "restart"];
 /// Events after which it goes on, whatever was said before.

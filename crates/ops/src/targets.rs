@@ -9,7 +9,7 @@ use tpu_engine::kinds::KindOfTarget;
 
 use super::names::{refuse_group, refuse_taken};
 use super::providers::Places;
-use super::{Ctx, Error, doors, snapshot, worker_processes};
+use super::{Ctx, Error, doors, records, worker_processes};
 
 /// Gives a target a short name, which is none of `commands`. Returns whether the target was known before.
 pub fn add_alias(ctx: &Ctx, alias: &str, full: &str, commands: &[String]) -> Result<bool, Error> {
@@ -131,7 +131,7 @@ pub fn register(
         let begun = tx.data.jobs().find(|job| is_other_way(&tx.data) && is_live_there(&full, job));
         let begun = checked(begun)?;
         let claims =
-            |job: &&Job| job.tpu == full && (job.status.is_live() || snapshot::may_be_at_work(job));
+            |job: &&Job| job.tpu == full && (job.status.is_live() || records::may_be_at_work(job));
         if let Some(job) = tx.data.jobs().filter(|_| is_others(&tx.data) && !force).find(claims) {
             let or =
                 "or leave it whose it is: give the same --provider, --project and options again";

@@ -15,7 +15,7 @@ use tpu_core::model::target::{Machines, Target};
 use super::clean::{self, Cleaned, Ends, Extent};
 use super::ctx::job_of;
 use super::provision::{self, Change};
-use super::{Ctx, Error, fleet, kill, snapshot};
+use super::{Ctx, Error, fleet, kill, records};
 
 /// What was taken away.
 #[derive(Debug)]
@@ -92,7 +92,7 @@ fn stop(ctx: &Ctx, leaf: &JobId) -> Result<(), Error> {
     let data = ctx.data()?;
     let job = job_of(&data, leaf)?;
     let is_over = !job.status.is_live() && !matches!(job.status, Status::Error(_));
-    if is_over && !snapshot::may_be_at_work(job) {
+    if is_over && !records::may_be_at_work(job) {
         return Ok(());
     }
     match kill::kill(ctx, std::slice::from_ref(leaf), false).pop() {

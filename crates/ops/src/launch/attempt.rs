@@ -10,7 +10,7 @@ use serde_json::json;
 use crate::launch_paths::{directory_name, stage_dir};
 use crate::lease::Held;
 use crate::setup::SetUp;
-use crate::{Ctx, Error, names, queue, records, runners, secrets, stage};
+use crate::{Ctx, Error, names, queue_entries, records, runners, secrets, stage};
 use tpu_core::model::capacity::{Accelerators, list};
 use tpu_core::model::data::Data;
 use tpu_core::model::ids::{JobId, JobNumber, LaunchToken};
@@ -30,7 +30,7 @@ use super::check::{kept_environment, parse_rules, whole_path};
 use super::plan::{LaunchPlan, Machine, Parent};
 use super::room;
 use super::settle::{self, Came, Outcome};
-use super::unsubmitted;
+use super::{turn, unsubmitted};
 
 pub use super::settle::Launched;
 
@@ -252,9 +252,9 @@ pub(super) fn still_right(
     let said = as_said_now(&tx.data, plan)?;
     if let Some(turn) = &plan.turn {
         // In one step with the record: whoever waits gets one job, whatever dies in between.
-        queue::hand_in(tx, turn, plan)?;
+        turn::hand_in(tx, turn, plan)?;
     } else {
-        queue::limits::may_begin(&tx.data, plan)?;
+        turn::may_begin(&tx.data, plan)?;
     }
     Ok(said)
 }
@@ -312,7 +312,7 @@ pub(super) fn append(tx: &mut Tx<'_>, plan: &LaunchPlan, claim: &Claim<'_>) -> R
     let id = JobId::new(plan.user.clone(), window);
     if let Some(turn) = plan.turn.as_ref().filter(|turn| turn.member.is_none() && turn.entry != id)
     {
-        queue::renumber(tx, &turn.entry, &id);
+        queue_entries::renumber(tx, &turn.entry, &id);
     }
     let mut job = record(plan, &id, (claim.token, claim.now));
     job.share = room::claim(&tx.data, plan)?;
@@ -397,7 +397,7 @@ fn succeed(
     job.child = Some(child.windows_id);
     job.intent = None;
     child.lease = job.lease.take();
-    queue::follow(tx, &id, &child.id());
+    queue_entries::follow(tx, &id, &child.id());
     Ok(())
 }
 

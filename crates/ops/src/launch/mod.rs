@@ -9,6 +9,7 @@ pub mod group;
 pub mod plan;
 pub mod room;
 mod settle;
+mod turn;
 mod unsubmitted;
 
 use std::ffi::OsString;

@@ -1,11 +1,11 @@
 //! Whether a target has room for a job, first by the facts, then in the transaction that claims it: `plan::slots`
 //! decides, who holds what is found out here.
 
+use crate::queue_entries::occupancy::holds;
 use crate::{Ctx, Error, reservations, snapshot};
 use tpu_core::model::capacity::{Ask, BusyGpus, Capacity, Share};
 use tpu_core::model::data::Data;
 use tpu_core::model::ids::JobId;
-use tpu_core::model::job::Job;
 use tpu_core::model::target::{Machines, Target};
 use tpu_core::model::time::Timestamp;
 use tpu_core::plan::slots::{self, Short, Tenant};
@@ -102,11 +102,6 @@ pub(super) fn may_take(data: &Data, plan: &LaunchPlan, now: Timestamp) -> Result
         return Ok(());
     }
     reservations::may_take(data, &plan.target.name, &plan.user, now)
-}
-
-/// Whether a record holds a place, as far as records tell.
-pub(crate) fn holds(job: &Job) -> bool {
-    job.status.is_live() || snapshot::may_be_at_work(job)
 }
 
 fn give(

@@ -4,6 +4,7 @@ use crate::account::name_at_work;
 use crate::called::JobWord;
 use crate::ctx::user_of;
 use crate::error::did_you_mean;
+use crate::queue_entries::gone;
 use crate::{Ctx, Error, records};
 use tpu_core::model::data::Data;
 use tpu_core::model::entry::{Priority, QueueEntry, QueueHold};
@@ -74,7 +75,7 @@ fn each_in(
 }
 
 fn entry<'a>(tx: &'a mut Tx<'_>, id: &JobId) -> Result<&'a mut QueueEntry, Error> {
-    tx.data.queues_mut().entry_mut(id).ok_or_else(super::gone)
+    tx.data.queues_mut().entry_mut(id).ok_or_else(gone)
 }
 
 /// Lets entries wait until somebody says otherwise.

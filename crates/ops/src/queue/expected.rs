@@ -4,6 +4,8 @@ use std::collections::HashMap;
 use std::ffi::OsString;
 use std::time::Duration;
 
+use crate::queue_entries::awaited::AwaitedEnds;
+use crate::queue_entries::occupancy;
 use crate::snapshot::{self, LookMemory};
 use crate::{Ctx, Error};
 use tpu_core::model::data::Data;
@@ -14,7 +16,6 @@ use tpu_core::model::time::Timestamp;
 use tpu_core::model::view::{JobView, Whose};
 use tpu_core::plan::expected::{self as plan, Effort, ExpectedStart, Foreseen, Present};
 
-use super::after::AwaitedEnds;
 use super::field::{Avoided, Field};
 use super::{limits, presence, unbegun, wishes};
 
@@ -46,8 +47,8 @@ pub fn expected(
     let foreseen = foreseen(data, &look.jobs, look.at, &present);
     let present = Present {
         queues: data.queues(),
-        at_work: &limits::at_work(data, &limits::over(ctx, data)),
-        limits: &limits::of_users(ctx, data),
+        at_work: &occupancy::at_work(data, &limits::over(ctx, data)),
+        limits: &occupancy::of_users(ctx, data),
         now: ctx.clock.now(),
     };
     Ok(plan::expected(present, &foreseen, &field, is_wanted, effort))

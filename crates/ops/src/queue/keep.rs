@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use crate::launch::RunRequest;
 use crate::launch::attempt::Launched;
+use crate::queue_entries::gone;
 use crate::{Ctx, Error, Kind, stage};
 use tpu_core::model::data::Data;
 use tpu_core::model::ids::JobId;
@@ -125,7 +126,7 @@ pub fn turn(ctx: &Ctx, id: &JobId) -> Result<Result<(Launched, Pick), usize>, Er
     if own.is_some_and(|own| presence::silence(ctx, own) >= RENEW_S) {
         renew(ctx, id)?;
     }
-    let own = own.ok_or_else(super::gone)?;
+    let own = own.ok_or_else(gone)?;
     Wish::of_entry(&data, own, data.queues().queue(&own.queue).as_ref()).is_known(&data)?;
     // Without a daemon whoever waits starts also what comes before; what goes wrong there is no matter of his.
     if let Err(error) = unless_watched(ctx, AT_ONCE) {

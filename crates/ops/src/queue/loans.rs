@@ -68,14 +68,6 @@ pub(super) fn made_by(
     })
 }
 
-/// The promise goes on with whatever goes on from a job.
-pub(super) fn follow(tx: &mut Tx<'_>, from: &JobId, to: &JobId) {
-    if tx.data.queues().loans.iter().any(|loan| loan.job == *from) {
-        let loans = tx.data.queues_mut().loans.iter_mut();
-        loans.filter(|loan| loan.job == *from).for_each(|loan| loan.job = to.clone());
-    }
-}
-
 /// Whether nothing more comes of a job by itself.
 fn is_over(data: &Data, id: &JobId) -> bool {
     let queues = data.queues();

@@ -1,12 +1,13 @@
 //! Takes what is called out of the queue: whole entries, or members of groups while others of those wait on.
 
 use crate::called::WaitingCalled;
+use crate::queue_entries::gone;
 use crate::{Ctx, Error};
 use tpu_core::model::ids::JobId;
 use tpu_core::model::job::Job;
 use tpu_core::model::member::Array;
 
-use super::{edit, gone, unbegun};
+use super::{edit, unbegun};
 
 /// Takes out what is called, all of it or nothing. Nothing of that begins. What has begun meanwhile is an error.
 pub fn take_out(ctx: &Ctx, called: &[WaitingCalled]) -> Result<(), Error> {

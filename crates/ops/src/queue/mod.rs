@@ -5,7 +5,7 @@
 //! is to be had, [`limits`] who holds which place, [`after`] what has to end first, [`presence`] whether somebody is
 //! there who would start it, [`expected`] when it is to begin, [`shown`] how it looks in lists, [`supply`] which targets are made for it, `unbegun` what is kept of
 //! what never began. Whoever starts something takes it out of the queue in the transaction that claims its attempt
-//! ([`hand_in`]): so it is started once, however many processes look at the queue at the same time.
+//! ([`crate::launch`]): so it is started once, however many processes look at the queue at the same time.
 
 pub mod after;
 pub mod at_once;
@@ -34,18 +34,18 @@ pub mod wanted;
 use std::collections::HashMap;
 use std::rc::Rc;
 
-use crate::launch::plan::{LaunchPlan, Turn};
+use crate::queue_entries::RENUMBERED;
+use crate::queue_entries::awaited::{AwaitedEnds, Dependence};
+use crate::queue_entries::occupancy;
 use tpu_core::model::data::Data;
 use tpu_core::model::entry::QueueEntry;
 use tpu_core::model::ids::{JobId, QueueName};
-use tpu_core::model::queue::{Queue, QueueState};
+use tpu_core::model::queue::Queue;
 use tpu_core::plan::board::Pick;
 use tpu_core::plan::expected::ExpectedStart;
 use tpu_core::plan::queue::{self as plan, EntryStanding, Readiness};
-use tpu_system::store::Tx;
 
-use super::{Ctx, Error, journal, records, stats, watch};
-use after::{AwaitedEnds, Dependence};
+use super::{Ctx, Error, journal, stats, watch};
 use field::{Avoided, Field, Wish};
 
 /// How each entry stands, in the order of their turns.
@@ -116,7 +116,7 @@ fn stand(
     present: &[bool],
     field: &mut Field<'_>,
 ) -> Vec<EntryStanding<Vec<Pick>>> {
-    let limits = limits::of_users(ctx, data);
+    let limits = occupancy::of_users(ctx, data);
     let queues = data.queues();
     let ends = AwaitedEnds::of_file(data);
     let readiness = |at: usize| {
@@ -128,7 +128,7 @@ fn stand(
         let each = ends.each(entry).map(|each| (each.ready, each.waits));
         Readiness { after, members: each, is_absent: !present.get(at).copied().unwrap_or_default() }
     };
-    let at_work = limits::at_work(data, &limits::over(ctx, data));
+    let at_work = occupancy::at_work(data, &limits::over(ctx, data));
     plan::stand(queues, (at_work, &limits), &readiness, field, ctx.clock.now())
 }
 
@@ -162,103 +162,8 @@ pub fn why<P>(ctx: &Ctx, standing: &EntryStanding<P>) -> String {
     }
 }
 
-/// Somebody else has started what was to be started, or it was told not to begin.
-pub(super) fn gone() -> Error {
-    Error::refused("its place in the queue is gone: nothing was started")
-        .hint("`tpu check` shows whether it was started already; wait anew: tpu run TYPE --wait")
-}
-
-/// Lets those that wait for an attempt wait for the one that succeeds it: the record of the first may be cleared away
-/// while the second is at work.
-pub fn follow(tx: &mut Tx<'_>, from: &JobId, to: &JobId) {
-    tasks::follow(tx, from, to);
-    loans::follow(tx, from, to);
-    let waits = |entry: &QueueEntry| entry.after.iter().any(|after| after.job == *from);
-    if !tx.data.queues().entries.iter().any(waits) {
-        return;
-    }
-    let entries = tx.data.queues_mut().entries.iter_mut();
-    let waits = entries.flat_map(|entry| entry.after.iter_mut());
-    for after in waits.filter(|after| after.job == *from) {
-        after.job = to.clone();
-    }
-}
-
-/// Lets those that wait for an entry wait for the job that it has become, under another number.
-pub fn renumber(tx: &mut Tx<'_>, from: &JobId, to: &JobId) {
-    follow(tx, from, to);
-    once::follow(tx, from, to);
-    let text = format!("{}{to}: a window stood in its place", stats::BECOME);
-    records::note(tx, from, stats::RENUMBERED, text);
-}
-
 /// The job that an entry has become under another number, if it has.
 pub fn renumbered(ctx: &Ctx, id: &JobId) -> Result<Option<JobId>, Error> {
     let newest = journal::newest(ctx, Some(&id.user), Some(id.window), 1)?;
-    Ok(newest.iter().find(|event| event.kind == stats::RENUMBERED).and_then(stats::becomes))
-}
-
-/// Takes a job out of the queue as part of the transaction that claims it. Refused when that is not to begin any
-/// more, and when a limit is reached.
-pub fn hand_in(tx: &mut Tx<'_>, turn: &Turn, plan: &LaunchPlan) -> Result<(), Error> {
-    let at_work = limits::at_work(&tx.data, &turn.over);
-    let queues = tx.data.queues();
-    let entry = queues.entry(&turn.entry).ok_or_else(gone)?;
-    if let Some(hold) = &entry.held {
-        return Err(Error::refused(format!("{} is {hold}", turn.entry))
-            .passing()
-            .hint(format!("let it begin: tpu unhold {}", turn.entry.window)));
-    }
-    tasks::is_needed(&tx.data, entry)?;
-    let queue = queues.queue(&entry.queue).ok_or_else(gone)?;
-    if queue.state == QueueState::Paused {
-        return Err(Error::refused(format!("queue {} is paused", queue.name))
-            .passing()
-            .hint(format!("let it begin: tpu queue resume {}", queue.name)));
-    }
-    let ends = AwaitedEnds::of_file(&tx.data);
-    if let Dependence::Waits(why) | Dependence::Never(why) = ends.dependence(entry) {
-        let what = format!("{} is to begin {why}", turn.entry);
-        return Err(Error::refused(what).passing().hint("`tpu queue` says what waits for what"));
-    }
-    if let Some(each) = ends.each(entry)
-        && turn.member.is_none_or(|member| !each.ready.contains(&member))
-    {
-        let what = format!("of {} some are to begin {}", turn.entry, each.waits);
-        return Err(Error::refused(what).passing().hint("`tpu queue` says what waits for what"));
-    }
-    let limits = plan.most.map(|most| (plan.user.clone(), most)).into_iter().collect();
-    // A limit that was set since is kept member by member.
-    if turn.is_whole_group && (queue.max_parallel.is_some() || plan.most.is_some()) {
-        let what = format!("{} may not begin as a whole any more", turn.entry);
-        return Err(Error::refused(what).passing().hint("a limit was set meanwhile"));
-    }
-    if let Some(cap) = plan::cap(queues, entry, &queue, &at_work, &limits)
-        && !turn.is_whole_group
-    {
-        return Err(Error::refused(cap.to_string())
-            .passing()
-            .hint("wait until one of those has ended, or raise the limit"));
-    }
-    let now = tx.now;
-    let queues = tx.data.queues_mut();
-    let entry = queues.entry_mut(&turn.entry).ok_or_else(gone)?;
-    if turn.is_whole_group && entry.spec.array != plan.spec.array {
-        return Err(gone());
-    }
-    let rest = match (&entry.spec.array, turn.member) {
-        (Some(array), Some(index)) if !array.indexes().contains(&index) => return Err(gone()),
-        (Some(array), Some(index)) => array.without(index),
-        (_, _) => None,
-    };
-    match rest {
-        Some(rest) => entry.spec.array = Some(rest),
-        None => drop(queues.take(&turn.entry)),
-    }
-    for passed in &turn.passes {
-        let Some(front) = queues.entry_mut(passed) else { continue };
-        front.passed.times = front.passed.times.saturating_add(1);
-        front.passed.since.get_or_insert(now);
-    }
-    Ok(())
+    Ok(newest.iter().find(|event| event.kind == RENUMBERED).and_then(stats::becomes))
 }

@@ -78,15 +78,3 @@ pub(super) fn forget(tx: &mut Tx<'_>, job: &JobId) {
         tx.data.queues_mut().answered.retain(|request| !is_meant(request));
     }
 }
-
-/// What was answered with one number is answered with another.
-pub(super) fn follow(tx: &mut Tx<'_>, from: &JobId, to: &JobId) {
-    let is_meant = |request: &AnsweredRequest| request.jobs.contains(from);
-    if !tx.data.queues().answered.iter().any(is_meant) {
-        return;
-    }
-    let answered = tx.data.queues_mut().answered.iter_mut();
-    for job in answered.flat_map(|request| &mut request.jobs).filter(|job| *job == from) {
-        *job = to.clone();
-    }
-}

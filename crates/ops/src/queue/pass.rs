@@ -6,6 +6,8 @@ use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use crate::launch::attempt::Launched;
 use crate::launch::plan::Turn;
 use crate::launch::{self, RunRequest};
+use crate::queue_entries::awaited::{AwaitedEnds, Dependence};
+use crate::queue_entries::occupancy;
 use crate::resume::{self, AgainRequest};
 use crate::{Ctx, Error, Kind, records, secrets, watch};
 use tpu_core::model::data::Data;
@@ -23,7 +25,6 @@ use tpu_core::plan::board::Pick;
 use tpu_core::plan::choice::Assignment;
 use tpu_core::plan::queue::EntryStanding;
 
-use super::after::{AwaitedEnds, Dependence};
 use super::field::Avoided;
 use super::now::with_what_was_seen;
 use super::{after, limits, places, presence, standings, tasks, unbegun};
@@ -252,7 +253,7 @@ fn start_all(
     // Members that differ are no one submission, nor those of which a limit of ours keeps some back.
     let queue = data.queues().queue(&entry.queue);
     let is_limited = queue.is_none_or(|queue| queue.max_parallel.is_some())
-        || limits::of_users(ctx, data).contains_key(&entry.user);
+        || occupancy::of_users(ctx, data).contains_key(&entry.user);
     for (at, picks) in standing.starts.iter().enumerate() {
         let engine = picks.first().and_then(|pick| data.target(&pick.target));
         let is_engine = engine.is_some_and(|target| target.machines == Machines::Engine);

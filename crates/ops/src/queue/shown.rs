@@ -8,6 +8,7 @@ use std::collections::{HashMap, HashSet};
 
 use crate::called::WaitingCalled;
 use crate::launch::attempt::quoted;
+use crate::queue_entries::occupancy;
 use crate::snapshot::{self, LookMemory};
 use crate::{Ctx, Error, watch};
 use tpu_core::model::data::Data;
@@ -24,7 +25,7 @@ use tpu_core::model::time::Timestamp;
 use tpu_core::model::view::{InQueue, JobView, Shown, Snapshot, Whose};
 use tpu_core::plan::queue::{self as plan, AtWork, Readiness, UserLimits};
 
-use super::{limits, presence, unbegun};
+use super::{presence, unbegun};
 
 /// How the members of a group that wait are shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -168,7 +169,7 @@ impl<'a> Line<'a> {
             places: HashMap::new(),
             targets: HashMap::new(),
             at_work: OnceCell::new(),
-            limits: ctx.map(|ctx| limits::of_users(ctx, data)).unwrap_or_default(),
+            limits: ctx.map(|ctx| occupancy::of_users(ctx, data)).unwrap_or_default(),
         }
     }
 
@@ -204,7 +205,7 @@ impl<'a> Line<'a> {
         let at_once = entry.spec.array.as_ref().and_then(Array::at_once);
         let of_user = self.limits.get(&entry.user).copied();
         queue.max_parallel.or(at_once).or(of_user)?;
-        let at_work = self.at_work.get_or_init(|| limits::at_work(self.data, &[]));
+        let at_work = self.at_work.get_or_init(|| occupancy::at_work(self.data, &[]));
         plan::cap(self.data.queues(), entry, queue, at_work, &self.limits)
             .map(|cap| cap.to_string())
     }

@@ -4,6 +4,7 @@ use crate::account::name_at_work;
 use crate::ctx::user_of;
 use crate::launch::RunRequest;
 use crate::launch::check::{self, MeantKey, Ready};
+use crate::queue_entries::follow;
 use crate::{
     Ctx, Error, Kind, clone, doors, lease, named, names, notices, records, secrets, stage, watch,
 };
@@ -199,7 +200,7 @@ pub fn enter_once(
                 if let Some(task) = &how.task
                     && let Some(before) = tasks::note(tx, task, &id)?
                 {
-                    super::follow(tx, &before, &id);
+                    follow(tx, &before, &id);
                 }
                 ids.push(id);
             }

@@ -7,6 +7,8 @@
 
 use crate::fleet::ProviderFacts;
 use crate::provision::{self, Unmade};
+use crate::queue_entries::awaited::AwaitedEnds;
+use crate::queue_entries::occupancy;
 use crate::snapshot::{self, LookMemory};
 use crate::target_spec;
 use crate::waits::{self, AskedFor};
@@ -28,7 +30,6 @@ use tpu_engine::provider::{RequestId, Trouble, Verb};
 
 use tpu_system::store::Tx;
 
-use super::after::AwaitedEnds;
 use super::field::{Avoided, Field, Wish};
 use super::{limits, loans, pass, presence, stand, wishes};
 
@@ -140,8 +141,8 @@ fn wanting(ctx: &Ctx, data: &Data, here: &str) -> Result<(Vec<Wanting>, usize), 
     let rows = field.clone();
     let standings = stand(ctx, data, &present, &mut field);
     let ends = AwaitedEnds::of_file(data);
-    let mut at_work = limits::at_work(data, &limits::over(ctx, data));
-    let of_users = limits::of_users(ctx, data);
+    let mut at_work = occupancy::at_work(data, &limits::over(ctx, data));
+    let of_users = occupancy::of_users(ctx, data);
     let mut wanting = Vec::new();
     for standing in &standings {
         let Some(entry) = queues.entries.get(standing.entry) else { continue };

@@ -32,7 +32,8 @@ use tpu_core::plan::{answer, backoff, budget, next};
 use tpu_system::tmux::Look;
 
 use super::fleet::ProviderFacts;
-use super::queue::limits::Comebacks;
+use super::queue_entries::occupancy::Comebacks;
+use super::records::may_be_at_work;
 use super::{Ctx, Error, lease, orphans, runners, watch, worker_processes};
 use observe::{Seen, observe, runs_and_exits};
 use records::{OfRecord, OfTarget};
@@ -288,12 +289,6 @@ fn has_ended(ctx: &Ctx, data: &Data, job: &Job, seen: &Seen) -> bool {
 /// Whether the target was taken from a job for certain.
 fn was_taken(job: &Job) -> bool {
     job.status == Status::Error(ErrorKind::Preempted) && answer::was_proven(job)
-}
-
-/// Whether a failure is stored and nobody has seen the end of the program: it may be at work still.
-pub fn may_be_at_work(job: &Job) -> bool {
-    let is_unseen = job.launch.as_ref().is_some_and(|launch| launch.exit.is_none() && !launch.over);
-    is_unseen && matches!(job.status, Status::Error(_))
 }
 
 /// The directory by which people know a job.

@@ -18,7 +18,7 @@ use super::ancestors::Ancestors;
 use super::error::{Error, did_you_mean};
 use super::insisted::Insisted;
 use super::providers::Providers;
-use super::seen_before::SeenLately;
+use super::seen_lately::SeenLately;
 use super::setting_layers::Layers;
 
 /// A use case's surroundings: its [`Effects`], and the settings, patterns and kinds of target that hold for it.

@@ -111,6 +111,7 @@ pub mod runners;
 pub mod scripts;
 pub mod secrets;
 pub mod seen_before;
+pub mod seen_lately;
 pub mod setting_layers;
 pub mod stage;
 pub mod successor;

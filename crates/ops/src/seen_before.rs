@@ -1,71 +1,19 @@
-//! What was seen so far of targets of each type and zone, for whoever has to choose among them: how often they were taken
-//! away, and how long they were waited for ([`tpu_core::plan::seen`]).
+//! Gathers what was seen so far of targets of each type and zone, for whoever has to choose among them
+//! ([`tpu_core::plan::seen`]).
 //!
 //! It is gathered from the journal and the archive, which are years long. A daemon that starts one job after the other
 //! gathers it every ten minutes and not with each of them.
 
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::sync::Arc;
 
-use tpu_core::model::order::TypeInZone;
-use tpu_core::model::target::{Pricing, Target};
-use tpu_core::plan::seen::SeenOf;
+use tpu_core::model::target::Pricing;
 
+use super::seen_lately::SeenBefore;
 use super::stats::{Gathered, gather};
 use super::{Ctx, Error};
 
 /// No more archived records are read for a choice: what was seen long ago says little.
 const RECENT: usize = 5_000;
-
-/// What was gathered is good for so long: it tells of days and weeks.
-const GOOD_FOR: Duration = Duration::from_secs(600);
-
-/// What was seen of each type in each zone, by how it is paid for.
-#[derive(Debug, Default)]
-pub struct SeenBefore(HashMap<(String, String, Option<&'static str>), SeenOf>);
-
-impl SeenBefore {
-    /// What was seen of one.
-    pub fn of(&self, of: &TypeInZone, pricing: Pricing) -> SeenOf {
-        let key = (of.accelerator.clone(), of.zone.clone(), Some(pricing.as_str()));
-        self.0.get(&key).copied().unwrap_or_default()
-    }
-
-    /// What was seen of targets like this one.
-    pub fn of_target(&self, target: &Target) -> SeenOf {
-        match (&target.accelerator, &target.zone) {
-            (Some(accelerator), Some(zone)) => {
-                let of = TypeInZone { accelerator: accelerator.clone(), zone: zone.clone() };
-                self.of(&of, target.pricing)
-            }
-            _ => SeenOf::default(),
-        }
-    }
-}
-
-/// What this process has gathered last, and when, by its monotonic clock.
-#[derive(Debug, Default)]
-pub struct SeenLately(Mutex<Option<(Duration, Arc<SeenBefore>)>>);
-
-impl SeenLately {
-    /// What was gathered a while ago, else what is gathered now. What could not be read is not remembered.
-    fn or_gather<E>(
-        &self,
-        now: Duration,
-        gather: impl FnOnce() -> Result<SeenBefore, E>,
-    ) -> Result<Arc<SeenBefore>, E> {
-        let is_good = |at: &Duration| now.saturating_sub(*at) < GOOD_FOR;
-        let kept = || self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let known = kept().as_ref().filter(|(at, _)| is_good(at)).map(|(_, seen)| Arc::clone(seen));
-        if let Some(seen) = known {
-            return Ok(seen);
-        }
-        let seen = Arc::new(gather()?);
-        *kept() = Some((now, Arc::clone(&seen)));
-        Ok(seen)
-    }
-}
 
 /// What was seen so far.
 pub fn seen_before(ctx: &Ctx) -> Result<Arc<SeenBefore>, Error> {
@@ -79,31 +27,11 @@ fn gathered(ctx: &Ctx) -> Result<SeenBefore, Error> {
     for run in &past.runs {
         let (Some(accelerator), Some(zone)) = (&run.on.accelerator, &run.on.zone) else { continue };
         let key = (accelerator.clone(), zone.clone(), run.on.pricing.map(Pricing::as_str));
-        seen.0.entry(key).or_default().runs.add(run, now);
+        seen.entry(key).runs.add(run, now);
     }
     for wait in &past.capacity {
         let key = (wait.accelerator.clone(), wait.zone.clone(), wait.pricing.map(Pricing::as_str));
-        seen.0.entry(key).or_default().waits.add(wait);
+        seen.entry(key).waits.add(wait);
     }
     Ok(seen)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_was_seen_is_gathered_once_in_a_while_and_again_where_it_could_not_be() {
-        let lately = SeenLately::default();
-        let at = |seconds| Duration::from_secs(seconds);
-        let fails = || Err("the journal is away");
-        let never = || -> Result<SeenBefore, &str> { unreachable!("it is known") };
-        assert!(lately.or_gather(at(5), fails).is_err());
-        let first = lately.or_gather(at(5), || Ok::<_, &str>(SeenBefore::default())).unwrap();
-        let again = lately.or_gather(at(600), never).unwrap();
-        assert!(Arc::ptr_eq(&first, &again));
-        let later = lately.or_gather(at(605), || Ok::<_, &str>(SeenBefore::default())).unwrap();
-        assert!(!Arc::ptr_eq(&first, &later));
-        assert!(Arc::ptr_eq(&later, &lately.or_gather(at(606), never).unwrap()));
-    }
 }

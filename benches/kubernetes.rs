@@ -12,7 +12,8 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 use tpu_core::model::ids::UserName;
 use tpu_core::model::view::Whose;
-use tpu_ops::snapshot::{LookMemory, look};
+use tpu_ops::outlook::look;
+use tpu_ops::snapshot::LookMemory;
 use tpu_ops::{Ctx, watch};
 
 use crate::Plan;

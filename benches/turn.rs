@@ -16,10 +16,11 @@ use tpu_engine::provider::{
     Operation, Provider, ProviderError, RequestId, TargetAt, TargetSpec, ZoneAnswer,
 };
 use tpu_lab::sim::{self, SimCloud};
+use tpu_ops::outlook::survey;
 use tpu_ops::providers::Providers;
 use tpu_ops::queue::pass;
 use tpu_ops::reconcile;
-use tpu_ops::snapshot::{LookMemory, survey};
+use tpu_ops::snapshot::LookMemory;
 use tpu_ops::{Ctx, Error, record_facts, watch};
 use tpu_system::sys::clock::{Clock as _, SystemClock};
 

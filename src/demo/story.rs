@@ -25,7 +25,7 @@ use tpu_ops::kill::Unreached;
 use tpu_ops::launch::{self, RunRequest};
 use tpu_ops::resume::{self, AgainRequest};
 use tpu_ops::{
-    Ctx, Error, Kind, checkpoint, clean, kill, logs, runners, snapshot, worker_processes,
+    Ctx, Error, Kind, checkpoint, clean, kill, logs, outlook, runners, worker_processes,
 };
 use tpu_system::sys::procs::{self, Process, Signal, Table};
 
@@ -433,7 +433,7 @@ impl<'a> Story<'a> {
             if self.stop.load(Ordering::Relaxed) {
                 return Err(Error::new(Kind::Interrupted, "interrupted"));
             }
-            let view = snapshot::look_at(self.ctx, job)?;
+            let view = outlook::look_at(self.ctx, job)?;
             if is_so(&view) {
                 return Ok(view);
             }

@@ -21,7 +21,7 @@ use tpu_ops::launch::{self, RunRequest};
 use tpu_ops::provision;
 use tpu_ops::resume::{self, AgainRequest};
 use tpu_ops::target_spec::Wish;
-use tpu_ops::{kill, queue, snapshot, watch};
+use tpu_ops::{kill, outlook, queue, snapshot, watch};
 use tpu_system::sys::random::Random as _;
 use tpu_system::tmux::Tmux as _;
 
@@ -57,7 +57,7 @@ pub(crate) fn plan(world: &Arc<World>, host: usize) {
     let told = Arc::clone(world);
     let pid = call(world, &start(host, Purpose::Other), move |ctx| {
         let Ok(survey) =
-            snapshot::survey(ctx, &mut snapshot::LookMemory::default(), snapshot::ASKED_AT_MOST)
+            outlook::survey(ctx, &mut snapshot::LookMemory::default(), snapshot::ASKED_AT_MOST)
         else {
             return;
         };
@@ -208,7 +208,7 @@ fn command(world: &Arc<World>, host: usize) {
         }
         _ => {
             let _pid = call(world, &start(host, Purpose::Other), |ctx| {
-                drop(snapshot::look(ctx, &mut snapshot::LookMemory::default(), &Whose::default()));
+                drop(outlook::look(ctx, &mut snapshot::LookMemory::default(), &Whose::default()));
             });
         }
     }

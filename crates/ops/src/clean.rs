@@ -27,7 +27,7 @@ use super::fleet::AskedOnce;
 use super::orphans::{self, Closing, Left, Unmarked, Which};
 use super::queue::after;
 use super::{Ctx, Error, Kind, doors, kill, lease, reconcile, records};
-use super::{orphan_windows, runners, snapshot, worker_processes};
+use super::{orphan_windows, outlook, runners, snapshot, worker_processes};
 
 /// Which ends of lineages are cleared away.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -197,7 +197,7 @@ pub fn archive_dead_ends(ctx: &Ctx, user: &UserName) -> Result<Cleaned, Error> {
 /// What [`clear`] would archive now, by the shown status of the leaves.
 pub fn choose(ctx: &Ctx, user: &UserName, extent: Extent) -> Result<Chosen, Error> {
     let look =
-        snapshot::look(ctx, &mut snapshot::LookMemory::default(), &Whose::of([user.clone()]))?;
+        outlook::look(ctx, &mut snapshot::LookMemory::default(), &Whose::of([user.clone()]))?;
     let data = ctx.data()?;
     let user = user_of(&data, user)?;
     let mut chosen = Chosen::default();
@@ -496,7 +496,7 @@ pub fn archive_windowless(ctx: &Ctx, user: &UserName, force: bool) -> Result<Cle
 /// What [`archive_windowless`] would archive now.
 pub fn windowless(ctx: &Ctx, user: &UserName, force: bool) -> Result<Chosen, Error> {
     let (mut memory, whose) = (snapshot::LookMemory::default(), Whose::of([user.clone()]));
-    let look = snapshot::look(ctx, &mut memory, &whose)?;
+    let look = outlook::look(ctx, &mut memory, &whose)?;
     // The records before the windows: of one that begins in between there is neither.
     let (data, now) = (ctx.data()?, ctx.clock.now());
     fail::fail_point!("windowless-read");

@@ -32,6 +32,7 @@ pub mod log_files;
 pub mod logs;
 pub mod orphan_windows;
 pub mod orphans;
+pub mod outlook;
 pub mod resume;
 pub mod rules;
 pub mod unhold;

@@ -9,6 +9,7 @@ use tpu_core::model::time::Timestamp;
 use tpu_core::model::view::{JobView, MonitorHealth, Next, Whose};
 use tpu_core::plan::decide::Decision;
 
+use super::outlook;
 use super::queue::shown::{self, WaitingMembers};
 use super::snapshot::{self, LookMemory};
 use super::{Ctx, Error};
@@ -45,7 +46,7 @@ pub fn plan(ctx: &Ctx) -> Result<Plan, Error> {
 /// The same for whoever plans again and again: panes that have not changed are not read again, and an
 /// answer of the control plane serves for so long.
 pub fn plan_from(ctx: &Ctx, memory: &mut LookMemory, age: Duration) -> Result<Plan, Error> {
-    let survey = snapshot::survey(ctx, memory, age)?;
+    let survey = outlook::survey(ctx, memory, age)?;
     let at = survey.snapshot.at;
     let lease = |view: &JobView| survey.data.job(&view.id)?.lease.clone();
     let entry = |(view, decision): (JobView, Decision)| Entry {

@@ -23,7 +23,7 @@ use super::fleet::ProviderFacts;
 use super::reconcile;
 use super::snapshot::LookMemory;
 use super::target_spec::{Wish, remember, spec};
-use super::{Ctx, Error, doors, record_facts, records, snapshot, watch};
+use super::{Ctx, Error, doors, outlook, record_facts, records, snapshot, watch};
 
 /// Nothing that a control plane does takes longer.
 const PATIENCE: Duration = Duration::from_secs(30 * 60);
@@ -336,8 +336,7 @@ pub fn insist(
         let seen = ProviderFacts::ask_of(ctx, &data, name).fact(&data, name);
         if answer::is_taken(&seen) {
             // Once the target is there again, nobody could tell any more that it was taken from its job.
-            let survey =
-                snapshot::survey(ctx, &mut LookMemory::default(), snapshot::ASKED_AT_MOST)?;
+            let survey = outlook::survey(ctx, &mut LookMemory::default(), snapshot::ASKED_AT_MOST)?;
             record_facts::record_facts(ctx, &survey)?;
             let data = ctx.data()?;
             if let Some(job) = data.jobs().find(|job| job.tpu == *name && job.status.is_live()) {

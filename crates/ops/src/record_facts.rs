@@ -16,8 +16,9 @@ use tpu_core::plan::decide::Decision;
 use tpu_core::text::counted;
 
 use super::ctx::{job_mut, job_of};
+use super::outlook::Survey;
 use super::printed::reached;
-use super::snapshot::{self, Survey};
+use super::snapshot;
 use super::{Ctx, Error, Kind, ends, records};
 
 /// Something that a record is to say.

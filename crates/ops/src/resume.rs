@@ -28,8 +28,9 @@ use super::launch::plan::{LaunchPlan, Parent, Provided, Reaction, Turn};
 use super::launch::room::{self, Applicant};
 use super::lease::{self, Held};
 use super::named::resolve_target;
+use super::outlook;
 use super::printed::reached;
-use super::snapshot::{self, LookMemory, unrecorded_failure};
+use super::snapshot::{LookMemory, unrecorded_failure};
 use super::successor::{self, Code};
 use super::target_spec::Wish;
 use super::{Ctx, Error, Kind, launch_paths, provision, reconcile, records, runners, secrets};
@@ -440,7 +441,7 @@ fn succeedable(
         ))
         .hint(format!("complete that first: tpu kill w={} {}", id.window, id.user)));
     }
-    let view = snapshot::look_at_and_remember(ctx, id, memory)?;
+    let view = outlook::look_at_and_remember(ctx, id, memory)?;
     if let Some(reason) = &view.shown.unknown {
         return Err(Error::unreachable(format!("{id}: {reason}"))
             .hint("nothing was changed: it may still be running"));

@@ -7,7 +7,7 @@ use tpu_core::model::rules::Rules;
 use tpu_core::model::view::JobView;
 
 use super::ctx::job_mut;
-use super::{Ctx, Error, records, snapshot};
+use super::{Ctx, Error, outlook, records};
 
 /// Tags jobs; an empty tag takes the tags away.
 pub fn add_tag(ctx: &Ctx, ids: &[JobId], tag: &str) -> Result<(), Error> {
@@ -70,7 +70,7 @@ pub fn set_rule(ctx: &Ctx, id: &JobId, rules: &Rules) -> Result<(), Error> {
 
 /// Refuses where the error that a job shows cannot be withdrawn; how the job is, and that error.
 pub fn may_ignore_error(ctx: &Ctx, id: &JobId) -> Result<(JobView, ErrorKind), Error> {
-    let view = snapshot::look_at(ctx, id)?;
+    let view = outlook::look_at(ctx, id)?;
     let Some(kind) = view.failure() else {
         return Err(Error::refused(format!("{id} is {} and shows no error", view.shown.status))
             .hint(format!("tpu explain w={} {} says why", id.window, id.user)));

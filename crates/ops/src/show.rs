@@ -6,7 +6,7 @@ use tpu_core::model::view::JobView;
 
 use super::ctx::job_of;
 use super::journal::{self, Event};
-use super::{Ctx, Error, log_files, runners, snapshot};
+use super::{Ctx, Error, log_files, outlook, runners};
 
 /// Events that are shown.
 const EVENTS: usize = 20;
@@ -26,7 +26,7 @@ pub struct Whole {
 
 /// Looks at a job from every side.
 pub fn whole(ctx: &Ctx, id: &JobId) -> Result<Whole, Error> {
-    let view = snapshot::look_at(ctx, id)?;
+    let view = outlook::look_at(ctx, id)?;
     let events = journal::newest(ctx, Some(&id.user), Some(id.window), EVENTS)?;
     let script = script_of(ctx, id).unwrap_or_default();
     // Who has just not answered is not waited for once more.

@@ -11,7 +11,7 @@ use tpu_system::store::StoreError;
 
 use super::ctx::user_of;
 use super::queue::after;
-use super::{Ctx, Error, names, snapshot};
+use super::{Ctx, Error, names, outlook, snapshot};
 
 /// `add-user`, resolved.
 #[derive(Clone, Debug)]
@@ -108,7 +108,7 @@ fn check_free(data: &Data, name: &UserName, session: &str) -> Result<(), Error> 
 /// Removes a user who has no live jobs. The records are archived; the tmux session stays.
 pub fn delete(ctx: &Ctx, name: &UserName) -> Result<usize, Error> {
     let look =
-        snapshot::look(ctx, &mut snapshot::LookMemory::default(), &Whose::of([name.clone()]))?;
+        outlook::look(ctx, &mut snapshot::LookMemory::default(), &Whose::of([name.clone()]))?;
     let alive = look.jobs.iter().find(|job| {
         job.shown.status.is_live() || job.shown.unknown.is_some() && job.stored.is_live()
     });

@@ -24,7 +24,7 @@ use tpu_ops::printed::{self, Ending};
 use tpu_ops::queue::shown::{self, WaitingMembers};
 use tpu_ops::selection;
 use tpu_ops::whose::Purpose;
-use tpu_ops::{Ctx, Error, snapshot};
+use tpu_ops::{Ctx, Error, outlook, snapshot};
 use tpu_wire::figures::JobFiguresPart;
 use tpu_wire::jobs::{ExplainDocument, JobPart, SnapshotDocument};
 
@@ -199,7 +199,7 @@ pub(in crate::cli) fn explain(app: &App, words: &[String]) -> Outcome {
     }
     let id = app.requester()?.one_job(words, Purpose::Look)?;
     let ctx = app.ctx()?;
-    let view = snapshot::look_at(ctx, &id)?;
+    let view = outlook::look_at(ctx, &id)?;
     let text = explained(ctx, &view)?;
     let data = ctx.data()?;
     let record = data.job(&id);

@@ -12,7 +12,7 @@ use crate::cli::print::{self, Told};
 use crate::cli::{dispatch, legacy};
 use tpu_core::model::ids::JobId;
 use tpu_core::text;
-use tpu_ops::{Ctx, Error, snapshot};
+use tpu_ops::{Ctx, Error, outlook};
 use tpu_screen::backend::CommandRequest;
 use tpu_screen::message::{Problem, command_line};
 use tpu_screen::typed::Nature;
@@ -58,7 +58,7 @@ pub(in crate::cli) fn explain(ctx: &Ctx, job: &JobId) -> Result<String, Error> {
     if let Some(text) = queue::why_it_waits(ctx, job)? {
         return Ok(shown(&text));
     }
-    Ok(shown(&check::explained(ctx, &snapshot::look_at(ctx, job)?)?))
+    Ok(shown(&check::explained(ctx, &outlook::look_at(ctx, job)?)?))
 }
 
 /// What a command has said.

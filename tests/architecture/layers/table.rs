@@ -206,7 +206,7 @@ pub(super) const RINGS: &[(&str, &[&[&str]])] = &[("ops", &[&["error"]])];
 
 /// Folders in which circles still stand.
 pub(super) const CIRCLES: &[&str] =
-    &["cli", "lab/sim", "ops", "screen", "screen/update", "screen/view"];
+    &["cli", "lab/sim", "screen", "screen/update", "screen/view"];
 
 /// Names that several public types still have.
 pub(super) const HOMONYMS: &[&str] = &[

@@ -1,7 +1,7 @@
 //! Ends that nobody has written down yet: what goes to the archive is what was so, and not what was last noted.
 
 use crate::printed::reached;
-use crate::{Ctx, Error, runners, snapshot};
+use crate::{Ctx, Error, outlook, runners, snapshot};
 use tpu_core::model::data::User;
 use tpu_core::model::facts::{ErrorKind, Progress, RunState, TmuxFact};
 use tpu_core::model::ids::{JobId, JobNumber};
@@ -24,7 +24,7 @@ pub(super) fn looked_at(ctx: &Ctx, user: &User, windows: &[JobNumber]) -> Vec<Jo
         return Vec::new();
     }
     let whose = Whose::of([user.name.clone()]);
-    let seen = snapshot::look(ctx, &mut snapshot::LookMemory::default(), &whose);
+    let seen = outlook::look(ctx, &mut snapshot::LookMemory::default(), &whose);
     seen.map(|snapshot| snapshot.jobs).unwrap_or_default()
 }
 

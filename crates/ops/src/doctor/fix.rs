@@ -7,6 +7,7 @@ use super::board;
 use super::left::{self, Begun};
 use crate::orphan_windows;
 use crate::orphans::{self, Unmarked, Which};
+use crate::outlook;
 use crate::queue::presence;
 use crate::reconcile;
 use crate::snapshot::{self, LookMemory};
@@ -42,7 +43,7 @@ pub fn fix(ctx: &Ctx) -> Result<Vec<String>, Error> {
         return Ok(done);
     }
     complete_kills(ctx, &mut done)?;
-    let survey = snapshot::survey(ctx, &mut LookMemory::default(), snapshot::ANSWER_SERVES)?;
+    let survey = outlook::survey(ctx, &mut LookMemory::default(), snapshot::ANSWER_SERVES)?;
     record_facts::record_facts(ctx, &survey)?;
     settled(&before, &*ctx.data()?, &mut done);
     for user in ctx.data()?.users() {

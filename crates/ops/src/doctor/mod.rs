@@ -20,7 +20,7 @@ use tpu_core::text::counted;
 use tpu_system::store::{StoreError, original};
 use tpu_system::sys::files;
 
-use super::{Ctx, Error, notices, scripts, snapshot, watch};
+use super::{Ctx, Error, notices, outlook, scripts, snapshot, watch};
 use left::Begun;
 
 pub use fix::fix;
@@ -250,7 +250,7 @@ fn held(ctx: &Ctx, data: &Data, findings: &mut Vec<Finding>) {
 
 /// Records without their window, and windows without a record.
 fn windows(ctx: &Ctx, tmux: &TmuxFact, findings: &mut Vec<Finding>) {
-    let Ok(seen) = snapshot::look(ctx, &mut snapshot::LookMemory::default(), &Whose::default())
+    let Ok(seen) = outlook::look(ctx, &mut snapshot::LookMemory::default(), &Whose::default())
     else {
         return;
     };

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::snapshot::Survey;
+use crate::outlook::Survey;
 use crate::{Ctx, Error};
 use tpu_core::model::data::Data;
 use tpu_core::model::facts::{ErrorKind, Phase};

@@ -4,9 +4,10 @@ use std::collections::HashMap;
 use std::ffi::OsString;
 use std::time::Duration;
 
+use crate::outlook;
 use crate::queue_entries::awaited::AwaitedEnds;
 use crate::queue_entries::occupancy;
-use crate::snapshot::{self, LookMemory};
+use crate::snapshot::LookMemory;
 use crate::{Ctx, Error};
 use tpu_core::model::data::Data;
 use tpu_core::model::entry::QueueEntry;
@@ -40,7 +41,7 @@ pub fn expected(
     if !entries.iter().any(is_wanted) || entries.len().saturating_mul(LEAST) > effort.0 {
         return Ok(HashMap::new());
     }
-    let look = snapshot::look(ctx, &mut LookMemory::default(), &Whose::default())?;
+    let look = outlook::look(ctx, &mut LookMemory::default(), &Whose::default())?;
     let present = presence::count_all(ctx, entries);
     let avoided = Avoided::new();
     let field = Field::of(ctx, data, wishes(data, &present), None, &avoided)?;

@@ -8,8 +8,9 @@ use std::collections::{HashMap, HashSet};
 
 use crate::called::WaitingCalled;
 use crate::launch::attempt::quoted;
+use crate::outlook;
 use crate::queue_entries::occupancy;
-use crate::snapshot::{self, LookMemory};
+use crate::snapshot::LookMemory;
 use crate::{Ctx, Error, watch};
 use tpu_core::model::data::Data;
 use tpu_core::model::entry::{After, AfterWhich, Awaited, QueueEntry};
@@ -45,7 +46,7 @@ pub fn look(
 ) -> Result<Snapshot, Error> {
     // Before the look: what begins meanwhile is then in both, and would else be in neither.
     let mut waiting = views(ctx, &*ctx.data()?, whose, members);
-    let mut look = snapshot::look(ctx, memory, whose)?;
+    let mut look = outlook::look(ctx, memory, whose)?;
     if !waiting.is_empty() {
         drop_begun(&mut waiting, look.jobs.iter());
         look.jobs.append(&mut waiting);

@@ -6,6 +6,7 @@
 //! is taken back, as long as it is not there. What has been made is a free target like any other.
 
 use crate::fleet::ProviderFacts;
+use crate::outlook;
 use crate::provision::{self, Unmade};
 use crate::queue_entries::awaited::AwaitedEnds;
 use crate::queue_entries::occupancy;
@@ -250,7 +251,7 @@ fn make(ctx: &Ctx, making: &Making) -> Result<TargetFact, Unmade> {
     let seen = ProviderFacts::ask_of(ctx, &*ctx.data()?, name).fact(&*ctx.data()?, name);
     if answer::is_taken(&seen) {
         // Once the target is there again, nobody could tell any more that it was taken from a job.
-        let survey = snapshot::survey(ctx, &mut LookMemory::default(), snapshot::ASKED_AT_MOST)?;
+        let survey = outlook::survey(ctx, &mut LookMemory::default(), snapshot::ASKED_AT_MOST)?;
         record_facts::record_facts(ctx, &survey)?;
     }
     let data = ctx.data()?;

@@ -1,5 +1,5 @@
-//! One look at everything: data + panes + exits + text -> [`JobView`]s. The screen, `check`, `--json` and
-//! the daemon all show what this returns; none computes a status of its own.
+//! How jobs are: data + panes + exits + text -> [`JobView`]s, and what their rules answer. What would begin where is not
+//! looked for here, so that whatever acts can ask how jobs are.
 //!
 //! Looking never writes. `observe` finds windows and exits and reads the panes that have changed since
 //! the last look, which a [`LookMemory`] remembers.
@@ -8,7 +8,6 @@ mod observe;
 mod records;
 mod spent;
 
-use std::cell::OnceCell;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,23 +15,21 @@ use std::time::Duration;
 use tpu_core::classify::Input;
 use tpu_core::model::data::{Data, User};
 use tpu_core::model::exit::Exit;
-use tpu_core::model::facts::{ErrorKind, RunState, TargetFact, TmuxFact, Verdict};
+use tpu_core::model::facts::{ErrorKind, RunState, TmuxFact, Verdict};
 use tpu_core::model::ids::{JobId, JobNumber, TargetName};
 use tpu_core::model::job::{Job, Launch, Status, StoredVerdict};
 use tpu_core::model::lineage;
-use tpu_core::model::rules::Action;
 use tpu_core::model::target::{Machines, Target};
 use tpu_core::model::time::Timestamp;
-use tpu_core::model::view::{JobView, Next, Snapshot, TmuxHealth, Whose};
+use tpu_core::model::view::{JobView, Snapshot, TmuxHealth, Whose};
 use tpu_core::plan::choice::may_go_elsewhere;
-use tpu_core::plan::decide::{Decision, NoStart, Owners, Situation, decide};
+use tpu_core::plan::decide::{Decision, Owners, Situation, decide};
 use tpu_core::plan::diagnose::{JobFacts, diagnose};
 use tpu_core::plan::slots::{self, Tenant};
-use tpu_core::plan::{answer, backoff, budget, next};
+use tpu_core::plan::{answer, backoff, budget};
 use tpu_system::tmux::Look;
 
 use super::fleet::ProviderFacts;
-use super::queue_entries::occupancy::Comebacks;
 use super::records::may_be_at_work;
 use super::{Ctx, Error, lease, orphans, runners, watch, worker_processes};
 use observe::{Seen, observe, runs_and_exits};
@@ -55,7 +52,7 @@ pub const ASKED_AT_MOST: Duration = Duration::from_secs(1);
 /// Facts are read after the data, so that a new job is not missed in them. A job that ends between the
 /// two has told its record first (`finish-job`, then the exit): read too early, the record would make of
 /// it a script that ended without a word. `once` says whether it saw such an end.
-fn settled<T>(
+pub(crate) fn settled<T>(
     ctx: &Ctx,
     mut once: impl FnMut(&Arc<Data>, &Look<'_>) -> Result<(T, bool), Error>,
 ) -> Result<T, Error> {
@@ -76,49 +73,41 @@ fn settled<T>(
     }
 }
 
-/// Looks at somebody's jobs.
-pub fn look(ctx: &Ctx, memory: &mut LookMemory, whose: &Whose) -> Result<Snapshot, Error> {
-    settled(ctx, |data, tmux| {
-        let looked = look_once(ctx, memory, whose, (data, tmux, ANSWER_SERVES))?;
-        Ok((looked.snapshot, looked.has_ended))
-    })
-}
-
-/// A look at everybody's jobs with what is to be done about each: what the daemon acts on, and what
-/// `tpu daemon plan` prints.
-#[derive(Debug)]
-pub struct Survey {
-    /// The look.
-    pub snapshot: Snapshot,
+/// What a look found. What could begin where is not looked for here: `outlook` says it, and what follows from it.
+pub(crate) struct Looked {
+    pub(crate) snapshot: Snapshot,
     /// One for each of its jobs, in its order.
-    pub decisions: Vec<Decision>,
-    /// The records that it saw.
-    pub data: Arc<Data>,
-    /// What was said about the targets.
-    pub fleet: Arc<ProviderFacts>,
-}
-
-/// Everything that one look gives.
-struct Looked {
-    snapshot: Snapshot,
-    decisions: Vec<Decision>,
-    fleet: Arc<ProviderFacts>,
+    pub(crate) decisions: Vec<Decision>,
+    pub(crate) known: Known,
     /// Whether a job has ended whose record says otherwise.
-    has_ended: bool,
+    pub(crate) has_ended: bool,
 }
 
-/// Looks at everything and decides about every job, on an answer of the control plane that is younger than
-/// `age`.
-pub fn survey(ctx: &Ctx, memory: &mut LookMemory, age: Duration) -> Result<Survey, Error> {
-    settled(ctx, |data, tmux| {
-        let Looked { snapshot, decisions, fleet, has_ended } =
-            look_once(ctx, memory, &Whose::default(), (data, tmux, age))?;
-        Ok((Survey { snapshot, decisions, data: Arc::clone(data), fleet }, has_ended))
-    })
+/// What a look found of one job.
+pub(crate) struct LookedAt {
+    pub(crate) view: JobView,
+    pub(crate) decision: Decision,
+    pub(crate) known: Known,
+    /// Whether it has ended and its record says otherwise.
+    pub(crate) has_ended: bool,
 }
 
-/// One look.
-fn look_once(
+/// What a look knew beside the jobs.
+pub(crate) struct Known {
+    /// The records that it saw.
+    pub(crate) data: Arc<Data>,
+    /// What was said about the targets.
+    pub(crate) fleet: Arc<ProviderFacts>,
+    /// The daemon that runs, as it says of itself.
+    pub(crate) monitor: Option<watch::Note>,
+    /// The control plane that answered, in words.
+    pub(crate) cloud: String,
+    /// When it looked.
+    pub(crate) now: Timestamp,
+}
+
+/// One look at somebody's jobs, on an answer of the control plane that is younger than `age`.
+pub(crate) fn look_once(
     ctx: &Ctx,
     memory: &mut LookMemory,
     whose: &Whose,
@@ -143,11 +132,10 @@ fn look_once(
     let (monitor, cloud) = (watch::running(ctx), ctx.usual_provider());
     let records = memory.records.of(data, whose, &jobs, &ctx.env.local_zone());
     let prices = PricesOf::users(ctx, data.users().iter().filter(|u| scope(u)));
-    let comebacks = OnceCell::new();
-    let viewer = Viewer { ctx, data, now, monitor, cloud, fleet, prices, comebacks };
-    let known = jobs.iter().zip(records.iter()).zip(&seen);
+    let viewer = Viewer { ctx, data, now, fleet: &fleet, prices };
+    let found = jobs.iter().zip(records.iter()).zip(&seen);
     let (mut views, decisions): (Vec<JobView>, _) =
-        known.map(|(((_, job), record), seen)| viewer.view(job, record, seen)).unzip();
+        found.map(|(((_, job), record), seen)| viewer.view(job, record, seen)).unzip();
     spent::add_up(&mut views);
     let orphans = match &tmux.fact {
         TmuxFact::Up { panes, .. } => {
@@ -166,38 +154,34 @@ fn look_once(
             TmuxFact::Down { .. } => TmuxHealth::Down,
             TmuxFact::Unknown { reason } => TmuxHealth::Unknown(reason.clone()),
         },
-        monitor: watch::health_of(ctx, viewer.monitor.as_ref()),
+        monitor: watch::health_of(ctx, monitor.as_ref()),
     };
-    Ok(Looked { snapshot, decisions, fleet: viewer.fleet, has_ended })
+    let known = Known { data: Arc::clone(data), fleet, monitor, cloud, now };
+    Ok(Looked { snapshot, decisions, known, has_ended })
 }
 
-/// One job as it stands now.
-pub fn look_at(ctx: &Ctx, id: &JobId) -> Result<JobView, Error> {
-    look_at_and_remember(ctx, id, &mut LookMemory::default())
-}
-
-/// The same for whoever wants to know more of what the providers said.
-pub(super) fn look_at_and_remember(
+/// One look at one job. What the providers say is remembered.
+pub(crate) fn look_once_at(
     ctx: &Ctx,
     id: &JobId,
     memory: &mut LookMemory,
-) -> Result<JobView, Error> {
-    settled(ctx, |data, tmux| {
-        let job = super::ctx::job_of(data, id)?;
-        let user = super::ctx::user_of(data, &id.user)?;
-        let since = memory.ask_ahead(ctx, ANSWER_SERVES);
-        let seen = observe(ctx, &mut LookMemory::default(), &[(user, job)], tmux);
-        let seen = seen.first().expect("one job in, one observation out");
-        let fleet = memory.fleet(ctx, (ANSWER_SERVES, since));
-        let (monitor, cloud) = (watch::running(ctx), ctx.usual_provider());
-        let now = ctx.clock.now();
-        let prices = PricesOf::users(ctx, [user].into_iter());
-        let comebacks = OnceCell::new();
-        let viewer = Viewer { ctx, data, now, monitor, cloud, fleet, prices, comebacks };
-        let record = OfRecord::of(data, user, job, &ctx.env.local_zone());
-        let (view, _) = viewer.view(job, &record, seen);
-        Ok((view, seen.has_ended(job)))
-    })
+    (data, tmux): (&Arc<Data>, &Look<'_>),
+) -> Result<LookedAt, Error> {
+    let job = super::ctx::job_of(data, id)?;
+    let user = super::ctx::user_of(data, &id.user)?;
+    let since = memory.ask_ahead(ctx, ANSWER_SERVES);
+    let seen = observe(ctx, &mut LookMemory::default(), &[(user, job)], tmux);
+    let seen = seen.first().expect("one job in, one observation out");
+    let fleet = memory.fleet(ctx, (ANSWER_SERVES, since));
+    let (monitor, cloud) = (watch::running(ctx), ctx.usual_provider());
+    let now = ctx.clock.now();
+    let prices = PricesOf::users(ctx, [user].into_iter());
+    let viewer = Viewer { ctx, data, now, fleet: &fleet, prices };
+    let record = OfRecord::of(data, user, job, &ctx.env.local_zone());
+    let (view, decision) = viewer.view(job, &record, seen);
+    let has_ended = seen.has_ended(job);
+    let known = Known { data: Arc::clone(data), fleet, monitor, cloud, now };
+    Ok(LookedAt { view, decision, known, has_ended })
 }
 
 /// Who claims a target: by the facts alive, and by the facts dead.
@@ -331,18 +315,12 @@ struct Viewer<'a> {
     ctx: &'a Ctx,
     data: &'a Data,
     now: Timestamp,
-    /// The daemon that runs, as it says of itself.
-    monitor: Option<watch::Note>,
-    /// The control plane that answered, in words.
-    cloud: String,
-    fleet: Arc<ProviderFacts>,
+    fleet: &'a ProviderFacts,
     prices: PricesOf,
-    /// Which limits are reached, once somebody would come back.
-    comebacks: OnceCell<Comebacks<'a>>,
 }
 
 impl Viewer<'_> {
-    /// Puts a record and what was observed together, and decides about it.
+    /// Puts a record and what was observed together, and decides about it. What is next of it is left open.
     fn view(&self, job: &Job, record: &OfRecord, seen: &Seen) -> (JobView, Decision) {
         let Self { ctx, data, now, .. } = *self;
         let OfRecord { lineage, started_at, target } = record;
@@ -367,9 +345,7 @@ impl Viewer<'_> {
             // Only what has failed is brought back, and most has not.
             jitter: shown.status.failure().map_or(0.0, |_| backoff::jitter_of(job)),
         });
-        let decision = self.with_start(job, decision);
         let age_s = started_at.map(|start| ended.unwrap_or(now).seconds_since(start));
-        let next = next::next(&decision, now).map(|next| self.promised(next, job, &target));
         let view = JobView {
             id: job.id(),
             leaf: job.child.is_none(),
@@ -395,7 +371,7 @@ impl Viewer<'_> {
             restarts: job.restarts().max(seen.at.run.restarts),
             rules: job.rules.clone(),
             monitor: job.monitor,
-            next,
+            next: None,
             started_at: *started_at,
             ended_at: ended.filter(|_| !shown.status.is_live()),
             age_s,
@@ -422,48 +398,6 @@ impl Viewer<'_> {
             shown,
         };
         (view, decision)
-    }
-
-    /// What follows from a decision, given the daemon that is to act on it.
-    fn promised(&self, next: Next, job: &Job, target: &TargetFact) -> Next {
-        let Some(monitor) = &self.monitor else { return next::without_monitor(next) };
-        // The usual provider has a say only about machines that are a provider's, and no other's.
-        let registered = self.data.registration(&job.tpu);
-        let has_own = registered.is_some_and(|known| known.provider.is_some());
-        let has_cloud = target.machines == Machines::Provided && !has_own;
-        if let Some(its) = monitor.cloud.as_ref().filter(|its| **its != self.cloud && has_cloud) {
-            return next::by_another_cloud(&next, (its, &self.cloud));
-        }
-        match monitor.troubles.get(&job.id().to_string()) {
-            Some(trouble) => next::after_trouble(next, (&trouble.why, trouble.again), self.now),
-            None => next,
-        }
-    }
-
-    /// A decision, once it is known where what it would start would begin, and what came of the last try.
-    fn with_start(&self, job: &Job, decision: Decision) -> Decision {
-        if decision.action == Action::Pass {
-            return decision;
-        }
-        let Ok(user) = super::ctx::user_of(self.data, &job.user) else { return decision };
-        let known = (self.data, &*self.fleet);
-        let start = super::successor::could_begin(self.ctx, known, user, job, decision.action);
-        // What a person has to set right is said before what passes by itself.
-        let start = start.and_then(|start| {
-            let comebacks = self.comebacks.get_or_init(|| Comebacks::of(self.ctx, self.data));
-            comebacks.may_begin(job).map(|()| start)
-        });
-        decision.beginning_at(
-            job,
-            start.map_err(|error| NoStart {
-                is_lasting: !error.passes
-                    && matches!(
-                        error.kind,
-                        super::Kind::Refused | super::Kind::NotFound | super::Kind::Usage
-                    ),
-                why: error.message,
-            }),
-        )
     }
 }
 

@@ -21,7 +21,7 @@ use tpu_engine::runner::{StopOrder, StopPart, Unreached, window};
 
 pub use self::some::{clean_some, dry_run_clean_some};
 
-use self::ends::{Unwritten, is_known_to_its_engine, looked_at, unwritten};
+use self::ends::{Unwritten, is_dead_end, is_known_to_its_engine, looked_at, unwritten};
 use super::ctx::{job_of, user_of};
 use super::fleet::AskedOnce;
 use super::orphans::{self, Closing, Left, Unmarked, Which};
@@ -235,11 +235,6 @@ fn why_kept(data: &Data, view: &JobView, force: bool) -> Option<Kept> {
         (None, _) => return None,
     };
     Some(Kept { job: view.id.clone(), reason })
-}
-
-/// A leaf that says it has a child which is not there any more.
-fn is_dead_end(user: &User, leaf: JobNumber) -> bool {
-    user.job(leaf).is_some_and(|job| job.status.is_superseded())
 }
 
 /// Whether a person has named the very window.

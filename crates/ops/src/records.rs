@@ -75,3 +75,22 @@ pub fn may_be_at_work(job: &Job) -> bool {
     let is_unseen = job.launch.as_ref().is_some_and(|launch| launch.exit.is_none() && !launch.over);
     is_unseen && matches!(job.status, Status::Error(_))
 }
+
+/// Whether a decision about `seen` is one about the record as it is now.
+pub fn still_holds(job: &Job, seen: &Job) -> Result<(), Error> {
+    let basis = |job: &Job| {
+        (
+            job.status.clone(),
+            job.child,
+            job.intent.clone(),
+            (job.monitor, job.rules.clone()),
+            job.launch.clone(),
+            job.recovery.clone(),
+        )
+    };
+    if basis(job) == basis(seen) {
+        return Ok(());
+    }
+    Err(Error::refused(format!("{} has changed since it was looked at", job.id()))
+        .hint("it is looked at again"))
+}

@@ -35,7 +35,7 @@ const RENEW_S: u64 = 20;
 
 /// Carries out `reapply`, `wait` or `restart` for a lineage, and then resumes it.
 pub fn recover(ctx: &Ctx, id: &JobId, action: Action, reaction: &Reaction) -> Result<Again, Error> {
-    let lease = lease::take(ctx, id, |job| resume::still_holds(job, &reaction.seen))?;
+    let lease = lease::take(ctx, id, |job| records::still_holds(job, &reaction.seen))?;
     let request = resume::by_rules(id, Succession::Resume);
     // Nothing is made anew for what could not begin there.
     let may_begin = || {

@@ -140,7 +140,7 @@ pub fn by_rules(job: &JobId, how: Succession) -> AgainRequest {
 /// Starts the successor that a rule asks for. What it answers is counted in the transaction that claims
 /// the child, or, where no child could be made, in the one that gives the lease back.
 pub fn by_rule(ctx: &Ctx, request: &AgainRequest, reaction: &Reaction) -> Result<Again, Error> {
-    let lease = lease::take(ctx, &request.job, |job| still_holds(job, &reaction.seen))?;
+    let lease = lease::take(ctx, &request.job, |job| records::still_holds(job, &reaction.seen))?;
     by_rule_under(ctx, request, reaction, &lease)
         .map_err(|error| not_made(ctx, &lease, reaction, error))
 }
@@ -235,25 +235,6 @@ fn keep_failure(ctx: &Ctx, plan: &LaunchPlan) -> Result<(), Error> {
     })
 }
 
-/// Whether a decision about `seen` is one about the record as it is now.
-pub(super) fn still_holds(job: &Job, seen: &Job) -> Result<(), Error> {
-    let basis = |job: &Job| {
-        (
-            job.status.clone(),
-            job.child,
-            job.intent.clone(),
-            (job.monitor, job.rules.clone()),
-            job.launch.clone(),
-            job.recovery.clone(),
-        )
-    };
-    if basis(job) == basis(seen) {
-        return Ok(());
-    }
-    Err(Error::refused(format!("{} has changed since it was looked at", job.id()))
-        .hint("it is looked at again"))
-}
-
 /// Refuses where the successor that a rule asks for could not be started even if its target were usable.
 pub(super) fn could_begin(ctx: &Ctx, request: &AgainRequest) -> Result<(), Error> {
     plan_with(ctx, request, Provided::LaterByRule).map(drop)
@@ -266,7 +247,7 @@ pub(super) fn not_made(ctx: &Ctx, lease: &Held, reaction: &Reaction, error: Erro
         let job = job_mut(&mut tx.data, &lease.job)?;
         // What cannot be asked now, or has been overtaken, is no attempt.
         let is_tried = matches!(error.kind, Kind::Refused | Kind::NotFound | Kind::Failed);
-        let stands = still_holds(job, &reaction.seen).is_ok();
+        let stands = records::still_holds(job, &reaction.seen).is_ok();
         lease.check(job)?;
         lease::free(job);
         if is_tried && stands {

@@ -205,8 +205,7 @@ pub(super) const LONG_TABLES: &[&str] = &[];
 pub(super) const RINGS: &[(&str, &[&[&str]])] = &[("ops", &[&["error"]])];
 
 /// Folders in which circles still stand.
-pub(super) const CIRCLES: &[&str] =
-    &["cli", "lab/sim", "screen", "screen/update", "screen/view"];
+pub(super) const CIRCLES: &[&str] = &["cli", "lab/sim", "screen", "screen/update", "screen/view"];
 
 /// Names that several public types still have.
 pub(super) const HOMONYMS: &[&str] = &[

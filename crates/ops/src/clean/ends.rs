@@ -57,3 +57,8 @@ pub(super) fn is_known_to_its_engine(
         }
     }
 }
+
+/// A leaf that says it has a child which is not there any more.
+pub(super) fn is_dead_end(user: &User, leaf: JobNumber) -> bool {
+    user.job(leaf).is_some_and(|job| job.status.is_superseded())
+}

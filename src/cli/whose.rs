@@ -4,8 +4,8 @@ use std::ffi::OsString;
 
 use tpu_core::model::data::Data;
 use tpu_core::model::ids::UserName;
-use tpu_ops::ctx::user_of;
-use tpu_ops::whose::{Requester, unnamed};
+use tpu_ops::base::ctx::user_of;
+use tpu_ops::waiting::whose::{Requester, unnamed};
 use tpu_ops::{Ctx, Error};
 
 use super::app::App;

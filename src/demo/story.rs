@@ -20,13 +20,14 @@ use tpu_core::model::setup::SetUpHow;
 use tpu_core::model::spec::{JobSpec, TargetRequest};
 use tpu_core::model::view::JobView;
 use tpu_core::text::counted;
-use tpu_ops::ctx::job_of;
-use tpu_ops::kill::Unreached;
-use tpu_ops::launch::{self, RunRequest};
-use tpu_ops::resume::{self, AgainRequest};
-use tpu_ops::{
-    Ctx, Error, Kind, checkpoint, clean, kill, logs, outlook, runners, worker_processes,
-};
+use tpu_ops::act::kill::Unreached;
+use tpu_ops::act::launch::{self, RunRequest};
+use tpu_ops::act::resume::{self, AgainRequest};
+use tpu_ops::act::{kill, outlook};
+use tpu_ops::base::ctx::job_of;
+use tpu_ops::front::clean;
+use tpu_ops::observe::{checkpoint, logs, runners, worker_processes};
+use tpu_ops::{Ctx, Error, Kind};
 use tpu_system::sys::procs::{self, Process, Signal, Table};
 
 use super::cluster::{self, CLUSTER};

@@ -3,8 +3,8 @@
 use serde_json::{Value, json};
 
 use tpu_core::model::view::{JobView, Whose};
-use tpu_ops::outlook;
-use tpu_ops::snapshot::LookMemory;
+use tpu_ops::act::outlook;
+use tpu_ops::observe::snapshot::LookMemory;
 use tpu_system::sys::env::Env;
 
 use super::made::{at, attempt, failed, lab};

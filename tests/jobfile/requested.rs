@@ -11,8 +11,8 @@ use tpu_core::model::options::KindOptions;
 use tpu_core::model::target::Pricing;
 use tpu_engine::provider::{Provider, RequestId, TargetSpec};
 use tpu_lab::sim::Event;
-use tpu_ops::providers::Providers;
-use tpu_ops::{provision, target_spec};
+use tpu_ops::act::{provision, target_spec};
+use tpu_ops::base::providers::Providers;
 use tpu_system::sys::clock::{Clock as _, ManualClock};
 use tpu_system::sys::env::Env;
 

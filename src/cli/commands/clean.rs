@@ -5,9 +5,9 @@ use crate::cli::app::App;
 use crate::cli::args::{Clean, Clear, CloseWindows};
 use crate::cli::print::Output;
 use tpu_core::model::ids::{JobId, UserName};
-use tpu_ops::clean::{self, Cleaned, Ends, Extent};
-use tpu_ops::orphan_windows;
-use tpu_ops::orphans::{self, Closed, Left, Unmarked, Which};
+use tpu_ops::act::orphan_windows;
+use tpu_ops::front::clean::{self, Cleaned, Ends, Extent};
+use tpu_ops::observe::orphans::{self, Closed, Left, Unmarked, Which};
 use tpu_wire::cleaned::{CleanedDocument, WouldCleanDocument};
 
 /// `clean`.

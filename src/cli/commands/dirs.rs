@@ -6,9 +6,10 @@ use crate::cli::Outcome;
 use crate::cli::app::App;
 use crate::cli::print::Output;
 use tpu_core::model::ids::UserName;
-use tpu_ops::ctx::{how_to_begin, user_of};
-use tpu_ops::selection::{self, Sorted};
-use tpu_ops::{Error, dirs};
+use tpu_ops::Error;
+use tpu_ops::act::selection::{self, Sorted};
+use tpu_ops::base::ctx::{how_to_begin, user_of};
+use tpu_ops::front::dirs;
 use tpu_wire::users::{DirDocument, DirsDocument, ForgottenDirDocument, SwappedDirsDocument};
 
 /// The words of a command that takes slots.

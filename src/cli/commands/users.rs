@@ -9,9 +9,9 @@ use crate::cli::print::{Output, table};
 use tpu_core::model::ids::UserName;
 use tpu_core::text::counted;
 use tpu_ops::Error;
-use tpu_ops::ctx::how_to_begin;
-use tpu_ops::selection;
-use tpu_ops::users::{self, NewUser};
+use tpu_ops::act::selection;
+use tpu_ops::base::ctx::how_to_begin;
+use tpu_ops::waiting::users::{self, NewUser};
 use tpu_wire::users::{AddedUserDocument, RemovedUserDocument, UserPart, UsersDocument};
 
 /// Adds a user; asks for the name if none is given.

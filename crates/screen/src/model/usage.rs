@@ -6,7 +6,7 @@ use tpu_core::model::view::Whose;
 use tpu_core::model::words::words;
 use tpu_core::plan::stats::figures::Figures;
 use tpu_core::plan::stats::{By, StatsRow};
-use tpu_ops::stats::StatsReport;
+use tpu_ops::observe::stats::StatsReport;
 
 /// How far back is counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -18,9 +18,11 @@ use tpu_core::plan::board::{Row, Standing, is_of};
 use tpu_core::plan::types::TypeExpr;
 use tpu_core::text::{counted, escape};
 use tpu_jobfile::jobman::JobmanTask;
-use tpu_ops::queue::shown::{self, WaitingMembers};
-use tpu_ops::queue::{edit, tasks};
-use tpu_ops::{Error, board, outlook, record_facts, snapshot};
+use tpu_ops::Error;
+use tpu_ops::act::{board, outlook, record_facts};
+use tpu_ops::observe::snapshot;
+use tpu_ops::waiting::queue::shown::{self, WaitingMembers};
+use tpu_ops::waiting::queue::{edit, tasks};
 use tpu_wire::jobman::{
     JobmanAcceleratorPart, JobmanAttemptPart, JobmanTaskPart, JobmanTasksDocument,
 };

@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use tpu_core::model::settings::{Layer, SettingOrigin};
 use tpu_ops::Ctx;
-use tpu_ops::hosts::figures::{self, Whom};
-use tpu_ops::open::{Opening, open};
+use tpu_ops::act::hosts::figures::{self, Whom};
+use tpu_ops::front::open::{Opening, open};
 use tpu_system::sys::clock::{Clock as _, SystemClock};
 use tpu_system::sys::env::Env;
 use tpu_system::sys::proc::{self, Spawn};

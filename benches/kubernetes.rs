@@ -12,8 +12,10 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 use tpu_core::model::ids::UserName;
 use tpu_core::model::view::Whose;
-use tpu_ops::snapshot::{LookMemory, look};
-use tpu_ops::{Ctx, watch};
+use tpu_ops::Ctx;
+use tpu_ops::act::outlook::look;
+use tpu_ops::base::watch;
+use tpu_ops::observe::snapshot::LookMemory;
 
 use crate::Plan;
 use crate::common::table::{Amount, Row, Table};

@@ -7,8 +7,8 @@ use std::io;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use tpu_ops::queue::field::Avoided;
-use tpu_ops::queue::{pass, standings};
+use tpu_ops::waiting::queue::field::Avoided;
+use tpu_ops::waiting::queue::{pass, standings};
 
 use crate::Plan;
 use crate::common::table::{Amount, Row, Sample, Table};
@@ -94,7 +94,7 @@ fn waiting(lab: &Lab, free: usize) -> Value {
     job["extra_msgs"]["spec"] = json!({ "queue": "night" });
     let mut all = data(lab.dir(), &[job]);
     all["all_tpus"] = json!({ "zone-0": (0..TARGETS).map(name).collect::<Vec<_>>() });
-    let place = tpu_ops::watch::place(&ctx(lab));
+    let place = tpu_ops::base::watch::place(&ctx(lab));
     let entry = |number: usize| {
         let mut entry = json!({
             "user": "alice", "number": number + 10, "since": "2026-11-20T14:02:11Z", "place": place,

@@ -14,7 +14,8 @@ use std::time::Duration;
 use serde_json::json;
 use tpu_core::model::ids::UserName;
 use tpu_core::model::view::Whose;
-use tpu_ops::snapshot::{LookMemory, look};
+use tpu_ops::act::outlook::look;
+use tpu_ops::observe::snapshot::LookMemory;
 use tpu_system::sys::clock::{Clock as _, SystemClock};
 
 use crate::Plan;

@@ -18,7 +18,7 @@ use tpu_core::model::job::Status;
 use tpu_core::model::rules::Rules;
 use tpu_core::model::time::{Timestamp, Zone};
 use tpu_core::model::view::{JobView, MonitorHealth, Shown, Snapshot, TmuxHealth, Whose};
-use tpu_ops::journal::Event;
+use tpu_ops::observe::journal::Event;
 use tpu_screen::keys::{Key, KeyMap};
 use tpu_screen::message::{Answer, Ask, Message, Scope};
 use tpu_screen::model::{Columns, Model, Setup};

@@ -16,11 +16,13 @@ use tpu_engine::provider::{
     Operation, Provider, ProviderError, RequestId, TargetAt, TargetSpec, ZoneAnswer,
 };
 use tpu_lab::sim::{self, SimCloud};
-use tpu_ops::launch::reconcile;
-use tpu_ops::providers::Providers;
-use tpu_ops::queue::pass;
-use tpu_ops::snapshot::{LookMemory, survey};
-use tpu_ops::{Ctx, Error, record_facts, watch};
+use tpu_ops::act::outlook::survey;
+use tpu_ops::act::{reconcile, record_facts};
+use tpu_ops::base::providers::Providers;
+use tpu_ops::base::watch;
+use tpu_ops::observe::snapshot::LookMemory;
+use tpu_ops::waiting::queue::pass;
+use tpu_ops::{Ctx, Error};
 use tpu_system::sys::clock::{Clock as _, SystemClock};
 
 use crate::Plan;

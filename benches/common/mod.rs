@@ -27,7 +27,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use tpu_ops::Ctx;
-use tpu_ops::open::{Opening, open};
+use tpu_ops::front::open::{Opening, open};
 use tpu_system::store::{OsDisk, atomic};
 use tpu_system::sys::clock::{Clock as _, SystemClock};
 use tpu_system::sys::env::Env;

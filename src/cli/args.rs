@@ -1,6 +1,6 @@
 //! The command line as typed: clap's definitions, from which help, completions and man pages come.
 //!
-//! Nothing here looks at files. What the words mean is decided in `ops::selection`.
+//! Nothing here looks at files. What the words mean is decided in `ops::act::selection`.
 
 use std::ffi::{OsStr, OsString};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -178,7 +178,7 @@ Anywhere: --user NAME, --data FILE, --settings FILE, --tmux-socket NAME, --json,
           --yes, --no-input, --dry-run, --cloud NAME, --color WHEN, --help,
           --verbose, --version";
 
-/// Words of which each may be a user, a window, a `key=value`, …; sorted out by `ops::selection`.
+/// Words of which each may be a user, a window, a `key=value`, …; sorted out by `ops::act::selection`.
 #[derive(Debug, Clone, Default, Args)]
 pub struct Words {
     /// What it is about, in any order; most commands take a user too

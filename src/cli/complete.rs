@@ -20,7 +20,7 @@ use tpu_core::model::target::Target;
 use tpu_core::model::view::{HELD, QUEUED};
 use tpu_core::text;
 use tpu_ops::Error;
-use tpu_ops::launch::check::SPECIAL_KEYS;
+use tpu_ops::act::launch::check::SPECIAL_KEYS;
 use tpu_system::sys::env::Env;
 
 use super::app::App;

@@ -12,9 +12,12 @@ use tpu_api::{ServeOptions, Server};
 use tpu_core::model::ids::{JobId, UserName};
 use tpu_core::model::job::Succession;
 use tpu_core::model::view::Whose;
-use tpu_ops::commands::{LentCommands, Told};
-use tpu_ops::provision::Change;
-use tpu_ops::{Ctx, Error, clean::Ends, service, watch};
+use tpu_ops::act::provision::Change;
+use tpu_ops::act::service;
+use tpu_ops::base::watch;
+use tpu_ops::front::clean::Ends;
+use tpu_ops::waiting::commands::{LentCommands, Told};
+use tpu_ops::{Ctx, Error};
 use tpu_wire::pages::{KindDocument, ScreenDocument};
 
 use super::Outcome;

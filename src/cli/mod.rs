@@ -1,6 +1,6 @@
 //! The command line: words in, one use case, text or JSON out.
 //!
-//! `legacy` rewrites historic spellings, `args` is clap's view, `ops::selection` turns words into requests,
+//! `legacy` rewrites historic spellings, `args` is clap's view, `ops::act::selection` turns words into requests,
 //! `dispatch` names the one function in `commands` that each command calls, `print` shows the outcome.
 //! No decision about jobs is taken here.
 

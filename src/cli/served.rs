@@ -7,8 +7,8 @@ use anstream::adapter::strip_str;
 
 use tpu_core::model::ids::UserName;
 use tpu_core::model::settings::{Layer, SettingOrigin};
-use tpu_ops::commands::Told;
-use tpu_ops::setting_layers::Layers;
+use tpu_ops::base::setting_layers::Layers;
+use tpu_ops::waiting::commands::Told;
 use tpu_ops::{Ctx, Error};
 
 use super::Outcome;

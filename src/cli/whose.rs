@@ -5,8 +5,8 @@ use std::ffi::OsString;
 use tpu_core::model::data::Data;
 use tpu_core::model::ids::UserName;
 use tpu_ops::Error;
-use tpu_ops::ctx::user_of;
-use tpu_ops::whose::unnamed;
+use tpu_ops::base::ctx::user_of;
+use tpu_ops::waiting::whose::unnamed;
 
 use super::console;
 

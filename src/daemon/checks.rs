@@ -3,8 +3,9 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use tpu_ops::doctor::{self, Severity};
-use tpu_ops::{Ctx, watch};
+use tpu_ops::Ctx;
+use tpu_ops::base::watch;
+use tpu_ops::front::doctor::{self, Severity};
 
 /// When the checks ran, and what they found then.
 #[derive(Debug, Default)]

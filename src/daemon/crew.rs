@@ -8,11 +8,14 @@ use std::time::Duration;
 use tpu_core::model::ids::JobId;
 use tpu_core::model::job::Succession;
 use tpu_core::model::rules::Action;
-use tpu_ops::kill::Unreached;
-use tpu_ops::launch::plan::Reaction;
-use tpu_ops::queue::pass::{self, Hauling};
-use tpu_ops::resume::{self, Again};
-use tpu_ops::{Ctx, Error, kill, recover, watch};
+use tpu_ops::act::kill;
+use tpu_ops::act::kill::Unreached;
+use tpu_ops::act::launch::plan::Reaction;
+use tpu_ops::act::resume::{self, Again};
+use tpu_ops::base::watch;
+use tpu_ops::front::recover;
+use tpu_ops::waiting::queue::pass::{self, Hauling};
+use tpu_ops::{Ctx, Error};
 use tpu_system::sys::clock::Clock;
 
 /// Actions at the same time. More wait for the next turn.

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use tpu_ops::Ctx;
-use tpu_ops::hosts::figures::{self, Whom};
+use tpu_ops::act::hosts::figures::{self, Whom};
 
 /// From one look, whether a machine is to be asked, to the next.
 const EVERY: Duration = Duration::from_secs(10);

@@ -8,7 +8,7 @@ use std::sync::mpsc::{Receiver, TryRecvError, channel};
 use std::time::Duration;
 
 use tpu_core::model::ids::TargetName;
-use tpu_ops::queue::{loans, supply};
+use tpu_ops::waiting::queue::{loans, supply};
 use tpu_ops::{Ctx, Error};
 
 /// Targets in the making at the same time. More wait for the next turn.

@@ -1,10 +1,10 @@
 //! The daemon: gather, decide, act, over and over. **It knows nothing that a person could not do**: what it
-//! gathers is `ops::snapshot`, what it decides is `plan::decide`, what it does are the same `ops` that
+//! gathers is `ops::act::outlook`, what it decides is `plan::decide`, what it does are the same `ops` that
 //! keys and commands call.
 //!
 //! [`run`] is the loop; `pulse` says when it is worth looking; `turn` is one round; `crew` carries the
 //! actions out, each lineage on its own; `figures` has machines asked and `notices` people told beside that.
-//! `ops::service` starts and ends a daemon in its tmux session, `ops::watch` is how everybody else sees it.
+//! `ops::act::service` starts and ends a daemon in its tmux session, `ops::base::watch` is how everybody else sees it.
 //!
 //! It never exits by itself. Killed at any instant, it leaves nothing that its successor cannot complete.
 
@@ -23,8 +23,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use tpu_core::model::time::Timestamp;
-use tpu_ops::snapshot::LookMemory;
-use tpu_ops::{Ctx, Error, watch};
+use tpu_ops::base::watch;
+use tpu_ops::observe::snapshot::LookMemory;
+use tpu_ops::{Ctx, Error};
 
 use checks::Checks;
 use crew::Crew;

@@ -5,8 +5,9 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use tpu_ops::notices::{self, Follower, PhaseSeen};
-use tpu_ops::{Ctx, Error, wake};
+use tpu_ops::act::notices::{self, Follower, PhaseSeen};
+use tpu_ops::observe::wake;
+use tpu_ops::{Ctx, Error};
 use tpu_system::sys::clock::Clock;
 use tpu_wire::notices::body;
 

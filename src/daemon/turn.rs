@@ -10,13 +10,15 @@ use tpu_core::model::rules::Action;
 use tpu_core::model::target::Pricing;
 use tpu_core::plan::answer;
 use tpu_core::plan::decide::Decision;
-use tpu_ops::ctx::job_of;
-use tpu_ops::launch::plan::Reaction;
-use tpu_ops::launch::reconcile;
-use tpu_ops::notices::{self, PhaseSeen};
-use tpu_ops::queue::{pass, supply};
-use tpu_ops::snapshot::{self, LookMemory, Survey};
-use tpu_ops::{Ctx, Error, lease, record_facts};
+use tpu_ops::act::launch::plan::Reaction;
+use tpu_ops::act::notices::{self, PhaseSeen};
+use tpu_ops::act::outlook::Survey;
+use tpu_ops::act::{outlook, reconcile, record_facts};
+use tpu_ops::base::ctx::job_of;
+use tpu_ops::base::lease;
+use tpu_ops::observe::snapshot::{self, LookMemory};
+use tpu_ops::waiting::queue::{pass, supply};
+use tpu_ops::{Ctx, Error};
 
 use super::crew::{Crew, Task};
 
@@ -125,9 +127,9 @@ pub(super) fn turn(
     if is_begun {
         serves = serves.min(IN_FLIGHT);
     }
-    let mut survey = snapshot::survey(ctx, memory, serves)?;
+    let mut survey = outlook::survey(ctx, memory, serves)?;
     if record_facts::record_facts(ctx, &survey)? > 0 {
-        survey = snapshot::survey(ctx, memory, OTHERS_EVERY)?;
+        survey = outlook::survey(ctx, memory, OTHERS_EVERY)?;
     }
     complete_kills(ctx, &survey, crew);
     act(ctx, &survey, crew)?;

@@ -3,7 +3,8 @@
 
 use std::time::Duration;
 
-use tpu_ops::{Ctx, runners, wake};
+use tpu_ops::Ctx;
+use tpu_ops::observe::{runners, wake};
 
 /// Between two questions to tmux, which cost a process each.
 const TMUX_EVERY: Duration = Duration::from_millis(500);

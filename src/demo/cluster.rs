@@ -4,7 +4,8 @@ use std::ffi::OsString;
 use std::path::Path;
 
 use crate::emulate::ClusterBehind;
-use tpu_ops::{Ctx, Error, targets};
+use tpu_ops::act::targets;
+use tpu_ops::{Ctx, Error};
 
 /// Its name as a target.
 pub(super) const CLUSTER: &str = "cluster";

@@ -9,8 +9,11 @@ use crate::simulator::{Pull, Simulator};
 use tpu_core::model::facts::{Class, ErrorKind, TmuxFact};
 use tpu_core::model::ids::{TargetName, UserName};
 use tpu_core::model::target::{Pricing, Registration};
-use tpu_ops::users::NewUser;
-use tpu_ops::{Ctx, Error, Kind, dirs, kill, service, settings, targets, users};
+use tpu_ops::act::{kill, service, targets};
+use tpu_ops::front::{dirs, settings};
+use tpu_ops::waiting::users;
+use tpu_ops::waiting::users::NewUser;
+use tpu_ops::{Ctx, Error, Kind};
 use tpu_system::sys::procs::{self, Signal, Table};
 
 /// The researcher whose jobs come back.

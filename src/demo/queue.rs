@@ -6,8 +6,8 @@ use tpu_core::model::ids::{JobId, UserName};
 use tpu_core::model::member::Array;
 use tpu_core::model::spec::{JobSpec, TargetRequest};
 use tpu_core::model::sweep::Sweep;
-use tpu_ops::launch::RunRequest;
-use tpu_ops::queue::submit::{self, Submission};
+use tpu_ops::act::launch::RunRequest;
+use tpu_ops::waiting::queue::submit::{self, Submission};
 use tpu_ops::{Ctx, Error};
 
 /// The learning rates of the sweep.

@@ -20,11 +20,14 @@ use tpu_core::model::setup::SetUpHow;
 use tpu_core::model::spec::{JobSpec, TargetRequest};
 use tpu_core::model::view::JobView;
 use tpu_core::text::counted;
-use tpu_ops::ctx::job_of;
-use tpu_ops::kill::Unreached;
-use tpu_ops::launch::{self, RunRequest};
-use tpu_ops::resume::{self, AgainRequest};
-use tpu_ops::{Ctx, Error, Kind, checkpoint, clean, kill, logs, runners, snapshot, workers};
+use tpu_ops::act::kill::Unreached;
+use tpu_ops::act::launch::{self, RunRequest};
+use tpu_ops::act::resume::{self, AgainRequest};
+use tpu_ops::act::{kill, outlook};
+use tpu_ops::base::ctx::job_of;
+use tpu_ops::front::clean;
+use tpu_ops::observe::{checkpoint, logs, runners, worker_processes};
+use tpu_ops::{Ctx, Error, Kind};
 use tpu_system::sys::procs::{self, Process, Signal, Table};
 
 use super::cluster::{self, CLUSTER};
@@ -278,7 +281,7 @@ impl<'a> Story<'a> {
         let table = Table::read()
             .map_err(|e| Error::failed(format!("cannot read the process table: {e}")))?;
         let of = |address: &str| table.with_variable("TPU_MACHINE", address, self.ctx.env.uid);
-        let workers = workers::of_job(self.ctx, job_of(&data, id)?);
+        let workers = worker_processes::of_job(self.ctx, job_of(&data, id)?);
         Ok(workers.iter().flat_map(|worker| of(&worker.address)).cloned().collect())
     }
 
@@ -431,7 +434,7 @@ impl<'a> Story<'a> {
             if self.stop.load(Ordering::Relaxed) {
                 return Err(Error::new(Kind::Interrupted, "interrupted"));
             }
-            let view = snapshot::look_at(self.ctx, job)?;
+            let view = outlook::look_at(self.ctx, job)?;
             if is_so(&view) {
                 return Ok(view);
             }

@@ -12,7 +12,7 @@ use tpu_core::model::ids::{JobId, TargetName};
 use tpu_core::model::rules::Action;
 use tpu_core::model::time::Timestamp;
 use tpu_core::model::view::JobView;
-use tpu_ops::journal::Event;
+use tpu_ops::observe::journal::Event;
 
 use super::lab::FLEET;
 

@@ -7,8 +7,9 @@ use std::time::Duration;
 use crate::simulator::Simulator;
 use tpu_core::model::ids::JobId;
 use tpu_core::model::view::Whose;
-use tpu_ops::queue::shown::{self, WaitingMembers};
-use tpu_ops::{Ctx, Error, journal, logs, snapshot};
+use tpu_ops::observe::{journal, logs, snapshot};
+use tpu_ops::waiting::queue::shown::{self, WaitingMembers};
+use tpu_ops::{Ctx, Error};
 
 use super::tale::{DemoFacts, DemoTale};
 

@@ -7,7 +7,7 @@ use std::os::unix::net::UnixStream;
 use serde_json::Value;
 
 use tpu_core::model::token::TokenRole;
-use tpu_ops::tokens;
+use tpu_ops::front::tokens;
 
 use super::{Api, heard};
 use crate::common::env::TestEnv;

@@ -8,7 +8,7 @@ use serde_json::json;
 use tpu_core::model::ids::{JobId, JobNumber};
 use tpu_core::model::rules::Rules;
 use tpu_core::model::token::TokenRole;
-use tpu_ops::rules;
+use tpu_ops::waiting::rules;
 
 use crate::common::tmux::write_file;
 use crate::common::wait::wait_until;

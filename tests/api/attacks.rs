@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use tpu_core::model::ids::UserName;
 use tpu_core::model::token::{Rights, TokenRole};
-use tpu_ops::tokens::{self, TokenRequest};
+use tpu_ops::front::tokens::{self, TokenRequest};
 
 use self::table::{ATTACKS, Attack, BYTES, Bytes, Comes, Who};
 use super::{Api, Said, heard};

@@ -70,7 +70,7 @@ fn a_token_that_is_taken_back_hears_nothing_more() {
     let api = Api::new(records);
     let token = api.token("v", TokenRole::Viewer, &[]);
     let stream = api.follow(&token, &[]);
-    tpu_ops::tokens::revoke(&api.ctx, "v").unwrap();
+    tpu_ops::front::tokens::revoke(&api.ctx, "v").unwrap();
     // It ends when the streams are looked at the next time; until then it says now and then where it is.
     let lines = std::io::BufRead::lines(stream).map(Result::unwrap);
     let goes_on = lines.filter(|line| line == ": still here").nth(3).is_some();

@@ -5,7 +5,7 @@ use std::io::{BufRead, Write as _};
 use serde_json::Value;
 
 use tpu_core::model::token::TokenRole;
-use tpu_ops::tokens;
+use tpu_ops::front::tokens;
 
 use super::{Api, heard_on};
 use crate::common::tmux::write_file;

@@ -31,9 +31,9 @@ use tpu_api::{ServeOptions, Server};
 use tpu_core::model::ids::UserName;
 use tpu_core::model::token::{Rights, TokenRole};
 use tpu_ops::Ctx;
-use tpu_ops::setting_layers::Layers;
-use tpu_ops::settings_files::SettingsPlaces;
-use tpu_ops::tokens::{self, TokenRequest};
+use tpu_ops::base::setting_layers::Layers;
+use tpu_ops::front::tokens::{self, TokenRequest};
+use tpu_ops::waiting::settings_files::SettingsPlaces;
 use tpu_system::sys::env::Env;
 
 use crate::common::env::TestEnv;

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use tpu_core::model::token::TokenRole;
-use tpu_ops::tokens;
+use tpu_ops::front::tokens;
 
 use super::{Api, Said};
 use crate::common::env::TestEnv;

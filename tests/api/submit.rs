@@ -153,7 +153,7 @@ fn nobody_else_begins_what_is_to_begin_now_or_not_at_all() {
     let mut data = api.env.data();
     let entry = &mut data["queue"]["entries"][0];
     entry["held"] = Value::Null;
-    let owner = tpu_ops::lease::me(&api.ctx.env);
+    let owner = tpu_ops::base::lease::me(&api.ctx.env);
     entry["keeper"] = json!({"owner": owner, "seen": api.ctx.clock.now().to_rfc3339()});
     api.env.write_data(&data);
     drop(api.env.tpu("queue run").exits(0));
@@ -176,7 +176,7 @@ fn what_a_server_that_died_was_to_begin_at_once_has_come_to_nothing_and_may_be_s
         let entries = data["queue"]["entries"].as_array_mut().unwrap();
         let entry = entries.iter_mut().find(|entry| entry["number"] == first["window"]).unwrap();
         entry["held"] = Value::Null;
-        let owner = tpu_ops::lease::nobody(&api.ctx.env);
+        let owner = tpu_ops::base::lease::nobody(&api.ctx.env);
         entry["keeper"] = json!({"owner": owner, "seen": seen.to_rfc3339()});
         api.env.write_data(&data);
         if is_cleared {

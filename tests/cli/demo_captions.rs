@@ -13,7 +13,7 @@ use tpu_core::model::job::Status;
 use tpu_core::model::member::Member;
 use tpu_core::model::time::Timestamp;
 use tpu_core::model::view::{JobView, Next};
-use tpu_ops::journal::Event;
+use tpu_ops::observe::journal::Event;
 
 use crate::common::samples;
 

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use tpu_core::model::audit::{self, DataFlaw};
 use tpu_core::model::data::Data;
 use tpu_core::model::job::Job;
-use tpu_ops::doctor::Severity;
+use tpu_ops::front::doctor::Severity;
 use tpu_system::sys::env::Env;
 
 use crate::common::env::{TPU, TestEnv};
@@ -48,7 +48,7 @@ fn locks_are_tried_by_two_processes() {
     write_script(&program, &format!("rm -f \"$3\"; exec {TPU} \"$@\""));
     let mut ctx = env.ctx(Env::fixed::<&str, &str>([]));
     ctx.effects.tpu = program;
-    let found = tpu_ops::locks::look(&ctx).unwrap();
+    let found = tpu_ops::front::locks::look(&ctx).unwrap();
     assert_eq!(found.severity, Severity::Warning);
     assert!(found.what.starts_with("locks do not hold in /"), "{}", found.what);
     assert!(found.remedy.unwrap().contains("$TPU_DATA"));

@@ -1,7 +1,6 @@
 //! What `--json` prints: one document that docs/schema.json describes, from every command; and the same
 //! bytes for the same state, apart from times.
 
-use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt as _;
 
@@ -234,7 +233,7 @@ fn the_page_of_schemas_is_what_the_types_give() {
 
 #[test]
 fn the_schema_describes_every_command() {
-    let mut schemas = Schemas::new();
+    let schemas = Schemas::new();
     for command in Cli::definitions().get_subcommands() {
         let name = command.get_name();
         let steps: Vec<String> = match name {

@@ -11,9 +11,9 @@ use tpu_core::model::target::{Machines, Pricing, TargetKind};
 use tpu_core::model::time::Timestamp;
 use tpu_core::model::view::{MonitorHealth, Next, Snapshot};
 use tpu_core::plan::board::{Row, Standing};
-use tpu_ops::board::Board;
-use tpu_ops::journal::Event;
-use tpu_ops::preview::{Entry, Plan};
+use tpu_ops::act::board::Board;
+use tpu_ops::observe::journal::Event;
+use tpu_ops::waiting::preview::{Entry, Plan};
 use tpu_screen::message::{Answer, Ask, Message};
 
 use super::samples::{self, NOW};

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use tpu_core::model::ids::{JobId, JobNumber, UserName};
 use tpu_core::model::time::Timestamp;
 use tpu_ops::Ctx;
-use tpu_ops::open::{Opening, open};
+use tpu_ops::front::open::{Opening, open};
 use tpu_system::store::{OsDisk, Paths, Store, StoreError, Who};
 use tpu_system::sys::clock::{Clock as _, SystemClock};
 use tpu_system::sys::env::Env;

@@ -13,8 +13,8 @@ use tpu_core::model::time::Timestamp;
 use tpu_core::model::view::{JobView, Pending, Snapshot, Whose};
 use tpu_core::plan::board::{Row, Standing};
 use tpu_core::plan::stats::run::{Past, PastRun, RanOn, RunOutcome};
-use tpu_ops::board::Board;
-use tpu_ops::hosts::Host;
+use tpu_ops::act::board::Board;
+use tpu_ops::act::hosts::Host;
 use tpu_screen::message::{Answer, Ask};
 
 use super::boards::{self, answer, row};

@@ -8,7 +8,7 @@ use tpu_core::model::target::Pricing;
 use tpu_core::model::time::Timestamp;
 use tpu_core::plan::stats::run::{CapacityWait, Past, PastRun, Period, RanOn, RunOutcome};
 use tpu_core::plan::stats::stats;
-use tpu_ops::stats::StatsReport;
+use tpu_ops::observe::stats::StatsReport;
 use tpu_screen::message::{Answer, Ask, Effect, UsageQuestion};
 
 use super::boards::answer;

@@ -3,7 +3,8 @@
 use serde_json::{Value, json};
 
 use tpu_core::model::view::{JobView, Whose};
-use tpu_ops::snapshot::{self, LookMemory};
+use tpu_ops::act::outlook;
+use tpu_ops::observe::snapshot::LookMemory;
 use tpu_system::sys::env::Env;
 
 use super::made::{at, attempt, failed, lab};
@@ -36,7 +37,7 @@ fn a_day() -> TestEnv {
 
 fn look(env: &TestEnv) -> Vec<JobView> {
     let ctx = env.ctx(Env::fixed::<&str, &str>([]));
-    snapshot::look(&ctx, &mut LookMemory::default(), &Whose::default()).unwrap().jobs
+    outlook::look(&ctx, &mut LookMemory::default(), &Whose::default()).unwrap().jobs
 }
 
 #[test]
@@ -73,7 +74,7 @@ fn without_prices_nothing_has_a_cost_and_a_price_that_is_set_later_counts_at_onc
     let ctx = env.ctx(Env::fixed::<&str, &str>([]));
     let mut memory = LookMemory::default();
     let mut costs = || {
-        let seen = snapshot::look(&ctx, &mut memory, &Whose::default()).unwrap();
+        let seen = outlook::look(&ctx, &mut memory, &Whose::default()).unwrap();
         seen.jobs.iter().map(|job| job.cost).collect::<Vec<_>>()
     };
     assert_eq!(costs(), [Some(4.0), Some(6.0), None]);
@@ -88,7 +89,7 @@ fn where_there_is_room_the_list_says_both() {
     let env = a_day();
     let ctx = env.ctx(Env::fixed::<&str, &str>([]));
     let whose = Whose::of(["alice".into()]);
-    let seen = snapshot::look(&ctx, &mut LookMemory::default(), &whose).unwrap();
+    let seen = outlook::look(&ctx, &mut LookMemory::default(), &whose).unwrap();
     let mut screen = Screen::showing(seen);
     let frame = screen.frame((260, 40));
     let heads =

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use tpu_core::plan::stats::By;
 use tpu_core::plan::stats::figures::Figures;
-use tpu_ops::stats::StatsReport;
+use tpu_ops::observe::stats::StatsReport;
 use tpu_system::sys::clock::{Clock as _, SystemClock};
 
 use crate::sim::month::{self, Month, Size, TrueJob, TrueRun};

@@ -3,7 +3,7 @@
 use tpu_core::model::time::Zone;
 use tpu_core::model::view::Whose;
 use tpu_core::plan::stats::By;
-use tpu_ops::stats::{StatsMemory, StatsRequest, report_from};
+use tpu_ops::observe::stats::{StatsMemory, StatsRequest, report_from};
 use tpu_system::sys::env::Env;
 
 use super::made::{archive, attempt, event, failed, journal, lab};

@@ -11,8 +11,8 @@ use tpu_core::model::options::KindOptions;
 use tpu_core::model::target::Pricing;
 use tpu_engine::provider::{Provider, RequestId, TargetSpec};
 use tpu_lab::sim::Event;
-use tpu_ops::providers::Providers;
-use tpu_ops::provision;
+use tpu_ops::act::{provision, target_spec};
+use tpu_ops::base::providers::Providers;
 use tpu_system::sys::clock::{Clock as _, ManualClock};
 use tpu_system::sys::env::Env;
 
@@ -180,7 +180,7 @@ fn waited_for(cloud: Arc<dyn Provider>, clock: &Arc<ManualClock>, pull: &dyn Fn(
         queued: true,
         options: KindOptions::default(),
     };
-    provision::remember(&ctx, &spec).unwrap();
+    target_spec::remember(&ctx, &spec).unwrap();
     let began = clock.monotonic();
     let later = began + Duration::from_secs(3 * 3600);
     let mut is_there = false;

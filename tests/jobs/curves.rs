@@ -11,7 +11,7 @@ use serde_json::json;
 use tpu_core::model::curve::{Curves, Metric, Point};
 use tpu_core::model::ids::{JobId, JobNumber, UserName};
 use tpu_ops::Ctx;
-use tpu_ops::curves::{self, CurveMemory};
+use tpu_ops::observe::curves::{self, CurveMemory};
 use tpu_screen::backend::{Backend as _, CliFunctions};
 use tpu_screen::bridge::Bridge;
 use tpu_screen::message::{Answer, Ask, Message};

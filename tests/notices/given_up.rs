@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use tpu_core::model::time::Timestamp;
 use tpu_ops::Ctx;
-use tpu_ops::notices::{Follower, deliver, round};
+use tpu_ops::act::notices::{Follower, deliver, round};
 use tpu_system::sys::clock::ManualClock;
 use tpu_system::sys::env::Env;
 use tpu_wire::notices::body;

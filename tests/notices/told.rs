@@ -10,7 +10,7 @@ use tpu_core::model::ids::{JobId, JobNumber, TargetName, UserName};
 use tpu_core::model::making::Making;
 use tpu_core::model::time::Timestamp;
 use tpu_ops::Ctx;
-use tpu_ops::notices::{Follower, round};
+use tpu_ops::act::notices::{Follower, round};
 use tpu_system::store::Event;
 use tpu_system::sys::clock::ManualClock;
 use tpu_system::sys::env::Env;

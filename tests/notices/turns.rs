@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use tpu_core::model::time::Timestamp;
-use tpu_ops::watch::Note;
+use tpu_ops::base::watch::Note;
 
 use super::Lab;
 use super::hook::{Fate, Hook};

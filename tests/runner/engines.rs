@@ -16,7 +16,8 @@ use tpu_engine::runner::{
     StopOutcome, Submitted,
 };
 use tpu_ops::Ctx;
-use tpu_ops::snapshot::{LookMemory, look};
+use tpu_ops::act::outlook::look;
+use tpu_ops::observe::snapshot::LookMemory;
 use tpu_system::effects::Effects;
 use tpu_system::sys::env::Env;
 

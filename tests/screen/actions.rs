@@ -3,7 +3,7 @@
 use tpu_core::model::ids::{TargetName, UserName};
 use tpu_core::model::spec::{JobSpec, TargetRequest};
 use tpu_core::model::view::Whose;
-use tpu_ops::launch::RunRequest;
+use tpu_ops::act::launch::RunRequest;
 use tpu_screen::message::{
     Act, Answer, Ask, Choices, Door, Effect, Message, Problem, Proposal, Scope,
 };

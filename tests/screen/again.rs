@@ -8,7 +8,7 @@ use tpu_core::model::ids::{JobNumber, QueueName};
 use tpu_core::model::member::Array;
 use tpu_core::model::spec::{AnyOf, JobSpec, TargetRequest};
 use tpu_core::model::sweep::Sweep;
-use tpu_ops::precedent::{self, Precedent};
+use tpu_ops::front::precedent::{self, Precedent};
 use tpu_screen::message::{Act, Answer, Ask, Choices, Effect, Message, Problem, Proposal};
 use tpu_screen::model::{FieldId, Form, Overlay};
 use tpu_system::sys::env::Env;

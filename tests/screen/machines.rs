@@ -10,9 +10,9 @@ use tpu_core::model::prices::Prices;
 use tpu_core::model::target::{Machines, TargetKind};
 use tpu_core::model::time::Timestamp;
 use tpu_core::plan::board::Standing;
-use tpu_ops::board::Board;
-use tpu_ops::hosts::Host;
-use tpu_ops::hosts::figures::Figures;
+use tpu_ops::act::board::Board;
+use tpu_ops::act::hosts::Host;
+use tpu_ops::act::hosts::figures::Figures;
 use tpu_screen::message::{Act, Answer, Ask, Effect, Message};
 use tpu_screen::tabs::Tab;
 

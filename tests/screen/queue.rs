@@ -8,7 +8,7 @@ use tpu_core::model::job::Status;
 use tpu_core::model::member::Member;
 use tpu_core::model::view::{Snapshot, Whose};
 use tpu_core::plan::expected::ExpectedStart;
-use tpu_ops::queue::WaitingOutlook;
+use tpu_ops::waiting::queue::WaitingOutlook;
 use tpu_screen::message::{Act, Answer, Ask, Effect, Message};
 use tpu_screen::model::Overlay;
 use tpu_screen::tabs::Tab;

@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt as _;
 
 use tpu_core::model::ids::UserName;
 use tpu_ops::Ctx;
-use tpu_ops::remembered::{MOST, lines, remember};
+use tpu_ops::act::remembered::{MOST, lines, remember};
 use tpu_system::sys::env::Env;
 
 use crate::common::env::{TPU, TestEnv};

@@ -3,7 +3,7 @@
 use tpu_core::model::ids::UserName;
 use tpu_core::model::view::Whose;
 use tpu_core::plan::stats::{By, Stats};
-use tpu_ops::stats::StatsReport;
+use tpu_ops::observe::stats::StatsReport;
 use tpu_screen::message::{Answer, Ask, Message, Mouse, MouseDid, Problem, Reach};
 use tpu_screen::model::{ALL_TOGETHER, Measure};
 use tpu_screen::tabs::Tab;

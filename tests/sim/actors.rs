@@ -16,11 +16,14 @@ use tpu_core::model::view::Whose;
 use tpu_engine::provider::Trouble;
 use tpu_engine::runner::Unreached;
 use tpu_lab::sim::{Call, Event};
-use tpu_ops::clean::{self, Ends, Extent};
-use tpu_ops::launch::{self, RunRequest};
-use tpu_ops::provision::{self, Wish};
-use tpu_ops::resume::{self, AgainRequest};
-use tpu_ops::{kill, queue, snapshot, watch};
+use tpu_ops::act::launch::{self, RunRequest};
+use tpu_ops::act::resume::{self, AgainRequest};
+use tpu_ops::act::target_spec::Wish;
+use tpu_ops::act::{kill, outlook, provision};
+use tpu_ops::base::watch;
+use tpu_ops::front::clean::{self, Ends, Extent};
+use tpu_ops::observe::snapshot;
+use tpu_ops::waiting::queue;
 use tpu_system::sys::random::Random as _;
 use tpu_system::tmux::Tmux as _;
 
@@ -56,7 +59,7 @@ pub(crate) fn plan(world: &Arc<World>, host: usize) {
     let told = Arc::clone(world);
     let pid = call(world, &start(host, Purpose::Other), move |ctx| {
         let Ok(survey) =
-            snapshot::survey(ctx, &mut snapshot::LookMemory::default(), snapshot::ASKED_AT_MOST)
+            outlook::survey(ctx, &mut snapshot::LookMemory::default(), snapshot::ASKED_AT_MOST)
         else {
             return;
         };
@@ -207,7 +210,7 @@ fn command(world: &Arc<World>, host: usize) {
         }
         _ => {
             let _pid = call(world, &start(host, Purpose::Other), |ctx| {
-                drop(snapshot::look(ctx, &mut snapshot::LookMemory::default(), &Whose::default()));
+                drop(outlook::look(ctx, &mut snapshot::LookMemory::default(), &Whose::default()));
             });
         }
     }

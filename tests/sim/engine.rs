@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use tpu_core::model::ids::UserName;
 use tpu_core::model::spec::{JobSpec, TargetRequest};
-use tpu_ops::launch::{self, RunRequest};
+use tpu_ops::act::launch::{self, RunRequest};
 use tpu_system::sys::random::Random as _;
 
 use super::actors::{self, USERS};

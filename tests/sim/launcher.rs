@@ -8,7 +8,7 @@ use std::time::Duration;
 use tpu_core::model::facts::PaneFact;
 use tpu_core::model::ids::{JobId, LaunchToken};
 use tpu_core::model::target::LOCAL;
-use tpu_ops::callbacks::{self, Begun};
+use tpu_ops::act::callbacks::{self, Begun};
 use tpu_ops::{Ctx, Error};
 use tpu_system::store::Paths;
 use tpu_system::tmux::NewWindow;

@@ -13,9 +13,10 @@ use tpu_core::model::spec::{AnyOf, JobSpec, TargetRequest};
 use tpu_core::model::time::Timestamp;
 use tpu_engine::runner::Unreached;
 use tpu_lab::sim::Event;
-use tpu_ops::launch::RunRequest;
-use tpu_ops::queue::keep::{self, Patience};
-use tpu_ops::{clean, kill};
+use tpu_ops::act::kill;
+use tpu_ops::act::launch::RunRequest;
+use tpu_ops::front::clean;
+use tpu_ops::waiting::queue::keep::{self, Patience};
 use tpu_system::sys::random::Random as _;
 
 use super::actors::{self, USERS};

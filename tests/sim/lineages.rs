@@ -13,7 +13,7 @@ use tpu_core::model::facts::ErrorKind;
 use tpu_core::model::ids::UserName;
 use tpu_core::model::job::{Job, Status, Succession};
 use tpu_core::model::spec::{JobSpec, TargetRequest};
-use tpu_ops::launch::{self, RunRequest};
+use tpu_ops::act::launch::{self, RunRequest};
 use tpu_system::sys::random::Random as _;
 
 use super::actors::{self, USERS};

@@ -16,11 +16,11 @@ use tpu_core::model::time::Zone;
 use tpu_core::model::view::Whose;
 use tpu_core::plan::stats::By;
 use tpu_lab::sim::{Event, Timing};
-use tpu_ops::clean::{self, Ends, Extent};
-use tpu_ops::launch::RunRequest;
-use tpu_ops::queue::pass;
-use tpu_ops::queue::submit::{Submission, enter};
-use tpu_ops::stats::{self, StatsReport, StatsRequest};
+use tpu_ops::act::launch::RunRequest;
+use tpu_ops::front::clean::{self, Ends, Extent};
+use tpu_ops::observe::stats::{self, StatsReport, StatsRequest};
+use tpu_ops::waiting::queue::pass;
+use tpu_ops::waiting::queue::submit::{Submission, enter};
 
 use super::actors;
 use super::day::{CREATE_S, DELETE_S, misfortune};

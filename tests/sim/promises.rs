@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use tpu_core::model::job::Job;
-use tpu_ops::preview;
+use tpu_ops::waiting::preview;
 
 use super::actors;
 use super::tpu::call;

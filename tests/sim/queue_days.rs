@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use tpu_core::model::ids::UserName;
 use tpu_lab::sim::Event;
-use tpu_ops::clean::{self, Ends, Extent};
+use tpu_ops::front::clean::{self, Ends, Extent};
 use tpu_system::sys::random::Random as _;
 
 use super::actors::{self, USERS};

@@ -18,12 +18,12 @@ use tpu_core::model::target::{LOCAL, Pricing, Registration};
 use tpu_engine::runner::Unreached;
 use tpu_lab::sim::Event;
 use tpu_ops::Ctx;
-use tpu_ops::launch::RunRequest;
-use tpu_ops::queue::edit::{self, QueueEdit};
-use tpu_ops::queue::keep::{self, Patience};
-use tpu_ops::queue::pass;
-use tpu_ops::queue::submit::{Submission, enter};
-use tpu_ops::{kill, targets};
+use tpu_ops::act::launch::RunRequest;
+use tpu_ops::act::{kill, targets};
+use tpu_ops::waiting::queue::edit::{self, QueueEdit};
+use tpu_ops::waiting::queue::keep::{self, Patience};
+use tpu_ops::waiting::queue::pass;
+use tpu_ops::waiting::queue::submit::{Submission, enter};
 use tpu_system::sys::random::Random as _;
 
 use super::actors::{self, USERS, lineage_of};

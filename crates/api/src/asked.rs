@@ -7,7 +7,7 @@ use axum::http::{HeaderMap, StatusCode};
 use serde::de::DeserializeOwned;
 
 use tpu_core::model::ids::{JobId, JobNumber, UserName};
-use tpu_ops::error::did_you_mean;
+use tpu_ops::base::error::did_you_mean;
 use tpu_ops::{Ctx, Error};
 
 use super::failure::Failure;

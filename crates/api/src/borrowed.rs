@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use tpu_core::model::ids::UserName;
 use tpu_ops::Error;
-use tpu_ops::commands::Told;
+use tpu_ops::waiting::commands::Told;
 use tpu_wire::pages::KindDocument;
 
 use super::answer::Answer;

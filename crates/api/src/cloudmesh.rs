@@ -9,11 +9,12 @@ use tpu_core::model::ids::{JobId, QueueName, TargetName, UserName};
 use tpu_core::model::job::Job;
 use tpu_core::model::queue::{Queue, QueueState};
 use tpu_core::model::spec::StoredSpec;
-use tpu_ops::commands::Told;
-use tpu_ops::hosts::{pools, refuse_no_pool};
-use tpu_ops::named::named;
-use tpu_ops::queue::edit::{self, QueueEdit};
-use tpu_ops::{Error, kill};
+use tpu_ops::Error;
+use tpu_ops::act::hosts::{pools, refuse_no_pool};
+use tpu_ops::act::kill;
+use tpu_ops::base::named::named;
+use tpu_ops::waiting::commands::Told;
+use tpu_ops::waiting::queue::edit::{self, QueueEdit};
 use tpu_wire::cloudmesh::CmsJobsDocument;
 
 use super::answer::Answer;

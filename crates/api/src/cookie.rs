@@ -8,7 +8,7 @@
 
 use axum::http::{HeaderMap, Method, StatusCode};
 
-use tpu_ops::sessions::{self, Session};
+use tpu_ops::front::sessions::{self, Session};
 use tpu_ops::{Ctx, Error};
 
 use super::failure::Failure;

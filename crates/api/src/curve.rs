@@ -2,7 +2,7 @@
 
 use std::sync::PoisonError;
 
-use tpu_ops::curves;
+use tpu_ops::observe::curves;
 use tpu_wire::curves::CurveDocument;
 
 use super::answer::Answer;

@@ -7,7 +7,7 @@ use axum::http::{Method, Response, Uri};
 use serde_json::json;
 
 use tpu_core::text;
-use tpu_ops::journal::Event;
+use tpu_ops::observe::journal::Event;
 
 use super::failure::Failure;
 use super::served::Served;

@@ -2,7 +2,7 @@
 
 use tpu_core::model::ids::UserName;
 use tpu_ops::Error;
-use tpu_ops::journal::{self, Event};
+use tpu_ops::observe::journal::{self, Event};
 use tpu_wire::events::EventsDocument;
 
 use super::answer::Answer;

@@ -7,7 +7,9 @@ use std::time::Duration;
 use axum::body::Bytes;
 use tokio::sync::mpsc;
 
-use tpu_ops::{Ctx, logs, tokens};
+use tpu_ops::Ctx;
+use tpu_ops::front::tokens;
+use tpu_ops::observe::logs;
 use tpu_wire::jobs::LogsPieceDocument;
 
 use super::asked::Asked;

@@ -1,7 +1,7 @@
 //! `/api/v1/hosts`: machines of one's own, and who is there.
 
 use tpu_core::model::ids::TargetName;
-use tpu_ops::hosts::{self, edit};
+use tpu_ops::act::hosts::{self, edit};
 use tpu_ops::{Ctx, Error};
 use tpu_wire::hosts::{HostsChangedDocument, HostsDocument};
 

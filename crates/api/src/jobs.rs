@@ -6,9 +6,13 @@ use tpu_core::model::ids::JobId;
 use tpu_core::model::view::{JobView, MonitorHealth};
 use tpu_core::plan::filter::Filter;
 use tpu_core::text::fnv1a;
-use tpu_ops::error::did_you_mean;
-use tpu_ops::hosts::figures;
-use tpu_ops::{Error, Kind, ctx::job_of, journal, precedent, snapshot};
+use tpu_ops::act::hosts::figures;
+use tpu_ops::act::outlook;
+use tpu_ops::base::ctx::job_of;
+use tpu_ops::base::error::did_you_mean;
+use tpu_ops::front::precedent;
+use tpu_ops::observe::journal;
+use tpu_ops::{Error, Kind};
 use tpu_wire::events::EventsDocument;
 use tpu_wire::figures::JobFiguresPart;
 use tpu_wire::jobfile::StartedWithDocument;
@@ -193,7 +197,7 @@ fn with_view<T>(
             return act(view);
         }
     }
-    act(&snapshot::look_at(asked.ctx, &id)?)
+    act(&outlook::look_at(asked.ctx, &id)?)
 }
 
 fn shown(asked: &Asked<'_>, view: &JobView) -> Result<Answer, Failure> {

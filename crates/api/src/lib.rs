@@ -53,9 +53,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use tpu_ops::commands::LentCommands;
-use tpu_ops::jobfile::body;
-use tpu_ops::{Ctx, Error, tokens};
+use tpu_ops::front::jobfile::body;
+use tpu_ops::front::tokens;
+use tpu_ops::waiting::commands::LentCommands;
+use tpu_ops::{Ctx, Error};
 use tpu_system::sys::procs;
 
 use connection::Doorway;

@@ -5,7 +5,10 @@
 use axum::http::StatusCode;
 
 use tpu_core::model::ids::JobId;
-use tpu_ops::{Ctx, Error, archive, ctx::job_of, logs, show};
+use tpu_ops::base::ctx::job_of;
+use tpu_ops::front::show;
+use tpu_ops::observe::{archive, logs};
+use tpu_ops::{Ctx, Error};
 use tpu_wire::jobs::LogsPieceDocument;
 
 use super::answer::Answer;

@@ -12,8 +12,8 @@ use serde_json::Value;
 use tpu_core::model::ids::JobId;
 use tpu_core::model::view::{JobView, Snapshot, Whose};
 use tpu_core::text::fnv1a;
-use tpu_ops::queue::shown::{self, WaitingMembers};
-use tpu_ops::snapshot::LookMemory;
+use tpu_ops::observe::snapshot::LookMemory;
+use tpu_ops::waiting::queue::shown::{self, WaitingMembers};
 use tpu_ops::{Ctx, Error};
 use tpu_wire::jobs::JobPart;
 

@@ -3,7 +3,8 @@
 use axum::http::StatusCode;
 
 use tpu_core::model::ids::JobId;
-use tpu_ops::{Ctx, Error, Kind, logs};
+use tpu_ops::observe::logs;
+use tpu_ops::{Ctx, Error, Kind};
 
 use super::failure::Failure;
 

@@ -1,6 +1,6 @@
 //! `/api/v1/plan`: what happens by itself next.
 
-use tpu_ops::preview;
+use tpu_ops::waiting::preview;
 use tpu_wire::daemon::PlanDocument;
 
 use super::answer::Answer;

@@ -12,8 +12,9 @@ use tokio::sync::mpsc;
 use tpu_core::model::ids::UserName;
 use tpu_core::model::outbox::Bookmark;
 use tpu_core::model::token::Rights;
-use tpu_ops::journal::Event;
-use tpu_ops::{Ctx, Error, tokens};
+use tpu_ops::front::tokens;
+use tpu_ops::observe::journal::Event;
+use tpu_ops::{Ctx, Error};
 use tpu_wire::events::StreamedEventPart;
 
 use super::flow::{Bit, WAITING};

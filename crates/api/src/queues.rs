@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use tpu_core::model::ids::{QueueName, UserName};
 use tpu_core::model::queue::QueueState;
-use tpu_ops::queue::edit::{self, QueueEdit};
+use tpu_ops::waiting::queue::edit::{self, QueueEdit};
 use tpu_wire::queue::{QueueChangedDocument, QueueDocument, QueuePart, QueuesDocument};
 
 use super::answer::Answer;

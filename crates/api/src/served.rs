@@ -8,8 +8,8 @@ use axum::http::StatusCode;
 use tokio::sync::Semaphore;
 
 use tpu_core::model::ids::TargetName;
-use tpu_ops::commands::LentCommands;
-use tpu_ops::curves::CurveMemory;
+use tpu_ops::observe::curves::CurveMemory;
+use tpu_ops::waiting::commands::LentCommands;
 use tpu_ops::{Ctx, Error};
 
 use super::counted::Counted;

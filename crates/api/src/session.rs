@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use tpu_core::model::token::Rights;
-use tpu_ops::sessions::{self, Session};
+use tpu_ops::front::sessions::{self, Session};
 use tpu_wire::tokens::SessionDocument;
 use tpu_wire::words::Word;
 

@@ -12,8 +12,11 @@ use tpu_core::model::data::Data;
 use tpu_core::model::ids::{TargetName, UserName};
 use tpu_core::model::target::Pricing;
 use tpu_core::text;
-use tpu_ops::provision::{self, Wish};
-use tpu_ops::{Ctx, Error, board, dry_run, inventory, selection, watch};
+use tpu_ops::act::target_spec::Wish;
+use tpu_ops::act::{board, provision, selection};
+use tpu_ops::base::{reservations, watch};
+use tpu_ops::front::{dry_run, inventory};
+use tpu_ops::{Ctx, Error};
 use tpu_wire::board::{ReleasedDocument, ReservedDocument};
 use tpu_wire::targets::{TargetBegunDocument, TargetPlanDocument, TargetsDocument};
 use tpu_wire::words::{TimePart, Word};
@@ -186,7 +189,7 @@ fn may_make(asked: &Asked<'_>, data: &Data, name: &TargetName) -> Result<(), Fai
     let now = asked.ctx.clock.now();
     let mut refused = None;
     for user in &rights.users {
-        match board::may_take(data, name, user, now) {
+        match reservations::may_take(data, name, user, now) {
             Ok(()) => return Ok(()),
             Err(error) => refused = Some(error),
         }

@@ -4,7 +4,7 @@ use tpu_core::model::ids::UserName;
 use tpu_core::model::view::Whose;
 use tpu_core::plan::stats::By;
 use tpu_ops::Error;
-use tpu_ops::stats::{self, StatsRequest};
+use tpu_ops::observe::stats::{self, StatsRequest};
 use tpu_wire::stats::StatsDocument;
 
 use super::answer::Answer;

@@ -1,6 +1,6 @@
 //! `/api/v1/users`: who there is, and where they work.
 
-use tpu_ops::ctx::user_of;
+use tpu_ops::base::ctx::user_of;
 use tpu_wire::users::{ConfigAliasesDocument, DirsDocument, UserPart, UsersDocument};
 
 use super::answer::Answer;

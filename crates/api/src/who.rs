@@ -8,8 +8,9 @@ use axum::http::{HeaderMap, Method, StatusCode, Uri};
 use tpu_core::model::ids::UserName;
 use tpu_core::model::time::Timestamp;
 use tpu_core::model::token::Rights;
-use tpu_ops::sessions::Session;
-use tpu_ops::{Ctx, tokens};
+use tpu_ops::Ctx;
+use tpu_ops::front::sessions::Session;
+use tpu_ops::front::tokens;
 
 use super::connection::Door;
 use super::cookie;

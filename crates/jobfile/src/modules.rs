@@ -2,7 +2,7 @@
 //!
 //! The programs lie in `assets/setup`: `setup.sh` goes through the steps, and each module has one of its own, which is
 //! asked whether it is so (`check`) and told to bring it about (`run`). Here is decided which words they are given. A
-//! step names what it takes from the machine that starts it; who reads that is `ops::setup`.
+//! step names what it takes from the machine that starts it; who reads that is `ops::act::setup`.
 
 use std::ffi::OsString;
 use std::fmt;

@@ -1,115 +1,37 @@
-//! The use cases: one verb, one file, the same function for a key, a command and the daemon.
+//! The use cases of `tpu`: one verb, one file. A key, a command and the daemon call the same function.
 //!
-//! Each is a plain function `(ctx, request) -> Result<outcome, Error>`; [`ctx::Ctx`] holds every effect,
-//! which tests fill with fakes. Nothing here knows terminals. Start with
-//! [`snapshot`] (how jobs are) and [`launch`] (how one begins).
+//! A use case is a plain function `(ctx, request) -> Result<outcome, Error>`. [`Ctx`] holds every effect, and tests fill
+//! it with fakes. No use case knows terminals, HTTP or the documents that leave. The crate has five storeys. A storey uses
+//! those below it and never one above it:
+//!
+//! ```text
+//!   front      commands that a person types once: job files, imports, cleaning, tokens, billing
+//!   waiting    the queue, and whose jobs a request means
+//!   act        verbs that change a job or a target: launch, kill, resume, make a target
+//!   observe    how jobs and targets are
+//!   base       what every verb gets and gives: Ctx, Error, records, names, leases
+//! ```
+//!
+//! * [`base`] reads and changes records. It asks no provider and no engine how anything is.
+//! * [`observe`] asks tmux, engines and providers, and returns facts. It never decides what starts, and it starts nothing.
+//! * [`act`] starts, stops and brings back. It knows that entries wait, but it never decides whose turn it is.
+//! * [`waiting`] decides whose turn it is, and then calls `act`. It also says whose jobs a request means. It never knows
+//!   which command asked.
+//! * [`front`] puts the others together. No other storey uses it.
+//!
+//! `tests/architecture/layers` checks the order, and that no files use each other in a circle. Start with
+//! [`act::outlook`] (how jobs are, and what is next) and [`act::launch`] (how a job starts).
 
-// What every verb gets and gives.
-pub mod ctx;
-pub mod error;
-pub mod open;
+// From the lowest storey to the highest.
+pub mod base;
 
-// How things are. Looking never writes.
-pub mod curves;
-pub mod journal;
-pub mod show;
-pub mod snapshot;
-pub mod stats;
-pub mod storage;
+pub mod observe;
 
-// Verbs about jobs.
-pub mod attach;
-pub mod callbacks;
-pub mod classify;
-pub mod clean;
-pub mod clone;
-pub mod kill;
-pub mod launch;
-pub mod limits;
-pub mod log_files;
-pub mod logs;
-pub mod orphans;
-pub mod resume;
-pub mod rules;
-pub mod unhold;
+pub mod act;
 
-// Verbs about everything else.
-pub mod aliases;
-pub mod ancestors;
-pub mod archive;
-pub mod asked;
-pub mod billing;
-pub mod board;
-pub mod cloudmesh;
-pub mod data;
-pub mod dirs;
-pub mod doctor;
-pub mod dry_run;
-pub mod hosts;
-pub mod import;
-pub mod init;
-pub mod jobfile;
-pub mod locks;
-pub mod named;
-pub mod names;
-pub mod news;
-pub mod notices;
-pub mod provision;
-pub mod queue;
-pub mod quota;
-pub mod recipes;
-pub mod remembered;
-pub mod settings;
-pub mod settings_files;
-pub mod setup;
-pub mod targets;
+pub mod waiting;
 
-pub mod tokens;
-pub mod users;
-pub mod worker_shell;
+pub mod front;
 
-// The daemon: how it is, what it would do, its start and end, what it writes down.
-pub mod insisted;
-pub mod inventory;
-pub mod precedent;
-pub mod preview;
-pub mod record_facts;
-pub mod recover;
-pub mod service;
-pub mod sessions;
-pub mod watch;
-
-// What the words of a request mean, and whose they are about.
-pub mod called;
-pub mod commands;
-pub mod request;
-pub mod selection;
-pub mod whose;
-
-// Parts that several verbs share.
-pub mod checkpoint;
-pub mod checkpoints;
-pub mod doors;
-pub mod fleet;
-mod heard;
-pub mod lease;
-pub mod panes;
-pub mod printed;
-pub mod providers;
-pub mod records;
-pub mod runners;
-pub mod scripts;
-pub mod secrets;
-pub mod seen_before;
-pub mod setting_layers;
-pub mod stage;
-pub mod successor;
-pub mod sweeps;
-pub mod teardown;
-mod waits;
-pub mod wake;
-pub mod workers;
-
-pub use ctx::Ctx;
-pub use error::{Error, Kind};
-pub use tpu_engine::runner::window::relay;
+pub use base::ctx::Ctx;
+pub use base::error::{Error, Kind};

@@ -7,20 +7,24 @@ use tpu_core::model::member::Array;
 use tpu_core::model::setup::SetUpHow;
 use tpu_core::model::spec::TargetRequest;
 use tpu_core::text;
-use tpu_ops::called::JobWord;
-use tpu_ops::clean::{self, Ends, Extent};
-use tpu_ops::hosts::edit as hosts;
-use tpu_ops::launch;
-use tpu_ops::launch::RunRequest;
-use tpu_ops::launch::check::{self, parse_rules};
-use tpu_ops::named::resolve_target;
-use tpu_ops::provision::{self, Insistence, Wish};
-use tpu_ops::queue::submit::{self, Submission};
-use tpu_ops::queue::wanted::wanted;
-use tpu_ops::queue::{edit, now, pass, why_each_waits};
-use tpu_ops::recipes::{self, Request};
-use tpu_ops::resume::{self, AgainRequest};
-use tpu_ops::{Ctx, Error, dry_run, fleet, kill, rules, service};
+use tpu_ops::act::hosts::edit as hosts;
+use tpu_ops::act::launch::RunRequest;
+use tpu_ops::act::launch::check::{self, parse_rules};
+use tpu_ops::act::provision::{self, Insistence};
+use tpu_ops::act::recipes::{self, Request};
+use tpu_ops::act::resume::{self, AgainRequest};
+use tpu_ops::act::target_spec::Wish;
+use tpu_ops::act::{kill, launch, service};
+use tpu_ops::base::called::JobWord;
+use tpu_ops::base::named::resolve_target;
+use tpu_ops::front::clean::{self, Ends, Extent};
+use tpu_ops::front::dry_run;
+use tpu_ops::observe::fleet;
+use tpu_ops::waiting::queue::submit::{self, Submission};
+use tpu_ops::waiting::queue::wanted::wanted;
+use tpu_ops::waiting::queue::{edit, now, pass, why_each_waits};
+use tpu_ops::waiting::rules;
+use tpu_ops::{Ctx, Error};
 
 /// Does it. `flags` are the global flags that a daemon is to have. Typed commands are
 /// nobody's here.

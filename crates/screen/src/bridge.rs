@@ -12,17 +12,18 @@ use super::message::{
 use tpu_core::model::ids::{JobId, UserName};
 use tpu_core::model::time::Timestamp;
 use tpu_core::model::view::Snapshot;
-use tpu_ops::board::rooms;
-use tpu_ops::hosts::figures::{self, Whom};
-use tpu_ops::queue::{
+use tpu_ops::act::board::rooms;
+use tpu_ops::act::hosts::figures::{self, Whom};
+use tpu_ops::act::{attach, remembered};
+use tpu_ops::front::precedent;
+use tpu_ops::observe::stats::{self, StatsMemory, StatsRequest};
+use tpu_ops::observe::{curves, journal, logs, panes, snapshot, wake};
+use tpu_ops::waiting::preview;
+use tpu_ops::waiting::queue::{
     self, edit,
     shown::{self, WaitingMembers},
 };
-use tpu_ops::stats::{self, StatsMemory, StatsRequest};
-use tpu_ops::{
-    Ctx, Error, attach, curves, journal, logs, panes, precedent, preview, remembered, snapshot,
-    wake,
-};
+use tpu_ops::{Ctx, Error};
 use tpu_system::sys::proc::{self, Spawn};
 
 /// Events that the screen shows.
@@ -302,7 +303,7 @@ impl Bridge {
     /// What a new run of a user may be made of. Targets are known to the screen already.
     fn choices(&self, user: &UserName) -> Result<Choices, Problem> {
         let data = self.ctx.data()?;
-        let user = tpu_ops::ctx::user_of(&data, user)?;
+        let user = tpu_ops::base::ctx::user_of(&data, user)?;
         let proposal = |value: String, note: &str| Proposal { value, note: note.to_owned() };
         let dirs = user.working_dir.iter().map(|(slot, path)| proposal(slot.to_string(), path));
         let aliases = user.config_aliases.iter().map(|(alias, full)| proposal(alias.clone(), full));

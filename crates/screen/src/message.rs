@@ -12,14 +12,14 @@ use tpu_core::model::time::Zone;
 use tpu_core::model::view::{Snapshot, Whose};
 use tpu_core::model::words::words;
 use tpu_core::plan::stats::By;
-use tpu_ops::board::Board;
-use tpu_ops::hosts::figures::Figures;
-use tpu_ops::journal::Event;
-use tpu_ops::launch::RunRequest;
-use tpu_ops::precedent::Precedent;
-use tpu_ops::preview::Plan;
-use tpu_ops::queue::WaitingOutlook;
-use tpu_ops::stats::StatsReport;
+use tpu_ops::act::board::Board;
+use tpu_ops::act::hosts::figures::Figures;
+use tpu_ops::act::launch::RunRequest;
+use tpu_ops::front::precedent::Precedent;
+use tpu_ops::observe::journal::Event;
+use tpu_ops::observe::stats::StatsReport;
+use tpu_ops::waiting::preview::Plan;
+use tpu_ops::waiting::queue::WaitingOutlook;
 
 /// What went wrong, and what to do about it, in words for a person.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -5,7 +5,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use tpu_core::model::ids::{JobId, JobNumber, TargetName, UserName};
-use tpu_ops::archive::{ArchivedJob, Listed, Restored};
+use tpu_ops::observe::archive::{ArchivedJob, Listed, Restored};
 
 use super::jobs::JobIdPart;
 use super::words::TimePart;

@@ -9,7 +9,7 @@ use serde::{Serialize, Serializer};
 use tpu_core::model::ids::{TargetName, UserName};
 use tpu_core::model::target::Pricing;
 use tpu_core::plan::board::{Row, Standing};
-use tpu_ops::board::sheet::{COLUMNS, Imported};
+use tpu_ops::act::board::sheet::{COLUMNS, Imported};
 
 use super::jobs::JobIdPart;
 use super::words::{TimePart, Word};

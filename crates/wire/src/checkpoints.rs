@@ -5,11 +5,11 @@ use serde::Serialize;
 
 use tpu_core::model::ids::{JobNumber, UserName};
 use tpu_core::plan::prune::PruneFate;
-use tpu_ops::checkpoints::copy::CopiedCheckpoint;
-use tpu_ops::checkpoints::find::FoundCheckpoint;
-use tpu_ops::checkpoints::listed::CheckpointList;
-use tpu_ops::checkpoints::prune::{PruneReport, PrunedCheckpoint};
-use tpu_ops::storage::{StorageReport, StorageRow};
+use tpu_ops::act::checkpoints::copy::CopiedCheckpoint;
+use tpu_ops::act::checkpoints::find::FoundCheckpoint;
+use tpu_ops::act::checkpoints::listed::CheckpointList;
+use tpu_ops::act::checkpoints::prune::{PruneReport, PrunedCheckpoint};
+use tpu_ops::front::storage::{StorageReport, StorageRow};
 
 use super::words::TimePart;
 

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use tpu_core::model::facts::{Class, Evidence, Phase, Source, Verdict};
-use tpu_ops::classify::LineVerdict;
+use tpu_ops::observe::classify::LineVerdict;
 
 use super::jobs::ProgressPart;
 use super::words::Word;

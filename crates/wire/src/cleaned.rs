@@ -4,8 +4,8 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use tpu_core::model::ids::{JobNumber, UserName};
-use tpu_ops::clean::{Cleaned, Kept};
-use tpu_ops::orphans::{Closing, Left};
+use tpu_ops::front::clean::{Cleaned, Kept};
+use tpu_ops::observe::orphans::{Closing, Left};
 
 use super::jobs::JobIdPart;
 

@@ -7,8 +7,8 @@ use serde::Serialize;
 
 use tpu_core::model::ids::{JobNumber, UserName};
 use tpu_jobfile::cloudmesh::{ImportedHost, ImportedJob, ReadField};
-use tpu_ops::cloudmesh::import::{CloudmeshImport, HostFate, ImportedFile, PolicyFate};
-use tpu_ops::cloudmesh::ready::JobFate;
+use tpu_ops::front::cloudmesh::import::{CloudmeshImport, HostFate, ImportedFile, PolicyFate};
+use tpu_ops::front::cloudmesh::ready::JobFate;
 
 use super::jobs::{JobIdPart, JobPart};
 

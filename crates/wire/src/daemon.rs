@@ -7,7 +7,7 @@ use tpu_core::model::facts::ErrorKind;
 use tpu_core::model::ids::{JobNumber, UserName};
 use tpu_core::model::rules::Action;
 use tpu_core::model::view::{MonitorHealth, Shown};
-use tpu_ops::preview::{Entry, Plan};
+use tpu_ops::waiting::preview::{Entry, Plan};
 
 use super::jobs::{EvidencePart, MonitorPart, NextPart, ProgressPart};
 use super::words::{TimePart, Word};

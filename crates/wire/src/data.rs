@@ -6,8 +6,8 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
-use tpu_ops::data::Changed;
-use tpu_ops::import::{FoundUser, Report};
+use tpu_ops::base::data::Changed;
+use tpu_ops::front::import::{FoundUser, Report};
 
 /// What stands at a path of the data file.
 #[derive(Serialize, JsonSchema)]

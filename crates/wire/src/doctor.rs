@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use tpu_ops::doctor::{Finding, Severity};
+use tpu_ops::front::doctor::{Finding, Severity};
 
 use super::words::Word;
 

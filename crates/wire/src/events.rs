@@ -6,8 +6,8 @@ use serde_json::Value;
 
 use tpu_core::model::ids::{JobNumber, UserName};
 use tpu_core::model::time::Timestamp;
-use tpu_ops::journal::Event;
-use tpu_ops::news::News;
+use tpu_ops::observe::journal::Event;
+use tpu_ops::observe::news::News;
 
 use super::words::TimePart;
 

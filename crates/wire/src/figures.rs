@@ -8,7 +8,7 @@ use tpu_core::model::facts::{GpuFact, MachineFact};
 use tpu_core::model::figures::{HostFigures, JobFigures, SeenFigures};
 use tpu_core::model::ids::{JobId, TargetName};
 use tpu_core::model::time::Timestamp;
-use tpu_ops::hosts::figures::Figures;
+use tpu_ops::act::hosts::figures::Figures;
 
 use super::words::TimePart;
 

@@ -7,9 +7,9 @@ use tpu_core::model::capacity::{Capacity, Share};
 use tpu_core::model::host::{Drained, Found};
 use tpu_core::model::ids::{JobId, TargetName};
 use tpu_core::model::time::Timestamp;
-use tpu_ops::hosts::add::Added;
-use tpu_ops::hosts::detect::Asked;
-use tpu_ops::hosts::{Host, Pool};
+use tpu_ops::act::hosts::add::Added;
+use tpu_ops::act::hosts::detect::Asked;
+use tpu_ops::act::hosts::{Host, Pool};
 
 use super::figures::{FiguresPart, MachinePart};
 use super::words::TimePart;

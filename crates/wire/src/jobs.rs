@@ -12,8 +12,8 @@ use tpu_core::model::ids::{JobId, JobNumber, QueueName, TargetName, UserName};
 use tpu_core::model::job::Status;
 use tpu_core::model::rules::{Action, NAMED, Rules};
 use tpu_core::model::view::{JobView, MonitorHealth, Next, Orphan, Pending, Shown, Snapshot};
-use tpu_ops::hosts::figures::Figures;
-use tpu_ops::show::Whole;
+use tpu_ops::act::hosts::figures::Figures;
+use tpu_ops::front::show::Whole;
 
 use super::events::EventPart;
 use super::figures::JobFiguresPart;

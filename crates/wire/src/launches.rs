@@ -7,9 +7,9 @@ use tpu_core::model::ids::{JobNumber, TargetName, UserName};
 use tpu_core::model::job::LaunchMode;
 use tpu_core::model::member::Member;
 use tpu_ops::Error;
-use tpu_ops::kill::Killed;
-use tpu_ops::launch::attempt::Launched;
-use tpu_ops::launch::group::LaunchedGroup;
+use tpu_ops::act::kill::Killed;
+use tpu_ops::act::launch::attempt::Launched;
+use tpu_ops::act::launch::group::LaunchedGroup;
 
 use super::hosts::SharePart;
 use super::jobs::JobIdPart;

@@ -5,8 +5,8 @@ use serde::Serialize;
 
 use tpu_core::model::billing::Charge;
 use tpu_core::model::quota::QuotaRow;
-use tpu_ops::billing::{Bill, ChargeSum};
-use tpu_ops::quota::{NotLearned, ProviderQuotas, Quotas};
+use tpu_ops::front::billing::{Bill, ChargeSum};
+use tpu_ops::front::quota::{NotLearned, ProviderQuotas, Quotas};
 
 use super::words::TimePart;
 

@@ -7,7 +7,7 @@ use tpu_core::model::ids::{JobNumber, UserName};
 use tpu_core::model::notice::Notice;
 use tpu_core::model::notify::{Occasion, Receiver, WebhookShape};
 use tpu_core::plan::notices;
-use tpu_ops::notices::{NotifyLook, ReceiverLook, Tried};
+use tpu_ops::act::notices::{NotifyLook, ReceiverLook, Tried};
 
 use super::words::{TimePart, Word};
 

@@ -5,7 +5,7 @@ use serde::Serialize;
 
 use tpu_core::plan::stats::StatsRow;
 use tpu_core::plan::stats::figures::{Figures, RepeatedLine, hours};
-use tpu_ops::stats::StatsReport;
+use tpu_ops::observe::stats::StatsReport;
 
 use super::words::{Members, TimePart};
 

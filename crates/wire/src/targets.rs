@@ -11,9 +11,9 @@ use tpu_core::model::prices::Prices;
 use tpu_core::model::target::Pricing;
 use tpu_core::model::time::Timestamp;
 use tpu_core::plan::board::{Row, Standing};
-use tpu_ops::board::Board;
-use tpu_ops::dry_run::Remake;
-use tpu_ops::inventory::{self, Change, Class, Description, Plan, Sum};
+use tpu_ops::act::board::Board;
+use tpu_ops::front::dry_run::Remake;
+use tpu_ops::front::inventory::{self, Change, Class, Description, Plan, Sum};
 
 use super::words::{Members, TimePart, Word};
 use super::workers::StepPart;

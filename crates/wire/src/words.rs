@@ -16,7 +16,7 @@ use tpu_core::model::token::TokenRole;
 use tpu_core::model::view::Shown;
 use tpu_core::plan::board::Standing;
 use tpu_ops::Kind;
-use tpu_ops::doctor::Severity;
+use tpu_ops::front::doctor::Severity;
 
 /// An instant to the second.
 #[derive(Clone, Copy, Debug)]

@@ -4,8 +4,8 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use tpu_core::model::ids::TargetName;
-use tpu_ops::recipes::{Outcome, StepEnd};
-use tpu_ops::worker_shell::{Ended, Stranger, Swept};
+use tpu_ops::act::recipes::{Outcome, StepEnd};
+use tpu_ops::act::worker_shell::{Ended, Stranger, Swept};
 
 /// What a command has printed on workers.
 #[derive(Serialize, JsonSchema)]

@@ -10,7 +10,7 @@ use clap::{Arg, ArgAction, ArgMatches, Args, Command, Error, FromArgMatches, Sub
 use tpu_core::model::options::KindOptions;
 use tpu_engine::kinds::{KindCommand, KindOfTarget, KindOption, Kinds};
 use tpu_jobfile::own::KindWords;
-use tpu_ops::jobfile;
+use tpu_ops::front::jobfile;
 
 /// The kinds of target of this program.
 static KINDS: OnceLock<Kinds> = OnceLock::new();

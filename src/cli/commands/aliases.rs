@@ -5,8 +5,10 @@ use crate::cli::app::App;
 use crate::cli::legacy;
 use crate::cli::print::Output;
 use tpu_core::model::ids::UserName;
-use tpu_ops::selection::{self, Sorted};
-use tpu_ops::{Error, aliases, ctx::user_of};
+use tpu_ops::Error;
+use tpu_ops::act::selection::{self, Sorted};
+use tpu_ops::base::ctx::user_of;
+use tpu_ops::front::aliases;
 use tpu_wire::users::{ConfigAliasDocument, ConfigAliasesDocument, ForgottenConfigAliasDocument};
 
 fn sorted(app: &App, words: &[String]) -> Result<(UserName, Sorted), Error> {

@@ -8,10 +8,11 @@ use tpu_core::model::ids::{JobId, UserName};
 use tpu_core::model::time::{Timestamp, Zone};
 use tpu_core::plan::filter::{Filter, HINT};
 use tpu_core::text::{counted, escape};
-use tpu_ops::archive::{self, ArchiveRequest, ArchivedJob};
-use tpu_ops::called::JobWord;
-use tpu_ops::whose::{About, Purpose};
-use tpu_ops::{Error, selection};
+use tpu_ops::Error;
+use tpu_ops::act::selection;
+use tpu_ops::base::called::JobWord;
+use tpu_ops::observe::archive::{self, ArchiveRequest, ArchivedJob};
+use tpu_ops::waiting::whose::{About, Purpose};
 use tpu_wire::archive::{ArchiveDocument, ArchivedJobDocument, RestoredJobsDocument};
 use tpu_wire::jobs::{JobIdPart, LogsDocument};
 

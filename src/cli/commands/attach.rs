@@ -3,8 +3,10 @@
 use crate::cli::Outcome;
 use crate::cli::app::App;
 use crate::cli::print::Output;
-use tpu_ops::whose::Purpose;
-use tpu_ops::{Error, attach, unhold as held};
+use tpu_ops::Error;
+use tpu_ops::act::attach;
+use tpu_ops::waiting::unhold as held;
+use tpu_ops::waiting::whose::Purpose;
 use tpu_system::sys::proc::{self, Spawn};
 use tpu_wire::jobs::{JobIdDocument, JobIdPart};
 

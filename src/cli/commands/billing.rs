@@ -11,8 +11,8 @@ use tpu_core::model::billing::{ChargeBy, Month};
 use tpu_core::model::time::{self, Timestamp};
 use tpu_core::text::{self, escape};
 use tpu_ops::Error;
-use tpu_ops::billing::{self, Bill, BillingRequest, ChargeSum};
-use tpu_ops::error::did_you_mean;
+use tpu_ops::base::error::did_you_mean;
+use tpu_ops::front::billing::{self, Bill, BillingRequest, ChargeSum};
 use tpu_wire::money::{BillingDocument, rounded};
 
 /// Columns where nobody says how many there are.

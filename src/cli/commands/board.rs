@@ -14,10 +14,10 @@ use tpu_core::model::time;
 use tpu_core::plan::board::{Row, Standing, is_of};
 use tpu_core::plan::types::TypeExpr;
 use tpu_core::text::counted;
-use tpu_ops::board::sheet::{self, GROUPS};
-use tpu_ops::error::did_you_mean;
-use tpu_ops::selection;
-use tpu_ops::{Error, board};
+use tpu_ops::Error;
+use tpu_ops::act::board::sheet::{self, GROUPS};
+use tpu_ops::act::{board, selection};
+use tpu_ops::base::error::did_you_mean;
 use tpu_wire::board::{
     BoardDocument, NotesDocument, ReleasedDocument, ReservedDocument, SheetDocument,
     SheetImportDocument,

@@ -18,13 +18,13 @@ use tpu_core::model::target::Machines;
 use tpu_core::model::time;
 use tpu_core::model::view::{JobView, Snapshot, Whose};
 use tpu_core::text::escape;
-use tpu_ops::classify;
-use tpu_ops::hosts::figures::{self, Figures};
-use tpu_ops::printed::{self, Ending};
-use tpu_ops::queue::shown::{self, WaitingMembers};
-use tpu_ops::selection;
-use tpu_ops::whose::Purpose;
-use tpu_ops::{Ctx, Error, snapshot};
+use tpu_ops::act::hosts::figures::{self, Figures};
+use tpu_ops::act::{outlook, selection};
+use tpu_ops::observe::printed::{self, Ending};
+use tpu_ops::observe::{classify, snapshot};
+use tpu_ops::waiting::queue::shown::{self, WaitingMembers};
+use tpu_ops::waiting::whose::Purpose;
+use tpu_ops::{Ctx, Error};
 use tpu_wire::figures::JobFiguresPart;
 use tpu_wire::jobs::{ExplainDocument, JobPart, SnapshotDocument};
 
@@ -199,7 +199,7 @@ pub(in crate::cli) fn explain(app: &App, words: &[String]) -> Outcome {
     }
     let id = app.requester()?.one_job(words, Purpose::Look)?;
     let ctx = app.ctx()?;
-    let view = snapshot::look_at(ctx, &id)?;
+    let view = outlook::look_at(ctx, &id)?;
     let text = explained(ctx, &view)?;
     let data = ctx.data()?;
     let record = data.job(&id);

@@ -15,13 +15,13 @@ use tpu_core::model::objects::StoragePlace;
 use tpu_core::model::prices::Prices;
 use tpu_core::plan::prune::{KeepRule, PruneFate};
 use tpu_core::text::{self, counted, escape};
-use tpu_ops::checkpoints::copy::{self, CopiedCheckpoint, CopyOrder};
-use tpu_ops::checkpoints::find::{self, FoundCheckpoint};
-use tpu_ops::checkpoints::listed::{self, CheckpointList};
-use tpu_ops::checkpoints::prune::{self, PruneReport, PruneScope};
-use tpu_ops::checkpoints::{across, shelf};
-use tpu_ops::ctx::user_of;
-use tpu_ops::whose::Purpose;
+use tpu_ops::act::checkpoints::copy::{self, CopiedCheckpoint, CopyOrder};
+use tpu_ops::act::checkpoints::find::{self, FoundCheckpoint};
+use tpu_ops::act::checkpoints::listed::{self, CheckpointList};
+use tpu_ops::act::checkpoints::prune::{self, PruneReport, PruneScope};
+use tpu_ops::act::checkpoints::{across, shelf};
+use tpu_ops::base::ctx::user_of;
+use tpu_ops::waiting::whose::Purpose;
 use tpu_ops::{Ctx, Error, Kind};
 use tpu_wire::checkpoints::{
     CheckpointsDocument, CopiedCheckpointPart, CopiedCheckpointsDocument, PrunedDocument,

@@ -9,7 +9,7 @@ use crate::cli::console;
 use crate::cli::print::{Output, block};
 use tpu_core::model::exit::Exit;
 use tpu_core::text::counted;
-use tpu_ops::classify::{self, Circumstances};
+use tpu_ops::observe::classify::{self, Circumstances};
 use tpu_ops::{Ctx, Error};
 use tpu_wire::classified::{LinePart, PatternsDocument, VerdictDocument};
 

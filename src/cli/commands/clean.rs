@@ -5,8 +5,9 @@ use crate::cli::app::{App, Undone};
 use crate::cli::args::{Clean, Clear, CloseWindows};
 use crate::cli::print::Output;
 use tpu_core::model::ids::{JobId, UserName};
-use tpu_ops::clean::{self, Cleaned, Ends, Extent};
-use tpu_ops::orphans::{self, Closed, Left, Unmarked, Which};
+use tpu_ops::act::orphan_windows;
+use tpu_ops::front::clean::{self, Cleaned, Ends, Extent};
+use tpu_ops::observe::orphans::{self, Closed, Left, Unmarked, Which};
 use tpu_wire::cleaned::{CleanedDocument, WouldCleanDocument};
 
 /// `clean`.
@@ -56,7 +57,7 @@ pub(in crate::cli) fn windows(app: &App, args: &CloseWindows) -> Outcome {
             app.agree(&question, Undone { what: "nothing was closed", hint })?;
         }
     }
-    let Closed { closed, left, .. } = orphans::close(ctx, &user, which, &agreed)?;
+    let Closed { closed, left, .. } = orphan_windows::close(ctx, &user, which, &agreed)?;
     Ok(told(app, &Cleaned { closed, left, ..Cleaned::default() }))
 }
 

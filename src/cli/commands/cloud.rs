@@ -18,11 +18,13 @@ use tpu_core::model::ids::TargetName;
 use tpu_core::model::target::{Pricing, Target};
 use tpu_core::model::time;
 use tpu_core::text::counted;
-use tpu_ops::dry_run::{self, Remake};
-use tpu_ops::named::resolve_target;
-use tpu_ops::provision::{self, Change, Insistence, Wish};
-use tpu_ops::selection;
-use tpu_ops::{Error, fleet};
+use tpu_ops::Error;
+use tpu_ops::act::provision::{self, Change, Insistence};
+use tpu_ops::act::selection;
+use tpu_ops::act::target_spec::Wish;
+use tpu_ops::base::named::resolve_target;
+use tpu_ops::front::dry_run::{self, Remake};
+use tpu_ops::observe::fleet;
 use tpu_wire::targets::{
     SimulatedEventDocument, SimulatedStoryDocument, SimulatedTargetDocument, TargetFactDocument,
     TargetFactsDocument, TargetPart, TargetPlanDocument,

@@ -6,8 +6,10 @@ use crate::cli::args::{AlsoServe, MonitorLog};
 use crate::cli::print::{Output, table};
 use tpu_core::model::time::{self, Zone};
 use tpu_core::model::view::{MonitorHealth, Next};
-use tpu_ops::preview::{self, Entry};
-use tpu_ops::{Error, service, watch};
+use tpu_ops::Error;
+use tpu_ops::act::service;
+use tpu_ops::base::watch;
+use tpu_ops::waiting::preview::{self, Entry};
 use tpu_wire::daemon::{
     AckDocument, MonitorStartedDocument, MonitorStatusDocument, MonitorStoppedDocument,
     PlanDocument,

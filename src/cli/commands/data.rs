@@ -7,7 +7,7 @@ use crate::cli::app::App;
 use crate::cli::args::DataStep;
 use crate::cli::print::Output;
 use tpu_ops::Error;
-use tpu_ops::data::{self, Changed};
+use tpu_ops::base::data::{self, Changed};
 use tpu_wire::data::{ChangedDataDocument, DataDocument};
 
 use super::board::read;

@@ -6,9 +6,10 @@ use crate::cli::Outcome;
 use crate::cli::app::App;
 use crate::cli::print::Output;
 use tpu_core::model::ids::UserName;
-use tpu_ops::init;
-use tpu_ops::selection::{self, Sorted};
-use tpu_ops::{Error, ctx::user_of, dirs};
+use tpu_ops::Error;
+use tpu_ops::act::selection::{self, Sorted};
+use tpu_ops::base::ctx::{how_to_begin, user_of};
+use tpu_ops::front::dirs;
 use tpu_wire::users::{DirDocument, DirsDocument, ForgottenDirDocument, SwappedDirsDocument};
 
 /// The words of a command that takes slots.
@@ -66,7 +67,7 @@ pub(in crate::cli) fn list(app: &App, words: &[String]) -> Outcome {
     let data = app.ctx()?.data()?;
     let owner = user_of(&data, &user)?;
     let text = if owner.working_dir.is_empty() {
-        format!("{user} has no directories. Begin {}", init::how_to_begin(&user))
+        format!("{user} has no directories. Begin {}", how_to_begin(&user))
     } else {
         lines(&owner.working_dir)
     };

@@ -4,8 +4,8 @@ use crate::cli::Outcome;
 use crate::cli::app::App;
 use crate::cli::args::Doctor;
 use crate::cli::print::Output;
-use tpu_ops::doctor::{self, Severity};
-use tpu_ops::locks;
+use tpu_ops::front::doctor::{self, Severity};
+use tpu_ops::front::locks;
 use tpu_wire::doctor::{FindingPart, FindingsDocument, LockDocument, RestoredDocument};
 
 /// Looks everything over, or puts a backup back.

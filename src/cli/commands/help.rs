@@ -6,7 +6,7 @@ use crate::cli::complete;
 use crate::cli::legacy;
 use crate::cli::print::Output;
 use tpu_ops::Error;
-use tpu_ops::error::did_you_mean;
+use tpu_ops::base::error::did_you_mean;
 use tpu_wire::pages::{ManualDocument, ScriptDocument, TextDocument, WelcomeDocument};
 
 /// The page of useful commands.

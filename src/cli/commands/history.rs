@@ -5,10 +5,10 @@ use crate::cli::app::App;
 use crate::cli::args::History;
 use crate::cli::print::{Output, table};
 use tpu_core::model::time::Zone;
-use tpu_ops::called::JobWord;
-use tpu_ops::journal::{self, Event};
-use tpu_ops::selection;
-use tpu_ops::whose::{About, Purpose};
+use tpu_ops::act::selection;
+use tpu_ops::base::called::JobWord;
+use tpu_ops::observe::journal::{self, Event};
+use tpu_ops::waiting::whose::{About, Purpose};
 use tpu_wire::events::EventsDocument;
 
 /// Prints the newest events, oldest first.

@@ -13,10 +13,10 @@ use tpu_core::model::figures::{HostFigures, gib, gpu_in_words, used_of};
 use tpu_core::model::ids::{JobId, TargetName};
 use tpu_core::model::time::{self, Timestamp};
 use tpu_core::text::{counted, escape};
-use tpu_ops::hosts::add::{self, NewHosts};
-use tpu_ops::hosts::detect::{self, Asked};
-use tpu_ops::hosts::edit::{self, HostEdit};
-use tpu_ops::hosts::{self, Host, Limits};
+use tpu_ops::act::hosts::add::{self, NewHosts};
+use tpu_ops::act::hosts::detect::{self, Asked};
+use tpu_ops::act::hosts::edit::{self, HostEdit};
+use tpu_ops::act::hosts::{self, Host, Limits};
 use tpu_ops::{Error, Kind};
 use tpu_wire::hosts::{
     HostsAddedDocument, HostsAskedDocument, HostsChangedDocument, HostsDocument, HostsSetDocument,

@@ -9,9 +9,11 @@ use crate::cli::legacy;
 use crate::cli::print::Output;
 use tpu_core::text::escape;
 use tpu_jobfile::cloudmesh::{ImportedHost, ImportedJob, ReadField};
-use tpu_ops::cloudmesh::import::{self, CloudmeshRequest, HostFate, ImportedFile, PolicyFate};
-use tpu_ops::cloudmesh::place;
-use tpu_ops::cloudmesh::ready::JobFate;
+use tpu_ops::front::cloudmesh::import::{
+    self, CloudmeshRequest, HostFate, ImportedFile, PolicyFate,
+};
+use tpu_ops::front::cloudmesh::place;
+use tpu_ops::front::cloudmesh::ready::JobFate;
 use tpu_wire::cloudmesh::CloudmeshDocument;
 
 use super::hosts::added_all_the_same;

@@ -13,9 +13,10 @@ use crate::cli::print::Output;
 use tpu_core::model::ids::UserName;
 use tpu_core::model::time::{LOCAL, Zone};
 use tpu_core::text::counted;
-use tpu_ops::init::{self, Beginning};
-use tpu_ops::users::{self, NewUser};
-use tpu_ops::{Ctx, Error, import};
+use tpu_ops::front::import;
+use tpu_ops::front::init::{self, Beginning};
+use tpu_ops::waiting::users::{self, NewUser};
+use tpu_ops::{Ctx, Error};
 use tpu_wire::data::{BegunDocument, FoundDocument};
 
 /// Begins.

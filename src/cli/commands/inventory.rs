@@ -15,10 +15,11 @@ use tpu_core::model::target::{Machines, ProviderAt, ProviderName, Registration};
 use tpu_core::model::time;
 use tpu_core::plan::board::Row;
 use tpu_core::text::counted;
-use tpu_ops::board::Board;
-use tpu_ops::inventory::{self, Change, Class, Description, Sum};
-use tpu_ops::selection;
-use tpu_ops::{Error, dry_run, targets};
+use tpu_ops::Error;
+use tpu_ops::act::board::Board;
+use tpu_ops::act::{selection, targets};
+use tpu_ops::front::dry_run;
+use tpu_ops::front::inventory::{self, Change, Class, Description, Sum};
 use tpu_wire::targets::{
     DescribeDocument, DescribeMachinesDocument, DescribedTargetPart, ImportDocument,
     TargetsDocument,

@@ -11,8 +11,9 @@ use crate::cli::app::App;
 use crate::cli::args::Logs;
 use crate::cli::print::{Output, to_stdout};
 use tpu_core::model::ids::JobId;
-use tpu_ops::whose::Purpose;
-use tpu_ops::{Error, Kind, logs};
+use tpu_ops::observe::logs;
+use tpu_ops::waiting::whose::Purpose;
+use tpu_ops::{Error, Kind};
 use tpu_wire::jobs::{JobIdPart, LogsDocument};
 
 /// How often a followed file is looked at.

@@ -4,7 +4,7 @@ use crate::cli::Outcome;
 use crate::cli::app::App;
 use crate::cli::args::History;
 use crate::cli::print::Output;
-use tpu_ops::news;
+use tpu_ops::observe::news;
 use tpu_wire::events::NewsDocument;
 
 use super::history;

@@ -8,7 +8,7 @@ use tpu_core::model::notify::{self, Occasion, Receiver};
 use tpu_core::model::settings::SettingOrigin;
 use tpu_core::model::time;
 use tpu_core::text::{counted, escape};
-use tpu_ops::notices::{self, ReceiverLook};
+use tpu_ops::act::notices::{self, ReceiverLook};
 use tpu_ops::{Ctx, Error};
 use tpu_wire::notices::{
     NoticePart, NoticesDocument, NotifyDocument, NotifyTestDocument, NotifyTestPart, body,

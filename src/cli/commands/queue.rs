@@ -22,18 +22,19 @@ use tpu_core::plan::board::Pick;
 use tpu_core::plan::expected::ExpectedStart;
 use tpu_core::plan::queue::EntryStanding;
 use tpu_core::text::{counted, escape};
-use tpu_ops::called::WaitingCalled;
-use tpu_ops::error::did_you_mean;
-use tpu_ops::queue::edit::{self, QueueEdit};
-use tpu_ops::queue::expected;
-use tpu_ops::queue::field::Avoided;
-use tpu_ops::queue::members::take_out as take_members_out;
-use tpu_ops::queue::pass::{self, Passage};
-use tpu_ops::queue::places;
-use tpu_ops::queue::{self, why};
-use tpu_ops::selection::{self, Sorted};
-use tpu_ops::whose::{About, Purpose};
-use tpu_ops::{Ctx, Error, Kind, watch};
+use tpu_ops::act::selection::{self, Sorted};
+use tpu_ops::base::called::WaitingCalled;
+use tpu_ops::base::error::did_you_mean;
+use tpu_ops::base::watch;
+use tpu_ops::waiting::queue::edit::{self, QueueEdit};
+use tpu_ops::waiting::queue::expected;
+use tpu_ops::waiting::queue::field::Avoided;
+use tpu_ops::waiting::queue::members::take_out as take_members_out;
+use tpu_ops::waiting::queue::pass::{self, Passage};
+use tpu_ops::waiting::queue::places;
+use tpu_ops::waiting::queue::{self, why};
+use tpu_ops::waiting::whose::{About, Purpose};
+use tpu_ops::{Ctx, Error, Kind};
 use tpu_wire::queue::{
     QueueChangedDocument, QueueDocument, QueueEntryDocument, QueueEntryPart, QueuePart,
     WaitingChangedDocument, members,
@@ -467,7 +468,8 @@ pub(super) fn waiting_of(app: &App, words: &[String]) -> Result<(Vec<JobId>, Vec
     let (mut ids, mut others) = (Vec::new(), Vec::new());
     for word in &called {
         let named = edit::named(&data, &user, word);
-        let has_records = tpu_ops::ctx::user_of(&data, &user).is_ok_and(|user| word.is_of(user));
+        let has_records =
+            tpu_ops::base::ctx::user_of(&data, &user).is_ok_and(|user| word.is_of(user));
         if named.is_empty() || has_records {
             others.push(word.to_string());
         }

@@ -7,7 +7,7 @@ use crate::cli::print::{Output, csv, table};
 use tpu_core::model::quota::QuotaRow;
 use tpu_core::model::time::{self, Timestamp};
 use tpu_core::text::{counted, escape};
-use tpu_ops::quota::{self, QuotaRequest, Quotas};
+use tpu_ops::front::quota::{self, QuotaRequest, Quotas};
 use tpu_wire::money::QuotaDocument;
 
 /// An answer of this age, in seconds, is of now.

@@ -7,10 +7,10 @@ use crate::cli::print::Output;
 use tpu_core::model::ids::{JobId, QueueName};
 use tpu_core::model::job::Status;
 use tpu_ops::Error;
-use tpu_ops::queue::pass;
-use tpu_ops::queue::requeue::{self, Requeued};
-use tpu_ops::queue::shown::waits_yet;
-use tpu_ops::whose::{Meant, Purpose, Several};
+use tpu_ops::waiting::queue::pass;
+use tpu_ops::waiting::queue::requeue::{self, Requeued};
+use tpu_ops::waiting::queue::shown::waits_yet;
+use tpu_ops::waiting::whose::{Meant, Purpose, Several};
 use tpu_wire::queue::WaitingChangedDocument;
 
 use super::kill;

@@ -11,9 +11,10 @@ use tpu_core::model::job::Succession;
 use tpu_core::model::setup::SetUpHow;
 use tpu_core::model::view::JobView;
 use tpu_core::plan::resume_from::{self, ResumeFrom};
-use tpu_ops::resume::{self, Again as AgainDone, AgainRequest};
-use tpu_ops::selection;
-use tpu_ops::{Error, ctx::job_of};
+use tpu_ops::Error;
+use tpu_ops::act::resume::{self, Again as AgainDone, AgainRequest};
+use tpu_ops::act::selection;
+use tpu_ops::base::ctx::job_of;
 use tpu_wire::launches::{
     SuccessorDocument, SuccessorPart, SuccessorPlanDocument, SuccessorPlanPart, SuccessorsDocument,
 };

@@ -6,10 +6,12 @@ use crate::cli::print::{Output, table};
 use tpu_core::model::facts::ErrorKind;
 use tpu_core::model::ids::JobId;
 use tpu_core::model::rules::{NAMED, Rules};
-use tpu_ops::launch::check::parse_rules;
-use tpu_ops::selection::{self, Sorted};
-use tpu_ops::whose::Purpose;
-use tpu_ops::{Error, ctx::job_of, rules};
+use tpu_ops::Error;
+use tpu_ops::act::launch::check::parse_rules;
+use tpu_ops::act::selection::{self, Sorted};
+use tpu_ops::base::ctx::job_of;
+use tpu_ops::waiting::rules;
+use tpu_ops::waiting::whose::Purpose;
 use tpu_wire::jobs::{
     JobIdDocument, JobIdPart, RuleDocument, RulesDocument, StageDirDocument, TagDocument,
     TagsDocument,

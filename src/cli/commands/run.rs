@@ -13,16 +13,16 @@ use tpu_core::model::ids::{JobId, UserName};
 use tpu_core::model::member::Member;
 use tpu_core::plan::types::parse_type;
 use tpu_core::text::counted;
-use tpu_ops::fleet;
-use tpu_ops::launch::attempt::{self, Launched};
-use tpu_ops::launch::group::LaunchedGroup;
-use tpu_ops::launch::plan::LaunchPlan;
-use tpu_ops::launch::{self, RunRequest};
-use tpu_ops::queue::field::Wish;
-use tpu_ops::request::{self, Begins, Beside};
-use tpu_ops::selection;
+use tpu_ops::act::launch::attempt::{self, Launched};
+use tpu_ops::act::launch::group::LaunchedGroup;
+use tpu_ops::act::launch::plan::LaunchPlan;
+use tpu_ops::act::launch::{self, RunRequest};
+use tpu_ops::act::selection;
+use tpu_ops::base::{named, names};
+use tpu_ops::observe::fleet;
+use tpu_ops::waiting::queue::field::Wish;
+use tpu_ops::waiting::request::{self, Begins, Beside};
 use tpu_ops::{Ctx, Error};
-use tpu_ops::{named, names};
 use tpu_wire::launches::{
     LaunchPlanDocument, LaunchPlanPart, LaunchedDocument, LaunchedGroupDocument, WaitPlanDocument,
     WaitPlanPart,

@@ -4,7 +4,8 @@ use crate::cli::Outcome;
 use crate::cli::app::App;
 use crate::cli::console;
 use crate::cli::print::Output;
-use tpu_ops::{Error, secrets};
+use tpu_ops::Error;
+use tpu_ops::base::secrets;
 use tpu_wire::jobfile::{SecretDocument, SecretsDocument};
 
 /// `secrets`: the names of those that are kept.

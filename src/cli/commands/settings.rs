@@ -8,8 +8,9 @@ use crate::cli::args::GetSettings;
 use crate::cli::print::Output;
 use crate::cli::screen_settings;
 use tpu_core::model::time::LOCAL;
-use tpu_ops::selection;
-use tpu_ops::{Error, settings};
+use tpu_ops::Error;
+use tpu_ops::act::selection;
+use tpu_ops::front::settings;
 use tpu_wire::settings::{
     DroppedSettingsDocument, MonitorSettingDocument, MonitorSettingsDocument, NextNumberDocument,
     SettingDocument, SettingsDocument,

@@ -5,8 +5,8 @@ use crate::cli::app::App;
 use crate::cli::args::{ScriptOfJob, ShowJob};
 use crate::cli::print::Output;
 use tpu_core::text::escape;
-use tpu_ops::show;
-use tpu_ops::whose::Purpose;
+use tpu_ops::front::show;
+use tpu_ops::waiting::whose::Purpose;
 use tpu_wire::jobs::{JobIdPart, JobScriptDocument, ShowDocument, ToldDocument};
 
 use super::check;

@@ -10,10 +10,11 @@ use tpu_core::model::view::Whose;
 use tpu_core::plan::stats::By;
 use tpu_core::plan::stats::figures::{Figures, hours};
 use tpu_core::text::{self, counted, escape};
-use tpu_ops::error::did_you_mean;
-use tpu_ops::stats::{self, StatsReport, StatsRequest};
-use tpu_ops::whose::{About, Purpose};
-use tpu_ops::{Error, selection};
+use tpu_ops::Error;
+use tpu_ops::act::selection;
+use tpu_ops::base::error::did_you_mean;
+use tpu_ops::observe::stats::{self, StatsReport, StatsRequest};
+use tpu_ops::waiting::whose::{About, Purpose};
 use tpu_wire::stats::{StatsDocument, TOTAL};
 
 /// Columns where nobody says how many there are.

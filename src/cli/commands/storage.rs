@@ -7,7 +7,7 @@ use crate::cli::print::{Output, table};
 use crate::cli::progress::Progress;
 use tpu_core::model::time::{self, Zone};
 use tpu_core::text::{self, escape};
-use tpu_ops::storage::{self, StorageReport};
+use tpu_ops::front::storage::{self, StorageReport};
 use tpu_ops::{Error, Kind};
 use tpu_wire::checkpoints::StorageDocument;
 

@@ -13,11 +13,12 @@ use tpu_core::model::pattern;
 use tpu_core::model::spec::JobSpec;
 use tpu_core::model::sweep::Sweep;
 use tpu_core::text::counted;
-use tpu_ops::launch::RunRequest;
-use tpu_ops::queue::submit::{self, Submission};
-use tpu_ops::queue::{after, pass, standing_of};
-use tpu_ops::request::Begins;
-use tpu_ops::{Error, names};
+use tpu_ops::Error;
+use tpu_ops::act::launch::RunRequest;
+use tpu_ops::base::names;
+use tpu_ops::waiting::queue::submit::{self, Submission};
+use tpu_ops::waiting::queue::{after, pass, standing_of};
+use tpu_ops::waiting::request::Begins;
 use tpu_wire::queue::SubmittedDocument;
 
 use super::run::{refuse_of_files, refuse_other_files, request, warn_of_aliases};

@@ -6,9 +6,11 @@ use crate::cli::args::SweepArgs;
 use crate::cli::print::{Output, block, table::columns};
 use tpu_core::model::view::JobView;
 use tpu_core::text::{counted, escape};
-use tpu_ops::queue::shown::{self, WaitingMembers};
-use tpu_ops::sweeps::{self, RankBy, Ranked};
-use tpu_ops::{Error, selection, snapshot};
+use tpu_ops::Error;
+use tpu_ops::act::selection;
+use tpu_ops::observe::snapshot;
+use tpu_ops::observe::sweeps::{self, RankBy, Ranked};
+use tpu_ops::waiting::queue::shown::{self, WaitingMembers};
 use tpu_wire::jobs::JobPart;
 use tpu_wire::sweep::{RankedPart, SweepDocument};
 

@@ -6,7 +6,8 @@ use crate::cli::args::Register;
 use crate::cli::legacy;
 use crate::cli::print::Output;
 use tpu_core::model::target::{Pricing, ProviderName, Registration};
-use tpu_ops::{Error, targets};
+use tpu_ops::Error;
+use tpu_ops::act::targets;
 use tpu_wire::targets::{
     ForgottenDocument, RegisteredDocument, TargetAliasDocument, TargetAliasesDocument,
 };

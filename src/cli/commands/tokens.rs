@@ -8,7 +8,7 @@ use tpu_core::model::ids::UserName;
 use tpu_core::model::time;
 use tpu_core::model::token::{Rights, Token};
 use tpu_ops::Error;
-use tpu_ops::tokens::{self, TokenRequest};
+use tpu_ops::front::tokens::{self, TokenRequest};
 use tpu_wire::tokens::{NewTokenDocument, RevokedTokenDocument, TokenPart, TokensDocument};
 
 /// `token create`: the token alone on stdout, what it may do on stderr.

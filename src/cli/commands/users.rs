@@ -9,9 +9,9 @@ use crate::cli::print::{Output, table};
 use tpu_core::model::ids::UserName;
 use tpu_core::text::counted;
 use tpu_ops::Error;
-use tpu_ops::init;
-use tpu_ops::selection;
-use tpu_ops::users::{self, NewUser};
+use tpu_ops::act::selection;
+use tpu_ops::base::ctx::how_to_begin;
+use tpu_ops::waiting::users::{self, NewUser};
 use tpu_wire::users::{AddedUserDocument, RemovedUserDocument, UserPart, UsersDocument};
 
 /// Adds a user; asks for the name if none is given.
@@ -37,7 +37,7 @@ pub(in crate::cli) fn add(app: &App, args: &AddUser) -> Outcome {
     let text = format!(
         "Added user {}. Next: {}",
         new.name,
-        init::how_to_begin(&UserName::from(new.name.as_str()))
+        how_to_begin(&UserName::from(new.name.as_str()))
     );
     Ok(Output::new(text, &AddedUserDocument { user: &new.name }))
 }

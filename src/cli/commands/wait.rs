@@ -11,13 +11,14 @@ use tpu_core::model::ids::JobId;
 use tpu_core::model::job::Status;
 use tpu_core::model::time;
 use tpu_core::model::view::{JobView, Whose};
-use tpu_ops::called::WaitingCalled;
-use tpu_ops::queue::{
+use tpu_ops::base::called::WaitingCalled;
+use tpu_ops::observe::snapshot;
+use tpu_ops::waiting::queue::{
     self,
     shown::{self, WaitingMembers},
 };
-use tpu_ops::whose::{Meant, Purpose, Several};
-use tpu_ops::{Ctx, Error, Kind, snapshot};
+use tpu_ops::waiting::whose::{Meant, Purpose, Several};
+use tpu_ops::{Ctx, Error, Kind};
 use tpu_wire::jobs::{JobPart, WaitDocument};
 
 /// How often we look.

@@ -3,11 +3,12 @@
 use tpu_core::model::entry::{Priority, QueueEntry};
 use tpu_core::model::spec::TargetRequest;
 use tpu_core::text::escape;
-use tpu_ops::called::WaitingCalled;
-use tpu_ops::queue::field::Avoided;
-use tpu_ops::queue::pass::{self, Passage};
-use tpu_ops::queue::{self, places};
-use tpu_ops::{Ctx, Error, watch};
+use tpu_ops::base::called::WaitingCalled;
+use tpu_ops::base::watch;
+use tpu_ops::waiting::queue::field::Avoided;
+use tpu_ops::waiting::queue::pass::{self, Passage};
+use tpu_ops::waiting::queue::{self, places};
+use tpu_ops::{Ctx, Error};
 
 /// Reads how urgent something is.
 pub(super) fn priority(text: &str) -> Result<Priority, Error> {

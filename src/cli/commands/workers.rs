@@ -15,13 +15,17 @@ use tpu_core::model::job::Job;
 use tpu_core::model::target::Target;
 use tpu_core::text::counted;
 use tpu_core::text::escape;
-use tpu_ops::ctx::job_of;
-use tpu_ops::named::resolve_target;
-use tpu_ops::provision::{self, Insistence, Wish};
-use tpu_ops::recipes::{self, Request, StepEnd};
-use tpu_ops::whose::Purpose;
-use tpu_ops::worker_shell::{self, Ended, Far, Purge, Spoken, Stranger, Which};
-use tpu_ops::{Error, Kind, attach, dry_run, fleet, selection};
+use tpu_ops::act::provision::{self, Insistence};
+use tpu_ops::act::recipes::{self, Request, StepEnd};
+use tpu_ops::act::target_spec::Wish;
+use tpu_ops::act::worker_shell::{self, Ended, Far, Purge, Spoken, Stranger, Which};
+use tpu_ops::act::{attach, selection};
+use tpu_ops::base::ctx::job_of;
+use tpu_ops::base::named::resolve_target;
+use tpu_ops::front::dry_run;
+use tpu_ops::observe::fleet;
+use tpu_ops::waiting::whose::Purpose;
+use tpu_ops::{Error, Kind};
 use tpu_system::sys::proc::{self, Spawn};
 use tpu_wire::workers::{
     CopiedDocument, EndedPart, PlannedStepPart, RecipeDocument, RecipePlanDocument, SpokenPart,

@@ -16,8 +16,8 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use serde_json::{Map, Value};
 
 use tpu_core::text;
-use tpu_ops::callbacks::own_line;
-use tpu_ops::error::did_you_mean;
+use tpu_ops::act::callbacks::own_line;
+use tpu_ops::base::error::did_you_mean;
 use tpu_ops::{Error, Kind};
 use tpu_system::sys::env::Env;
 use tpu_wire::errors::ErrorDocument;

@@ -8,7 +8,8 @@ use crate::cli::commands::{check, queue};
 use crate::cli::print::{self, Told};
 use tpu_core::model::ids::JobId;
 use tpu_core::text;
-use tpu_ops::{Ctx, Error, snapshot};
+use tpu_ops::act::outlook;
+use tpu_ops::{Ctx, Error};
 use tpu_screen::backend::CommandRequest;
 use tpu_screen::message::{Problem, command_line};
 use tpu_system::sys::proc::{self, Output, ProcessStatus, Spawn};
@@ -36,7 +37,7 @@ pub(in crate::cli) fn explain(ctx: &Ctx, job: &JobId) -> Result<String, Error> {
     if let Some(text) = queue::why_it_waits(ctx, job)? {
         return Ok(shown(&text));
     }
-    Ok(shown(&check::explained(ctx, &snapshot::look_at(ctx, job)?)?))
+    Ok(shown(&check::explained(ctx, &outlook::look_at(ctx, job)?)?))
 }
 
 /// What a command has said.

@@ -203,10 +203,10 @@ fn pure_modules_have_no_door_to_the_world() {
 #[test]
 fn use_cases_wait_for_threads_as_a_simulation_plays_them() {
     let body = "fn f(said: Receiver<u8>) { loop { drop(said.recv_timeout(left)); } }";
-    for path in ["src/ops/fleet.rs", "src/ops/board/rooms.rs"] {
+    for path in ["src/ops/observe/fleet.rs", "src/ops/act/board/rooms.rs"] {
         fails(path, body, "calls `.recv_timeout()`");
     }
-    for path in ["src/sys/threads.rs", "src/screen/run.rs", "src/ops/workers/print.rs"] {
+    for path in ["src/sys/threads.rs", "src/screen/run.rs", "src/ops/act/workers/print.rs"] {
         passes(path, body);
     }
 }
@@ -318,7 +318,7 @@ fn a_file_that_no_mod_declares_is_found() {
 }
 
 #[test]
-fn circles_rings_and_homonyms_are_found() {
+fn circles_storeys_and_homonyms_are_found() {
     let tree = |files: &[(&str, &str)]| {
         let files = files
             .iter()
@@ -347,13 +347,23 @@ fn circles_rings_and_homonyms_are_found() {
     files[1].1 = "pub(super) fn g() { super::f(); }";
     assert_eq!(tree(&files), "");
 
-    let outward = [
-        ("src/ops/mod.rs", "mod error;\nmod kill;"),
-        ("src/ops/error.rs", "use super::kill::f;"),
-        ("src/ops/kill.rs", "pub fn f() {}"),
+    let upward = [
+        ("src/ops/mod.rs", "pub mod base;\npub mod act;\npub mod other;"),
+        ("src/ops/base/mod.rs", "pub mod error;"),
+        ("src/ops/base/error.rs", "use crate::ops::act::kill::f;"),
+        ("src/ops/act/mod.rs", "pub mod kill;"),
+        ("src/ops/act/kill.rs", "pub fn f() {}"),
+        ("src/ops/other/mod.rs", "pub fn g() { crate::ops::act::kill::f(); }"),
     ];
-    let found = tree(&outward);
-    assert!(found.starts_with("src/ops/error.rs:2: `ops::error` uses `ops::kill`"), "{found}");
+    let found = tree(&upward);
+    let what = "src/ops/base/error.rs:2: `ops::base` uses `ops::act`, which is above it";
+    assert!(found.starts_with(what), "{found}");
+    assert_eq!(found.lines().count(), 1, "what is named in no list may use all others:\n{found}");
+    let mut files = upward.to_vec();
+    files[2].1 = "";
+    files[4].1 = "pub fn f() { crate::ops::other::g(); }";
+    files[5].1 = "pub fn g() {}";
+    assert!(tree(&files).contains("`ops::act` uses `ops::other`"), "{}", tree(&files));
 
     let twice = [("src/plan/a.rs", "pub struct Same;"), ("src/model/b.rs", "pub enum Same { A }")];
     assert!(tree(&twice).contains("`Same` is also a type of"), "{}", tree(&twice));

@@ -1,11 +1,11 @@
-//! What no single file shows: circles between the files of one folder, the rings inside `ops`, and one name
+//! What no single file shows: circles between the files of one folder, the storeys of `ops`, and one name
 //! for two public types.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::mentions::{self, Mentions};
 use super::rules::{Finding, module_of};
-use super::table::{CIRCLES, HOMONYMS, RINGS};
+use super::table::{CIRCLES, HOMONYMS, STOREYS};
 
 /// What a folder's file or folder is called in a finding, and the others that it uses, each with a place.
 type Arrows = BTreeMap<String, BTreeMap<String, Use>>;
@@ -62,7 +62,7 @@ pub(super) fn check(files: &BTreeMap<String, String>) -> Vec<Finding> {
             excused.insert(folder.join("/"), findings.len() > before);
             findings.truncate(before);
         }
-        rings(&folder.join("/"), &arrows, &mut findings);
+        storeys(&folder.join("/"), &arrows, &mut findings);
     }
     for (folder, _) in excused.iter().filter(|(_, is_needed)| !**is_needed) {
         findings.push(needless("CIRCLES", folder));
@@ -128,18 +128,18 @@ fn way(arrows: &Arrows, start: &String) -> Option<Vec<String>> {
     None
 }
 
-/// Rings: a part may use those of its own ring and of the rings further in. What is in no list is outermost.
-fn rings(folder: &str, arrows: &Arrows, findings: &mut Vec<Finding>) {
-    let Some((_, rings)) = RINGS.iter().find(|(name, _)| *name == folder) else { return };
-    let ring =
-        |part: &str| rings.iter().position(|names| names.contains(&part)).unwrap_or(rings.len());
+/// A storey uses those below it. What is in no list stands above them all.
+fn storeys(folder: &str, arrows: &Arrows, findings: &mut Vec<Finding>) {
+    let Some((_, storeys)) = STOREYS.iter().find(|(name, _)| *name == folder) else { return };
+    let height =
+        |part: &str| storeys.iter().position(|name| *name == part).unwrap_or(storeys.len());
     for (from, uses) in arrows {
-        for (to, at) in uses.iter().filter(|(to, _)| ring(to) > ring(from)) {
+        for (to, at) in uses.iter().filter(|(to, _)| height(to) > height(from)) {
             findings.push(Finding {
                 file: at.file.clone(),
                 line: at.line,
-                what: format!("`{folder}::{from}` uses `{folder}::{to}`, which is further out"),
-                rule: "RINGS in tests/architecture/layers/table.rs: inner parts know no outer one"
+                what: format!("`{folder}::{from}` uses `{folder}::{to}`, which is above it"),
+                rule: "STOREYS in tests/architecture/layers/table.rs: a storey uses those below it"
                     .to_owned(),
             });
         }

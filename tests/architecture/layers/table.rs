@@ -184,7 +184,7 @@ pub(super) const IO_METHODS: &[&str] = &[
 /// What of `ops` waits for real threads, which a simulation has none of: the readers of workers' shells, and what runs
 /// beside a copy through a slow door. Everybody else waits by `sys::threads::next_of`, so that one can play it.
 pub(super) const WAIT_FOR_REAL_THREADS: &[&str] =
-    &["src/ops/workers/print.rs", "src/ops/launch/unsubmitted.rs"];
+    &["src/ops/act/workers/print.rs", "src/ops/act/launch/unsubmitted.rs"];
 
 /// The ways in. What leaves through them as JSON is a document of `wire`, so that each is written once and its schema
 /// is derived.
@@ -205,12 +205,13 @@ pub(super) const MAX_LINES: usize = 600;
 /// Tables of data that may be longer.
 pub(super) const LONG_TABLES: &[&str] = &[];
 
-/// Folders whose parts stand in rings, from the innermost: a part knows those of its own ring and of the rings
-/// further in. What is not named is in the outermost.
-pub(super) const RINGS: &[(&str, &[&[&str]])] = &[("ops", &[&["error"]])];
+/// Folders whose parts are storeys, the lowest first: a storey uses those below it. A part that is not named stands above
+/// them all.
+pub(super) const STOREYS: &[(&str, &[&str])] =
+    &[("ops", &["base", "observe", "act", "waiting", "front"])];
 
 /// Folders in which circles still stand.
-pub(super) const CIRCLES: &[&str] = &["ops"];
+pub(super) const CIRCLES: &[&str] = &[];
 
 /// Names that several public types still have.
 pub(super) const HOMONYMS: &[&str] = &[

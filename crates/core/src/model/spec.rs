@@ -1,7 +1,7 @@
 //! What a job is to do, whoever said so and wherever it runs.
 //!
 //! The command line, the form of the screen, a place in the line and a stored record each become a
-//! [`JobSpec`] by one function; `ops::launch` makes one plan of it. A new member is a field of [`JobSpec`],
+//! [`JobSpec`] by one function; `ops::act::launch` makes one plan of it. A new member is a field of [`JobSpec`],
 //! and a line in [`read()`] and [`write()`]. What the record of an attempt has a field for stands there and
 //! nowhere else; the rest is kept as its [`StoredSpec`] (`extra_msgs.spec`), which the original ignores.
 

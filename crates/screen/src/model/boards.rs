@@ -11,11 +11,11 @@ use tpu_core::model::view::JobView;
 use tpu_core::plan::board::Row;
 use tpu_core::plan::expected::ExpectedStart;
 use tpu_core::plan::filter::Filter;
-use tpu_ops::board::Board;
-use tpu_ops::hosts::figures::Figures;
-use tpu_ops::journal::Event;
-use tpu_ops::preview::{Entry, Plan};
-use tpu_ops::queue::WaitingOutlook;
+use tpu_ops::act::board::Board;
+use tpu_ops::act::hosts::figures::Figures;
+use tpu_ops::observe::journal::Event;
+use tpu_ops::waiting::preview::{Entry, Plan};
+use tpu_ops::waiting::queue::WaitingOutlook;
 
 /// What was asked for, what came, and how old it is.
 #[derive(Clone, Debug)]

@@ -12,9 +12,9 @@ use tpu_core::model::ids::{QueueName, UserName};
 use tpu_core::model::member::Array;
 use tpu_core::model::spec::{JobSpec, TargetRequest};
 use tpu_core::model::sweep::Sweep;
-use tpu_ops::jobfile;
-use tpu_ops::launch::RunRequest;
-use tpu_ops::precedent::Precedent;
+use tpu_ops::act::launch::RunRequest;
+use tpu_ops::front::jobfile;
+use tpu_ops::front::precedent::Precedent;
 
 /// What a field is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -5,7 +5,7 @@ use crate::message::{Reach, UsageQuestion};
 use tpu_core::model::view::Whose;
 use tpu_core::plan::stats::figures::Figures;
 use tpu_core::plan::stats::{By, StatsRow};
-use tpu_ops::stats::StatsReport;
+use tpu_ops::observe::stats::StatsReport;
 
 /// What came of counting, with the question that it answers.
 #[derive(Clone, Debug)]

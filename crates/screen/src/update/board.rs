@@ -11,7 +11,7 @@ use crate::view::layout::Layout;
 use tpu_core::model::ids::JobId;
 use tpu_core::model::view::{JobView, Whose};
 use tpu_core::plan::filter::Filter;
-use tpu_ops::journal::Event;
+use tpu_ops::observe::journal::Event;
 
 /// Seconds from one question to the control plane to the next, at least: it is asked for all targets at once.
 const CLOUD_S: u64 = 15;

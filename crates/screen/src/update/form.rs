@@ -14,7 +14,7 @@ use tpu_core::model::ids::{JobId, UserName};
 use tpu_core::model::rules::{NAMED, Rules};
 use tpu_core::model::time;
 use tpu_core::plan::board::{Row, Standing};
-use tpu_ops::board::Board;
+use tpu_ops::act::board::Board;
 
 /// Opens the form; what the selected job was started with is proposed.
 pub(super) fn open(model: &mut Model) -> Vec<Effect> {

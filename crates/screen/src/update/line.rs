@@ -11,7 +11,7 @@ use crate::typed::{self, Names, Typed};
 use crate::view::columns;
 use tpu_core::model::ids::UserName;
 use tpu_core::model::view::{JobView, Whose};
-use tpu_ops::remembered;
+use tpu_ops::act::remembered;
 
 /// Opens it, and asks for what was typed in other sessions.
 pub(super) fn open(model: &mut Model) -> Vec<Effect> {

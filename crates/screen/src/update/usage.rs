@@ -5,7 +5,7 @@ use crate::message::{Ask, Effect, Problem, UsageQuestion};
 use crate::model::{Measure, Model, UsageSeen};
 use crate::tabs::Tab;
 use tpu_core::model::time::Timestamp;
-use tpu_ops::stats::StatsReport;
+use tpu_ops::observe::stats::StatsReport;
 
 /// Seconds from one count to the next. Files are read for it only once they have changed.
 const COUNT_S: u64 = 10;

@@ -16,9 +16,9 @@ use tpu_core::model::time;
 use tpu_core::model::view::{InQueue, JobView, MonitorHealth};
 use tpu_core::plan::board::{Row, Standing};
 use tpu_core::plan::expected::ExpectedStart;
-use tpu_ops::inventory;
-use tpu_ops::journal::Event;
-use tpu_ops::preview::Entry;
+use tpu_ops::front::inventory;
+use tpu_ops::observe::journal::Event;
+use tpu_ops::waiting::preview::Entry;
 
 /// Draws the table of the tab.
 pub(super) fn render(frame: &mut Frame<'_>, model: &Model, area: Rect, titled: bool) {

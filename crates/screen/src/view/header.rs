@@ -14,7 +14,7 @@ use crate::model::Model;
 use crate::theme::Role;
 use tpu_core::model::time;
 use tpu_core::model::view::MonitorHealth;
-use tpu_ops::board::Board;
+use tpu_ops::act::board::Board;
 
 /// A piece of the line.
 struct Part {

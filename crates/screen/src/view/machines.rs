@@ -19,7 +19,7 @@ use tpu_core::model::target::Target;
 use tpu_core::model::time;
 use tpu_core::model::view::JobView;
 use tpu_core::plan::board::Row;
-use tpu_ops::hosts::Host;
+use tpu_ops::act::hosts::Host;
 
 /// From this width on, a cell says which job has it.
 const ROOMY: u16 = 120;

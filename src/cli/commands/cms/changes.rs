@@ -12,11 +12,11 @@ use tpu_core::model::ids::{QueueName, UserName};
 use tpu_core::text::escape;
 use tpu_jobfile::cloudmesh::{CloudmeshFile, ImportedJob};
 use tpu_ops::Error;
-use tpu_ops::cloudmesh::ready::{self, Adding, JobFate, WhichReady};
-use tpu_ops::cloudmesh::translate::{differences, translate};
-use tpu_ops::cloudmesh::{self, again, template};
-use tpu_ops::named::expanded;
-use tpu_ops::queue::pass;
+use tpu_ops::base::named::expanded;
+use tpu_ops::front::cloudmesh::ready::{self, Adding, JobFate, WhichReady};
+use tpu_ops::front::cloudmesh::translate::{differences, translate};
+use tpu_ops::front::cloudmesh::{self, again, template};
+use tpu_ops::waiting::queue::pass;
 use tpu_wire::cloudmesh::CmsJobsChangedDocument;
 
 use super::file::{hosts_of, jobset_of};

@@ -9,8 +9,8 @@ use crate::cli::args::{
 use crate::cli::commands::hosts;
 use crate::cli::print::Output;
 use tpu_ops::Error;
-use tpu_ops::hosts::add::NewHosts;
-use tpu_ops::hosts::refuse_no_pool;
+use tpu_ops::act::hosts::add::NewHosts;
+use tpu_ops::act::hosts::refuse_no_pool;
 use tpu_wire::pages::TextDocument;
 
 use super::job::refuse_closed;

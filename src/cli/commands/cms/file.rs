@@ -4,8 +4,8 @@ use tpu_core::model::data::Data;
 use tpu_core::model::ids::UserName;
 use tpu_core::text::escape;
 use tpu_jobfile::cloudmesh::CloudmeshFile;
-use tpu_ops::cloudmesh::translate::known;
-use tpu_ops::cloudmesh::{self, jobset};
+use tpu_ops::front::cloudmesh::translate::known;
+use tpu_ops::front::cloudmesh::{self, jobset};
 use tpu_ops::{Ctx, Error};
 
 /// The jobset of a user, if there is one that can be read.

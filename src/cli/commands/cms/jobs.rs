@@ -11,10 +11,12 @@ use tpu_core::model::job::Status;
 use tpu_core::model::view::{JobView, Snapshot};
 use tpu_core::text::{counted, escape};
 use tpu_jobfile::cloudmesh::{ImportedJob, ImportedState};
-use tpu_ops::cloudmesh::ready::{self, READY, UNDEFINED};
-use tpu_ops::error::did_you_mean;
-use tpu_ops::queue::edit;
-use tpu_ops::{Ctx, Error, snapshot};
+use tpu_ops::act::outlook;
+use tpu_ops::base::error::did_you_mean;
+use tpu_ops::front::cloudmesh::ready::{self, READY, UNDEFINED};
+use tpu_ops::observe::snapshot;
+use tpu_ops::waiting::queue::edit;
+use tpu_ops::{Ctx, Error};
 use tpu_wire::cloudmesh::{CmsInFilePart, CmsJobsDocument, CmsWaitingPart};
 use tpu_wire::jobs::JobPart;
 
@@ -68,7 +70,7 @@ fn listed(
 ) -> Outcome {
     let ctx = app.ctx()?;
     let (whose, _) = app.requester()?.users_and_jobs_of_list(&[])?;
-    let mut look = snapshot::look(ctx, &mut snapshot::LookMemory::default(), &whose)?;
+    let mut look = outlook::look(ctx, &mut snapshot::LookMemory::default(), &whose)?;
     let data = ctx.data()?;
     let is_called = |called: &str| name.is_none_or(|text| called.contains(text));
     let file = in_file(app, ctx, &data, &look)?;

@@ -11,12 +11,12 @@ use tpu_core::model::member::Array;
 use tpu_jobfile::cloudmesh::ImportedState;
 use tpu_jobfile::cloudmesh::template::TemplateJob;
 use tpu_ops::Error;
-use tpu_ops::cloudmesh::ready::{self, WhichReady};
-use tpu_ops::cloudmesh::template;
-use tpu_ops::cloudmesh::translate::known;
-use tpu_ops::error::did_you_mean;
-use tpu_ops::named::{expanded, members};
-use tpu_ops::queue::edit::{self, QueueEdit};
+use tpu_ops::base::error::did_you_mean;
+use tpu_ops::base::named::{expanded, members};
+use tpu_ops::front::cloudmesh::ready::{self, WhichReady};
+use tpu_ops::front::cloudmesh::template;
+use tpu_ops::front::cloudmesh::translate::known;
+use tpu_ops::waiting::queue::edit::{self, QueueEdit};
 use tpu_wire::queue::{QueueChangedDocument, QueuePart};
 
 use super::changes::{added, made_ready, released, taken_away};

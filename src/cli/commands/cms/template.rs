@@ -7,8 +7,8 @@ use crate::cli::print::Output;
 use tpu_core::text::{counted, escape};
 use tpu_jobfile::cloudmesh::template::{Template, TemplateJob};
 use tpu_ops::Error;
-use tpu_ops::cloudmesh::{self, jobset, template};
-use tpu_ops::named::expanded;
+use tpu_ops::base::named::expanded;
+use tpu_ops::front::cloudmesh::{self, jobset, template};
 use tpu_wire::cloudmesh::TemplateDocument;
 
 use super::user_at_work;

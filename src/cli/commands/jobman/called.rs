@@ -90,7 +90,7 @@ pub(super) fn all(app: &App, words: &[String]) -> Result<Vec<Called>, Error> {
 pub(super) fn ended(app: &App) -> Result<Vec<Called>, Error> {
     let data = app.ctx()?.data()?;
     let user = app.user(&data, None)?;
-    let of = tpu_ops::ctx::user_of(&data, &user)?;
+    let of = tpu_ops::base::ctx::user_of(&data, &user)?;
     let firsts = lineage::lineages(of).into_iter();
     let firsts = firsts.filter_map(|lineage| lineage.windows.first().copied());
     let all = firsts.filter_map(|first| called(&data, &JobId::new(user.clone(), first)));

@@ -13,9 +13,10 @@ use tpu_core::model::lineage::Lineage;
 use tpu_core::model::time::Zone;
 use tpu_core::model::view::JobView;
 use tpu_core::text::{counted, escape};
-use tpu_ops::fleet::ProviderFacts;
-use tpu_ops::queue::shown::{self, WaitingMembers};
-use tpu_ops::{Error, snapshot};
+use tpu_ops::Error;
+use tpu_ops::observe::fleet::ProviderFacts;
+use tpu_ops::observe::snapshot;
+use tpu_ops::waiting::queue::shown::{self, WaitingMembers};
 use tpu_wire::jobman::{JobmanCoresPart, JobmanJobPart, JobmanJobsDocument};
 
 use super::called::{self, padded};

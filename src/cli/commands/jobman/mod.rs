@@ -14,9 +14,10 @@ use crate::cli::args::{
 use crate::cli::print::Output;
 use tpu_core::model::ids::{JobId, JobNumber, TargetName};
 use tpu_core::model::job::Succession;
-use tpu_ops::ctx::job_of;
-use tpu_ops::successor::could_follow;
-use tpu_ops::{Error, Kind, teardown};
+use tpu_ops::act::successor::could_follow;
+use tpu_ops::base::ctx::job_of;
+use tpu_ops::front::teardown;
+use tpu_ops::{Error, Kind};
 use tpu_wire::jobman::{JobmanDoneDocument, JobmanDonePart};
 
 use super::queue::hold;

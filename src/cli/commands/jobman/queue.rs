@@ -18,9 +18,11 @@ use tpu_core::plan::board::{Row, Standing, is_of};
 use tpu_core::plan::types::TypeExpr;
 use tpu_core::text::{counted, escape};
 use tpu_jobfile::jobman::JobmanTask;
-use tpu_ops::queue::shown::{self, WaitingMembers};
-use tpu_ops::queue::{edit, tasks};
-use tpu_ops::{Error, board, record_facts, snapshot};
+use tpu_ops::Error;
+use tpu_ops::act::{board, outlook, record_facts};
+use tpu_ops::observe::snapshot;
+use tpu_ops::waiting::queue::shown::{self, WaitingMembers};
+use tpu_ops::waiting::queue::{edit, tasks};
 use tpu_wire::jobman::{
     JobmanAcceleratorPart, JobmanAttemptPart, JobmanTaskPart, JobmanTasksDocument,
 };
@@ -132,7 +134,7 @@ fn write_ends(app: &App, file: &TaskFile<'_>) -> Result<(), Error> {
     let data = ctx.data()?;
     if file.all_submitted(&data).any(|task| tasks::is_at_work(&data, &task.job)) {
         let memory = &mut snapshot::LookMemory::default();
-        let survey = snapshot::survey(ctx, memory, snapshot::ASKED_AT_MOST)?;
+        let survey = outlook::survey(ctx, memory, snapshot::ASKED_AT_MOST)?;
         record_facts::record_facts(ctx, &survey)?;
     }
     Ok(())

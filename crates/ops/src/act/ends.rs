@@ -1,0 +1,58 @@
+//! Records how the commands of jobs have ended.
+
+use tpu_core::model::facts::RunFact;
+use tpu_core::model::ids::JobId;
+use tpu_core::model::job::{Event, Status, StoredVerdict};
+use tpu_core::plan::diagnose::{JobFacts, diagnose};
+use tpu_engine::runner::window::beside;
+
+use crate::base::ctx::{job_mut, job_of};
+use crate::base::records;
+use crate::observe::printed::Printed;
+use crate::{Ctx, Error};
+
+/// Writes down that a job's command has ended with `code`, and what follows from it. Doing it twice
+/// changes nothing.
+pub fn record_end(ctx: &Ctx, id: &JobId, code: i32) -> Result<(), Error> {
+    let now = ctx.clock.now();
+    let data = ctx.data()?;
+    let job = job_of(&data, id)?;
+    let exit = Some(job.exit(code));
+    let printed = Printed::before(ctx, job, exit);
+    let run = beside::with_cause(ctx, job, RunFact::ended(job.exit(code)));
+    let facts = JobFacts { run: &run, verdict: printed.telling(), target: None, now };
+    ctx.transact(|tx| {
+        let job = job_mut(&mut tx.data, id)?;
+        let shown = diagnose(job, &facts);
+        let Some(launch) = job.launch.as_mut() else { return Ok(()) };
+        if launch.exit.is_some() {
+            return Ok(());
+        }
+        launch.exit = Some(code);
+        // A successor may have ended it already.
+        launch.ended.get_or_insert(now);
+        job.confirm_launch();
+        // Whatever became of it meanwhile, this is the last that it printed.
+        job.keep_reached(&printed.numbers());
+        // Whoever kills it writes the status; a final one stays. An error that the text had shown while
+        // the command was at work gives way to a good end, and to nothing else.
+        let mended = matches!(job.status, Status::Error(_)) && shown.status == Status::Finished;
+        let is_open = job.status.is_live() || mended && job.intent.is_none();
+        if job.is_being_killed() || job.child.is_some() || !is_open {
+            return Ok(());
+        }
+        let line = if let Status::Error(kind) = &shown.status {
+            job.apply(&Event::Failed(*kind))?;
+            let verdict = StoredVerdict::new(*kind, shown.evidence.as_ref());
+            let line = format!("{kind}: {}", verdict.line);
+            job.verdict = Some(verdict);
+            line
+        } else {
+            job.apply(if mended { &Event::FinishedByProof } else { &Event::Finished })?;
+            format!("exit code {code}")
+        };
+        let kind = if shown.status == Status::Finished { "finished" } else { "error" };
+        records::note(tx, id, kind, line);
+        Ok(())
+    })
+}

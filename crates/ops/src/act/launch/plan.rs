@@ -1,0 +1,299 @@
+//! Everything that is known about an attempt before anything is created: what `--dry-run` prints.
+
+use std::ffi::{OsStr, OsString};
+
+use crate::act::checkpoints::across::Haul;
+use crate::base::launch_paths::Roots;
+use tpu_core::model::capacity::BusyGpus;
+use tpu_core::model::execution::Execution;
+use tpu_core::model::facts::{ErrorKind, Progress};
+use tpu_core::model::ids::{JobId, JobNumber, QueueName, UserName};
+use tpu_core::model::job::{Job, LaunchMode, Status, StoredVerdict, Succession};
+use tpu_core::model::rules::Rules;
+use tpu_core::model::spec::JobSpec;
+use tpu_core::model::target::Target;
+use tpu_core::model::time::{Timestamp, age};
+
+/// A checked attempt.
+#[derive(Clone, Debug)]
+pub struct LaunchPlan {
+    /// Whose job.
+    pub user: UserName,
+    /// tmux session.
+    pub session: String,
+    /// What it computes on.
+    pub target: Target,
+    /// What it is to do.
+    pub spec: JobSpec,
+    /// The directory of its code.
+    pub dir: String,
+    /// Rules.
+    pub rules: Rules,
+    /// Script or native.
+    pub mode: LaunchMode,
+    /// The command of native mode.
+    pub command: Option<Vec<OsString>>,
+    /// Its arguments as they are passed and stored: configs with their full names, then words.
+    pub args: Vec<String>,
+    /// Arguments that follow from the lineage (`--config.load_from=…`); never stored.
+    pub lineage_args: Vec<String>,
+    /// Number of resumes before it.
+    pub stage: u32,
+    /// The attempt it succeeds.
+    pub parent: Option<Parent>,
+    /// Where staged code and logs go; a resume reuses its parent's stage directory.
+    pub stage_dir: Option<String>,
+    /// Where code is staged and logs are made, for native mode.
+    pub roots: Roots,
+    /// Busy targets and the like do not count.
+    pub force: bool,
+    /// Who was on the target by the facts.
+    pub occupants: Occupants,
+    /// GPUs of the target on which somebody else is at work, with whom.
+    pub busy: BusyGpus,
+    /// The machine that the target was when it was looked at.
+    pub machine: Option<Machine>,
+    /// How many jobs of its user may be at work at once, where somebody has set that.
+    pub most: Option<u32>,
+    /// The place in the queue in which it has waited, and which it gives up when it is claimed.
+    pub turn: Option<Turn>,
+    /// Since when it has stood there, once it is claimed.
+    pub queued: Option<Timestamp>,
+    /// The step of the checkpoint from which it goes on, where that is known.
+    pub from_step: Option<u64>,
+    /// Nodes on which it is not to begin, and until when: those that its lineage was lost with.
+    pub avoid: Vec<(String, Timestamp)>,
+    /// What is carried to the region of its target before it begins.
+    pub haul: Option<Haul>,
+    /// Environment to hand on instead of the caller's (a resume takes its parent's).
+    pub env: Option<Vec<(OsString, OsString)>>,
+}
+
+/// Whether a target is made usable after the check.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Provided {
+    /// It must be usable as it is.
+    Already,
+    /// Whoever checks makes it usable before anything is started.
+    Later,
+    /// The same, by rules: each lineage from which the target was taken stops what is left of it first.
+    LaterByRule,
+}
+
+/// A machine: another one of the same name was created at another instant.
+#[derive(Clone, Copy, Debug)]
+pub struct Machine {
+    /// When it was created, by its control plane's clock.
+    pub created_at: Timestamp,
+    /// When its control plane said so.
+    pub seen_at: Timestamp,
+}
+
+/// What an attempt takes out of the queue when it is claimed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Turn {
+    /// The entry.
+    pub entry: JobId,
+    /// The queue in which it waits, whose limit counts what it becomes.
+    pub queue: QueueName,
+    /// Which member of it, where it is a group of which each is started by itself.
+    pub member: Option<u32>,
+    /// Whether all that wait of it are started together.
+    pub is_whole_group: bool,
+    /// Who stood in front of it and found no place.
+    pub passes: Vec<JobId>,
+    /// Jobs that have failed and are over by the facts: they hold no place under a limit, whatever their records leave
+    /// open.
+    pub over: Vec<JobId>,
+}
+
+/// Who was on a target by the facts when a plan was made: the claim knows records alone.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Occupants {
+    /// Jobs that are at work there, or of which something is left, whatever their records say.
+    pub present: Vec<JobId>,
+    /// Jobs whose records claim it, and that are dead.
+    pub dead: Vec<JobId>,
+}
+
+/// The attempt that a new one succeeds.
+#[derive(Clone, Debug)]
+pub struct Parent {
+    /// Its window.
+    pub window: JobNumber,
+    /// How the new one relates to it.
+    pub how: Succession,
+    /// Its stored status when the plan was made; the claim insists on it.
+    pub seen: Status,
+    /// The failure that the facts show and the record does not know yet.
+    pub failed: Option<(ErrorKind, StoredVerdict)>,
+    /// How far it came.
+    pub reached: Progress,
+    /// It need not have failed.
+    pub forced: bool,
+    /// It is resumed, and there is nothing to resume from: the new one does everything anew.
+    pub from_nothing: bool,
+    /// What the daemon answers with the new attempt; `None` if a person asked for it, which begins the
+    /// counts anew.
+    pub reaction: Option<Reaction>,
+}
+
+impl Parent {
+    /// How it is succeeded, for people and for the journal.
+    pub fn in_words(&self) -> &'static str {
+        if self.from_nothing { "resumed from nothing" } else { self.how.verb() }
+    }
+}
+
+/// A failure that a rule answers. It is counted when the attempt is claimed, in the same transaction.
+#[derive(Clone, Debug)]
+pub struct Reaction {
+    /// The failure.
+    pub event: ErrorKind,
+    /// How far the failed attempt came.
+    pub progress: Progress,
+    /// The record on which the decision rests: it holds only while the record stands so.
+    pub seen: Job,
+}
+
+impl LaunchPlan {
+    /// Whether a command of ours runs on workers that are not this machine.
+    pub fn is_remote(&self) -> bool {
+        self.mode == LaunchMode::Native && !self.target.is_here()
+    }
+
+    /// The words after the program: its arguments, then those of the lineage.
+    pub fn config_words(&self) -> Vec<OsString> {
+        self.args.iter().chain(&self.lineage_args).map(OsString::from).collect()
+    }
+
+    /// The words that the launcher runs: a command, or the arguments of `staging.sh`.
+    pub fn words(&self) -> Vec<OsString> {
+        let mut words = if let (Some(command), LaunchMode::Native) = (&self.command, self.mode) {
+            command.clone()
+        } else {
+            let mut words = vec![OsString::from(format!("ka={}", self.target.name.of_provider()))];
+            words
+                .extend(self.target.zone.iter().map(|zone| OsString::from(format!("zone={zone}"))));
+            words
+        };
+        words.extend(self.config_words());
+        words
+    }
+
+    /// The whole plan, for people.
+    pub fn to_text(&self) -> String {
+        let mut text = String::new();
+        text += &line("user", self.user.as_str());
+        text += &line("target", self.target.name.as_str());
+        if let Some(zone) = &self.target.zone {
+            text += &line("zone", zone);
+        }
+        if let Some(array) = &self.spec.array {
+            text += &line("members", &array.to_string());
+        }
+        text += &line("directory", &self.dir);
+        let words = self.words();
+        let command = shown(&words);
+        text += &match self.mode {
+            LaunchMode::Script => line("runs", &format!("source staging.sh {command}")),
+            LaunchMode::Native => line("runs", &command),
+        };
+        text += &carried_out(&self.spec.execution);
+        if self.mode == LaunchMode::Native {
+            text += &match (&self.stage_dir, &self.spec.execution.workplace) {
+                (_, Some(_)) => line("code", "what lies there: nothing is copied"),
+                (Some(dir), None) => line("code", &format!("{dir} (of the parent)")),
+                (None, None) => line("code", &format!("copied below {}", self.roots.stage)),
+            };
+            text += &line("logs", &format!("below {}", self.roots.log));
+        }
+        text += &line("rules", &self.rules.to_string());
+        if let Some(tag) = &self.spec.tag {
+            text += &line("tag", tag);
+        }
+        if let Some(parent) = &self.parent {
+            text += &line("parent", &format!("{} ({})", parent.window, parent.in_words()));
+        }
+        for (node, until) in &self.avoid {
+            text += &line("avoids", &format!("{node} until {}", until.to_rfc3339()));
+        }
+        if !self.spec.monitor {
+            text += &line("monitor", "observes only");
+        }
+        text
+    }
+}
+
+/// What a file says of a job that has no target yet, for people: its command, and how that is carried out.
+pub fn of_file(spec: &JobSpec) -> String {
+    let mut text = String::new();
+    if let Some(command) = &spec.command {
+        // Shell text, as it was written.
+        let shell = match command.as_slice() {
+            [bash, c, text, again] if bash == "bash" && c == "-c" && again == "bash" => {
+                text.to_str().filter(|text| !text.trim_end().contains('\n'))
+            }
+            _ => None,
+        };
+        text += &line(
+            "runs",
+            &shell.map_or_else(|| shown(command), |shell| shell.trim_end().to_owned()),
+        );
+    }
+    if let Some(there) = &spec.execution.workplace {
+        text += &line("directory", &format!("{there} (nothing is copied)"));
+    }
+    text += &carried_out(&spec.execution);
+    for (name, said) in [("rules", &spec.rules), ("tag", &spec.tag)] {
+        text += &said.as_ref().map(|said| line(name, said)).unwrap_or_default();
+    }
+    text
+}
+
+fn carried_out(execution: &Execution) -> String {
+    let mut text = String::new();
+    for (name, value) in &execution.variables {
+        text += &line("variable", &format!("{name}={value}").escape_debug().to_string());
+    }
+    if !execution.secrets.is_empty() {
+        text += &line("secrets", &execution.secrets.join(", "));
+    }
+    for module in &execution.setup {
+        text += &line("sets up", &module.to_string());
+    }
+    if let Some(output) = &execution.output {
+        text += &line("output", &format!("also added to {}", output.replacen("/./", "/", 1)));
+    }
+    if let Some(workers) = &execution.workers {
+        let all: Vec<String> = workers.iter().map(u32::to_string).collect();
+        text += &line("workers", &all.join(", "));
+    }
+    for (name, limit) in [("time", execution.timeout_s), ("silence", execution.idle_timeout_s)] {
+        if let Some(limit) = limit {
+            text += &line(name, &format!("at most {}", age(limit)));
+        }
+    }
+    if let Some(repeat) = &execution.repeat {
+        text += &line("repeats", &repeat.to_string());
+    }
+    if let Some(retry) = &execution.retry {
+        text += &line("again", &retry.to_string());
+    }
+    text
+}
+
+fn line(name: &str, value: &str) -> String {
+    format!("{name:<10} {value}\n")
+}
+
+/// Words as one line that a shell would read back.
+pub fn shown(words: &[OsString]) -> String {
+    let quoted: Vec<String> = words.iter().map(|word| quote(word)).collect();
+    quoted.join(" ")
+}
+
+fn quote(word: &OsStr) -> String {
+    let text = word.to_string_lossy();
+    shlex::try_quote(&text).map_or_else(|_| text.to_string(), std::borrow::Cow::into_owned)
+}

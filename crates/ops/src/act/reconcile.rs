@@ -1,0 +1,151 @@
+//! Settles what a dead `tpu` left behind: launches that were claimed and never confirmed, and ends that
+//! the launcher recorded and nobody wrote down.
+//!
+//! Every writing command begins with this; it asks tmux only if some record needs it.
+
+use crate::act::ends;
+use crate::base::{lease, records};
+use crate::observe::runners;
+use crate::{Ctx, Error, Kind};
+use tpu_core::model::data::Data;
+use tpu_core::model::facts::RunState;
+use tpu_core::model::ids::JobId;
+use tpu_core::model::job::{CLEANING, Intent, Job};
+use tpu_core::model::time::Timestamp;
+use tpu_core::plan::diagnose::LAUNCH_LIMIT_S;
+use tpu_engine::runner::RunRef;
+
+/// Clearing records away takes so long at most: a stop of each job's processes.
+const CLEANING_LIMIT_S: u64 = 120;
+
+/// What is to be done with one record.
+enum Cure {
+    /// Its window exists.
+    Adopt(JobId),
+    /// It has no window, and no `tpu` will open one any more.
+    GiveUp(JobId, Timestamp),
+    /// Whoever was clearing it away is dead: it stays.
+    Keep(JobId, Intent),
+    /// Its end lies recorded beside its launcher.
+    Ended(JobId, i32),
+}
+
+/// Adopts launches whose window exists, gives up those that never got one, and writes down ends.
+pub fn reconcile(ctx: &Ctx) -> Result<(), Error> {
+    let data = ctx.data()?;
+    let mut cures = cures(ctx, &data);
+    keep_what_stands(ctx, &data, &mut cures);
+    for cure in cures {
+        let cured = match cure {
+            Cure::Ended(id, code) => ends::record_end(ctx, &id, code),
+            Cure::Adopt(id) => ctx.transact(|tx| {
+                if let Some(job) = tx.data.job_mut(&id) {
+                    job.confirm_launch();
+                }
+                Ok(())
+            }),
+            Cure::Keep(id, intent) => ctx.transact(|tx| {
+                if let Some(job) = tx.data.job_mut(&id)
+                    && job.intent.as_ref() == Some(&intent)
+                {
+                    job.intent = None;
+                }
+                Ok(())
+            }),
+            Cure::GiveUp(id, at) => ctx.transact(|tx| {
+                let Some(job) = tx.data.job_mut(&id) else { return Ok(()) };
+                // Whoever is at it may have said so since.
+                let open =
+                    job.launch.as_ref().is_some_and(|launch| !launch.confirmed && launch.at == at);
+                if open && job.status.is_live() {
+                    let what = match &job.engine {
+                        Some(_) => "it never reached its engine",
+                        None => "its window was never opened",
+                    };
+                    records::fail_launch(job, what)?;
+                    records::note(tx, &id, "error", format!("launch: {what}"));
+                }
+                Ok(())
+            }),
+        };
+        match cured {
+            // Somebody else has settled or archived it since: as good as cured.
+            Err(error) if matches!(error.kind, Kind::NotFound | Kind::Refused) => {}
+            other => other?,
+        }
+    }
+    Ok(())
+}
+
+/// Leaves out those that cannot be given up, or that have been found since: the next look says how they are.
+fn keep_what_stands(ctx: &Ctx, data: &Data, cures: &mut Vec<Cure>) {
+    // What was to run them would be told for good.
+    if ctx.store.is_dry_run() {
+        return;
+    }
+    let given_up = |cure: &Cure| match cure {
+        Cure::GiveUp(id, _) => data.job(id),
+        Cure::Adopt(_) | Cure::Keep(..) | Cure::Ended(..) => None,
+    };
+    let jobs: Vec<&Job> = cures.iter().filter_map(given_up).collect();
+    let mut said = runners::give_up(ctx, data, &jobs).into_iter();
+    cures
+        .retain(|cure| given_up(cure).is_none() || said.next().is_some_and(|s| s.unwrap_or(false)));
+}
+
+/// Whether nobody clears the record away any more: whoever began is dead, or elsewhere and overdue.
+fn is_given_up(ctx: &Ctx, intent: &Intent, now: Timestamp) -> bool {
+    intent.action == CLEANING
+        && match lease::is_alive(ctx, &intent.by) {
+            Some(alive) => !alive,
+            None => now.seconds_since(intent.at) > CLEANING_LIMIT_S,
+        }
+}
+
+fn cures(ctx: &Ctx, data: &Data) -> Vec<Cure> {
+    let now = ctx.clock.now();
+    let mut cures = Vec::new();
+    let mut unconfirmed: Vec<(&Job, &str)> = Vec::new();
+    for user in data.users() {
+        for job in user.jobs() {
+            if let Some(intent) = job.intent.as_ref().filter(|i| is_given_up(ctx, i, now)) {
+                cures.push(Cure::Keep(job.id(), intent.clone()));
+            }
+            let Some(launch) = &job.launch else { continue };
+            if !job.status.is_live() || launch.ended.is_some() {
+                continue;
+            }
+            if let Some(exit) = runners::recorded_exit(ctx, job) {
+                cures.push(Cure::Ended(job.id(), exit.code()));
+            } else if !launch.confirmed {
+                unconfirmed.push((job, user.tmux_name.as_str()));
+            }
+        }
+    }
+    if unconfirmed.is_empty() {
+        return cures;
+    }
+    let runs: Vec<RunRef<'_>> =
+        unconfirmed.into_iter().map(|(job, session)| RunRef { job, session }).collect();
+    let tmux = ctx.tmux.look();
+    for (RunRef { job, .. }, seen) in runs.iter().zip(runners::observe(ctx, &runs, &tmux)) {
+        let overdue = job
+            .launch
+            .as_ref()
+            .is_some_and(|launch| now.seconds_since(launch.at) >= LAUNCH_LIMIT_S)
+            // Whoever was opening it is dead: nobody will, and whoever comes next goes on from here.
+            || job.intent.as_ref().is_some_and(|i| lease::is_alive(ctx, &i.by) == Some(false))
+            || job.lease.as_ref().is_some_and(|l| lease::is_alive(ctx, &l.owner) == Some(false));
+        match seen.run.state {
+            RunState::Pending | RunState::Starting | RunState::Running | RunState::Ended => {
+                cures.push(Cure::Adopt(job.id()));
+            }
+            RunState::Gone if overdue => {
+                let at = job.launch.as_ref().map(|launch| launch.at);
+                cures.extend(at.map(|at| Cure::GiveUp(job.id(), at)));
+            }
+            RunState::Gone | RunState::Elsewhere | RunState::Unknown => {}
+        }
+    }
+    cures
+}

@@ -1,0 +1,315 @@
+//! Writes down what the facts show and the record does not say yet: ends that nobody reported, a
+//! preemption, renewed progress, and why a lineage is over. Only the daemon does so; looking never writes.
+
+use std::collections::HashMap;
+
+use tpu_core::model::exit::Exit;
+use tpu_core::model::facts::{ErrorKind, Progress, Source, TargetFact};
+use tpu_core::model::ids::{JobId, TargetName};
+use tpu_core::model::job::{Event, Job, Recovery, Status, StoredVerdict};
+use tpu_core::model::rules::Action;
+use tpu_core::model::time::Timestamp;
+use tpu_core::model::view::JobView;
+use tpu_core::plan::answer::{self, Judgement};
+use tpu_core::plan::budget;
+use tpu_core::plan::decide::Decision;
+use tpu_core::text::counted;
+
+use super::ends;
+use super::outlook::Survey;
+use crate::base::ctx::{job_mut, job_of};
+use crate::base::records;
+use crate::observe::printed::reached;
+use crate::observe::snapshot;
+use crate::{Ctx, Error, Kind};
+
+/// Something that a record is to say.
+#[derive(Clone, Debug, PartialEq)]
+enum Change {
+    /// Its command has ended in this way.
+    Exited(Exit),
+    /// It has failed, and nothing of it is at work any more.
+    Failed(ErrorKind),
+    /// Somebody has stopped it where it runs.
+    Cancelled,
+    /// The program has shown itself.
+    Started,
+    /// The error was none: it goes on.
+    Withdrawn,
+    /// Its engine has begun it anew by itself, so many times in all.
+    Restarted(u32),
+    /// It has come further than its lineage had come.
+    Progressed,
+    /// The control plane's answer on which its end is judged was given at this instant.
+    Judged(Timestamp),
+    /// The machine that it began on was created at this instant.
+    Machine(Timestamp),
+    /// Its launch or its end was written down by a clock that is ahead of the one here, by which answers are judged: it
+    /// was before this instant.
+    Before(Timestamp),
+    /// A person has to do something before its rules act, or has to no more.
+    Blocked(bool),
+    /// The lineage is over, for this reason.
+    Stopped(String),
+}
+
+/// Brings the records up to what a survey saw. Returns how many changed.
+pub fn record_facts(ctx: &Ctx, survey: &Survey) -> Result<usize, Error> {
+    let mut written = 0;
+    let mut facts: HashMap<&TargetName, TargetFact> = HashMap::new();
+    for (view, decision) in survey.snapshot.jobs.iter().zip(&survey.decisions) {
+        let seen = job_of(&survey.data, &view.id)?;
+        let fact =
+            facts.entry(&seen.tpu).or_insert_with(|| survey.fleet.fact(&survey.data, &seen.tpu));
+        let mut changes = changes(seen, view, decision);
+        // Where the run cannot be seen, nobody can tell what the provider's answer means for it: it stays open.
+        if view.window_alive.is_some() {
+            changes.extend(judged(seen, fact, survey.snapshot.at));
+            let machine = answer::machine_of(seen, fact, survey.snapshot.at);
+            changes.extend(machine.map(Change::Machine));
+            changes.extend(blocked(seen, decision).map(Change::Blocked));
+            let is_ahead = answer::is_ahead(seen, survey.snapshot.at);
+            changes.extend(is_ahead.then_some(Change::Before(survey.snapshot.at)));
+        }
+        for change in changes {
+            match write(ctx, seen, (view, decision), &change) {
+                Ok(()) => written += 1,
+                // Somebody else has written or archived it since: the next look sees what.
+                Err(error) if matches!(error.kind, Kind::NotFound | Kind::Refused) => break,
+                Err(error) => return Err(error),
+            }
+        }
+    }
+    Ok(written + record_over(ctx, survey)?)
+}
+
+/// Writes down which failures nothing is at work of any more, though nobody has reported an end: a daemon elsewhere
+/// cannot see it, and would keep their targets and places for them for ever. Of what an engine runs its word is enough,
+/// which came with this look, and which it may take back.
+fn record_over(ctx: &Ctx, survey: &Survey) -> Result<usize, Error> {
+    let data = &survey.data;
+    let is_open = |job: &Job| job.child.is_none() && records::may_be_at_work(job);
+    let is_open_here = |job: &Job| job.engine.is_none() && is_open(job);
+    let users = snapshot::users_of_targets(ctx, data, is_open_here);
+    let dead = users.values().flat_map(|users| &users.dead).filter_map(|id| data.job(id));
+    let mut found: Vec<(&Job, bool)> = dead.map(|job| (job, true)).collect();
+    for view in &survey.snapshot.jobs {
+        let (Some(is_alive), Some(job)) = (view.window_alive, data.job(&view.id)) else { continue };
+        let was_over = job.launch.as_ref().is_some_and(|launch| launch.over);
+        if job.engine.is_some() && (!is_alive && is_open(job) || is_alive && was_over) {
+            found.push((job, !is_alive));
+        }
+    }
+    if found.is_empty() {
+        return Ok(0);
+    }
+    ctx.transact(|tx| {
+        let mut written = 0;
+        for (seen, is_over) in &found {
+            // What has changed since is looked at again.
+            let job =
+                tx.data.job_mut(&seen.id()).filter(|job| unchanged(&seen.id(), job, seen).is_ok());
+            if let Some(launch) = job.and_then(|job| job.launch.as_mut()) {
+                launch.over = *is_over;
+                written += 1;
+            }
+        }
+        Ok(written)
+    })
+}
+
+/// What the record of `view` is to say. A failure that only the text shows is none of it while the
+/// program may be at work: whoever acts on it writes it.
+fn changes(job: &Job, view: &JobView, decision: &Decision) -> Vec<Change> {
+    let mut changes = Vec::new();
+    if job.is_being_killed() || view.shown.unknown.is_some() || job.child.is_some() {
+        return changes;
+    }
+    // Why an engine ended it is its own word, and outranks the code that the program ended with.
+    let has_cause = !view.shown.status.is_live()
+        && view.shown.evidence.as_ref().is_some_and(|e| e.source == Source::Engine);
+    if let (Some(exit), true, false) = (view.exit, job.status.is_live(), has_cause) {
+        changes.push(Change::Exited(exit));
+        return changes;
+    }
+    match (&job.status, &view.shown.status) {
+        // What never reached its engine is given up by who settles launches, and there.
+        (stored, Status::Error(ErrorKind::Launch))
+            if stored.is_live() && job.engine.is_some() && is_unconfirmed(job) => {}
+        (stored, Status::Error(kind)) if stored.is_live() => {
+            let by_fact =
+                view.shown.evidence.as_ref().is_some_and(|evidence| match evidence.source {
+                    Source::Exit | Source::Engine | Source::Api => true,
+                    Source::Text | Source::Record => false,
+                });
+            if by_fact {
+                changes.push(Change::Failed(*kind));
+            }
+        }
+        (Status::Error(stored), Status::Error(kind)) if stored != kind => {
+            changes.push(Change::Failed(*kind));
+        }
+        (stored, Status::Killed(_)) if stored.is_live() => changes.push(Change::Cancelled),
+        (Status::Unset | Status::Starting, Status::Running) => changes.push(Change::Started),
+        (Status::Error(_), Status::Running) => changes.push(Change::Withdrawn),
+        _ => {}
+    }
+    let is_new = !job.status.is_final()
+        && job.recovery.as_ref().is_some_and(|recovery| !recovery.progressed);
+    if is_new && budget::has_progressed(job, &view.shown.progress) {
+        changes.push(Change::Progressed);
+    }
+    if job.status.is_live() && view.restarts > job.restarts() {
+        changes.push(Change::Restarted(view.restarts));
+    }
+    let stopped = job.recovery.as_ref().and_then(|recovery| recovery.stopped.as_ref());
+    if decision.stopped && stopped != Some(&decision.reason) {
+        changes.push(Change::Stopped(decision.reason.clone()));
+    }
+    changes
+}
+
+fn is_unconfirmed(job: &Job) -> bool {
+    job.launch.as_ref().is_some_and(|launch| !launch.confirmed)
+}
+
+/// The first answer after an end settles it; what becomes of the target later does not matter.
+fn judged(job: &Job, fact: &TargetFact, now: Timestamp) -> Option<Change> {
+    let is_open = matches!(job.status, Status::Error(_)) && answer::judged_at(job).is_none();
+    match answer::judgement(job, Some(fact), now) {
+        Judgement::Judged(at) if is_open && job.child.is_none() => Some(Change::Judged(at)),
+        Judgement::Judged(_) | Judgement::NotWatched | Judgement::Open(_) => None,
+    }
+}
+
+/// Whether a person has to do something before its rules act, where the record says something else: what they would
+/// need is not kept for it then. An engine keeps nothing for anybody.
+fn blocked(job: &Job, decision: &Decision) -> Option<bool> {
+    let was = job.recovery.as_ref().is_some_and(|recovery| recovery.blocked);
+    let is = decision.action == Action::Pass && !decision.waits && !decision.stopped;
+    let is = is && budget::is_to_come_back(job) && job.engine.is_none();
+    (is != was && matches!(job.status, Status::Error(_))).then_some(is)
+}
+
+/// Writes one change, if the record still is what was seen.
+fn write(
+    ctx: &Ctx,
+    seen: &Job,
+    (view, decision): (&JobView, &Decision),
+    change: &Change,
+) -> Result<(), Error> {
+    let id = &view.id;
+    if let Change::Exited(exit) = change {
+        return ends::record_end(ctx, id, exit.code());
+    }
+    let reached = match change {
+        Change::Failed(_) | Change::Cancelled => reached(ctx, seen, view),
+        _ => Progress::default(),
+    };
+    ctx.transact(|tx| {
+        let now = tx.now;
+        let job = job_mut(&mut tx.data, id)?;
+        unchanged(id, job, seen)?;
+        let (kind, text) = match change {
+            Change::Exited(_) => return Ok(()),
+            Change::Failed(kind) => {
+                job.apply(&Event::Failed(*kind))?;
+                let verdict = StoredVerdict::new(*kind, view.shown.evidence.as_ref());
+                let text = format!("{kind}: {}", verdict.line);
+                job.verdict = Some(verdict);
+                job.keep_reached(&reached);
+                // After a restart of the machine nobody knows when it ended.
+                if job.engine.is_some()
+                    && view.window_alive == Some(false)
+                    && let Some(launch) = job.launch.as_mut()
+                {
+                    launch.ended.get_or_insert(now);
+                }
+                if view.window_alive == Some(false)
+                    && *kind == ErrorKind::Lost
+                    && !is_restart(view)
+                    && let Some(launch) = job.launch.as_mut()
+                {
+                    launch.ended.get_or_insert(now);
+                }
+                ("error", text)
+            }
+            Change::Cancelled => {
+                job.apply(&Event::Killed)?;
+                let evidence = view.shown.evidence.as_ref();
+                let verdict = StoredVerdict::new(ErrorKind::KilledBySignal, evidence);
+                let text = verdict.line.clone();
+                job.verdict = Some(verdict);
+                job.keep_reached(&reached);
+                if let Some(launch) = job.launch.as_mut() {
+                    launch.ended.get_or_insert(now);
+                }
+                ("killed", text)
+            }
+            Change::Started => {
+                job.apply(&Event::Started)?;
+                ("started", "it prints".to_owned())
+            }
+            Change::Withdrawn => {
+                job.apply(&Event::ErrorWithdrawn)?;
+                if let Some(launch) = job.launch.as_mut().filter(|launch| launch.exit.is_none()) {
+                    (launch.over, launch.ended) = (false, None);
+                }
+                ("progress", "it goes on by itself".to_owned())
+            }
+            Change::Restarted(times) => {
+                let progress = &view.shown.progress;
+                job.recovery = Some(budget::restarted(job, progress, *times, now));
+                let times = counted(*times as usize, "time");
+                ("restarted", format!("its engine has begun it anew by itself, {times} so far"))
+            }
+            Change::Progressed => {
+                job.recovery.get_or_insert_with(Recovery::default).progressed = true;
+                ("progress", "further than before: failures are counted anew".to_owned())
+            }
+            Change::Judged(at) => {
+                job.recovery.get_or_insert_with(Recovery::default).judged = Some(*at);
+                ("judged", format!("{} was asked since it ended", seen.tpu))
+            }
+            Change::Machine(created) => {
+                let Some(launch) = job.launch.as_mut() else { return Ok(()) };
+                launch.machine = Some(*created);
+                ("machine", format!("{} was created at {}", seen.tpu, created.to_rfc3339()))
+            }
+            Change::Before(at) => {
+                let Some(launch) = job.launch.as_mut() else { return Ok(()) };
+                launch.at = launch.at.min(*at);
+                launch.ended = launch.ended.map(|ended| ended.min(*at));
+                ("clock", "its launch or its end stood ahead of the clock here".to_owned())
+            }
+            Change::Blocked(is_blocked) => {
+                job.recovery.get_or_insert_with(Recovery::default).blocked = *is_blocked;
+                let text = if *is_blocked { "a person has to act" } else { "no more" };
+                ("blocked", format!("{text}: {}", decision.reason))
+            }
+            Change::Stopped(reason) => {
+                job.recovery.get_or_insert_with(Recovery::default).stopped = Some(reason.clone());
+                ("stopped", reason.clone())
+            }
+        };
+        records::note(tx, id, kind, text);
+        Ok(())
+    })
+}
+
+/// Whether its window went with its server or its machine.
+fn is_restart(view: &JobView) -> bool {
+    view.shown.evidence.as_ref().is_some_and(|evidence| evidence.rule == "window-lost")
+}
+
+fn unchanged(id: &JobId, job: &Job, seen: &Job) -> Result<(), Error> {
+    let is_same = job.launch.as_ref().map(|l| &l.token) == seen.launch.as_ref().map(|l| &l.token)
+        && job.status == seen.status
+        && job.child == seen.child
+        && !job.is_being_killed();
+    if is_same {
+        return Ok(());
+    }
+    Err(Error::refused(format!("{id} has changed since it was looked at"))
+        .hint("it is looked at again"))
+}

@@ -1,0 +1,49 @@
+//! What was last heard of the targets. The daemon writes it down beside its note, so that whoever asks a silent
+//! control plane in vain still sees what was known, and how old that is. Nothing is concluded from it.
+
+use std::collections::{BTreeMap, HashMap};
+
+use serde::{Deserialize, Serialize};
+
+use tpu_core::model::facts::TargetFact;
+use tpu_core::model::ids::TargetName;
+use tpu_system::store::atomic;
+
+use crate::Ctx;
+
+/// Mode of the file: the lab's group reads it.
+const MODE: u32 = 0o660;
+
+/// The targets of one provider of which something was heard, each with when.
+pub(crate) type Heard = HashMap<TargetName, TargetFact>;
+
+/// The same of every provider, by what it is called: another one says nothing about its targets.
+pub(crate) type HeardOf = BTreeMap<String, Heard>;
+
+/// The file.
+#[derive(Debug, Serialize, Deserialize)]
+struct Kept {
+    providers: BTreeMap<String, Vec<TargetFact>>,
+}
+
+/// Writes down what was heard. What cannot be written is not known to others: that is all.
+pub(crate) fn keep(ctx: &Ctx, heard: HeardOf) {
+    let providers = heard.into_iter().map(|(at, heard)| (at, heard.into_values().collect()));
+    let kept = Kept { providers: providers.collect() };
+    let bytes = serde_json::to_vec(&kept).unwrap_or_default();
+    let path = ctx.store.paths().heard();
+    drop(atomic::write_file(&**ctx.store.disk(), &path, &bytes, MODE));
+}
+
+/// What was heard last.
+pub(crate) fn last(ctx: &Ctx) -> HeardOf {
+    let read = || {
+        let bytes = ctx.store.disk().read(&ctx.store.paths().heard()).ok()?.bytes;
+        serde_json::from_slice::<Kept>(&bytes).ok()
+    };
+    let heard = |facts: Vec<TargetFact>| {
+        facts.into_iter().map(|fact| (fact.name.clone(), fact)).collect::<Heard>()
+    };
+    let providers = read().map(|kept| kept.providers).unwrap_or_default();
+    providers.into_iter().map(|(at, facts)| (at, heard(facts))).collect()
+}

@@ -1,0 +1,36 @@
+//! What every verb gets and gives: the surroundings, errors, records and names.
+//!
+//! Nothing here asks a provider, an engine or tmux how something is.
+
+// What every verb gets and gives.
+pub mod ctx;
+pub mod disk;
+pub mod error;
+pub mod watch;
+
+// Records, and the right to change them.
+pub mod data;
+pub mod insisted;
+pub mod lease;
+pub mod queue_entries;
+pub mod records;
+pub mod reservations;
+
+// What words and names mean.
+pub mod account;
+pub mod called;
+pub mod launch_paths;
+pub mod named;
+pub mod names;
+
+// Settings, secrets, providers.
+pub mod providers;
+pub mod scripts;
+pub mod secrets;
+pub mod setting_layers;
+
+// What is remembered between two questions.
+pub mod ancestors;
+pub mod asked;
+pub(crate) mod heard;
+pub mod seen_lately;

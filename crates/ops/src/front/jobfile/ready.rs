@@ -1,0 +1,306 @@
+//! A job of a file as a request, and how it waits: as the words of `tpu submit` would have said it.
+
+use std::path::Path;
+
+use crate::act::launch::RunRequest;
+use crate::act::launch::check::MeantKey;
+use crate::act::selection;
+use crate::base::ctx::user_of;
+use crate::base::names;
+use crate::waiting::queue::after;
+use crate::waiting::queue::once::{Entered, Once};
+use crate::waiting::queue::submit::{self, Submission};
+use crate::waiting::request::{self, Begins, Beside, Whose};
+use crate::{Ctx, Error};
+use tpu_core::model::data::{Data, User};
+use tpu_core::model::entry::After;
+use tpu_core::model::ids::{QueueName, UserName};
+use tpu_core::model::pattern;
+use tpu_core::model::repository::Repository;
+use tpu_core::model::setup::SetUpHow;
+use tpu_core::model::spec::TargetRequest;
+use tpu_core::model::target::LOCAL;
+use tpu_jobfile::own::{self, Before, Given, OwnCode, OwnJob, Place};
+use tpu_jobfile::yaml::Yaml;
+use tpu_jobfile::{BadFile, jobman};
+
+use super::whole;
+
+/// What became of jobs, and what each asks for.
+pub type EnteredJobs = (Entered, Vec<(RunRequest, Submission)>);
+
+/// What is said beside a file.
+#[derive(Clone, Debug, Default)]
+pub struct BesideFile {
+    /// Whether its jobs go on where a check would refuse.
+    pub force: bool,
+    /// Whether they are held.
+    pub is_held: bool,
+    /// Whether their code is read when they begin.
+    pub stages_late: bool,
+    /// Whether targets are made for them where none is free.
+    pub applies: bool,
+    /// Whether they begin at once or not at all.
+    pub is_now: bool,
+    /// What of a set-up is done.
+    pub setup: Option<SetUpHow>,
+}
+
+/// The jobs of a file. Those of JobMan are read too, and what of them is not as it was is said.
+pub fn jobs(
+    ctx: &Ctx,
+    mut documents: Vec<Yaml>,
+    (file, given): (&str, &Given<'_>),
+) -> Result<Vec<OwnJob>, Error> {
+    let bad = |bad: BadFile| Error::usage(format!("{file}{}", bad.in_words())).hint(bad.hint);
+    for document in &mut documents {
+        if jobman::is_config(document) {
+            let converted = jobman::convert(document).map_err(bad)?;
+            let said = converted.notes.iter().map(|note| {
+                let ((line, column), field) = (note.place, &note.field);
+                format!("{file}:{line}:{column}: {field}: {}", note.what)
+            });
+            ctx.warn(said);
+            *document = converted.document;
+        }
+    }
+    own::read_documents(&documents, given).map_err(bad)
+}
+
+/// Of a job that says nothing to do, what its file lacks: whoever writes one means no script of the lab's.
+fn of_a_file(job: &OwnJob, what: MeantKey, error: Error) -> Error {
+    let is_silent = job.command.is_none() && job.execution.workplace.is_none();
+    if what != MeantKey::Command || !is_silent {
+        return error;
+    }
+    let hint = "say what runs: command: python3 train.py; or what is set up: setup: […]; without both a job runs the \
+                staging.sh of its directory";
+    error.hint(hint)
+}
+
+/// Where that is said of a job which a problem is about.
+fn place_of(job: &OwnJob, what: MeantKey) -> Place {
+    let keys: &[&str] = match what {
+        MeantKey::Target => return job.target.place,
+        MeantKey::Code => &["code", "dir"],
+        MeantKey::Command => &["command", "script", "code"],
+        MeantKey::Configs => &["configs"],
+        MeantKey::Rules => &["rules"],
+        MeantKey::Name => &["name"],
+        MeantKey::Secrets => &["secrets", "setup"],
+        MeantKey::Queue => &["queue"],
+        MeantKey::After => &["after", "after_any", "after_not", "after_each"],
+    };
+    job.places.of(keys).unwrap_or(job.place)
+}
+
+/// A file whose jobs are made ready.
+pub struct JobFile<'a> {
+    /// Where its jobs would be.
+    pub ctx: &'a Ctx,
+    /// The file of users, targets and jobs.
+    pub data: &'a Data,
+    /// Whose jobs they are.
+    pub user: &'a UserName,
+    /// What is said beside it.
+    pub beside: &'a BesideFile,
+    /// As somebody calls it.
+    pub shown: &'a str,
+    /// The directory in which it lies.
+    pub dir: &'a Path,
+    /// Whether it came with a request: nothing lies beside it that its author could mean.
+    pub is_sent: bool,
+    /// Words that no name of a job may be, as they are commands.
+    pub commands: &'a [String],
+}
+
+impl JobFile<'_> {
+    /// A job as the words of `submit` would have made it.
+    pub fn ready(&self, job: &OwnJob) -> Result<(RunRequest, Submission), Error> {
+        let ready = self.request(job, (true, Begins::InTurn)).and_then(|request| {
+            let how = self.waits(job)?;
+            Ok((request, how))
+        });
+        ready.map_err(|error| self.at(job.place, error))
+    }
+
+    /// Puts jobs into queues, all of them or none, and tells a problem with its place. Of a request with a key only once.
+    pub fn enter(&self, jobs: &[OwnJob], once: Option<&Once>) -> Result<EnteredJobs, Error> {
+        let all: Vec<(RunRequest, Submission)> =
+            jobs.iter().map(|job| self.ready(job)).collect::<Result<_, _>>()?;
+        let placed = |index: usize, what, error| match jobs.get(index) {
+            Some(job) => self.at(place_of(job, what), of_a_file(job, what, error)),
+            None => error,
+        };
+        Ok((submit::enter_once(self.ctx, &all, once, &placed)?, all))
+    }
+
+    /// What a job asks for; whether it waits for a place, and where.
+    pub fn request(
+        &self,
+        job: &OwnJob,
+        (waits, begins): (bool, Begins),
+    ) -> Result<RunRequest, Error> {
+        let said = Beside {
+            force: self.beside.force,
+            waits,
+            reclaimable: job.target.reclaimable,
+            zones: job.target.zones.clone(),
+            policy: job.policy.map(|policy| policy.as_str().to_owned()),
+            name: job.name.clone(),
+            array: job.array.as_ref().map(ToString::to_string),
+            command: job.command.clone().filter(|command| !command.is_empty()),
+            ..Beside::default()
+        };
+        if let Some(name) = job.name.as_deref().filter(|name| pattern::is_pattern(name)) {
+            let error = Error::usage(format!("'{name}' is a pattern, and names one job here"));
+            let error = error.hint("write a job for each, parted by ---");
+            return Err(self.at(place_of(job, MeantKey::Name), error));
+        }
+        if let Some(name) = &job.name {
+            names::refuse_as_job(name, self.commands)
+                .map_err(|error| self.at(place_of(job, MeantKey::Name), error))?;
+        }
+        let mut sorted = selection::sort(&[], self.data)?;
+        sorted.rest.clone_from(&job.target.words);
+        if job.order.is_some() {
+            // It has no name before it enters the queue; what the words say of another target is not kept.
+            sorted.rest.push(LOCAL.to_owned());
+        }
+        sorted.pairs.clone_from(&job.pairs);
+        let dir = match &job.code {
+            Some(OwnCode::Here(place)) => {
+                Some(self.slot().map_err(|error| self.at(*place, error))?)
+            }
+            Some(OwnCode::Repository(_)) | None => job.dir,
+        };
+        sorted.numbers.extend(dir);
+        let whose = |_| Ok(self.user.clone());
+        let words = (sorted, &whose as &Whose<'_>);
+        let mut request = request::of_words(self.ctx, self.data, words, (&said, begins))
+            .map_err(|error| self.at(job.target.place, error))?;
+        let is_in_slot = self.repository(job).is_none() && job.execution.workplace.is_none();
+        request.spec.dir = request.spec.dir.filter(|_| is_in_slot);
+        if is_in_slot && job.code.is_none() && job.dir.is_none() {
+            self.tell_of_code()?;
+        }
+        let beside = Some(self.dir).filter(|_| !self.is_sent);
+        request.spec.options = (self.ctx.kinds)
+            .kept(job.target.options.clone(), beside)
+            .map_err(|refusal| self.at(job.target.place, refusal.into()))?;
+        request.spec.execution = job.execution.clone();
+        if let Some(output) = &job.execution.output {
+            request.spec.execution.output = Some(self.beside(output, job));
+        }
+        if let Some(how) = self.beside.setup {
+            request.spec.execution.setup_how = how;
+        }
+        if let Some(order) = &job.order {
+            request.spec.target = TargetRequest::Named(order.in_words());
+        }
+        self.is_of_kind(job)?;
+        Ok(request)
+    }
+
+    /// Says where the code of a job is that does not say it, if the file lies elsewhere.
+    fn tell_of_code(&self) -> Result<(), Error> {
+        let usual = user_of(self.data, self.user)?.dir(1).map(Path::new);
+        let Some(usual) = usual else { return Ok(()) };
+        let here = whole(self.dir);
+        if !here.starts_with(whole(usual)) {
+            let said = format!(
+                "{}: its code is {}, directory 1 of {}; to take what lies beside the file: code: .",
+                self.shown,
+                usual.display(),
+                self.user
+            );
+            self.ctx.warn([said]);
+        }
+        Ok(())
+    }
+
+    /// Where the code of a job is, if it is in a repository.
+    pub fn repository(&self, job: &OwnJob) -> Option<Repository> {
+        match &job.code {
+            Some(OwnCode::Repository(repository)) => Some(repository.clone().from(self.dir)),
+            Some(OwnCode::Here(_)) | None => None,
+        }
+    }
+
+    /// A file for what a command prints: one that is said from where the file lies is there, and not in the copy of the code,
+    /// where a machine has that directory. `/./` parts the two, for those that have not.
+    fn beside(&self, output: &str, job: &OwnJob) -> String {
+        let is_whole = output.starts_with('/') || output.starts_with("~/");
+        if is_whole || job.execution.workplace.is_some() {
+            return output.to_owned();
+        }
+        let dir = whole(self.dir);
+        format!("{}/./{}", dir.display(), output.trim_start_matches("./"))
+    }
+
+    /// The slot of that directory.
+    fn slot(&self) -> Result<u32, Error> {
+        let here = whole(self.dir);
+        slot_of(user_of(self.data, self.user)?, &here).ok_or_else(|| {
+            Error::refused(format!("code: {} is in no slot of {}", here.display(), self.user))
+                .hint(format!("put it into one: tpu set-dir {} 2", here.display()))
+        })
+    }
+
+    fn is_of_kind(&self, job: &OwnJob) -> Result<(), Error> {
+        let Some(kind) = &job.target.kind else { return Ok(()) };
+        for word in &job.target.words {
+            let Some(target) = self.data.resolve_target(word) else {
+                return Err(Error::not_found(format!("'{word}' is no target"))
+                    .hint("`tpu -lta` lists them"));
+            };
+            if target.kind.as_str() != kind {
+                let what = format!("{word} is of the kind {}, not {kind}", target.kind.as_str());
+                return Err(Error::usage(what).hint("name it by its kind, or by its name alone"));
+            }
+        }
+        Ok(())
+    }
+
+    fn waits(&self, job: &OwnJob) -> Result<Submission, Error> {
+        let mut how = Submission {
+            is_held: job.waits.is_held || self.beside.is_held,
+            stages_late: self.beside.stages_late,
+            applies: self.beside.applies,
+            is_kept: self.beside.is_now,
+            sweep: job.sweep.clone(),
+            order: job.order.clone().map(|order| order.from(self.dir)),
+            repository: self.repository(job),
+            ..Submission::default()
+        };
+        if let Some(queue) = &job.waits.queue {
+            how.queue = QueueName::new(queue.clone());
+        }
+        how.priority = job.waits.priority.unwrap_or(how.priority);
+        for (which, before) in &job.waits.after {
+            match before {
+                Before::OfFile(index) => how.after_of.push((*which, *index)),
+                Before::Other(place, word) => {
+                    let known: Vec<After> = after::called(self.data, self.user, *which, word)
+                        .map_err(|error| self.at(*place, error))?;
+                    how.after.extend(known);
+                }
+            }
+        }
+        Ok(how)
+    }
+
+    /// The same with the place to which it belongs; one that has a place keeps it.
+    pub fn at(&self, (line, column): Place, error: Error) -> Error {
+        if error.message.starts_with(self.shown) {
+            return error;
+        }
+        Error { message: format!("{}:{line}:{column}: {}", self.shown, error.message), ..error }
+    }
+}
+
+/// The slot of a user that is this directory.
+pub fn slot_of(user: &User, dir: &Path) -> Option<u32> {
+    let mut slots = user.working_dir.iter();
+    slots.find(|(_, path)| whole(Path::new(path)) == dir).map(|(slot, _)| *slot)
+}

@@ -1,0 +1,33 @@
+//! Commands that a person types once, and the start of the program. They put the other storeys together.
+
+// The program itself.
+pub mod doctor;
+pub mod import;
+pub mod init;
+pub mod locks;
+pub mod open;
+pub mod settings;
+
+// Files of jobs.
+pub mod cloudmesh;
+pub mod jobfile;
+pub mod precedent;
+
+// Verbs about jobs.
+pub mod clean;
+pub mod recover;
+pub mod show;
+pub mod teardown;
+
+// Targets, money, room.
+pub mod billing;
+pub mod dry_run;
+pub mod inventory;
+pub mod quota;
+pub mod storage;
+
+// Users, tokens, sessions.
+pub mod aliases;
+pub mod dirs;
+pub mod sessions;
+pub mod tokens;

@@ -1,0 +1,18 @@
+//! The queue, and whose jobs a request means.
+//!
+//! The queue decides whose turn it is and calls `act` to start it.
+
+// The queue.
+pub mod preview;
+pub mod queue;
+pub mod unhold;
+
+// What the words of a request mean, and whose they are about.
+pub mod commands;
+pub mod request;
+pub mod whose;
+
+// What users have.
+pub mod rules;
+pub mod settings_files;
+pub mod users;

@@ -40,7 +40,7 @@ fn collect(root: &Path, directory: &str, files: &mut BTreeMap<String, String>) {
         let path = format!("{directory}/{}", entry.file_name().to_string_lossy());
         if entry.path().is_dir() {
             collect(root, &path, files);
-        } else if path.ends_with(".rs") && !path.ends_with("/build.rs") {
+        } else if entry.path().extension().is_some_and(|kind| kind == "rs") {
             let text = std::fs::read_to_string(entry.path()).expect("a source is UTF-8 text");
             files.insert(path, text);
         }

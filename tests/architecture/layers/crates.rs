@@ -23,6 +23,10 @@ const CRATES: &[(&str, &str)] = &[
     ("wire", "wire"),
 ];
 
+/// The beginning of a path into one of them.
+static OF_A_CRATE: LazyLock<Regex> =
+    LazyLock::new(|| Regex::new(r"\btpu_([a-z]+)::").expect("it is an expression"));
+
 /// The sources as if all were one crate.
 pub(super) struct Picture {
     /// Path in the picture (`src/ops/kill.rs`) -> text.
@@ -89,8 +93,6 @@ fn in_the_picture(text: &str, module: &str) -> String {
     let below = |module: &str| {
         if module.is_empty() { "crate::".to_owned() } else { format!("crate::{module}::") }
     };
-    static OF_A_CRATE: LazyLock<Regex> =
-        LazyLock::new(|| Regex::new(r"\btpu_([a-z]+)::").expect("it is an expression"));
     let text = text.replace("crate::", &below(module));
     let named = |found: &Captures<'_>| match CRATES.iter().find(|(name, _)| *name == &found[1]) {
         Some((_, module)) => below(module),

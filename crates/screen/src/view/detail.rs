@@ -90,7 +90,7 @@ pub(super) fn about(frame: &mut Frame<'_>, model: &Model, area: Rect) {
         several => {
             let count: usize = several.iter().map(|job| job.jobs()).sum();
             let title = dotted([label, text::counted(count, "job")]);
-            members::render(frame, model, several, title, area);
+            members::render(frame, model, several, &title, area);
         }
     }
 }

@@ -30,7 +30,7 @@ pub(super) fn group(frame: &mut Frame<'_>, model: &Model, area: Rect) {
         Some(head) => dotted([outside(head), text::counted(jobs, "job")]),
         None => dotted([number, name, words::dir(worst), outside(&worst.target_label), many]),
     };
-    render(frame, model, &members, title, area);
+    render(frame, model, &members, &title, area);
 }
 
 /// Draws how several jobs are, one on each line.
@@ -38,7 +38,7 @@ pub(super) fn render(
     frame: &mut Frame<'_>,
     model: &Model,
     members: &[&JobView],
-    title: String,
+    title: &str,
     area: Rect,
 ) {
     let inner = narrowed(panel(frame, model, area, Line::from(format!(" {title} "))));

@@ -1,7 +1,7 @@
-//! Machines that a control plane makes and takes away: Cloud TPU, and the simulator that stands in for it.
+//! Cloud TPU targets: machines that a control plane creates and takes away.
 //!
-//! [`google`] and [`sim`] are its providers, [`emulator`] is the simulator behind the API that [`google`]
-//! speaks. [`states`] is the table of what each word of that API means to us.
+//! [`google`] is the provider. The simulated one is in `tpu-lab`, and the root hands it in. [`states`] is the table of what
+//! each word of the API means to tpu; [`quota`] and [`queued`] read quotas and queued resources.
 
 pub mod google;
 pub mod queued;

@@ -1,8 +1,8 @@
 //! **Kubernetes**: a namespace of a cluster is a target. Kubernetes queues, places, limits and stops; this kind submits
 //! once, watches, keeps what is printed, and explains. Nothing of ours runs for a job, neither a window nor a process.
 //!
-//! Start with [`api`], which is all that is known of a cluster, and `engine`, which is the runner. [`emulator`] is the
-//! cluster that tests and whoever wants to try things work against; it knows nothing of the rest.
+//! Start with [`api`], which is all that is known of a cluster, and `engine`, which is the runner. The emulated cluster that
+//! tests and the demo work against is in `tpu-lab`.
 
 pub mod api;
 pub mod cluster;

@@ -4,7 +4,7 @@
 //! [`attend`] is what runs in the window of such a job: it starts the command on every worker, once for
 //! the launch's token, prints what they say, and ends with the highest of their exit codes. A broken
 //! connection is no end: the command is looked for by its token until it is found again, and is never
-//! started a second time. [`stop`] ends exactly what carries the token.
+//! started a second time. `worker_processes` (in `observe`) ends exactly what carries the token.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;

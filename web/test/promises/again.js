@@ -132,6 +132,7 @@ export async function keeps(lab, context) {
   await page.keyboard.press("u");
   await page.getByRole("dialog").locator("[aria-current=true]", { hasText: "pass" }).waitFor();
   await page.keyboard.press("Escape");
+  await page.getByRole("dialog").waitFor({ state: "hidden" });
   await page.keyboard.press("R");
   await page.getByRole("dialog").getByRole("button", { name: "rerun all the same" }).click();
   await page.getByRole("dialog").getByRole("button", { name: "rerun", exact: true }).click();

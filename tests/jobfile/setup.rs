@@ -112,7 +112,7 @@ fn what_fails_is_an_error_of_its_own_and_the_command_never_begins() {
 fn how_far_a_set_up_is_can_be_seen_and_it_can_be_forced_or_skipped() {
     let env = here();
     let text = "target: local\nsetup:\n  - {name: data, check: 'test -e \"$HOME/ok\"', run: 'echo halfway there; \
-        until [ -e \"$HOME/go\" ]; do sleep 0.05; done; touch \"$HOME/ok\"; echo made >> \"$HOME/noted\"'}\ncommand: echo hello\n";
+        until [ -e \"$HOME/go\" ]; do sleep 0.2; done; touch \"$HOME/ok\"; echo made >> \"$HOME/noted\"'}\ncommand: echo hello\n";
     run(&env, text);
     let seen = || env.tpu("check").exits(0).stdout;
     wait_until("it says how far it is", || seen().contains("set-up: data: halfway there"));

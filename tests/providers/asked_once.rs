@@ -12,7 +12,7 @@ log=$HOME/logs/$TPU_LAUNCH
 mkdir -p "$log/checkpoint_1" && echo w >"$log/checkpoint_1/data"
 tpu upd-log "alice:0" "$log" "$PWD" "${1#ka=}" now
 echo "$TPU_LAUNCH" >>"$HOME/started"
-until [ -e "$HOME/go" ]; do sleep 0.05; [ ! -e "$HOME/fail-$1" ] || exit 3; done
+until [ -e "$HOME/go" ]; do sleep 0.2; [ ! -e "$HOME/fail-$1" ] || exit 3; done
 "#;
 
 /// How often `what` asked for all nodes, and for one.

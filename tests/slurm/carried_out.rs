@@ -175,7 +175,7 @@ fn how_far_a_set_up_is_can_be_seen_and_what_it_leaves_running_lives_as_long_as_t
     run(
         &lab,
         "target: gpu\ntimeout: 1h\nsetup:\n  - {name: words, files: [{from: words.txt, to: ~/there/words}]}\n  \
-         - {name: service, run: 'echo halfway there; sleep 1000 & echo $! > \"$HOME/pid\"; until [ -e \"$HOME/go\" ]; do sleep 0.05; done'}\n\
+         - {name: service, run: 'echo halfway there; sleep 1000 & echo $! > \"$HOME/pid\"; until [ -e \"$HOME/go\" ]; do sleep 0.2; done'}\n\
          command: 'cat \"$HOME/there/words\"; kill -0 \"$(cat \"$HOME/pid\")\" && echo it lives'\n",
     );
     wait_until("it says how far it is", || {

@@ -162,8 +162,7 @@ fn one_that_ends_what_runs_before_it_goes_down_has_lost_it_all_the_same() {
     let Some(mut lab) = Lab::with(1, "--max-jobs 2") else { return };
     drop(lab.env.tpu_words(&["run", "h1", "-q", "--", "sh", "-c", TRAINS]).exits(0));
     // It ends by itself, while nobody can hear it.
-    let ends =
-        "echo step 1 loss 0.5; until [ -e \"$TPU_LOG_DIR/go\" ]; do sleep 0.2; done; exit 7";
+    let ends = "echo step 1 loss 0.5; until [ -e \"$TPU_LOG_DIR/go\" ]; do sleep 0.2; done; exit 7";
     drop(lab.env.tpu_words(&["run", "h1", "-q", "--", "sh", "-c", ends]).exits(0));
     for window in [1, 2] {
         wait_until("it prints", || shown(&lab, window)["progress"]["step"].is_u64());

@@ -36,20 +36,24 @@ export async function keeps(lab, context) {
   page.problems = [];
   await page.reload();
   await page.getByText("There are no jobs").waitFor();
-  // The form is shown once the page has been loaded again, and not when a request is refused before that: a token that
-  // somebody types at once would be lost.
+  // The form is shown once the page has been loaded again, not when a request is refused before that: a token that somebody
+  // types at once would be lost.
   const refused = page.waitForResponse((answer) => answer.status() === 401);
+  let formsBefore;
   await page.route("**/api/v1/session/end", async (route) => {
     const answer = await route.fetch();
-    await refused;
+    await (await refused).finished();
+    // The page has drawn what it makes of the refusal.
+    await page.evaluate(() => new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(drawn))));
+    formsBefore = await page.getByLabel("Token").count();
     await route.fulfill({ response: answer });
   });
   await page.getByRole("button", { name: /^menu/ }).click();
   const loaded = page.waitForEvent("load");
   await page.getByRole("button", { name: /^log out/ }).click();
-  await page.getByLabel("Token").fill("tpu_typed_at_once");
   await loaded;
-  assert.equal(await page.getByLabel("Token").inputValue(), "tpu_typed_at_once");
+  assert.equal(formsBefore, 0, "the form is shown before the page is loaded again");
+  await page.getByLabel("Token").waitFor();
   const status = await page.evaluate(async () => (await fetch("/api/v1/jobs", { headers: { "X-Tpu-Page": "1" } })).status);
   assert.equal(status, 401);
   await page.close();

@@ -55,18 +55,21 @@ function useSettled(promise) {
 function PlanOfAct({ of, jobs, plan, carryOut, verb, however }) {
   const state = useSettled(plan);
   const go = useRef(null);
+  // What a job is may be another by now than when the key was pressed.
+  const { byKey } = live.use();
+  const now = jobs.map((job) => byKey.get(key(job)) ?? job);
   const all = state?.value ?? [];
   const can = all.filter((one) => !one.error);
   // Where nothing is left to go on from, the other way is one tap away; words of the shell would be no help here.
   const isRefused = state && can.length === 0;
   // What has not failed is brought back where whoever has read that wants it all the same; every other check holds.
-  const passable = isRefused && !however && ["resume", "rerun"].includes(verb) && jobs.every((job) => kind(job) !== "error");
-  const fromScratch = verb === "resume" && isRefused && !passable && jobs.every(ACTS.rerun.fits);
+  const passable = isRefused && !however && ["resume", "rerun"].includes(verb) && now.every((job) => kind(job) !== "error");
+  const fromScratch = verb === "resume" && isRefused && !passable && now.every(ACTS.rerun.fits);
   // What a program did wrong it does again, unless something is changed.
-  const sameAgain = ["resume", "rerun"].includes(verb) && can.length === 1 && failsAgain(jobs[0]);
+  const sameAgain = ["resume", "rerun"].includes(verb) && can.length === 1 && failsAgain(now[0]);
   useEffect(() => {
     go.current?.focus();
-  }, [state]);
+  }, [state, passable]);
   return (
     <div data-part="plan" onKeyDown={(event) => {
       if (event.key === "y" && can.length > 0) carryOut();
@@ -86,8 +89,8 @@ function PlanOfAct({ of, jobs, plan, carryOut, verb, however }) {
       {sameAgain && <p class="dim">Nothing of it is changed: what broke it may break it again. <button type="button" class="chip" onClick={() => like(jobs[0])}>a new run with changes, from its first step</button></p>}
       <div class="acts">
         {state && can.length > 0 && <button type="button" ref={go} class={`button ${of.grave ? "grave" : "good"}`} onClick={carryOut}>{of.word}{can.length > 1 ? ` ${can.length}` : ""} <kbd aria-hidden="true">y</kbd></button>}
-        {passable && <button type="button" ref={go} class="button" onClick={() => act(verb, jobs, { however: true })}>{of.word} all the same</button>}
-        {fromScratch && <button type="button" ref={go} class="button good" onClick={() => act("rerun", jobs, { however })}>{ACTS.rerun.says}</button>}
+        {passable && <button type="button" ref={go} class="button" onClick={() => act(verb, now, { however: true })}>{of.word} all the same</button>}
+        {fromScratch && <button type="button" ref={go} class="button good" onClick={() => act("rerun", now, { however })}>{ACTS.rerun.says}</button>}
         <Button hint="n" onClick={close}>{can.length > 0 || !state ? "leave it" : "close"}</Button>
       </div>
     </div>

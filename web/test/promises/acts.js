@@ -35,7 +35,7 @@ export async function keeps(lab, context) {
   assert.equal(jobs().find((job) => job.window === number).status, "running");
   await page.keyboard.press("x");
   await dialog.getByRole("button", { name: "kill" }).click();
-  await page.locator(".job-page").getByText("killed").first().waitFor();
+  await page.locator(".title-of-job").getByText("killed", { exact: true }).waitFor();
 
   // An operator acts for their own.
   await page.goto(`${lab.address}/#/job/bob/${bobs}`);

@@ -128,7 +128,7 @@ export async function keeps(lab, context) {
   const stopped = lab.run("alice", "sleep 300");
   lab.tpu("kill", String(stopped), "alice", "-y");
   await page.goto(`${lab.address}/#/job/alice/${stopped}`);
-  await page.locator(".job-page").getByText("killed").first().waitFor();
+  await page.locator(".title-of-job").getByText("killed", { exact: true }).waitFor();
   await page.keyboard.press("u");
   await page.getByRole("dialog").locator("[aria-current=true]", { hasText: "pass" }).waitFor();
   await page.keyboard.press("Escape");

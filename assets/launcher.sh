@@ -168,7 +168,8 @@ stty sane 2>/dev/null
 printf '%s %s\n' "$code" "$token" >"$state/exit.new" && mv -f "$state/exit.new" "$state/exit"
 tmux set-option -p -t "$TMUX_PANE" @tpu_exit "$code" 2>/dev/null
 printf 'tpu: job %s ended with exit code %s after %s s\n' "$job" "$code" "$((SECONDS - started))"
-"$tpu" launcher exited "$token" "$code"
+# Whoever presses Ctrl-C once more meant the job, and not who writes down how it ended.
+(trap '' INT QUIT && exec "$tpu" launcher exited "$token" "$code")
 
 trap - INT QUIT HUP
 # Whoever works in this shell, or starts a tmux from it, is not the job any more.

@@ -1,7 +1,7 @@
 """Lists the tests of the last run that took longer than three seconds, with the reason that each gives.
 
 A reason is a comment `// slow: …` above the test, or `//! slow: …` at the head of its file.
-Usage: slow_tests.py JUNIT_REPORT
+Usage: slow_tests.py JUNIT_REPORT…, of which the newest is read
 """
 
 import pathlib
@@ -45,10 +45,11 @@ def reason_of(test: str) -> str:
 
 
 def main() -> None:
-    report = pathlib.Path(sys.argv[1])
-    if not report.is_file():
+    reports = [path for path in map(pathlib.Path, sys.argv[1:]) if path.is_file()]
+    if not reports:
         sys.exit("no run to look at: ./x test")
-    cases = ElementTree.parse(report).iter("testcase")
+    newest = max(reports, key=lambda path: path.stat().st_mtime)
+    cases = ElementTree.parse(newest).iter("testcase")
     times = sorted(((float(case.get("time", 0)), case.get("name", "")) for case in cases), reverse=True)
     slow = [(seconds, name) for seconds, name in times if seconds > LIMIT_S]
     for seconds, name in slow:

@@ -173,8 +173,8 @@ fn a_log_is_followed_to_its_end_and_gone_on_with_where_it_was_cut_off() {
     let token = api.token("alices", TokenRole::Operator, &["alice"]);
     let (go, end) = (api.env.path("go"), api.env.path("end"));
     let script = format!(
-        "echo first; until [ -e {} ]; do sleep 0.2; done; \
-         echo second; until [ -e {} ]; do sleep 0.2; done; echo third",
+        "echo first; until [ -e {} ]; do sleep 0.4; done; \
+         echo second; until [ -e {} ]; do sleep 0.4; done; echo third",
         go.display(),
         end.display()
     );
@@ -264,7 +264,7 @@ fn who_sees_only_some_is_not_told_who_else_there_is() {
 fn a_text_that_breaks_off_is_not_taken_for_the_whole() {
     let api = Api::new(|_| Vec::new());
     let go = api.env.path("go");
-    let script = format!("echo first; until [ -e {} ]; do sleep 0.2; done", go.display());
+    let script = format!("echo first; until [ -e {} ]; do sleep 0.4; done", go.display());
     let number = api.env.start(&script, &["run", "local"]);
     let token = api.token("alices", TokenRole::Viewer, &["alice"]);
     let path = format!("/api/v1/jobs/alice/{number}/logs?follow=true");

@@ -75,7 +75,7 @@ fn in_shell(env: &TestEnv, shell: &str, script: &str) -> Option<String> {
     if !there {
         let said = writeln!(
             std::io::stderr(),
-            "skipped: {shell} is not installed (./x test installs it as root)"
+            "skipped: {shell} is not installed (./x test --install installs it)"
         );
         assert!(said.is_ok(), "somebody must hear that");
         return None;

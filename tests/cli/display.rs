@@ -15,7 +15,7 @@ fn busy_env() -> TestEnv {
     env.wait_status(1, "finished");
     env.start("echo 'ValueError: no' >&2; exit 1", &NONE);
     env.wait_status(2, "error");
-    env.start("while :; do echo step 10/100 loss 0.5; sleep 0.2; done", &NONE);
+    env.start("while :; do echo step 10/100 loss 0.5; sleep 0.4; done", &NONE);
     env.wait_status(3, "running");
     // Its window is closed by hand: the shown status moves on, the stored one must not.
     env.start("exec sleep 1000", &NONE);

@@ -252,7 +252,7 @@ fn every_dry_run_changes_nothing() {
 #[test]
 fn waiting_shows_itself_on_a_terminal_and_is_silent_in_a_pipe() {
     let env = TestEnv::new();
-    let window = env.start("while [ ! -e \"$HOME/go\" ]; do sleep 0.2; done", &[] as &[&str]);
+    let window = env.start("while [ ! -e \"$HOME/go\" ]; do sleep 0.4; done", &[] as &[&str]);
     env.wait_status(window, "running");
     // The server's own variables name no data file: the command does.
     let line = format!("{TPU} --data {} wait 1 alice", env.data_path().display());

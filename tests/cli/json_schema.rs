@@ -1,6 +1,7 @@
 //! What `--json` prints: one document that docs/schema.json describes, from every command; and the same
 //! bytes for the same state, apart from times.
 
+use std::cell::RefCell;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt as _;
 
@@ -95,10 +96,19 @@ fn name_of(line: &str) -> String {
     }
 }
 
-/// Runs a line with `--json`; what is wrong with what it prints.
-fn tried(env: &TestEnv, schemas: &mut Schemas, line: &str, code: Option<i64>) -> Vec<String> {
+/// Runs a line with `--json`.
+fn tried(env: &TestEnv, line: &str) -> CommandOutput {
     let flag = if line.contains("--json") { "" } else { "--json " };
-    let output = env.tpu(&format!("{flag}{line}"));
+    env.tpu(&format!("{flag}{line}"))
+}
+
+/// What is wrong with what a line has printed.
+fn faults(
+    schemas: &mut Schemas,
+    line: &str,
+    code: Option<i64>,
+    output: &CommandOutput,
+) -> Vec<String> {
     let mut wrong = Vec::new();
     if output.stdout.matches(r#""schema":1"#).count() > 1 {
         wrong.push("a member stands there twice".to_owned());
@@ -106,7 +116,7 @@ fn tried(env: &TestEnv, schemas: &mut Schemas, line: &str, code: Option<i64>) ->
     if code.is_some_and(|code| code != i64::from(output.code)) {
         wrong.push(format!("exit code {} instead of {code:?}", output.code));
     }
-    wrong.extend(documents(schemas, line, &output));
+    wrong.extend(documents(schemas, line, output));
     wrong.into_iter().map(|what| format!("$ tpu --json {line}\n{what}\n{output}")).collect()
 }
 
@@ -127,17 +137,18 @@ fn documents(schemas: &mut Schemas, line: &str, output: &CommandOutput) -> Vec<S
 
 #[test]
 fn every_command_prints_what_the_schema_says() {
-    let wrong: Vec<String> = std::thread::scope(|scope| {
+    let printed: Vec<(String, Option<i64>, CommandOutput)> = std::thread::scope(|scope| {
         let cases = cases();
         let threads: Vec<_> = cases
             .group
             .into_iter()
             .map(|group| {
                 scope.spawn(move || {
-                    let (env, mut schemas) = (lab(), Schemas::new());
-                    let rows = group.rows.iter().flat_map(|row| {
+                    let env = lab();
+                    let rows = group.rows.iter().map(|row| {
                         let line = row[0].as_str().unwrap().replace("[DIR]", env.root());
-                        tried(&env, &mut schemas, &line, row[1].as_integer())
+                        let output = tried(&env, &line);
+                        (line, row[1].as_integer(), output)
                     });
                     rows.collect::<Vec<_>>()
                 })
@@ -145,6 +156,11 @@ fn every_command_prints_what_the_schema_says() {
             .collect();
         threads.into_iter().flat_map(|thread| thread.join().unwrap()).collect()
     });
+    let mut schemas = Schemas::new();
+    let wrong: Vec<String> = printed
+        .iter()
+        .flat_map(|(line, code, output)| faults(&mut schemas, line, *code, output))
+        .collect();
     assert!(wrong.is_empty(), "{} documents are wrong:\n\n{}", wrong.len(), wrong.join("\n\n"));
 }
 
@@ -189,7 +205,7 @@ fn what_the_table_of_spellings_does_not_reach_prints_it_too() {
     ];
     let wrong: Vec<String> = lines
         .iter()
-        .flat_map(|(line, code)| tried(&env, &mut schemas, line, Some(*code)))
+        .flat_map(|(line, code)| faults(&mut schemas, line, Some(*code), &tried(&env, line)))
         .collect();
     assert!(wrong.is_empty(), "{}", wrong.join("\n\n"));
 }
@@ -257,7 +273,11 @@ fn the_schema_describes_every_command() {
 /// lab than the table has.
 #[track_caller]
 pub(crate) fn assert_described(name: &str, document: &Value) {
-    let wrong = Schemas::new().complaints(name, document);
+    thread_local! {
+        /// Read once: it is long.
+        static SCHEMAS: RefCell<Schemas> = RefCell::new(Schemas::new());
+    }
+    let wrong = SCHEMAS.with_borrow_mut(|schemas| schemas.complaints(name, document));
     assert!(wrong.is_empty(), "{name}: {wrong:?}\n{document:#}");
 }
 

@@ -386,6 +386,7 @@ impl TestEnv {
     #[track_caller]
     pub(crate) fn wait_status(&self, window: u64, status: &str) -> Value {
         let clock = SystemClock::new();
+        let mut pause = Duration::from_millis(2);
         loop {
             let job = self.job("alice", window);
             if job["status"] == status {
@@ -396,7 +397,8 @@ impl TestEnv {
                 "alice/{window} is not {status}: {job:#}\n{}",
                 self.pane("alice", window)
             );
-            clock.sleep(Duration::from_millis(5));
+            clock.sleep(pause);
+            pause = (2 * pause).min(Duration::from_millis(100));
         }
     }
 
@@ -479,6 +481,7 @@ impl Drop for TestEnv {
     fn drop(&mut self) {
         self.tmux.kill_server();
         let clock = SystemClock::new();
+        let mut pause = Duration::from_millis(2);
         // No assertion: this also runs while a failed test unwinds.
         while clock.monotonic() < Duration::from_secs(20) {
             let left = self.processes();
@@ -488,7 +491,8 @@ impl Drop for TestEnv {
             for process in left {
                 drop(procs::signal(&process, Signal::Kill));
             }
-            clock.sleep(Duration::from_millis(2));
+            clock.sleep(pause);
+            pause = (2 * pause).min(Duration::from_millis(50));
         }
     }
 }

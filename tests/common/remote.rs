@@ -14,7 +14,7 @@ use tpu_system::sys::procs::Process;
 
 /// A command that a test waits for, and that waits for the test: it goes on when the file `go` is there.
 pub(crate) const UNTIL_GO: &str =
-    "echo started $$; until [ -e \"$GO\" ]; do sleep 0.2; done; echo over";
+    "echo started $$; until [ -e \"$GO\" ]; do sleep 0.4; done; echo over";
 
 /// A program from its text.
 pub(crate) fn write_program(path: &Path, text: &str) {

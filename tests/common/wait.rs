@@ -16,8 +16,9 @@ pub(crate) fn wait_for<T>(what: &str, answer: impl FnMut() -> Option<T>) -> T {
     wait_at_most(Duration::from_secs(60), what, answer)
 }
 
-/// Asks until there is an answer, after 2 ms, then after twice as long, up to 100 ms: tests share the processors with
-/// what they wait for. Fails the test when it has taken too long.
+/// Asks until there is an answer, after 2 ms, then after twice as long, up to 100 ms; a question that starts a program
+/// rests eight times as long as it took, up to half a second: tests share the processors with what they wait for. Fails
+/// the test when it has taken too long.
 #[track_caller]
 pub(crate) fn wait_at_most<T>(
     limit: Duration,
@@ -27,11 +28,14 @@ pub(crate) fn wait_at_most<T>(
     let clock = SystemClock::new();
     let mut pause = Duration::from_millis(2);
     loop {
+        let asked = clock.monotonic();
         if let Some(answer) = answer() {
             return answer;
         }
-        assert!(clock.monotonic() < limit, "waited in vain: {what}");
-        clock.sleep(pause);
+        let now = clock.monotonic();
+        assert!(now < limit, "waited in vain: {what}");
+        let spared = (8 * (now - asked)).min(Duration::from_millis(500));
+        clock.sleep(pause.max(spared));
         pause = (2 * pause).min(Duration::from_millis(100));
     }
 }

@@ -23,8 +23,8 @@ const LOST_PEER: &str = "echo 'E0410 12:00:00.000000 1 coordination_service_agen
 /// A checkpoint, a wait for `fail` where there is such a word, and a lost peer; from a checkpoint it counts
 /// itself and goes on until `go` appears.
 const RECOVERS: &str = "echo w >\"$TPU_LOG_DIR/checkpoint_10\"; case \"$*\" in *load_from=*) echo $$ \
-    >>\"$HOME/children-$1\"; until [ -e \"$HOME/go\" ]; do sleep 0.1; done; exit 0;; esac; \
-    until [ -e \"$HOME/fail-$1\" ]; do sleep 0.1; done; ";
+    >>\"$HOME/children-$1\"; until [ -e \"$HOME/go\" ]; do sleep 0.3; done; exit 0;; esac; \
+    until [ -e \"$HOME/fail-$1\" ]; do sleep 0.3; done; ";
 
 struct Lab {
     env: TestEnv,

@@ -23,7 +23,7 @@ tpu upd-log "alice:0" "$log" "$PWD" "${1#ka=}" now
 case " $* " in
   *load_from=*)
     echo "$1" >>"$HOME/children"
-    until [ -e "$HOME/go" ]; do sleep 0.2; done
+    until [ -e "$HOME/go" ]; do sleep 0.4; done
     tpu finish-job "alice:0" ;;
   *) echo "$1" >>"$HOME/first"; sleep 1000 ;;
 esac

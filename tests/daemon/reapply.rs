@@ -19,7 +19,7 @@ tpu upd-log "alice:0" "$log" "$PWD" "${1#ka=}" now
 case " $* " in
   *load_from=*)
     echo $$ >>"$HOME/children"
-    until [ -e "$HOME/go" ]; do sleep 0.2; done
+    until [ -e "$HOME/go" ]; do sleep 0.4; done
     tpu finish-job "alice:0" ;;
   *) echo $$ >"$HOME/first"; sleep 1000 ;;
 esac
@@ -32,7 +32,7 @@ mkdir -p "$log"
 tpu upd-log "alice:0" "$log" "$PWD" "${1#ka=}" now
 [ -e "$HOME/first" ] || { echo $$ >"$HOME/first"; sleep 1000; }
 echo "$*" >>"$HOME/children"
-until [ -e "$HOME/go" ]; do sleep 0.2; done
+until [ -e "$HOME/go" ]; do sleep 0.4; done
 tpu finish-job "alice:0"
 "#;
 

@@ -11,7 +11,7 @@ use super::Lab;
 /// Says from where it goes on, counts up and leaves checkpoints.
 const TRAINS: &str = "mkdir -p \"$TPU_LOG_DIR\"; echo \"from: $*\"; i=0; while :; do i=$((i+1)); \
                       echo \"step $i loss 0.5\"; mkdir \"$TPU_LOG_DIR/.new\"; echo 1 >\"$TPU_LOG_DIR/.new/weights\"; \
-                      mv \"$TPU_LOG_DIR/.new\" \"$TPU_LOG_DIR/checkpoint_$i\"; sleep 0.1; done";
+                      mv \"$TPU_LOG_DIR/.new\" \"$TPU_LOG_DIR/checkpoint_$i\"; sleep 0.3; done";
 
 struct Lost {
     lab: Lab,

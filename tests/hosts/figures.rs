@@ -413,7 +413,7 @@ fn what_hangs_elsewhere_is_ended_with_all_that_it_has_begun() {
     driver(&lab, 0, &usual(&lab, 0));
     write_file(&lab.hosts.home(0).join("apps"), &format!("GPU-0, {}, 5\n", std::process::id()));
     let names = lab.hosts.home(0).join("bin/stat");
-    write_script(&names, "trap '' TERM INT HUP; while :; do sleep 0.1; done");
+    write_script(&names, "trap '' TERM INT HUP; while :; do sleep 0.3; done");
     let hang = || {
         let spawn = tpu_system::sys::proc::Spawn::new("ps").args(["-eo", "args="]);
         let all = tpu_system::sys::proc::run(&spawn).unwrap().text();

@@ -13,7 +13,7 @@ use super::Lab;
 /// Counts up and leaves a checkpoint, on a disk that every machine sees, where it is told.
 const TRAINS: &str = "i=0; while :; do i=$((i+1)); echo \"step $i loss 0.5\"; \
                       mkdir \"$TPU_LOG_DIR/.new\"; echo 1 >\"$TPU_LOG_DIR/.new/weights\"; \
-                      mv \"$TPU_LOG_DIR/.new\" \"$TPU_LOG_DIR/checkpoint_$i\"; sleep 0.1; done";
+                      mv \"$TPU_LOG_DIR/.new\" \"$TPU_LOG_DIR/checkpoint_$i\"; sleep 0.3; done";
 
 fn shown(lab: &Lab, window: u64) -> Value {
     lab.env.tpu(&format!("check alice w={window} --json")).exits(0).json()["jobs"][0].clone()
@@ -162,7 +162,7 @@ fn one_that_ends_what_runs_before_it_goes_down_has_lost_it_all_the_same() {
     let Some(mut lab) = Lab::with(1, "--max-jobs 2") else { return };
     drop(lab.env.tpu_words(&["run", "h1", "-q", "--", "sh", "-c", TRAINS]).exits(0));
     // It ends by itself, while nobody can hear it.
-    let ends = "echo step 1 loss 0.5; until [ -e \"$TPU_LOG_DIR/go\" ]; do sleep 0.2; done; exit 7";
+    let ends = "echo step 1 loss 0.5; until [ -e \"$TPU_LOG_DIR/go\" ]; do sleep 0.4; done; exit 7";
     drop(lab.env.tpu_words(&["run", "h1", "-q", "--", "sh", "-c", ends]).exits(0));
     for window in [1, 2] {
         wait_until("it prints", || shown(&lab, window)["progress"]["step"].is_u64());

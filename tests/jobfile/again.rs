@@ -65,7 +65,7 @@ fn a_kill_ends_it_also_between_two_runs() {
     run(
         &env,
         "target: local\nrepeat: {when: always, pause: 1s}\ncommand: |\n  trap 'exit 0' INT TERM\n  \
-         echo s >>\"$HOME/begun\"; echo $$ > \"$HOME/pid\"; until [ -e \"$HOME/nothing\" ]; do sleep 0.2; done\n",
+         echo s >>\"$HOME/begun\"; echo $$ > \"$HOME/pid\"; until [ -e \"$HOME/nothing\" ]; do sleep 0.4; done\n",
     );
     drop(env.wait_pid("pid"));
     drop(env.tpu("kill 2 -y").exits(0));

@@ -30,7 +30,7 @@ tar -C "$HOME/root" -c . | docker import -q - lab/image:1
 "#;
 
 /// Shell text that stays until it is told to save.
-const STAYS: &str = "  trap 'echo told > /shared/told; exit 0' USR1\n  : > /shared/began\n  while :; do sleep 0.1; done\n";
+const STAYS: &str = "  trap 'echo told > /shared/told; exit 0' USR1\n  : > /shared/began\n  while :; do sleep 0.3; done\n";
 
 /// A place with an engine. None of its containers is left behind.
 struct Engine {

@@ -14,7 +14,7 @@ fn job(until: &str) -> String {
     format!(
         "target: {{accelerator: v4-8, zone: zone-a, pricing: spot}}\ntpu: {{name: mine, delete_after: done}}\n\
          rules: pre\n\
-         command: 'echo begun >> \"$HOME/begun\"; until [ -e \"$HOME/{until}\" ]; do sleep 0.2; done'\n"
+         command: 'echo begun >> \"$HOME/begun\"; until [ -e \"$HOME/{until}\" ]; do sleep 0.4; done'\n"
     )
 }
 
@@ -122,7 +122,7 @@ fn it_stays_while_somebody_else_has_it_and_goes_then() {
     runs(&env);
     submit(
         &env,
-        "target: mine\ncommand: 'touch \"$HOME/other\"; until [ -e \"$HOME/over\" ]; do sleep 0.2; done'\n",
+        "target: mine\ncommand: 'touch \"$HOME/other\"; until [ -e \"$HOME/over\" ]; do sleep 0.4; done'\n",
     );
     env.touch("end");
     wait_until("the other one runs", || env.path("other").exists());

@@ -64,7 +64,7 @@ fn what_is_killed_says_its_last_words_there() {
         &env,
         "target: local\noutput: ~/o.txt\nsetup: [{name: a, run: echo of the set-up}]\n\
          command: |\n  trap 'echo saved; exit 0' INT TERM\n  echo at work\n  echo $$ > \"$HOME/pid\"\n  \
-         until [ -e \"$HOME/nothing\" ]; do sleep 0.2; done\n",
+         until [ -e \"$HOME/nothing\" ]; do sleep 0.4; done\n",
     );
     drop(env.wait_pid("pid"));
     drop(env.tpu("kill 1 -y").exits(0));
@@ -80,7 +80,7 @@ fn a_wish_to_save_reaches_the_command_and_it_does_not_begin_again() {
         &env,
         "target: local\noutput: ~/o.txt\nrepeat: {when: always, pause: 1s}\ncommand: |\n  \
          trap 'echo saved; exit 0' USR1\n  echo begun; echo $$ > \"$HOME/pid\"\n  \
-         until [ -e \"$HOME/nothing\" ]; do sleep 0.2; done\n",
+         until [ -e \"$HOME/nothing\" ]; do sleep 0.4; done\n",
     );
     drop(env.wait_pid("pid"));
     drop(env.tpu("requeue 1 --hold -y").exits(0));

@@ -112,7 +112,7 @@ fn what_fails_is_an_error_of_its_own_and_the_command_never_begins() {
 fn how_far_a_set_up_is_can_be_seen_and_it_can_be_forced_or_skipped() {
     let env = here();
     let text = "target: local\nsetup:\n  - {name: data, check: 'test -e \"$HOME/ok\"', run: 'echo halfway there; \
-        until [ -e \"$HOME/go\" ]; do sleep 0.2; done; touch \"$HOME/ok\"; echo made >> \"$HOME/noted\"'}\ncommand: echo hello\n";
+        until [ -e \"$HOME/go\" ]; do sleep 0.4; done; touch \"$HOME/ok\"; echo made >> \"$HOME/noted\"'}\ncommand: echo hello\n";
     run(&env, text);
     let seen = || env.tpu("check").exits(0).stdout;
     wait_until("it says how far it is", || seen().contains("set-up: data: halfway there"));
@@ -395,7 +395,7 @@ fn a_limit_on_its_time_ends_a_job_and_says_so() {
     assert_eq!(job["error"], "timeout");
     // One that saves what it has and ends well has had its time all the same; one that speaks is not stalled.
     let text = "target: local\nidle_timeout: 4s\nsetup:\n  - {name: slow, run: sleep 6}\n\
-        command: 'trap \"exit 0\" INT; for i in 1 2 3 4 5; do echo $i; sleep 1; done; while :; do sleep 0.1; done'\n";
+        command: 'trap \"exit 0\" INT; for i in 1 2 3 4 5; do echo $i; sleep 1; done; while :; do sleep 0.3; done'\n";
     run(&env, text);
     let job = env.wait_status(2, "error");
     assert_eq!(job["error"], "stalled");

@@ -370,7 +370,7 @@ fn one_that_has_ended_well_is_enough_for_what_comes_after_it() {
     write(
         &env,
         "accelerators:\n  v4-8:\n    tasks:\n    - id: agent\n      max_jobs: 3\n      max_retries: 1\n      \
-         run: case $TPU_MEMBER in 0) exit 3;; 1) until [ -e \"$HOME/go\" ]; do sleep 0.2; done;; 2) exec sleep 1000;; esac\n    \
+         run: case $TPU_MEMBER in 0) exit 3;; 1) until [ -e \"$HOME/go\" ]; do sleep 0.4; done;; 2) exec sleep 1000;; esac\n    \
          - {id: next, depends_on: agent, run: 'echo next >> \"$HOME/ran\"'}\n",
     );
     submit(&env);

@@ -253,6 +253,7 @@ fn a_reboot_that_could_not_begin_again_stops_nothing() {
     write_file(&env.path("job.yaml"), "target: local\nsecrets: [A_KEY]\ncommand: sleep 1000\n");
     drop(env.tpu("run job.yaml -q").exits(0));
     jobman.is("000001", "RUNNING");
+    env.wait_status(1, "running");
     drop(env.tpu("secrets remove A_KEY -y").exits(0));
     drop(jobman.run("reboot 1").exits(3).says(&["no secret A_KEY is kept"]));
     assert_eq!(env.job("alice", 1)["status"], "running");

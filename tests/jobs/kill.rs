@@ -79,7 +79,7 @@ fn everything_of_the_job_ends_and_nothing_else() {
 #[test]
 fn jobs_that_ignore_signals_end_as_well() {
     let env = TestEnv::new();
-    let deaf = "echo $$ >\"$HOME/NAME\"; while :; do sleep 0.2; done";
+    let deaf = "echo $$ >\"$HOME/NAME\"; while :; do sleep 0.4; done";
     let first = env.start(&format!("trap '' INT; {}", deaf.replace("NAME", "no-int")), &NONE);
     let second =
         env.start(&format!("trap '' INT TERM; {}", deaf.replace("NAME", "no-term")), &NONE);
@@ -98,7 +98,7 @@ fn jobs_that_ignore_signals_end_as_well() {
 fn a_job_may_use_its_last_words() {
     let env = TestEnv::new();
     let script = "trap 'echo saved >\"$HOME/saved\"; exit 0' INT; echo $$ >\"$HOME/pid\"; \
-                  while :; do sleep 0.2; done";
+                  while :; do sleep 0.4; done";
     env.start(script, &NONE);
     let job = env.wait_pid("pid");
     env.tpu("kill 1 alice").exits(0);

@@ -20,7 +20,7 @@ const KEEP_WORDS: &str =
 
 /// Lives until `go` appears; writes its process id first.
 const UNTIL_GO: &str =
-    "echo $$ >\"$HOME/pid\"; until [ -e \"$HOME/go\" ]; do sleep 0.2; done; exit 3";
+    "echo $$ >\"$HOME/pid\"; until [ -e \"$HOME/go\" ]; do sleep 0.4; done; exit 3";
 
 /// Words that a careless layer would change: shell, tmux formats, options, nothing at all.
 const NASTY: [&[u8]; 16] = [

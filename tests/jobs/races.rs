@@ -88,7 +88,7 @@ fn a_job_that_dies_of_ctrl_c_is_not_finished() {
     for (before, script) in [
         ("", "exec sleep 1000"),
         ("", "sleep 1000"),
-        ("trap 'exit 7' INT", "while :; do sleep 0.2; done"),
+        ("trap 'exit 7' INT", "while :; do sleep 0.4; done"),
     ] {
         // No program of its own: a shell that waits for one that ends well goes on after a Ctrl-C.
         let script = format!("{before}\necho $$ >\"$TPU_TEST_ROOT/up-$TPU_LAUNCH\"\n{script}");
@@ -141,7 +141,7 @@ fn what_begins_while_somebody_cleans_is_not_cleaned_away() {
 #[test]
 fn a_script_that_finishes_before_its_launch_is_confirmed_keeps_its_window() {
     let env = lab();
-    let script = "tpu finish-job alice:1; until [ -e \"$TPU_TEST_ROOT/go\" ]; do sleep 0.2; done";
+    let script = "tpu finish-job alice:1; until [ -e \"$TPU_TEST_ROOT/go\" ]; do sleep 0.4; done";
     env.code("alice", "staging.sh", script);
     // Long enough for the script to call back; should it be late, there is nothing to see.
     let points = [("FAILPOINTS", "launch-opened=sleep(1500)")];
@@ -160,7 +160,7 @@ fn a_script_that_finishes_before_its_launch_is_confirmed_keeps_its_window() {
 #[test]
 fn a_job_that_finishes_while_somebody_looks_has_finished() {
     let env = lab();
-    let script = "until [ -e \"$TPU_TEST_ROOT/go\" ]; do sleep 0.1; done; tpu finish-job alice:0";
+    let script = "until [ -e \"$TPU_TEST_ROOT/go\" ]; do sleep 0.3; done; tpu finish-job alice:0";
     env.code("alice", "staging.sh", script);
     drop(env.tpu("run v2-1 -q").exits(0));
     wait_until("the script", || env.job("alice", 1)["extra_msgs"]["launch"]["confirmed"] == true);

@@ -17,7 +17,7 @@ const NONE: [&str; 0] = [];
 /// Starts a process that leaves the job's group and ignores the end of its window; `$HOME/left` holds its
 /// pid. It ends on SIGINT.
 const LEFTOVER: &str = "set -m; setsid bash -c 'echo $$ >\"$HOME/left\"; exec sleep 1000' \
-    >/dev/null 2>&1 </dev/null & set +m; while [ ! -s \"$HOME/left\" ]; do sleep 0.2; done; ";
+    >/dev/null 2>&1 </dev/null & set +m; while [ ! -s \"$HOME/left\" ]; do sleep 0.4; done; ";
 
 /// A directory of programs that stand before all others; returns the search path without it.
 fn programs(env: &mut TestEnv) -> String {
@@ -66,11 +66,11 @@ fn a_job_that_runs_is_no_failed_launch_because_tmux_stumbled() {
     let path = programs(&mut env);
     let stumbles = format!(
         "PATH='{path}'\ncase \" $* \" in *' new-window '*' =alice:1 '*)\n  tmux \"$@\" >/dev/null\n  \
-         until grep -q '\"status\": \"running\"' \"$TPU_DATA\"; do sleep 0.2; done\n  \
+         until grep -q '\"status\": \"running\"' \"$TPU_DATA\"; do sleep 0.4; done\n  \
          echo 'server exited unexpectedly' >&2; exit 1;;\nesac\nexec tmux \"$@\""
     );
     write_script(&env.path("programs/tmux"), &stumbles);
-    let script = "until [ -e \"$HOME/end\" ]; do sleep 0.2; done";
+    let script = "until [ -e \"$HOME/end\" ]; do sleep 0.4; done";
     let words = ["run", "local", "alice", "-q", "--", "bash", "-c", script];
     drop(env.tpu_words(&words).exits(6).says(&["alice/1 is started", "hint:"]));
     assert_eq!(env.job("alice", 1)["status"], "running");
@@ -98,9 +98,9 @@ fn a_launch_whose_record_is_cleaned_away_leaves_no_window() {
 fn what_is_being_killed_gets_no_successor() {
     let env = TestEnv::new();
     let stubborn = "set -m; setsid bash -c 'trap \"touch \\\"$HOME/asked\\\"\" INT; \
-        trap \"until [ -e \\\"$HOME/go\\\" ]; do sleep 0.2; done; exit\" TERM; touch \"$HOME/left\"; \
-        while :; do sleep 0.2; done' >/dev/null 2>&1 </dev/null & set +m; \
-        until [ -e \"$HOME/left\" ]; do sleep 0.2; done; exit 3";
+        trap \"until [ -e \\\"$HOME/go\\\" ]; do sleep 0.4; done; exit\" TERM; touch \"$HOME/left\"; \
+        while :; do sleep 0.4; done' >/dev/null 2>&1 </dev/null & set +m; \
+        until [ -e \"$HOME/left\" ]; do sleep 0.4; done; exit 3";
     env.start(stubborn, &NONE);
     env.wait_status(1, "error");
     // It has made its plan, and waits for what is left of the parent.
@@ -317,7 +317,7 @@ fn a_job_that_begins_while_it_is_killed_is_stopped_as_well() {
     let mark = format!("TPU_LAUNCH={}", token.as_str().unwrap());
     let late = format!(
         "PATH='{path}'\ncase \"$*\" in *kill-*) {mark} setsid sleep 1000 >/dev/null 2>&1 & \
-         echo $! >\"$HOME/late\"; until grep -qsz '^{mark}$' /proc/$!/environ; do sleep 0.2; done;; \
+         echo $! >\"$HOME/late\"; until grep -qsz '^{mark}$' /proc/$!/environ; do sleep 0.4; done;; \
          esac\nexec tmux \"$@\""
     );
     write_script(&env.path("programs/tmux"), &late);

@@ -18,7 +18,7 @@ const FAILS: &str = "printf '%s\\n' \"$@\" >\"$TPU_LOG_DIR/words\"; pwd >\"$TPU_
 
 /// The first attempt leaves a checkpoint and fails, the later ones go on until `go` appears.
 const GOES_ON: &str = "echo weights >\"$TPU_LOG_DIR/checkpoint_10\"; [ $# -gt 0 ] || exit 1; \
-                       echo $$ >>\"$HOME/children\"; until [ -e \"$HOME/go\" ]; do sleep 0.2; done";
+                       echo $$ >>\"$HOME/children\"; until [ -e \"$HOME/go\" ]; do sleep 0.4; done";
 
 const NONE: [&str; 0] = [];
 
@@ -307,7 +307,7 @@ fn leftovers_of_the_parent_are_stopped_and_the_neighbour_is_not() {
     let script = "[ $# -gt 0 ] && { grep -qs sleep \"/proc/$(cat \"$HOME/left\")/cmdline\" && echo alive \
                   >\"$HOME/overlap\"; exit 0; }; echo weights >\"$TPU_LOG_DIR/checkpoint_1\"; set -m; \
                   setsid bash -c 'echo $$ >\"$HOME/left\"; exec sleep 1000' >/dev/null 2>&1 & \
-                  until [ -s \"$HOME/left\" ]; do sleep 0.2; done; exit 1";
+                  until [ -s \"$HOME/left\" ]; do sleep 0.4; done; exit 1";
     env.start(script, &NONE);
     let left: Process = env.wait_pid("left");
     env.wait_status(1, "error");

@@ -106,7 +106,7 @@ fn it_is_asked_to_end_before_it_is_made_to_and_takes_all_of_its_own_along() {
     let lab = Lab::new();
     let stays = "setsid env -i sleep 1000 & echo $! >\"${AT}child\"; \
                  trap 'echo bye >\"${AT}last\"; exit 7' INT; echo $$ >\"${AT}pid\"; \
-                 until [ -e \"${AT}go\" ]; do sleep 0.2; done";
+                 until [ -e \"${AT}go\" ]; do sleep 0.4; done";
     for (window, target) in lab.run(stays, "") {
         let program = lab.env.wait_pid(&format!("{target}-pid"));
         let child = lab.env.wait_pid(&format!("{target}-child"));

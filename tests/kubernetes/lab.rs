@@ -12,7 +12,7 @@ use crate::common::wait::{wait_for, wait_until};
 /// last is in a file. `@` stands for the directory of the test, and its first word is its name there.
 const TRAIN: &str = "echo \"$*\" >>\"@/$0.starts\"; n=0; \
     until [ -e \"@/$0.end\" ]; do n=$((n+1)); echo \"step $n/1000 loss 0.5\"; \
-    mkdir -p \"$TPU_LOG_DIR/checkpoints\"; echo $n >\"$TPU_LOG_DIR/checkpoints/step_$n\"; sleep 0.1; done; \
+    mkdir -p \"$TPU_LOG_DIR/checkpoints\"; echo $n >\"$TPU_LOG_DIR/checkpoints/step_$n\"; sleep 0.3; done; \
     . \"@/$0.end\"";
 
 /// A user with a cluster.

@@ -92,7 +92,7 @@ fn a_deleted_pod_gets_term_and_time_and_then_kill() {
     let dir = tempfile::tempdir().unwrap();
     let heard = dir.path().join("heard");
     let script = format!(
-        "trap 'echo bye > {}' TERM; echo ready; while :; do sleep 0.2; done",
+        "trap 'echo bye > {}' TERM; echo ready; while :; do sleep 0.4; done",
         heard.display()
     );
     let mut wanted = job("deaf", &script);

@@ -1,5 +1,5 @@
 //! What is sent to a cluster, and what the simulated one answers, is as the published schemas of Kubernetes have it: those that
-//! the Python package `kubernetes-validate` brings along, where it is there: `./x test` installs it below `target`.
+//! the Python package `kubernetes-validate` brings along, where it is there: `./x test --install` installs it below `target`.
 
 use std::io::Write as _;
 

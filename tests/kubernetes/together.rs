@@ -10,7 +10,7 @@ use crate::common::wait::{wait_for, wait_until};
 fn script(lab: &Lab) -> String {
     format!(
         "echo rank $TPU_WORKER of $NNODES by $NODE_RANK, first $MASTER_ADDR; \
-         until [ -e '{0}/end-'$TPU_WORKER ]; do sleep 0.2; done; . '{0}/end-'$TPU_WORKER",
+         until [ -e '{0}/end-'$TPU_WORKER ]; do sleep 0.4; done; . '{0}/end-'$TPU_WORKER",
         lab.env.root()
     )
 }

@@ -51,7 +51,7 @@ fn plugin(lab: &Lab) -> std::path::PathBuf {
     write_script(
         &plugin,
         &format!(
-            "trap '' PIPE; echo called >>'{1}'; while [ -e '{0}' ]; do sleep 0.2; done\n\
+            "trap '' PIPE; echo called >>'{1}'; while [ -e '{0}' ]; do sleep 0.4; done\n\
              echo '{{\"apiVersion\": \"client.authentication.k8s.io/v1\", \"kind\": \"ExecCredential\", \
              \"status\": {{\"token\": \"{token}\"}}}}'\necho done >>'{1}'",
             hangs.display(),

@@ -261,7 +261,7 @@ fn what_a_program_shows_while_it_is_there_is_told_once() {
         look();
         got(&hook).contains(&("diverged".to_owned(), None))
     });
-    lab.env.code("alice", "staging.sh", "echo 'jaxlib.xla_extension.XlaRuntimeError: RESOURCE_EXHAUSTED: Out of memory'; until [ -e \"$HOME/go\" ]; do sleep 0.2; done; exit 1");
+    lab.env.code("alice", "staging.sh", "echo 'jaxlib.xla_extension.XlaRuntimeError: RESOURCE_EXHAUSTED: Out of memory'; until [ -e \"$HOME/go\" ]; do sleep 0.4; done; exit 1");
     drop(lab.env.tpu("run local alice rule=pass -q").exits(0));
     let oom = ("error".to_owned(), Some("oom".to_owned()));
     wait_until("a failure in its text", || {

@@ -28,7 +28,7 @@ case " $* " in
   *load_from=*) echo "$1" >>"$HOME/children" ;;
   *) echo "$1" >>"$HOME/first" ;;
 esac
-until [ -e "$HOME/go" ]; do sleep 0.2; done
+until [ -e "$HOME/go" ]; do sleep 0.4; done
 tpu finish-job "alice:0"
 "#;
 

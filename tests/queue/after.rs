@@ -30,7 +30,7 @@ fn it_begins_when_others_have_ended_as_it_wants() {
 #[test]
 fn a_group_has_ended_when_all_its_members_have() {
     let lab = Lab::new(2);
-    lab.env.code("alice", "told.sh", "until [ -e ~/go ]; do sleep 0.2; done\n");
+    lab.env.code("alice", "told.sh", "until [ -e ~/go ]; do sleep 0.4; done\n");
     let group = lab.submit_what("local --array 0-2", "bash told.sh");
     let after = lab.submit_what(&format!("local after={group}"), "true");
     assert!(lab.why(after).starts_with("after alice/"), "{}", lab.why(after));
@@ -83,7 +83,7 @@ fn what_was_waited_for_may_be_cleared_away_once_it_has_ended() {
 fn who_waits_for_what_goes_on_already_waits_for_its_newest_attempt() {
     let lab = Lab::new(8);
     let fails_once =
-        "[ -e ~/first ] || { touch ~/first; exit 1; }\nuntil [ -e ~/go ]; do sleep 0.2; done\n";
+        "[ -e ~/first ] || { touch ~/first; exit 1; }\nuntil [ -e ~/go ]; do sleep 0.4; done\n";
     lab.env.code("alice", "once.sh", fails_once);
     let first = lab.submit_what("local", "bash once.sh");
     lab.env.wait_status(first, "error");
@@ -192,7 +192,7 @@ fn who_could_not_begin_says_which_of_those_before_it_failed_and_how() {
 
 /// A group of two at this machine, one of which fails while the other one goes on; and how to end that.
 fn half_failed(lab: &Lab) -> u64 {
-    let script = "[ $TPU_MEMBER != 0 ] || exit 3; until [ -e ~/go ]; do sleep 0.2; done\n";
+    let script = "[ $TPU_MEMBER != 0 ] || exit 3; until [ -e ~/go ]; do sleep 0.4; done\n";
     lab.env.code("alice", "half.sh", script);
     let group = lab.submit_what("local --array 0-1", "bash half.sh");
     wait_until("one has failed", || {
@@ -261,7 +261,7 @@ fn nobody_comes_to_wait_for_a_group_of_which_a_member_failed_and_was_cleared_awa
     // Once all is cleared away a group gets its number again, and has nothing to do with it.
     drop(lab.env.tpu("clean").exits(0));
     drop(std::fs::remove_file(lab.env.path("code-alice/go")));
-    lab.env.code("alice", "well.sh", "until [ -e ~/gone ]; do sleep 0.2; done\n");
+    lab.env.code("alice", "well.sh", "until [ -e ~/gone ]; do sleep 0.4; done\n");
     let again = lab.submit_what("local --array 0-1", "bash well.sh");
     let behind = lab.submit_what(&format!("local after={again}"), "true");
     lab.env.touch("gone");

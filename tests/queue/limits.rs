@@ -153,7 +153,7 @@ fn a_limit_by_which_it_keeps_its_place_hides_none_by_which_it_does_not() {
 fn who_was_there_before_a_limit_was_lowered_comes_back_by_his_rule() {
     let lab = Lab::new(8);
     drop(lab.env.tpu("queue create night --max-parallel 2").exits(0));
-    let script = "until [ -e \"$HOME/fail\" ]; do sleep 0.2; done; rm -f \"$HOME/fail\"; exit 3";
+    let script = "until [ -e \"$HOME/fail\" ]; do sleep 0.4; done; rm -f \"$HOME/fail\"; exit 3";
     lab.env.code("alice", "fails.sh", script);
     let first = lab.submit_what("local queue=night rule=unknown:rerun", "bash fails.sh");
     let second = lab.submit("local queue=night");

@@ -8,7 +8,7 @@ use super::Lab;
 /// too.
 const TRAIN: &str = r#"
 bash -c 'trap "echo > ROOT/child-told" USR1; sleep 1000 & echo > ROOT/child; wait' & child=$!
-until [ -e ROOT/child ]; do sleep 0.2; done
+until [ -e ROOT/child ]; do sleep 0.4; done
 trap 'mkdir -p $TPU_LOG_DIR/checkpoint_5; echo saved > $TPU_LOG_DIR/checkpoint_5/model; kill $child; exit 0' USR1
 echo "$@" > ROOT/args.new; mv ROOT/args.new ROOT/args
 echo ready > ROOT/ready
@@ -185,7 +185,7 @@ fn nobody_goes_on_from_it_beside_what_waits() {
 fn what_has_ended_well_by_itself_is_not_begun_again() {
     let lab = Lab::new(8);
     let go = lab.env.path("go").display().to_string();
-    let script = format!("while [ ! -e {go} ]; do sleep 0.2; done\n");
+    let script = format!("while [ ! -e {go} ]; do sleep 0.4; done\n");
     lab.env.code("alice", "work.sh", &script);
     let first = lab.submit_what("local", "bash work.sh");
     let died = lab.env.start_at_points(&format!("requeue {first} -y"), "requeue-entered=panic");

@@ -13,14 +13,14 @@ fn what_forks_and_ends_while_the_worker_looks_is_stopped_with_its_child() {
     let workers = workers(1);
     // Once it is told, it leaves a child and ends.
     let script = "set -m; trap 'sleep 1000 & echo $! >\"$GO.child\"; exit' USR1; \
-        echo started $$; while :; do sleep 0.2; done";
+        echo started $$; while :; do sleep 0.4; done";
     bench.start(&workers, &bench.script(script), "t1").remove(0).unwrap();
     let parent = bench.started(&workers[0], "t1");
     // It is told between two of the lists that the worker reads, of which each names other processes.
     let grep = format!(
         "#!/bin/bash\n\
          if [[ $* == *TPU_LAUNCH*/environ* ]] && mkdir '{go}.told' 2>/dev/null; then\n\
-         kill -USR1 {parent}; until [ -s '{go}.child' ] && ! kill -0 {parent}; do sleep 0.2; done\n\
+         kill -USR1 {parent}; until [ -s '{go}.child' ] && ! kill -0 {parent}; do sleep 0.4; done\n\
          fi\nPATH=${{PATH#*:}} exec grep \"$@\"\n",
         go = bench.go().display(),
     );
@@ -44,9 +44,9 @@ fn what_began_while_nobody_knew_the_address_is_found_later() {
     let bench = gcloud_here(dir.path(), "exec bash -c \"$command\"");
     let nameless = [Worker { index: 0, address: String::new() }];
     // One process has left the group and the parent.
-    let script = "stay='while [ -d \"$HOME\" ]; do sleep 0.2; done'; \
+    let script = "stay='while [ -d \"$HOME\" ]; do sleep 0.4; done'; \
         (setsid bash -c \"echo \\$\\$ >$GO.new; mv $GO.new $GO.child; $stay\" &); \
-        until [ -e \"$GO.child\" ]; do sleep 0.2; done; echo started $$; eval \"$stay\"";
+        until [ -e \"$GO.child\" ]; do sleep 0.4; done; echo started $$; eval \"$stay\"";
     bench.start(&nameless, &bench.script(script), token).remove(0).unwrap();
     let parent = bench.started(&nameless[0], token);
     let child = std::fs::read_to_string(bench.go().with_extension("child")).unwrap();

@@ -114,8 +114,8 @@ fn started_once(env: &TestEnv, hosts: &Hosts, gcloud: &str) {
 
     let token = LaunchToken::from("t1");
     let work = bench.script(
-        "echo x >>\"$GO.count\"; for i in {1..40}; do echo line $i; sleep 0.2; done; \
-         until [ -e \"$GO\" ]; do sleep 0.2; done; echo over",
+        "echo x >>\"$GO.count\"; for i in {1..40}; do echo line $i; sleep 0.05; done; \
+         until [ -e \"$GO\" ]; do sleep 0.4; done; echo over",
     );
     assert_eq!(bench.start(&workers, &work, "t1").remove(0).unwrap(), Started::New);
     let (mut text, mut from, mut cuts) = (String::new(), BTreeMap::new(), 0);
@@ -215,7 +215,7 @@ fn at_most_32_connections_are_opened_at_a_time() {
     let dir = tempfile::tempdir().unwrap();
     std::fs::create_dir(dir.path().join("alive")).unwrap();
     let body = "echo >alive/$$; ls alive | wc -l >>most; echo >>starts\n\
-        until [ $(wc -l <starts) -ge 32 ]; do sleep 0.2; done\nbash -c \"$command\"; rm alive/$$";
+        until [ $(wc -l <starts) -ge 32 ]; do sleep 0.4; done\nbash -c \"$command\"; rm alive/$$";
     let bench = gcloud_here(dir.path(), body);
     for (worker, kept) in bench.remote.probe(&workers(48)) {
         assert_eq!(kept.unwrap(), [], "{worker}");
@@ -224,7 +224,7 @@ fn at_most_32_connections_are_opened_at_a_time() {
     let most: Vec<u32> = most.lines().map(|line| line.trim().parse().unwrap()).collect();
     assert!(most.len() == 48 && most.iter().all(|count| *count <= 32), "{most:?}");
     // Those that stand keep no other from being opened: here each waits for all.
-    let command = "echo >>here; until [ $(wc -l <here) -ge 40 ]; do sleep 0.2; done";
+    let command = "echo >>here; until [ $(wc -l <here) -ge 40 ]; do sleep 0.4; done";
     let ends = bench.ask(&workers(40), &Ask { command: command.to_owned(), ..Ask::default() });
     assert!(ends.values().all(|(_, _, end)| *end == End::Exit(0)), "{ends:?}");
 }

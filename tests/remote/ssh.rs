@@ -119,7 +119,7 @@ fn a_broken_connection_is_no_end_and_nothing_of_the_output_is_lost() {
     let Some(world) = world(1) else { return };
     let token = LaunchToken::from("t1");
     let script = format!(
-        "echo x >>\"$GO.count\"; for i in {{1..300}}; do echo \"line $i\"; sleep 0.2; done; {UNTIL_GO}"
+        "echo x >>\"$GO.count\"; for i in {{1..300}}; do echo \"line $i\"; sleep 0.01; done; {UNTIL_GO}"
     );
     let work = world.bench.script(&script);
     world.bench.start(&world.workers, &work, "t1").remove(0).unwrap();

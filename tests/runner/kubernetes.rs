@@ -32,7 +32,7 @@ use crate::kubernetes::client::Cluster;
 
 /// What runs in a pod: it says that it has begun, prints, waits, and prints once more.
 const PROGRAM: &str = "echo ran >>\"@/ran-${TPU_JOB#*/}\"; i=0; while [ $i -lt $1 ]; do echo \"line $i\"; i=$((i+1)); done; \
-    until [ -e \"@/go-${TPU_JOB#*/}\" ]; do sleep 0.2; done; echo \"$2\"; exit \"$3\"";
+    until [ -e \"@/go-${TPU_JOB#*/}\" ]; do sleep 0.4; done; echo \"$2\"; exit \"$3\"";
 
 /// So much faster time goes by for whoever waits.
 const HASTE: u32 = 10;

@@ -27,7 +27,7 @@ use crate::slurm::sim::{Loss, PlayedClients, SimCluster, Weather};
 
 /// What runs on a node: it says that it has begun, prints, waits, and prints once more.
 const PROGRAM: &str = "echo ran >>\"@/ran-${TPU_JOB#*/}\"; for ((i = 0; i < $1; i++)); do echo \"line $i\"; done; \
-    until [ -e \"@/go-${TPU_JOB#*/}\" ]; do sleep 0.2; done; echo \"$2\"; exit \"$3\"";
+    until [ -e \"@/go-${TPU_JOB#*/}\" ]; do sleep 0.4; done; echo \"$2\"; exit \"$3\"";
 
 /// Stands before `sbatch`: dies before anything is heard, or before anybody hears the answer.
 const SBATCH: &str = "if rm \"ROOT/unheard\" 2>/dev/null; then kill -9 $$; fi\n\

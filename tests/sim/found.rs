@@ -57,7 +57,7 @@ fn a_job_that_has_outlived_its_window_holds_its_target() {
     let env = lab();
     let script = "trap '' HUP; echo $$ >\"$TPU_TEST_ROOT/pid.new\"; \
                   mv \"$TPU_TEST_ROOT/pid.new\" \"$TPU_TEST_ROOT/pid\"; \
-                  until [ -e \"$TPU_TEST_ROOT/go\" ]; do sleep 0.2; done";
+                  until [ -e \"$TPU_TEST_ROOT/go\" ]; do sleep 0.4; done";
     env.code("alice", "staging.sh", script);
     drop(env.tpu("run v2-1 -q").exits(0));
     let process = env.wait_pid("pid");

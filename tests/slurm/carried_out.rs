@@ -35,7 +35,7 @@ fn noted(lab: &Lab, name: &str) -> String {
 #[test]
 fn a_job_ends_when_its_time_is_over_and_slurm_knows_how_long_that_is() {
     let Some(lab) = Lab::new() else { return };
-    run(&lab, "target: gpu\ntimeout: 3s\ncommand: 'until false; do echo tick; sleep 0.2; done'\n");
+    run(&lab, "target: gpu\ntimeout: 3s\ncommand: 'until false; do echo tick; sleep 0.4; done'\n");
     let id = lab.listed(1).id.to_string();
     let limit = lab.cluster.run(&["squeue", "--noheader", "--states=all", "-o", "%l", "-j", &id]);
     assert_eq!(limit, "2:00");
@@ -54,7 +54,7 @@ fn a_job_ends_when_its_time_is_over_and_slurm_knows_how_long_that_is() {
 fn a_controller_that_answers_late_ends_it_all_the_same() {
     let Some(mut lab) = Lab::new() else { return };
     lab.replace("scancel", LATE);
-    run(&lab, "target: gpu\ntimeout: 1s\ncommand: 'until false; do sleep 0.2; done'\n");
+    run(&lab, "target: gpu\ntimeout: 1s\ncommand: 'until false; do sleep 0.4; done'\n");
     assert_eq!(why(&lab, 1, "timeout"), "its time is over: timeout: 1s");
 }
 
@@ -94,7 +94,7 @@ fn nor_is_what_is_printed_before_the_controller_has_answered() {
 fn what_is_printed_once_it_could_not_be_ended_is_why() {
     let Some(mut lab) = Lab::new() else { return };
     lab.replace("scancel", "[[ $* != *INT* ]] || exit 1; exec /usr/bin/scancel \"$@\"");
-    let command = "sleep 5; while true; do echo RuntimeError: broken; sleep 0.2; done";
+    let command = "sleep 5; while true; do echo RuntimeError: broken; sleep 0.4; done";
     run(&lab, &format!("target: gpu\nidle_timeout: 2s\ncommand: '{command}'\n"));
     let shown = lab.wait_shown(1, "error");
     assert_eq!(shown["error"], "python-error", "{shown:#}");
@@ -175,7 +175,7 @@ fn how_far_a_set_up_is_can_be_seen_and_what_it_leaves_running_lives_as_long_as_t
     run(
         &lab,
         "target: gpu\ntimeout: 1h\nsetup:\n  - {name: words, files: [{from: words.txt, to: ~/there/words}]}\n  \
-         - {name: service, run: 'echo halfway there; sleep 1000 & echo $! > \"$HOME/pid\"; until [ -e \"$HOME/go\" ]; do sleep 0.2; done'}\n\
+         - {name: service, run: 'echo halfway there; sleep 1000 & echo $! > \"$HOME/pid\"; until [ -e \"$HOME/go\" ]; do sleep 0.4; done'}\n\
          command: 'cat \"$HOME/there/words\"; kill -0 \"$(cat \"$HOME/pid\")\" && echo it lives'\n",
     );
     wait_until("it says how far it is", || {

@@ -5,6 +5,7 @@ use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::channel;
 use std::time::Duration;
 
 use serde_json::json;
@@ -75,22 +76,23 @@ fn eight_writers_lose_nothing_and_readers_see_whole_versions() {
     const CHANGES: usize = 200;
     let dir = tempfile::tempdir().unwrap();
     let store = new(dir.path());
+    let (made, changes) = channel();
     std::thread::scope(|scope| {
-        let writers: Vec<_> = (0..WRITERS)
-            .map(|thread| {
-                // A door each, as separate processes have, and every other one shared.
-                let own = open(store.paths().data());
-                let store = &store;
-                scope.spawn(move || {
-                    for n in 0..CHANGES {
-                        change(if thread.is_multiple_of(2) { store } else { &own }, thread, n);
-                    }
-                })
-            })
-            .collect();
+        for thread in 0..WRITERS {
+            // A door each, as separate processes have, and every other one shared.
+            let own = open(store.paths().data());
+            let (store, made) = (&store, made.clone());
+            scope.spawn(move || {
+                for n in 0..CHANGES {
+                    change(if thread.is_multiple_of(2) { store } else { &own }, thread, n);
+                    made.send(()).unwrap();
+                }
+            });
+        }
+        drop(made);
         let reader = open(store.paths().data());
         let mut last = 0;
-        while writers.iter().any(|writer| !writer.is_finished()) {
+        for () in changes {
             let now = conda_env(&reader.read().unwrap()).parse().unwrap_or(0);
             assert!(now >= last, "time does not go back");
             last = now;
@@ -268,7 +270,7 @@ fn a_writer_whose_lock_file_was_removed_still_keeps_others_out() {
         });
         drop(done.unwrap());
     };
-    let (entered, wait) = std::sync::mpsc::channel();
+    let (entered, wait) = channel();
     let other = open(&dir.path().join("data.json"));
     std::thread::scope(|scope| {
         tag(&store, "first", &|| {

@@ -85,7 +85,7 @@ impl Lab {
     fn run(&self, window: u64) -> Vec<Process> {
         // It ends with the test, however that ends.
         let script = format!(
-            "echo $$ >'{root}/pid-{window}-'$TPU_WORKER; while [ -d '{root}' ]; do sleep 0.2; done",
+            "echo $$ >'{root}/pid-{window}-'$TPU_WORKER; while [ -d '{root}' ]; do sleep 0.4; done",
             root = self.env.root()
         );
         let words = ["run", TARGET, "alice", "-q", "--", "bash", "-c", &script];

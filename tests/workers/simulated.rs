@@ -42,7 +42,7 @@ fn pids(env: &TestEnv) -> Vec<Process> {
 
 /// What a worker does: notes itself and how often it was started, then waits for `go`.
 const STAYS: &str = "echo $$ >>\"$HOME/starts-$TPU_WORKER\"; echo $$ >\"$HOME/pid-$TPU_WORKER\"; \
-    echo \"ready $TPU_WORKER\"; until [ -e \"$HOME/go\" ]; do sleep 0.2; done; echo \"over $TPU_WORKER\"";
+    echo \"ready $TPU_WORKER\"; until [ -e \"$HOME/go\" ]; do sleep 0.4; done; echo \"over $TPU_WORKER\"";
 
 fn starts(env: &TestEnv) -> Vec<usize> {
     let count = |worker: u32| {
@@ -188,7 +188,7 @@ fn it_is_heard_again_when_the_connection_comes_back() {
 fn ctrl_c_in_the_window_reaches_the_workers() {
     let env = lab();
     let script = "trap 'echo \"asked $TPU_WORKER\"; exit 7' INT; echo \"ready $TPU_WORKER\"; \
-        while :; do sleep 0.2; done";
+        while :; do sleep 0.4; done";
     let window = run(&env, script);
     wait_until("all are heard", || output(&env, window).matches("ready").count() == 4);
     let pane = env.pane_id("alice", window).unwrap();

@@ -28,7 +28,7 @@ struct Lab {
 const STAYS: &str = "m=$MEET; w=$TPU_WORKER; mkdir \"$m/here-$w\" 2>/dev/null || echo $w >>\"$m/beside\"; \
     trap 'rmdir \"$m/here-$w\"' EXIT; trap 'exit 130' INT TERM; \
     echo $$ >>\"$m/starts-$w\"; echo $$ >\"$m/pid-$w\"; echo \"ready $w\"; \
-    until [ -e \"$m/go\" ]; do sleep 0.2; done; echo \"over $w\"";
+    until [ -e \"$m/go\" ]; do sleep 0.4; done; echo \"over $w\"";
 
 impl Lab {
     fn new(count: usize) -> Option<Self> {
@@ -130,7 +130,7 @@ fn a_kill_ends_it_with_its_children_and_spares_the_next_launch() {
 fn a_broken_connection_is_no_end_and_no_second_start() {
     let Some(lab) = Lab::new(2) else { return };
     let window =
-        lab.run(&format!("for i in {{1..100}}; do echo line $i; sleep 0.2; done; {STAYS}"));
+        lab.run(&format!("for i in {{1..100}}; do echo line $i; sleep 0.02; done; {STAYS}"));
     wait_until("some is heard", || lab.output(window).contains("line 20"));
     lab.hosts.cut(0);
     lab.hosts.cut(1);

@@ -296,7 +296,12 @@ mod tests {
     fn programs_that_never_hand_out_credentials_are_not_begun_without_end() {
         let dir = tempfile::tempdir().unwrap();
         let (config, ends) = (dir.path().join("config"), dir.path().join("ends"));
-        let wait = format!("until [ -e '{}' ]; do sleep 0.02; done", ends.display());
+        // Nor without its directory: one that has not looked before that goes would stay.
+        let wait = format!(
+            "while [ -e '{}' ] && [ ! -e '{}' ]; do sleep 0.2; done",
+            dir.path().display(),
+            ends.display()
+        );
         let text = json!({
             "apiVersion": "v1", "kind": "Config", "current-context": "lab",
             "clusters": [{"name": "lab", "cluster": {"server": "https://127.0.0.1:1"}}],

@@ -29,6 +29,7 @@ impl fmt::Display for Finding {
 pub(super) fn check_tree(files: &BTreeMap<String, String>) -> Vec<Finding> {
     let mut findings = Vec::new();
     let mut seen = BTreeSet::new();
+    let mut read = BTreeMap::new();
     let mut waiting: Vec<(String, bool)> =
         ROOTS.iter().map(|root| ((*root).to_owned(), false)).collect();
     while let Some((path, in_test)) = waiting.pop() {
@@ -36,18 +37,20 @@ pub(super) fn check_tree(files: &BTreeMap<String, String>) -> Vec<Finding> {
         if !seen.insert(path.clone()) {
             continue;
         }
-        check_file(&path, text, in_test, &mut findings);
-        let Ok(found) = mentions::read(text, &[], in_test) else { continue };
-        for child in found.children {
+        let Some(found) = check_file(&path, text, in_test, &mut findings) else { continue };
+        for child in &found.children {
             let below = format!("{}/{}", directory_of(&path), child.path.join("/"));
             for file in [format!("{below}.rs"), format!("{below}/mod.rs")] {
                 waiting.push((file, child.in_test));
             }
         }
+        if !in_test {
+            read.insert(path, found);
+        }
     }
     for (path, text) in files {
         if path.starts_with("benches/") {
-            check_file(path, text, true, &mut findings);
+            drop(check_file(path, text, true, &mut findings));
         } else if !seen.contains(path) {
             findings.push(Finding {
                 file: path.clone(),
@@ -68,13 +71,18 @@ pub(super) fn check_tree(files: &BTreeMap<String, String>) -> Vec<Finding> {
             });
         }
     }
-    findings.extend(shape::check(files));
+    findings.extend(shape::check(files, read));
     findings.sort_by(|a, b| (&a.file, a.line).cmp(&(&b.file, b.line)));
     findings
 }
 
-/// Checks one file; `in_test` if its `mod` is under `#[cfg(test)]`.
-pub(super) fn check_file(path: &str, text: &str, in_test: bool, findings: &mut Vec<Finding>) {
+/// Checks one file and hands on what it mentions; `in_test` if its `mod` is under `#[cfg(test)]`.
+pub(super) fn check_file(
+    path: &str,
+    text: &str,
+    in_test: bool,
+    findings: &mut Vec<Finding>,
+) -> Option<Mentions> {
     let mut report = |line: usize, what: String, rule: String| {
         findings.push(Finding { file: path.to_owned(), line, what, rule });
     };
@@ -99,7 +107,7 @@ pub(super) fn check_file(path: &str, text: &str, in_test: bool, findings: &mut V
         Err(error) => {
             let line = error.span().start().line;
             report(line, format!("does not parse: {error}"), "the sources are Rust".to_owned());
-            return;
+            return None;
         }
     };
     for (name, line) in &found.attributes {
@@ -114,6 +122,7 @@ pub(super) fn check_file(path: &str, text: &str, in_test: bool, findings: &mut V
     if path.starts_with("src/") {
         check_layer(path, &module, &found, &mut report);
     }
+    Some(found)
 }
 
 fn check_layer(

@@ -17,14 +17,19 @@ struct Use {
     line: usize,
 }
 
-/// Checks the sources below `src` as a whole: path from the repository's root -> text.
-pub(super) fn check(files: &BTreeMap<String, String>) -> Vec<Finding> {
+/// Checks the sources below `src` as a whole: path from the repository's root -> text. `read` is what those mention that
+/// were read already.
+pub(super) fn check(
+    files: &BTreeMap<String, String>,
+    mut read: BTreeMap<String, Mentions>,
+) -> Vec<Finding> {
     let sources: Vec<(&String, Vec<String>, Mentions)> = files
         .iter()
         .filter(|(path, _)| path.starts_with("src/") && path.as_str() != "src/lib.rs")
         .filter_map(|(path, text)| {
             let module = module_of(path);
-            let mentions = mentions::read(text, &module, false).ok()?;
+            let known = read.remove(path);
+            let mentions = known.or_else(|| mentions::read(text, &module, false).ok())?;
             Some((path, module, mentions))
         })
         .collect();

@@ -1,4 +1,6 @@
 //! Jobs over HTTP: what is answered, to whom, and what never happens.
+//!
+//! slow: real servers, tmux and clients; events and logs are waited for by the clock of the server.
 
 mod access;
 mod acts;

@@ -1,4 +1,6 @@
 //! The shape of the sources: layers, sizes, headers, names.
+//!
+//! slow: every source file is parsed.
 
 mod layers;
 mod variables;

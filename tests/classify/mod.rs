@@ -1,4 +1,6 @@
 //! What is read out of the text of jobs.
+//!
+//! slow: every captured run is read, at every cut.
 
 mod corpus;
 mod evidence;

@@ -1,4 +1,6 @@
 //! The command line: what is typed, what is answered.
+//!
+//! slow: the built program is started for every command there is, and the demo tells its whole story.
 
 mod bad_input;
 mod completions;

@@ -1,4 +1,6 @@
 //! For those who come from Cloudmesh: its files are taken over whole or not at all, and its command line is understood.
+//!
+//! slow: real hosts behind sshd, and daemons that take their turns by the clock.
 
 mod clusters;
 mod commands;

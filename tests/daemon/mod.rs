@@ -1,4 +1,6 @@
 //! The daemon in the built program.
+//!
+//! slow: real daemons take their turns by the clock, and targets are made in their own time.
 
 mod brings_back;
 mod fleet;

@@ -1,4 +1,6 @@
 //! A lab's own machines: made known by patterns, chosen by policies, given out slot by slot.
+//!
+//! slow: real machines behind sshd; who is silent is waited for until it counts as gone.
 
 mod add;
 mod between;

@@ -1,4 +1,6 @@
 //! Looking back: statistics and the archive. What is left and what it cost: quotas and bills.
+//!
+//! slow: a month of history, and answers of a cloud that take their time.
 
 mod across;
 mod archive;

@@ -1,4 +1,6 @@
 //! Jobs as files: what a file says is what the same words do; a file that is wrong does nothing.
+//!
+//! slow: jobs in real windows, set up on real hosts behind sshd.
 
 mod again;
 mod begun;

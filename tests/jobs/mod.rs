@@ -1,4 +1,6 @@
 //! Launch, watch, kill, bring back, clear away: one attempt and its successors, in the built program.
+//!
+//! slow: jobs in real windows, killed at one step after the other.
 
 mod callbacks;
 mod clean;

@@ -1,5 +1,7 @@
 //! Kubernetes: targets that are namespaces of a cluster; and the simulated cluster they are tested on, by every recorded
 //! exchange with a real server, the real `kubectl`, faults, and what is left behind.
+//!
+//! slow: pods of a simulated cluster are real processes, and its clocks are the real one.
 
 pub(crate) mod client;
 mod ends;

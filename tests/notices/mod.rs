@@ -1,4 +1,6 @@
 //! People are told of what happens to jobs, by receivers that are real and fail as real ones do.
+//!
+//! slow: receivers are real and fail as real ones do, each in its own time.
 
 mod command;
 mod given_up;

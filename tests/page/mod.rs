@@ -1,5 +1,7 @@
 //! The page in a real Chromium, on a real server: one file for each promise. What is done in the browser stands beside the
 //! page, in `web/test/promises`; here it gets a place of its own, and is run.
+//!
+//! slow: a browser, a server, and jobs in real windows.
 
 mod acts;
 mod again;

@@ -1,4 +1,6 @@
 //! What is concluded and decided from facts.
+//!
+//! slow: thousands of cases that a seed draws.
 
 mod changes;
 mod choice;

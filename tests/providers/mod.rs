@@ -1,4 +1,6 @@
 //! Whoever makes machines and takes them away.
+//!
+//! slow: whoever is silent is waited for until that is an answer.
 
 mod asked_once;
 mod contract;

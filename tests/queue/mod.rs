@@ -1,4 +1,6 @@
 //! What waits begins when its turn comes: once, in an order that is told, within its limits, whoever dies meanwhile.
+//!
+//! slow: real daemons start what waits, turn by turn.
 
 mod after;
 mod archived;

@@ -1,4 +1,6 @@
 //! The shells of workers.
+//!
+//! slow: real connections to sshd that break and are mended.
 
 mod contract;
 mod door;

@@ -1,4 +1,6 @@
 //! What runs attempts.
+//!
+//! slow: the same contract on every engine, a real Slurm cluster among them.
 
 mod contract;
 mod engines;

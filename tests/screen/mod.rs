@@ -1,4 +1,6 @@
 //! The full-screen monitor.
+//!
+//! slow: the screen in a real tmux, drawn at each size, against clouds that are slow.
 
 mod actions;
 mod again;

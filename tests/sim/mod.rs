@@ -8,6 +8,8 @@
 //! [`world`] is what there is, [`effects`] how a process touches it, [`lies`] what it may be told, [`launcher`] what
 //! runs in a window, [`actors`] who acts, [`observer`] what must never happen, [`run`] one seed from its beginning to
 //! its end.
+//!
+//! slow: hours of several machines are played.
 
 mod actors;
 mod bugs;

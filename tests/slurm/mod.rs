@@ -1,4 +1,6 @@
 //! Slurm: partitions of real clusters as targets, and of one that is played.
+//!
+//! slow: a real cluster, whose daemons have their own clocks.
 
 mod arrays;
 mod carried_out;

@@ -1,4 +1,6 @@
 //! The state file: nothing lost, whatever fails and whoever writes.
+//!
+//! slow: writers are killed at one step after the other, and each change reaches the disk.
 
 pub(super) mod document;
 mod failing_disk;

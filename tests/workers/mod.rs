@@ -1,4 +1,6 @@
 //! Jobs and commands on the workers of a target.
+//!
+//! slow: real connections to sshd, jobs on the other side.
 
 mod google;
 mod recipes;

@@ -369,6 +369,7 @@ mod tests {
         }
     }
 
+    // slow: files of the largest size are read.
     #[test]
     fn a_file_grows_no_larger_than_its_limits() {
         let mut bomb = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n".to_owned();

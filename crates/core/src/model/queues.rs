@@ -484,6 +484,7 @@ mod tests {
         assert!(!Arc::ptr_eq(env(0), env(2)));
     }
 
+    // slow: ten thousand entries are written and read.
     #[test]
     fn a_long_queue_is_a_small_file() {
         let env: Environment = (0..30)

@@ -34,7 +34,7 @@ pub(crate) fn wait_at_most<T>(
         }
         let now = clock.monotonic();
         assert!(now < limit, "waited in vain: {what}");
-        let spared = (8 * (now - asked)).min(Duration::from_millis(500));
+        let spared = (8 * now.saturating_sub(asked)).min(Duration::from_millis(500));
         clock.sleep(pause.max(spared));
         pause = (2 * pause).min(Duration::from_millis(100));
     }

@@ -57,8 +57,9 @@ function PlanOfAct({ of, jobs, plan, carryOut, verb, however }) {
   const go = useRef(null);
   // What a job is may be another by now than when the key was pressed.
   const { byKey } = live.use();
-  const now = jobs.map((job) => byKey.get(key(job)) ?? job);
-  const all = state?.value ?? [];
+  const current = (job) => byKey.get(key(job)) ?? job;
+  const now = jobs.map(current);
+  const all = (state?.value ?? []).map((one) => ({ ...one, job: current(one.job) }));
   const can = all.filter((one) => !one.error);
   // Where nothing is left to go on from, the other way is one tap away; words of the shell would be no help here.
   const isRefused = state && can.length === 0;

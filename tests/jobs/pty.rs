@@ -198,7 +198,7 @@ fn keys_answers_and_sizes_reach_the_job() {
     let env = TestEnv::new();
     let script = r#"
         trap 'stty size; : >"$HOME/resized"' WINCH
-        echo ready >"$HOME/ready"
+        echo $$ >"$HOME/ready"
         read -r line; echo "read $line"
         until [ -e "$HOME/resized" ]; do sleep 0.4; done
         stty raw -echo
@@ -207,16 +207,30 @@ fn keys_answers_and_sizes_reach_the_job() {
         [[ $reply == $'\e['*';'* ]] && echo the terminal answers
     "#;
     let window = env.start(script, &NONE);
-    env.wait_file("ready");
+    let shell = env.wait_pid("ready").pid;
     let pane = env.pane_id("alice", window).unwrap();
     env.tmux().run(&["send-keys", "-t", &pane, "typed words", "Enter"]);
     wait_until("the line is read", || log(&env, window).contains("read typed words\n"));
-    // Whoever sees that nothing happens does it again: a shell that has forked and does not wait yet goes on.
-    wait_until("it has seen another size", || {
-        for size in ["100", "101"] {
-            env.tmux().run(&["resize-window", "-t", &pane, "-x", size, "-y", "33"]);
+    let resize = |columns: u16| {
+        let size = columns.to_string();
+        env.tmux().run(&["resize-window", "-t", &pane, "-x", &size, "-y", "33"]);
+        wait_until("its terminal has the size of the window", || {
+            // One that has ended has seen it: that is in its log.
+            let Ok(terminal) = std::fs::File::open(format!("/proc/{shell}/fd/0")) else {
+                return true;
+            };
+            let size = rustix::termios::tcgetwinsize(&terminal).unwrap();
+            (size.ws_col, size.ws_row) == (columns, 33)
+        });
+    };
+    resize(101);
+    // That the shell then does what it has to is its own matter: where it does not, the next size is another chance.
+    wait_until("the shell has seen it", || {
+        env.path("resized").exists() || {
+            resize(100);
+            resize(101);
+            env.path("resized").exists()
         }
-        env.path("resized").exists()
     });
     env.wait_status(window, "finished");
     let log = log(&env, window);

@@ -128,6 +128,9 @@ impl Faults {
                 };
                 *self.log.lock().unwrap_or_else(PoisonError::into_inner) = Some((fault, until));
             }
+            ["_sim", "controllers"] if ["stop", "start"].contains(&word) => {
+                works.let_stand_still(word == "stop");
+            }
             ["_sim", "watch"] if word == "410" => shared.expire(),
             ["_sim", "pods", name] => {
                 let ago_s = said["ago_s"].as_u64().and_then(|ago_s| u32::try_from(ago_s).ok());
@@ -141,7 +144,8 @@ impl Faults {
             }
             _ => {
                 return Err(Refused::bad(
-                    "there are /_sim/api, /_sim/logs, /_sim/watch {\"do\": \"410\"} and /_sim/pods/NAME",
+                    "there are /_sim/api, /_sim/logs, /_sim/controllers {\"do\": \"stop|start\"}, \
+                     /_sim/watch {\"do\": \"410\"} and /_sim/pods/NAME",
                 ));
             }
         }

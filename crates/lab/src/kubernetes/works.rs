@@ -24,6 +24,8 @@ const IDLE_TURNS: u32 = 10;
 pub(super) struct Works {
     shared: Arc<Shared>,
     inner: Mutex<(JobController, Kubelets)>,
+    /// Whether the controllers stand still: Jobs, the garbage collector, eviction, the scheduler.
+    stand_still: AtomicBool,
 }
 
 impl Works {
@@ -40,7 +42,7 @@ impl Works {
                 .map_err(io::Error::other)?;
         }
         let inner = Mutex::new((JobController::default(), kubelets));
-        Ok(Self { shared: Arc::clone(shared), inner })
+        Ok(Self { shared: Arc::clone(shared), inner, stand_still: AtomicBool::new(false) })
     }
 
     fn lock(&self) -> MutexGuard<'_, (JobController, Kubelets)> {
@@ -50,6 +52,13 @@ impl Works {
     /// Does something with the kubelets.
     pub(super) fn with_kubelets<T>(&self, work: impl FnOnce(&mut Kubelets) -> T) -> T {
         work(&mut self.lock().1)
+    }
+
+    /// Lets the controllers stand still, or go on. A turn that has begun is over when this returns.
+    pub(super) fn let_stand_still(&self, still: bool) {
+        let turn = self.lock();
+        self.stand_still.store(still, Ordering::Relaxed);
+        drop(turn);
     }
 
     /// Works until it is to stop; then ends all that runs.
@@ -63,7 +72,9 @@ impl Works {
             let (jobs, kubelets) = &mut *inner;
             self.shared.act(|cluster| {
                 idle += 1;
-                if seen != Some(cluster.store.version()) || idle >= IDLE_TURNS {
+                let has_changed = seen != Some(cluster.store.version());
+                let is_due = has_changed || idle >= IDLE_TURNS;
+                if is_due && !self.stand_still.load(Ordering::Relaxed) {
                     idle = 0;
                     jobs.turn(cluster);
                     collector::turn(cluster);

@@ -99,7 +99,7 @@ impl Drop for Pueue {
 }
 
 /// A program that was put beside this repository's builds, or is in PATH.
-fn installed(name: &str) -> Option<PathBuf> {
+pub(crate) fn installed(name: &str) -> Option<PathBuf> {
     let env = Env::read();
     let path = env.vars.get(OsStr::new("PATH")).cloned().unwrap_or_default();
     let places = std::iter::once(PathBuf::from(PEERS)).chain(std::env::split_paths(&path));

@@ -24,6 +24,7 @@ use tpu_ops::base::watch;
 use tpu_ops::front::clean::{self, Ends, Extent};
 use tpu_ops::observe::snapshot;
 use tpu_ops::waiting::queue;
+use tpu_ops::waiting::queue::keep::Attendant;
 use tpu_system::sys::random::Random as _;
 use tpu_system::tmux::Tmux as _;
 
@@ -31,6 +32,22 @@ use super::observer::{Cause, Health};
 use super::tpu::{Start, call, target};
 use super::world::{Pid, Purpose, Role, World, end_here};
 use super::{DATA, engine};
+
+/// Whoever waits in line, and looks so often.
+pub(super) struct Looks(Duration);
+
+impl Looks {
+    /// Once in so many seconds.
+    pub(super) fn every(seconds: u64) -> Self {
+        Self(Duration::from_secs(seconds))
+    }
+}
+
+impl Attendant for Looks {
+    fn rest(&self) -> Duration {
+        self.0
+    }
+}
 
 /// The users of the data file.
 pub(crate) const USERS: [&str; 2] = ["alice", "bob"];

@@ -16,7 +16,7 @@ use tpu_lab::sim::Event;
 use tpu_ops::act::kill;
 use tpu_ops::act::launch::RunRequest;
 use tpu_ops::front::clean;
-use tpu_ops::waiting::queue::keep::{self, Patience};
+use tpu_ops::waiting::queue::keep;
 use tpu_system::sys::random::Random as _;
 
 use super::actors::{self, USERS};
@@ -138,9 +138,7 @@ fn wait_in_line(world: &Arc<World>, person: usize, book: &Book) {
         };
         let request = RunRequest { user, spec, on: None, force: false };
         let pid = call(world, &actors::start(0, Purpose::Run), move |ctx| {
-            let rest = Duration::from_secs(150);
-            let patience = Patience { rest, say: &mut |_| (), stop: &|| None };
-            drop(keep::wait(ctx, &request, patience));
+            drop(keep::wait(ctx, &request, &actors::Looks::every(150)));
         });
         entries(book).entry(number).or_default().pid = Some(pid);
         loop {

@@ -21,7 +21,7 @@ use tpu_ops::Ctx;
 use tpu_ops::act::launch::RunRequest;
 use tpu_ops::act::{kill, targets};
 use tpu_ops::waiting::queue::edit::{self, QueueEdit};
-use tpu_ops::waiting::queue::keep::{self, Patience};
+use tpu_ops::waiting::queue::keep;
 use tpu_ops::waiting::queue::pass;
 use tpu_ops::waiting::queue::submit::{Submission, enter};
 use tpu_system::sys::random::Random as _;
@@ -294,9 +294,7 @@ fn wait_here(world: &Arc<World>, host: usize, waits_here: &mut Vec<Pid>) {
     let (spec, _) = spec_of(&members, (TargetRequest::Any(any), "pass", None));
     let request = RunRequest { user: UserName::from("bob"), spec, on: None, force: false };
     let pid = call(world, &actors::start(host, Purpose::Run), move |ctx| {
-        let rest = Duration::from_secs(20);
-        let patience = Patience { rest, say: &mut |_| (), stop: &|| None };
-        drop(keep::wait(ctx, &request, patience));
+        drop(keep::wait(ctx, &request, &actors::Looks::every(20)));
     });
     waits_here.push(pid);
 }

@@ -8,6 +8,7 @@ use serde::de::DeserializeOwned;
 
 use tpu_core::model::ids::{JobId, JobNumber, UserName};
 use tpu_ops::base::error::did_you_mean;
+use tpu_ops::front::jobfile::body::BodyFormat;
 use tpu_ops::{Ctx, Error};
 
 use super::failure::Failure;
@@ -100,6 +101,23 @@ impl Asked<'_> {
             let what = format!("the body, line {}, column {}: {e}", e.line(), e.column());
             Error::usage(what).hint("/openapi.json says what it has to be").into()
         })
+    }
+
+    /// How a job file in the body is written.
+    pub(super) fn job_file_format(&self) -> Result<BodyFormat, Failure> {
+        let said = self.header("content-type").unwrap_or("application/json");
+        let kind = said.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+        match kind.as_str() {
+            "application/json" => Ok(BodyFormat::Json),
+            "application/yaml" | "application/x-yaml" | "text/yaml" | "text/x-yaml" => {
+                Ok(BodyFormat::Yaml)
+            }
+            _ => {
+                let error = Error::usage(format!("a body of {said}"))
+                    .hint("send application/json or application/yaml");
+                Err(Failure::from(error).status(StatusCode::UNSUPPORTED_MEDIA_TYPE))
+            }
+        }
     }
 
     /// Whether whoever asks has this version already.

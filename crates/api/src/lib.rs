@@ -25,6 +25,7 @@ mod follow;
 mod guard;
 mod health;
 mod hosts;
+mod idempotency;
 mod jobs;
 mod links;
 mod logs;

@@ -183,6 +183,6 @@ impl Served {
     /// The surroundings of one request, in whose name it acts; of a trial those in which nothing is changed.
     pub(super) fn ctx_of(&self, who: &Who, is_trial: bool) -> Ctx {
         let ctx = self.ctx.on_behalf(&format!("api {}", who.name));
-        if is_trial { Ctx { effects: ctx.effects.dry_run(), ..ctx } } else { ctx }
+        if is_trial { ctx.dry_run() } else { ctx }
     }
 }

@@ -1,28 +1,32 @@
 //! What the acts of keys do, and what they would do: each is one use case, called by values.
 
 use super::message::{Act, Did, Problem, ids};
-use tpu_core::model::ids::{JobId, TargetName};
+use tpu_core::model::entry::Priority;
+use tpu_core::model::ids::{JobId, QueueName, TargetName};
 use tpu_core::model::job::Succession;
 use tpu_core::model::member::Array;
 use tpu_core::model::setup::SetUpHow;
 use tpu_core::model::spec::TargetRequest;
+use tpu_core::model::sweep::Sweep;
 use tpu_core::text;
 use tpu_ops::act::hosts::edit as hosts;
 use tpu_ops::act::launch::RunRequest;
-use tpu_ops::act::launch::check::{self, parse_rules};
+use tpu_ops::act::launch::check::parse_rules;
 use tpu_ops::act::provision::{self, Insistence};
-use tpu_ops::act::recipes::{self, Request};
+use tpu_ops::act::recipes;
 use tpu_ops::act::resume::{self, AgainRequest};
 use tpu_ops::act::target_spec::Wish;
-use tpu_ops::act::{kill, launch, service};
+use tpu_ops::act::{kill, service};
 use tpu_ops::base::called::JobWord;
 use tpu_ops::base::named::resolve_target;
 use tpu_ops::front::clean::{self, Ends, Extent};
 use tpu_ops::front::dry_run;
 use tpu_ops::observe::fleet;
-use tpu_ops::waiting::queue::submit::{self, Submission};
+use tpu_ops::waiting::begin::{self, QueueOutcome, QueueRequest, When};
+use tpu_ops::waiting::queue::keep::Nobody;
+use tpu_ops::waiting::queue::submit::Submission;
 use tpu_ops::waiting::queue::wanted::wanted;
-use tpu_ops::waiting::queue::{edit, now, pass, why_each_waits};
+use tpu_ops::waiting::queue::{edit, pass};
 use tpu_ops::waiting::rules;
 use tpu_ops::{Ctx, Error};
 
@@ -107,21 +111,20 @@ pub(super) fn carry_out(ctx: &Ctx, flags: &[String], act: &Act) -> Result<Did, P
             Ok("The daemon has ended; jobs go on, and nothing happens by itself any more.".into())
         }
         Act::Run(request) => {
-            let launched = launch::launch(ctx, request)?;
-            let words = launched.in_words();
-            return Ok(Did { words, began: Some(launched.job) });
+            let outcome = begin::start(ctx, request, When::Now, &Nobody)?;
+            return Ok(Did { words: outcome.in_words(), began: outcome.job().cloned() });
         }
         Act::Submit { request, queue, priority, sweep } => {
-            let how = Submission {
-                queue: queue.clone(),
-                priority: *priority,
-                sweep: sweep.clone(),
-                ..Submission::default()
-            };
-            let id = submit::enter(ctx, &in_turn(ctx, request)?, &how)?;
-            let told = begun(ctx, vec![format!("queued {id} in {queue}")]);
-            let why = why_each_waits(ctx)?.remove(&id).map(|why| format!("; it waits: {why}"));
-            return Ok(Did { words: told + &why.unwrap_or_default(), began: Some(id) });
+            let waiting = waiting(ctx, request, queue, *priority, sweep.as_ref())?;
+            match begin::queue(ctx, &QueueRequest::of(&waiting))? {
+                QueueOutcome::New(queued) => {
+                    let began = queued.jobs.first().map(|job| job.id.clone());
+                    return Ok(Did { words: queued.in_words(ctx)?.join(" "), began });
+                }
+                QueueOutcome::Before(_) | QueueOutcome::Other | QueueOutcome::Would(_) => {
+                    Err(no_act())
+                }
+            }
         }
         Act::Command(_) | Act::Confirmed(_) => Err(no_act()),
     };
@@ -162,27 +165,26 @@ pub(super) fn would(ctx: &Ctx, act: &Act) -> Result<String, Problem> {
             };
             before + &dry_run::recipe_to_text(ctx, &solving(ctx, target)?)?
         }
-        Act::Run(request) => launch::plan(ctx, request)?.to_text(),
+        Act::Run(request) => begin::start(&ctx.dry_run(), request, When::Now, &Nobody)?.in_words(),
         Act::Submit { request, queue, priority, sweep } => {
-            let mut waiting = in_turn(ctx, request)?;
-            // What is wrong with the first member is wrong with each.
-            waiting.spec.configs.extend(sweep.iter().flat_map(|sweep| sweep.given(0)));
-            check::may_wait(ctx, &waiting, None)?;
+            let (dry, waiting) =
+                (ctx.dry_run(), waiting(ctx, request, queue, *priority, sweep.as_ref())?);
+            begin::queue(&dry, &QueueRequest::of(&waiting))?;
             let known = edit::find(&*ctx.data()?, queue)?;
-            let how = dry_run::line("queue", &format!("{queue}: {}", edit::in_words(&known)))
+            let mut how = dry_run::line("queue", &format!("{queue}: {}", edit::in_words(&known)))
                 + &dry_run::line("priority", &priority.to_string());
-            let mut how = how;
-            let mut one = waiting;
+            let mut one = in_turn(ctx, request)?;
             if let Some(sweep) = sweep {
                 let members = text::counted(sweep.members(), "job");
                 let limit = request.spec.array.as_ref().and_then(Array::at_once);
                 let limit = limit.map(|most| format!(", {most} at once")).unwrap_or_default();
                 let all = format!("{members}{limit}: {}; the first one:", sweep.in_words());
                 how += &dry_run::line("sweep", &all);
+                one.spec.configs.extend(sweep.given(0));
                 one.spec.array = None;
             }
-            match now::plan(ctx, &one) {
-                Ok(plan) => how + &plan.to_text(),
+            match begin::start(&dry, &one, When::Now, &Nobody) {
+                Ok(plan) => how + &plan.in_words(),
                 Err(error) => how + &dry_run::line("now", &error.message),
             }
         }
@@ -251,6 +253,19 @@ fn would_go_on(ctx: &Ctx, job: &JobId, how: Succession) -> Result<String, Error>
     Ok(warnings.into_iter().fold(plan.to_text(), |text, warning| text + &warning + "\n"))
 }
 
+/// A job and how it waits.
+fn waiting(
+    ctx: &Ctx,
+    request: &RunRequest,
+    queue: &QueueName,
+    priority: Priority,
+    sweep: Option<&Sweep>,
+) -> Result<[(RunRequest, Submission); 1], Error> {
+    let (queue, sweep) = (queue.clone(), sweep.cloned());
+    let how = Submission { queue, priority, sweep, ..Submission::default() };
+    Ok([(in_turn(ctx, request)?, how)])
+}
+
 /// A job as it waits: the word for its target may mean any of several.
 fn in_turn(ctx: &Ctx, request: &RunRequest) -> Result<RunRequest, Error> {
     let mut request = request.clone();
@@ -303,9 +318,9 @@ fn kill(ctx: &Ctx, jobs: &[JobId]) -> Result<String, Problem> {
 }
 
 /// The recipe of that name for a target.
-fn solving(ctx: &Ctx, target: &TargetName) -> Result<Request, Error> {
+fn solving(ctx: &Ctx, target: &TargetName) -> Result<recipes::Request, Error> {
     let target = resolve_target(&*ctx.data()?, target.as_str())?;
-    Ok(Request { recipe: "solve".to_owned(), target, force: false })
+    Ok(recipes::Request { recipe: "solve".to_owned(), target, force: false })
 }
 
 /// The target first, then its machines.

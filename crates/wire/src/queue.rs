@@ -3,10 +3,13 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use tpu_core::model::data::{Data, User};
 use tpu_core::model::entry::QueueEntry;
 use tpu_core::model::ids::{JobId, JobNumber, QueueName, UserName};
+use tpu_core::model::job::Job;
+use tpu_core::model::member::Array;
 use tpu_core::model::queue::{Queue, QueuePolicy, QueueState};
-use tpu_core::model::spec::JobSpec;
+use tpu_ops::waiting::begin::{QueuedJob, QueuedJobs};
 
 use super::jobs::JobIdPart;
 use super::words::{TimePart, Word};
@@ -21,17 +24,25 @@ pub struct SubmittedDocument<'a> {
 }
 
 impl<'a> SubmittedDocument<'a> {
-    /// Jobs, each with what it is to do, and those of them that have begun.
-    pub fn of(jobs: impl Iterator<Item = (&'a JobId, &'a JobSpec)>, started: &'a [JobId]) -> Self {
-        let part = |(id, spec): (&'a JobId, &'a JobSpec)| SubmittedPart {
-            user: &id.user,
-            window: id.window,
-            name: spec.name.as_deref(),
-            members: spec.array.as_ref().map(|array| array.indexes().to_vec()),
+    /// What was queued; `started` are those that have begun since.
+    pub fn of(queued: &'a QueuedJobs, started: &'a [JobId]) -> Self {
+        let part = |job: &'a QueuedJob| SubmittedPart {
+            user: &job.id.user,
+            window: job.id.window,
+            name: job.name.as_deref(),
+            members: job.members.clone(),
         };
         Self {
-            jobs: jobs.map(part).collect(),
+            jobs: queued.jobs.iter().map(part).collect(),
             started: started.iter().map(JobIdPart::from).collect(),
+        }
+    }
+
+    /// What has become of jobs that were queued before, as they are called now; `begun` are those that have begun.
+    pub fn now(data: &'a Data, jobs: &'a [JobId], begun: &'a [JobId]) -> Self {
+        Self {
+            jobs: jobs.iter().map(|id| SubmittedPart::now(data, id)).collect(),
+            started: begun.iter().map(JobIdPart::from).collect(),
         }
     }
 }
@@ -47,6 +58,26 @@ pub struct SubmittedPart<'a> {
     pub name: Option<&'a str>,
     /// Its members; null for a job by itself.
     pub members: Option<Vec<u32>>,
+}
+
+impl<'a> SubmittedPart<'a> {
+    /// A job or a group as it is known now: members that wait, and those that have begun.
+    fn now(data: &'a Data, id: &'a JobId) -> Self {
+        let (entry, job) = (data.queues().entry(id), data.job(id));
+        let waiting = entry.and_then(|entry| entry.spec.array.as_ref());
+        let begun = data.user(&id.user).map(User::jobs).unwrap_or_default().iter();
+        let begun = begun.filter_map(Job::member).filter(|member| member.group == id.window);
+        let mut members: Vec<u32> = begun.map(|member| member.index).collect();
+        members.extend(waiting.into_iter().flat_map(Array::indexes));
+        members.sort_unstable();
+        members.dedup();
+        Self {
+            user: &id.user,
+            window: id.window,
+            name: entry.and_then(|entry| entry.spec.name.as_deref()).or_else(|| job?.name()),
+            members: (!members.is_empty()).then_some(members),
+        }
+    }
 }
 
 /// What waits.

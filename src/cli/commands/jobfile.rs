@@ -18,7 +18,7 @@ use tpu_ops::act::{clone, stage};
 use tpu_ops::base::ctx::user_of;
 use tpu_ops::front::jobfile::ready::{self, BesideFile, JobFile};
 use tpu_ops::front::jobfile::{self, is_file};
-use tpu_ops::waiting::queue::once::Entered;
+use tpu_ops::waiting::begin::QueueRequest;
 use tpu_ops::waiting::queue::order;
 use tpu_ops::waiting::queue::submit::Submission;
 use tpu_ops::waiting::request::Begins;
@@ -26,7 +26,7 @@ use tpu_ops::{Ctx, Error};
 use tpu_wire::jobfile::{ConvertedDocument, FormatSchemaDocument};
 
 use super::run::{self, Ran};
-use super::submit::{jobs_of, submitted};
+use super::submit::{jobs_of, queue};
 use super::waiting::wants;
 
 /// `run`: of a file, if one of the words is one, and else of the words.
@@ -86,10 +86,10 @@ fn run_file(app: &App, args: &Run, file: &str) -> Result<Ran, Error> {
         let user = user_of(&data, &request.user)?;
         let cloned = clone::cloned(ctx, user, &repository)?;
         request.spec.staged = Some(cloned.clone());
-        return run::start(app, args, request)
+        return run::start(app, args, &request)
             .inspect_err(|_| stage::discard_unless_used(ctx, &cloned));
     }
-    run::start(app, args, request)
+    run::start(app, args, &request)
 }
 
 /// The jobs of a file.
@@ -124,11 +124,8 @@ pub(super) fn submit(
         is_sent: false,
         commands: &commands,
     };
-    match file.enter(&jobs, None)? {
-        (_, all) if app.global.dry_run => would(ctx, &all),
-        (Entered::New(ids) | Entered::Before(ids), all) => submitted(app, &ids, &all),
-        (Entered::Other, all) => submitted(app, &[], &all),
-    }
+    let (all, placed) = (file.all_ready(&jobs)?, file.placed(&jobs));
+    queue(app, &QueueRequest { placed: &placed, ..QueueRequest::of(&all) }, || would(ctx, &all))
 }
 
 /// What of the options of `submit` is said beside a file.

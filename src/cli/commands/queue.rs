@@ -42,9 +42,7 @@ use tpu_wire::queue::{
 use tpu_wire::words::TimePart;
 
 use super::submit::submit;
-use super::waiting::{
-    never_began, nobody_starts, priority, refuse_hopeless, started_lines, still_waiting, wants,
-};
+use super::waiting::{never_began, nobody_starts, priority, refuse_hopeless, still_waiting, wants};
 
 /// `explain` of what waits: the entry that the words call, if they call one.
 pub(super) fn explain(app: &App, words: &[String]) -> Result<Option<Output>, Error> {
@@ -409,7 +407,7 @@ fn dispatch(app: &App, args: &RunQueue) -> Outcome {
             }
             Err(error) => return Err(error),
         };
-        for line in started_lines(&passage) {
+        for line in passage.in_words() {
             app.tell(&line);
         }
         started.extend(passage.begun());
@@ -489,7 +487,7 @@ fn told(app: &App, ids: &[JobId], what: &str) -> Outcome {
     let ctx = app.ctx()?;
     let passage = if app.global.dry_run { Passage::default() } else { pass::look_after(ctx) };
     let mut lines: Vec<String> = ids.iter().map(|id| format!("{id} {what}.")).collect();
-    lines.extend(started_lines(&passage));
+    lines.extend(passage.in_words());
     let started = passage.begun();
     Ok(Output::new(lines.join("\n"), &WaitingChangedDocument::of(ids, &started)))
 }
@@ -556,7 +554,7 @@ pub(super) fn take_out_called(app: &App, called: &[WaitingCalled]) -> Outcome {
     take_members_out(app.ctx()?, called)?;
     let passage = pass::look_after(app.ctx()?);
     let mut lines: Vec<String> = called.iter().map(never_began).collect();
-    lines.extend(started_lines(&passage));
+    lines.extend(passage.in_words());
     let ids: Vec<JobId> = called.iter().map(|called| called.id.clone()).collect();
     let started = passage.begun();
     Ok(Output::new(lines.join("\n"), &WaitingChangedDocument::of(&ids, &started)))

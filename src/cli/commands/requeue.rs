@@ -14,7 +14,7 @@ use tpu_ops::waiting::whose::{Meant, Purpose, Several};
 use tpu_wire::queue::WaitingChangedDocument;
 
 use super::kill;
-use super::waiting::{nobody_starts, priority, started_lines};
+use super::waiting::{nobody_starts, priority};
 
 /// `requeue`.
 pub(in crate::cli) fn requeue(app: &App, args: &Requeue) -> Outcome {
@@ -62,7 +62,7 @@ pub(in crate::cli) fn requeue(app: &App, args: &Requeue) -> Outcome {
         }
     }
     let passage = pass::look_after(ctx);
-    lines.extend(started_lines(&passage));
+    lines.extend(passage.in_words());
     if ctx.data()?.queues().entries.iter().any(|entry| waiting.contains(&entry.id())) {
         notes.extend(nobody_starts(ctx));
     }

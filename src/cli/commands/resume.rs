@@ -5,6 +5,7 @@ use crate::cli::app::App;
 use crate::cli::args::Again;
 use crate::cli::commands::jobfile::setup_how;
 use crate::cli::commands::kill;
+use crate::cli::commands::person::make_usable;
 use crate::cli::commands::run::{self, PlanInWords};
 use crate::cli::print::Output;
 use tpu_core::model::job::Succession;
@@ -84,7 +85,7 @@ fn start(app: &App, args: &Again, request: &AgainRequest) -> Result<(String, Aga
         Some(target) => target.clone(),
         None => job_of(&*ctx.data()?, &request.job)?.tpu.to_string(),
     };
-    if run::make_usable(app, &target, args.apply)? {
+    if make_usable(app, &target, args.apply)? {
         resume::provide_target(ctx, request)?;
     }
     let again = resume::again(ctx, request)?;

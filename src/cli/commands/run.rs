@@ -10,17 +10,13 @@ use crate::cli::print::Output;
 use tpu_core::model::capacity::Ask;
 use tpu_core::model::data::Data;
 use tpu_core::model::ids::{JobId, UserName};
-use tpu_core::model::member::Member;
 use tpu_core::plan::types::parse_type;
-use tpu_core::text::counted;
-use tpu_ops::act::launch::attempt::{self, Launched};
-use tpu_ops::act::launch::group::LaunchedGroup;
+use tpu_ops::act::launch::RunRequest;
+use tpu_ops::act::launch::attempt;
 use tpu_ops::act::launch::plan::LaunchPlan;
-use tpu_ops::act::launch::{self, RunRequest};
 use tpu_ops::act::selection;
 use tpu_ops::base::{named, names};
-use tpu_ops::observe::fleet;
-use tpu_ops::waiting::queue::field::Wish;
+use tpu_ops::waiting::begin::{self, StartOutcome, When};
 use tpu_ops::waiting::request::{self, Begins, Beside};
 use tpu_ops::{Ctx, Error};
 use tpu_wire::launches::{
@@ -29,8 +25,8 @@ use tpu_wire::launches::{
 };
 use tpu_wire::words::Word;
 
-use super::choose::{self, Chosen};
 use super::notify;
+use super::person::PersonThere;
 
 /// What `run` did.
 #[derive(Debug)]
@@ -73,7 +69,7 @@ pub(super) fn in_words(ctx: &Ctx, plan: &LaunchPlan) -> Result<PlanInWords, Erro
 pub(in crate::cli) fn run(app: &App, args: &Run) -> Result<Ran, Error> {
     refuse_of_files(&args.set, args.setup.as_deref())?;
     let request = request(app, args, &*app.ctx()?.data()?, Begins::Now)?;
-    start(app, args, request)
+    start(app, args, &request)
 }
 
 /// Refuses a value for a file where there is none.
@@ -110,92 +106,44 @@ pub(super) fn refuse_other_files(app: &App, words: &[String]) -> Result<(), Erro
 }
 
 /// Starts what was asked for, or says what would be started.
-pub(super) fn start(app: &App, args: &Run, mut request: RunRequest) -> Result<Ran, Error> {
-    let ctx = app.ctx()?;
-    let mut notes = Vec::new();
-    if let Some(wish) = &Wish::of(&request) {
-        match choose::choose(app, args, wish, &mut request, &mut notes)? {
-            Chosen::Launched(launched) => return Ok(ran(&launched, notes)),
-            Chosen::WouldWait(what) => {
-                let text = format!("Would be {what}.");
-                let plan = WaitPlanPart { user: &wish.user, waits_for: &what };
-                let output = Output::new(text, &WaitPlanDocument { plan }).notes(notes);
-                return Ok(Ran { job: None, output });
-            }
-            Chosen::Would => {}
+pub(super) fn start(app: &App, args: &Run, request: &RunRequest) -> Result<Ran, Error> {
+    let when = if args.wait { When::Wait } else { When::Now };
+    let person = PersonThere::new(app, args, request)?;
+    let outcome = begin::start(app.ctx()?, request, when, &person)?;
+    let text = outcome.in_words();
+    let output = match &outcome {
+        StartOutcome::Job(launched, _) => Output::new(text, &LaunchedDocument::from(launched)),
+        StartOutcome::Group(launched) => {
+            let is_whole = launched.failed.is_empty() && launched.unsure.is_empty();
+            Output::new(text, &LaunchedGroupDocument::from(launched)).code(u8::from(!is_whole))
         }
-    }
-    if app.global.dry_run {
-        let plan = launch::plan(ctx, &request)?;
-        let PlanInWords { argv, script, text, refused } = in_words(ctx, &plan)?;
-        let document = LaunchPlanDocument {
-            plan: LaunchPlanPart {
-                user: &plan.user,
-                target: &plan.target.name,
-                zone: plan.target.zone.as_deref(),
-                dir: &plan.dir,
-                mode: Word(plan.mode),
-                argv,
-                script,
-                refused: refused.as_ref().map(|refused| refused.message.clone()),
-                members: plan.spec.array.as_ref().map(|array| array.indexes().to_vec()),
-            },
-        };
-        let (code, why) = verdict(refused);
-        notes.extend(why);
-        return Ok(Ran { job: None, output: Output::new(text, &document).notes(notes).code(code) });
-    }
-    if make_usable(app, request.target(), args.apply)? {
-        launch::provide_target(ctx, &request)?;
-    }
-    if request.spec.array.is_some() {
-        return Ok(group_ran(&launch::launch_group(ctx, &request)?, notes));
-    }
-    let launched = launch::launch(ctx, &request)?;
-    Ok(ran(&launched, notes))
-}
-
-/// Says which jobs of a group have started, and which have not.
-fn group_ran(launched: &LaunchedGroup, mut notes: Vec<String>) -> Ran {
-    /// Nobody reads more.
-    const MOST: usize = 10;
-    let LaunchedGroup { group, target, members, failed, unsure } = launched;
-    let numbers = |(member, job): &(Member, Launched)| format!("{member} is {}", job.job.window);
-    let which = match members.as_slice() {
-        [only] => numbers(only),
-        [first, .., last] => format!("{} to {}", numbers(first), numbers(last)),
-        [] => String::new(),
+        StartOutcome::Would(plan, _) => planned(app, plan)?,
+        StartOutcome::WouldWait(what) => {
+            let plan = WaitPlanPart { user: &request.user, waits_for: what };
+            Output::new(text, &WaitPlanDocument { plan })
+        }
     };
-    let jobs = counted(members.len(), "job");
-    let which = if which.is_empty() { which } else { format!(": {which}") };
-    let text = format!("Started {jobs} of group {group} on {target}{which}.");
-    let lists = [(failed, "were not started"), (unsure, "may have started: tpu check")];
-    for (list, what) in lists {
-        notes.extend(list.iter().take(MOST).map(|(member, error)| format!("{member}: {error}")));
-        if list.len() > MOST {
-            notes.push(format!("and {} more {what}", list.len() - MOST));
-        }
-    }
-    let code = u8::from(!failed.is_empty() || !unsure.is_empty());
-    let output = Output::new(text, &LaunchedGroupDocument::from(launched)).notes(notes).code(code);
-    Ran { job: Some(group.clone()), output }
+    Ok(Ran { job: outcome.job().cloned(), output: output.notes(outcome.remarks()) })
 }
 
-/// Says that a job has started.
-fn ran(launched: &Launched, notes: Vec<String>) -> Ran {
-    let output = Output::new(launched.in_words(), &LaunchedDocument::from(launched)).notes(notes);
-    Ran { job: Some(launched.job.clone()), output }
-}
-
-/// Whether the target is to be made usable first: it is not, and somebody wants it.
-pub(in crate::cli) fn make_usable(app: &App, target: &str, apply: bool) -> Result<bool, Error> {
-    let is_wanted = apply || app.global.yes;
-    // The launch says itself what is in the way; whoever cannot be asked need not hear it before.
-    if !is_wanted && !app.may_ask() {
-        return Ok(false);
-    }
-    let Some(obstacle) = fleet::obstacle(app.ctx()?, target)? else { return Ok(false) };
-    Ok(is_wanted || app.may_ask() && app.confirm(&format!("{obstacle}. Make it usable first?"))?)
+/// What would be started.
+fn planned(app: &App, plan: &LaunchPlan) -> Result<Output, Error> {
+    let PlanInWords { argv, script, text, refused } = in_words(app.ctx()?, plan)?;
+    let document = LaunchPlanDocument {
+        plan: LaunchPlanPart {
+            user: &plan.user,
+            target: &plan.target.name,
+            zone: plan.target.zone.as_deref(),
+            dir: &plan.dir,
+            mode: Word(plan.mode),
+            argv,
+            script,
+            refused: refused.as_ref().map(|refused| refused.message.clone()),
+            members: plan.spec.array.as_ref().map(|array| array.indexes().to_vec()),
+        },
+    };
+    let (code, why) = verdict(refused);
+    Ok(Output::new(text, &document).notes(why).code(code))
 }
 
 /// What was typed.

@@ -7,7 +7,7 @@ use crate::cli::legacy;
 use crate::cli::print::Output;
 use tpu_core::model::data::Data;
 use tpu_core::model::entry::AfterWhich;
-use tpu_core::model::ids::{JobId, QueueName, UserName};
+use tpu_core::model::ids::{QueueName, UserName};
 use tpu_core::model::member::Array;
 use tpu_core::model::pattern;
 use tpu_core::model::spec::JobSpec;
@@ -16,13 +16,14 @@ use tpu_core::text::counted;
 use tpu_ops::Error;
 use tpu_ops::act::launch::RunRequest;
 use tpu_ops::base::names;
-use tpu_ops::waiting::queue::submit::{self, Submission};
-use tpu_ops::waiting::queue::{after, pass, standing_of};
+use tpu_ops::waiting::begin::{self, QueueOutcome, QueueRequest};
+use tpu_ops::waiting::queue::after;
+use tpu_ops::waiting::queue::submit::Submission;
 use tpu_ops::waiting::request::Begins;
 use tpu_wire::queue::SubmittedDocument;
 
 use super::run::{refuse_of_files, refuse_other_files, request, warn_of_aliases};
-use super::waiting::{nobody_starts, priority, started_lines, waits_line, wants};
+use super::waiting::{nobody_starts, priority, wants};
 
 /// Keys of `submit` that are no configs.
 const KEYS: [&str; 6] = ["queue", "priority", "after", "after_any", "after_not", "after_each"];
@@ -72,41 +73,28 @@ pub(in crate::cli) fn submit(app: &App, args: &Submit) -> Outcome {
     let what = format!("queue {} for {}", counted(jobs, "job"), wants(&request.spec.target));
     let all: Vec<(RunRequest, Submission)> =
         requests.into_iter().map(|request| (request, how.clone())).collect();
-    let ids = submit::enter_each(ctx, &all)?;
-    if app.global.dry_run {
-        return Ok(Output::would(&what));
-    }
-    submitted(app, &ids, &all)
+    queue(app, &QueueRequest::of(&all), || Ok(Output::would(&what)))
 }
 
-/// What has been queued, what of it has begun, and why the first of the rest waits.
-pub(super) fn submitted(app: &App, ids: &[JobId], all: &[(RunRequest, Submission)]) -> Outcome {
+/// Puts jobs into their queues, and says what has begun and why the rest waits; in a dry run, what `would` says.
+pub(super) fn queue(
+    app: &App,
+    request: &QueueRequest<'_>,
+    would: impl FnOnce() -> Outcome,
+) -> Outcome {
     let ctx = app.ctx()?;
-    let passage = pass::look_after(ctx);
-    let data = ctx.data()?;
-    let mut lines: Vec<String> = Vec::new();
-    for (id, (request, how)) in ids.iter().zip(all) {
-        let called = request.spec.name.as_ref().filter(|_| all.len() > 1);
-        let name = called.map(|name| format!(" {name}")).unwrap_or_default();
-        lines.push(match &request.spec.array {
-            None => format!("Queued {id}{name} in {}.", how.queue),
-            Some(array) => {
-                let jobs = counted(array.indexes().len(), "job");
-                format!("Queued {jobs} of group {id}{name} in {}.", how.queue)
-            }
-        });
-    }
-    lines.extend(started_lines(&passage));
-    let mut notes = Vec::new();
-    if let Some(entry) = ids.iter().find_map(|id| data.queues().entry(id)) {
-        let standing = standing_of(ctx, &data, &entry.id()).ok().flatten();
-        lines.extend(standing.map(|(_, why)| waits_line(entry, &why)));
-        notes.extend(nobody_starts(ctx));
-    }
-    let started: Vec<JobId> = passage.begun();
-    let specs = all.iter().map(|(request, _)| &request.spec);
-    let document = SubmittedDocument::of(ids.iter().zip(specs), &started);
-    Ok(Output::new(lines.join("\n"), &document).notes(notes))
+    let queued = match begin::queue(ctx, request)? {
+        QueueOutcome::New(queued) => queued,
+        QueueOutcome::Would(_) => return would(),
+        QueueOutcome::Before(_) | QueueOutcome::Other => {
+            return Err(Error::failed("a request without a key was answered before"));
+        }
+    };
+    let started = queued.passage.begun();
+    let document = SubmittedDocument::of(&queued, &started);
+    let waits = queued.first_waiting(ctx)?.is_some();
+    let notes = if waits { nobody_starts(ctx) } else { Vec::new() };
+    Ok(Output::new(queued.in_words(ctx)?.join("\n"), &document).notes(notes))
 }
 
 /// Takes out what only `submit` understands.

@@ -24,12 +24,13 @@ use tpu_ops::base::ctx::user_of;
 use tpu_ops::base::names;
 use tpu_ops::front::jobfile;
 use tpu_ops::front::jobfile::ready::JobFile;
-use tpu_ops::waiting::queue::submit::{self, Submission};
+use tpu_ops::waiting::begin::QueueRequest;
+use tpu_ops::waiting::queue::submit::Submission;
 use tpu_ops::waiting::queue::tasks::{self, TaskOf};
 use tpu_ops::{Ctx, Error};
 
 use super::jobfile::{beside_file, directory, submits_alone, would};
-use super::submit::submitted;
+use super::submit::queue;
 
 /// A file of tasks that was read.
 pub(super) struct TaskFile<'a> {
@@ -188,11 +189,7 @@ pub(super) fn submit_tasks(
         let document = tpu_wire::queue::SubmittedDocument { jobs: Vec::new(), started: Vec::new() };
         return Ok(Output::new(text, &document).notes(notes));
     }
-    let ids = submit::enter_each(ctx, &all)?;
-    if app.global.dry_run {
-        return Ok(would(ctx, &all)?.notes(notes));
-    }
-    Ok(submitted(app, &ids, &all)?.notes(notes))
+    Ok(queue(app, &QueueRequest::of(&all), || would(ctx, &all))?.notes(notes))
 }
 
 impl TaskFile<'_> {

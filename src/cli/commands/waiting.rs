@@ -6,7 +6,7 @@ use tpu_core::text::escape;
 use tpu_ops::base::called::WaitingCalled;
 use tpu_ops::base::watch;
 use tpu_ops::waiting::queue::field::Avoided;
-use tpu_ops::waiting::queue::pass::{self, Passage};
+use tpu_ops::waiting::queue::pass;
 use tpu_ops::waiting::queue::{self, places};
 use tpu_ops::{Ctx, Error};
 
@@ -23,19 +23,6 @@ pub(super) fn wants(target: &TargetRequest) -> String {
     match target {
         TargetRequest::Named(name) => name.clone(),
         TargetRequest::Any(any_of) => any_of.in_words(),
-    }
-}
-
-/// Says what has begun.
-pub(super) fn started_lines(passage: &Passage) -> Vec<String> {
-    passage.started.iter().map(|(_, launched, _)| launched.in_words()).collect()
-}
-
-/// That an entry waits, and why.
-pub(super) fn waits_line(entry: &QueueEntry, why: &str) -> String {
-    match entry.waiting() {
-        1 => format!("It waits: {why}"),
-        waiting => format!("{waiting} wait: {why}"),
     }
 }
 

@@ -22,6 +22,7 @@ use super::seen_lately::SeenLately;
 use super::setting_layers::Layers;
 
 /// A use case's surroundings: its [`Effects`], and the settings, patterns and kinds of target that hold for it.
+#[derive(Clone)]
 pub struct Ctx {
     /// The doors to the world, and who acts.
     pub effects: Effects,
@@ -63,18 +64,13 @@ impl Ctx {
         actor.clone_into(&mut effects.actor);
         effects.warnings = Warnings::default();
         effects.env = effects.env.without_secrets();
-        Self {
-            effects,
-            layers: Arc::clone(&self.layers),
-            patterns: self.patterns.clone(),
-            secrets: self.secrets.clone(),
-            classifier: Arc::clone(&self.classifier),
-            kinds: self.kinds.clone(),
-            providers: Arc::clone(&self.providers),
-            insisted: Arc::default(),
-            ancestors: Arc::clone(&self.ancestors),
-            seen_lately: Arc::clone(&self.seen_lately),
-        }
+        Self { effects, insisted: Arc::default(), ..self.clone() }
+    }
+
+    /// The same where nothing is changed: what is written goes to a copy.
+    #[must_use]
+    pub fn dry_run(&self) -> Self {
+        Self { effects: self.effects.clone().dry_run(), ..self.clone() }
     }
 
     /// Applies `change` to what the state file holds now, in one transaction; an error changes nothing.

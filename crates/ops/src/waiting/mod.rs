@@ -1,8 +1,9 @@
 //! The queue, and whose jobs a request means.
 //!
-//! The queue decides whose turn it is and calls `act` to start it.
+//! The queue decides whose turn it is and calls `act` to start it. [`begin`] is the door to both.
 
-// The queue.
+// How jobs begin, and the queue.
+pub mod begin;
 pub mod preview;
 pub mod queue;
 pub mod unhold;

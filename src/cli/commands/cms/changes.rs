@@ -4,7 +4,7 @@ use crate::cli::Outcome;
 use crate::cli::app::{App, Undone};
 use crate::cli::args::{CmsJobFields, CmsNames, Kill, Many};
 use crate::cli::commands::kill::{self, of_several};
-use crate::cli::commands::waiting::{nobody_starts, started_lines};
+use crate::cli::commands::waiting::nobody_starts;
 use crate::cli::legacy;
 use crate::cli::print::Output;
 use tpu_core::model::data::Data;
@@ -114,7 +114,7 @@ pub(super) fn released(
     let done = ready::run(ctx, user, chosen, others)?;
     let passage = pass::look_after(ctx);
     let mut lines: Vec<String> = done.said;
-    lines.extend(started_lines(&passage));
+    lines.extend(passage.in_words());
     let data = ctx.data()?;
     let waiting = done.released.iter().filter(|id| data.queues().entry(id).is_some());
     let waiting: Vec<String> =
@@ -255,6 +255,6 @@ pub(super) fn taken_away(app: &App, user: &UserName, names: &[String]) -> Outcom
     let mut lines: Vec<String> =
         gone.iter().map(|id| format!("{id} is taken away; the archive keeps it.")).collect();
     let nothing = lines.is_empty();
-    lines.extend(started_lines(&passage));
+    lines.extend(passage.in_words());
     of_several(told(lines, &passage.begun()), nothing, problems)
 }

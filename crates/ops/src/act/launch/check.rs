@@ -174,18 +174,9 @@ pub enum MeantKey {
     After,
 }
 
-/// Refuses what could begin nowhere as it is, before it waits for a place. What depends on the place is seen when there
-/// is one. Code of a `repository` is cloned when all else is right.
+/// Refuses what could begin nowhere as it is, before it waits for a place, and tells each problem with the place of what it
+/// is about. What depends on the target is seen when there is one. Code of a `repository` is cloned when all else is right.
 pub fn may_wait(
-    ctx: &Ctx,
-    request: &RunRequest,
-    repository: Option<&Repository>,
-) -> Result<Ready, Error> {
-    may_wait_placed(ctx, (request, repository), &|_, error| error)
-}
-
-/// The same, where each problem is told with the place of what it is about.
-pub fn may_wait_placed(
     ctx: &Ctx,
     (request, repository): (&RunRequest, Option<&Repository>),
     placed: &dyn Fn(MeantKey, Error) -> Error,

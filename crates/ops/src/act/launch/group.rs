@@ -14,6 +14,7 @@ use tpu_core::model::job::{Handle, Job};
 use tpu_core::model::member::{Array, Member};
 use tpu_core::model::spec::JobSpec;
 use tpu_core::model::variables::Secrets;
+use tpu_core::text::counted;
 use tpu_engine::runner::{Attempt, Ground, Preparation, Runner};
 
 use super::attempt::{self, Claim, Laid, Launched};
@@ -40,7 +41,37 @@ pub struct LaunchedGroup {
     pub unsure: Vec<(Member, Error)>,
 }
 
+/// Nobody reads more of the members that have not started.
+const MOST_NAMED: usize = 10;
+
 impl LaunchedGroup {
+    /// In words: how many have started, on what, and under which numbers.
+    pub fn in_words(&self) -> String {
+        let number = |(member, job): &(Member, Launched)| format!("{member} is {}", job.job.window);
+        let which = match self.members.as_slice() {
+            [only] => format!(": {}", number(only)),
+            [first, .., last] => format!(": {} to {}", number(first), number(last)),
+            [] => String::new(),
+        };
+        let jobs = counted(self.members.len(), "job");
+        format!("Started {jobs} of group {} on {}{which}.", self.group, self.target)
+    }
+
+    /// In lines: which members have not started, and of which that is not known.
+    pub fn remarks(&self) -> Vec<String> {
+        let lists =
+            [(&self.failed, "were not started"), (&self.unsure, "may have started: tpu check")];
+        let mut lines = Vec::new();
+        for (list, what) in lists {
+            let named = list.iter().take(MOST_NAMED);
+            lines.extend(named.map(|(member, error)| format!("{member}: {error}")));
+            if list.len() > MOST_NAMED {
+                lines.push(format!("and {} more {what}", list.len() - MOST_NAMED));
+            }
+        }
+        lines
+    }
+
     /// Sorts a member by what came of it: whose record is still open may have started, whatever went wrong.
     fn sort(&mut self, data: Option<&Data>, one: &Claimed, settled: Result<Launched, Error>) {
         let error = match settled {

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use serde_json::{Value, json};
 
 use crate::base::ctx::user_of;
+use crate::waiting::begin::{self, QueueOutcome, QueueRequest};
 use crate::waiting::queue::once::Once;
 use crate::{Ctx, Error};
 use tpu_core::model::data::User;
@@ -15,7 +16,7 @@ use tpu_jobfile::BadFile;
 use tpu_jobfile::own::{self, Given, OwnJob};
 use tpu_jobfile::yaml::{self, Yaml, YamlValue};
 
-use super::ready::{self, BesideFile, EnteredJobs, JobFile, slot_of};
+use super::ready::{self, BesideFile, JobFile, slot_of};
 use super::{kind_words, whole};
 
 /// As what a problem names it.
@@ -97,7 +98,7 @@ impl UnderstoodJobs {
     }
 
     /// Refuses what cannot begin at once as a whole.
-    pub fn may_begin_at_once(&self) -> Result<(), Error> {
+    fn may_begin_at_once(&self) -> Result<(), Error> {
         let what = match self.jobs.as_slice() {
             [job] if job.array.is_some() => "a group",
             [job] if job.order.is_some() => "a job for which a target is made",
@@ -108,17 +109,14 @@ impl UnderstoodJobs {
             .hint("let them wait for their turns"))
     }
 
-    /// Puts them into queues, all of them or none; of a request with a key only once. `commands` are words that no name of a
-    /// job may be; `is_now` where it is to begin at once.
-    pub fn enter(
-        &self,
-        ctx: &Ctx,
-        commands: &[String],
-        (once, is_now): (Option<&Once>, bool),
-    ) -> Result<EnteredJobs, Error> {
+    /// Lets them begin when their turns come, all of them or none, or the only one at once.
+    pub fn queue(&self, ctx: &Ctx, sent: &Sent<'_>) -> Result<QueueOutcome, Error> {
+        if sent.is_now {
+            self.may_begin_at_once()?;
+        }
         let data = ctx.data()?;
         let home = user_of(&data, &self.user)?.dir(1).map(PathBuf::from).unwrap_or_default();
-        let beside = BesideFile { is_now, ..BesideFile::default() };
+        let beside = BesideFile { is_now: sent.is_now, ..BesideFile::default() };
         let file = JobFile {
             ctx,
             data: &data,
@@ -127,13 +125,26 @@ impl UnderstoodJobs {
             shown: BODY,
             dir: &home,
             is_sent: true,
-            commands,
+            commands: sent.commands,
         };
         for job in &self.jobs {
             says_where_its_code_is(&file, job)?;
         }
-        file.enter(&self.jobs, once)
+        let (all, placed) = (file.all_ready(&self.jobs)?, file.placed(&self.jobs));
+        let request = QueueRequest { once: sent.once, placed: &placed, ..QueueRequest::of(&all) };
+        begin::queue(ctx, &request)
     }
+}
+
+/// What a request says beside its file.
+#[derive(Clone, Copy, Debug)]
+pub struct Sent<'a> {
+    /// Its key, if it has one.
+    pub once: Option<&'a Once>,
+    /// Whether its job begins at once or not at all.
+    pub is_now: bool,
+    /// Words that no name of a job may be, as they are commands.
+    pub commands: &'a [String],
 }
 
 /// The schema of a body: a job file, and whose its jobs are.

@@ -8,8 +8,7 @@ use crate::act::selection;
 use crate::base::ctx::user_of;
 use crate::base::names;
 use crate::waiting::queue::after;
-use crate::waiting::queue::once::{Entered, Once};
-use crate::waiting::queue::submit::{self, Submission};
+use crate::waiting::queue::submit::Submission;
 use crate::waiting::request::{self, Begins, Beside, Whose};
 use crate::{Ctx, Error};
 use tpu_core::model::data::{Data, User};
@@ -25,9 +24,6 @@ use tpu_jobfile::yaml::Yaml;
 use tpu_jobfile::{BadFile, jobman};
 
 use super::whole;
-
-/// What became of jobs, and what each asks for.
-pub type EnteredJobs = (Entered, Vec<(RunRequest, Submission)>);
 
 /// What is said beside a file.
 #[derive(Clone, Debug, Default)]
@@ -124,15 +120,17 @@ impl JobFile<'_> {
         ready.map_err(|error| self.at(job.place, error))
     }
 
-    /// Puts jobs into queues, all of them or none, and tells a problem with its place. Of a request with a key only once.
-    pub fn enter(&self, jobs: &[OwnJob], once: Option<&Once>) -> Result<EnteredJobs, Error> {
-        let all: Vec<(RunRequest, Submission)> =
-            jobs.iter().map(|job| self.ready(job)).collect::<Result<_, _>>()?;
-        let placed = |index: usize, what, error| match jobs.get(index) {
+    /// Jobs as the words of `submit` would have made them.
+    pub fn all_ready(&self, jobs: &[OwnJob]) -> Result<Vec<(RunRequest, Submission)>, Error> {
+        jobs.iter().map(|job| self.ready(job)).collect()
+    }
+
+    /// Tells a problem of one of some jobs with the place at which the file says what it is about.
+    pub fn placed(&self, jobs: &[OwnJob]) -> impl Fn(usize, MeantKey, Error) -> Error {
+        |index, what, error| match jobs.get(index) {
             Some(job) => self.at(place_of(job, what), of_a_file(job, what, error)),
             None => error,
-        };
-        Ok((submit::enter_once(self.ctx, &all, once, &placed)?, all))
+        }
     }
 
     /// What a job asks for; whether it waits for a place, and where.

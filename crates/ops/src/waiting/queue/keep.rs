@@ -21,13 +21,15 @@ use tpu_core::plan::queue::order;
 
 use super::field::Wish;
 use super::pass::{AT_ONCE, Mine, pass, unless_watched};
-use super::presence;
 use super::submit::{self, Submission};
+use super::{now, presence};
 
 /// Whoever waits says so once in so many seconds.
 const RENEW_S: u64 = 60;
 /// Between the first two looks of one who waits; later looks are rarer.
 const FIRST_REST: Duration = Duration::from_millis(300);
+/// Between two looks of one who waits, at most.
+const LONGEST_REST: Duration = Duration::from_secs(3);
 
 /// Gives a place up.
 fn leave(ctx: &Ctx, id: &JobId) -> Result<(), Error> {
@@ -59,15 +61,35 @@ fn before(ctx: &Ctx, id: &JobId) -> Result<usize, Error> {
     Ok(before.filter(|entry| presence::counts(ctx, entry)).count())
 }
 
-/// How somebody waits.
-pub struct Patience<'a> {
-    /// The longest rest between two looks.
-    pub rest: Duration,
-    /// Hears how many are before.
-    pub say: &'a mut dyn FnMut(usize),
-    /// Whether to wait no more.
-    pub stop: &'a dyn Fn() -> Option<Stop>,
+/// Who is there while jobs begin. What is not said otherwise here is what a program does that has nobody to ask.
+pub trait Attendant {
+    /// Whether a target that cannot be used as it is is made usable first.
+    fn makes_usable(&self, target: &str) -> Result<bool, Error> {
+        let _ = target;
+        Ok(false)
+    }
+
+    /// Hears for what one waits in line, and how many are before.
+    fn is_in_line(&self, line: String) {
+        drop(line);
+    }
+
+    /// Why to wait no more, once there is a reason.
+    fn stops(&self) -> Option<Stop> {
+        None
+    }
+
+    /// The longest rest between two looks of one who waits.
+    fn rest(&self) -> Duration {
+        LONGEST_REST
+    }
 }
+
+/// Nobody is there.
+#[derive(Clone, Copy, Debug)]
+pub struct Nobody;
+
+impl Attendant for Nobody {}
 
 /// Why somebody waits no more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -83,14 +105,14 @@ pub enum Stop {
 pub fn wait(
     ctx: &Ctx,
     request: &RunRequest,
-    patience: Patience<'_>,
+    attendant: &dyn Attendant,
 ) -> Result<(Launched, Pick), Error> {
-    let Patience { rest: longest, say, stop } = patience;
+    let (longest, wish) = (attendant.rest(), Wish::of_request(request));
     let submission = Submission { is_kept: true, ..Submission::default() };
     let id = submit::enter(ctx, request, &submission)?;
-    let mut rest = FIRST_REST;
+    let (mut rest, mut told) = (FIRST_REST, None);
     let error = loop {
-        match stop() {
+        match attendant.stops() {
             Some(Stop::Told) => {
                 break Error::new(
                     Kind::Interrupted,
@@ -106,18 +128,27 @@ pub fn wait(
         }
         match turn(ctx, &id) {
             Ok(Ok(taken)) => return Ok(taken),
-            Ok(Err(before)) => say(before),
+            Ok(Err(before)) => {
+                if told.replace(before) != Some(before) {
+                    attendant.is_in_line(in_line(ctx, &wish, before));
+                }
+            }
             Err(error) if is_passing(ctx, &id, &error) => {}
             Err(error) => break error,
         }
         let until = ctx.clock.monotonic() + rest;
-        while stop().is_none() && ctx.clock.monotonic() < until {
+        while attendant.stops().is_none() && ctx.clock.monotonic() < until {
             ctx.clock.sleep((longest / 10).min(until.saturating_sub(ctx.clock.monotonic())));
         }
         rest = (rest * 3 / 2).min(longest);
     };
     leave(ctx, &id)?;
     Err(error)
+}
+
+/// For what somebody waits in line, and how many are before.
+pub(crate) fn in_line(ctx: &Ctx, wish: &Wish, before: usize) -> String {
+    format!("waiting for {} · {before} before you{}", wish.what(), now::holders(ctx, wish))
 }
 
 /// One look at a place: what was started, else how many are before.

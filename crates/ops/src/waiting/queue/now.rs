@@ -3,7 +3,6 @@
 
 use crate::act::hosts::choose as hosts;
 use crate::act::launch::attempt::Launched;
-use crate::act::launch::plan::LaunchPlan;
 use crate::act::launch::{self, RunRequest};
 use crate::base::ctx::user_of;
 use crate::observe::seen_before::seen_before;
@@ -80,18 +79,6 @@ pub fn nothing(ctx: &Ctx, wish: &Wish) -> Error {
             if types.is_empty() { "--auto" } else { &types }
         ),
     )
-}
-
-/// What a launch now would do: on the target that is named, else on the best that is left when everybody in the queue has
-/// chosen. Nothing is changed.
-pub fn plan(ctx: &Ctx, request: &RunRequest) -> Result<LaunchPlan, Error> {
-    let Some(wish) = Wish::of(request) else { return launch::plan(ctx, request) };
-    match picks(ctx, &wish)?.into_iter().next() {
-        Some(Pick { target, reason }) => {
-            launch::plan(ctx, &request.on(&Assignment { target, reason, busy: None }))
-        }
-        None => Err(nothing(ctx, &wish)),
-    }
 }
 
 /// Starts what `request` says on the best target that can be had now; one that somebody else takes first

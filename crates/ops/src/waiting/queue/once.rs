@@ -37,7 +37,7 @@ pub struct Once {
 
 impl Once {
     /// What became of it, if it was answered lately.
-    pub fn known(&self, data: &Data, now: Timestamp) -> Option<Entered> {
+    pub(in crate::waiting) fn known(&self, data: &Data, now: Timestamp) -> Option<Entered> {
         let before = data.queues().answer(&self.by, &self.key)?;
         if now.seconds_since(before.at) >= KNOWN_S {
             return None;

@@ -86,6 +86,11 @@ pub struct Passage {
 }
 
 impl Passage {
+    /// In lines: what has started.
+    pub fn in_words(&self) -> Vec<String> {
+        self.started.iter().map(|(_, launched, _)| launched.in_words()).collect()
+    }
+
     /// The jobs that have begun.
     pub fn begun(&self) -> Vec<JobId> {
         self.started.iter().map(|(_, launched, _)| launched.job.clone()).collect()

@@ -79,35 +79,23 @@ impl Default for Submission {
     }
 }
 
-/// Puts a job into a queue, or the members of a group. Its number is its own from now on; what would keep it from
-/// beginning anywhere is refused at once.
+/// Puts a job into a queue, or the members of a group, and lets nothing begin. Its number is its own from now on; what
+/// would keep it from beginning anywhere is refused at once.
 pub fn enter(ctx: &Ctx, request: &RunRequest, how: &Submission) -> Result<JobId, Error> {
-    let mut ids = enter_each(ctx, &[(request.clone(), how.clone())])?;
-    ids.pop().ok_or_else(|| Error::failed("nothing was submitted"))
-}
-
-/// Puts several jobs of one user into queues, all of them or none. Those of one directory share the copy of their code.
-pub fn enter_each(ctx: &Ctx, all: &[(RunRequest, Submission)]) -> Result<Vec<JobId>, Error> {
-    enter_each_placed(ctx, all, &|_, _, error| error)
+    let all = [(request.clone(), how.clone())];
+    match enter_once(ctx, &all, None, &|_, _, error| error)? {
+        Entered::New(mut ids) => ids.pop(),
+        Entered::Before(_) | Entered::Other => None,
+    }
+    .ok_or_else(|| Error::failed("nothing was submitted"))
 }
 
 /// Tells a problem of one of several jobs with the place of what it is about.
 pub type Placed<'a> = dyn Fn(usize, MeantKey, Error) -> Error + 'a;
 
-/// The same, where each problem is told with its place. What is only tried out is refused for the same reasons, but that
-/// its secrets are not kept yet, and no code is copied.
-pub fn enter_each_placed(
-    ctx: &Ctx,
-    all: &[(RunRequest, Submission)],
-    placed: &Placed<'_>,
-) -> Result<Vec<JobId>, Error> {
-    match enter_once(ctx, all, None, placed)? {
-        Entered::New(ids) | Entered::Before(ids) => Ok(ids),
-        Entered::Other => Ok(Vec::new()),
-    }
-}
-
-/// The same, and a request with a key only once: that it was answered is written down with the jobs.
+/// Puts several jobs of one user into queues, all of them or none; those of one directory share the copy of their code.
+/// That a request with a key was answered is written down with its jobs, so that it is answered once. What is only tried
+/// out is refused for the same reasons, but that its secrets are not kept yet, and no code is copied.
 pub fn enter_once(
     ctx: &Ctx,
     all: &[(RunRequest, Submission)],
@@ -117,8 +105,14 @@ pub fn enter_once(
     let (mut ready, mut orders) = (Vec::new(), Vec::new());
     for (index, (request, how)) in all.iter().enumerate() {
         let at = |what: MeantKey| move |error: Error| placed(index, what, error);
-        let whole = (request, how.repository.as_ref());
-        let may = check::may_wait_placed(ctx, whole, &|what, error| placed(index, what, error))?;
+        // What is wrong with the first member is wrong with each.
+        let first = how.sweep.as_ref().map(|sweep| {
+            let mut first = request.clone();
+            first.spec.configs.extend(sweep.given(0));
+            first
+        });
+        let whole = (first.as_ref().unwrap_or(request), how.repository.as_ref());
+        let may = check::may_wait(ctx, whole, &|what, error| placed(index, what, error))?;
         match secrets::are_kept(ctx, &request.spec.execution) {
             Err(error) if ctx.store.is_dry_run() => ctx.warn([error.message]),
             kept => kept.map_err(at(MeantKey::Secrets))?,

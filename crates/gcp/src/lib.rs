@@ -22,7 +22,7 @@ use tpu_system::remote::ssh;
 use tpu_system::sys::env::Env;
 
 /// The Cloud TPU API.
-pub const GOOGLE: ProviderName = ProviderName::of("google");
+pub(crate) const GOOGLE: ProviderName = ProviderName::of("google");
 /// The simulator.
 pub const SIM: ProviderName = ProviderName::of("sim");
 

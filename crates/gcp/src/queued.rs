@@ -93,7 +93,7 @@ pub fn join(targets: &mut Vec<TargetFact>, queued: &[Queued], source: &str) {
 }
 
 /// A request as the UUID that the API wants: the same for the same request.
-pub fn uuid(request: &RequestId) -> String {
+pub(crate) fn uuid(request: &RequestId) -> String {
     let digest = digest(&SHA256, request.0.as_bytes());
     let mut bytes = [0_u8; 16];
     bytes.iter_mut().zip(digest.as_ref()).for_each(|(byte, from)| *byte = *from);

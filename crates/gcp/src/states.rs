@@ -17,7 +17,7 @@ pub fn of_target(word: &str) -> TargetState {
 }
 
 /// The state of a queued request by the control plane's word.
-pub fn of_queued(word: &str) -> QueuedState {
+pub(crate) fn of_queued(word: &str) -> QueuedState {
     match word {
         "CREATING" | "ACCEPTED" | "WAITING_FOR_RESOURCES" | "PROVISIONING" => QueuedState::Waiting,
         "ACTIVE" => QueuedState::Active,

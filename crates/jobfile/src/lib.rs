@@ -40,13 +40,13 @@ impl BadFile {
 
     /// The same with something else to do about it.
     #[must_use]
-    pub fn with_hint(self, hint: impl Into<String>) -> Self {
+    pub(crate) fn with_hint(self, hint: impl Into<String>) -> Self {
         Self { hint: hint.into(), ..self }
     }
 
     /// The same, at a column of its line.
     #[must_use]
-    pub fn at_column(self, column: u64) -> Self {
+    pub(crate) fn at_column(self, column: u64) -> Self {
         Self { column: Some(column), ..self }
     }
 

@@ -85,7 +85,7 @@ impl Chart {
     }
 
     /// Shows half as many steps around the cursor, as long as there are some values among them, or twice as many.
-    pub fn zoom(&mut self, curves: &Curves, closer: bool) {
+    pub(crate) fn zoom(&mut self, curves: &Curves, closer: bool) {
         self.asked = true;
         if !closer {
             self.zoom = self.zoom.saturating_sub(1);
@@ -116,7 +116,7 @@ impl Chart {
     }
 
     /// Goes back to the whole curve of whatever is looked at next. The metric stays.
-    pub fn begin_anew(&mut self) {
+    pub(crate) fn begin_anew(&mut self) {
         *self = Self { metric: self.metric.take(), ..Self::default() };
     }
 }

@@ -186,7 +186,7 @@ impl Gate {
 }
 
 /// Starts the thread that reads the terminal.
-pub fn read_input(gate: Gate, events: Sender<Event>) -> io::Result<()> {
+pub(crate) fn read_input(gate: Gate, events: Sender<Event>) -> io::Result<()> {
     let read = move || {
         let mut more = false;
         loop {
@@ -292,12 +292,12 @@ pub fn coalesce(events: Vec<Event>) -> Vec<Event> {
 }
 
 /// Signals, until dropped.
-pub struct SignalFeed(Handle);
+pub(crate) struct SignalFeed(Handle);
 
 impl SignalFeed {
     /// Starts the thread that waits for signals. SIGTSTP keeps its default: it stops us, also where no
     /// shell could continue us (then the kernel ignores it).
-    pub fn start(events: Sender<Event>) -> io::Result<Self> {
+    pub(crate) fn start(events: Sender<Event>) -> io::Result<Self> {
         let mut signals = Signals::new([SIGTERM, SIGHUP, SIGINT, SIGQUIT, SIGCONT, SIGWINCH])?;
         let handle = signals.handle();
         std::thread::Builder::new().name("signals".to_owned()).spawn(move || {

@@ -55,7 +55,7 @@ impl Key {
     }
 
     /// Whether it is a character and nothing else, which somebody has pressed on purpose.
-    pub fn is_character(self) -> bool {
+    pub(crate) fn is_character(self) -> bool {
         matches!(self.code, KeyCode::Char(_)) && !self.ctrl && !self.alt
     }
 
@@ -67,7 +67,7 @@ impl Key {
 
     /// Esc and another key that came so close together that the terminal could not tell them from Alt with
     /// that key: the two, if it may have been so.
-    pub fn split_alt(self) -> Option<[Self; 2]> {
+    pub(crate) fn split_alt(self) -> Option<[Self; 2]> {
         let esc = Self { code: KeyCode::Esc, ctrl: false, alt: false };
         self.alt.then_some([esc, Self { alt: false, ..self }])
     }

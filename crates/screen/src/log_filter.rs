@@ -108,7 +108,7 @@ impl LogFilter {
 }
 
 /// The worker whose line this is: `[worker 3] …`, `[3] …`, `3: …` as the launcher prefixes them.
-pub fn worker_of(line: &str) -> Option<&str> {
+pub(crate) fn worker_of(line: &str) -> Option<&str> {
     let inside = line.strip_prefix('[')?.split_once(']')?.0;
     let name = inside.strip_prefix("worker ").unwrap_or(inside);
     (!name.is_empty() && name.len() <= 4 && name.chars().all(|c| c.is_ascii_digit()))

@@ -406,12 +406,12 @@ pub enum Act {
 
 impl Act {
     /// Whether it is carried out in a process of its own, which nothing that becomes of the screen reaches.
-    pub fn is_apart(&self) -> bool {
+    pub(crate) fn is_apart(&self) -> bool {
         matches!(self, Self::Command(_) | Self::Confirmed(_))
     }
 
     /// Whether it changes what waits, or makes room for it.
-    pub fn changes_queue(&self) -> bool {
+    pub(crate) fn changes_queue(&self) -> bool {
         matches!(
             self,
             Self::TakeOut { .. }

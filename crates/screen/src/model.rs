@@ -296,7 +296,7 @@ impl Model {
     }
 
     /// What keys mean where no help is; it is about this.
-    pub fn context_without_help(&self) -> Context {
+    pub(crate) fn context_without_help(&self) -> Context {
         match &self.overlay {
             Some(Overlay::Confirm(_)) => Context::Confirm,
             Some(Overlay::Choice(_)) => Context::Choice,
@@ -313,7 +313,7 @@ impl Model {
     }
 
     /// What keys would mean if nothing lay over the tab.
-    pub fn context_below(&self) -> Context {
+    pub(crate) fn context_below(&self) -> Context {
         match (&self.log, self.tab, self.wide) {
             (Some(_), ..) => Context::Log,
             (None, Tab::Jobs, true) => Context::Detail,
@@ -362,7 +362,7 @@ impl Model {
     }
 
     /// The members for which the selected row stands, if it is that of a group of jobs.
-    pub fn selected_members(&self) -> Vec<&JobView> {
+    pub(crate) fn selected_members(&self) -> Vec<&JobView> {
         let row = self.selected_row().and_then(|at| self.list.rows.get(at));
         row.into_iter().flat_map(|row| &row.members).filter_map(|at| self.jobs().get(*at)).collect()
     }
@@ -380,12 +380,12 @@ impl Model {
     }
 
     /// Seconds since the newest look that succeeded.
-    pub fn look_age_s(&self) -> Option<u64> {
+    pub(crate) fn look_age_s(&self) -> Option<u64> {
         self.snapshot.as_ref().map(|snapshot| self.now.seconds_since(snapshot.at))
     }
 
     /// The jobs whose records `clean` would archive: lineages whose leaf has ended, with all attempts.
-    pub fn cleanable(&self, user: &UserName) -> Vec<JobId> {
+    pub(crate) fn cleanable(&self, user: &UserName) -> Vec<JobId> {
         let mut found = Vec::new();
         for job in self.jobs().iter().filter(|job| job.leaf && job.id.user == *user) {
             let ended = match job.shown.status {

@@ -50,7 +50,7 @@ impl PaneText {
     }
 
     /// The newest rows of a panel `width` columns wide, oldest first: long lines go on in the next row.
-    pub fn newest_rows(&self, width: usize, rows: usize) -> Vec<Line<'static>> {
+    pub(crate) fn newest_rows(&self, width: usize, rows: usize) -> Vec<Line<'static>> {
         let mut newest: Vec<Line<'static>> = Vec::new();
         for line in self.lines.iter().rev() {
             if newest.len() >= rows {
@@ -77,7 +77,7 @@ impl PaneText {
     /// (negative when the history dropped lines at its top). `None` if nothing is recognised.
     ///
     /// The newest lines are often drawn over (progress bars), so a few of them may differ.
-    pub fn shift_from(&self, older: &Self) -> Option<isize> {
+    pub(crate) fn shift_from(&self, older: &Self) -> Option<isize> {
         const RUN: usize = 6;
         const DRAWN_OVER: usize = 12;
         for skip in 0..DRAWN_OVER.min(older.len()) {

@@ -35,7 +35,7 @@ const NAME: usize = 80;
 const QUOTE: usize = 240;
 
 /// Prints lines. It may wait for whoever reads them.
-pub type SayLines = fn(&str) -> io::Result<()>;
+pub(crate) type SayLines = fn(&str) -> io::Result<()>;
 
 /// What has come of a look.
 type Looked = Result<Box<Snapshot>, Problem>;

@@ -198,7 +198,7 @@ pub fn rows(
 }
 
 /// The same rows where these groups are folded: their heads stand for what was below them.
-pub fn with_folded_heads(
+pub(crate) fn with_folded_heads(
     rows: Vec<Row>,
     snapshot: &Snapshot,
     folded: &BTreeSet<String>,

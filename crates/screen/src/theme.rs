@@ -102,7 +102,7 @@ pub const BUILT_IN: [(&str, &str); 6] = [
 ];
 
 /// The theme when none is chosen: the terminal's own colours suit its background for certain.
-pub const DEFAULT: &str = "ansi16";
+pub(crate) const DEFAULT: &str = "ansi16";
 
 /// Why a theme cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -187,7 +187,7 @@ impl Theme {
     }
 
     /// Whether it uses no colour, so that the colours of panes go too.
-    pub fn is_monochrome(&self) -> bool {
+    pub(crate) fn is_monochrome(&self) -> bool {
         self.monochrome
     }
 }

@@ -10,7 +10,7 @@ pub const LEAST: Duration = Duration::from_secs(600);
 
 /// Whether `silence` is more than `factor` of the `usual` interval between outputs, and at least
 /// [`LEAST`]. With no usual interval known, only a silence of `factor` times [`LEAST`] counts.
-pub fn is_stalled(silence: Duration, usual: Option<Duration>, factor: u32) -> bool {
+pub(crate) fn is_stalled(silence: Duration, usual: Option<Duration>, factor: u32) -> bool {
     let limit = usual.unwrap_or(LEAST).saturating_mul(factor);
     silence >= limit.max(LEAST)
 }

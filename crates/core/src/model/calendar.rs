@@ -64,7 +64,7 @@ impl fmt::Display for Week {
 
 /// Part of one hour of a day.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Slice {
+pub(crate) struct Slice {
     /// The day.
     pub day: Day,
     /// The hour, from 0 to 23.
@@ -79,7 +79,11 @@ pub fn hour_of(at: Timestamp, zone: &Zone) -> usize {
 }
 
 /// Cuts a stretch of time at the full hours of a clock.
-pub fn slices(from: Timestamp, to: Timestamp, zone: &Zone) -> impl Iterator<Item = Slice> + '_ {
+pub(crate) fn slices(
+    from: Timestamp,
+    to: Timestamp,
+    zone: &Zone,
+) -> impl Iterator<Item = Slice> + '_ {
     let mut at = from;
     std::iter::from_fn(move || {
         if at >= to {

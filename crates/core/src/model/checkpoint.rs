@@ -207,7 +207,7 @@ pub fn wants_commit<'a>(parts: impl IntoIterator<Item = &'a str>) -> bool {
 }
 
 /// Whether it is being written, or was when its program was stopped.
-pub fn is_temporary(name: &str) -> bool {
+pub(crate) fn is_temporary(name: &str) -> bool {
     name.contains("tmp") || name.ends_with(".partial")
 }
 

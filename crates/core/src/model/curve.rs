@@ -17,9 +17,9 @@ impl Metric {
     /// The training loss.
     pub const LOSS: &str = "loss";
     /// The learning rate.
-    pub const LEARNING_RATE: &str = "lr";
+    pub(crate) const LEARNING_RATE: &str = "lr";
     /// Steps per second.
-    pub const SPEED: &str = "steps/s";
+    pub(crate) const SPEED: &str = "steps/s";
 
     /// Its name.
     pub fn as_str(&self) -> &str {

@@ -214,7 +214,7 @@ impl Data {
     }
 
     /// Enters every user into the lists beside the users.
-    pub fn list_users(&mut self) {
+    pub(crate) fn list_users(&mut self) {
         for user in &self.users {
             let name = user.name.as_str().to_owned();
             if !self.head.user_list.contains(&name) {

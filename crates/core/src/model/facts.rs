@@ -335,7 +335,7 @@ impl Progress {
     }
 
     /// Forgets what was read of another counter than the one that is meant.
-    pub fn leave_counters(&mut self) {
+    pub(crate) fn leave_counters(&mut self) {
         let Self { step, total, percent, steps_per_s, eta_s, .. } = Self::default();
         *self = Self { step, total, percent, steps_per_s, eta_s, ..self.clone() };
     }

@@ -13,10 +13,10 @@ use super::ids::{JobId, LaunchToken};
 use super::time::Timestamp;
 
 /// Older than this, in seconds, and a round was missed: they are shown as old.
-pub const OLD_S: u64 = 150;
+pub(crate) const OLD_S: u64 = 150;
 
 /// Older than this, in seconds, and they say nothing any more.
-pub const WORTHLESS_S: u64 = 3600;
+pub(crate) const WORTHLESS_S: u64 = 3600;
 
 /// What a machine said last, and when it was asked.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -105,13 +105,6 @@ impl SeenFigures {
     /// The heat of the hottest accelerator, in degrees Celsius.
     pub fn celsius(&self) -> Option<u32> {
         self.machine.gpus.iter().filter_map(|gpu| gpu.celsius).max()
-    }
-
-    /// Accelerators' memory in use and in all, as far as it is said.
-    pub fn gpu_memory(&self) -> Option<(Memory, Memory)> {
-        let said = self.machine.gpus.iter().filter_map(|gpu| Some((gpu.used?.0, gpu.memory?.0)));
-        said.reduce(|sum, one| (sum.0.saturating_add(one.0), sum.1.saturating_add(one.1)))
-            .map(|(used, all)| (Memory(used), Memory(all)))
     }
 
     /// Memory in use and in all.

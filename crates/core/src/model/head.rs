@@ -23,7 +23,7 @@ impl Secret {
     }
 
     /// The secret itself. Never for an argument, a window title, a log or JSON output.
-    pub fn reveal(&self) -> &str {
+    pub(crate) fn reveal(&self) -> &str {
         &self.0
     }
 }

@@ -11,7 +11,7 @@ use super::target::{Pricing, ProviderName, Registration, Target, TargetKind};
 use super::user::set_pair;
 
 /// The keys of `all_tpus` that are no zones: they say how a target is paid for.
-pub const PSEUDO_ZONES: [(&str, Pricing); 2] =
+pub(crate) const PSEUDO_ZONES: [(&str, Pricing); 2] =
     [("preemptible", Pricing::Preemptible), ("spot", Pricing::Spot)];
 
 /// A list of names under each key, in the order of the file.
@@ -44,7 +44,7 @@ impl Registry {
     }
 
     /// Takes an alias out.
-    pub fn forget_alias(&mut self, alias: &str) {
+    pub(crate) fn forget_alias(&mut self, alias: &str) {
         self.aliases.retain(|(known, _)| known != alias);
     }
 

@@ -341,7 +341,7 @@ impl Layer {
     }
 
     /// What the original writes for a new user.
-    pub fn for_new_user() -> Self {
+    pub(crate) fn for_new_user() -> Self {
         let mut values: Map<String, Value> = Settings::default()
             .values()
             .into_iter()

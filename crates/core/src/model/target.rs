@@ -146,7 +146,7 @@ impl Machines {
 
     /// What such machines have for jobs where nobody has said it: those of a provider and those at addresses are
     /// one job's at a time.
-    pub fn usual_capacity(self) -> Capacity {
+    pub(crate) fn usual_capacity(self) -> Capacity {
         match self {
             Self::Provided | Self::Fixed => Capacity::ONE,
             Self::Here | Self::Engine => Capacity::default(),

@@ -67,7 +67,7 @@ impl Timestamp {
     }
 
     /// `14:02:11` in a zone, for people.
-    pub fn clock_in(self, zone: &TimeZone) -> String {
+    pub(crate) fn clock_in(self, zone: &TimeZone) -> String {
         self.0.to_zoned(zone.clone()).strftime("%H:%M:%S").to_string()
     }
 
@@ -102,9 +102,10 @@ impl Zone {
         zone_of(setting).map(|shown| Self { shown, machine })
     }
 
-    /// Whether the setting `time_zone` may have this value.
+    /// Whether the setting `time_zone` may have this value. The short words are known before any zone is read: each read of
+    /// the data file asks.
     pub fn is_known(setting: &str) -> bool {
-        setting == LOCAL || zone_of(setting).is_some()
+        [LOCAL, "us", "cn"].contains(&setting) || zone_of(setting).is_some()
     }
 
     /// Reads so long ago (`30d`), a day, or an instant; `None` if the word is none of them.
@@ -124,7 +125,7 @@ impl Zone {
     }
 
     /// How far its clock is ahead of UTC at an instant, in seconds.
-    pub fn offset_s(&self, at: Timestamp) -> i64 {
+    pub(crate) fn offset_s(&self, at: Timestamp) -> i64 {
         i64::from(self.shown.to_offset(at.0).seconds())
     }
 

@@ -117,7 +117,7 @@ impl User {
     }
 
     /// Takes the record at a place of [`User::jobs`] out. The caller archives it.
-    pub fn remove_job_at(&mut self, at: usize) -> Option<Job> {
+    pub(crate) fn remove_job_at(&mut self, at: usize) -> Option<Job> {
         if at >= self.jobs.len() {
             return None;
         }

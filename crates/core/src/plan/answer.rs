@@ -8,7 +8,7 @@ use crate::model::job::{Job, Status};
 use crate::model::time::Timestamp;
 
 /// An answer older than this many seconds proves nothing.
-pub const LIMIT_S: u64 = 60;
+pub(crate) const LIMIT_S: u64 = 60;
 
 /// The names of the facts that a target was taken away, in evidence and in the record: it is PREEMPTED or
 /// TERMINATED, it is not there, or there is another machine of its name.
@@ -30,7 +30,11 @@ pub fn is_taken(fact: &TargetFact) -> bool {
 /// The control plane's word that the target of `job` was taken from it: fresh, and younger than the
 /// launch. What was said before the launch is about the target as it was before. What was said after its
 /// end was said after its launch, whatever a clock that was set back in between makes of it.
-pub fn proof_of_preemption(job: &Job, fact: &TargetFact, now: Timestamp) -> Option<Evidence> {
+pub(crate) fn proof_of_preemption(
+    job: &Job,
+    fact: &TargetFact,
+    now: Timestamp,
+) -> Option<Evidence> {
     let since_launch = job.launch.as_ref().is_none_or(|launch| {
         let since = |at| is_after(fact.observed_at, at);
         since(launch.at) || launch.ended.is_some_and(since)
@@ -85,7 +89,7 @@ pub fn was_proven(job: &Job) -> bool {
 
 /// Whether the target of `job` was gone from its control plane's list and is there again. A machine that was
 /// preempted does not come back: what is then READY under its name is another one.
-pub fn has_reappeared(job: &Job, fact: &TargetFact, now: Timestamp) -> bool {
+pub(crate) fn has_reappeared(job: &Job, fact: &TargetFact, now: Timestamp) -> bool {
     let another = |rule: &str| [TAKEN, ANOTHER].contains(&rule);
     let was_preempted = job.verdict.as_ref().is_some_and(|verdict| another(&verdict.rule))
         || another_machine(job, fact).is_some();

@@ -12,14 +12,14 @@ use crate::model::rules::Action;
 use crate::model::time::Timestamp;
 
 /// A child that ends within so many seconds of its start died at once.
-pub const QUICK_S: u64 = 60;
+pub(crate) const QUICK_S: u64 = 60;
 
 /// So many children in a row that died at once stop their lineage.
-pub const QUICK_LIMIT: u32 = 3;
+pub(crate) const QUICK_LIMIT: u32 = 3;
 
 /// So many failures of a program in a row with the same exit code and line are not retried any more: it is retried
 /// twice.
-pub const ALIKE_LIMIT: u32 = 3;
+pub(crate) const ALIKE_LIMIT: u32 = 3;
 
 /// What a reaction is counted under.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -186,7 +186,7 @@ impl RetryCounts {
     }
 
     /// Whether a program that is to be retried fails in the same way each time.
-    pub fn fails_alike(&self, budget: Budget) -> bool {
+    pub(crate) fn fails_alike(&self, budget: Budget) -> bool {
         matches!(budget, Budget::Retry { is_programs: true, .. })
             && self.counts.alike >= ALIKE_LIMIT
     }
@@ -209,7 +209,7 @@ fn failure(job: &Job) -> String {
 }
 
 /// What a line by which a job failed has in common with those that differ from it in numbers alone.
-pub fn in_common(line: &str) -> String {
+pub(crate) fn in_common(line: &str) -> String {
     let words = line.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !is_number(word));
     let words: Vec<String> =
         words.map(|word| word.chars().filter(|c| !c.is_ascii_digit()).collect()).collect();

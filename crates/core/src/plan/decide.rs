@@ -20,7 +20,7 @@ use crate::model::time::Timestamp;
 use crate::model::view::Shown;
 
 /// What a look at runs said is acted on for so many seconds.
-pub const LOOK_LIMIT_S: u64 = 60;
+pub(crate) const LOOK_LIMIT_S: u64 = 60;
 
 /// Everything that a decision rests on.
 #[derive(Clone, Debug)]

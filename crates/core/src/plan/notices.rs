@@ -13,7 +13,7 @@ use crate::model::outbox::{Awaiting, Outbox, OutboxLine, Together};
 use crate::model::time::Timestamp;
 
 /// Notices that go together at most.
-pub const TOGETHER: usize = 500;
+pub(crate) const TOGETHER: usize = 500;
 
 /// Notices that wait for one receiver at most; above that the oldest are given up.
 const MOST: usize = 20_000;

@@ -24,9 +24,9 @@ use crate::model::time::Timestamp;
 use super::slots::first_of;
 
 /// Who was passed so often is kept a place.
-pub const PASSED_MOST: u32 = 10;
+pub(crate) const PASSED_MOST: u32 = 10;
 /// Who was passed first so many seconds ago is, too.
-pub const PASSED_FOR_S: u64 = 3600;
+pub(crate) const PASSED_FOR_S: u64 = 3600;
 
 /// What entries can be given. Each answer counts on what was taken before.
 pub trait Offers {

@@ -79,7 +79,7 @@ impl By {
 /// Where nobody says what a row would be called.
 pub const UNKNOWN: &str = "unknown";
 /// The row of what has no tag.
-pub const NO_TAG: &str = "-";
+pub(crate) const NO_TAG: &str = "-";
 /// Lines of failures that are kept of each row.
 const LINES: usize = 5;
 

@@ -122,7 +122,7 @@ impl Boards {
     }
 
     /// The same, to be changed.
-    pub fn choosing_mut(&mut self, tab: Tab) -> &mut Choosing {
+    pub(crate) fn choosing_mut(&mut self, tab: Tab) -> &mut Choosing {
         let [targets, queue, events, plan, usage] = &mut self.choosing;
         match tab {
             Tab::Jobs | Tab::Targets => targets,
@@ -141,7 +141,7 @@ impl Boards {
     }
 
     /// Why something waits: as it was found out when machines were last asked, else what follows from records.
-    pub fn why_waits<'a>(&'a self, job: &'a JobView) -> Option<&'a str> {
+    pub(crate) fn why_waits<'a>(&'a self, job: &'a JobView) -> Option<&'a str> {
         let queued = job.shown.queued.as_ref()?;
         let asked = || self.queue.seen.as_ref()?.get(&job.id)?.why.as_deref();
         queued.reason.as_deref().or_else(asked)
@@ -154,7 +154,7 @@ impl Boards {
     }
 
     /// Asks for everything again, whatever its age.
-    pub fn look_again(&mut self) {
+    pub(crate) fn look_again(&mut self) {
         (self.targets.wanted, self.events.wanted, self.plan.wanted) = (true, true, true);
         (self.figures.wanted, self.queue.wanted, self.usage.asked.wanted) = (true, true, true);
     }
@@ -165,7 +165,7 @@ impl Boards {
     }
 
     /// Seconds for which the answer that a tab waits for has been awaited.
-    pub fn waiting_s(&self, tab: Tab, now: Timestamp) -> Option<u64> {
+    pub(crate) fn waiting_s(&self, tab: Tab, now: Timestamp) -> Option<u64> {
         let since = match tab {
             Tab::Jobs => None,
             Tab::Targets => self.targets.waiting,

@@ -147,7 +147,7 @@ impl Form {
     }
 
     /// What it was filled in from, as people call it.
-    pub fn like_what(&self) -> Option<&str> {
+    pub(crate) fn like_what(&self) -> Option<&str> {
         self.from.as_ref().map(|from| from.called.as_str())
     }
 

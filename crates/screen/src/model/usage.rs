@@ -33,7 +33,7 @@ impl UsageSeen {
     }
 
     /// Whether a price is known of anything that was counted.
-    pub fn has_cost(&self) -> bool {
+    pub(crate) fn has_cost(&self) -> bool {
         self.report.stats.total.cost_known > 0.0
     }
 }

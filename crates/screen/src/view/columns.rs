@@ -375,7 +375,7 @@ impl UnknownColumn {
 }
 
 /// The columns that the list has and that sort, from left to right.
-pub fn sortable(model: &Model) -> impl Iterator<Item = Sort> + '_ {
+pub(crate) fn sortable(model: &Model) -> impl Iterator<Item = Sort> + '_ {
     let shown = shown(model).filter(|column| column.id != "output");
     shown.map(|column| Sort { id: column.id, key: column.sort })
 }
@@ -391,7 +391,7 @@ pub fn named(id: &str) -> Option<&'static Column> {
 }
 
 /// How to sort by the column of this name.
-pub fn sort_of(id: &str) -> Option<Sort> {
+pub(crate) fn sort_of(id: &str) -> Option<Sort> {
     named(id).map(|column| Sort { id: column.id, key: column.sort })
 }
 

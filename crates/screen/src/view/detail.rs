@@ -120,7 +120,7 @@ fn one(frame: &mut Frame<'_>, model: &Model, job: &JobView, area: Rect) {
 }
 
 /// Whether there is a chart on the screen.
-pub fn shows_chart(model: &Model) -> bool {
+pub(crate) fn shows_chart(model: &Model) -> bool {
     let (Some(area), Some(job)) = (Layout::of(model).detail, model.selected()) else {
         return false;
     };

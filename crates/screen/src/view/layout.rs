@@ -160,7 +160,7 @@ impl Layout {
     }
 
     /// The panel in whose upper border the tabs stand.
-    pub fn titled(&self) -> Option<Rect> {
+    pub(crate) fn titled(&self) -> Option<Rect> {
         let plot = self.usage.and_then(|plots| plots.first());
         self.list.or(self.timelines).or(self.board).or(plot)
     }
@@ -171,17 +171,17 @@ impl Layout {
     }
 
     /// Columns of text that the log shows at once.
-    pub fn log_columns(&self) -> usize {
+    pub(crate) fn log_columns(&self) -> usize {
         usize::from(self.log.map_or(0, |area| area.width.saturating_sub(2)))
     }
 
     /// Jobs that the list shows at once: its height without frame and column heads.
-    pub fn list_rows(&self) -> usize {
+    pub(crate) fn list_rows(&self) -> usize {
         usize::from(self.list.map_or(0, |area| area.height.saturating_sub(3)))
     }
 
     /// Lines that the log shows at once.
-    pub fn log_rows(&self) -> usize {
+    pub(crate) fn log_rows(&self) -> usize {
         usize::from(self.log.map_or(0, |area| area.height.saturating_sub(2)))
     }
 }

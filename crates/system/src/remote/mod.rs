@@ -171,13 +171,13 @@ pub struct Other {
 }
 
 /// An answer for each worker that was asked.
-pub type PerWorker<T> = Vec<(u32, Result<T, RemoteError>)>;
+pub(crate) type PerWorker<T> = Vec<(u32, Result<T, RemoteError>)>;
 
 /// What the workers say, in the order in which it is heard; ends after the [`Output::End`] of each.
 pub type Stream = Box<dyn Iterator<Item = (u32, Output)> + Send>;
 
 /// What the workers reply, in the order in which it is heard; ends after the [`Reply::End`] of each.
-pub type Replies = Box<dyn Iterator<Item = (u32, Reply)> + Send>;
+pub(crate) type Replies = Box<dyn Iterator<Item = (u32, Reply)> + Send>;
 
 /// The door to workers of one kind. A worker that fails never keeps another one from anything.
 pub trait Remote: Send + Sync {

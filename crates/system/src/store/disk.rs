@@ -32,7 +32,7 @@ pub struct Stat {
 
 impl Stat {
     /// Whether both describe the same version of the same file.
-    pub fn same_version(&self, other: &Self) -> bool {
+    pub(crate) fn same_version(&self, other: &Self) -> bool {
         (self.file, self.size, self.modified) == (other.file, other.size, other.modified)
     }
 }

@@ -89,12 +89,12 @@ impl Paths {
     }
 
     /// Held by the one daemon of this data file and of one place, which `place` names in plain letters.
-    pub fn daemon_lock(&self, place: &str) -> PathBuf {
+    pub(crate) fn daemon_lock(&self, place: &str) -> PathBuf {
         self.state().join(format!("daemon-{place}.lock"))
     }
 
     /// Held by whoever starts that daemon.
-    pub fn daemon_start(&self, place: &str) -> PathBuf {
+    pub(crate) fn daemon_start(&self, place: &str) -> PathBuf {
         self.state().join(format!("daemon-{place}.start.lock"))
     }
 
@@ -125,7 +125,7 @@ impl Paths {
     }
 
     /// Held by whoever works on a target.
-    pub fn target_lock(&self, target: &TargetName) -> PathBuf {
+    pub(crate) fn target_lock(&self, target: &TargetName) -> PathBuf {
         self.state().join(format!("target-{}.lock", plain(target.as_str())))
     }
 
@@ -150,7 +150,7 @@ impl Paths {
     }
 
     /// Held by the one who asks them.
-    pub fn figures_lock(&self) -> PathBuf {
+    pub(crate) fn figures_lock(&self) -> PathBuf {
         self.state().join("figures.lock")
     }
 

@@ -56,7 +56,7 @@ impl Tx<'_> {
     }
 
     /// Adds a line to the journal; written once the change is.
-    pub fn push_event(&mut self, event: Event) {
+    pub(crate) fn push_event(&mut self, event: Event) {
         self.events.push(event);
     }
 

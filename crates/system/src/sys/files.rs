@@ -28,7 +28,7 @@ pub fn open(path: &Path) -> io::Result<File> {
 }
 
 /// Opens a file as `options` say, also through a link.
-pub fn open_with(path: &Path, options: &OpenOptions) -> io::Result<File> {
+pub(crate) fn open_with(path: &Path, options: &OpenOptions) -> io::Result<File> {
     checked(path, options, OFlags::empty())
 }
 

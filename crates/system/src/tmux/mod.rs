@@ -72,7 +72,7 @@ pub enum TmuxError {
 }
 
 /// The oldest tmux that is supported.
-pub const MIN_VERSION: (u32, u32) = (3, 2);
+pub(crate) const MIN_VERSION: (u32, u32) = (3, 2);
 
 /// What to read of one pane.
 #[derive(Clone, Debug, PartialEq, Eq)]

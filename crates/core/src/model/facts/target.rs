@@ -76,7 +76,7 @@ impl TargetState {
 
     /// After how many seconds in this state something is wrong: on its way for 30 minutes, being
     /// deleted for 15.
-    pub fn stuck_after_s(self) -> Option<u64> {
+    pub(crate) fn stuck_after_s(self) -> Option<u64> {
         match self {
             Self::Pending => Some(30 * 60),
             Self::Deleting => Some(15 * 60),

@@ -115,11 +115,6 @@ impl PastRun {
     }
 }
 
-/// How a job's successors begin: who was run again began from scratch.
-pub fn is_rerun(status: &Status) -> bool {
-    matches!(status, Status::Rerunned(_))
-}
-
 /// The words of the journal for the beginning of an attempt.
 pub const BEGINS: [&str; 3] = ["run", "resume", "rerun"];
 
@@ -170,7 +165,7 @@ impl Period {
     }
 
     /// The part of a stretch of time that lies in it.
-    pub fn clip(&self, from: Timestamp, to: Timestamp) -> Option<(Timestamp, Timestamp)> {
+    pub(crate) fn clip(&self, from: Timestamp, to: Timestamp) -> Option<(Timestamp, Timestamp)> {
         let from = self.since.map_or(from, |since| from.max(since));
         let to = to.min(self.until);
         (from < to).then_some((from, to))

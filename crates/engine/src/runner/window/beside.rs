@@ -15,7 +15,7 @@ use tpu_system::remote::Worker;
 use tpu_system::store::atomic;
 
 /// The file that holds the command of the workers, each word ending in NUL.
-pub const WORK: &str = "work";
+pub(crate) const WORK: &str = "work";
 
 /// The file that holds the workers on which the command may live, each its number and its address, ending in NUL; gone
 /// once it is known to have ended on all of them.
@@ -31,7 +31,7 @@ pub fn file(effects: &Effects, id: &JobId, name: &str) -> Option<Vec<u8>> {
 }
 
 /// Whether what lies there is of this launch: the directory may still be that of an earlier job of the number.
-pub fn is_of_launch(effects: &Effects, id: &JobId, token: &str) -> bool {
+pub(crate) fn is_of_launch(effects: &Effects, id: &JobId, token: &str) -> bool {
     file(effects, id, "spec")
         .is_some_and(|spec| spec.split(|byte| *byte == 0).next() == Some(token.as_bytes()))
 }
@@ -180,7 +180,7 @@ const STOPPED: &str = "stopped";
 
 /// Keeps the launcher of a job from beginning the command, if it has not come to it: from its own look for this it can
 /// be found by [`recorded_group`]. A disk that takes nothing more keeps nobody from stopping what runs.
-pub fn record_stopped(effects: &Effects, job: &Job) {
+pub(crate) fn record_stopped(effects: &Effects, job: &Job) {
     let id = job.id();
     let Some(launch) = &job.launch else { return };
     if is_of_launch(effects, &id, launch.token.as_str()) {

@@ -108,7 +108,11 @@ fn of_checkpoint(signal: CheckpointSignal) -> Signal {
 }
 
 /// Stops those on this machine alone, and says how many there were. None begins afterwards.
-pub fn stop_here(effects: &Effects, job: &Job, shell: Option<u32>) -> Result<usize, RunError> {
+pub(crate) fn stop_here(
+    effects: &Effects,
+    job: &Job,
+    shell: Option<u32>,
+) -> Result<usize, RunError> {
     beside::record_stopped(effects, job);
     let stopped = stop::stop((&*effects.clock, &*effects.procs), || look(effects, job, shell));
     stopped.map_err(|error| match error {

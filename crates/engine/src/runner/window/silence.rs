@@ -25,11 +25,11 @@ struct Silence {
 }
 
 /// The machines that do not answer, by the launch whose command is there.
-pub struct Silences(BTreeMap<String, Silence>);
+pub(crate) struct Silences(BTreeMap<String, Silence>);
 
 impl Silences {
     /// Those that are written down now.
-    pub fn read(effects: &Effects) -> Self {
+    pub(crate) fn read(effects: &Effects) -> Self {
         let (disk, dir) = (effects.store.disk(), effects.store.paths().silences());
         // Without the directory nobody has ever been silent.
         let names = disk.list(&dir).unwrap_or_default();
@@ -49,7 +49,7 @@ impl Silences {
     }
 
     /// What is known of a run whose window is here, while one of its machines does not answer: nothing.
-    pub fn over(&self, job: &Job, fact: RunFact, now: Timestamp) -> RunFact {
+    pub(crate) fn over(&self, job: &Job, fact: RunFact, now: Timestamp) -> RunFact {
         let token = job.launch.as_ref().map(|launch| launch.token.as_str());
         let silence = token.and_then(|token| self.0.get(token));
         match silence {

@@ -41,7 +41,11 @@ pub fn set(
         user_of(&tx.data, user)?;
         let owner = tx.data.user_mut(user).expect("found a line above");
         owner.settings.set(key, value, &origin)?;
-        ctx.kinds.checked(Settings::merge(&[(origin.clone(), &owner.settings)])?)?;
+        let own = Settings::merge(&[(origin.clone(), &owner.settings)])?;
+        if key == "notify" {
+            notices::have_ways(own.notify.as_deref().unwrap_or_default())?;
+        }
+        ctx.kinds.checked(own)?;
         tx.edited(Some(user), format!("{key} is {value}"));
         Ok(())
     })?;

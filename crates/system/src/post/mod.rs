@@ -5,6 +5,7 @@
 //! [`Address`], which is written nowhere and shows none of them.
 
 mod command;
+#[cfg(feature = "mail")]
 mod mail;
 mod webhook;
 
@@ -16,6 +17,16 @@ use tpu_core::model::notify::Smtp;
 
 /// How long one who is asked may take to answer.
 const PATIENCE: Duration = Duration::from_secs(15);
+
+/// What is missing, and what to do, where this program was built without mail.
+pub const NO_MAIL: Option<[&str; 2]> = if cfg!(feature = "mail") {
+    None
+} else {
+    Some([
+        "this tpu was built without mail",
+        "build it with --features mail, or use another receiver",
+    ])
+};
 
 /// How long a command may run.
 const COMMAND: Duration = Duration::from_secs(30);
@@ -83,9 +94,12 @@ pub struct PostError(pub String);
 pub fn send(address: &Address, letter: &Letter, env: &Env) -> Result<(), PostError> {
     match address {
         Address::Webhook { url, headers } => webhook::send(url, headers, letter, env),
+        #[cfg(feature = "mail")]
         Address::Mail { server, password, to } => {
             mail::send(server, password.as_deref(), to, letter, env)
         }
+        #[cfg(not(feature = "mail"))]
+        Address::Mail { .. } => Err(PostError(NO_MAIL.unwrap_or_default().join(": "))),
         Address::Command { words, variables } => command::run(words, variables, letter),
         Address::Desktop => command::desktop(letter),
     }

@@ -34,7 +34,7 @@ use crate::base::lease;
 use crate::{Ctx, Error};
 
 pub use happened::{PhaseSeen, phases};
-pub use send::{Tried, in_hand, try_out, would_try};
+pub use send::{Tried, have_ways, in_hand, try_out, would_try};
 pub use shown::{NotifyLook, ReceiverLook, look, troubles};
 
 /// Mode of the outbox: the lab's group shares it.
@@ -148,7 +148,7 @@ pub fn begin(ctx: &Ctx) -> Result<(), Error> {
 /// The same where a job says whom to tell.
 pub fn begin_for(ctx: &Ctx, spec: &JobSpec) -> Result<(), Error> {
     match &spec.execution.notify {
-        Some(own) if !own.is_empty() => begin(ctx),
+        Some(own) if !own.is_empty() => have_ways(own).and_then(|()| begin(ctx)),
         _ => Ok(()),
     }
 }

@@ -61,6 +61,16 @@ fn secret(ctx: &Ctx, name: &str, values: &mut Vec<String>) -> Result<String, Err
     Ok(value)
 }
 
+/// Refuses receivers to whom this program has no way.
+pub fn have_ways(all: &[Receiver]) -> Result<(), Error> {
+    match post::NO_MAIL {
+        Some([what, advice]) if all.iter().any(|to| matches!(to.way, WayTo::Mail(_))) => {
+            Err(Error::usage(what).hint(advice))
+        }
+        _ => Ok(()),
+    }
+}
+
 /// Where a receiver is, with its secrets.
 fn address(
     ctx: &Ctx,
@@ -93,6 +103,7 @@ fn address(
             Address::Webhook { url, headers }
         }
         WayTo::Mail(address) => {
+            have_ways(std::slice::from_ref(to))?;
             let data = ctx.data()?;
             let server = settings_of(ctx, user_of(&data, user)?)?.smtp.ok_or_else(|| {
                 Error::not_found("no server takes mails")
@@ -205,5 +216,13 @@ mod tests {
         assert!(!kept.contains("sesame") && !kept.contains("c2VzYW1l"), "{kept}");
         assert!(!kept.contains('\n') && !kept.contains('\u{1b}') && kept.contains("535"), "{kept}");
         assert!(without(&[], &"x".repeat(5_000)).len() < 400);
+    }
+
+    #[test]
+    fn a_mail_is_refused_where_the_program_was_built_without_it() {
+        let refused = have_ways(&[Receiver::of(WayTo::Mail("me@example.org".to_owned()))]).err();
+        let said = refused.map(|error| format!("{}: {}", error.message, error.advice()));
+        assert_eq!(said, post::NO_MAIL.map(|words| words.join(": ")));
+        have_ways(&[Receiver::of(WayTo::Command(vec!["true".to_owned()]))]).unwrap();
     }
 }

@@ -9,7 +9,7 @@ use tpu_core::model::outbox::OutboxLine;
 use tpu_core::model::settings::SettingOrigin;
 use tpu_core::model::time::Timestamp;
 
-use super::{read, settings_of};
+use super::{have_ways, read, settings_of};
 
 /// A receiver, and what waits for it.
 #[derive(Clone, Debug)]
@@ -79,6 +79,8 @@ fn shown(
     let kept = secrets::names(ctx).unwrap_or_default();
     let missing = to.secrets().into_iter().find(|name| !kept.contains(name));
     let missing = missing.map(|name| format!("no secret {name} is kept: tpu secrets set {name}"));
+    let without = have_ways(std::slice::from_ref(to)).err();
+    let without = without.map(|error| format!("{}: {}", error.message, error.advice()));
     let unserved = (matches!(to.way, WayTo::Mail(_)) && !has_server)
         .then(|| "no server takes mails: tpu set-settings smtp".to_owned());
     ReceiverLook {
@@ -89,7 +91,7 @@ fn shown(
         attempts: line.map_or(0, |line| line.attempts),
         again: line.and_then(|line| line.again),
         sent: line.and_then(|line| line.sent),
-        problem: line.and_then(|line| line.error.clone()).or(unserved).or(missing),
+        problem: line.and_then(|line| line.error.clone()).or(without).or(unserved).or(missing),
         lost: line.map_or(0, |line| line.lost),
     }
 }

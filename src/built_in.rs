@@ -6,18 +6,23 @@ use tpu_engine::kinds::local::Local;
 use tpu_engine::kinds::ssh::SshHosts;
 use tpu_engine::kinds::{KindOfTarget, Kinds};
 use tpu_gcp::Tpu;
-use tpu_kubernetes::Kubernetes;
-use tpu_lab::sim;
-use tpu_slurm::Slurm;
 
-/// The kinds that every `tpu` has.
+/// The kinds that every `tpu` has, but for those that it was built without.
 pub fn kinds() -> Kinds {
-    let all: [Arc<dyn KindOfTarget>; 5] = [
-        Arc::new(Local), //
-        Arc::new(Tpu { simulated: |effects| Arc::new(sim::beside(effects)) }),
+    let tpu = Tpu {
+        #[cfg(feature = "lab")]
+        simulated: Some(|effects| Arc::new(tpu_lab::sim::beside(effects))),
+        #[cfg(not(feature = "lab"))]
+        simulated: None,
+    };
+    let all: &[Arc<dyn KindOfTarget>] = &[
+        Arc::new(Local),
+        Arc::new(tpu),
         Arc::new(SshHosts),
-        Arc::new(Slurm::default()),
-        Arc::new(Kubernetes::default()),
+        #[cfg(feature = "slurm")]
+        Arc::new(tpu_slurm::Slurm::default()),
+        #[cfg(feature = "kubernetes")]
+        Arc::new(tpu_kubernetes::Kubernetes::default()),
     ];
     Kinds::new(all.to_vec())
 }

@@ -29,6 +29,9 @@
 pub mod built_in;
 pub mod cli;
 pub mod daemon;
+#[cfg(feature = "lab")]
 pub mod demo;
+#[cfg(feature = "lab")]
 pub mod emulate;
+#[cfg(feature = "lab")]
 pub mod simulator;

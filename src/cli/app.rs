@@ -3,15 +3,16 @@
 
 use std::cell::OnceCell;
 use std::ffi::OsString;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 
 use tpu_core::model::data::Data;
 use tpu_core::model::ids::UserName;
-use tpu_core::model::settings::{Layer, SettingOrigin, Settings};
+use tpu_core::model::settings::Settings;
 use tpu_core::model::time::Zone;
 use tpu_ops::base::setting_layers::Layers;
+use tpu_ops::base::watch;
 use tpu_ops::front::open::{Opening, open};
 use tpu_ops::waiting::settings_files::SettingsPlaces;
 use tpu_ops::waiting::whose::{About, Purpose, Requester};
@@ -85,6 +86,13 @@ impl App {
         Ok(self.ctx.into_inner().expect("opened a line above"))
     }
 
+    /// The effects, for the daemon, which acts in its own name.
+    pub(super) fn into_daemon(self) -> Result<Arc<Ctx>, Error> {
+        let mut ctx = self.into_ctx()?;
+        watch::ACTOR.clone_into(&mut ctx.effects.actor);
+        Ok(Arc::new(ctx))
+    }
+
     fn open(&self) -> Result<Ctx, Error> {
         let places = self.settings_places();
         let layers = Layers::read_by(move || places.read())?;
@@ -126,34 +134,8 @@ impl App {
         said
     }
 
-    /// Effects that share nothing with the person's own: data, state, settings and tmux server below `root`,
-    /// and a simulated cloud. For the demo.
-    pub(super) fn apart(&self, root: &Path) -> Result<Ctx, Error> {
-        let mut env = self.env.clone();
-        env.vars.retain(|name, _| name.to_str().is_none_or(|name| !name.starts_with("TPU_")));
-        let config = root.join("config");
-        env.vars.insert("TMUX_TMPDIR".into(), root.as_os_str().to_owned());
-        env.vars.insert("XDG_CONFIG_HOME".into(), config.as_os_str().to_owned());
-        env.vars.insert("TPU_CLOUD".into(), "sim".into());
-        root.clone_into(&mut env.cwd);
-        let origin = SettingOrigin::Environment("TPU_CLOUD".to_owned());
-        let mut layer = Layer::default();
-        layer.set("cloud", "sim", &origin)?;
-        Ok(open(Opening {
-            data: root.join("data.json"),
-            tmux_socket: Some("demo".to_owned()),
-            env,
-            actor: self.name.clone(),
-            tpu: Self::program(),
-            layers: vec![(origin, layer)],
-            patterns: Some(config.join("tpu").join("patterns.toml")),
-            secrets: Some(config.join("tpu").join("secrets")),
-            kinds: kinds().clone(),
-        }))
-    }
-
     /// This program, for launchers to call back.
-    fn program() -> PathBuf {
+    pub(super) fn program() -> PathBuf {
         std::env::current_exe().unwrap_or_else(|_| PathBuf::from("tpu"))
     }
 
@@ -285,15 +267,6 @@ pub(super) struct Undone<'a> {
 
 /// What is said of a no that has left everything as it was.
 pub(super) const UNDONE: Undone<'_> = Undone { what: "nothing was done", hint: "`-y` answers yes" };
-
-/// Has everything else end as well, however this ends.
-pub(super) struct EndsWith<'a>(pub(super) &'a AtomicBool);
-
-impl Drop for EndsWith<'_> {
-    fn drop(&mut self) {
-        self.0.store(true, Ordering::Relaxed);
-    }
-}
 
 /// Set once a person or the system asks this process to end, with one of these signals.
 pub(super) fn asked_to_end(signals: &[i32]) -> Result<Arc<AtomicBool>, Error> {

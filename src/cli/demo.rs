@@ -15,14 +15,17 @@ use crate::demo::report;
 use crate::demo::story::{Sabotage, Story};
 use crate::demo::tale::DemoTale;
 use crate::demo::witness::Witness;
-use tpu_ops::Error;
+use tpu_core::model::settings::{Layer, SettingOrigin};
+use tpu_ops::front::open::{Opening, open};
+use tpu_ops::{Ctx, Error};
 use tpu_wire::pages::DemoDocument;
 
 use super::Outcome;
 use super::app::{App, asked_to_end};
-use super::args::Demo;
+use super::args::{Demo, kinds};
 use super::print::Output;
-use super::screen::{self, Captioner, Options, Recording, TellNature};
+use super::screen::of_demo::{Recording, plain_options, record};
+use super::screen::{self, Captioner, Options, TellNature};
 
 /// The tour. `nature` tells the screen what a command that is typed into it asks for.
 pub(super) fn demo(app: &App, args: &Demo, nature: TellNature) -> Outcome {
@@ -40,10 +43,10 @@ pub(super) fn demo(app: &App, args: &Demo, nature: TellNature) -> Outcome {
         .prefix("tpu-demo-")
         .tempdir()
         .map_err(|e| Error::state(format!("cannot make a temporary directory: {e}")))?;
-    let mut ctx = app.apart(root.path())?;
+    let mut ctx = apart(app, root.path())?;
     if sabotage == Some(Sabotage::Classify) {
         lab::blind_to_oom(&ctx)?;
-        ctx = app.apart(root.path())?;
+        ctx = apart(app, root.path())?;
     }
     let mut out = std::io::stdout();
     let mut story = Story::new(&ctx, &mut out, &stop, sabotage);
@@ -52,7 +55,7 @@ pub(super) fn demo(app: &App, args: &Demo, nature: TellNature) -> Outcome {
     let told = if watched {
         let set = cluster::start()
             .and_then(|started| story.set_the_stage(root.path(), behind.insert(started)));
-        set.and_then(|job| screen::plain_options(app, job, nature))
+        set.and_then(|job| plain_options(app, job, nature))
             .and_then(|it| watch(app, root.path(), it, file.map(|file| (file, args.size))))
             .map(Some)
     } else {
@@ -81,6 +84,32 @@ pub(super) fn demo(app: &App, args: &Demo, nature: TellNature) -> Outcome {
     Ok(if is_cut_off { output.code(1) } else { output })
 }
 
+/// Effects that share nothing with the person's own: data, state, settings and tmux server below `root`,
+/// and a simulated cloud.
+fn apart(app: &App, root: &Path) -> Result<Ctx, Error> {
+    let mut env = app.env.clone();
+    env.vars.retain(|name, _| name.to_str().is_none_or(|name| !name.starts_with("TPU_")));
+    let config = root.join("config");
+    env.vars.insert("TMUX_TMPDIR".into(), root.as_os_str().to_owned());
+    env.vars.insert("XDG_CONFIG_HOME".into(), config.as_os_str().to_owned());
+    env.vars.insert("TPU_CLOUD".into(), "sim".into());
+    root.clone_into(&mut env.cwd);
+    let origin = SettingOrigin::Environment("TPU_CLOUD".to_owned());
+    let mut layer = Layer::default();
+    layer.set("cloud", "sim", &origin)?;
+    Ok(open(Opening {
+        data: root.join("data.json"),
+        tmux_socket: Some("demo".to_owned()),
+        env,
+        actor: app.name.clone(),
+        tpu: App::program(),
+        layers: vec![(origin, layer)],
+        patterns: Some(config.join("tpu").join("patterns.toml")),
+        secrets: Some(config.join("tpu").join("secrets")),
+        kinds: kinds().clone(),
+    }))
+}
+
 /// Shows the lab on the screen or writes it down; returns what has become of the jobs by then, if that can be read.
 fn watch(
     app: &App,
@@ -88,13 +117,13 @@ fn watch(
     options: Options,
     recorded: Option<(File, (u16, u16))>,
 ) -> Result<Option<DemoTale>, Error> {
-    let witness = Arc::new(Witness::new(app.apart(root)?));
+    let witness = Arc::new(Witness::new(apart(app, root)?));
     let seen = Arc::clone(&witness);
     match recorded {
         None => {
             let caption: Captioner =
                 Box::new(move || seen.tale().map(|tale| captions(&tale)).unwrap_or_default());
-            screen::open(app.apart(root)?, options, Some(caption))?;
+            screen::open(apart(app, root)?, options, Some(caption))?;
         }
         Some((file, size)) => {
             let over = Arc::new(AtomicBool::new(false));
@@ -108,7 +137,7 @@ fn watch(
             });
             let (out, title) = (Box::new(BufWriter::new(file)), "tpu demo".to_owned());
             let recording = Recording { size, out, title, over };
-            screen::record(app.apart(root)?, options, caption, recording)?;
+            record(apart(app, root)?, options, caption, recording)?;
         }
     }
     Ok(witness.tale().ok())

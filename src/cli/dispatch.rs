@@ -1,33 +1,28 @@
 //! Which function each command calls. The one file of `cli` that knows the screen and the daemon; `demo`
-//! knows the demo.
+//! knows the demo, `serve` the API.
 
 use std::ffi::OsString;
-use std::net::SocketAddr;
-use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
-use tpu_api::{ServeOptions, Server};
 use tpu_core::model::ids::{JobId, UserName};
 use tpu_core::model::job::Succession;
 use tpu_core::model::view::Whose;
 use tpu_ops::act::provision::Change;
-use tpu_ops::act::service;
-use tpu_ops::base::watch;
 use tpu_ops::front::clean::Ends;
 use tpu_ops::waiting::commands::{LentCommands, Told};
 use tpu_ops::{Ctx, Error};
 use tpu_wire::pages::{KindDocument, ScreenDocument};
 
 use super::Outcome;
-use super::app::{App, EndsWith, asked_to_end};
+use super::app::{App, asked_to_end};
 use super::args::{
     AlsoServe, ArchiveStep, CheckpointsStep, Cli, Command, DaemonStep, Foreign, FromKind,
     HostsStep, Http, Insight, JobFiles, NotifyStep, QueueStep, SecretsStep, ServeArgs,
     ServeCommand, SimEvent, State, TokenStep, Workers,
 };
-use super::browser;
 use super::commands::cms::CmsDoes;
 use super::commands::cms::service::{self as cms_service, Service};
 use super::commands::jobman::JobmanDoes;
@@ -38,11 +33,10 @@ use super::commands::{
     run, secrets, settings, show, stats, storage, sweep, targets, tasks, tokens, users, wait,
     workers,
 };
-use super::demo;
 use super::print::{self, Output};
 use super::screen::{self, Nature};
 use super::verb::{Borrowing, Does, Verb, acts, changes, looks, untried};
-use super::{legacy, served};
+use super::{demo, left_out, legacy, serve, served, sim};
 
 /// Runs a command, or what happens when none was typed.
 pub(super) fn run(app: App, command: Option<Command>) -> Outcome {
@@ -248,9 +242,9 @@ pub(super) fn verb(command: Command) -> Verb {
                 changes(move |app| secrets::remove(app, &name)).destroys()
             }
         },
-        Command::Http(Http::Serve(args)) => {
-            Verb::new(Does::CannotBeTried, move |app| serve(app, &args))
-        }
+        Command::Http(Http::Serve(args)) => Verb::new(Does::CannotBeTried, move |app| {
+            serve::serve(app, &args, Arc::new(OwnCommands))
+        }),
         Command::Http(Http::Token(args)) => match args.step.clone() {
             None | Some(TokenStep::List) => looks(tokens::list),
             Some(TokenStep::Create(args)) => changes(move |app| tokens::create(app, &args)),
@@ -268,7 +262,9 @@ pub(super) fn verb(command: Command) -> Verb {
                 Some(Ok(Service::Start(address))) => {
                     let how = ServeArgs { listen: Some(address), ..ServeArgs::default() };
                     let listen = ServeCommand { how, open: false };
-                    return Verb::new(Does::CannotBeTried, move |app| serve(app, &listen));
+                    return Verb::new(Does::CannotBeTried, move |app| {
+                        serve::serve(app, &listen, Arc::new(OwnCommands))
+                    });
                 }
             }
             let (does, destroys) = cms::nature(&args);
@@ -305,7 +301,7 @@ pub(super) fn verb(command: Command) -> Verb {
                 _ => changes,
             };
             let serves = matches!(args.event, SimEvent::Serve { .. });
-            kind(Box::new(move |app: &App| cloud::sim(app, &args.event))).on_terminal_if(serves)
+            kind(Box::new(move |app: &App| sim::sim(app, &args.event))).on_terminal_if(serves)
         }
         Command::Daemon(args) => {
             let step = args.step.clone();
@@ -418,6 +414,9 @@ fn monitor(app: App, scope: &screen::Scope) -> Outcome {
 
 /// The daemon.
 fn daemon(app: App, step: &DaemonStep) -> Outcome {
+    if let DaemonStep::Run(also) | DaemonStep::Start(also) = step {
+        left_out::may_serve(also)?;
+    }
     match step {
         DaemonStep::Run(_) if app.global.dry_run => monitor_cmds::dry_run_start(&app),
         DaemonStep::Run(also) => run_daemon(app, also),
@@ -428,60 +427,14 @@ fn daemon(app: App, step: &DaemonStep) -> Outcome {
     }
 }
 
-/// The daemon until somebody ends it, and the API beside it, if it is wanted. Where that cannot go on, the daemon does.
+/// The daemon until somebody ends it, and the API beside it, if it is wanted.
 fn run_daemon(app: App, also: &AlsoServe) -> Outcome {
+    let run = |ctx: &Arc<Ctx>, stop: &AtomicBool| {
+        crate::daemon::run(ctx, stop, &mut std::io::stdout()).map(|()| Output::default())
+    };
     let stop = asked_to_end(&[SIGINT, SIGTERM, SIGHUP])?;
-    // Else it is the port of one that runs already that would be in the way.
-    let at = |how| service::may_start(app.ctx()?).map(|()| serving(&app, how));
-    let serving = also.wanted().map(at).transpose()?;
-    let colors = print::choice(app.global.color);
-    let mut ctx = app.into_ctx()?;
-    watch::ACTOR.clone_into(&mut ctx.effects.actor);
-    let ctx = Arc::new(ctx);
-    let server = serving.map(|how| Server::bind(Arc::clone(&ctx), &how, Arc::new(OwnCommands)));
-    let server = server.transpose()?;
-    if let Some(server) = &server {
-        let said = format!("Answering on {}.\n", server.address());
-        print::to_stdout(&said, colors).map_err(|e| Error::failed(format!("cannot print: {e}")))?;
+    match also.wanted() {
+        Some(how) => serve::beside(app, how, Arc::new(OwnCommands), &stop, run),
+        None => run(&app.into_daemon()?, &stop),
     }
-    std::thread::scope(|scope| {
-        let (watched, stop) = (&ctx, &stop);
-        if let Some(server) = server {
-            scope.spawn(move || {
-                let Err(error) = server.serve(stop) else { return };
-                // It has said so where it could; whoever asks for an answer finds nobody.
-                drop(watch::note(watched, watch::ACTOR, "not-serving", &error.message));
-            });
-        }
-        // However the daemon ends, nobody answers any longer.
-        let _ends = EndsWith(stop);
-        crate::daemon::run(&ctx, stop, &mut std::io::stdout()).map(|()| Output::default())
-    })
-}
-
-/// Where a server is to listen, and as what.
-fn serving(app: &App, args: &ServeArgs) -> ServeOptions {
-    let here = |path: &Option<PathBuf>| path.as_ref().map(|path| app.env.cwd.join(path));
-    let listen = args.listen.unwrap_or(SocketAddr::from(([127, 0, 0, 1], 7960)));
-    ServeOptions {
-        listen: args.socket.is_none().then_some(listen),
-        socket: here(&args.socket),
-        tls: here(&args.cert).zip(here(&args.key)),
-        behind_proxy: args.behind_proxy,
-        hosts: args.host.clone(),
-    }
-}
-
-/// The API and the page, until somebody ends it.
-fn serve(app: App, args: &ServeCommand) -> Outcome {
-    let stop = asked_to_end(&[SIGINT, SIGTERM, SIGHUP])?;
-    let serving = serving(&app, &args.how);
-    let (global, env) = (app.global.clone(), app.env.clone());
-    let server = Server::bind(Arc::new(app.into_ctx()?), &serving, Arc::new(OwnCommands))?;
-    let (address, link) = (server.address(), args.open.then(|| server.link()));
-    let output = browser::answering(&address, link.as_deref());
-    print::to_stdout(&print::printed(&output, &global), print::choice(global.color))
-        .map_err(|e| Error::failed(format!("cannot print: {e}")))?;
-    let _gone_with_the_server = link.as_deref().and_then(|link| browser::open(&env, link));
-    server.serve(&stop).map(|()| Output::default())
 }

@@ -6,22 +6,33 @@
 
 mod app;
 pub mod args;
+#[cfg(feature = "page")]
 mod browser;
 mod commands;
 mod complete;
 mod console;
+#[cfg(feature = "lab")]
 mod demo;
 mod dispatch;
+mod left_out;
 pub mod legacy;
 mod print;
 mod progress;
 mod screen;
 mod screen_settings;
+#[cfg(feature = "page")]
+mod serve;
 mod served;
+#[cfg(feature = "lab")]
+mod sim;
 mod verb;
 mod whose;
 
 pub use dispatch::{OwnCommands, nature};
+#[cfg(not(feature = "page"))]
+use left_out::serve;
+#[cfg(not(feature = "lab"))]
+use left_out::{demo, sim};
 
 use std::ffi::OsString;
 use std::path::Path;

@@ -1,6 +1,8 @@
 //! Opens the monitor: what was typed and the settings, as the screen's options.
 
 mod commands;
+#[cfg(feature = "lab")]
+pub(super) mod of_demo;
 
 use std::io::ErrorKind;
 use std::sync::Arc;
@@ -19,7 +21,6 @@ use tpu_screen::bridge::Bridge;
 pub(super) use tpu_screen::bridge::Captioner;
 use tpu_screen::model::Columns;
 use tpu_screen::plain::run_plain;
-pub(super) use tpu_screen::recording::Recording;
 use tpu_screen::typed::Commands;
 pub(super) use tpu_screen::typed::{Nature, TellNature};
 use tpu_screen::{Backend, MonitorError};
@@ -90,17 +91,6 @@ pub(super) fn options(app: &App, scope: &Scope, nature: TellNature) -> Result<Op
     Ok(Options { column_names, whose, columns, select: scope.select.clone(), ..options })
 }
 
-/// The options of the demo: everybody's jobs, no settings file. `nature` is that of [`options`].
-pub(super) fn plain_options(
-    app: &App,
-    select: JobId,
-    nature: TellNature,
-) -> Result<Options, Error> {
-    let zone = app.ctx()?.zone(&Settings::default());
-    let options = usual(app, &Settings::default(), zone, nature);
-    Ok(Options { select: Some(select), refresh: Duration::from_secs(1), ..options })
-}
-
 /// Whether there is a terminal for the screen, and it can draw.
 pub(super) fn can_draw(app: &App) -> bool {
     app.on_terminal() && draws(&app.env)
@@ -158,17 +148,6 @@ fn bridge(ctx: Ctx, options: &Options, caption: Option<Captioner>) -> Arc<dyn Ba
         Some(caption) => Arc::new(bridge.captioned(caption)),
         None => Arc::new(bridge),
     }
-}
-
-/// Writes the screen down until the recording is to end. Returns the exit code, as [`open`] does.
-pub(super) fn record(
-    ctx: Ctx,
-    options: Options,
-    caption: Captioner,
-    recording: Recording,
-) -> Result<u8, Error> {
-    let backend = bridge(ctx, &options, Some(caption));
-    exit_code(tpu_screen::record(&backend, options, recording))
 }
 
 /// Opens the screen and stays until the person leaves it, or a signal ends it. Returns the exit code: 128

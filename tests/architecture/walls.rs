@@ -26,15 +26,20 @@ const WALLS: &[(&str, &[&str])] = &[
 /// Libraries that the core uses neither itself nor through others.
 const NOT_IN_THE_CORE: &[&str] = &["axum", "clap", "kube", "rustix", "tokio"];
 
-/// What each package uses when it is built, by its name, without what only its tests or its build script use.
-fn packages() -> BTreeMap<String, BTreeSet<String>> {
+/// What Cargo knows of the workspace and of all that it is built from.
+fn metadata() -> Value {
     let cargo = Spawn::new(env!("CARGO"))
         .args(["metadata", "--format-version", "1", "--locked", "--offline"])
         .cwd(Path::new(env!("CARGO_MANIFEST_DIR")))
         .timeout(Duration::from_secs(60));
     let output = proc::run(&cargo).unwrap();
     assert_eq!(output.status.shell_code(), 0, "{}", output.complaint());
-    let known: Value = serde_json::from_str(&output.text()).unwrap();
+    serde_json::from_str(&output.text()).unwrap()
+}
+
+/// What each package uses when it is built, by its name, without what only its tests or its build script use.
+fn packages() -> BTreeMap<String, BTreeSet<String>> {
+    let known = metadata();
     let array = |value: &Value| value.as_array().cloned().unwrap_or_default();
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let packages = array(&known["packages"]);
@@ -80,4 +85,19 @@ fn the_core_reaches_no_runtime_and_no_system_calls() {
     let wrong: Vec<&&str> =
         NOT_IN_THE_CORE.iter().filter(|name| reached.contains(**name)).collect();
     assert!(wrong.is_empty(), "tpu-core reaches {wrong:?}");
+}
+
+#[test]
+fn whatever_can_be_left_out_is_built_in_where_nobody_says_otherwise() {
+    let known = metadata();
+    let packages = known["packages"].as_array().unwrap();
+    let root = packages.iter().find(|package| package["name"] == "tpu").unwrap();
+    let features = root["features"].as_object().unwrap();
+    let others = ["default", "fail-points"];
+    let parts: BTreeSet<&str> =
+        features.keys().map(String::as_str).filter(|name| !others.contains(name)).collect();
+    let default = features["default"].as_array().unwrap();
+    let default: BTreeSet<&str> = default.iter().filter_map(Value::as_str).collect();
+    assert_eq!(parts, BTreeSet::from(["kubernetes", "lab", "mail", "page", "slurm"]));
+    assert_eq!(default, parts);
 }

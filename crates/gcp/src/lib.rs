@@ -26,10 +26,13 @@ pub(crate) const GOOGLE: ProviderName = ProviderName::of("google");
 /// The simulator.
 pub const SIM: ProviderName = ProviderName::of("sim");
 
+/// Opens a provider that stands in for the control plane.
+pub type OpenSimulated = fn(&Effects) -> Arc<dyn Provider>;
+
 /// The kind of targets that come and go by a control plane's word.
 pub struct Tpu {
-    /// Opens the simulated provider, which this crate does not know.
-    pub simulated: fn(&Effects) -> Arc<dyn Provider>,
+    /// Opens the simulated provider, which this crate does not know, in programs that have one.
+    pub simulated: Option<OpenSimulated>,
 }
 
 impl KindOfTarget for Tpu {
@@ -60,7 +63,7 @@ impl KindOfTarget for Tpu {
     }
 
     fn providers(&self) -> Vec<ProviderName> {
-        vec![SIM, GOOGLE]
+        self.simulated.map(|_| SIM).into_iter().chain([GOOGLE]).collect()
     }
 
     fn at(&self, wanted: ProviderAt) -> ProviderAt {
@@ -74,7 +77,7 @@ impl KindOfTarget for Tpu {
     fn open(&self, at: &ProviderAt, within: Within<'_>) -> Option<Arc<dyn Provider>> {
         let Within { effects, settings } = within;
         if at.name == SIM {
-            return Some((self.simulated)(effects));
+            return self.simulated.map(|open| open(effects));
         }
         Some(Arc::new(Google::open(GoogleConfig {
             endpoint: at.endpoint.clone(),
@@ -91,18 +94,19 @@ impl KindOfTarget for Tpu {
     fn workers(&self, asked: &Destination<'_>, within: Within<'_>) -> Result<Door, Refusal> {
         let Within { effects, settings } = within;
         let name = asked.name;
-        if asked.provider.name == SIM {
+        if asked.provider.name == SIM && self.simulated.is_some() {
             let remote = Box::new(LocalRemote::new(Arc::clone(&effects.clock)));
             return Ok(Door { remote, is_elsewhere: false, is_by_address: true });
         }
         if asked.provider.name != GOOGLE {
+            let practice = if self.simulated.is_some() { " (or sim, for practice)" } else { "" };
             return Err(Refusal::new(
                 format!(
                     "no way to the workers of {name} is known, so a command cannot be run there"
                 ),
                 format!(
                     "say where they are: tpu register {name} --address HOST,…; or whose: tpu set-settings cloud \
-                     google (or sim, for practice), or --cloud; the target `local` is this machine; a directory with \
+                     google{practice}, or --cloud; the target `local` is this machine; a directory with \
                      a staging.sh brings its own way"
                 ),
             ));

@@ -1,23 +1,16 @@
-//! Targets through their control plane: state, creation, deletion; and the strings of the simulator.
+//! Targets through their control plane: state, creation, deletion.
 
-use std::path::Path;
 use std::time::Duration;
 
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
-
 use crate::cli::Outcome;
-use crate::cli::app::{App, UNDONE, asked_to_end};
-use crate::cli::args::{Apply, CheckStatus, Insist, SimEvent};
-use crate::cli::console;
+use crate::cli::app::{App, UNDONE};
+use crate::cli::args::{Apply, CheckStatus, Insist};
 use crate::cli::print::Output;
 use crate::cli::progress::Progress;
-use crate::emulate::{self, Serving};
-use crate::simulator;
 use tpu_core::model::facts::TargetFact;
 use tpu_core::model::ids::TargetName;
 use tpu_core::model::target::{Pricing, Target};
 use tpu_core::model::time;
-use tpu_core::text::counted;
 use tpu_ops::Error;
 use tpu_ops::act::provision::{self, Change, Insistence};
 use tpu_ops::act::selection;
@@ -25,10 +18,7 @@ use tpu_ops::act::target_spec::Wish;
 use tpu_ops::base::named::resolve_target;
 use tpu_ops::front::dry_run::{self, Remake};
 use tpu_ops::observe::fleet;
-use tpu_wire::targets::{
-    SimulatedEventDocument, SimulatedStoryDocument, SimulatedTargetDocument, TargetFactDocument,
-    TargetFactsDocument, TargetPart, TargetPlanDocument,
-};
+use tpu_wire::targets::{TargetFactDocument, TargetFactsDocument, TargetPart, TargetPlanDocument};
 
 use super::inventory::silences;
 
@@ -144,98 +134,12 @@ pub(in crate::cli) fn check_status(app: &App, args: &CheckStatus) -> Outcome {
     Ok(Output::new(text, &listed(&facts)).notes(silences(&asked.silent())))
 }
 
-/// `sim`: always about the simulator, whatever `cloud` says.
-pub(in crate::cli) fn sim(app: &App, event: &SimEvent) -> Outcome {
-    let ctx = app.ctx()?;
-    let fleet = simulator::Simulator::open(ctx);
-    let name = |typed: &str| match ctx.data().ok().and_then(|data| data.resolve_target(typed)) {
-        Some(target) => target.name,
-        None => TargetName::from(typed),
-    };
-    let (name, what) = match event {
-        SimEvent::List => {
-            let facts = fleet.targets(ctx)?;
-            let text = if facts.is_empty() {
-                "No simulated targets; `tpu sim ready NAME` makes one.".to_owned()
-            } else {
-                table(&facts)
-            };
-            return Ok(Output::new(text, &listed(&facts)));
-        }
-        SimEvent::Serve { kubernetes: true, .. } if app.global.dry_run => {
-            return Ok(Output::would("serve a simulated Kubernetes cluster"));
-        }
-        SimEvent::Serve { .. } if app.global.dry_run => {
-            return Ok(Output::would("put the simulated cloud behind Google's API"));
-        }
-        SimEvent::Serve { kubernetes: true, port, .. } => {
-            let stop = asked_to_end(&[SIGINT, SIGTERM, SIGHUP])?;
-            emulate::serve_kubernetes(*port, &stop, &mut std::io::stdout())?;
-            return Ok(Output::default());
-        }
-        SimEvent::Serve { port, scenario, log, .. } => {
-            let story = match scenario {
-                Some(file) => Some((read_story(file)?, file.display().to_string())),
-                None => None,
-            };
-            let serving = Serving { port: *port, story, log: log.clone() };
-            emulate::serve(
-                ctx,
-                &serving,
-                &asked_to_end(&[SIGINT, SIGTERM, SIGHUP])?,
-                &mut std::io::stdout(),
-            )?;
-            return Ok(Output::default());
-        }
-        SimEvent::Event { name, words } => {
-            emulate::happen(ctx, name, words)?;
-            let document = SimulatedEventDocument { event: name };
-            return Ok(Output::new(format!("It happens: {name}."), &document));
-        }
-        SimEvent::Play { file } => {
-            let steps = fleet.play(&read_story(file)?, &file.display().to_string())?;
-            let text =
-                format!("The story of {} begins: {}.", file.display(), counted(steps, "step"));
-            return Ok(Output::new(text, &SimulatedStoryDocument { steps }));
-        }
-        SimEvent::Cut(of) => (name(&of.target), simulator::Pull::Cut),
-        SimEvent::Mend(of) => (name(&of.target), simulator::Pull::Mend),
-        SimEvent::Preempt(of) => (name(&of.target), simulator::Pull::Preempt),
-        SimEvent::Ready(of) => (name(&of.target), simulator::Pull::Ready),
-        SimEvent::Grpc(of) => (name(&of.target), simulator::Pull::Grpc),
-        SimEvent::Lock { target, off: false } => (name(target), simulator::Pull::Lock),
-        SimEvent::Lock { target, off: true } => (name(target), simulator::Pull::Unlock),
-        SimEvent::Capacity { target, off: false, .. } => (name(target), simulator::Pull::Capacity),
-        SimEvent::Capacity { target, off: true, times } => {
-            (name(target), simulator::Pull::NoCapacity { times: *times })
-        }
-    };
-    fleet.pull(&name, &what)?;
-    let facts = fleet.targets(ctx)?;
-    let word = facts.iter().find(|fact| fact.name == name).map(|fact| fact.raw_state.clone());
-    let word = word.unwrap_or_else(|| "not there".to_owned());
-    let document = SimulatedTargetDocument { target: &name, state: &word };
-    Ok(Output::new(format!("{name} is {word}."), &document))
-}
-
-/// A scenario file, or standard input.
-fn read_story(file: &Path) -> Result<String, Error> {
-    let read = if file == Path::new("-") {
-        console::read_all().map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
-    } else {
-        std::fs::read_to_string(file)
-    };
-    read.map_err(|e| {
-        Error::not_found(format!("cannot read the scenario {}: {e}", file.display()))
-            .hint("give a TOML file with `[[step]]` tables: at, event, target")
-    })
-}
-
 fn target(app: &App, typed: &str) -> Result<Target, Error> {
     resolve_target(&*app.ctx()?.data()?, typed)
 }
 
-fn table(facts: &[TargetFact]) -> String {
+/// Targets as a table.
+pub(in crate::cli) fn table(facts: &[TargetFact]) -> String {
     let width = facts.iter().map(|fact| fact.name.as_str().len()).max().unwrap_or(0);
     let mut text = String::new();
     for fact in facts {
@@ -259,6 +163,7 @@ fn described(fact: &TargetFact) -> TargetFactDocument<'_> {
     TargetFactDocument { target: TargetPart::from(fact) }
 }
 
-fn listed(facts: &[TargetFact]) -> TargetFactsDocument<'_> {
+/// Targets as a document.
+pub(in crate::cli) fn listed(facts: &[TargetFact]) -> TargetFactsDocument<'_> {
     TargetFactsDocument { targets: facts.iter().map(TargetPart::from).collect() }
 }

@@ -110,7 +110,7 @@ pub(super) const EXCEPTIONS: &[Exception] = &[
     // who understands what is typed into it.
     Exception { file: "src/cli/screen", uses: "screen", whole: true },
     Exception { file: "src/cli/dispatch.rs", uses: "daemon", whole: true },
-    Exception { file: "src/cli/dispatch.rs", uses: "api", whole: true },
+    Exception { file: "src/cli/serve.rs", uses: "api", whole: true },
     // Which kinds of target there are is said where the program begins; their options are the command line's.
     Exception { file: "src/cli/mod.rs", uses: "kinds", whole: false },
     Exception { file: "src/cli/mod.rs", uses: "built_in", whole: false },

@@ -6,6 +6,7 @@ use std::borrow::Cow;
 
 use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
+pub mod columns;
 pub mod fields;
 pub mod transcript;
 

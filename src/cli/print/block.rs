@@ -7,7 +7,7 @@ use clap::builder::styling::AnsiColor;
 
 use tpu_core::model::facts::{Evidence, Phase, Source};
 use tpu_core::model::groups::{self, Folded, GroupView};
-use tpu_core::model::job::Status;
+use tpu_core::model::status_line::Tone;
 use tpu_core::model::time;
 use tpu_core::model::view::{JobView, Snapshot, TmuxHealth};
 
@@ -103,7 +103,7 @@ pub(super) fn status_of(group: &GroupView<'_>) -> String {
     let waits = group.members.iter().find_map(|view| view.shown.queued.as_ref());
     let waits = waits.map(|queued| format!(" · {}", escape(&queued.in_words())));
     let words = group.in_words() + &waits.unwrap_or_default();
-    group.worst().map_or(words.clone(), |worst| paint(color(&worst.shown.status), &words))
+    group.worst().map_or(words.clone(), |worst| painted(Tone::of(&worst.shown.status), &words))
 }
 
 /// Where a job is: its directory, its target and the zone of that.
@@ -187,46 +187,9 @@ fn title(job: &JobView, show: Show, with_user: bool) -> String {
     format!("{what} {}{parts}", job.id.window)
 }
 
-/// Status, phase, progress and age on one line, in the colour of the status.
+/// Its status line, in colours.
 pub(in crate::cli) fn status(job: &JobView) -> String {
-    let shown = &job.shown;
-    let color = if shown.queued.as_ref().is_some_and(|queued| queued.held) {
-        AnsiColor::Yellow
-    } else {
-        color(&shown.status)
-    };
-    let word = match (&shown.queued, &shown.pending) {
-        (None, None) => shown.status.to_string(),
-        (_, _) => shown.word().to_owned(),
-    };
-    let mut parts = vec![paint(color, &word)];
-    if let Some(intent) = &job.intent {
-        parts.push(intent.clone());
-    }
-    if let Some(reason) = &shown.unknown {
-        parts.push(paint(AnsiColor::Yellow, &format!("unknown: {reason}")));
-    }
-    if let Some(phase) =
-        shown.phase.filter(|phase| phase.as_str() != shown.status.word().unwrap_or(""))
-    {
-        parts.push(phase.as_str().to_owned());
-    }
-    let at = job.lineage.iter().position(|window| *window == job.id.window).unwrap_or(0);
-    if let (Status::Resumed(_) | Status::Rerunned(_), Some(child)) =
-        (&shown.status, job.lineage.get(at + 1))
-    {
-        parts.push(format!("in window {child}"));
-    }
-    let members = shown.queued.as_ref().and_then(|queued| queued.members.as_ref());
-    parts.extend(members.map(|members| text::counted(members.len(), "member")));
-    parts.extend(shown.queued.as_ref().map(|queued| escape(&queued.in_words()).into_owned()));
-    parts.extend(shown.progress.in_words());
-    if let Some(why) = &job.target_unknown {
-        let text = format!("its target is unknown: {}", escape(why));
-        parts.push(paint(AnsiColor::Yellow, &text));
-    }
-    parts.extend(job.age_s.map(time::age));
-    parts.join(" · ")
+    job.status_line(painted)
 }
 
 /// Why it has its status, and what follows.
@@ -259,12 +222,14 @@ pub(in crate::cli) fn evidence(evidence: &Evidence) -> String {
     }
 }
 
-fn color(status: &Status) -> AnsiColor {
-    match status {
-        Status::Unset | Status::Starting | Status::Running | Status::Finished => AnsiColor::Green,
-        Status::Error(_) => AnsiColor::Red,
-        Status::Killed(_) | Status::Resumed(_) | Status::Rerunned(_) => AnsiColor::Yellow,
-    }
+/// Words in the colour of their tone.
+pub(in crate::cli) fn painted(tone: Tone, words: &str) -> String {
+    let color = match tone {
+        Tone::Good => AnsiColor::Green,
+        Tone::Warning => AnsiColor::Yellow,
+        Tone::Bad => AnsiColor::Red,
+    };
+    paint(color, words)
 }
 
 /// Whether only the output itself can tell what goes on.

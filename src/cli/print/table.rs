@@ -3,34 +3,13 @@
 use tpu_core::model::groups::Folded;
 use tpu_core::model::view::Snapshot;
 use tpu_core::text;
+use tpu_core::text::columns::{visible, widths};
+
+pub(in crate::cli) use tpu_core::text::columns::columns;
 
 use super::block::{self, Show};
 
-/// Columns filled to equal width, separated by two blanks; the last one is not filled.
-pub(in crate::cli) fn columns(head: &[&str], rows: &[Vec<String>]) -> String {
-    let mut widths: Vec<usize> = head.iter().map(|cell| visible(cell)).collect();
-    for row in rows {
-        for (width, cell) in widths.iter_mut().zip(row) {
-            *width = (*width).max(visible(cell));
-        }
-    }
-    let mut out = String::new();
-    let head: Vec<String> = head.iter().map(|cell| (*cell).to_owned()).collect();
-    for row in std::iter::once(&head).chain(rows) {
-        let mut line = String::new();
-        for (i, (cell, width)) in row.iter().zip(&widths).enumerate() {
-            line.push_str(cell);
-            if i + 1 < row.len() {
-                line.extend(std::iter::repeat_n(' ', width.saturating_sub(visible(cell)) + 2));
-            }
-        }
-        out.push_str(line.trim_end());
-        out.push('\n');
-    }
-    out
-}
-
-/// The same without a head.
+/// Columns without a head.
 pub(in crate::cli) fn aligned(rows: &[Vec<String>]) -> String {
     let Some((first, rest)) = rows.split_first() else { return String::new() };
     let first: Vec<&str> = first.iter().map(String::as_str).collect();
@@ -41,12 +20,7 @@ pub(in crate::cli) fn aligned(rows: &[Vec<String>]) -> String {
 /// give way, with an ellipsis.
 fn within(most: Option<usize>, head: &[&str], rows: &[Vec<String>]) -> String {
     let Some(most) = most else { return columns(head, rows) };
-    let mut widths: Vec<usize> = head.iter().map(|cell| text::width(cell)).collect();
-    for row in rows {
-        for (width, cell) in widths.iter_mut().zip(row) {
-            *width = (*width).max(visible(cell));
-        }
-    }
+    let mut widths = widths(head, rows);
     let gaps = widths.len().saturating_sub(1) * 2;
     let mut over = (widths.iter().sum::<usize>() + gaps).saturating_sub(most);
     let Some((_, first)) = widths.split_last_mut() else { return columns(head, rows) };
@@ -71,11 +45,6 @@ fn within(most: Option<usize>, head: &[&str], rows: &[Vec<String>]) -> String {
 
 /// No cell is cut to less.
 const NARROWEST: usize = 8;
-
-/// Columns that a cell takes, its colours aside.
-fn visible(cell: &str) -> usize {
-    text::width(&anstream::adapter::strip_str(cell).to_string())
-}
 
 /// `check-simp`: one row for each job.
 pub(in crate::cli) fn jobs(snapshot: &Snapshot, show: Show, most: Option<usize>) -> String {

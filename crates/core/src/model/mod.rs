@@ -68,6 +68,7 @@ pub mod setup;
 mod source;
 pub mod spec;
 pub mod status;
+pub mod status_line;
 pub mod sweep;
 pub mod target;
 pub mod task;

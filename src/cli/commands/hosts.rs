@@ -2,20 +2,17 @@
 
 use crate::cli::Outcome;
 use crate::cli::app::App;
-use crate::cli::args::{
-    AddHosts, DrainHosts, HostLimits, Hosts, HostsStep, Pools, PoolsStep, SetHosts,
-};
+use crate::cli::args::{AddHosts, HostLimits, Hosts, HostsStep, Pools, PoolsStep, SetHosts};
 use crate::cli::legacy;
 use crate::cli::print::{Output, table};
-use tpu_core::model::capacity::Share;
-use tpu_core::model::facts::MachineFact;
-use tpu_core::model::figures::{HostFigures, gib, gpu_in_words, used_of};
+use tpu_core::model::figures::{gpu_in_words, used_of};
 use tpu_core::model::ids::{JobId, TargetName};
-use tpu_core::model::time::{self, Timestamp};
+use tpu_core::model::time::Timestamp;
 use tpu_core::text::{counted, escape};
 use tpu_ops::act::hosts::add::{self, NewHosts};
 use tpu_ops::act::hosts::detect::{self, Asked};
-use tpu_ops::act::hosts::edit::{self, HostEdit};
+use tpu_ops::act::hosts::edit::{self, HostChange, HostEdit, HostsChanged};
+use tpu_ops::act::hosts::words;
 use tpu_ops::act::hosts::{self, Host, Limits};
 use tpu_ops::{Error, Kind};
 use tpu_wire::hosts::{
@@ -32,14 +29,16 @@ pub(in crate::cli) fn run(app: &App, args: &Hosts) -> Outcome {
         Some(HostsStep::Show(some)) => show(app, &some.targets),
         Some(HostsStep::Add(args)) => add(app, args),
         Some(HostsStep::Set(args)) => set(app, args),
-        Some(HostsStep::Drain(args)) => drain(app, args),
+        Some(HostsStep::Drain(args)) => {
+            changed(app, &args.targets, HostChange::Drain(args.why.as_deref()))
+        }
         Some(HostsStep::Undrain(some)) => {
             needed(&some.targets, "undrain")?;
-            Ok(changed(&edit::undrain(ctx, &some.targets)?, "takes jobs again"))
+            changed(app, &some.targets, HostChange::Undrain)
         }
         Some(HostsStep::Remove(some)) => {
             needed(&some.targets, "remove")?;
-            Ok(changed(&edit::remove(ctx, &some.targets)?, "is forgotten"))
+            changed(app, &some.targets, HostChange::Remove)
         }
         Some(HostsStep::Probe(some)) => {
             needed(&some.targets, "probe")?;
@@ -73,12 +72,12 @@ pub(in crate::cli) fn pools(app: &App, args: &Pools) -> Outcome {
         }
         Some(PoolsStep::Activate(some)) => {
             hosts::refuse_no_pool(ctx, &some.pools)?;
-            Ok(changed(&edit::undrain(ctx, &some.pools)?, "takes jobs again"))
+            changed(app, &some.pools, HostChange::Undrain)
         }
         Some(PoolsStep::Deactivate(some)) => {
             hosts::refuse_no_pool(ctx, &some.pools)?;
             let why = format!("pool {}", some.pools.join(", "));
-            Ok(changed(&edit::drain(ctx, &some.pools, Some(&why))?, "takes no new jobs"))
+            changed(app, &some.pools, HostChange::Drain(Some(&why)))
         }
         Some(PoolsStep::Set(args)) => {
             hosts::refuse_no_pool(ctx, &args.targets)?;
@@ -100,83 +99,7 @@ fn list(app: &App, words: &[String]) -> Outcome {
     let ctx = app.ctx()?;
     let hosts = hosts::list(ctx, words)?;
     let now = ctx.clock.now();
-    // Where nobody has asked any, the columns say nothing.
-    let is_asked = hosts.iter().any(|host| host.figures.is_some());
-    let with_figures = |host: &Host| {
-        let mut row = row(host);
-        let at = row.len() - 2;
-        row.splice(at..at, is_asked.then(|| figures(host, now)).into_iter().flatten());
-        row
-    };
-    let rows: Vec<Vec<String>> = hosts.iter().map(with_figures).collect();
-    let mut titles = vec!["HOST", "JOBS", "GPUS", "CPUS", "MEM", "POOLS", "STATE", "WHO"];
-    titles.splice(6..6, is_asked.then_some(FIGURES).into_iter().flatten());
-    let text = table::columns(&titles, &rows);
-    Ok(Output::new(text, &HostsDocument::at(&hosts, now)))
-}
-
-/// The columns of figures: how many programs want a CPU, memory in use, how much the accelerators have to do and how
-/// hot the hottest is, and how old that is.
-const FIGURES: [&str; 4] = ["LOAD", "USED", "GPU", "AS OF"];
-
-fn figures(host: &Host, now: Timestamp) -> [String; 4] {
-    let unknown = || "-".to_owned();
-    let Some(figures) = &host.figures else { return std::array::from_fn(|_| unknown()) };
-    let as_of = as_of(figures, now);
-    let Some(seen) = figures.known(now) else { return [unknown(), unknown(), unknown(), as_of] };
-    let load = seen.machine.load.map(|load| match seen.machine.cpus {
-        Some(cpus) => format!("{load:.1}/{cpus}"),
-        None => format!("{load:.1}"),
-    });
-    let gpu = seen.gpu_percent().map(|percent| match seen.celsius() {
-        Some(celsius) => format!("{percent} % {celsius} °C"),
-        None => format!("{percent} %"),
-    });
-    let used = seen.memory().map(used_of);
-    [load.unwrap_or_else(unknown), used.unwrap_or_else(unknown), gpu.unwrap_or_else(unknown), as_of]
-}
-
-/// How old what a machine said is, and whether it still says something.
-fn as_of(figures: &HostFigures, now: Timestamp) -> String {
-    match (&figures.silent, figures.age_s(now)) {
-        (None, Some(age)) => format!("{} ago", time::age(age)),
-        (Some(_), Some(age)) => format!("silent, {} ago", time::age(age)),
-        (Some(_), None) => "silent".to_owned(),
-        (None, None) => "not yet".to_owned(),
-    }
-}
-
-fn row(host: &Host) -> Vec<String> {
-    let capacity = &host.capacity;
-    let of = |used: usize, all: Option<u32>| match all {
-        Some(all) => format!("{used}/{all}"),
-        None => "-".to_owned(),
-    };
-    let limit = |limit: Option<String>| limit.unwrap_or_else(|| "-".to_owned());
-    let words = |words: &[String]| {
-        if words.is_empty() { "-".to_owned() } else { escape(&words.join(",")).into_owned() }
-    };
-    vec![
-        escape(host.name.as_str()).into_owned(),
-        match capacity.jobs {
-            Some(_) => of(host.jobs.len(), capacity.jobs),
-            None => host.jobs.len().to_string(),
-        },
-        of(host.gpus_in_use(), capacity.gpus),
-        limit(capacity.cpus.map(|count| count.to_string())),
-        limit(capacity.memory.map(|memory| memory.to_string())),
-        words(&[host.record.pools.clone(), host.record.tags.clone()].concat()),
-        if host.record.drained.is_some() { "drained" } else { "open" }.to_owned(),
-        who(host),
-    ]
-}
-
-fn who(host: &Host) -> String {
-    let each = host.jobs.iter().map(|(job, share)| {
-        let share = share.as_ref().map(Share::in_words).filter(|words| !words.is_empty());
-        share.map_or_else(|| job.to_string(), |share| format!("{job} ({share})"))
-    });
-    escape(&each.collect::<Vec<_>>().join(", ")).into_owned()
+    Ok(Output::new(words::table(&hosts, now), &HostsDocument::at(&hosts, now)))
 }
 
 fn show(app: &App, words: &[String]) -> Outcome {
@@ -191,7 +114,7 @@ fn show(app: &App, words: &[String]) -> Outcome {
 /// What a host said last, thing by thing.
 fn uses(host: &Host, now: Timestamp) -> String {
     let Some(figures) = &host.figures else { return String::new() };
-    let mut text = line("as of", &as_of(figures, now));
+    let mut text = line("as of", &words::as_of(figures, now));
     if let Some(why) = &figures.silent {
         text += &line("silent", why);
     }
@@ -262,7 +185,7 @@ fn described(host: &Host) -> String {
         ];
         text += &line("found", &some.into_iter().flatten().collect::<Vec<_>>().join(", "));
     }
-    text + &line("jobs", &if host.jobs.is_empty() { "none".to_owned() } else { who(host) })
+    text + &line("jobs", &if host.jobs.is_empty() { "none".to_owned() } else { words::who(host) })
 }
 
 /// How many jobs and CPUs machines have, as typed.
@@ -305,39 +228,11 @@ fn add(app: &App, args: &AddHosts) -> Outcome {
 pub(super) fn added(app: &App, names: &[String], said: &NewHosts, is_asked: bool) -> Outcome {
     let commands = legacy::command_words();
     let added = add::add(app.ctx()?, names, said, (is_asked, &commands))?;
-    let mut notes = Vec::new();
-    let mut text = String::new();
-    let mut silent = Vec::new();
-    for host in &added {
-        let name = escape(host.name.as_str());
-        text += &format!("{name} takes {}", hosts::in_words(&host.capacity));
-        match &host.answer {
-            Some(Ok(fact)) => text += &format!(": {}\n", machine(host.name.as_str(), fact)),
-            Some(Err(why)) => {
-                text.push_str(".\n");
-                notes.push(added_all_the_same(&name, why));
-                silent.push(name.into_owned());
-            }
-            None => text.push_str(".\n"),
-        }
-    }
-    if !silent.is_empty() {
-        let names = silent.join(",");
-        notes.push(format!(
-            "ask again: tpu hosts probe {names}; what has a wrong name or address: tpu hosts remove {names}"
-        ));
-    }
+    let (text, notes) = words::added(&added);
     Ok(Output::new(text, &HostsAddedDocument::from(added.as_slice())).notes(notes))
 }
 
-/// What is said of a machine that has just been made known and does not answer.
-pub(super) fn added_all_the_same(name: &str, why: &str) -> String {
-    let why = why.trim_end_matches('.');
-    format!("{name} does not answer: {why}; it is added all the same")
-}
-
 fn set(app: &App, args: &SetHosts) -> Outcome {
-    let ctx = app.ctx()?;
     let words = |said: &[String]| -> Option<Vec<String>> {
         let all = || said.iter().filter(|word| *word != "none").cloned().collect();
         (!said.is_empty()).then(all)
@@ -349,27 +244,25 @@ fn set(app: &App, args: &SetHosts) -> Outcome {
         return Err(Error::usage("what is to be set?")
             .hint("as in: tpu hosts set local --max-jobs 2 --gpus 8"));
     }
-    let changed = edit::set(ctx, &args.targets, &edit)?;
-    let lines = changed.iter().map(|(name, capacity)| {
-        format!("{} takes {}.\n", escape(name.as_str()), hosts::in_words(capacity))
-    });
-    Ok(Output::new(lines.collect::<String>(), &HostsSetDocument::from(changed.as_slice())))
+    changed(app, &args.targets, HostChange::Set(edit))
 }
 
-fn drain(app: &App, args: &DrainHosts) -> Outcome {
-    let drained = edit::drain(app.ctx()?, &args.targets, args.why.as_deref())?;
-    Ok(changed(&drained, "takes no new jobs"))
-}
-
-fn changed(names: &[TargetName], how: &str) -> Output {
-    let lines = names.iter().map(|name| format!("{} {how}.\n", escape(name.as_str())));
-    Output::new(lines.collect::<String>(), &HostsChangedDocument { hosts: names })
+/// Changes hosts, and says what became of each.
+pub(super) fn changed(app: &App, words: &[String], change: HostChange<'_>) -> Outcome {
+    let done = edit::apply(app.ctx()?, words, change)?;
+    let text = done.in_words();
+    Ok(match &done {
+        HostsChanged::State(hosts, _) => Output::new(text, &HostsChangedDocument { hosts }),
+        HostsChanged::Capacity(hosts) => {
+            Output::new(text, &HostsSetDocument::from(hosts.as_slice()))
+        }
+    })
 }
 
 fn asked(all: &[Asked]) -> Output {
     let line = |(name, answer): &Asked| {
         let said = match answer {
-            Ok(fact) => machine(name.as_str(), fact),
+            Ok(fact) => words::machine(name.as_str(), fact),
             Err(why) => format!("does not answer: {}", escape(why)),
         };
         format!("{}: {said}\n", escape(name.as_str()))
@@ -382,25 +275,4 @@ fn asked(all: &[Asked]) -> Output {
     let text: String = all.iter().map(line).collect();
     let code = if silent > 0 { Kind::Unreachable.exit_code() } else { 0 };
     Output::new(text, &HostsAskedDocument::from(all)).notes(notes).code(code)
-}
-
-/// What a machine says of itself, in a line; what it calls itself only where that is not what we call it.
-fn machine(name: &str, fact: &MachineFact) -> String {
-    let own = (fact.hostname != name).then(|| escape(&fact.hostname).into_owned());
-    let mut parts: Vec<String> = own.into_iter().collect();
-    let load = fact.load.zip(fact.cpus);
-    parts.extend(load.map(|(load, cpus)| format!("load {load:.1} of {cpus} CPUs")));
-    let memory = fact.available.zip(fact.memory);
-    parts
-        .extend(memory.map(|(free, all)| format!("memory {} of {} GiB free", gib(free), gib(all))));
-    parts.extend(fact.free_disk.map(|free| format!("disk {} GiB free", gib(free))));
-    if !fact.gpus.is_empty() {
-        let busy = fact.busy();
-        let free = fact.gpus.len().saturating_sub(busy.len());
-        let who: Vec<String> =
-            busy.iter().map(|(gpu, user)| format!("GPU {gpu} {}", escape(user))).collect();
-        let by = if who.is_empty() { String::new() } else { format!(" ({})", who.join(", ")) };
-        parts.push(format!("{free} of {} GPUs idle{by}", fact.gpus.len()));
-    }
-    parts.join(", ")
 }

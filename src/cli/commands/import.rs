@@ -9,14 +9,13 @@ use crate::cli::legacy;
 use crate::cli::print::Output;
 use tpu_core::text::escape;
 use tpu_jobfile::cloudmesh::{ImportedHost, ImportedJob, ReadField};
+use tpu_ops::act::hosts::words::added_all_the_same;
 use tpu_ops::front::cloudmesh::import::{
     self, CloudmeshRequest, HostFate, ImportedFile, PolicyFate,
 };
 use tpu_ops::front::cloudmesh::place;
 use tpu_ops::front::cloudmesh::ready::JobFate;
 use tpu_wire::cloudmesh::CloudmeshDocument;
-
-use super::hosts::added_all_the_same;
 
 /// `import …`.
 pub(in crate::cli) fn run(app: &App, args: &ImportFrom) -> Outcome {

@@ -9,6 +9,7 @@ use tpu_core::model::data::Data;
 use tpu_core::model::host::{Drained, HostRecord};
 use tpu_core::model::ids::TargetName;
 use tpu_core::model::target::{Machines, Registration, Target};
+use tpu_core::text::escape;
 
 use super::Limits;
 
@@ -65,6 +66,55 @@ impl HostEdit {
         all.into_iter().flatten().collect::<Vec<_>>().join("; ")
     }
 }
+
+/// What is done to hosts.
+#[derive(Clone, Debug)]
+pub enum HostChange<'a> {
+    /// Nothing new begins there, for this reason.
+    Drain(Option<&'a str>),
+    /// Jobs begin there again.
+    Undrain,
+    /// They are forgotten.
+    Remove,
+    /// What is kept of them is set.
+    Set(HostEdit),
+}
+
+/// What became of hosts.
+#[derive(Clone, Debug)]
+pub enum HostsChanged {
+    /// They are open, closed or gone, which the words say.
+    State(Vec<TargetName>, &'static str),
+    /// They have this for jobs from now on.
+    Capacity(Vec<(TargetName, Capacity)>),
+}
+
+impl HostsChanged {
+    /// A line for each.
+    pub fn in_words(&self) -> String {
+        let line = |name: &TargetName, how: &str| format!("{} {how}.\n", escape(name.as_str()));
+        match self {
+            Self::State(hosts, how) => hosts.iter().map(|name| line(name, how)).collect(),
+            Self::Capacity(hosts) => {
+                let takes = |has: &Capacity| format!("takes {}", super::in_words(has));
+                hosts.iter().map(|(name, has)| line(name, &takes(has))).collect()
+            }
+        }
+    }
+}
+
+/// Changes hosts. The words may be patterns.
+pub fn apply(ctx: &Ctx, words: &[String], change: HostChange<'_>) -> Result<HostsChanged, Error> {
+    Ok(match change {
+        HostChange::Drain(why) => HostsChanged::State(drain(ctx, words, why)?, CLOSED),
+        HostChange::Undrain => HostsChanged::State(undrain(ctx, words)?, OPEN),
+        HostChange::Remove => HostsChanged::State(remove(ctx, words)?, "is forgotten"),
+        HostChange::Set(edit) => HostsChanged::Capacity(set(ctx, words, &edit)?),
+    })
+}
+
+const CLOSED: &str = "takes no new jobs";
+const OPEN: &str = "takes jobs again";
 
 /// Sets what is kept of targets: for jobs that start from then on. The words may be patterns.
 pub fn set(
@@ -146,12 +196,12 @@ fn change(
 pub fn drain(ctx: &Ctx, words: &[String], why: Option<&str>) -> Result<Vec<TargetName>, Error> {
     let by = name_at_work(ctx, &*ctx.data()?);
     let drained = Drained { by, since: ctx.clock.now(), why: why.map(str::to_owned) };
-    change(ctx, words, |host, _| host.drained = Some(drained.clone()), "takes no new jobs")
+    change(ctx, words, |host, _| host.drained = Some(drained.clone()), CLOSED)
 }
 
 /// Lets jobs begin on machines again.
 pub fn undrain(ctx: &Ctx, words: &[String]) -> Result<Vec<TargetName>, Error> {
-    change(ctx, words, |host, _| host.drained = None, "takes jobs again")
+    change(ctx, words, |host, _| host.drained = None, OPEN)
 }
 
 /// Forgets machines. Refused while a job may be at work on one of them; none is forgotten then.

@@ -22,6 +22,7 @@ pub mod edit;
 pub mod elsewhere;
 pub mod figures;
 pub mod probe;
+pub mod words;
 
 /// A machine and those who have a place there.
 #[derive(Clone, Debug, PartialEq)]

@@ -1,15 +1,13 @@
 //! `/api/v1/queues`: which there are, and whether they let anything begin; `/api/v1/queue`: what waits in them, and why.
 
-use serde_json::Value;
-
-use tpu_core::model::ids::{QueueName, UserName};
+use tpu_core::model::ids::QueueName;
 use tpu_core::model::queue::QueueState;
+use tpu_ops::front::queue_list;
 use tpu_ops::waiting::queue::edit::{self, QueueEdit};
 use tpu_wire::queue::{QueueChangedDocument, QueueDocument, QueuePart, QueuesDocument};
 
 use super::answer::Answer;
 use super::asked::Asked;
-use super::borrowed;
 use super::failure::Failure;
 use super::route::{Gives, Route, shape};
 use super::takes::{Needs, Parameter};
@@ -55,16 +53,10 @@ fn list(asked: &Asked<'_>) -> Result<Answer, Failure> {
 
 /// As `tpu queue` says it, of those whose jobs may be seen.
 fn waiting(asked: &Asked<'_>) -> Result<Answer, Failure> {
-    let mut told = borrowed::told(asked, None, &["queue"], &[])?;
-    let entries = told.members.get_mut("entries").and_then(Value::as_array_mut);
-    let may_see = |entry: &Value| {
-        let user = entry.get("user").and_then(Value::as_str).unwrap_or_default();
-        asked.who.rights.may_see(&UserName::from(user))
-    };
-    if let Some(entries) = entries {
-        entries.retain(may_see);
-    }
-    Ok(borrowed::json(told))
+    let data = asked.ctx.data()?;
+    let mut list = queue_list::list(asked.ctx, &data, &[])?;
+    list.entries.retain(|listed| asked.who.rights.may_see(&listed.entry.user));
+    Ok(Answer::document(&QueueDocument::from(&list)))
 }
 
 fn set(asked: &Asked<'_>, state: QueueState) -> Result<Answer, Failure> {

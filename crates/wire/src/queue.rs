@@ -9,7 +9,10 @@ use tpu_core::model::ids::{JobId, JobNumber, QueueName, UserName};
 use tpu_core::model::job::Job;
 use tpu_core::model::member::Array;
 use tpu_core::model::queue::{Queue, QueuePolicy, QueueState};
+use tpu_core::plan::expected::ExpectedStart;
+use tpu_ops::front::queue_list::{ListedEntry, QueueList};
 use tpu_ops::waiting::begin::{QueuedJob, QueuedJobs};
+use tpu_ops::waiting::words::wants;
 
 use super::jobs::JobIdPart;
 use super::words::{TimePart, Word};
@@ -89,6 +92,15 @@ pub struct QueueDocument<'a> {
     pub entries: Vec<QueueEntryPart<'a>>,
 }
 
+impl<'a> From<&'a QueueList<'a>> for QueueDocument<'a> {
+    fn from(list: &'a QueueList<'a>) -> Self {
+        Self {
+            queues: list.queues.iter().map(QueuePart::from).collect(),
+            entries: list.entries.iter().map(QueueEntryPart::from).collect(),
+        }
+    }
+}
+
 /// A queue.
 #[derive(Serialize, JsonSchema)]
 pub struct QueuePart<'a> {
@@ -133,13 +145,38 @@ pub struct QueueEntryPart<'a> {
     /// Why it waits; null where it begins at the next look.
     pub reason: Option<String>,
     /// On what it is to begin.
-    pub wants: &'a str,
+    pub wants: String,
     /// When it was submitted.
     pub since: TimePart,
     /// When it is expected to begin, of a group its first member; null where that cannot be foreseen.
     pub expected_start: Option<TimePart>,
     /// When the last of its members that wait is; null where that cannot be foreseen.
     pub expected_last_start: Option<TimePart>,
+}
+
+impl<'a> From<&ListedEntry<'a>> for QueueEntryPart<'a> {
+    fn from(listed: &ListedEntry<'a>) -> Self {
+        let ListedEntry { entry, standing, expected } = listed;
+        let (first, last) = match expected {
+            Some(ExpectedStart::About { first, last, .. }) => (Some(*first), *last),
+            Some(ExpectedStart::Unknown(_)) | None => (None, None),
+        };
+        Self {
+            user: &entry.user,
+            window: entry.number,
+            name: entry.spec.name.as_deref(),
+            members: members(entry),
+            queue: &entry.queue,
+            position: standing.position,
+            priority: entry.priority.number(),
+            held: entry.held.is_some(),
+            reason: standing.waits.as_ref().map(ToString::to_string),
+            wants: wants(&entry.spec.target),
+            since: TimePart(entry.since),
+            expected_start: first.map(TimePart),
+            expected_last_start: last.map(TimePart),
+        }
+    }
 }
 
 /// What waits, one entry of it.

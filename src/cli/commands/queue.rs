@@ -11,21 +11,20 @@ use crate::cli::args::{
     Dequeue, HoldJobs, QueueCommand, QueueStep, RunQueue, SetPriority, SetQueue, Submit,
 };
 use crate::cli::console;
-use crate::cli::print::{Output, table};
+use crate::cli::print::Output;
 use tpu_core::model::data::Data;
 use tpu_core::model::entry::QueueEntry;
 use tpu_core::model::ids::{JobId, QueueName, UserName};
 use tpu_core::model::queue::{Queue, QueuePolicy, QueueState};
 use tpu_core::model::spec::{AnyOf, TargetRequest};
 use tpu_core::model::time;
-use tpu_core::plan::board::Pick;
-use tpu_core::plan::expected::ExpectedStart;
 use tpu_core::plan::queue::EntryStanding;
-use tpu_core::text::{counted, escape};
+use tpu_core::text::counted;
 use tpu_ops::act::selection::{self, Sorted};
 use tpu_ops::base::called::WaitingCalled;
 use tpu_ops::base::error::did_you_mean;
 use tpu_ops::base::watch;
+use tpu_ops::front::queue_list::{self, ListedEntry};
 use tpu_ops::waiting::queue::edit::{self, QueueEdit};
 use tpu_ops::waiting::queue::expected;
 use tpu_ops::waiting::queue::field::Avoided;
@@ -39,7 +38,6 @@ use tpu_wire::queue::{
     QueueChangedDocument, QueueDocument, QueueEntryDocument, QueueEntryPart, QueuePart,
     WaitingChangedDocument, members,
 };
-use tpu_wire::words::TimePart;
 
 use super::submit::submit;
 use super::waiting::{never_began, nobody_starts, priority, refuse_hopeless, still_waiting, wants};
@@ -60,9 +58,7 @@ pub(super) fn explain(app: &App, words: &[String]) -> Result<Option<Output>, Err
     let Some(id) = called.first().map(|called| &called.id) else { return Ok(None) };
     let Some(seen) = Seen::of(ctx, &data, id)? else { return Ok(None) };
     let text = seen.in_words(ctx);
-    let wants = wants(&seen.entry.spec.target);
-    let entry = part(seen.entry, &seen.standing, &wants, seen.expected.as_ref());
-    let document = QueueEntryDocument { entry };
+    let document = QueueEntryDocument { entry: QueueEntryPart::from(&seen.listed) };
     Ok(Some(Output::new(text, &document).notes(nobody_starts(ctx))))
 }
 
@@ -77,10 +73,8 @@ const MOST_AHEAD: usize = 20;
 
 /// An entry with how it stands, and who is in front of it in its queue.
 struct Seen<'a> {
-    entry: &'a QueueEntry,
-    standing: EntryStanding<Vec<Pick>>,
+    listed: ListedEntry<'a>,
     ahead: Vec<String>,
-    expected: Option<ExpectedStart>,
     /// What would help one that begins nowhere as things are set up.
     advice: Option<String>,
 }
@@ -105,7 +99,8 @@ impl<'a> Seen<'a> {
                 let mut never = places::hopeless(ctx, data, &|_| true).into_iter();
                 let never = never.find(|(hopeless, _)| hopeless == id);
                 let advice = never.and_then(|(_, error)| error.hint);
-                return Ok(Some(Self { entry, standing, ahead, expected, advice }));
+                let listed = ListedEntry { entry, standing, expected };
+                return Ok(Some(Self { listed, ahead, advice }));
             }
             let other = entries.get(standing.entry).filter(|other| other.queue == entry.queue);
             ahead.extend(other.map(|other| format!("{} ({})", other.id(), why(ctx, &standing))));
@@ -114,7 +109,7 @@ impl<'a> Seen<'a> {
     }
 
     fn in_words(&self, ctx: &Ctx) -> String {
-        let Self { entry, standing, ahead, expected, .. } = self;
+        let Self { listed: ListedEntry { entry, standing, expected }, ahead, advice } = self;
         let word = if entry.held.is_some() { "held" } else { "queued" };
         let mut text = format!("{} is {word}\n", entry.id());
         text += &format!(
@@ -126,7 +121,7 @@ impl<'a> Seen<'a> {
             text += &format!("order: {order}\n");
         }
         text += &format!("why: {}\n", why(ctx, standing));
-        if let Some(hint) = &self.advice {
+        if let Some(hint) = advice {
             text += &format!("next: {hint}\n");
         }
         let now = ctx.clock.now();
@@ -148,33 +143,6 @@ impl<'a> Seen<'a> {
         let waited = time::age(ctx.clock.now().seconds_since(entry.since));
         text += &format!("since: {waited}\n");
         text
-    }
-}
-
-fn part<'a, P>(
-    entry: &'a QueueEntry,
-    standing: &EntryStanding<P>,
-    wants: &'a str,
-    expected: Option<&ExpectedStart>,
-) -> QueueEntryPart<'a> {
-    let (first, last) = match expected {
-        Some(ExpectedStart::About { first, last, .. }) => (Some(*first), *last),
-        Some(ExpectedStart::Unknown(_)) | None => (None, None),
-    };
-    QueueEntryPart {
-        user: &entry.user,
-        window: entry.number,
-        name: entry.spec.name.as_deref(),
-        members: members(entry),
-        queue: &entry.queue,
-        position: standing.position,
-        priority: entry.priority.number(),
-        held: entry.held.is_some(),
-        reason: standing.waits.as_ref().map(ToString::to_string),
-        wants,
-        since: TimePart(entry.since),
-        expected_start: first.map(TimePart),
-        expected_last_start: last.map(TimePart),
     }
 }
 
@@ -303,74 +271,8 @@ fn changed(
 fn list(app: &App, words: &[String]) -> Outcome {
     let ctx = app.ctx()?;
     let data = ctx.data()?;
-    let is_user = |word: &&String| data.user(&UserName::from(word.as_str())).is_some();
-    let (users, names): (Vec<&String>, Vec<&String>) = words.iter().partition(is_user);
-    let users: Vec<UserName> =
-        users.into_iter().map(|name| UserName::from(name.as_str())).collect();
-    let names: Vec<QueueName> = names.into_iter().map(QueueName::new).collect();
-    for name in &names {
-        edit::find(&data, name)?;
-    }
-    let is_meant = |name: &QueueName| names.is_empty() || names.contains(name);
-    let is_theirs = |user: &UserName| users.is_empty() || users.contains(user);
-    let mut queues = data.queues().all();
-    queues.retain(|queue| is_meant(&queue.name));
-    let is_seen = |entry: &QueueEntry| is_meant(&entry.queue) && is_theirs(&entry.user);
-    let mut standings = queue::standings(ctx, &data, &Avoided::new())?;
-    let would_begin: Vec<bool> = standings.iter().map(|one| one.waits.is_none()).collect();
-    places::tell(ctx, &data, &mut standings, &is_seen);
-    let now = ctx.clock.now();
-    let mut rows = Vec::new();
-    let mut seen: Vec<(&QueueEntry, &EntryStanding<_>, String)> = Vec::new();
-    for standing in &standings {
-        let Some(entry) = data.queues().entries.get(standing.entry) else { continue };
-        if is_seen(entry) {
-            seen.push((entry, standing, wants(&entry.spec.target)));
-        }
-    }
-    let mut expected = expected::expected(ctx, &data, &is_seen, expected::OF_LIST)?;
-    for (standing, would_begin) in standings.iter().zip(would_begin) {
-        // A machine that does not answer tells nobody when it will.
-        if would_begin && standing.waits.is_some() {
-            let entry = data.queues().entries.get(standing.entry);
-            drop(entry.and_then(|entry| expected.remove(&entry.id())));
-        }
-    }
-    for (entry, standing, wants) in &seen {
-        let name = entry.spec.name.clone().unwrap_or_default();
-        let members = members(entry).map(|members| members.len().to_string());
-        rows.push(vec![
-            format!("{} {}", entry.queue, standing.position),
-            entry.id().to_string(),
-            escape(&name).into_owned(),
-            members.unwrap_or_default(),
-            entry.priority.to_string(),
-            escape(wants).into_owned(),
-            time::age(now.seconds_since(entry.since)),
-            expected.get(&entry.id()).map_or_else(|| "?".to_owned(), |it| it.in_short(now)),
-            escape(&why(ctx, standing)).into_owned(),
-        ]);
-    }
-    let titles =
-        ["QUEUE", "JOB", "NAME", "JOBS", "PRIORITY", "WANTS", "SINCE", "STARTS IN", "WHY IT WAITS"];
-    let mut text = if rows.is_empty() {
-        "Nothing waits. As in: tpu submit v4-8 -- python3 train.py\n".to_owned()
-    } else {
-        table::columns(&titles, &rows)
-    };
-    let told = queues.iter().filter(|queue| **queue != Queue::new(QueueName::usual()));
-    for queue in told {
-        text += &format!("{}: {}\n", queue.name, edit::in_words(queue));
-    }
-    let notes = if seen.is_empty() { Vec::new() } else { nobody_starts(ctx) };
-    let document = QueueDocument {
-        queues: queues.iter().map(QueuePart::from).collect(),
-        entries: seen
-            .iter()
-            .map(|(entry, standing, wants)| part(entry, standing, wants, expected.get(&entry.id())))
-            .collect(),
-    };
-    Ok(Output::new(text, &document).notes(notes))
+    let list = queue_list::list(ctx, &data, words)?;
+    Ok(Output::new(list.in_words(ctx), &QueueDocument::from(&list)).notes(list.notes(ctx)))
 }
 
 /// How often `queue run` looks.

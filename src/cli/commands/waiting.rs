@@ -1,14 +1,14 @@
 //! What all say of what waits: for what, why, and what has begun.
 
 use tpu_core::model::entry::{Priority, QueueEntry};
-use tpu_core::model::spec::TargetRequest;
 use tpu_core::text::escape;
 use tpu_ops::base::called::WaitingCalled;
-use tpu_ops::base::watch;
 use tpu_ops::waiting::queue::field::Avoided;
 use tpu_ops::waiting::queue::pass;
 use tpu_ops::waiting::queue::{self, places};
 use tpu_ops::{Ctx, Error};
+
+pub(super) use tpu_ops::waiting::words::{nobody_starts, started_lines, wants};
 
 /// Reads how urgent something is.
 pub(super) fn priority(text: &str) -> Result<Priority, Error> {
@@ -18,34 +18,9 @@ pub(super) fn priority(text: &str) -> Result<Priority, Error> {
     })
 }
 
-/// On what a job is to begin, in words.
-pub(super) fn wants(target: &TargetRequest) -> String {
-    match target {
-        TargetRequest::Named(name) => name.clone(),
-        TargetRequest::Any(any_of) => any_of.in_words(),
-    }
-}
-
 /// That something was taken out.
 pub(super) fn never_began(called: &WaitingCalled) -> String {
     format!("{called} {} no more, and never began.", called.waits())
-}
-
-/// That nothing of the queue begins by itself, where that is so.
-pub(super) fn nobody_starts(ctx: &Ctx) -> Vec<String> {
-    let is_watched = watch::running(ctx).is_some();
-    let said = (!is_watched).then(|| {
-        let data = ctx.data().ok();
-        let is_made = |entry: &QueueEntry| entry.applies && entry.held.is_none();
-        let makes = data.is_some_and(|data| data.queues().entries.iter().any(is_made));
-        if makes {
-            "no target is made and nothing begins by itself while the daemon does not run: tpu daemon start"
-        } else {
-            "nothing begins by itself while the daemon does not run: tpu daemon start, or tpu queue run"
-        }
-        .to_owned()
-    });
-    said.into_iter().collect()
 }
 
 /// Refuses to wait where nothing of what waits could ever begin as things are set up.

@@ -15,6 +15,7 @@ pub mod precedent;
 
 // Verbs about jobs.
 pub mod clean;
+pub mod queue_list;
 pub mod recover;
 pub mod show;
 pub mod teardown;

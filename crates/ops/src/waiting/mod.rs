@@ -7,6 +7,7 @@ pub mod begin;
 pub mod preview;
 pub mod queue;
 pub mod unhold;
+pub mod words;
 
 // What the words of a request mean, and whose they are about.
 pub mod commands;

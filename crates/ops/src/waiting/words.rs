@@ -1,0 +1,34 @@
+//! What all say of what waits: for what, and what has begun.
+
+use crate::Ctx;
+use crate::base::watch;
+use crate::waiting::queue::pass::Passage;
+use tpu_core::model::entry::QueueEntry;
+use tpu_core::model::spec::TargetRequest;
+
+/// On what a job is to begin, in words.
+pub fn wants(target: &TargetRequest) -> String {
+    match target {
+        TargetRequest::Named(name) => name.clone(),
+        TargetRequest::Any(any_of) => any_of.in_words(),
+    }
+}
+
+/// Says what has begun.
+pub fn started_lines(passage: &Passage) -> Vec<String> {
+    passage.started.iter().map(|(_, launched, _)| launched.in_words()).collect()
+}
+
+/// That nothing of the queue begins by itself, where that is so.
+pub fn nobody_starts(ctx: &Ctx) -> Vec<String> {
+    if watch::running(ctx).is_some() {
+        return Vec::new();
+    }
+    let is_made = |entry: &QueueEntry| entry.applies && entry.held.is_none();
+    let said = if ctx.data().is_ok_and(|data| data.queues().entries.iter().any(is_made)) {
+        "no target is made and nothing begins by itself while the daemon does not run: tpu daemon start"
+    } else {
+        "nothing begins by itself while the daemon does not run: tpu daemon start, or tpu queue run"
+    };
+    vec![said.to_owned()]
+}

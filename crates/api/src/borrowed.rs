@@ -1,34 +1,14 @@
-//! Answers in the words of commands, which the command line lends: each says what the command says. And the routes that
-//! are such answers and nothing else.
+//! Answers in the words of commands, which the command line lends: each says what the command says.
 
 use serde_json::Value;
 
 use tpu_core::model::ids::UserName;
 use tpu_ops::Error;
 use tpu_ops::waiting::commands::Told;
-use tpu_wire::pages::KindDocument;
 
 use super::answer::Answer;
 use super::asked::Asked;
 use super::failure::Failure;
-use super::route::{Gives, Route, shape};
-use super::takes::Parameter;
-
-const IMAGES: [Parameter; 1] = [Parameter::text("filter", "those with this in their names")];
-
-/// Routes that are answered by a command.
-pub(super) fn routes() -> Vec<Route> {
-    let of_kind = Gives::Json(shape::<KindDocument<'_>>);
-    vec![
-        Route::get("/api/v1/flavors", "Lists what jobs may ask for by name", of_kind, |asked| {
-            Ok(json(told(asked, None, &["flavors"], &[])?))
-        }),
-        Route::get("/api/v1/images", "Lists the images of the registry", of_kind, |asked| {
-            Ok(json(told(asked, None, &["images"], &[("", "filter")])?))
-        })
-        .with(&IMAGES),
-    ]
-}
 
 /// Carries a command out, with what the request says for its options; what has no name stands behind all others.
 pub(super) fn told(

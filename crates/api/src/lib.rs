@@ -27,6 +27,7 @@ mod health;
 mod hosts;
 mod idempotency;
 mod jobs;
+mod kind_lists;
 mod links;
 mod logs;
 mod looks;

@@ -2,7 +2,7 @@
 
 use super::route::Route;
 use super::{
-    acts, borrowed, cloudmesh, curve, events, health, hosts, jobs, logs, metrics, openapi, plan,
+    acts, cloudmesh, curve, events, health, hosts, jobs, kind_lists, logs, metrics, openapi, plan,
     queues, session, submit, targets, usage, users,
 };
 
@@ -25,7 +25,7 @@ pub(super) fn all() -> Vec<Route> {
         plan::routes,
         usage::routes,
         events::routes,
-        borrowed::routes,
+        kind_lists::routes,
         cloudmesh::routes,
     ];
     resources.into_iter().flat_map(|routes| routes()).collect()

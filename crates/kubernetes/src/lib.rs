@@ -58,7 +58,8 @@ use engine::Engine;
 use flavors::Flavor;
 use site::Site;
 use tpu_engine::kinds::{
-    Destination, Door, KindCommand, KindOfTarget, KindOption, OwnRoots, Refusal, Within,
+    Destination, Door, KindAnswer, KindCommand, KindList, KindOfTarget, KindOption, OwnRoots,
+    Refusal, Within,
 };
 use volumes::Volume;
 
@@ -117,6 +118,14 @@ impl KindOfTarget for Kubernetes {
 
     fn commands(&self) -> &'static [KindCommand] {
         commands::ALL
+    }
+
+    fn listed(
+        &self,
+        list: KindList<'_>,
+        effects: &Effects,
+    ) -> Option<Result<KindAnswer, RunError>> {
+        Some(commands::listed(list, effects))
     }
 
     fn job_options(&self) -> &'static [KindOption] {

@@ -154,6 +154,15 @@ pub trait KindOfTarget: Send + Sync {
         &[]
     }
 
+    /// What is in a list that this kind keeps; `None` where it keeps no such list.
+    fn listed(
+        &self,
+        _list: KindList<'_>,
+        _effects: &Effects,
+    ) -> Option<Result<KindAnswer, RunError>> {
+        None
+    }
+
     /// Whether its jobs see the disk that this program sees.
     fn is_disk_ours(&self) -> bool {
         false
@@ -197,6 +206,15 @@ pub struct KindCommand {
     pub destroys: fn(&clap::ArgMatches) -> bool,
     /// Runs it.
     pub run: fn(&Effects, &clap::ArgMatches) -> Result<KindAnswer, RunError>,
+}
+
+/// A list that a kind may keep.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KindList<'a> {
+    /// What jobs may ask for by name.
+    Flavors,
+    /// The images of its registry with this in their names.
+    Images(&'a str),
 }
 
 /// What a command of a kind has come to.

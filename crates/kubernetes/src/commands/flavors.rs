@@ -1,11 +1,9 @@
 //! `tpu flavors`: what jobs may ask for by name.
 
-use clap::{ArgMatches, Command};
+use clap::Command;
 use serde_json::json;
 
-use tpu_engine::kinds::{KindAnswer, KindCommand};
-use tpu_engine::runner::RunError;
-use tpu_system::effects::Effects;
+use tpu_engine::kinds::{KindAnswer, KindCommand, KindList};
 
 use super::table::table;
 use crate::flavors::{Amounts, Flavor, amount_in_words, is_gpu};
@@ -18,7 +16,7 @@ pub(super) const COMMAND: KindCommand = KindCommand {
     },
     spelled: |words| words,
     destroys: |_| false,
-    run,
+    run: |effects, _| super::listed(KindList::Flavors, effects),
 };
 
 const HEAD: [&str; 10] = [
@@ -39,12 +37,6 @@ fn define(command: Command) -> Command {
         "Examples:\n  tpu flavors\n  tpu flavors --json\n\nThey are what is built in, and over it \
          /etc/tpu/kubernetes.json and\n~/.config/tpu/kubernetes.json. * is the default.",
     )
-}
-
-fn run(_: &Effects, _: &ArgMatches) -> Result<KindAnswer, RunError> {
-    let settings = KubernetesSettings::read()
-        .map_err(|why| RunError::usage(why, "mend the file, or move it away"))?;
-    Ok(listed(&settings))
 }
 
 /// The flavors of some settings.

@@ -24,6 +24,7 @@ pub mod teardown;
 pub mod billing;
 pub mod dry_run;
 pub mod inventory;
+pub mod kind_lists;
 pub mod quota;
 pub mod storage;
 

@@ -10,7 +10,7 @@ use clap::{Arg, ArgMatches, Command};
 use serde_json::json;
 
 use crate::settings::KubernetesSettings;
-use tpu_engine::kinds::{KindAnswer, KindCommand};
+use tpu_engine::kinds::{KindAnswer, KindCommand, KindList};
 use tpu_engine::runner::RunError;
 use tpu_system::effects::Effects;
 
@@ -23,7 +23,7 @@ pub(super) const IMAGES: KindCommand = KindCommand {
     command: || of_images("images").about("List the images of the registry with their tags"),
     spelled: |words| words,
     destroys: |_| false,
-    run: |effects, said| listed(effects, &settings()?, said),
+    run: |effects, said| super::listed(KindList::Images(filter(said)), effects),
 };
 
 /// `tpu image-details`.
@@ -31,7 +31,7 @@ pub(super) const DETAILS: KindCommand = KindCommand {
     command: || of_details("image-details").about("Show what the registry says of an image"),
     spelled: |words| words,
     destroys: |_| false,
-    run: |effects, said| detailed(effects, &settings()?, said),
+    run: |effects, said| detailed(effects, &super::settings()?, said),
 };
 
 /// Part of the names that are wanted.
@@ -60,8 +60,9 @@ pub(super) fn of_details(name: &'static str) -> Command {
         .after_help("Examples:\n  tpu image-details -i ubuntu_python_tensorflow\n  tpu image-details -i train --json")
 }
 
-fn settings() -> Result<KubernetesSettings, RunError> {
-    KubernetesSettings::read().map_err(|why| RunError::usage(why, "mend the file, or move it away"))
+/// What is to be in the names that are wanted.
+pub(super) fn filter(said: &ArgMatches) -> &str {
+    said.get_one::<String>(FILTER).map_or("", String::as_str)
 }
 
 /// An image of a registry, and its tags.
@@ -74,9 +75,9 @@ struct Image {
 pub(super) fn listed(
     effects: &Effects,
     settings: &KubernetesSettings,
-    said: &ArgMatches,
+    filter: &str,
 ) -> Result<KindAnswer, RunError> {
-    let filter = said.get_one::<String>(FILTER).map(|text| text.to_lowercase()).unwrap_or_default();
+    let filter = filter.to_lowercase();
     let is_wanted = |name: &str| name.to_lowercase().contains(&filter);
     let mut images = match (&settings.harbor, &settings.registry) {
         (Some(harbor), _) => HarborProject::open(effects, harbor)?.images(&is_wanted)?,

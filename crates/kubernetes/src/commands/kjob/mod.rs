@@ -37,7 +37,7 @@ fn run(effects: &Effects, said: &ArgMatches) -> Result<KindAnswer, RunError> {
     let settings = || at::settings(effects, of.get_one::<String>(words::SETTINGS));
     match name {
         "resources-flavors" => Ok(flavors::listed(&settings()?)),
-        "images" => images::listed(effects, &settings()?, of),
+        "images" => images::listed(effects, &settings()?, images::filter(of)),
         "image-details" => images::detailed(effects, &settings()?, of),
         "queue" => {
             let settings = settings()?;

@@ -59,12 +59,6 @@ impl App {
         }
     }
 
-    /// A command that works with surroundings which are there already.
-    pub(super) fn with(global: Globals, name: String, typed: Vec<OsString>, ctx: Ctx) -> Self {
-        let app = Self::new(global, ctx.env.clone(), name, typed);
-        Self { warnings: ctx.warnings.clone(), ctx: OnceCell::from(ctx), ..app }
-    }
-
     /// The same where nobody is asked: what is done is as its person has said.
     pub(super) fn agreeing(mut self) -> Self {
         self.global.yes = true;

@@ -7,12 +7,11 @@ use std::sync::atomic::AtomicBool;
 
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
-use tpu_core::model::ids::{JobId, UserName};
+use tpu_core::model::ids::JobId;
 use tpu_core::model::job::Succession;
 use tpu_core::model::view::Whose;
 use tpu_ops::act::provision::Change;
 use tpu_ops::front::clean::Ends;
-use tpu_ops::waiting::commands::{LentCommands, Told};
 use tpu_ops::{Ctx, Error};
 use tpu_wire::pages::{KindDocument, ScreenDocument};
 
@@ -36,7 +35,7 @@ use super::commands::{
 use super::print::{self, Output};
 use super::screen::{self, Nature};
 use super::verb::{Borrowing, Does, Verb, acts, changes, looks, untried};
-use super::{demo, left_out, legacy, serve, served, sim};
+use super::{demo, left_out, legacy, serve, sim};
 
 /// Runs a command, or what happens when none was typed.
 pub(super) fn run(app: App, command: Option<Command>) -> Outcome {
@@ -64,20 +63,6 @@ pub fn nature(words: &[String]) -> Nature {
         })
     };
     understood.and_then(|(cli, _)| of(cli)).unwrap_or_default()
-}
-
-/// The commands of this program, as a server borrows them.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct OwnCommands;
-
-impl LentCommands for OwnCommands {
-    fn words(&self) -> Vec<String> {
-        legacy::command_words()
-    }
-
-    fn run(&self, ctx: Ctx, user: Option<&UserName>, words: &[String]) -> Result<Told, Error> {
-        served::run_words(ctx, user, words, run)
-    }
 }
 
 /// What each command calls.
@@ -242,9 +227,9 @@ pub(super) fn verb(command: Command) -> Verb {
                 changes(move |app| secrets::remove(app, &name)).destroys()
             }
         },
-        Command::Http(Http::Serve(args)) => Verb::new(Does::CannotBeTried, move |app| {
-            serve::serve(app, &args, Arc::new(OwnCommands))
-        }),
+        Command::Http(Http::Serve(args)) => {
+            Verb::new(Does::CannotBeTried, move |app| serve::serve(app, &args))
+        }
         Command::Http(Http::Token(args)) => match args.step.clone() {
             None | Some(TokenStep::List) => looks(tokens::list),
             Some(TokenStep::Create(args)) => changes(move |app| tokens::create(app, &args)),
@@ -262,9 +247,7 @@ pub(super) fn verb(command: Command) -> Verb {
                 Some(Ok(Service::Start(address))) => {
                     let how = ServeArgs { listen: Some(address), ..ServeArgs::default() };
                     let listen = ServeCommand { how, open: false };
-                    return Verb::new(Does::CannotBeTried, move |app| {
-                        serve::serve(app, &listen, Arc::new(OwnCommands))
-                    });
+                    return Verb::new(Does::CannotBeTried, move |app| serve::serve(app, &listen));
                 }
             }
             let (does, destroys) = cms::nature(&args);
@@ -434,7 +417,7 @@ fn run_daemon(app: App, also: &AlsoServe) -> Outcome {
     };
     let stop = asked_to_end(&[SIGINT, SIGTERM, SIGHUP])?;
     match also.wanted() {
-        Some(how) => serve::beside(app, how, Arc::new(OwnCommands), &stop, run),
+        Some(how) => serve::beside(app, how, &stop, run),
         None => run(&app.into_daemon()?, &stop),
     }
 }

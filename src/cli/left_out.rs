@@ -24,21 +24,19 @@ pub(super) mod serve {
     use std::sync::atomic::AtomicBool;
 
     use tpu_ops::Ctx;
-    use tpu_ops::waiting::commands::LentCommands;
 
     use super::left_out;
     use crate::cli::Outcome;
     use crate::cli::app::App;
     use crate::cli::args::{ServeArgs, ServeCommand};
 
-    pub(in crate::cli) fn serve(_: App, _: &ServeCommand, _: Arc<dyn LentCommands>) -> Outcome {
+    pub(in crate::cli) fn serve(_: App, _: &ServeCommand) -> Outcome {
         Err(left_out("the page and the API", "page"))
     }
 
     pub(in crate::cli) fn beside(
         _: App,
         _: &ServeArgs,
-        _: Arc<dyn LentCommands>,
         _: &Arc<AtomicBool>,
         _: impl FnOnce(&Arc<Ctx>, &AtomicBool) -> Outcome,
     ) -> Outcome {

@@ -22,13 +22,12 @@ mod screen;
 mod screen_settings;
 #[cfg(feature = "page")]
 mod serve;
-mod served;
 #[cfg(feature = "lab")]
 mod sim;
 mod verb;
 mod whose;
 
-pub use dispatch::{OwnCommands, nature};
+pub use dispatch::nature;
 #[cfg(not(feature = "page"))]
 use left_out::serve;
 #[cfg(not(feature = "lab"))]

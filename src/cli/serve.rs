@@ -10,21 +10,21 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use tpu_api::{ServeOptions, Server};
 use tpu_ops::act::service;
 use tpu_ops::base::watch;
-use tpu_ops::waiting::commands::LentCommands;
 use tpu_ops::{Ctx, Error};
 
 use super::Outcome;
 use super::app::{App, asked_to_end};
 use super::args::{ServeArgs, ServeCommand};
 use super::browser;
+use super::legacy;
 use super::print::{self, Output};
 
 /// The API and the page, until somebody ends it.
-pub(super) fn serve(app: App, args: &ServeCommand, commands: Arc<dyn LentCommands>) -> Outcome {
+pub(super) fn serve(app: App, args: &ServeCommand) -> Outcome {
     let stop = asked_to_end(&[SIGINT, SIGTERM, SIGHUP])?;
     let serving = serving(&app, &args.how);
     let (global, env) = (app.global.clone(), app.env.clone());
-    let server = Server::bind(Arc::new(app.into_ctx()?), &serving, commands)?;
+    let server = Server::bind(Arc::new(app.into_ctx()?), &serving, legacy::command_words())?;
     let (address, link) = (server.address(), args.open.then(|| server.link()));
     let output = browser::answering(&address, link.as_deref());
     print::to_stdout(&print::printed(&output, &global), print::choice(global.color))
@@ -37,7 +37,6 @@ pub(super) fn serve(app: App, args: &ServeCommand, commands: Arc<dyn LentCommand
 pub(super) fn beside(
     app: App,
     args: &ServeArgs,
-    commands: Arc<dyn LentCommands>,
     stop: &Arc<AtomicBool>,
     daemon: impl FnOnce(&Arc<Ctx>, &AtomicBool) -> Outcome,
 ) -> Outcome {
@@ -45,7 +44,7 @@ pub(super) fn beside(
     service::may_start(app.ctx()?)?;
     let (serving, colors) = (serving(&app, args), print::choice(app.global.color));
     let ctx = app.into_daemon()?;
-    let server = Server::bind(Arc::clone(&ctx), &serving, commands)?;
+    let server = Server::bind(Arc::clone(&ctx), &serving, legacy::command_words())?;
     let said = format!("Answering on {}.\n", server.address());
     print::to_stdout(&said, colors).map_err(|e| Error::failed(format!("cannot print: {e}")))?;
     std::thread::scope(|scope| {

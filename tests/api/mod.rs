@@ -28,7 +28,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use tpu::cli::OwnCommands;
+use tpu::cli::legacy::command_words;
 use tpu_api::{ServeOptions, Server};
 use tpu_core::model::ids::UserName;
 use tpu_core::model::token::{Rights, TokenRole};
@@ -116,7 +116,7 @@ impl Api {
         let listen = Some(SocketAddr::from(([127, 0, 0, 1], 0)));
         let mut serving = ServeOptions { listen, ..ServeOptions::default() };
         change(&mut serving);
-        let server = Server::bind(Arc::clone(&self.ctx), &serving, Arc::new(OwnCommands)).unwrap();
+        let server = Server::bind(Arc::clone(&self.ctx), &serving, command_words()).unwrap();
         server.address().trim_start_matches("http://").clone_into(&mut self.address);
         self.stop = Arc::new(AtomicBool::new(false));
         let stop = Arc::clone(&self.stop);

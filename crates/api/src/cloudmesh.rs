@@ -9,17 +9,25 @@ use tpu_core::model::ids::{JobId, QueueName, TargetName, UserName};
 use tpu_core::model::job::Job;
 use tpu_core::model::queue::{Queue, QueueState};
 use tpu_core::model::spec::StoredSpec;
-use tpu_ops::Error;
-use tpu_ops::act::hosts::{pools, refuse_no_pool};
+use tpu_core::model::status_line::Tone;
+use tpu_ops::act::hosts::edit::HostChange;
+use tpu_ops::act::hosts::{self, Host, pools, refuse_no_pool, words};
 use tpu_ops::act::kill;
 use tpu_ops::base::named::named;
-use tpu_ops::waiting::commands::Told;
+use tpu_ops::front::cloudmesh::changes::{self, CmsChanged};
+use tpu_ops::front::cloudmesh::cluster::{self, CmsNewHosts};
+use tpu_ops::front::cloudmesh::list::{CmsChoice, CmsList, list};
+use tpu_ops::front::cloudmesh::queues::{self, CmsNewJobs, CmsSchedule};
 use tpu_ops::waiting::queue::edit::{self, QueueEdit};
+use tpu_ops::waiting::whose::{Requester, unnamed};
+use tpu_ops::{Ctx, Error};
 use tpu_wire::cloudmesh::CmsJobsDocument;
+use tpu_wire::hosts::{HostsDocument, PoolsDocument};
+use tpu_wire::pages::TextDocument;
+use tpu_wire::queue::{QueueChangedDocument, QueuePart};
 
 use super::answer::Answer;
 use super::asked::Asked;
-use super::borrowed::{self, told};
 use super::failure::Failure;
 use super::route::{Gives, Route, any, shape};
 use super::takes::{Needs, Parameter};
@@ -89,19 +97,21 @@ const SET: [Parameter; 5] = [
 
 /// The routes of Cloudmesh.
 pub(super) fn routes() -> Vec<Route> {
-    [queues(), jobs(), clusters()].into_iter().flatten().collect()
+    [of_queues(), of_jobs(), of_clusters()].into_iter().flatten().collect()
 }
 
-fn queues() -> Vec<Route> {
+fn of_queues() -> Vec<Route> {
     let listed = Gives::Json(any);
     vec![
-        Route::get("/cloudmesh", "Says what this is", Gives::Json(any), |_| {
+        Route::get("/cloudmesh", "Says what this is", listed, |_| {
             Ok(json(&json!({"message": "Cloudmesh's routes on tpu; /docs says what there is"})))
         }),
         Route::get("/cloudmesh/queue", "Lists queues by their names", listed, all_queues)
             .with(&[EXPERIMENT]),
         put(Method::POST, "/cloudmesh/queue", "Makes a queue", |asked| {
-            Ok(borrowed::json(said(asked, None, &["queue", "create"], &[("queue", "name")])?))
+            let made = queues::create(asked.ctx, asked.text("name"))?;
+            let queue = Some(QueuePart::from(&made.queue));
+            Ok(Answer::document(&QueueChangedDocument { queue }))
         })
         .gives(listed)
         .with(&NEW_QUEUE)
@@ -111,23 +121,15 @@ fn queues() -> Vec<Route> {
             "Lists the jobs of a queue",
             jobs_of_queue(),
             |asked| {
-                let user = seen_user(asked)?;
-                Ok(borrowed::json(said(
-                    asked,
-                    user.as_ref(),
-                    &["queue", "info"],
-                    &[("queue", "queue")],
-                )?))
+                Ok(Answer::document(&CmsJobsDocument::from(&listed_jobs(&seeing(asked)?, asked)?)))
             },
         )
         .with(&[QUEUE, EXPERIMENT, FOR_USER]),
         Route::get("/cloudmesh/queue/{queue}/info", "The same as a table", TEXT, table)
             .with(&[QUEUE, EXPERIMENT, FOR_USER]),
-        put(Method::POST, "/cloudmesh/queue/{queue}", "Adds jobs, which are ready then", |asked| {
-            added(asked)
-        })
-        .with(&ADDED)
-        .slow(),
+        put(Method::POST, "/cloudmesh/queue/{queue}", "Adds jobs, which are ready then", added)
+            .with(&ADDED)
+            .slow(),
         put(
             Method::DELETE,
             "/cloudmesh/queue/{queue}",
@@ -144,8 +146,8 @@ fn queues() -> Vec<Route> {
             "/cloudmesh/queue/{queue}/run_fifo",
             "Lets its ready jobs begin where they say, so many at a time",
             |asked| {
-                let options = [("queue", "queue"), ("max_parallel", "max_parallel")];
-                Ok(result(&said(asked, Some(&user(asked)?), &["queue", "run", "fifo"], &options)?))
+                let most = asked.number("max_parallel").and_then(|most| u32::try_from(most).ok());
+                scheduled(asked, CmsSchedule { max_parallel: most, ..CmsSchedule::default() })
             },
         )
         .gives(listed)
@@ -157,13 +159,8 @@ fn queues() -> Vec<Route> {
             "/cloudmesh/queue/{queue}/run_fifo_multi",
             "Lets all its jobs begin on any host of a cluster",
             |asked| {
-                let options = [("queue", "queue"), ("hostfile", "cluster")];
-                Ok(result(&said(
-                    asked,
-                    Some(&user(asked)?),
-                    &["queue", "run", "fifo_multi"],
-                    &options,
-                )?))
+                let cluster = asked.text("cluster");
+                scheduled(asked, CmsSchedule { is_multi: true, cluster, ..CmsSchedule::default() })
             },
         )
         .gives(listed)
@@ -180,8 +177,10 @@ fn queues() -> Vec<Route> {
         .with(&[QUEUE, EXPERIMENT, FOR_USER])
         .needs(Needs::Administering),
         put(Method::PUT, "/cloudmesh/queue/{queue}/reset", "Makes jobs ready again", |asked| {
-            let options = [("queue", "queue"), ("name", "name"), ("status", "status")];
-            Ok(borrowed::text(said(asked, Some(&user(asked)?), &["queue", "reset"], &options)?))
+            let ctx = acting(asked)?;
+            let [queue, name, status] = ["queue", "name", "status"].map(|word| asked.text(word));
+            let of = CmsChoice { queue, name, status };
+            changed(&ctx, queues::reset(&requester(&ctx), &of, &asked.served.job_words)?)
         })
         .with(&RESET),
         put(Method::PUT, "/cloudmesh/queue/ran", "Says which queues let jobs begin", ran)
@@ -191,31 +190,18 @@ fn queues() -> Vec<Route> {
     ]
 }
 
-fn jobs() -> Vec<Route> {
+fn of_jobs() -> Vec<Route> {
     vec![
         Route::get("/cloudmesh/queue/{queue}/job/{job}", "Shows a job", jobs_of_queue(), |asked| {
-            let user = seen_user(asked)?;
-            let mut told = said(
-                asked,
-                user.as_ref(),
-                &["queue", "info"],
-                &[("queue", "queue"), ("name", "job")],
-            )?;
-            let name = asked.text("job").unwrap_or_default();
-            // `info` takes a part of a name as well.
-            let mut is_any = false;
-            for list in ["jobs", "waiting", "in_file"] {
-                let Some(Value::Array(all)) = told.members.get_mut(list) else { continue };
-                all.retain(|job| job["name"].as_str() == Some(name));
-                is_any |= !all.is_empty();
-            }
-            if !is_any {
-                let queue = asked.text("queue").unwrap_or_default();
+            let mut list = listed_jobs(&seeing(asked)?, asked)?;
+            let [queue, name] = ["queue", "job"].map(|word| asked.text(word).unwrap_or_default());
+            // The list has those with this in their names as well.
+            if !list.keep_called(name) {
                 return Err(Error::not_found(format!("no job of queue {queue} is called {name}"))
                     .hint("GET /cloudmesh/queue/{queue} lists them")
                     .into());
             }
-            Ok(borrowed::json(told))
+            Ok(Answer::document(&CmsJobsDocument::from(&list)))
         })
         .with(&JOB),
         put(
@@ -223,14 +209,11 @@ fn jobs() -> Vec<Route> {
             "/cloudmesh/queue/{queue}/job/{job}",
             "Stops jobs that are at work, and takes them away",
             |asked| {
-                let name = if asked.text("name").is_some() { "name" } else { "job" };
-                let options = [("queue", "queue"), ("name", name)];
-                Ok(borrowed::text(said(
-                    asked,
-                    Some(&user(asked)?),
-                    &["queue", "delete"],
-                    &options,
-                )?))
+                let ctx = acting(asked)?;
+                let name = asked.text("name").or(asked.text("job"));
+                let of = CmsChoice { queue: asked.text("queue"), name, status: None };
+                let doomed = queues::doomed(&requester(&ctx), &of)?;
+                changed(&ctx, changes::take_away(&ctx, &doomed)?)
             },
         )
         .with(&TAKEN)
@@ -238,7 +221,7 @@ fn jobs() -> Vec<Route> {
     ]
 }
 
-fn clusters() -> Vec<Route> {
+fn of_clusters() -> Vec<Route> {
     let listed = Gives::Json(any);
     let change = |method, path, says, run| put(method, path, says, run).needs(Needs::Administering);
     let on_host = "/cloudmesh/cluster/{cluster}/id/{id}";
@@ -248,39 +231,28 @@ fn clusters() -> Vec<Route> {
             "/cloudmesh/cluster",
             "Nothing: a pool is there when a host is in it",
             |asked| {
-                Ok(borrowed::json(said(
-                    asked,
-                    None,
-                    &["cluster", "create"],
-                    &[("cluster", "name")],
-                )?))
+                let text = cluster::create(asked.text("name"));
+                Ok(Answer::document(&TextDocument { text: &text }))
             },
         )
         .gives(listed)
         .with(&NEW_CLUSTER),
         Route::get("/cloudmesh/cluster", "Lists clusters", listed, |asked| {
             asked.who.sees_everybody()?;
-            Ok(borrowed::json(said(asked, None, &["cluster", "list"], &[])?))
+            let pools = pools(asked.ctx)?;
+            Ok(Answer::document(&PoolsDocument::from(pools.as_slice())))
         })
         .with(&[EXPERIMENT]),
         Route::get(
             "/cloudmesh/cluster/{cluster}",
             "Lists the hosts of a cluster",
             listed,
-            |asked| {
-                asked.who.sees_everybody()?;
-                Ok(borrowed::json(said(
-                    asked,
-                    None,
-                    &["cluster", "list"],
-                    &[("cluster", "cluster")],
-                )?))
-            },
+            |asked| Ok(shown(asked, &hosts_of_cluster(asked)?)),
         )
         .with(&ONE_CLUSTER),
         Route::get("/cloudmesh/cluster/{cluster}/info", "The same as a table", TEXT, |asked| {
-            asked.who.sees_everybody()?;
-            Ok(borrowed::text(said(asked, None, &["cluster", "list"], &[("cluster", "cluster")])?))
+            let table = words::table(&hosts_of_cluster(asked)?, asked.ctx.clock.now());
+            Ok(text(asked.ctx, table, Vec::new()))
         })
         .with(&ONE_CLUSTER),
         change(
@@ -294,42 +266,31 @@ fn clusters() -> Vec<Route> {
             Method::POST,
             "/cloudmesh/cluster/{cluster}",
             "Puts hosts into a cluster",
-            |asked| {
-                let options = ["cluster", "id", "name", "user", "ip", "status", "gpu", "pyenv"]
-                    .map(|one| (one, one));
-                Ok(borrowed::text(said(asked, None, &["cluster", "add"], &options)?))
-            },
+            added_hosts,
         )
         .with(&HOST_ADDED),
         Route::get(on_host, "Shows a host", listed, |asked| {
             asked.who.sees_everybody()?;
-            in_cluster(asked)?;
-            Ok(borrowed::json(told(asked, None, &["hosts", "list"], &[("", "id")])?))
+            let id = in_cluster(asked)?.to_owned();
+            Ok(shown(asked, &hosts::list(asked.ctx, &[id])?))
         })
         .with(&HOST),
         change(Method::DELETE, on_host, "Forgets a host on which nothing runs", |asked| {
-            in_cluster(asked)?;
-            Ok(borrowed::text(said(asked, None, &["cluster", "delete"], &[("id", "id")])?))
+            edited(asked, in_cluster(asked)?, HostChange::Remove)
         })
         .with(&HOST),
         change(
             Method::PUT,
             "/cloudmesh/cluster/{cluster}/id/{id}/activate",
             "Lets jobs begin on a host again",
-            |asked| {
-                in_cluster(asked)?;
-                Ok(borrowed::text(said(asked, None, &["cluster", "activate"], &[("id", "id")])?))
-            },
+            |asked| edited(asked, in_cluster(asked)?, HostChange::Undrain),
         )
         .with(&HOST),
         change(
             Method::PUT,
             "/cloudmesh/cluster/{cluster}/id/{id}/deactivate",
             "Lets nothing new begin on a host",
-            |asked| {
-                in_cluster(asked)?;
-                Ok(borrowed::text(said(asked, None, &["cluster", "deactivate"], &[("id", "id")])?))
-            },
+            |asked| edited(asked, in_cluster(asked)?, HostChange::Drain(None)),
         )
         .with(&HOST),
         change(
@@ -337,30 +298,41 @@ fn clusters() -> Vec<Route> {
             "/cloudmesh/cluster/{cluster}/id/{id}/set",
             "Sets a value of a host",
             |asked| {
-                in_cluster(asked)?;
-                let options = [("id", "id"), ("key", "key"), ("value", "value")];
-                Ok(borrowed::text(said(asked, None, &["cluster", "set"], &options)?))
+                let id = in_cluster(asked)?;
+                let (key, value) = (needed(asked, "key")?, needed(asked, "value")?);
+                edited(asked, id, cluster::change_of(id, key, value)?)
             },
         )
         .with(&SET),
     ]
 }
 
-/// The hosts of the cluster that is named; what is no cluster is refused.
-fn hosts_of_cluster(asked: &Asked<'_>) -> Result<Vec<TargetName>, Failure> {
+/// The hosts of the cluster that is named, with who is there.
+fn hosts_of_cluster(asked: &Asked<'_>) -> Result<Vec<Host>, Failure> {
+    asked.who.sees_everybody()?;
+    Ok(cluster::hosts(asked.ctx, asked.text("cluster").unwrap_or_default())?)
+}
+
+/// Hosts, as a document.
+fn shown(asked: &Asked<'_>, hosts: &[Host]) -> Answer {
+    Answer::document(&HostsDocument::at(hosts, asked.ctx.clock.now()))
+}
+
+/// The names of the hosts of the cluster that is named; what is no cluster is refused.
+fn names_in_cluster(asked: &Asked<'_>) -> Result<Vec<TargetName>, Failure> {
     let cluster = asked.text("cluster").unwrap_or_default();
     refuse_no_pool(asked.ctx, &[cluster.to_owned()])?;
     let of = pools(asked.ctx)?.into_iter().filter(|pool| pool.name == cluster);
     Ok(of.flat_map(|pool| pool.hosts).collect())
 }
 
-/// Refuses hosts that are not in the cluster: one that stands elsewhere is not the one that is meant.
-fn in_cluster(asked: &Asked<'_>) -> Result<(), Failure> {
-    let hosts = hosts_of_cluster(asked)?;
+/// What calls the hosts that are named. One that stands elsewhere than in the cluster is refused: it is not meant.
+fn in_cluster<'a>(asked: &'a Asked<'_>) -> Result<&'a str, Failure> {
+    let hosts = names_in_cluster(asked)?;
     let id = asked.text("id").unwrap_or_default();
     let meant = named(&*asked.ctx.data()?, &[id.to_owned()])?;
     match meant.iter().find(|target| !hosts.contains(&target.name)) {
-        None => Ok(()),
+        None => Ok(id),
         Some(target) => {
             let cluster = asked.text("cluster").unwrap_or_default();
             Err(Error::not_found(format!("{} is no host of {cluster}", target.name))
@@ -370,13 +342,33 @@ fn in_cluster(asked: &Asked<'_>) -> Result<(), Failure> {
     }
 }
 
+/// Changes hosts, which are called by names or patterns of names.
+fn edited(asked: &Asked<'_>, id: &str, change: HostChange<'_>) -> Result<Answer, Failure> {
+    let done = hosts::edit::apply(asked.ctx, &[id.to_owned()], change)?;
+    Ok(text(asked.ctx, done.in_words(), Vec::new()))
+}
+
 /// Forgets all hosts of a cluster, each by its own name: a tag, or another machine, may be called as the cluster is.
 fn delete_cluster(asked: &Asked<'_>) -> Result<Answer, Failure> {
-    let hosts = hosts_of_cluster(asked)?;
+    let hosts = names_in_cluster(asked)?;
     let names: Vec<&str> = hosts.iter().map(TargetName::as_str).collect();
-    let id = format!("--id={}", names.join(","));
-    let words = ["cms", "cluster", "delete", &id].map(str::to_owned);
-    Ok(borrowed::text(borrowed::carried_out(asked, None, &words)?))
+    edited(asked, &names.join(","), HostChange::Remove)
+}
+
+fn added_hosts(asked: &Asked<'_>) -> Result<Answer, Failure> {
+    let new = CmsNewHosts {
+        cluster: asked.text("cluster"),
+        id: needed(asked, "id")?,
+        name: asked.text("name"),
+        ip: asked.text("ip"),
+        user: asked.text("user"),
+        status: asked.text("status"),
+        pyenv: asked.text("pyenv"),
+    };
+    let added = cluster::add(asked.ctx, &new, true, &asked.served.job_words)?;
+    let (lines, mut notes) = words::added(&added);
+    notes.extend(asked.text("gpu").map(|_| cluster::NO_GPUS.to_owned()));
+    Ok(text(asked.ctx, lines, notes))
 }
 
 fn jobs_of_queue() -> Gives {
@@ -397,43 +389,81 @@ fn json(value: &Value) -> Answer {
     Answer::text(value.to_string()).kind("application/json")
 }
 
-/// As Cloudmesh's schedulers answer.
-fn result(told: &Told) -> Answer {
-    let lines = told.text.lines().chain(told.notes.iter().map(String::as_str));
-    let said: Vec<&str> = lines.collect();
-    json(&json!({"result": said.join(" ")}))
+/// A text, and behind it what people should know beside it.
+fn text(ctx: &Ctx, text: String, notes: Vec<String>) -> Answer {
+    let notes = notes.into_iter().chain(ctx.take_warnings());
+    Answer::text(notes.fold(text, |text, note| text + &note + "\n"))
 }
 
-/// Carries a command of `cms` out, with what the request says for its options.
-fn said(
-    asked: &Asked<'_>,
-    user: Option<&UserName>,
-    command: &[&str],
-    options: &[(&str, &str)],
-) -> Result<Told, Failure> {
-    let command: Vec<&str> = ["cms"].iter().chain(command).copied().collect();
-    told(asked, user, &command, options)
+/// What became of jobs, as a text.
+fn changed(ctx: &Ctx, done: CmsChanged) -> Result<Answer, Failure> {
+    let (said, notes) = whole(ctx, done)?;
+    Ok(text(ctx, said.join("\n"), notes))
 }
 
-/// The user on whose jobs it acts.
-fn user(asked: &Asked<'_>) -> Result<UserName, Failure> {
-    asked.acting_for(asked.text("for_user").map(UserName::from), "for_user=NAME")
+/// What became of jobs, and what people should know beside it; an error where some of it was not done.
+fn whole(ctx: &Ctx, done: CmsChanged) -> Result<(Vec<String>, Vec<String>), Failure> {
+    let CmsChanged { said, mut notes, problem, .. } = done;
+    let Some(problem) = problem else {
+        notes.extend(ctx.take_warnings());
+        return Ok((said, notes));
+    };
+    // What was done is said as well.
+    let lines = said.into_iter().chain(notes).chain([problem.message]).chain(ctx.take_warnings());
+    let lines: Vec<String> = lines.filter(|line| !line.is_empty()).collect();
+    Err(Error::refused(lines.join("\n")).hint("what is said to be done is done").into())
 }
 
-/// The user whose jobs are shown; everybody's where nobody is meant.
-fn seen_user(asked: &Asked<'_>) -> Result<Option<UserName>, Failure> {
+/// Lets jobs of the queue begin, and says so as Cloudmesh's schedulers do.
+fn scheduled(asked: &Asked<'_>, how: CmsSchedule<'_>) -> Result<Answer, Failure> {
+    let ctx = acting(asked)?;
+    let how = CmsSchedule { queue: asked.text("queue"), ..how };
+    let (said, notes) = whole(&ctx, queues::schedule(&requester(&ctx), &how)?)?;
+    let lines = [said, notes].concat();
+    Ok(json(&json!({"result": lines.join(" ")})))
+}
+
+/// What a request has to say.
+fn needed<'a>(asked: &'a Asked<'_>, name: &str) -> Result<&'a str, Failure> {
+    asked.text(name).ok_or_else(|| {
+        Error::usage(format!("{name} is not said")).hint("/docs says what there is").into()
+    })
+}
+
+/// Whoever asks in these surroundings.
+fn requester(ctx: &Ctx) -> Requester<'_> {
+    Requester { ctx, named: None, ask: Box::new(|data| Err(unnamed(data))) }
+}
+
+/// The surroundings in which the user is at work on whose jobs it acts.
+fn acting(asked: &Asked<'_>) -> Result<Ctx, Failure> {
+    let user = asked.acting_for(asked.text("for_user").map(UserName::from), "for_user=NAME")?;
+    Ok(asked.served.ctx_of(asked.who, asked.is_trial()).in_the_place_of(&user)?)
+}
+
+/// The surroundings in which the user is at work whose jobs are shown; everybody's are where nobody is meant.
+fn seeing(asked: &Asked<'_>) -> Result<Ctx, Failure> {
     let user = asked.text("for_user").map(UserName::from);
     let user = user.or_else(|| asked.who.rights.only_user().cloned());
-    match &user {
-        Some(user) => asked.who.sees(user)?,
-        None => asked.who.sees_everybody()?,
-    }
-    Ok(user)
+    let ctx = asked.served.ctx_of(asked.who, asked.is_trial());
+    let Some(user) = user else {
+        asked.who.sees_everybody()?;
+        return Ok(ctx);
+    };
+    asked.who.sees(&user)?;
+    Ok(ctx.in_the_place_of(&user)?)
+}
+
+/// The jobs of the queue, those with the name of a job in theirs where one is named.
+fn listed_jobs(ctx: &Ctx, asked: &Asked<'_>) -> Result<CmsList, Failure> {
+    let of = CmsChoice { queue: asked.text("queue"), name: asked.text("job"), status: None };
+    Ok(list(&requester(ctx), of)?)
 }
 
 fn table(asked: &Asked<'_>) -> Result<Answer, Failure> {
-    let user = seen_user(asked)?;
-    Ok(borrowed::text(said(asked, user.as_ref(), &["queue", "info"], &[("queue", "queue")])?))
+    let ctx = seeing(asked)?;
+    let list = listed_jobs(&ctx, asked)?;
+    Ok(text(&ctx, list.in_words(Tone::plain), list.notes()))
 }
 
 fn all_queues(asked: &Asked<'_>) -> Result<Answer, Failure> {
@@ -443,22 +473,20 @@ fn all_queues(asked: &Asked<'_>) -> Result<Answer, Failure> {
 }
 
 fn added(asked: &Asked<'_>) -> Result<Answer, Failure> {
-    let user = user(asked)?;
-    let options = [
-        "queue",
-        "name",
-        "command",
-        "input",
-        "output",
-        "status",
-        "gpu",
-        "host",
-        "shell",
-        "log",
-        "pyenv",
-        "experiment",
-    ];
-    Ok(borrowed::text(said(asked, Some(&user), &["queue", "add"], &options.map(|one| (one, one)))?))
+    let ctx = acting(asked)?;
+    let new = CmsNewJobs {
+        queue: asked.text("queue"),
+        experiment: asked.text("experiment"),
+        name: needed(asked, "name")?,
+        command: needed(asked, "command")?,
+        host: asked.text("host"),
+        output: asked.text("output"),
+        status: asked.text("status"),
+        gpu: asked.text("gpu"),
+        shell: asked.text("shell"),
+        pyenv: asked.text("pyenv"),
+    };
+    changed(&ctx, queues::add(&requester(&ctx), &new, &asked.served.job_words)?)
 }
 
 /// What of a queue is at work.

@@ -10,7 +10,6 @@
 mod acts;
 mod answer;
 mod asked;
-mod borrowed;
 mod cloudmesh;
 mod connection;
 mod cookie;
@@ -57,7 +56,6 @@ use std::time::Duration;
 
 use tpu_ops::front::jobfile::body;
 use tpu_ops::front::tokens;
-use tpu_ops::waiting::commands::LentCommands;
 use tpu_ops::{Ctx, Error};
 use tpu_system::sys::procs;
 
@@ -102,7 +100,7 @@ impl Server {
     pub fn bind(
         ctx: Arc<Ctx>,
         serving: &ServeOptions,
-        commands: Arc<dyn LentCommands>,
+        job_words: Vec<String>,
     ) -> Result<Self, Error> {
         ctx.data()?;
         if let Some(listen) = serving.listen.filter(|listen| !listen.ip().is_loopback()) {
@@ -125,7 +123,7 @@ impl Server {
         };
         let hosts = serving.hosts.clone();
         let is_secure = serving.tls.is_some() || serving.behind_proxy;
-        let served = Served::new(ctx, (hosts, is_secure), (description, commands));
+        let served = Served::new(ctx, (hosts, is_secure), (description, job_words));
         Ok(Self { served: Arc::new(served), doorway })
     }
 

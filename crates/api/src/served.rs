@@ -9,7 +9,6 @@ use tokio::sync::Semaphore;
 
 use tpu_core::model::ids::TargetName;
 use tpu_ops::observe::curves::CurveMemory;
-use tpu_ops::waiting::commands::LentCommands;
 use tpu_ops::{Ctx, Error};
 
 use super::counted::Counted;
@@ -66,8 +65,8 @@ pub(super) struct Served {
     pub(super) hosts: Vec<String>,
     /// Whether browsers reach it by TLS.
     pub(super) is_secure: bool,
-    /// The command line.
-    pub(super) commands: Arc<dyn LentCommands>,
+    /// Words that no name of a job may be, as they are commands.
+    pub(super) job_words: Vec<String>,
     /// Requests that were answered, by status.
     pub(super) counted: Counted,
     /// What there is.
@@ -110,7 +109,7 @@ impl Served {
     pub(super) fn new(
         ctx: Arc<Ctx>,
         (hosts, is_secure): (Vec<String>, bool),
-        (description, commands): (Description, Arc<dyn LentCommands>),
+        (description, job_words): (Description, Vec<String>),
     ) -> Self {
         Self {
             ctx,
@@ -126,7 +125,7 @@ impl Served {
             links: LoginLinks::default(),
             hosts,
             is_secure,
-            commands,
+            job_words,
             counted: Counted::default(),
             description,
         }

@@ -5,10 +5,13 @@ use std::path::Path;
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use tpu_core::model::entry::QueueEntry;
 use tpu_core::model::ids::{JobNumber, UserName};
 use tpu_jobfile::cloudmesh::{ImportedHost, ImportedJob, ReadField};
 use tpu_ops::front::cloudmesh::import::{CloudmeshImport, HostFate, ImportedFile, PolicyFate};
+use tpu_ops::front::cloudmesh::list::{CmsList, word_of};
 use tpu_ops::front::cloudmesh::ready::JobFate;
+use tpu_ops::waiting::words::wants;
 
 use super::jobs::{JobIdPart, JobPart};
 
@@ -197,6 +200,25 @@ pub struct CmsJobsDocument<'a> {
     pub waiting: Vec<CmsWaitingPart<'a>>,
     /// Those that stand in the jobset and are not here.
     pub in_file: Vec<CmsInFilePart<'a>>,
+}
+
+impl<'a> From<&'a CmsList> for CmsJobsDocument<'a> {
+    fn from(list: &'a CmsList) -> Self {
+        let waiting = |entry: &'a QueueEntry| CmsWaitingPart {
+            user: &entry.user,
+            window: entry.number,
+            name: entry.spec.name.as_deref(),
+            status: word_of(entry),
+            target: wants(&entry.spec.target),
+        };
+        let in_file =
+            |job: &'a ImportedJob| CmsInFilePart { name: &job.name, becomes: job.state.as_str() };
+        Self {
+            jobs: list.jobs.iter().map(JobPart::from).collect(),
+            waiting: list.waiting.iter().map(waiting).collect(),
+            in_file: list.in_file.iter().map(in_file).collect(),
+        }
+    }
 }
 
 /// A job that waits.

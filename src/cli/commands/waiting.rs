@@ -1,6 +1,6 @@
 //! What all say of what waits: for what, why, and what has begun.
 
-use tpu_core::model::entry::{Priority, QueueEntry};
+use tpu_core::model::entry::Priority;
 use tpu_core::text::escape;
 use tpu_ops::base::called::WaitingCalled;
 use tpu_ops::waiting::queue::field::Avoided;
@@ -8,7 +8,7 @@ use tpu_ops::waiting::queue::pass;
 use tpu_ops::waiting::queue::{self, places};
 use tpu_ops::{Ctx, Error};
 
-pub(super) use tpu_ops::waiting::words::{nobody_starts, started_lines, wants};
+pub(super) use tpu_ops::waiting::words::{nobody_starts, wants};
 
 /// Reads how urgent something is.
 pub(super) fn priority(text: &str) -> Result<Priority, Error> {

@@ -62,11 +62,6 @@ impl Output {
         }
     }
 
-    /// Both faces.
-    pub(super) fn said(&self) -> (String, Map<String, Value>) {
-        (self.text.clone(), self.members.clone())
-    }
-
     /// A result of which only the face is made that is printed, for what has a thousand parts.
     pub(super) fn either<D: Document>(
         global: &Globals,

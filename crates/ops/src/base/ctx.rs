@@ -8,7 +8,7 @@ use tpu_core::classify::Classifier;
 use tpu_core::model::data::{Data, User};
 use tpu_core::model::ids::{JobId, UserName};
 use tpu_core::model::job::Job;
-use tpu_core::model::settings::{SettingOrigin, Settings};
+use tpu_core::model::settings::{Layer, SettingOrigin, Settings};
 use tpu_core::model::time::Zone;
 use tpu_engine::kinds::Kinds;
 use tpu_system::effects::{Effects, Warnings};
@@ -71,6 +71,16 @@ impl Ctx {
     #[must_use]
     pub fn dry_run(&self) -> Self {
         Self { effects: self.effects.clone().dry_run(), ..self.clone() }
+    }
+
+    /// The same where this user is at work, by the request.
+    pub fn in_the_place_of(self, user: &UserName) -> Result<Self, Error> {
+        let mut stack = (*self.layers.now()).clone();
+        let origin = SettingOrigin::Environment("the request".to_owned());
+        let mut layer = Layer::default();
+        layer.set("user", user.as_str(), &origin)?;
+        stack.push((origin, layer));
+        Ok(Self { layers: Arc::new(Layers::fixed(stack)), ..self })
     }
 
     /// Applies `change` to what the state file holds now, in one transaction; an error changes nothing.

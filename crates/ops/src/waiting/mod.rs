@@ -10,7 +10,6 @@ pub mod unhold;
 pub mod words;
 
 // What the words of a request mean, and whose they are about.
-pub mod commands;
 pub mod request;
 pub mod whose;
 

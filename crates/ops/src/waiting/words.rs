@@ -1,8 +1,7 @@
-//! What all say of what waits: for what, and what has begun.
+//! What all say of what waits: for what, and whether anything begins by itself.
 
 use crate::Ctx;
 use crate::base::watch;
-use crate::waiting::queue::pass::Passage;
 use tpu_core::model::entry::QueueEntry;
 use tpu_core::model::spec::TargetRequest;
 
@@ -12,11 +11,6 @@ pub fn wants(target: &TargetRequest) -> String {
         TargetRequest::Named(name) => name.clone(),
         TargetRequest::Any(any_of) => any_of.in_words(),
     }
-}
-
-/// Says what has begun.
-pub fn started_lines(passage: &Passage) -> Vec<String> {
-    passage.started.iter().map(|(_, launched, _)| launched.in_words()).collect()
 }
 
 /// That nothing of the queue begins by itself, where that is so.

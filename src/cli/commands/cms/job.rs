@@ -13,12 +13,14 @@ use tpu_core::model::ids::UserName;
 use tpu_core::text::{counted, escape};
 use tpu_ops::act::hosts::add::NewHosts;
 use tpu_ops::act::hosts::{self, Host};
+use tpu_ops::front::cloudmesh::cluster::refuse_closed;
+use tpu_ops::front::cloudmesh::list::{CmsChoice, list};
 use tpu_ops::front::cloudmesh::{self, jobset};
 use tpu_ops::{Ctx, Error};
 use tpu_wire::cloudmesh::{JobsetDocument, PolicyDocument};
 use tpu_wire::hosts::HostsDocument;
 
-use super::{changes, file, jobs, manual, template, user_at_work};
+use super::{changes, listed, manual, template, user_at_work};
 
 /// `tpu cms job …`.
 pub(super) fn run(app: &App, step: &CmsJobStep) -> Outcome {
@@ -31,9 +33,12 @@ pub(super) fn run(app: &App, step: &CmsJobStep) -> Outcome {
         CmsJobStep::Add { file, fields } => changes::add(app, file.as_deref(), fields),
         CmsJobStep::List { what: Some(_), .. } => list_hosts(app),
         CmsJobStep::List { what: None, name, status } => {
-            jobs::list(app, name.as_deref(), status.as_deref(), None)
+            let (name, status) = (name.as_deref(), status.as_deref());
+            Ok(listed(&list(&app.requester()?, CmsChoice { queue: None, name, status })?))
         }
-        CmsJobStep::Status => jobs::by_status(app),
+        CmsJobStep::Status => {
+            Ok(listed(&list(&app.requester()?, CmsChoice::default())?.by_status()))
+        }
         CmsJobStep::Kill(names) => changes::kill(app, names),
         CmsJobStep::Run(names) => changes::run(app, names),
         CmsJobStep::Reset(names) => changes::reset(app, names),
@@ -159,7 +164,7 @@ fn missing(ctx: &Ctx, user: Option<&UserName>, known: &[Host]) -> Result<Vec<Str
     }
     let file = match cloudmesh::read(ctx, &path) {
         Ok(file) => file,
-        Err(error) => return Ok(vec![file::unread(&error)]),
+        Err(error) => return Ok(vec![jobset::unread(&error)]),
     };
     let is_known = |name: &str| known.iter().any(|host| host.name.as_str() == name);
     let missing = file.hosts.iter().filter(|host| !is_known(&host.name));
@@ -194,15 +199,6 @@ fn add_hosts(app: &App, step: &CmsHostsStep) -> Outcome {
     }
     let names = std::slice::from_ref(hostname);
     hosts_cmds::added(app, names, &said, !no_probe).map(|output| output.notes(notes))
-}
-
-/// A new host takes jobs; one that is not to is told so afterwards.
-pub(super) fn refuse_closed(status: Option<&str>) -> Result<(), Error> {
-    match status {
-        None | Some("free" | "active") => Ok(()),
-        Some(other) => Err(Error::usage(format!("--status={other}: a new host is free"))
-            .hint("add it without --status; nothing begins there after: tpu hosts drain NAME")),
-    }
 }
 
 fn scheduler(app: &App) -> Outcome {

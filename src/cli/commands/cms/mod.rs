@@ -3,9 +3,7 @@
 
 mod changes;
 mod cluster;
-mod file;
 mod job;
-mod jobs;
 pub(in crate::cli) mod manual;
 mod queue;
 pub(in crate::cli) mod service;
@@ -14,8 +12,12 @@ mod template;
 use crate::cli::Outcome;
 use crate::cli::app::App;
 use crate::cli::args::{Cms, CmsClusterStep, CmsJobStep, CmsPart, CmsQueueStep};
+use crate::cli::print::Output;
+use crate::cli::print::block::painted;
 use tpu_core::model::ids::UserName;
 use tpu_ops::Error;
+use tpu_ops::front::cloudmesh::list::CmsList;
+use tpu_wire::cloudmesh::CmsJobsDocument;
 
 /// What a command of it does to the world.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -79,4 +81,9 @@ pub(in crate::cli) fn run(app: &App, args: &Cms) -> Outcome {
 fn user_at_work(app: &App) -> Result<Option<UserName>, Error> {
     let data = app.ctx()?.data()?;
     Ok(app.requester()?.user_at_work(&data).ok().flatten())
+}
+
+/// Jobs as Cloudmesh lists them.
+fn listed(list: &CmsList) -> Output {
+    Output::new(list.in_words(painted), &CmsJobsDocument::from(list)).notes(list.notes())
 }

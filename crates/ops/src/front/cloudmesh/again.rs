@@ -18,8 +18,9 @@ use super::ready::{self, Adding, JobFate};
 /// the file alone. What became of it, in words.
 pub fn reset(
     ctx: &Ctx,
+    user: &UserName,
     name: &str,
-    (user, file): (&UserName, &[ImportedJob]),
+    file: &[ImportedJob],
     to: &Adding<'_>,
 ) -> Result<String, Error> {
     let data = ctx.data()?;
@@ -79,9 +80,11 @@ fn archived(ctx: &Ctx, user: &UserName, name: &str) -> Result<Option<JobSpec>, E
     Ok(None)
 }
 
-/// What is to be taken away.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+/// Jobs that are to be taken away.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Doomed {
+    /// Whose they are.
+    pub user: UserName,
     /// What waits.
     pub waiting: Vec<JobId>,
     /// What is at work, which is stopped first.
@@ -99,7 +102,8 @@ impl Doomed {
 
 /// The jobs of these names, each of which there must be.
 pub fn doomed(data: &Data, user: &UserName, names: &[String]) -> Result<Doomed, Error> {
-    let mut doomed = Doomed::default();
+    let (waiting, live, over) = (Vec::new(), Vec::new(), Vec::new());
+    let mut doomed = Doomed { user: user.clone(), waiting, live, over };
     for name in names {
         let waiting = ready::entry(data, user, name).map(QueueEntry::id);
         let newest = ready::newest(data, user, name)?;
@@ -117,7 +121,7 @@ pub fn doomed(data: &Data, user: &UserName, names: &[String]) -> Result<Doomed, 
 }
 
 /// Takes jobs away: what is at work is stopped first, and all of them go to the archive. What could not be, with why.
-pub fn delete(ctx: &Ctx, user: &UserName, doomed: &Doomed) -> Result<Vec<Error>, Error> {
+pub fn delete(ctx: &Ctx, doomed: &Doomed) -> Result<Vec<Error>, Error> {
     let mut problems = Vec::new();
     if !doomed.waiting.is_empty() {
         edit::dequeue(ctx, &doomed.waiting)?;
@@ -129,7 +133,7 @@ pub fn delete(ctx: &Ctx, user: &UserName, doomed: &Doomed) -> Result<Vec<Error>,
             Err(error) => problems.push(error),
         }
     }
-    problems.extend(put_away(ctx, user, &ended)?);
+    problems.extend(put_away(ctx, &doomed.user, &ended)?);
     Ok(problems)
 }
 

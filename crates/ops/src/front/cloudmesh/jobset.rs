@@ -5,9 +5,13 @@ use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::{Path, PathBuf};
 
 use crate::{Ctx, Error};
+use tpu_core::model::data::Data;
 use tpu_core::model::ids::UserName;
-use tpu_jobfile::cloudmesh::CloudmeshKind;
+use tpu_core::text::escape;
+use tpu_jobfile::cloudmesh::{CloudmeshFile, CloudmeshKind};
 use tpu_system::store::atomic;
+
+use super::translate::known;
 
 /// Where Cloudmesh keeps one if nobody says otherwise.
 pub const USUAL: &str = "~/.cloudmesh/job/spec.yaml";
@@ -54,4 +58,29 @@ pub fn remember(ctx: &Ctx, user: Option<&UserName>, path: &Path) -> Result<bool,
 /// Whether something is in a place.
 pub(super) fn is_there(ctx: &Ctx, path: &Path) -> bool {
     ctx.store.disk().stat(path).is_ok()
+}
+
+/// The jobset of a user, if there is one that can be read.
+pub fn readable(ctx: &Ctx, user: Option<&UserName>) -> Result<Option<CloudmeshFile>, Error> {
+    let Some(path) = current(ctx, user)? else { return Ok(None) };
+    match super::read(ctx, &path) {
+        Ok(file) => Ok(Some(file)),
+        Err(error) => {
+            ctx.warn([unread(&error)]);
+            Ok(None)
+        }
+    }
+}
+
+/// The hosts of a jobset that are hosts here, among which its scheduler chooses.
+pub fn hosts_of(data: &Data, file: Option<&CloudmeshFile>) -> Vec<String> {
+    let all = file.iter().flat_map(|file| &file.hosts);
+    let here =
+        all.filter_map(|host| known(data, &host.name).or_else(|| known(data, &host.address)));
+    here.map(|target| target.name.as_str().to_owned()).collect()
+}
+
+/// What is said beside what is known here, where the jobset cannot be read.
+pub fn unread(error: &Error) -> String {
+    escape(&format!("of the jobset nothing can be said: {}", error.message)).into_owned()
 }

@@ -8,8 +8,12 @@ use tpu_jobfile::cloudmesh::{self, CloudmeshFile, ImportedJob};
 use tpu_jobfile::{BadFile, yaml};
 
 pub mod again;
+pub mod changes;
+pub mod cluster;
 pub mod import;
 pub mod jobset;
+pub mod list;
+pub mod queues;
 pub mod ready;
 pub mod template;
 pub mod translate;

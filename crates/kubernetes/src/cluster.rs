@@ -87,7 +87,7 @@ impl NamespaceAt {
     }
 
     /// The options of `kubectl` that lead to it.
-    pub fn for_kubectl(&self) -> Vec<String> {
+    pub(crate) fn for_kubectl(&self) -> Vec<String> {
         let context = self.context.iter().map(|name| format!("--context={name}"));
         context.chain([format!("--namespace={}", self.namespace)]).collect()
     }

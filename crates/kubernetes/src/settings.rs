@@ -21,7 +21,7 @@ const OF_MACHINE: &str = "/etc/tpu/kubernetes.json";
 /// What is said about Kubernetes.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
-pub struct KubernetesSettings {
+pub(crate) struct KubernetesSettings {
     /// About jobs.
     #[serde(deserialize_with = "or_default")]
     pub job: JobSettings,
@@ -40,7 +40,7 @@ pub struct KubernetesSettings {
 /// What is said about jobs.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
-pub struct JobSettings {
+pub(crate) struct JobSettings {
     /// Annotations of every Job.
     #[serde(deserialize_with = "or_default")]
     pub annotations: Vec<Annotation>,
@@ -68,7 +68,7 @@ pub struct JobSettings {
 /// An annotation of every Job.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Annotation {
+pub(crate) struct Annotation {
     /// Its name.
     pub key: String,
     /// Its value, or the variable of the environment that has it.
@@ -81,7 +81,7 @@ pub struct Annotation {
 /// What the value of an annotation is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum ValueType {
+pub(crate) enum ValueType {
     /// Itself.
     #[default]
     String,
@@ -92,7 +92,7 @@ pub enum ValueType {
 /// Flavors.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
-pub struct FlavorSettings {
+pub(crate) struct FlavorSettings {
     /// The one of a job that names none.
     pub default: Option<String>,
     /// The annotation that holds the name of the flavor of a Job.
@@ -119,7 +119,7 @@ pub struct Harbor {
 /// Any registry of images.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct ImageRegistry {
+pub(crate) struct ImageRegistry {
     /// Its address.
     pub url: String,
     /// The account, where it is needed; its password is the secret `REGISTRY_PASSWORD`.
@@ -133,7 +133,7 @@ pub struct ImageRegistry {
 /// Where a summary of the queue lies.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
-pub struct JobsQueue {
+pub(crate) struct JobsQueue {
     /// The namespace.
     pub namespace: String,
     /// The config map.
@@ -146,7 +146,7 @@ pub struct JobsQueue {
 /// Which kubeconfig is meant.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct KubeConfig {
+pub(crate) struct KubeConfig {
     /// `file`, `default` or `cluster`.
     #[serde(rename = "type")]
     pub kind: String,
@@ -159,7 +159,7 @@ pub const FLAVOR: &str = "tpu/flavor";
 
 impl KubernetesSettings {
     /// What holds without a word.
-    pub fn built_in() -> Self {
+    pub(crate) fn built_in() -> Self {
         let of_one_cpu = |name: &str, gpus: Option<u32>| {
             let mut requests = json!({"cpu": "1000m", "memory": "1G"});
             if let Some(gpus) = gpus {
@@ -175,7 +175,7 @@ impl KubernetesSettings {
     }
 
     /// What holds for this account: what is built in, then the files that are there.
-    pub fn read() -> Result<Self, String> {
+    pub(crate) fn read() -> Result<Self, String> {
         let mut all = Self::built_in();
         for path in [Some(PathBuf::from(OF_MACHINE)), Self::own_file()].into_iter().flatten() {
             if let Some(more) = Self::of_file(&path)? {
@@ -186,13 +186,13 @@ impl KubernetesSettings {
     }
 
     /// The user's file, where there is a place for it.
-    pub fn own_file() -> Option<PathBuf> {
+    pub(crate) fn own_file() -> Option<PathBuf> {
         let own = directories::ProjectDirs::from("", "", "tpu");
         own.map(|dirs| dirs.config_dir().join(FILE))
     }
 
     /// What a file says; `None` where there is none. The error says where in it.
-    pub fn of_file(path: &Path) -> Result<Option<Self>, String> {
+    pub(crate) fn of_file(path: &Path) -> Result<Option<Self>, String> {
         match std::fs::read_to_string(path) {
             Ok(text) => {
                 Self::parse(&text).map(Some).map_err(|why| format!("{}: {why}", path.display()))
@@ -203,7 +203,7 @@ impl KubernetesSettings {
     }
 
     /// Reads what a file holds.
-    pub fn parse(text: &str) -> Result<Self, String> {
+    pub(crate) fn parse(text: &str) -> Result<Self, String> {
         let mut settings: Self = serde_json::from_str(text).map_err(|e| place(&e))?;
         let resources = &mut settings.job.resources;
         let flavors = std::mem::take(&mut resources.predefined).into_iter();
@@ -216,7 +216,7 @@ impl KubernetesSettings {
 
     /// These, and over them stronger ones.
     #[must_use]
-    pub fn and(self, over: Self) -> Self {
+    pub(crate) fn and(self, over: Self) -> Self {
         let (mut job, of) = (self.job, over.job);
         job.annotations.extend(of.annotations);
         job.image_pull_secrets.extend(of.image_pull_secrets);
@@ -262,7 +262,7 @@ impl KubernetesSettings {
 
     /// The flavor that is meant: JSON, else a name; without a word the default. `None` where neither was said. No file is
     /// read: a job may begin where it is not, and what it said was taken in when the job was asked for.
-    pub fn flavor(&self, said: Option<&str>) -> Result<Option<Flavor>, String> {
+    pub(crate) fn flavor(&self, said: Option<&str>) -> Result<Option<Flavor>, String> {
         let resources = &self.job.resources;
         let Some(said) = said.or(resources.default.as_deref()) else { return Ok(None) };
         if said.trim_start().starts_with('{') {
@@ -277,12 +277,12 @@ impl KubernetesSettings {
     }
 
     /// The annotation that holds the name of the flavor.
-    pub fn flavor_annotation(&self) -> &str {
+    pub(crate) fn flavor_annotation(&self) -> &str {
         self.job.resources.label.as_deref().unwrap_or(FLAVOR)
     }
 
     /// An image as the server is to have it.
-    pub fn image(&self, said: Option<&str>) -> Option<String> {
+    pub(crate) fn image(&self, said: Option<&str>) -> Option<String> {
         let said = said.or(self.job.default_image.as_deref())?;
         let first = said.split_once('/').map(|(first, _)| first);
         // What has a dot, a colon or the name of this machine in front names its registry (the reference format of

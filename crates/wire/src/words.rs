@@ -41,7 +41,7 @@ impl JsonSchema for TimePart {
 }
 
 /// A type whose values are known by words of a closed list.
-pub trait Worded {
+pub(crate) trait Worded {
     /// The name of the list in the schema.
     const NAME: &'static str;
     /// What the schema says of it.

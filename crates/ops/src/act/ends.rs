@@ -13,7 +13,7 @@ use crate::{Ctx, Error};
 
 /// Writes down that a job's command has ended with `code`, and what follows from it. Doing it twice
 /// changes nothing.
-pub fn record_end(ctx: &Ctx, id: &JobId, code: i32) -> Result<(), Error> {
+pub(crate) fn record_end(ctx: &Ctx, id: &JobId, code: i32) -> Result<(), Error> {
     let now = ctx.clock.now();
     let data = ctx.data()?;
     let job = job_of(&data, id)?;

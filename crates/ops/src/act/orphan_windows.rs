@@ -69,7 +69,7 @@ fn keep_session(ctx: &Ctx, user: &User, panes: &[PaneFact], closing: &[Lone]) ->
 }
 
 /// Closes our panes of one window that no record claims, by its number. `None` if there is no such window.
-pub fn close_one(ctx: &Ctx, id: &JobId) -> Result<Option<Closing>, Error> {
+pub(crate) fn close_one(ctx: &Ctx, id: &JobId) -> Result<Option<Closing>, Error> {
     let tmux = ctx.tmux.look();
     let TmuxFact::Up { place, panes } = &tmux else { return Err(unreachable(&tmux)) };
     let Some((window, closing)) = one(ctx, id, panes)? else { return Ok(None) };

@@ -96,7 +96,7 @@ pub fn make_ready(
 
 /// Why a target was not made.
 #[derive(Debug)]
-pub struct Unmade {
+pub(crate) struct Unmade {
     /// What was wrong at its control plane, where that is it.
     pub trouble: Option<Trouble>,
     /// For people.
@@ -110,7 +110,7 @@ impl From<Error> for Unmade {
 }
 
 /// The same as [`make_ready`] where it matters what kept it from being made.
-pub fn make_once(
+pub(crate) fn make_once(
     ctx: &Ctx,
     spec: &TargetSpec,
     request: &RequestId,

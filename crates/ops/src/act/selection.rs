@@ -143,7 +143,7 @@ fn selector(word: &str) -> Option<Selector> {
 
 impl Sorted {
     /// Takes out the words that are targets.
-    pub fn take_targets(&mut self, data: &Data) -> Vec<String> {
+    pub(crate) fn take_targets(&mut self, data: &Data) -> Vec<String> {
         let is_target = |word: &mut String| data.resolve_target(word).is_some();
         self.rest.extract_if(.., is_target).collect()
     }
@@ -155,7 +155,7 @@ impl Sorted {
     }
 
     /// Complains about words that are no user, window or selector.
-    pub fn no_other_word(&self) -> Result<(), Error> {
+    pub(crate) fn no_other_word(&self) -> Result<(), Error> {
         self.no_pair()?;
         match self.rest.first() {
             // A bare word that is nothing known is most likely a name.

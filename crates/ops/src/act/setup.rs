@@ -40,7 +40,7 @@ pub use here::{SetUpHere, set_up_here};
 pub const FAILED: i32 = 70;
 
 /// What a line of the window says of a set-up, for whoever looks at the job.
-pub fn said_in(line: &[u8]) -> Option<String> {
+pub(crate) fn said_in(line: &[u8]) -> Option<String> {
     let text = String::from_utf8_lossy(line);
     text.split_once("set-up: ").map(|(_, said)| said.trim_end().to_owned())
 }
@@ -136,7 +136,7 @@ impl SetUp {
     }
 
     /// The same where the code lies on another disk, from which it takes what lies beside that.
-    pub fn lay_for(
+    pub(crate) fn lay_for(
         &self,
         ctx: &Ctx,
         dir: &Path,

@@ -94,7 +94,7 @@ fn with(
 
 /// Why an action on `job` would come to nothing, or where its successor would begin: everything that a
 /// record, a directory or a setting decides, before anything is done or made.
-pub fn could_begin(
+pub(crate) fn could_begin(
     ctx: &Ctx,
     (data, fleet): (&Data, &ProviderFacts),
     user: &User,
@@ -116,7 +116,7 @@ pub fn could_begin(
 }
 
 /// The target of an attempt is in no register any more.
-pub fn unknown_target(job: &Job) -> Error {
+pub(crate) fn unknown_target(job: &Job) -> Error {
     Error::not_found(format!("the target {} of {} is not known any more", job.tpu, job.id()))
         .hint("name another one: tpu=TARGET (`tpu -lta` lists them)")
 }

@@ -26,7 +26,7 @@ pub fn user_at_work(ctx: &Ctx, data: &Data) -> Result<Option<UserName>, Error> {
 }
 
 /// Who is at work here, for what others read later: the user, else the account.
-pub fn name_at_work(ctx: &Ctx, data: &Data) -> String {
+pub(crate) fn name_at_work(ctx: &Ctx, data: &Data) -> String {
     let user = user_at_work(ctx, data).ok().flatten().map(|user| user.to_string());
     user.or_else(|| account(ctx)).unwrap_or_else(|| "somebody".to_owned())
 }

@@ -83,7 +83,7 @@ impl fmt::Display for WaitingCalled {
 
 impl JobWord {
     /// What a word calls that can be nothing else than a job; `None` for any other, also for a bare name.
-    pub fn explicit(word: &str) -> Option<Self> {
+    pub(crate) fn explicit(word: &str) -> Option<Self> {
         if let Some(part) = word.strip_prefix("name:") {
             return (!part.is_empty()).then(|| Self::Part(part.to_owned()));
         }
@@ -175,7 +175,7 @@ impl JobWord {
     }
 
     /// Whether a user has a job that is called so, by anybody, or something that waits.
-    pub fn is_known_of(&self, data: &Data, user: &User) -> bool {
+    pub(crate) fn is_known_of(&self, data: &Data, user: &User) -> bool {
         self.is_of(user)
             || !self.waiting(data, &user.name).is_empty()
             || self.of_engine(user).is_some()

@@ -65,7 +65,7 @@ impl Kind {
     }
 
     /// What to do next where nobody has said it better.
-    pub fn next_step(self) -> &'static str {
+    pub(crate) fn next_step(self) -> &'static str {
         match self {
             Self::Failed | Self::State => "`tpu doctor` looks for what is wrong",
             Self::Usage => "`tpu help COMMAND` explains a command",
@@ -171,7 +171,7 @@ impl Error {
     }
 
     /// Whether somebody else kept the lock of the data file for longer than anybody waits: nobody could write then.
-    pub fn is_locked_out(&self) -> bool {
+    pub(crate) fn is_locked_out(&self) -> bool {
         self.kind == Kind::State && self.passes
     }
 

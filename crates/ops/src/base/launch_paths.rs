@@ -27,7 +27,12 @@ pub fn roots(ctx: &Ctx, user: &User) -> Result<Roots, Error> {
 }
 
 /// The same for what runs on a target: what was said of that comes first.
-pub fn roots_at(ctx: &Ctx, data: &Data, user: &User, target: &Target) -> Result<Roots, Error> {
+pub(crate) fn roots_at(
+    ctx: &Ctx,
+    data: &Data,
+    user: &User,
+    target: &Target,
+) -> Result<Roots, Error> {
     let usual = roots(ctx, user)?;
     let (Ok(kind), Some(registration)) = (ctx.kinds.of(target), data.registration(&target.name))
     else {

@@ -13,7 +13,7 @@ use super::ctx::{job_mut, job_of};
 use crate::{Ctx, Error};
 
 /// Seconds until a lease that is not renewed is free.
-pub const TERM_S: i64 = 30;
+pub(crate) const TERM_S: i64 = 30;
 
 /// A lease that was taken. Dropping it does not give it back: see [`release`].
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -73,7 +73,7 @@ fn is_there(env: &Env, procs: &dyn Processes, owner: &str) -> Option<bool> {
 }
 
 /// Whether an owner was ended by a restart of this very machine.
-pub fn has_rebooted(ctx: &Ctx, owner: &str) -> bool {
+pub(crate) fn has_rebooted(ctx: &Ctx, owner: &str) -> bool {
     let (env, parts) = (&ctx.env, Parts::of(owner));
     parts.is_some_and(|p| p.host == env.hostname && p.start != 0 && p.boot != env.boot_id)
 }

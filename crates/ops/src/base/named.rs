@@ -40,7 +40,7 @@ pub fn expanded(word: &str) -> Result<Vec<String>, Error> {
 }
 
 /// The values of an option for so many names: one is everybody's, as many as names are one for each.
-pub fn values_for(names: usize, option: &str, said: &str) -> Result<Vec<String>, Error> {
+pub(crate) fn values_for(names: usize, option: &str, said: &str) -> Result<Vec<String>, Error> {
     pattern::values(names, said).map_err(|error| match error {
         BadValues::Pattern(error) => {
             Error::usage(format!("--{option} '{said}': {error}")).hint("as in gpu[01-04] or a,b")
@@ -69,7 +69,7 @@ pub fn named(data: &Data, words: &[String]) -> Result<Vec<Target>, Error> {
 }
 
 /// The same without what is not known any more; an error where nothing is left. For what was typed long ago.
-pub fn still_known(data: &Data, words: &[String]) -> Result<Vec<Target>, Error> {
+pub(crate) fn still_known(data: &Data, words: &[String]) -> Result<Vec<Target>, Error> {
     let (mut targets, mut unknown): (Vec<Target>, _) = (Vec::new(), None);
     for name in words.iter().flat_map(|word| expanded(word).unwrap_or_default()) {
         match called(data, &name) {

@@ -190,7 +190,7 @@ impl Ctx {
     }
 
     /// The provider of a target.
-    pub fn provider_of(&self, name: &TargetName) -> Result<Arc<dyn Provider>, Error> {
+    pub(crate) fn provider_of(&self, name: &TargetName) -> Result<Arc<dyn Provider>, Error> {
         let data = self.data()?;
         Ok(self.provider(&self.places().of(&data, name)))
     }

@@ -59,7 +59,7 @@ pub fn of_launch<'a>(
 }
 
 /// Marks a launch that came to nothing.
-pub fn fail_launch(job: &mut Job, reason: &str) -> Result<(), Error> {
+pub(crate) fn fail_launch(job: &mut Job, reason: &str) -> Result<(), Error> {
     job.apply(&Event::Failed(ErrorKind::Launch))?;
     job.verdict = Some(StoredVerdict {
         kind: ErrorKind::Launch,
@@ -71,7 +71,7 @@ pub fn fail_launch(job: &mut Job, reason: &str) -> Result<(), Error> {
 }
 
 /// Whether a failure is stored and nobody has seen the end of the program: it may be at work still.
-pub fn may_be_at_work(job: &Job) -> bool {
+pub(crate) fn may_be_at_work(job: &Job) -> bool {
     let is_unseen = job.launch.as_ref().is_some_and(|launch| launch.exit.is_none() && !launch.over);
     is_unseen && matches!(job.status, Status::Error(_))
 }

@@ -144,7 +144,7 @@ pub fn found(ctx: &Ctx, execution: &Execution, has_waited: bool) -> Result<Secre
 
 /// The names of what no server of windows may be started with: it would hand them to every job it ever has. Those of
 /// the job that begins, and those that the account keeps.
-pub fn withheld(ctx: &Ctx, own: &[String]) -> Vec<String> {
+pub(crate) fn withheld(ctx: &Ctx, own: &[String]) -> Vec<String> {
     // What cannot be listed is kept from nobody.
     let kept = names(ctx).unwrap_or_default();
     own.iter().cloned().chain(kept).collect()

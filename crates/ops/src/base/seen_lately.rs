@@ -49,7 +49,7 @@ pub struct SeenLately(Mutex<Option<(Duration, Arc<SeenBefore>)>>);
 
 impl SeenLately {
     /// What was gathered a while ago, else what is gathered now. What could not be read is not remembered.
-    pub fn or_gather<E>(
+    pub(crate) fn or_gather<E>(
         &self,
         now: Duration,
         gather: impl FnOnce() -> Result<SeenBefore, E>,

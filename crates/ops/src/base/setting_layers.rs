@@ -8,7 +8,7 @@ use tpu_core::model::settings::{Layer, SettingOrigin};
 use crate::Error;
 
 /// Settings with where they come from, from the weakest to the strongest.
-pub type Stack = Vec<(SettingOrigin, Layer)>;
+pub(crate) type Stack = Vec<(SettingOrigin, Layer)>;
 
 /// Reads them all once more.
 type Reading = Box<dyn Fn() -> Result<Stack, Error> + Send + Sync>;

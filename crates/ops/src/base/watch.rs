@@ -145,7 +145,7 @@ pub fn health(ctx: &Ctx) -> MonitorHealth {
 }
 
 /// How the daemon is that said this about itself, if one did.
-pub fn health_of(ctx: &Ctx, note: Option<&Note>) -> MonitorHealth {
+pub(crate) fn health_of(ctx: &Ctx, note: Option<&Note>) -> MonitorHealth {
     match note {
         Some(note) => {
             MonitorHealth::Running { turn_age_s: ctx.clock.now().seconds_since(note.turned) }
@@ -165,7 +165,7 @@ pub fn ack(ctx: &Ctx) -> Result<MonitorHealth, Error> {
 
 /// Asks the daemon of this place to end. `None` if there is none; else its process, which may take some
 /// seconds.
-pub fn ask_to_end(ctx: &Ctx) -> Result<Option<Process>, Error> {
+pub(crate) fn ask_to_end(ctx: &Ctx) -> Result<Option<Process>, Error> {
     let Some(note) = running(ctx) else { return Ok(None) };
     let Some(process) = Process::read(note.pid).filter(|found| found.start == note.start) else {
         return Ok(None);

@@ -184,7 +184,7 @@ fn would_clear(ctx: &Ctx, user: &UserName, chosen: Chosen) -> Result<Cleaned, Er
 
 /// Archives the lineages of a user that say that an attempt goes on with them, where none does: their windows
 /// and processes are looked after as in [`clear`].
-pub fn archive_dead_ends(ctx: &Ctx, user: &UserName) -> Result<Cleaned, Error> {
+pub(crate) fn archive_dead_ends(ctx: &Ctx, user: &UserName) -> Result<Cleaned, Error> {
     let data = ctx.data()?;
     let owner = user_of(&data, user)?;
     let ends = audit::dead_ends(&data);

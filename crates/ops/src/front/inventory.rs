@@ -21,7 +21,7 @@ use crate::observe::snapshot;
 use crate::{Ctx, Error};
 
 /// The origin of a registration that an import made.
-pub const IMPORTED: &str = "imported";
+pub(crate) const IMPORTED: &str = "imported";
 
 /// Whether somebody pays for a target now.
 fn is_in_use(fact: &TargetFact) -> bool {

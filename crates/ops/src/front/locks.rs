@@ -11,7 +11,7 @@ use super::doctor::{Finding, fine, warning};
 use crate::Ctx;
 
 /// The option of `tpu doctor` with which the second process is started.
-pub const PROBE: &str = "--probe-lock";
+pub(crate) const PROBE: &str = "--probe-lock";
 
 /// How long the second process may take.
 const PATIENCE: Duration = Duration::from_secs(10);

@@ -108,7 +108,7 @@ pub fn began(ctx: &Ctx, job: &Job) -> Option<Timestamp> {
 }
 
 /// The same; the original writes it down in the zone of its machine.
-pub fn began_in(zone: &TimeZone, job: &Job) -> Option<Timestamp> {
+pub(crate) fn began_in(zone: &TimeZone, job: &Job) -> Option<Timestamp> {
     if let Some(launch) = &job.launch {
         return Some(launch.at);
     }

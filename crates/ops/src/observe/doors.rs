@@ -16,7 +16,7 @@ use super::fleet::AskedOnce;
 use crate::{Ctx, Error};
 
 /// Whether a target's workers are those that somebody registered.
-pub fn are_fixed(data: &Data, name: &TargetName) -> bool {
+pub(crate) fn are_fixed(data: &Data, name: &TargetName) -> bool {
     data.registration(name).is_some_and(|known| known.machines() == Machines::Fixed)
 }
 
@@ -27,7 +27,7 @@ pub fn to(ctx: &Ctx, asked: &AskedOnce<'_>) -> Result<Door, Error> {
 
 /// Refuses a target to whose workers there is no way as things are set up, however long somebody waits. Nobody is
 /// asked.
-pub fn must_lead_to(ctx: &Ctx, data: &Data, target: &Target) -> Result<(), Error> {
+pub(crate) fn must_lead_to(ctx: &Ctx, data: &Data, target: &Target) -> Result<(), Error> {
     match target.machines {
         Machines::Here | Machines::Engine => Ok(()),
         Machines::Provided | Machines::Fixed => door(ctx, data, &target.name, &|| None).map(drop),
@@ -103,7 +103,7 @@ pub fn workers(ctx: &Ctx, asked: &AskedOnce<'_>) -> Result<Vec<Worker>, Error> {
 }
 
 /// The workers of a target for a new launch, which keeps to the addresses that they have now.
-pub fn workers_to_start(ctx: &Ctx, asked: &AskedOnce<'_>) -> Result<Vec<Worker>, Error> {
+pub(crate) fn workers_to_start(ctx: &Ctx, asked: &AskedOnce<'_>) -> Result<Vec<Worker>, Error> {
     let workers = workers(ctx, asked)?;
     match workers.iter().find(|worker| worker.address.is_empty()) {
         Some(worker) if to(ctx, asked)?.is_by_address => {
@@ -124,7 +124,7 @@ pub fn still_there(asked: &AskedOnce<'_>, job: &Job, workers: Vec<Worker>) -> Ve
 }
 
 /// The same by one answer of the control plane.
-pub fn there_by(fact: &TargetFact, job: &Job, mut workers: Vec<Worker>) -> Vec<Worker> {
+pub(crate) fn there_by(fact: &TargetFact, job: &Job, mut workers: Vec<Worker>) -> Vec<Worker> {
     match fact.state {
         TargetState::Preempted | TargetState::Gone | TargetState::Stopped => workers.clear(),
         TargetState::Ready | TargetState::Pending | TargetState::Deleting => {

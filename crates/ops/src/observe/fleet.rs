@@ -132,7 +132,7 @@ impl ProviderFacts {
     }
 
     /// Asks about one target: its provider alone, and nobody where none has a say.
-    pub fn ask_of(ctx: &Ctx, data: &Data, name: &TargetName) -> Self {
+    pub(crate) fn ask_of(ctx: &Ctx, data: &Data, name: &TargetName) -> Self {
         if data.target(name).is_some_and(|target| target.machines != Machines::Provided) {
             return Self::unasked(ctx);
         }
@@ -305,7 +305,12 @@ impl ProviderFacts {
     }
 
     /// The same by whoever knows what the data file says of it.
-    pub fn fact_of(&self, data: &Data, name: &TargetName, target: Option<&Target>) -> TargetFact {
+    pub(crate) fn fact_of(
+        &self,
+        data: &Data,
+        name: &TargetName,
+        target: Option<&Target>,
+    ) -> TargetFact {
         let machines = target.map(|target| target.machines).unwrap_or_default();
         let fact = match target.map(|target| self.places.kinds().of(target)) {
             Some(Err(unknown)) => {

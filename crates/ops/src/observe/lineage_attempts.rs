@@ -50,7 +50,7 @@ pub fn attempts(ctx: &Ctx, user: &User, job: &Job) -> Attempts {
 
 /// Where the attempts up to the first of a lineage logged, also those of which the records are in the archive; and whether
 /// that is known of all that have begun.
-pub fn log_dirs(ctx: &Ctx, user: &User, leaf: &Job) -> (Vec<String>, bool) {
+pub(crate) fn log_dirs(ctx: &Ctx, user: &User, leaf: &Job) -> (Vec<String>, bool) {
     let attempts = attempts(ctx, user, leaf);
     let is_known = attempts.lost.is_none();
     (attempts.known.into_iter().filter_map(|job| job.log_dir).collect(), is_known)

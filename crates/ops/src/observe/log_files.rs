@@ -88,7 +88,7 @@ pub fn keep(ctx: &Ctx, jobs: &[&Job]) {
 }
 
 /// Writes down where the workers of a job of a file are.
-pub fn keep_workers(ctx: &Ctx, job: &Job, workers: &[Worker]) {
+pub(crate) fn keep_workers(ctx: &Ctx, job: &Job, workers: &[Worker]) {
     if is_of_file(job) {
         let of = |worker: &Worker| json!({"worker": worker.index, "address": worker.address});
         let all: Vec<_> = workers.iter().map(of).collect();

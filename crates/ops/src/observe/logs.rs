@@ -94,7 +94,7 @@ pub fn is_kept(ctx: &Ctx, id: &JobId) -> Result<bool, Error> {
 }
 
 /// What the job has printed into its window, if its window can be read; `reach` characters of it at least.
-pub fn pane_text(ctx: &Ctx, job: &Job, reach: u32) -> Option<Vec<u8>> {
+pub(crate) fn pane_text(ctx: &Ctx, job: &Job, reach: u32) -> Option<Vec<u8>> {
     let data = ctx.data().ok()?;
     Some(runners::output(ctx, &data, job, shown(reach)).ok()??.bytes.into())
 }
@@ -105,18 +105,18 @@ pub fn shown(reach: u32) -> Want {
 }
 
 /// `<log_dir>/output.log`.
-pub fn log_file(job: &Job) -> Option<PathBuf> {
+pub(crate) fn log_file(job: &Job) -> Option<PathBuf> {
     job.log_dir.as_ref().map(|dir| Path::new(dir).join("output.log"))
 }
 
 /// The end of what is kept of a job's output, if this launch has written any; `reach` characters of it at least.
-pub fn tail_of_output(ctx: &Ctx, job: &Job, reach: u32) -> Option<Vec<u8>> {
+pub(crate) fn tail_of_output(ctx: &Ctx, job: &Job, reach: u32) -> Option<Vec<u8>> {
     let data = ctx.data().ok()?;
     Some(runners::output(ctx, &data, job, kept_end(reach)).ok()??.bytes.into())
 }
 
 /// The end of what is kept of a job's output, `reach` characters of it at least.
-pub fn kept_end(reach: u32) -> Want {
+pub(crate) fn kept_end(reach: u32) -> Want {
     Want::KeptEnd { bytes: TAIL_BYTES.max(u64::from(reach) * MOST_BYTES) }
 }
 

@@ -275,7 +275,7 @@ pub(crate) fn kept<'a>(window: &'a Lone, closed: &[&PaneFact]) -> Vec<&'a PaneFa
 }
 
 /// What closing one would close; refused where that would be refused.
-pub fn dry_run_one(ctx: &Ctx, id: &JobId) -> Result<Option<Closing>, Error> {
+pub(crate) fn dry_run_one(ctx: &Ctx, id: &JobId) -> Result<Option<Closing>, Error> {
     let tmux = ctx.tmux.look();
     let TmuxFact::Up { panes, .. } = &tmux else { return Err(unreachable(&tmux)) };
     Ok(one(ctx, id, panes)?.map(|(_, closing)| closing))

@@ -18,23 +18,23 @@ use crate::{Ctx, Error};
 
 /// The verdicts on what a job has printed, that on its window first.
 #[derive(Debug)]
-pub struct Printed(Vec<Verdict>);
+pub(crate) struct Printed(Vec<Verdict>);
 
 impl Printed {
     /// Reads what a job has printed that has come to this end. Its log is read where its window shows no
     /// failure: a script may have printed into the one alone.
-    pub fn before(ctx: &Ctx, job: &Job, exit: Option<Exit>) -> Self {
+    pub(crate) fn before(ctx: &Ctx, job: &Job, exit: Option<Exit>) -> Self {
         let Ok(data) = ctx.data() else { return Self(Vec::new()) };
         Self::all_before(ctx, &data, &[(job, exit)]).pop().unwrap_or_else(|| Self(Vec::new()))
     }
 
     /// The same for a job that is ending, as far as is known how.
-    pub fn by_now(ctx: &Ctx, job: &Job) -> Self {
+    pub(crate) fn by_now(ctx: &Ctx, job: &Job) -> Self {
         Self::before(ctx, job, runners::exit_of(ctx, job))
     }
 
     /// The same for jobs that one runner has; the result keeps their order.
-    pub fn all_by_now(ctx: &Ctx, data: &Data, jobs: &[&Job]) -> Vec<Self> {
+    pub(crate) fn all_by_now(ctx: &Ctx, data: &Data, jobs: &[&Job]) -> Vec<Self> {
         let ending = jobs.iter().map(|job| (*job, runners::exit_of(ctx, job)));
         Self::all_before(ctx, data, &ending.collect::<Vec<_>>())
     }
@@ -64,17 +64,17 @@ impl Printed {
     }
 
     /// The failure that it shows, and its line.
-    pub fn failure(&self) -> Option<(ErrorKind, Evidence)> {
+    pub(crate) fn failure(&self) -> Option<(ErrorKind, Evidence)> {
         self.0.iter().find_map(failure)
     }
 
     /// The verdict that says most: one on a failure, if there is one.
-    pub fn telling(&self) -> Option<&Verdict> {
+    pub(crate) fn telling(&self) -> Option<&Verdict> {
         self.0.iter().find(|verdict| failure(verdict).is_some()).or_else(|| self.0.first())
     }
 
     /// The last numbers that it shows.
-    pub fn numbers(&self) -> Progress {
+    pub(crate) fn numbers(&self) -> Progress {
         let all = self.0.iter().map(|verdict| &verdict.progress);
         all.into_iter().find(|numbers| !numbers.is_empty()).cloned().unwrap_or_default()
     }

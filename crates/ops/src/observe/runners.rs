@@ -301,7 +301,7 @@ pub fn give_up(ctx: &Ctx, data: &Data, jobs: &[&Job]) -> Vec<Result<bool, Error>
 }
 
 /// A part of what jobs have printed that one runner has; the result keeps their order. What cannot be read is none.
-pub fn outputs_of(ctx: &Ctx, data: &Data, jobs: &[&Job], want: Want) -> Vec<Option<Chunk>> {
+pub(crate) fn outputs_of(ctx: &Ctx, data: &Data, jobs: &[&Job], want: Want) -> Vec<Option<Chunk>> {
     let Some(first) = jobs.first() else { return Vec::new() };
     let wanted: Result<Vec<_>, Error> = jobs
         .iter()
@@ -319,7 +319,7 @@ pub fn output(ctx: &Ctx, data: &Data, job: &Job, want: Want) -> Result<Option<Ch
 
 /// What is shown of a job now, for whoever reads it over and over: so many lines above that or all of them, with
 /// colours or without. Where its window was found is kept in `known`; an engine is asked for its run.
-pub fn shown_again(
+pub(crate) fn shown_again(
     ctx: &Ctx,
     data: &Data,
     job: &Job,

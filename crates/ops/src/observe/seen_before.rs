@@ -16,7 +16,7 @@ use crate::{Ctx, Error};
 const RECENT: usize = 5_000;
 
 /// What was seen so far.
-pub fn seen_before(ctx: &Ctx) -> Result<Arc<SeenBefore>, Error> {
+pub(crate) fn seen_before(ctx: &Ctx) -> Result<Arc<SeenBefore>, Error> {
     ctx.seen_lately.or_gather(ctx.clock.monotonic(), || gathered(ctx))
 }
 

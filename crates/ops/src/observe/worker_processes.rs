@@ -18,7 +18,7 @@ pub fn of_job(ctx: &Ctx, job: &Job) -> Vec<Worker> {
 
 /// Whether the command of a job may live on workers, whatever its window says: it was started there, its end
 /// there is not known, and the machines are not known to be gone.
-pub fn may_live(ctx: &Ctx, data: &Data, job: &Job) -> bool {
+pub(crate) fn may_live(ctx: &Ctx, data: &Data, job: &Job) -> bool {
     let recorded = of_job(ctx, job);
     !recorded.is_empty() && {
         !doors::still_there(&AskedOnce::new(ctx, data, &job.tpu), job, recorded).is_empty()

@@ -45,7 +45,7 @@ pub fn plan(ctx: &Ctx) -> Result<Plan, Error> {
 
 /// The same for whoever plans again and again: panes that have not changed are not read again, and an
 /// answer of the control plane serves for so long.
-pub fn plan_from(ctx: &Ctx, memory: &mut LookMemory, age: Duration) -> Result<Plan, Error> {
+pub(crate) fn plan_from(ctx: &Ctx, memory: &mut LookMemory, age: Duration) -> Result<Plan, Error> {
     let survey = outlook::survey(ctx, memory, age)?;
     let at = survey.snapshot.at;
     let lease = |view: &JobView| survey.data.job(&view.id)?.lease.clone();

@@ -57,7 +57,7 @@ pub struct Meant {
 }
 
 /// Asks which of the users there are is meant.
-pub type AskWhose<'a> = Box<dyn Fn(&Data) -> Result<UserName, Error> + 'a>;
+pub(crate) type AskWhose<'a> = Box<dyn Fn(&Data) -> Result<UserName, Error> + 'a>;
 
 /// Whoever makes a request: a person at a terminal, the screen, or somebody far away.
 pub struct Requester<'a> {

@@ -45,7 +45,7 @@ pub struct CheckpointEntry {
 
 impl CheckpointEntry {
     /// Whether it is one file or object.
-    pub fn is_single(&self) -> bool {
+    pub(crate) fn is_single(&self) -> bool {
         matches!(self.parts.as_slice(), [one] if one.path.is_empty())
     }
 
@@ -330,7 +330,7 @@ fn in_bucket(
 }
 
 /// What a resume would find in a bucket. What cannot be asked is unknown.
-pub fn in_log_bucket(
+pub(crate) fn in_log_bucket(
     ctx: &Ctx,
     shelf: &Shelf,
     at: &ObjectAt,

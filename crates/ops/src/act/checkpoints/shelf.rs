@@ -29,7 +29,7 @@ pub fn open(ctx: &Ctx) -> Result<Shelf, Error> {
 }
 
 /// The error for who wants something of a bucket where there is no way to any.
-pub fn none_for(at: &ObjectAt) -> Error {
+pub(crate) fn none_for(at: &ObjectAt) -> Error {
     Error::refused(format!("{at}: no bucket is known here")).hint(SET_UP)
 }
 

@@ -17,7 +17,7 @@ use tpu_core::plan::choice::{self, Candidate, Ranking};
 use super::probe;
 
 /// Refuses an engine among machines of which one is to be chosen.
-pub fn refuse_engine(targets: &[Target]) -> Result<(), Error> {
+pub(crate) fn refuse_engine(targets: &[Target]) -> Result<(), Error> {
     match targets.iter().find(|target| target.machines == Machines::Engine) {
         None => Ok(()),
         Some(engine) => {

@@ -16,7 +16,7 @@ pub fn sees(ctx: &Ctx, data: &Data, target: &Target, dir: &str) -> Result<bool, 
 /// log directory, and not what we write there from the first moment on. An error where that disk is not there, or
 /// where the machine never had the attempt. Asked only of machines at addresses that somebody registered; all others
 /// see what their kind says.
-pub fn has_own(ctx: &Ctx, data: &Data, attempt: &Job, log: &str) -> Result<bool, Error> {
+pub(crate) fn has_own(ctx: &Ctx, data: &Data, attempt: &Job, log: &str) -> Result<bool, Error> {
     let target = data.target(&attempt.tpu);
     let target = target.filter(|of| of.machines == Machines::Fixed && attempt.is_native());
     let (Some(target), Some(launch)) = (target, &attempt.launch) else { return Ok(false) };

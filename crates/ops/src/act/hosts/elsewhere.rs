@@ -27,7 +27,7 @@ pub struct Search {
 
 impl Search {
     /// Why the job cannot go on on its own machine, with why it cannot on any other.
-    pub fn with_why(&self, error: Error) -> Error {
+    pub(crate) fn with_why(&self, error: Error) -> Error {
         let each = self.passed.iter().map(|(name, why)| format!("{name}: {why}"));
         let others: Vec<String> = each.collect();
         if others.is_empty() {

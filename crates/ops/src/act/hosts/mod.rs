@@ -43,7 +43,7 @@ pub struct Host {
 
 impl Host {
     /// How many GPUs are in use, where they are counted.
-    pub fn gpus_in_use(&self) -> usize {
+    pub(crate) fn gpus_in_use(&self) -> usize {
         let of = |share: &Share| share.gpus.as_ref().map_or(0, Vec::len);
         self.jobs.iter().filter_map(|(_, share)| share.as_ref()).map(of).sum()
     }

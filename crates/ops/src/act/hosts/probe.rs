@@ -200,7 +200,11 @@ fn is_asked(data: &Data, target: &Target) -> bool {
 
 /// Whether jobs can begin on machines by their own words, and on which of their GPUs somebody is at work; in their
 /// order, asked side by side.
-pub fn preflight(ctx: &Ctx, data: &Data, targets: &[Target]) -> Vec<Result<BusyGpus, String>> {
+pub(crate) fn preflight(
+    ctx: &Ctx,
+    data: &Data,
+    targets: &[Target],
+) -> Vec<Result<BusyGpus, String>> {
     let asked: Vec<Target> =
         targets.iter().filter(|target| is_asked(data, target)).cloned().collect();
     let mut answers = machines(ctx, data, &asked, (Depth::State, PATIENCE)).into_iter();
@@ -234,7 +238,7 @@ fn may_begin(target: &Target, fact: &MachineFact) -> Result<BusyGpus, String> {
 }
 
 /// The same for a machine that somebody has named.
-pub fn before_start(ctx: &Ctx, data: &Data, target: &Target) -> Result<BusyGpus, Error> {
+pub(crate) fn before_start(ctx: &Ctx, data: &Data, target: &Target) -> Result<BusyGpus, Error> {
     let name = &target.name;
     let answer = preflight(ctx, data, std::slice::from_ref(target)).pop();
     answer.unwrap_or_else(|| Err("nobody asked it".to_owned())).map_err(|why| {

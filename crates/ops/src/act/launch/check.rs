@@ -176,7 +176,7 @@ pub enum MeantKey {
 
 /// Refuses what could begin nowhere as it is, before it waits for a place, and tells each problem with the place of what it
 /// is about. What depends on the target is seen when there is one. Code of a `repository` is cloned when all else is right.
-pub fn may_wait(
+pub(crate) fn may_wait(
     ctx: &Ctx,
     (request, repository): (&RunRequest, Option<&Repository>),
     placed: &dyn Fn(MeantKey, Error) -> Error,
@@ -527,7 +527,7 @@ pub fn usable(
 
 /// The environment that a launch keeps for its job and for its successors: the search path, the Python
 /// environment, and what `tpu` itself reads. Nothing that looks like a secret.
-pub fn kept_environment(ctx: &Ctx) -> Vec<(OsString, OsString)> {
+pub(crate) fn kept_environment(ctx: &Ctx) -> Vec<(OsString, OsString)> {
     let vars =
         ctx.env.vars.iter().filter(|(name, _)| name.to_str().is_some_and(variables::is_kept));
     vars.map(|(name, value)| (name.clone(), value.clone())).collect()

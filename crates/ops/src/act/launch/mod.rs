@@ -67,7 +67,7 @@ pub fn launch(ctx: &Ctx, request: &RunRequest) -> Result<Launched, Error> {
 }
 
 /// Starts the jobs of a group.
-pub fn launch_group(ctx: &Ctx, request: &RunRequest) -> Result<LaunchedGroup, Error> {
+pub(crate) fn launch_group(ctx: &Ctx, request: &RunRequest) -> Result<LaunchedGroup, Error> {
     reconcile::reconcile(ctx)?;
     let plan = check::check(ctx, request, Provided::Already)?;
     notices::begin_for(ctx, &plan.spec)?;
@@ -102,7 +102,7 @@ fn is_for_one(data: &Data, spec: &JobSpec, turn: &Turn, copy: &str) -> bool {
 }
 
 /// Starts a job that has waited in the queue.
-pub fn launch_in_turn(
+pub(crate) fn launch_in_turn(
     ctx: &Ctx,
     request: &RunRequest,
     waited: (&Turn, Vec<(OsString, OsString)>),
@@ -111,7 +111,7 @@ pub fn launch_in_turn(
 }
 
 /// Starts the jobs of a group that has waited in the queue.
-pub fn launch_group_in_turn(
+pub(crate) fn launch_group_in_turn(
     ctx: &Ctx,
     request: &RunRequest,
     waited: (&Turn, Vec<(OsString, OsString)>),

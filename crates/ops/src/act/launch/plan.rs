@@ -158,12 +158,12 @@ pub struct Reaction {
 
 impl LaunchPlan {
     /// Whether a command of ours runs on workers that are not this machine.
-    pub fn is_remote(&self) -> bool {
+    pub(crate) fn is_remote(&self) -> bool {
         self.mode == LaunchMode::Native && !self.target.is_here()
     }
 
     /// The words after the program: its arguments, then those of the lineage.
-    pub fn config_words(&self) -> Vec<OsString> {
+    pub(crate) fn config_words(&self) -> Vec<OsString> {
         self.args.iter().chain(&self.lineage_args).map(OsString::from).collect()
     }
 

@@ -146,7 +146,7 @@ pub fn begin(ctx: &Ctx) -> Result<(), Error> {
 }
 
 /// The same where a job says whom to tell.
-pub fn begin_for(ctx: &Ctx, spec: &JobSpec) -> Result<(), Error> {
+pub(crate) fn begin_for(ctx: &Ctx, spec: &JobSpec) -> Result<(), Error> {
     match &spec.execution.notify {
         Some(own) if !own.is_empty() => have_ways(own).and_then(|()| begin(ctx)),
         _ => Ok(()),

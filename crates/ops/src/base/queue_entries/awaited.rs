@@ -80,7 +80,7 @@ pub(crate) fn index_in(job: &Job, after: &After) -> Option<u32> {
 }
 
 /// The ends for which entries wait, by one reading of the file: what many wait for is looked up once.
-pub struct AwaitedEnds<'d> {
+pub(crate) struct AwaitedEnds<'d> {
     data: &'d Data,
     known: RefCell<HashMap<Awaited, Rc<EndsOfJob>>>,
     lineages: RefCell<HashMap<&'d UserName, Rc<[Lineage]>>>,
@@ -102,7 +102,7 @@ struct Waiting<'d> {
 
 impl<'d> AwaitedEnds<'d> {
     /// Those of a file.
-    pub fn of_file(data: &'d Data) -> Self {
+    pub(crate) fn of_file(data: &'d Data) -> Self {
         Self {
             data,
             known: RefCell::default(),
@@ -169,7 +169,7 @@ impl<'d> AwaitedEnds<'d> {
     }
 
     /// What an entry waits for as a whole.
-    pub fn dependence(&self, entry: &QueueEntry) -> Dependence {
+    pub(crate) fn dependence(&self, entry: &QueueEntry) -> Dependence {
         let mut waits = Vec::new();
         if let Some(of) = entry.succeeds {
             let job = JobId::new(entry.user.clone(), of.job);
@@ -207,7 +207,7 @@ impl<'d> AwaitedEnds<'d> {
     }
 
     /// What its members wait for one by one, if they do.
-    pub fn each(&self, entry: &QueueEntry) -> Option<Each> {
+    pub(crate) fn each(&self, entry: &QueueEntry) -> Option<Each> {
         let conditions: Vec<&After> =
             entry.after.iter().filter(|after| after.which == AfterWhich::Each).collect();
         if conditions.is_empty() {
@@ -243,7 +243,7 @@ impl<'d> AwaitedEnds<'d> {
     }
 
     /// The jobs for which it waits, whoever they are by now.
-    pub fn awaits(&self, entry: &QueueEntry) -> Awaits {
+    pub(crate) fn awaits(&self, entry: &QueueEntry) -> Awaits {
         let mut awaits = Awaits::default();
         let before = entry.succeeds.map(|of| JobId::new(entry.user.clone(), of.job));
         let lives = |job: &JobId| self.data.job(job).is_some_and(|job| job.status.is_live());

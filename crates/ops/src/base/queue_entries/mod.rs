@@ -14,9 +14,9 @@ use super::records;
 use crate::Error;
 
 /// The kind of the event that says under which number an entry began, where that is another one.
-pub const RENUMBERED: &str = "renumbered";
+pub(crate) const RENUMBERED: &str = "renumbered";
 /// How its text begins.
-pub const BECOME: &str = "it has become ";
+pub(crate) const BECOME: &str = "it has become ";
 
 /// Somebody else has started what was to be started, or it was told not to begin.
 pub fn gone() -> Error {

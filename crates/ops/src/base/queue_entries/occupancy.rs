@@ -45,13 +45,13 @@ pub(crate) fn counted(data: &Data, but: &[JobId], counts: impl Fn(&Job) -> bool)
 
 /// Refuses for now what a rule is to bring back where that would begin by making its target ready: others may be at
 /// that for the same place.
-pub fn may_be_brought_back(data: &Data, job: &Job, most: Option<u32>) -> Result<(), Error> {
+pub(crate) fn may_be_brought_back(data: &Data, job: &Job, most: Option<u32>) -> Result<(), Error> {
     let others = || counted(data, &[job.id()], is_live_or_being_brought_back);
     has_place(data, (job, most), || Cow::Owned(others()))
 }
 
 /// What keeps those from beginning whom rules bring back, looked up once for all of them.
-pub struct Comebacks<'d> {
+pub(crate) struct Comebacks<'d> {
     data: &'d Data,
     of_users: UserLimits,
     /// Once somebody has a limit.
@@ -60,13 +60,13 @@ pub struct Comebacks<'d> {
 
 impl<'d> Comebacks<'d> {
     /// By these records, and as settings say now.
-    pub fn of(ctx: &Ctx, data: &'d Data) -> Self {
+    pub(crate) fn of(ctx: &Ctx, data: &'d Data) -> Self {
         Self { data, of_users: of_users(ctx, data), others: OnceCell::new() }
     }
 
     /// Refuses for now what did not keep its place, and would come back beside those who have it. What is being brought
     /// back already is one of those.
-    pub fn may_begin(&self, job: &Job) -> Result<(), Error> {
+    pub(crate) fn may_begin(&self, job: &Job) -> Result<(), Error> {
         if job.is_being_brought_back() {
             return Ok(());
         }

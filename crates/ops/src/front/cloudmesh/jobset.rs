@@ -73,7 +73,7 @@ pub fn readable(ctx: &Ctx, user: Option<&UserName>) -> Result<Option<CloudmeshFi
 }
 
 /// The hosts of a jobset that are hosts here, among which its scheduler chooses.
-pub fn hosts_of(data: &Data, file: Option<&CloudmeshFile>) -> Vec<String> {
+pub(crate) fn hosts_of(data: &Data, file: Option<&CloudmeshFile>) -> Vec<String> {
     let all = file.iter().flat_map(|file| &file.hosts);
     let here =
         all.filter_map(|host| known(data, &host.name).or_else(|| known(data, &host.address)));

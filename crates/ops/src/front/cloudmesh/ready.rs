@@ -21,7 +21,7 @@ use super::translate::{self, translate};
 /// Why a job is held that is ready.
 pub const READY: &str = "ready: tpu cms job run starts it";
 /// Why a job is held of which nobody has said where it runs.
-pub const UNDEFINED: &str = "undefined: it names no host";
+pub(crate) const UNDEFINED: &str = "undefined: it names no host";
 
 /// What became of a job of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]

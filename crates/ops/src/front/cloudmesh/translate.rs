@@ -13,7 +13,7 @@ use tpu_core::model::target::Target;
 use tpu_jobfile::cloudmesh::ImportedJob;
 
 /// The cluster of whoever names none, and so the pool of jobs that name no host.
-pub const USUAL_CLUSTER: &str = "default";
+pub(crate) const USUAL_CLUSTER: &str = "default";
 
 /// The words by which Cloudmesh names the machine that it runs on.
 const HERE: [&str; 2] = ["localhost", "127.0.0.1"];
@@ -79,7 +79,7 @@ pub fn translate(data: &Data, job: &ImportedJob, among: &[String]) -> Option<Tra
 }
 
 /// Whether somebody has said where a job is to run.
-pub fn has_place(spec: &JobSpec) -> bool {
+pub(crate) fn has_place(spec: &JobSpec) -> bool {
     !matches!(&spec.target, TargetRequest::Any(any_of) if any_of.among == [USUAL_CLUSTER])
 }
 

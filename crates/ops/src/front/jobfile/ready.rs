@@ -298,7 +298,7 @@ impl JobFile<'_> {
 }
 
 /// The slot of a user that is this directory.
-pub fn slot_of(user: &User, dir: &Path) -> Option<u32> {
+pub(crate) fn slot_of(user: &User, dir: &Path) -> Option<u32> {
     let mut slots = user.working_dir.iter();
     slots.find(|(_, path)| whole(Path::new(path)) == dir).map(|(slot, _)| *slot)
 }

@@ -188,7 +188,7 @@ pub(crate) fn look_once_at(
 
 /// Who claims a target: by the facts alive, and by the facts dead.
 #[derive(Debug, Default)]
-pub struct TargetUsers {
+pub(crate) struct TargetUsers {
     /// Jobs at work there, or of which nothing certain is known.
     pub live: Vec<JobId>,
     /// Jobs whose records look live and whose facts say that they are over.
@@ -200,7 +200,7 @@ pub struct TargetUsers {
 
 impl TargetUsers {
     /// The jobs beside which nothing new begins: those at work, and those of which something is left.
-    pub fn present(self) -> Vec<JobId> {
+    pub(crate) fn present(self) -> Vec<JobId> {
         let Self { mut live, left, .. } = self;
         live.extend(left);
         live
@@ -208,13 +208,13 @@ impl TargetUsers {
 }
 
 /// Sorts the jobs whose records claim `target` into living and dead.
-pub fn users_of_target(ctx: &Ctx, data: &Data, target: &TargetName) -> TargetUsers {
+pub(crate) fn users_of_target(ctx: &Ctx, data: &Data, target: &TargetName) -> TargetUsers {
     let mut all = users_of_targets(ctx, data, |job| job.tpu == *target);
     all.remove(target).unwrap_or_default()
 }
 
 /// The same for every target that a record claims, of the records that `counts` lets count.
-pub fn users_of_targets(
+pub(crate) fn users_of_targets(
     ctx: &Ctx,
     data: &Data,
     counts: impl Fn(&Job) -> bool,
@@ -304,7 +304,12 @@ pub fn reach(ctx: &Ctx, user: &User) -> u32 {
 
 /// What a text of a job says: the one way from text to verdict. `text` is what was read of its pane since the
 /// launch, or of its log; `exit` is how the job has ended, if it has; `reach` is its user's [`reach`].
-pub fn read_text(ctx: &Ctx, job: &Job, text: &[u8], (exit, reach): (Option<Exit>, u32)) -> Verdict {
+pub(crate) fn read_text(
+    ctx: &Ctx,
+    job: &Job,
+    text: &[u8],
+    (exit, reach): (Option<Exit>, u32),
+) -> Verdict {
     // While a job runs, a line that looks like our end line was printed by the job itself.
     let ended = job.launch.is_some() && exit.is_some();
     let id = job.id().to_string();
@@ -432,7 +437,7 @@ fn rivals(data: &Data, job: &Job, lineage: &[JobNumber]) -> Vec<JobId> {
 }
 
 /// The failure that the facts show and the record does not hold yet.
-pub fn unrecorded_failure(view: &JobView) -> Option<(ErrorKind, StoredVerdict)> {
+pub(crate) fn unrecorded_failure(view: &JobView) -> Option<(ErrorKind, StoredVerdict)> {
     let kind = view.failure()?;
     (view.stored != view.shown.status)
         .then(|| (kind, StoredVerdict::new(kind, view.shown.evidence.as_ref())))

@@ -91,7 +91,7 @@ pub fn may_be(data: &Data, after: &After, own: Option<&Array>) -> Result<(), Err
 
 /// Takes what has ended as it was wanted out of what entries wait for, where there is such; what goes on is waited for by
 /// its newest attempt.
-pub fn forget_met(ctx: &Ctx) -> Result<(), Error> {
+pub(crate) fn forget_met(ctx: &Ctx) -> Result<(), Error> {
     let data = ctx.data()?;
     let ends = AwaitedEnds::of_file(&data);
     if data.queues().entries.iter().all(|entry| ends.still(entry) == entry.after) {
@@ -104,7 +104,7 @@ pub fn forget_met(ctx: &Ctx) -> Result<(), Error> {
 }
 
 /// The same as part of a transaction that archives records: nobody knows any more then how they ended.
-pub fn forget_met_in(tx: &mut Tx<'_>) {
+pub(crate) fn forget_met_in(tx: &mut Tx<'_>) {
     settle_in(tx);
     if tx.data.queues().entries.iter().all(|entry| entry.after.is_empty()) {
         return;
@@ -122,7 +122,7 @@ pub fn forget_met_in(tx: &mut Tx<'_>) {
 
 /// The same where these records leave the file. Of a group a member that did not end as it was to would be waited for by
 /// nobody then, and the others alone would let begin what was to wait for all: it is waited for by its own name.
-pub fn forget_in(tx: &mut Tx<'_>, leaving: &[JobId]) {
+pub(crate) fn forget_in(tx: &mut Tx<'_>, leaving: &[JobId]) {
     forget_met_in(tx);
     let ends = AwaitedEnds::of_file(&tx.data);
     let entries = &tx.data.queues().entries;
@@ -137,7 +137,7 @@ pub fn forget_in(tx: &mut Tx<'_>, leaving: &[JobId]) {
 
 /// Refuses to wait for a group of which a member that was cleaned away did not end as it is to: nothing but the archive
 /// tells of that.
-pub fn refuse_in_vain(ctx: &Ctx, data: &Data, after: &After) -> Result<(), Error> {
+pub(crate) fn refuse_in_vain(ctx: &Ctx, data: &Data, after: &After) -> Result<(), Error> {
     let is_whole =
         after.member.is_none() && matches!(after.which, AfterWhich::Ok | AfterWhich::Not);
     let Some(since) = submitted_at(data, &after.job).filter(|_| is_whole) else { return Ok(()) };

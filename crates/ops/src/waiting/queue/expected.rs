@@ -23,7 +23,7 @@ use super::{limits, presence, unbegun, wishes};
 /// How far is looked ahead for one entry.
 pub const OF_ONE: Effort = Effort(500_000);
 /// How far for a list: of many that wait not all that could be said is worth the time.
-pub const OF_LIST: Effort = Effort(20_000);
+pub(crate) const OF_LIST: Effort = Effort(20_000);
 /// So many instants are worth a look.
 const LEAST: usize = 4;
 /// So many that ran before say how long one like them runs.

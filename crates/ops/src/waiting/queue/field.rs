@@ -157,7 +157,7 @@ pub fn of_words(data: &Data, words: &[String]) -> TargetRequest {
 }
 
 /// Refuses words that name neither targets nor types.
-pub fn may_be_places(data: &Data, words: &[String]) -> Result<(), Error> {
+pub(crate) fn may_be_places(data: &Data, words: &[String]) -> Result<(), Error> {
     let Some(odd) = words.iter().find(|word| {
         data.resolve_target(word).is_none()
             && TypeExpr::parse(word).is_none()
@@ -256,7 +256,7 @@ impl<'a> Field<'a> {
     }
 
     /// What a wish can be given now, the best first, and why each other machine is not among that.
-    pub fn ranking(&self, wish: &Wish) -> Result<Ranking, Error> {
+    pub(crate) fn ranking(&self, wish: &Wish) -> Result<Ranking, Error> {
         match wish.way(self.data)? {
             Way::Types => {
                 let picks = choose(self.data, &self.rows, wish, &|row| self.seen_of(row))?;
@@ -506,7 +506,7 @@ impl Field<'_> {
     }
 
     /// One who came earlier has chosen.
-    pub fn choose_first(&mut self, user: &UserName, ask: &Ask, target: &TargetName) {
+    pub(crate) fn choose_first(&mut self, user: &UserName, ask: &Ask, target: &TargetName) {
         self.rows.retain(|row| row.target != *target || row.is_shared);
         if let Some(host) = self.hosts.iter_mut().find(|host| host.target == *target) {
             // Nobody has a number yet who only waits.

@@ -32,7 +32,7 @@ pub fn over(ctx: &Ctx, data: &Data) -> Vec<JobId> {
 /// Jobs that have failed and that the daemon here is to bring back, or that somebody anywhere is bringing back, by the
 /// targets where they were: those are made anew, or were set right, for them and for nobody who waits. Where nobody
 /// would bring them back nothing is kept for them.
-pub fn coming_back<'d>(ctx: &Ctx, data: &'d Data) -> HashMap<&'d TargetName, Vec<&'d Job>> {
+pub(crate) fn coming_back<'d>(ctx: &Ctx, data: &'d Data) -> HashMap<&'d TargetName, Vec<&'d Job>> {
     let mut coming: HashMap<&TargetName, Vec<&Job>> = HashMap::new();
     let is_watched = watch::running(ctx).is_some();
     let is_ours =

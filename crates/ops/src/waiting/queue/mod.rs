@@ -147,7 +147,11 @@ fn wishes(data: &Data, present: &[bool]) -> HashMap<JobId, Rc<Wish>> {
 }
 
 /// Where an entry stands in its queue, and why it waits.
-pub fn standing_of(ctx: &Ctx, data: &Data, id: &JobId) -> Result<Option<(usize, String)>, Error> {
+pub(crate) fn standing_of(
+    ctx: &Ctx,
+    data: &Data,
+    id: &JobId,
+) -> Result<Option<(usize, String)>, Error> {
     let at = data.queues().entries.iter().position(|entry| entry.id() == *id);
     let mut standings = standings(ctx, data, &Avoided::new())?;
     places::tell(ctx, data, &mut standings, &|entry| entry.id() == *id);

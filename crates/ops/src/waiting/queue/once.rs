@@ -8,7 +8,7 @@ use tpu_core::model::time::Timestamp;
 use tpu_system::store::Tx;
 
 /// For so many seconds a request is known by its key.
-pub const KNOWN_S: u64 = 24 * 3_600;
+pub(crate) const KNOWN_S: u64 = 24 * 3_600;
 
 /// So many keys of one sender are known at a time: whoever reads the data file reads them all.
 const MOST_KEYS: usize = 1_000;

@@ -38,7 +38,7 @@ pub fn count_all(ctx: &Ctx, entries: &[QueueEntry]) -> Vec<bool> {
 }
 
 /// Whether a process of this boot waited there and is dead: nobody waits there any more.
-pub fn is_ghost(ctx: &Ctx, entry: &QueueEntry) -> bool {
+pub(crate) fn is_ghost(ctx: &Ctx, entry: &QueueEntry) -> bool {
     let Some(keeper) = &entry.keeper else { return false };
     lease::is_alive(ctx, &keeper.owner) == Some(false) && !is_left(ctx, entry)
 }
@@ -99,7 +99,7 @@ fn is_ahead(ctx: &Ctx, entry: &QueueEntry) -> bool {
 }
 
 /// Takes out what processes were to begin at once that are dead by now. Whether any of these was.
-pub fn clear_left(ctx: &Ctx, ids: &[JobId]) -> Result<bool, Error> {
+pub(crate) fn clear_left(ctx: &Ctx, ids: &[JobId]) -> Result<bool, Error> {
     let is_meant = |entry: &QueueEntry| ids.contains(&entry.id()) && is_ghost(ctx, entry);
     if !ctx.data()?.queues().entries.iter().any(is_meant) {
         return Ok(false);

@@ -56,7 +56,10 @@ pub fn look(
 }
 
 /// Takes out of what waits what has a job already.
-pub fn drop_begun<'a>(waiting: &mut Vec<JobView>, jobs: impl Iterator<Item = &'a JobView> + Clone) {
+pub(crate) fn drop_begun<'a>(
+    waiting: &mut Vec<JobView>,
+    jobs: impl Iterator<Item = &'a JobView> + Clone,
+) {
     let begun: HashSet<&JobId> = jobs.clone().map(|job| &job.id).collect();
     let members = jobs.filter_map(|job| Some((&job.id.user, job.member?)));
     let members: HashSet<(&UserName, Member)> = members.collect();

@@ -96,7 +96,7 @@ pub type Placed<'a> = dyn Fn(usize, MeantKey, Error) -> Error + 'a;
 /// Puts several jobs of one user into queues, all of them or none; those of one directory share the copy of their code.
 /// That a request with a key was answered is written down with its jobs, so that it is answered once. What is only tried
 /// out is refused for the same reasons, but that its secrets are not kept yet, and no code is copied.
-pub fn enter_once(
+pub(crate) fn enter_once(
     ctx: &Ctx,
     all: &[(RunRequest, Submission)],
     once: Option<&Once>,

@@ -39,6 +39,8 @@ fn a_queue_is_made_filled_run_and_removed() {
     ask(&viewer, &format!("{added}true")).is(403);
     let said = ask(&alices, &format!("{added}echo%20ran%20%3E%3E%20%22%24HOME%2Fran%22")).is(200);
     assert!(said.body.contains("a1"), "{said:?}");
+    let lacks = ask(&alices, "POST /cloudmesh/queue/exp?name=a4").is(400).body;
+    assert!(lacks.contains("command is not said"), "{lacks}");
     assert_eq!(names(&ask(&viewer, "GET /cloudmesh/queue/exp").is(200).json()), ["a1", "a2", "a3"]);
     assert_eq!(names(&ask(&viewer, "GET /cloudmesh/queue/default").is(200).json()), [""; 0]);
     ask(&viewer, "GET /cloudmesh/queue/nowhere").is(404);

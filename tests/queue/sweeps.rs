@@ -38,3 +38,12 @@ fn values_that_are_to_be_paired_are_as_many() {
     let one = lab.env.jobs("alice").pop().unwrap();
     assert!(one["extra_configs"].as_str().unwrap().ends_with("config.layers=1,2"));
 }
+
+#[test]
+fn values_with_which_no_member_could_begin_are_refused_at_once() {
+    let lab = Lab::new(8);
+    lab.env.code("alice", "staging.sh", "true");
+    let said = lab.env.tpu("submit local config.note=a;b,c --sweep").exits(4);
+    drop(said.says(&["which staging.sh would take apart"]));
+    assert_eq!((lab.env.queued(), lab.env.jobs("alice").len()), (0, 0));
+}

@@ -5,7 +5,6 @@ use std::fmt::Write as _;
 use axum::http::StatusCode;
 use ring::digest;
 
-use tpu_core::model::data::Data;
 use tpu_core::model::ids::{JobId, UserName};
 use tpu_ops::Error;
 use tpu_ops::waiting::begin;
@@ -49,23 +48,23 @@ pub(super) fn key(asked: &Asked<'_>, user: &UserName) -> Result<Option<Once>, Fa
 
 /// The answer to a request that was answered before; `None` where it is to be carried out.
 pub(super) fn known(asked: &Asked<'_>, once: &Once) -> Result<Option<Answer>, Failure> {
-    match begin::answered(asked.ctx, once)? {
-        Some(Entered::Before(jobs) | Entered::New(jobs)) => {
-            Ok(Some(replayed(&*asked.ctx.data()?, &jobs)?))
-        }
-        Some(Entered::Other) => Err(other_request()),
-        None => {
-            let known = once.may_be_known(&*asked.ctx.data()?, asked.ctx.clock.now());
-            known.map(|()| None).map_err(|error| {
-                let many = Failure::from(error).status(StatusCode::TOO_MANY_REQUESTS);
-                many.header("retry-after", "3600")
-            })
-        }
+    if let Some(before) = begin::answered(asked.ctx, once)? {
+        return replayed(asked, before).map(Some);
     }
+    once.may_be_known(&*asked.ctx.data()?, asked.ctx.clock.now()).map(|()| None).map_err(|error| {
+        let many = Failure::from(error).status(StatusCode::TOO_MANY_REQUESTS);
+        many.header("retry-after", "3600")
+    })
 }
 
 /// What a request has come to that was answered before: its jobs, as they are called now.
-pub(super) fn replayed(data: &Data, jobs: &[JobId]) -> Result<Answer, Failure> {
+pub(super) fn replayed(asked: &Asked<'_>, before: Entered) -> Result<Answer, Failure> {
+    let (Entered::Before(jobs) | Entered::New(jobs)) = before else {
+        let error = Error::refused("this Idempotency-Key was sent with another request")
+            .hint("take another key for another request; the same is answered as before for a day");
+        return Err(Failure::from(error).status(StatusCode::UNPROCESSABLE_ENTITY));
+    };
+    let data = asked.ctx.data()?;
     let is_open = |id: &JobId| data.queues().entry(id).is_some_and(|entry| entry.keeper.is_some());
     if jobs.iter().any(is_open) {
         // Whether it begins is not known yet.
@@ -74,13 +73,6 @@ pub(super) fn replayed(data: &Data, jobs: &[JobId]) -> Result<Answer, Failure> {
         return Err(failure.header("retry-after", "1"));
     }
     let begun: Vec<JobId> = jobs.iter().filter(|id| data.job(id).is_some()).cloned().collect();
-    let document = SubmittedDocument::now(data, jobs, &begun);
+    let document = SubmittedDocument::now(&data, &jobs, &begun);
     Ok(Answer::document(&document).header("idempotency-replayed", "true"))
-}
-
-/// Another request was sent with this key.
-pub(super) fn other_request() -> Failure {
-    let error = Error::refused("this Idempotency-Key was sent with another request")
-        .hint("take another key for another request; the same is answered as before for a day");
-    Failure::from(error).status(StatusCode::UNPROCESSABLE_ENTITY)
 }

@@ -1,6 +1,6 @@
 //! `POST /api/v1/jobs`: jobs as a file says them, each request with a key of its own once.
 
-use tpu_ops::front::jobfile::body::{Sent, SubmittedFile};
+use tpu_ops::front::jobfile::body::{BesideBody, SubmittedFile};
 use tpu_ops::waiting::begin::QueueOutcome;
 use tpu_wire::jobs::JobIdPart;
 use tpu_wire::launches::WouldConcernDocument;
@@ -54,12 +54,11 @@ fn submit(asked: &Asked<'_>) -> Result<Answer, Failure> {
     }
     let is_now = asked.text("start") == Some("now");
     let commands = &asked.served.job_words;
-    match jobs.queue(asked.ctx, &Sent { once: once.as_ref(), is_now, commands })? {
+    match jobs.queue(asked.ctx, &BesideBody { once: once.as_ref(), is_now, commands })? {
         QueueOutcome::New(queued) => {
             Ok(Answer::document(&SubmittedDocument::of(&queued, &queued.passage.begun())))
         }
-        QueueOutcome::Before(jobs) => idempotency::replayed(&*asked.ctx.data()?, &jobs),
-        QueueOutcome::Other => Err(idempotency::other_request()),
+        QueueOutcome::Answered(before) => idempotency::replayed(asked, before),
         QueueOutcome::Would(jobs) => {
             let would = jobs.iter().map(JobIdPart::from).collect();
             Ok(Answer::document(&WouldConcernDocument { would }))

@@ -119,11 +119,11 @@ pub(super) fn carry_out(ctx: &Ctx, flags: &[String], act: &Act) -> Result<Did, P
             match begin::queue(ctx, &QueueRequest::of(&waiting))? {
                 QueueOutcome::New(queued) => {
                     let began = queued.jobs.first().map(|job| job.id.clone());
-                    return Ok(Did { words: queued.in_words(ctx)?.join(" "), began });
+                    let mut told = queued.in_words(ctx)?;
+                    told.extend(queued.trouble);
+                    return Ok(Did { words: told.join(" "), began });
                 }
-                QueueOutcome::Before(_) | QueueOutcome::Other | QueueOutcome::Would(_) => {
-                    Err(no_act())
-                }
+                QueueOutcome::Answered(_) | QueueOutcome::Would(_) => Err(no_act()),
             }
         }
         Act::Command(_) | Act::Confirmed(_) => Err(no_act()),
@@ -286,13 +286,8 @@ fn still_wait(ctx: &Ctx, waiting: &[JobId]) -> Result<(), Error> {
 
 /// What was done, and what has begun in the places that became free by it.
 fn begun(ctx: &Ctx, mut told: Vec<String>) -> String {
-    match pass::unless_watched(ctx, usize::MAX) {
-        Ok(passage) => {
-            let started = passage.unwrap_or_default().started;
-            told.extend(started.iter().map(|(_, launched, _)| launched.in_words()));
-        }
-        Err(error) => told.push(format!("what waits was not looked at: {}", error.message)),
-    }
+    let (passage, trouble) = pass::look(ctx, usize::MAX);
+    told.extend(passage.in_words().into_iter().chain(trouble));
     told.join("; ")
 }
 

@@ -88,9 +88,7 @@ fn make_way(ctx: &Ctx, is_it: &dyn Fn(&Job) -> bool) {
     if ctx.data().is_ok_and(|data| is_stopped(&data)) {
         return;
     }
-    if let Err(error) = pass::unless_watched(ctx, pass::AT_ONCE) {
-        ctx.warn([format!("what waits was not looked at: {}", error.message)]);
-    }
+    ctx.warn(pass::look(ctx, pass::AT_ONCE).1);
 }
 
 /// Exit code of a relay that has relayed the job to its end, and some process still holds its terminal.

@@ -22,12 +22,12 @@ use tpu_ops::waiting::begin::QueueRequest;
 use tpu_ops::waiting::queue::order;
 use tpu_ops::waiting::queue::submit::Submission;
 use tpu_ops::waiting::request::Begins;
+use tpu_ops::waiting::words::wants;
 use tpu_ops::{Ctx, Error};
 use tpu_wire::jobfile::{ConvertedDocument, FormatSchemaDocument};
 
 use super::run::{self, Ran};
 use super::submit::{jobs_of, queue};
-use super::waiting::wants;
 
 /// `run`: of a file, if one of the words is one, and else of the words.
 pub(in crate::cli) fn run_any(app: &App, args: &Run) -> Result<Ran, Error> {

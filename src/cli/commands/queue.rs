@@ -33,6 +33,7 @@ use tpu_ops::waiting::queue::pass::{self, Passage};
 use tpu_ops::waiting::queue::places;
 use tpu_ops::waiting::queue::{self, why};
 use tpu_ops::waiting::whose::{About, Purpose};
+use tpu_ops::waiting::words::{nobody_starts, wants};
 use tpu_ops::{Ctx, Error, Kind};
 use tpu_wire::queue::{
     QueueChangedDocument, QueueDocument, QueueEntryDocument, QueueEntryPart, QueuePart,
@@ -40,7 +41,7 @@ use tpu_wire::queue::{
 };
 
 use super::submit::submit;
-use super::waiting::{never_began, nobody_starts, priority, refuse_hopeless, still_waiting, wants};
+use super::waiting::{never_began, priority, refuse_hopeless, still_waiting};
 
 /// `explain` of what waits: the entry that the words call, if they call one.
 pub(super) fn explain(app: &App, words: &[String]) -> Result<Option<Output>, Error> {

@@ -11,10 +11,11 @@ use tpu_ops::waiting::queue::pass;
 use tpu_ops::waiting::queue::requeue::{self, Requeued};
 use tpu_ops::waiting::queue::shown::waits_yet;
 use tpu_ops::waiting::whose::{Meant, Purpose, Several};
+use tpu_ops::waiting::words::nobody_starts;
 use tpu_wire::queue::WaitingChangedDocument;
 
 use super::kill;
-use super::waiting::{nobody_starts, priority};
+use super::waiting::priority;
 
 /// `requeue`.
 pub(in crate::cli) fn requeue(app: &App, args: &Requeue) -> Outcome {

@@ -20,10 +20,11 @@ use tpu_ops::waiting::begin::{self, QueueOutcome, QueueRequest};
 use tpu_ops::waiting::queue::after;
 use tpu_ops::waiting::queue::submit::Submission;
 use tpu_ops::waiting::request::Begins;
+use tpu_ops::waiting::words::{nobody_starts, wants};
 use tpu_wire::queue::SubmittedDocument;
 
 use super::run::{refuse_of_files, refuse_other_files, request, warn_of_aliases};
-use super::waiting::{nobody_starts, priority, wants};
+use super::waiting::priority;
 
 /// Keys of `submit` that are no configs.
 const KEYS: [&str; 6] = ["queue", "priority", "after", "after_any", "after_not", "after_each"];
@@ -86,14 +87,15 @@ pub(super) fn queue(
     let queued = match begin::queue(ctx, request)? {
         QueueOutcome::New(queued) => queued,
         QueueOutcome::Would(_) => return would(),
-        QueueOutcome::Before(_) | QueueOutcome::Other => {
+        QueueOutcome::Answered(_) => {
             return Err(Error::failed("a request without a key was answered before"));
         }
     };
     let started = queued.passage.begun();
     let document = SubmittedDocument::of(&queued, &started);
     let waits = queued.first_waiting(ctx)?.is_some();
-    let notes = if waits { nobody_starts(ctx) } else { Vec::new() };
+    let mut notes: Vec<String> = queued.trouble.iter().cloned().collect();
+    notes.extend(waits.then(|| nobody_starts(ctx)).into_iter().flatten());
     Ok(Output::new(queued.in_words(ctx)?.join("\n"), &document).notes(notes))
 }
 

@@ -1,4 +1,4 @@
-//! What all say of what waits: for what, why, and what has begun.
+//! What several commands say and refuse of what waits.
 
 use tpu_core::model::entry::Priority;
 use tpu_core::text::escape;
@@ -7,8 +7,6 @@ use tpu_ops::waiting::queue::field::Avoided;
 use tpu_ops::waiting::queue::pass;
 use tpu_ops::waiting::queue::{self, places};
 use tpu_ops::{Ctx, Error};
-
-pub(super) use tpu_ops::waiting::words::{nobody_starts, wants};
 
 /// Reads how urgent something is.
 pub(super) fn priority(text: &str) -> Result<Priority, Error> {

@@ -105,7 +105,7 @@ impl Zone {
     /// Whether the setting `time_zone` may have this value. The short words are known before any zone is read: each read of
     /// the data file asks.
     pub fn is_known(setting: &str) -> bool {
-        [LOCAL, "us", "cn"].contains(&setting) || zone_of(setting).is_some()
+        setting == LOCAL || short_name(setting).is_some() || zone_of(setting).is_some()
     }
 
     /// Reads so long ago (`30d`), a day, or an instant; `None` if the word is none of them.
@@ -178,12 +178,16 @@ impl Zone {
 
 /// Resolves a name that the setting `time_zone` may have beside `local`: `us`, `cn`, or an IANA name.
 pub fn zone_of(setting: &str) -> Option<TimeZone> {
-    let name = match setting {
-        "us" => "America/New_York",
-        "cn" => "Asia/Shanghai",
-        other => other,
-    };
-    TimeZone::get(name).ok()
+    TimeZone::get(short_name(setting).unwrap_or(setting)).ok()
+}
+
+/// The IANA name of a zone that the original calls by a short word.
+fn short_name(setting: &str) -> Option<&'static str> {
+    match setting {
+        "us" => Some("America/New_York"),
+        "cn" => Some("Asia/Shanghai"),
+        _ => None,
+    }
 }
 
 /// An age for people: `12s`, `4m`, `2h 04m`, `3d 05h`.

@@ -17,7 +17,7 @@ use crate::{Ctx, Error};
 
 use super::queue::field::Wish;
 use super::queue::keep::{self, Attendant};
-use super::queue::once::{self, Once};
+use super::queue::once::{Entered, Once};
 use super::queue::pass::{self, Passage};
 use super::queue::submit::{self, Placed, Submission};
 use super::queue::{at_once, now, presence, standing_of};
@@ -159,10 +159,8 @@ impl<'a> QueueRequest<'a> {
 pub enum QueueOutcome {
     /// They are in their queues, and some may have started since.
     New(QueuedJobs),
-    /// The same request was answered before, with these jobs.
-    Before(Vec<JobId>),
-    /// Another request with this key was answered before.
-    Other,
+    /// A request with this key was answered before.
+    Answered(Entered),
     /// A dry run: these would be queued.
     Would(Vec<JobId>),
 }
@@ -171,16 +169,15 @@ pub enum QueueOutcome {
 /// once, or is taken out again.
 pub fn queue(ctx: &Ctx, request: &QueueRequest<'_>) -> Result<QueueOutcome, Error> {
     let ids = match submit::enter_once(ctx, request.jobs, request.once, request.placed)? {
-        once::Entered::New(ids) => ids,
-        once::Entered::Before(ids) => return Ok(QueueOutcome::Before(ids)),
-        once::Entered::Other => return Ok(QueueOutcome::Other),
+        Entered::New(ids) => ids,
+        before => return Ok(QueueOutcome::Answered(before)),
     };
     if ctx.store.is_dry_run() {
         return Ok(QueueOutcome::Would(ids));
     }
-    let passage = match (ids.as_slice(), request.jobs) {
-        ([id], [(_, how)]) if how.is_kept => at_once::start(ctx, id)?,
-        _ => pass::look_after(ctx),
+    let (passage, trouble) = match (ids.as_slice(), request.jobs) {
+        ([id], [(_, how)]) if how.is_kept => (at_once::start(ctx, id)?, None),
+        _ => pass::look(ctx, usize::MAX),
     };
     let each = ids.into_iter().zip(request.jobs);
     let jobs = each.map(|(id, (request, how))| QueuedJob {
@@ -189,15 +186,15 @@ pub fn queue(ctx: &Ctx, request: &QueueRequest<'_>) -> Result<QueueOutcome, Erro
         members: request.spec.array.as_ref().map(|array| array.indexes().to_vec()),
         queue: how.queue.clone(),
     });
-    Ok(QueueOutcome::New(QueuedJobs { jobs: jobs.collect(), passage }))
+    Ok(QueueOutcome::New(QueuedJobs { jobs: jobs.collect(), passage, trouble }))
 }
 
 /// What became of a request, if it was answered lately. Where the process has died that was to start its job at once, that
 /// job is taken out: nothing has become of it.
-pub fn answered(ctx: &Ctx, once: &Once) -> Result<Option<once::Entered>, Error> {
+pub fn answered(ctx: &Ctx, once: &Once) -> Result<Option<Entered>, Error> {
     let before = once.known(&*ctx.data()?, ctx.clock.now());
     match &before {
-        Some(once::Entered::Before(jobs)) if presence::clear_left(ctx, jobs)? => Ok(None),
+        Some(Entered::Before(jobs)) if presence::clear_left(ctx, jobs)? => Ok(None),
         _ => Ok(before),
     }
 }
@@ -209,6 +206,8 @@ pub struct QueuedJobs {
     pub jobs: Vec<QueuedJob>,
     /// What has begun, of these and of others that waited.
     pub passage: Passage,
+    /// Why nothing was looked at that waits, where that is so.
+    pub trouble: Option<String>,
 }
 
 /// A job or a group that was put into a queue.

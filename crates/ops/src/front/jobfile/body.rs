@@ -110,7 +110,7 @@ impl UnderstoodJobs {
     }
 
     /// Lets them begin when their turns come, all of them or none, or the only one at once.
-    pub fn queue(&self, ctx: &Ctx, sent: &Sent<'_>) -> Result<QueueOutcome, Error> {
+    pub fn queue(&self, ctx: &Ctx, sent: &BesideBody<'_>) -> Result<QueueOutcome, Error> {
         if sent.is_now {
             self.may_begin_at_once()?;
         }
@@ -138,7 +138,7 @@ impl UnderstoodJobs {
 
 /// What a request says beside its file.
 #[derive(Clone, Copy, Debug)]
-pub struct Sent<'a> {
+pub struct BesideBody<'a> {
     /// Its key, if it has one.
     pub once: Option<&'a Once>,
     /// Whether its job begins at once or not at all.

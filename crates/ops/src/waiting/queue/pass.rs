@@ -221,16 +221,23 @@ pub fn unless_watched(ctx: &Ctx, most: usize) -> Result<Option<Passage>, Error> 
     pass(ctx, Mine::All, most).map(Some)
 }
 
-/// Lets what waits have a look, behind a change that is made: what goes wrong there is said, and is no failure of the
-/// change.
-pub fn look_after(ctx: &Ctx) -> Passage {
-    match unless_watched(ctx, usize::MAX) {
-        Ok(passage) => passage.unwrap_or_default(),
+/// Looks at what waits, behind a change that is made: what has started, and why nobody could look. That is no failure of
+/// the change.
+pub fn look(ctx: &Ctx, most: usize) -> (Passage, Option<String>) {
+    match unless_watched(ctx, most) {
+        Ok(passage) => (passage.unwrap_or_default(), None),
         Err(error) => {
-            ctx.warn([format!("what waits was not looked at: {}", error.message)]);
-            Passage::default()
+            let why = format!("what waits was not looked at: {}", error.message);
+            (Passage::default(), Some(why))
         }
     }
+}
+
+/// The same, with a warning where nobody could look.
+pub fn look_after(ctx: &Ctx) -> Passage {
+    let (passage, trouble) = look(ctx, usize::MAX);
+    ctx.warn(trouble);
+    passage
 }
 
 /// What has become of an entry.

@@ -276,7 +276,6 @@ fn a_queued_request_survives_its_monitor_and_is_made_once() {
     data["targets"][&target]["type"] = "v2-8".into();
     data["targets"][&target]["pricing"] = "spot".into();
     lab.env.write_data(&data);
-    let monitor = lab.monitor();
     let none =
         Event::NoCapacity { target: Some(target.clone()), zone: None, times: None, for_s: None };
     lab.pull(&none);
@@ -290,7 +289,8 @@ fn a_queued_request_survives_its_monitor_and_is_made_once() {
     )
     .unwrap();
     wait_until("its end", || lab.state(&target) == "not there");
-    drop(lab.env.tpu("ack").exits(0));
+    // Begun only now: between two of these steps it could see a preempted target, and ask anew for that one.
+    let monitor = lab.monitor();
     wait_until("the request", || lab.count("POST", "/queuedResources?") == 1);
     wait_until("its waiting", || lab.state(&target) == "WAITING_FOR_RESOURCES");
     monitor.kill();

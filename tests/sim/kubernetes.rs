@@ -49,7 +49,6 @@ impl Site {
             later: Vec::new(),
             accepted: BTreeMap::new(),
             weather: Weather::Fair,
-            lose_next: None,
             count: 0,
         };
         let disk = MemoryDisk::new(time.clone());
@@ -455,8 +454,8 @@ struct Door {
 }
 
 impl Door {
-    /// A creation leaves; the answers to some are lost.
-    fn creates(&self, manifest: &Value) {
+    /// A creation leaves; what becomes of it if its answer is lost.
+    fn creates(&self, manifest: &Value) -> Option<Loss> {
         let main = &manifest["spec"]["template"]["spec"]["containers"][0];
         let order = Order::read(&main["args"].to_string(), PathBuf::new());
         let mut state = self.me.world.state();
@@ -464,16 +463,16 @@ impl Door {
             state.violation(format!("11: it goes on from {}, where nothing is", dir.display()));
         }
         let chance = state.faults.tmux * 8;
-        if state.chance(chance) {
-            let loss = match state.between(0, 3).as_millis() {
-                0 => Loss::Unheard,
-                1 => Loss::Unanswered,
-                _ => Loss::Later(state.between(0, 10_000)),
-            };
-            state.note(Some(self.me.pid), &format!("the creation is lost: {loss:?}"));
-            drop(state);
-            self.site.there().lose_next = Some(loss);
+        if !state.chance(chance) {
+            return None;
         }
+        let loss = match state.between(0, 3).as_millis() {
+            0 => Loss::Unheard,
+            1 => Loss::Unanswered,
+            _ => Loss::Later(state.between(0, 10_000)),
+        };
+        state.note(Some(self.me.pid), &format!("the creation is lost: {loss:?}"));
+        Some(loss)
     }
 
     /// What is deleted is one that somebody wants to end, or whose record is over.
@@ -496,7 +495,7 @@ impl Door {
         state.rests_on_cluster(self.me.pid);
     }
 
-    fn asks(&self, call: &ApiCall) -> Result<ApiAnswer, Unanswered> {
+    fn asks(&self, call: &ApiCall, lost: Option<Loss>) -> Result<ApiAnswer, Unanswered> {
         let weather = self.site.there().weather;
         match weather {
             Weather::Away => return Err(Unanswered::NotSent("connection refused".to_owned())),
@@ -513,7 +512,6 @@ impl Door {
             Weather::Slow(by) => self.clock.sleep(by),
             Weather::Fair => {}
         }
-        let lost = self.site.there().lose_next.take();
         match lost {
             None => return Ok(self.site.answer(call)),
             Some(Loss::Unheard) => {}
@@ -535,13 +533,15 @@ impl ApiServer for Door {
         self.me.world.step(self.me.pid, &what);
         let is_job = call.path.contains("/jobs");
         let is_trial = call.query.iter().any(|(name, _)| *name == "dryRun");
-        match (call.verb, &call.body) {
+        let lost = match (call.verb, &call.body) {
             (ApiVerb::Post, Some(manifest)) if is_job && !is_trial => self.creates(manifest),
-            (ApiVerb::Delete, _) if is_job => self.deletes(part),
-            _ => {}
-        }
-        let answer = self.asks(call);
-        self.site.there().lose_next = None;
+            (ApiVerb::Delete, _) if is_job => {
+                self.deletes(part);
+                None
+            }
+            _ => None,
+        };
+        let answer = self.asks(call, lost);
         self.site.hold(&self.me.world);
         let status = answer.as_ref().map(|answer| answer.status).ok();
         if call.verb == ApiVerb::Get && is_job && matches!(status, Some(200 | 404)) {

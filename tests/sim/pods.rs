@@ -208,7 +208,6 @@ pub(super) struct There {
     /// How often a launch has got a Job.
     pub(super) accepted: BTreeMap<String, u32>,
     pub(super) weather: Weather,
-    pub(super) lose_next: Option<Loss>,
     pub(super) count: u32,
 }
 

@@ -217,10 +217,17 @@ pub(super) fn key_of(quoted: &str) -> Key<'_> {
     Key { quoted, is_escaped: memchr::memchr(b'\\', quoted.as_bytes()).is_some() }
 }
 
-/// The length of the blanks that `bytes` begin with.
+/// The length of the blanks that `bytes` begin with. A file that is written for people is a third indentation, so that
+/// is passed in large steps.
 pub(super) fn blanks_len(bytes: &[u8]) -> usize {
+    const INDENTATION: &[u8; 8] = b"        ";
     let is_blank = |byte: &u8| matches!(byte, b' ' | b'\n' | b'\r' | b'\t');
-    bytes.iter().position(|byte| !is_blank(byte)).unwrap_or(bytes.len())
+    let mut len = usize::from(bytes.first() == Some(&b'\n'));
+    while bytes.get(len..).and_then(<[u8]>::first_chunk) == Some(INDENTATION) {
+        len += INDENTATION.len();
+    }
+    let rest = bytes.get(len..).unwrap_or(&[]);
+    len + rest.iter().position(|byte| !is_blank(byte)).unwrap_or(rest.len())
 }
 
 /// The length of the value that `bytes` begin with.

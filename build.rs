@@ -1,4 +1,4 @@
-//! Links the programs of this package at fixed addresses.
+//! Links the programs of this package at fixed addresses, and what packages hold without doubled functions.
 //!
 //! Position-independent, the loader would patch some 30,000 addresses at each start, and copy the pages that they are on:
 //! a third of the time of a short command. Libraries stay position-independent.
@@ -13,6 +13,12 @@ fn main() -> Result<(), Box<dyn Error>> {
     let is_linux = std::env::var_os("CARGO_CFG_TARGET_OS").is_some_and(|os| os == "linux");
     if is_linux {
         writeln!(cargo, "cargo::rustc-link-arg=-no-pie")?;
+    }
+    #[expect(clippy::disallowed_methods, reason = "cargo says there how it optimises")]
+    let is_small = std::env::var_os("OPT_LEVEL").is_some_and(|level| level == "z");
+    if is_linux && is_small {
+        // Functions that are the same are there once: rust-lld does that, Rust's linker since 1.90.
+        writeln!(cargo, "cargo::rustc-link-arg=-Wl,--icf=all")?;
     }
     Ok(())
 }

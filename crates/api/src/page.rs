@@ -4,7 +4,7 @@
 //! The names of its parts say their contents, so that a browser keeps them for ever; the page itself is asked for anew each
 //! time, and is the same as long as its `ETag` is.
 
-use std::io::Write as _;
+use std::io::Read as _;
 use std::sync::OnceLock;
 
 use axum::Router;
@@ -12,8 +12,7 @@ use axum::body::{Body, Bytes};
 use axum::extract::Path;
 use axum::http::{HeaderMap, Response};
 use axum::routing::{MethodFilter, on};
-use flate2::Compression;
-use flate2::write::GzEncoder;
+use flate2::read::GzDecoder;
 
 use tpu_core::text::fnv1a;
 use tpu_ops::Error;
@@ -34,8 +33,9 @@ struct Part {
     name: &'static str,
     /// What kind of content it is.
     kind: &'static str,
-    bytes: &'static [u8],
-    packed: OnceLock<Bytes>,
+    /// As `build.rs` has packed it.
+    packed: &'static [u8],
+    unpacked: OnceLock<Bytes>,
 }
 
 /// Declares the parts that `./x page` makes.
@@ -44,8 +44,8 @@ macro_rules! parts {
         [$(Part {
             name: $name,
             kind: $kind,
-            bytes: include_bytes!(concat!("../../../web/dist/", $name)),
-            packed: OnceLock::new(),
+            packed: include_bytes!(concat!(env!("OUT_DIR"), "/", $name, ".gz")),
+            unpacked: OnceLock::new(),
         }),+]
     };
 }
@@ -61,18 +61,18 @@ static PARTS: [Part; 5] = parts! {
 impl Part {
     /// The version, by the contents.
     fn tag(&self) -> String {
-        format!("\"{:x}\"", fnv1a(self.bytes.iter().copied()))
+        format!("\"{:x}\"", fnv1a(self.packed.iter().copied()))
     }
 
-    /// Packed once, when somebody first wants it so.
-    fn packed(&self) -> Bytes {
-        let pack = || {
-            let mut packer = GzEncoder::new(Vec::new(), Compression::best());
-            // Writing to a vector cannot fail.
-            drop(packer.write_all(self.bytes));
-            packer.finish().unwrap_or_default().into()
+    /// For whoever takes nothing packed; made once.
+    fn unpacked(&self) -> Bytes {
+        let unpack = || {
+            let mut bytes = Vec::new();
+            // The program has packed it itself.
+            drop(GzDecoder::new(self.packed).read_to_end(&mut bytes));
+            bytes.into()
         };
-        self.packed.get_or_init(pack).clone()
+        self.unpacked.get_or_init(unpack).clone()
     }
 
     fn answer(&self, headers: &HeaderMap, keeps: &str) -> Answer {
@@ -83,9 +83,10 @@ impl Part {
         let answer = if known.any(|known| known == tag) {
             Answer::unchanged(&tag)
         } else if said("accept-encoding").contains("gzip") {
-            Answer::bytes(self.packed()).kind(self.kind).header("content-encoding", "gzip")
+            let packed = Answer::bytes(Bytes::from_static(self.packed));
+            packed.kind(self.kind).header("content-encoding", "gzip")
         } else {
-            Answer::bytes(Bytes::from_static(self.bytes)).kind(self.kind)
+            Answer::bytes(self.unpacked()).kind(self.kind)
         };
         let answer = answer.header("etag", tag).header("cache-control", keeps);
         answer

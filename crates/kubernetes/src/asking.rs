@@ -10,7 +10,7 @@ use bytes::{Bytes, BytesMut};
 use http_body_util::BodyExt as _;
 use jiff::fmt::rfc2822;
 use kube::client::Body;
-use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube::config::KubeConfigOptions;
 use kube::{Client, Config};
 use tokio::runtime::Handle;
 use tokio::sync::watch;
@@ -20,6 +20,7 @@ use tpu_core::model::time::Timestamp;
 
 use super::api::{ApiAnswer, ApiCall, Unanswered};
 use super::cluster::NamespaceAt;
+use super::kubeconfig::kubeconfig;
 
 /// A server that takes no connection within this time is not there.
 const CONNECTING: Duration = Duration::from_millis(2_400);
@@ -219,25 +220,6 @@ async fn config(cluster: &NamespaceAt) -> Result<Config, String> {
     Ok(config)
 }
 
-/// The kubeconfig files of a cluster together, as `kubectl` would put them together. `None` where none is named.
-pub(super) fn kubeconfig(cluster: &NamespaceAt) -> Result<Option<Kubeconfig>, String> {
-    let mut merged: Option<Kubeconfig> = None;
-    let files = cluster.files();
-    for path in &files {
-        // Of several files those that are not there do not count.
-        if files.len() > 1 && !path.exists() {
-            continue;
-        }
-        let read = Kubeconfig::read_from(path)
-            .map_err(|e| format!("{}: {}", path.display(), in_words(&e)))?;
-        merged = Some(match merged {
-            Some(before) => before.merge(read).map_err(|e| in_words(&e))?,
-            None => read,
-        });
-    }
-    Ok(merged)
-}
-
 /// Whether a request has never left this machine, for certain.
 fn never_left(error: &(dyn StdError + 'static)) -> bool {
     let mut cause = Some(error);
@@ -251,7 +233,7 @@ fn never_left(error: &(dyn StdError + 'static)) -> bool {
 }
 
 /// An error with its innermost cause, which is what a person can do something about.
-fn in_words(error: &(dyn StdError + 'static)) -> String {
+pub(super) fn in_words(error: &(dyn StdError + 'static)) -> String {
     let mut last = error;
     let mut before = None;
     while let Some(cause) = last.source() {

@@ -9,8 +9,8 @@ use tpu_engine::runner::RunError;
 use tpu_system::effects::Effects;
 
 use super::api::{ApiCall, ApiServers, ApiVerb};
-use super::asking::kubeconfig;
 use super::cluster::{DEFAULT_NAMESPACE, NamespaceAt};
+use super::kubeconfig::kubeconfig;
 use super::request::PATIENCE;
 
 /// A context: its name, and the namespace that it means.

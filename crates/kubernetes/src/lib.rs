@@ -22,6 +22,7 @@ mod engine;
 mod facts;
 mod found;
 mod kept;
+mod kubeconfig;
 mod live;
 mod logs;
 mod manifest;

@@ -26,6 +26,10 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut rules = serde_json::to_value(file.get("rule"))?;
     for rule in rules.as_array_mut().ok_or("no rules")? {
         let id = rule.get("id").map_or_else(String::new, Value::to_string);
+        // They are tried by the tests, and take a fifth of the text.
+        for field in ["examples", "counterexamples"] {
+            drop(rule.as_object_mut().and_then(|rule| rule.remove(field)));
+        }
         share(rule, &lists).map_err(|why| format!("{PATTERNS}: rule {id}: {why}"))?;
         for field in ["regex", "unless"] {
             if let Some(sources) = rule.get_mut(field) {

@@ -31,9 +31,6 @@ struct Written {
     clears: Vec<String>,
     fade: Option<usize>,
     note: String,
-    examples: Vec<String>,
-    #[serde(default)]
-    counterexamples: Vec<String>,
 }
 
 /// A regular expression, whether its needles begin its matches, and the needles: a word and whether its
@@ -61,8 +58,6 @@ fn rule(written: Written) -> Rule {
         clears: written.clears.iter().map(|word| class(word)).collect(),
         fade: written.fade.unwrap_or(FADE),
         note: written.note,
-        examples: written.examples,
-        counterexamples: written.counterexamples,
     }
 }
 

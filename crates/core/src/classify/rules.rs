@@ -76,10 +76,6 @@ pub struct Rule {
     pub fade: usize,
     /// Why the rule is as it is.
     pub note: String,
-    /// Texts that it decides.
-    pub examples: Vec<String>,
-    /// Texts that it must not decide.
-    pub counterexamples: Vec<String>,
 }
 
 /// A regular expression that is compiled when a line first needs it.
@@ -189,10 +185,12 @@ struct RawRule {
     fade: Option<usize>,
     #[serde(default)]
     note: String,
-    #[serde(default)]
-    examples: Vec<String>,
-    #[serde(default)]
-    counterexamples: Vec<String>,
+    /// Texts that it decides. Who tries them reads them in the file; the program needs none.
+    #[serde(default, rename = "examples")]
+    _examples: Vec<String>,
+    /// Texts that it must not decide.
+    #[serde(default, rename = "counterexamples")]
+    _counterexamples: Vec<String>,
 }
 
 #[derive(Deserialize)]
@@ -315,8 +313,6 @@ impl Reader<'_> {
                 clears,
                 fade: raw.fade.unwrap_or(FADE),
                 note: raw.note,
-                examples: raw.examples,
-                counterexamples: raw.counterexamples,
             };
             rules.push((rule, raw.needs));
         }

@@ -208,7 +208,7 @@ impl Stage {
         let mut job = Job::new(&id, TargetName::from("lab"), code);
         job.launch = Some(Launch::claimed(token, LaunchMode::Native, self.clock.now()));
         let options = options.iter().copied().collect();
-        job.spec = Some(StoredSpec { options, ..StoredSpec::default() });
+        job.spec = Some(Box::new(StoredSpec { options, ..StoredSpec::default() }));
         job.keep_handle(ground.handle);
         self.env.change(|data| data.user_mut(&job.user).unwrap().push_job(job.clone()));
         job

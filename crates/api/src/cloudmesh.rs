@@ -496,7 +496,7 @@ fn at_work(asked: &Asked<'_>, name: &QueueName) -> Result<Vec<JobId>, Failure> {
     let is_meant = |id: &JobId| user.is_none_or(|user| id.user.as_str() == user);
     let jobs = data.users().iter().flat_map(User::jobs).filter(|job| job.status.is_live());
     let is_of = |spec: &StoredSpec| spec.queue.as_ref() == Some(name);
-    let jobs = jobs.filter(|job| job.spec.as_ref().is_some_and(is_of));
+    let jobs = jobs.filter(|job| job.spec.as_deref().is_some_and(is_of));
     Ok(jobs.map(Job::id).filter(is_meant).collect())
 }
 

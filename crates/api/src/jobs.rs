@@ -208,7 +208,7 @@ fn shown(asked: &Asked<'_>, view: &JobView) -> Result<Answer, Failure> {
 
 fn answer(asked: &Asked<'_>, view: &JobView) -> Result<Answer, Failure> {
     let data = asked.ctx.data()?;
-    let spec = data.job(&view.id).and_then(|job| job.spec.as_ref());
+    let spec = data.job(&view.id).and_then(|job| job.spec.as_deref());
     let figures = figures::last(asked.ctx, &data);
     let now = asked.ctx.clock.now();
     Ok(Answer::document(&ExplainDocument {

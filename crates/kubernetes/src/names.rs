@@ -125,7 +125,7 @@ mod tests {
         let options =
             as_is.map(|name| (super::super::options::JOB_NAME, name)).into_iter().collect();
         let name = name.map(str::to_owned);
-        job.spec = Some(StoredSpec { name, options, ..StoredSpec::default() });
+        job.spec = Some(Box::new(StoredSpec { name, options, ..StoredSpec::default() }));
         job
     }
 

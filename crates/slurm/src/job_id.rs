@@ -107,7 +107,7 @@ mod tests {
         let id = id.map(str::to_owned);
         job.engine = Some(EngineRun { kind, cluster: "usual".to_owned(), id, name: None });
         let member = member.map(|index| Member { group: JobNumber(5), index });
-        job.spec = Some(StoredSpec { member, ..StoredSpec::default() });
+        job.spec = Some(Box::new(StoredSpec { member, ..StoredSpec::default() }));
         job
     }
 

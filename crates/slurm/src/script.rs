@@ -217,7 +217,7 @@ mod tests {
         job.stage_dir = Some(format!("/stage/{number}"));
         job.launch = Some(Launch::claimed("t", LaunchMode::Native, Timestamp::from_second(0)));
         let member = member.map(|index| Member { group: JobNumber(5), index });
-        job.spec = Some(StoredSpec { member, ..StoredSpec::default() });
+        job.spec = Some(Box::new(StoredSpec { member, ..StoredSpec::default() }));
         job
     }
 
@@ -291,7 +291,7 @@ mod tests {
         let said = [("PATH", "/there"), ("NOTE", "it's *")];
         let variables = said.map(|(name, value)| (name.to_owned(), value.to_owned())).to_vec();
         let execution = Execution { variables, ..Execution::default() };
-        job.spec = Some(StoredSpec { execution, ..StoredSpec::default() });
+        job.spec = Some(Box::new(StoredSpec { execution, ..StoredSpec::default() }));
         for is_here in [true, false] {
             let text = of(&[attempt(&job, &[OsStr::new("true")])], is_here);
             assert!(text.contains("export PATH=/there\n"), "{text}");

@@ -68,7 +68,7 @@ pub(super) fn read_job(record: &Fields<'_>, owner: &UserName) -> Result<Job, Dat
         job.recovery = extra.with("recovery", extras::read_recovery)?;
         job.verdict = extra.with("verdict", extras::read_verdict)?;
         job.reached = extra.with("reached", extras::read_reached)?;
-        job.spec = extra.with("spec", spec::read_stored)?;
+        job.spec = extra.with("spec", spec::read_stored)?.map(Box::new);
         job.share = extra.with("share", capacity::read_share)?;
         // The original's own key: whatever else stands there is not ours to understand.
         job.notes = extra.get("spreadsheet_notes").and_then(Json::as_str).map(Cow::into_owned);
@@ -243,7 +243,7 @@ fn extras_value(job: &Job, was: Option<&Job>, old: Option<&Value>) -> Value {
         map.shift_remove("reached");
     }
     extra!("reached", reached, extras::write_reached);
-    extra!("spec", spec, spec::write_stored);
+    extra!("spec", spec, |spec| spec::write_stored(spec));
     extra!("share", share, capacity::write_share);
     extra!("spreadsheet_notes", notes, |text| json!(text));
     Value::Object(map)

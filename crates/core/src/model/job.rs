@@ -159,7 +159,7 @@ pub struct Job {
     /// The command of native mode, word by word (`customized_settings.command`).
     pub command: Option<Vec<OsString>>,
     /// What else it was to do (`extra_msgs.spec`).
-    pub spec: Option<StoredSpec>,
+    pub spec: Option<Box<StoredSpec>>,
     /// What it was given of its target, where that is counted (`extra_msgs.share`).
     pub share: Option<Share>,
     /// The record as it was read, with every key that is not named above, in order.
@@ -253,7 +253,7 @@ impl Job {
             staged: spec.staged.clone(),
             execution: spec.execution.clone(),
         };
-        self.spec = Some(stored).filter(|stored| *stored != StoredSpec::default());
+        self.spec = (stored != StoredSpec::default()).then(|| Box::new(stored));
     }
 
     /// The copy of its code that was made when it was submitted, if it runs from that or a copy of it.

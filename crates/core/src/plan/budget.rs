@@ -416,7 +416,7 @@ mod tests {
         let mut job = child(Some(5), recovery);
         let retry = Retry { max: 5, on: on.to_vec(), backoff_s: Some(60) };
         let execution = Execution { retry: Some(retry), ..Execution::default() };
-        job.spec = Some(StoredSpec { execution, ..StoredSpec::default() });
+        job.spec = Some(Box::new(StoredSpec { execution, ..StoredSpec::default() }));
         if let Some(launch) = job.launch.as_mut() {
             launch.exit = Some(code);
         }

@@ -3,7 +3,7 @@
 //!
 //! The word of a kind is stored with a target, and [`Kinds::of`] is the only place where it is resolved. Whatever
 //! pure code and the screen must know of a target are values on it, filled here; nobody else asks which kind it
-//! is. To add one: a crate that implements [`KindOfTarget`], and its line in the root's `kinds::built_in`.
+//! is. To add one: a crate that implements [`KindOfTarget`], and its line in the root's `src/built_in.rs`.
 
 pub mod local;
 pub mod ssh;

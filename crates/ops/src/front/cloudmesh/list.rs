@@ -62,7 +62,7 @@ pub fn list(by: &Requester<'_>, of: CmsChoice<'_>) -> Result<CmsList, Error> {
             && status.as_ref().is_none_or(|of| of.holds_in_file(job.state))
     });
     look.jobs.retain(|job| {
-        let spec = || data.job(&job.id)?.spec.as_ref();
+        let spec = || data.job(&job.id)?.spec.as_deref();
         is_called(&name_of(job))
             && status.as_ref().is_none_or(|of| of.holds(job))
             && queue

@@ -224,7 +224,7 @@ fn queue_of<'a>(data: &'a Data, user: &UserName, name: &str) -> Option<&'a Queue
     let mut entries = data.queues().entries.iter().filter(|entry| entry.user == *user);
     let waits = entries.find(|entry| entry.spec.name.as_deref() == Some(name));
     let jobs = data.user(user).map(User::jobs).unwrap_or_default();
-    let newest = || jobs.iter().rev().find(|job| job.name() == Some(name))?.spec.as_ref();
+    let newest = || jobs.iter().rev().find(|job| job.name() == Some(name))?.spec.as_deref();
     waits.map(|entry| &entry.queue).or_else(|| newest()?.queue.as_ref())
 }
 

@@ -106,7 +106,8 @@ fn ctrl_c_meant_for_what_has_the_terminal_ends_nothing_else() {
     let env = lab(&["lab-1"]);
     env.tpu("run lab-1 bob -q -- sleep 1000").exits(0);
     let line = || env.queued();
-    let terminal = monitor(&env, "");
+    // Who is told of signals is told late.
+    let terminal = monitor(&env, "screen-signal=sleep(300)");
     types(&terminal, "run v2-8 -q --wait -- sleep 1000");
     terminal.until("it is in line", || line() == 1);
     types(&terminal, "logs 1 -f");
@@ -117,6 +118,8 @@ fn ctrl_c_meant_for_what_has_the_terminal_ends_nothing_else() {
     terminal.shows("r resume");
     env.tpu("kill 1 bob").exits(0);
     terminal.until("the job that waited has started", || env.jobs("alice").len() == 2);
+    terminal.press("q");
+    terminal.shows("code-0");
 }
 
 #[test]

@@ -19,6 +19,7 @@ use tokio::time::Instant;
 use tpu_core::model::time::Timestamp;
 
 use super::api::{ApiAnswer, ApiCall, Unanswered};
+use super::causes::in_words;
 use super::cluster::NamespaceAt;
 use super::kubeconfig::kubeconfig;
 
@@ -230,22 +231,6 @@ fn never_left(error: &(dyn StdError + 'static)) -> bool {
         cause = error.source();
     }
     false
-}
-
-/// An error with its innermost cause, which is what a person can do something about.
-pub(super) fn in_words(error: &(dyn StdError + 'static)) -> String {
-    let mut last = error;
-    let mut before = None;
-    while let Some(cause) = last.source() {
-        before = Some(last);
-        last = cause;
-    }
-    let (outer, inner) = (before.map(ToString::to_string), last.to_string());
-    match outer {
-        Some(outer) if !outer.contains(&inner) => format!("{outer}: {inner}"),
-        Some(outer) => outer,
-        None => inner,
-    }
 }
 
 /// When something was said: a date of HTTP (RFC 9110, 5.6.7) is one of mail.

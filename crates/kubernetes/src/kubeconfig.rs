@@ -8,7 +8,7 @@ use std::path::Path;
 use kube::config::Kubeconfig;
 use serde_json::Value;
 
-use super::asking::in_words;
+use super::causes::in_words;
 use super::cluster::NamespaceAt;
 
 /// The kubeconfig files of a cluster together, as `kubectl` would put them together. `None` where none is named.

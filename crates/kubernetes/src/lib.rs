@@ -12,6 +12,7 @@ pub mod settings;
 
 mod afterwards;
 mod asking;
+mod causes;
 mod claims;
 mod code;
 mod commands;

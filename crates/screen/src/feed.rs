@@ -3,6 +3,7 @@
 
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
@@ -11,6 +12,7 @@ use crossterm::event::{self, KeyEventKind, MouseButton, MouseEvent, MouseEventKi
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use signal_hook::consts::{SIGCONT, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGWINCH};
+use signal_hook::flag;
 use signal_hook::iterator::{Handle, Signals};
 
 use super::backend::Backend;
@@ -292,16 +294,23 @@ pub fn coalesce(events: Vec<Event>) -> Vec<Event> {
 }
 
 /// Signals, until dropped.
-pub(crate) struct SignalFeed(Handle);
+pub(crate) struct SignalFeed {
+    thread: Handle,
+    interrupted: Arc<AtomicBool>,
+}
 
 impl SignalFeed {
     /// Starts the thread that waits for signals. SIGTSTP keeps its default: it stops us, also where no
     /// shell could continue us (then the kernel ignores it).
     pub(crate) fn start(events: Sender<Event>) -> io::Result<Self> {
+        let interrupted = Arc::new(AtomicBool::new(false));
+        // Set at once, while an event may come late.
+        flag::register(SIGINT, Arc::clone(&interrupted))?;
         let mut signals = Signals::new([SIGTERM, SIGHUP, SIGINT, SIGQUIT, SIGCONT, SIGWINCH])?;
         let handle = signals.handle();
         std::thread::Builder::new().name("signals".to_owned()).spawn(move || {
             for signal in signals.forever() {
+                fail::fail_point!("screen-signal");
                 let event = match signal {
                     SIGCONT => Event::Continued,
                     // crossterm notices as well, but not before the next key.
@@ -313,12 +322,22 @@ impl SignalFeed {
                 }
             }
         })?;
-        Ok(Self(handle))
+        Ok(Self { thread: handle, interrupted })
+    }
+
+    /// A Ctrl-C until now was meant for somebody else.
+    pub(crate) fn forget_interrupts(&self) {
+        self.interrupted.store(false, Ordering::SeqCst);
+    }
+
+    /// Whether a signal that the thread has told of asks us to end: a Ctrl-C that is forgotten does not.
+    pub(crate) fn ends(&self, signal: i32) -> bool {
+        signal != SIGINT || self.interrupted.load(Ordering::SeqCst)
     }
 }
 
 impl Drop for SignalFeed {
     fn drop(&mut self) {
-        self.0.close();
+        self.thread.close();
     }
 }

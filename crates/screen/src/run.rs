@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::Duration;
 
-use signal_hook::consts::{SIGHUP, SIGINT};
+use signal_hook::consts::SIGHUP;
 
 use super::backend::Backend;
 use super::effect::{Effects, InHand, Own, answer};
@@ -135,7 +135,7 @@ fn show(backend: &Arc<dyn Backend>, options: Options, show: Show) -> Result<(), 
     }
 
     let (events, happened) = channel();
-    let _signals = SignalFeed::start(events.clone())?;
+    let signals = SignalFeed::start(events.clone())?;
     let (screen, over): (Box<dyn Canvas>, _) = match show {
         Show::Terminal => (Box::new(Screen::open()?), None),
         Show::Recording(recording) => {
@@ -160,6 +160,7 @@ fn show(backend: &Arc<dyn Backend>, options: Options, show: Show) -> Result<(), 
         gate,
         happened,
         later: VecDeque::new(),
+        signals,
         over,
     };
     let ended = turn.run();
@@ -217,6 +218,7 @@ struct Loop<'a> {
     happened: Receiver<Event>,
     /// Events that came while we waited for another one.
     later: VecDeque<Event>,
+    signals: SignalFeed,
     /// Set when a recording is to end; nobody presses keys there.
     over: Option<Arc<AtomicBool>>,
 }
@@ -282,8 +284,7 @@ impl Loop<'_> {
                 let result = self.backend.foreground(&argv);
                 drop(unstoppable);
                 // A Ctrl-C in there was meant for what ran there.
-                let meant_for_us = |event: &Event| !matches!(event, Event::Terminate(SIGINT));
-                self.later.extend(self.happened.try_iter().filter(meant_for_us));
+                self.signals.forget_interrupts();
                 self.return_to_screen()?;
                 self.message(answer(ticket, result.map(|()| Did::default())))
             }
@@ -293,7 +294,10 @@ impl Loop<'_> {
                 Err(_) => Ok(()),
             },
             Event::Continued => self.return_to_screen(),
-            Event::Terminate(signal) => Err(MonitorError::Signal(signal)),
+            Event::Terminate(signal) if self.signals.ends(signal) => {
+                Err(MonitorError::Signal(signal))
+            }
+            Event::Terminate(_) => Ok(()),
             Event::InputLost(error) => Err(MonitorError::Terminal(error)),
         }
     }
@@ -365,7 +369,9 @@ impl Loop<'_> {
                         problem.hint.iter().for_each(|hint| say(hint));
                     }
                     // A terminal that was hung up hangs up everybody in it, one after the other.
-                    Event::Terminate(signal) if signal != SIGHUP => return,
+                    Event::Terminate(signal) if signal != SIGHUP && self.signals.ends(signal) => {
+                        return;
+                    }
                     _ => {}
                 }
             }

@@ -196,6 +196,7 @@ pub(super) const ROOTS: &[&str] = &[
     "src/main.rs",
     "tests/main.rs",
     "tests/kinds/echo/main.rs",
+    "crates/api/build.rs",
     "crates/core/build.rs",
 ];
 

@@ -118,8 +118,7 @@ fn ctrl_c_meant_for_what_has_the_terminal_ends_nothing_else() {
     terminal.shows("r resume");
     env.tpu("kill 1 bob").exits(0);
     terminal.until("the job that waited has started", || env.jobs("alice").len() == 2);
-    terminal.press("q");
-    terminal.shows("code-0");
+    terminal.shows("Started alice/2");
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Links the programs of this package at fixed addresses, and what packages hold without doubled functions.
+//! Links the programs of this package at fixed addresses, and those of packages with one of equal functions.
 //!
 //! Position-independent, the loader would patch some 30,000 addresses at each start, and copy the pages that they are on:
 //! a third of the time of a short command. Libraries stay position-independent.
@@ -17,7 +17,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     #[expect(clippy::disallowed_methods, reason = "cargo says there how it optimises")]
     let is_small = std::env::var_os("OPT_LEVEL").is_some_and(|level| level == "z");
     if is_linux && is_small {
-        // Functions that are the same are there once: rust-lld does that, Rust's linker since 1.90.
+        // Of equal functions one is kept. Only the profile `dist` has this level; the linker must be rust-lld, Rust's
+        // own since 1.90.
         writeln!(cargo, "cargo::rustc-link-arg=-Wl,--icf=all")?;
     }
     Ok(())

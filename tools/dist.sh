@@ -25,13 +25,13 @@ case "${1:-}" in
   *) echo "usage: ./x dist [--source]" >&2 && exit 2 ;;
 esac
 
-# Where libraries lie on this machine stands in no message.
+# The program is not to name the directory in which this machine keeps its libraries.
 cargo fetch --locked --quiet
-flags=()
+flags=
 for registry in "${CARGO_HOME:-$HOME/.cargo}"/registry/src/*/; do
-  flags+=("--remap-path-prefix=$registry=")
+  flags+=${flags:+$'\x1f'}--remap-path-prefix=$registry=
 done
-RUSTFLAGS="${flags[*]}" cargo build --locked --profile dist --quiet
+CARGO_ENCODED_RUSTFLAGS=$flags cargo build --locked --profile dist --quiet
 program=${CARGO_TARGET_DIR:-target}/dist/tpu
 name=tpu-$version-$(uname -m)-linux
 stage=$out/$name

@@ -113,6 +113,9 @@ users:
         assert!(read_text("").unwrap().clusters.is_empty());
         let broken = read_text("clusters:\n- name: [").unwrap_err();
         assert!(broken.contains("line"), "{broken}");
+        let number = "contexts: [{name: a, context: {cluster: b, user: c, namespace: 7}}]";
+        let refused = read_text(number).unwrap_err();
+        assert!(refused.contains("expected a string"), "{refused}");
         let other = read_text("clusters: 3").unwrap_err();
         assert!(other.contains("expected a sequence"), "{other}");
     }

@@ -27,11 +27,12 @@ esac
 
 # The program is not to name the directory in which this machine keeps its libraries.
 cargo fetch --locked --quiet
-flags=
+remaps=
 for registry in "${CARGO_HOME:-$HOME/.cargo}"/registry/src/*/; do
-  flags+=${flags:+$'\x1f'}--remap-path-prefix=$registry=
+  remaps+="'--remap-path-prefix=$registry=', "
 done
-CARGO_ENCODED_RUSTFLAGS=$flags cargo build --locked --profile dist --quiet
+# Beside the flags of .cargo/config.toml, which RUSTFLAGS would replace.
+cargo build --locked --profile dist --quiet --config "target.'cfg(target_os = \"linux\")'.rustflags=[$remaps]"
 program=${CARGO_TARGET_DIR:-target}/dist/tpu
 name=tpu-$version-$(uname -m)-linux
 stage=$out/$name

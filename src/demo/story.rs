@@ -240,7 +240,7 @@ impl<'a> Story<'a> {
         self.one_child(parent, &child)?;
         let data = self.ctx.data()?;
         let record = job_of(&data, &child)?;
-        let counts = record.recovery.clone().unwrap_or_default();
+        let counts = record.counts();
         let counted = if kind == ErrorKind::Preempted { counts.capacity } else { counts.infra };
         if (record.stage, counted) != (1, 1) {
             return Err(Error::failed(format!(

@@ -138,7 +138,7 @@ impl Record {
         });
         job.rules = Rules::parse(self.rule.as_deref().unwrap_or("pre")).unwrap();
         job.monitor = self.monitor;
-        job.recovery = self.recovery.as_ref().map(Remembered::recovery);
+        job.recovery = self.recovery.as_ref().map(|kept| Box::new(kept.recovery()));
         job.lease = self.lease.as_ref().map(|(owner, for_s)| lease(owner, *for_s));
         let Some(mode) = &self.launch else {
             assert!(self.place.is_none(), "the original stores no place");

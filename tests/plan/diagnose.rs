@@ -101,7 +101,7 @@ fn the_numbers_of_what_is_over_are_those_of_its_record() {
         let step = |step| Progress { step, steps_per_s: Some(2.0), ..Progress::default() };
         let record = format!("status = {status:?}\nlaunch = \"script\"");
         let mut job = toml::from_str::<Record>(&record).unwrap().job();
-        job.reached = kept.map(|kept| step(Some(kept)).reached());
+        job.reached = kept.map(|kept| Box::new(step(Some(kept)).reached()));
         let verdict = read.map(|read| Verdict {
             class: Class::None,
             phase: None,

@@ -110,7 +110,8 @@ impl Viewer {
             let at = Timestamp::from_second(1_800_000_000);
             let claimed = Launch::claimed(*token, LaunchMode::Native, at);
             job.launch = Some(Launch { confirmed: true, ..claimed });
-            job.engine = Some(EngineRun { id: Some(format!("tpu-{token}")), ..run.clone() });
+            job.engine =
+                Some(Box::new(EngineRun { id: Some(format!("tpu-{token}")), ..run.clone() }));
             job
         };
         let jobs = (1..).zip(tokens).map(job).collect();

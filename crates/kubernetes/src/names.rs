@@ -121,7 +121,8 @@ mod tests {
         let token = "AB12cd34ef56";
         job.launch = Some(Launch::claimed(token, LaunchMode::Native, Timestamp::from_second(0)));
         let (kind, cluster) = (TargetKind::new("kubernetes"), "namespace=n".to_owned());
-        job.engine = Some(EngineRun { kind, cluster, id: id.map(str::to_owned), name: None });
+        job.engine =
+            Some(Box::new(EngineRun { kind, cluster, id: id.map(str::to_owned), name: None }));
         let options =
             as_is.map(|name| (super::super::options::JOB_NAME, name)).into_iter().collect();
         let name = name.map(str::to_owned);

@@ -105,7 +105,8 @@ mod tests {
         job.launch = Some(Launch::claimed(token, LaunchMode::Native, Timestamp::from_second(0)));
         let kind = TargetKind::new("slurm");
         let id = id.map(str::to_owned);
-        job.engine = Some(EngineRun { kind, cluster: "usual".to_owned(), id, name: None });
+        job.engine =
+            Some(Box::new(EngineRun { kind, cluster: "usual".to_owned(), id, name: None }));
         let member = member.map(|index| Member { group: JobNumber(5), index });
         job.spec = Some(Box::new(StoredSpec { member, ..StoredSpec::default() }));
         job

@@ -203,10 +203,10 @@ proptest! {
             let none = Progress::default();
             let left = |job: &Job, budget| RetryCounts::of(job, &none, kind).left(budget);
             let before = BUDGETS.map(|budget| left(&job, budget));
-            job.recovery = Some(budget::spent(&job, &progress, kind, now()));
+            job.keep_counts(budget::spent(&job, &progress, kind, now()));
             prop_assert!(!budget::has_progressed(&job, &progress), "progress counts once");
             if succeeds {
-                job.recovery = Some(budget::inherited(&job, kind));
+                job.keep_counts(budget::inherited(&job, kind));
                 job.status = Status::Error(kind);
             }
             for (other, before) in BUDGETS.into_iter().zip(before) {
@@ -239,9 +239,9 @@ fn a_program_that_dies_at_once_is_restarted_three_times() {
         if RetryCounts::of(&attempt, &none, ErrorKind::Grpc).is_crash_loop(Budget::Infrastructure) {
             break;
         }
-        attempt.recovery = Some(budget::spent(&attempt, &none, ErrorKind::Grpc, now()));
+        attempt.keep_counts(budget::spent(&attempt, &none, ErrorKind::Grpc, now()));
         let inherited = budget::inherited(&attempt, ErrorKind::Grpc);
-        attempt = Job { recovery: Some(inherited), ..died(Some(6)) };
+        attempt = Job { recovery: Some(Box::new(inherited)), ..died(Some(6)) };
         children += 1;
         assert!(children < 10, "it never stops");
     }

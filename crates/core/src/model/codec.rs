@@ -61,13 +61,13 @@ pub(super) fn read_job(record: &Fields<'_>, owner: &UserName) -> Result<Job, Dat
         job.father = extra.with("father", read_window)?;
         job.child = extra.with("child", read_window)?;
         job.place = extra.with("place", extras::read_place)?;
-        job.engine = extra.with("engine", handle::read_engine)?;
+        job.engine = extra.with("engine", handle::read_engine)?.map(Box::new);
         job.launch = extra.with("launch", extras::read_launch)?;
         job.intent = extra.with("intent", extras::read_intent)?;
         job.lease = extra.with("lease", extras::read_lease)?;
-        job.recovery = extra.with("recovery", extras::read_recovery)?;
+        job.recovery = extra.with("recovery", extras::read_recovery)?.map(Box::new);
         job.verdict = extra.with("verdict", extras::read_verdict)?;
-        job.reached = extra.with("reached", extras::read_reached)?;
+        job.reached = extra.with("reached", extras::read_reached)?.map(Box::new);
         job.spec = extra.with("spec", spec::read_stored)?.map(Box::new);
         job.share = extra.with("share", capacity::read_share)?;
         // The original's own key: whatever else stands there is not ours to understand.
@@ -130,8 +130,8 @@ fn read_action(value: Json<'_>, path: &Path<'_>) -> Result<Action, DataError> {
 fn read_start(value: Json<'_>, path: &Path<'_>) -> Result<StartTime, DataError> {
     match value.as_str() {
         Some(text) => Ok(Timestamp::parse_rfc3339(&text)
-            .map_or_else(|| StartTime::Original(value.to_value()), StartTime::At)),
-        None if value.is_object() => Ok(StartTime::Original(value.to_value())),
+            .map_or_else(|| StartTime::Original(Box::new(value.to_value())), StartTime::At)),
+        None if value.is_object() => Ok(StartTime::Original(Box::new(value.to_value()))),
         None => Err(path.error("a time", Some(value))),
     }
 }
@@ -181,7 +181,7 @@ fn start_value(start: &StartTime) -> Value {
     match start {
         StartTime::Unset => Value::Null,
         StartTime::At(at) => json!(at.to_rfc3339()),
-        StartTime::Original(value) => value.clone(),
+        StartTime::Original(value) => (**value).clone(),
     }
 }
 
@@ -217,7 +217,7 @@ fn extras_value(job: &Job, was: Option<&Job>, old: Option<&Value>) -> Value {
     macro_rules! extra {
         ($key:literal, $field:ident, $write:expr) => {
             if was.map_or(job.$field.is_some(), |was| was.$field != job.$field) {
-                extras::put(&mut map, $key, job.$field.as_ref().map($write));
+                extras::put(&mut map, $key, job.$field.as_ref().map(|kept| $write(kept)));
             }
         };
     }
@@ -243,7 +243,7 @@ fn extras_value(job: &Job, was: Option<&Job>, old: Option<&Value>) -> Value {
         map.shift_remove("reached");
     }
     extra!("reached", reached, extras::write_reached);
-    extra!("spec", spec, |spec| spec::write_stored(spec));
+    extra!("spec", spec, spec::write_stored);
     extra!("share", share, capacity::write_share);
     extra!("spreadsheet_notes", notes, |text| json!(text));
     Value::Object(map)

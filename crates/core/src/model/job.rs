@@ -98,7 +98,7 @@ pub enum StartTime {
     /// One of ours.
     At(Timestamp),
     /// Text of the original in the machine's local time, `20250420_011026`, or its map of three zones.
-    Original(Value),
+    Original(Box<Value>),
 }
 
 /// One attempt. The record in `job_data`; what the program does not know by name stays in `raw`.
@@ -139,7 +139,7 @@ pub struct Job {
     /// Where its window lives (`extra_msgs.place`).
     pub place: Option<Place>,
     /// Where an engine knows its run (`extra_msgs.engine`); then it has no window.
-    pub engine: Option<EngineRun>,
+    pub engine: Option<Box<EngineRun>>,
     /// Its launch (`extra_msgs.launch`).
     pub launch: Option<Launch>,
     /// An unfinished action on it (`extra_msgs.intent`).
@@ -147,11 +147,11 @@ pub struct Job {
     /// Who may act on its lineage (`extra_msgs.lease`).
     pub lease: Option<Lease>,
     /// Attempts and progress of its lineage so far (`extra_msgs.recovery`).
-    pub recovery: Option<Recovery>,
+    pub recovery: Option<Box<Recovery>>,
     /// The line that decided its failure (`extra_msgs.verdict`): rule and text.
     pub verdict: Option<StoredVerdict>,
     /// How far it had come at its end (`extra_msgs.reached`).
-    pub reached: Option<Progress>,
+    pub reached: Option<Box<Progress>>,
     /// Whether the number of resumes is passed to the program (`customized_settings.log_stage`).
     pub log_stage: bool,
     /// Notes about the run (`extra_msgs.spreadsheet_notes`, the original's key).
@@ -321,6 +321,21 @@ impl Job {
         self.recovery.as_ref().map_or(0, |recovery| recovery.restarts)
     }
 
+    /// Attempts and progress of its lineage so far; nothing yet where none are kept.
+    pub fn counts(&self) -> Recovery {
+        self.recovery.as_deref().cloned().unwrap_or_default()
+    }
+
+    /// The same, to be changed.
+    pub fn counts_mut(&mut self) -> &mut Recovery {
+        self.recovery.get_or_insert_default()
+    }
+
+    /// Keeps the attempts and the progress of its lineage so far.
+    pub fn keep_counts(&mut self, counts: Recovery) {
+        *self.counts_mut() = counts;
+    }
+
     /// Notes that its window exists: the launch, and the action that asked for it, are complete. What has
     /// been begun since then is another matter.
     pub fn confirm_launch(&mut self) {
@@ -336,7 +351,7 @@ impl Job {
     pub fn keep_reached(&mut self, progress: &Progress) {
         let reached = progress.reached();
         if !reached.is_empty() {
-            self.reached = Some(reached);
+            self.reached = Some(Box::new(reached));
         }
     }
 
@@ -364,7 +379,7 @@ impl Job {
     pub fn handle(&self) -> Option<Handle> {
         let token = self.launch.as_ref()?.token.clone();
         if let Some(run) = self.engine.clone() {
-            return Some(Handle::Engine { run, token });
+            return Some(Handle::Engine { run: *run, token });
         }
         Some(Handle::Window { place: self.place.clone()?, token })
     }
@@ -373,7 +388,7 @@ impl Job {
     pub fn keep_handle(&mut self, handle: Handle) {
         match handle {
             Handle::Window { place, .. } => self.place = Some(place),
-            Handle::Engine { run, .. } => self.engine = Some(run),
+            Handle::Engine { run, .. } => self.engine = Some(Box::new(run)),
         }
     }
 

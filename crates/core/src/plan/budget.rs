@@ -119,7 +119,7 @@ pub struct RetryCounts {
 impl RetryCounts {
     /// The standing of the lineage that ends in `job`, which shows `progress` and failed for `kind`.
     pub fn of(job: &Job, progress: &Progress, kind: ErrorKind) -> Self {
-        let mut counts = job.recovery.clone().unwrap_or_default();
+        let mut counts = job.counts();
         let quick = quick(job, kind, counts.quick);
         let reached = Mark { epoch: progress.epoch, step: progress.step };
         let further = reached > counts.best;
@@ -259,7 +259,7 @@ pub fn in_vain(job: &Job, progress: &Progress, kind: ErrorKind, now: Timestamp) 
 
 /// The same where its program has not failed: what it failed with before stands, until it gets further.
 fn not_failed_itself(job: &Job, progress: &Progress, counts: Recovery) -> Recovery {
-    let before = job.recovery.clone().unwrap_or_default();
+    let before = job.counts();
     if before.progressed || has_progressed(job, progress) {
         return Recovery { failed_with: None, alike: 0, ..counts };
     }
@@ -283,7 +283,7 @@ pub fn restarted(job: &Job, progress: &Progress, restarts: u32, now: Timestamp) 
 
 /// The counts with which the child of `job` begins, once [`spent`] has been stored with `job`.
 pub fn inherited(job: &Job, kind: ErrorKind) -> Recovery {
-    let counts = job.recovery.clone().unwrap_or_default();
+    let counts = job.counts();
     let quick = quick(job, kind, counts.quick);
     let (restarts, progressed) = (0, false);
     let (judged, waits_since, stopped, blocked) = (None, None, None, false);
@@ -345,7 +345,7 @@ mod tests {
         let ended = lasted_s.map(|seconds| at.plus_seconds(seconds));
         let claimed = Launch::claimed("t7", LaunchMode::Native, at);
         job.launch = Some(Launch { confirmed: true, ended, ..claimed });
-        job.recovery = Some(recovery);
+        job.keep_counts(recovery);
         job
     }
 
@@ -389,7 +389,7 @@ mod tests {
             let counts = spent(&job, &Progress::default(), ErrorKind::Grpc, now);
             assert_eq!((counts.infra, counts.capacity_row), (row, 0));
             assert_eq!(counts.last_action_at, Some(now));
-            job.recovery = Some(counts);
+            job.keep_counts(counts);
         }
     }
 
@@ -434,7 +434,7 @@ mod tests {
         for (code, line) in failures {
             let mut job = retried(*code, line, &[kind], recovery);
             left.push(RetryCounts::of(&job, &none, kind).left(Budget::of(&job, kind)));
-            job.recovery = Some(spent(&job, &none, kind, Timestamp::from_second(2_000)));
+            job.keep_counts(spent(&job, &none, kind, Timestamp::from_second(2_000)));
             recovery = inherited(&job, kind);
         }
         left
@@ -460,7 +460,7 @@ mod tests {
         let (oom, none) = (ErrorKind::Oom, Progress::default());
         let mut job = retried(1, "no memory", &[oom], Recovery::default());
         for tried in 1..4 {
-            job.recovery = Some(in_vain(&job, &none, oom, Timestamp::from_second(2_000)));
+            job.keep_counts(in_vain(&job, &none, oom, Timestamp::from_second(2_000)));
             let standing = RetryCounts::of(&job, &none, oom);
             assert!(!standing.fails_alike(Budget::of(&job, oom)), "{tried}");
             assert_eq!(standing.left(Budget::of(&job, oom)), (5_u32 - tried).min(2));
@@ -486,7 +486,7 @@ mod tests {
         assert_eq!(standing.pause(budget), (1, ended));
         let tried =
             spent(&job, &Progress::default(), ErrorKind::Oom, Timestamp::from_second(9_000));
-        let tried = Job { recovery: Some(tried), ..job };
+        let tried = Job { recovery: Some(Box::new(tried)), ..job };
         let standing = RetryCounts::of(&tried, &Progress::default(), ErrorKind::Oom);
         assert_eq!(standing.pause(budget), (2, Some(Timestamp::from_second(9_000))));
         assert_eq!(crate::plan::backoff::bounds(budget), (60, 600));

@@ -102,7 +102,7 @@ impl Conclusion {
             (phase, read.cloned().unwrap_or_default())
         } else {
             // What was kept at the end outranks a window in which anything may have happened since.
-            let reached = job.reached.clone().or_else(|| read.map(Progress::reached));
+            let reached = job.reached.as_deref().cloned().or_else(|| read.map(Progress::reached));
             (None, reached.unwrap_or_default())
         };
         let starting =

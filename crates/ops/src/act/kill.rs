@@ -11,7 +11,7 @@ use tpu_core::model::facts::{ErrorKind, Progress, TmuxFact};
 use tpu_core::model::ids::JobId;
 use tpu_core::model::job::{Event, Intent, Job, KILLING, Status};
 use tpu_core::model::time::Timestamp;
-use tpu_engine::runner::{StopOutcome, StopPart};
+use tpu_engine::runner::{StopOrder, StopOutcome, StopPart};
 use tpu_system::store::Tx;
 
 use super::reconcile;
@@ -218,7 +218,7 @@ fn stop(ctx: &Ctx, wishes: &[Wish], unreached: Unreached) -> Vec<Result<Stopped,
     let ending =
         |wish: &Wish| Ok(Ending { job: job_of(&data, &wish.id)?, stopped: Stopped::default() });
     let mut endings: Vec<Result<Ending<'_>, Error>> = wishes.iter().map(ending).collect();
-    stop_part(ctx, &data, &mut endings, (StopPart::Program, unreached));
+    stop_part(ctx, &data, &mut endings, StopOrder { part: StopPart::Program, unreached });
     fail::fail_point!("kill-stopped");
     // All that they will ever print, while their windows still show it.
     let mut open: Vec<&mut Ending<'_>> = endings.iter_mut().flatten().collect();
@@ -227,18 +227,13 @@ fn stop(ctx: &Ctx, wishes: &[Wish], unreached: Unreached) -> Vec<Result<Stopped,
         ending.stopped.reached = printed.numbers();
     }
     // That takes its time: what is closed is what is there now.
-    stop_part(ctx, &data, &mut endings, (StopPart::Whole, unreached));
+    stop_part(ctx, &data, &mut endings, StopOrder { part: StopPart::Whole, unreached });
     fail::fail_point!("kill-closed");
     endings.into_iter().map(|ending| Ok(ending?.stopped)).collect()
 }
 
 /// Stops a part of those jobs about which nothing speaks against it.
-fn stop_part(
-    ctx: &Ctx,
-    data: &Data,
-    endings: &mut [Result<Ending<'_>, Error>],
-    order: (StopPart, Unreached),
-) {
+fn stop_part(ctx: &Ctx, data: &Data, endings: &mut [Result<Ending<'_>, Error>], order: StopOrder) {
     let jobs: Vec<&Job> = endings.iter().flatten().map(|ending| ending.job).collect();
     let outcomes = runners::stop_all(ctx, data, &jobs, order);
     for (ending, outcome) in endings.iter_mut().filter(|ending| ending.is_ok()).zip(outcomes) {
@@ -336,7 +331,13 @@ fn told(
 
 /// Ends the program of a job, whatever its record says, and leaves that and its window as they are.
 pub fn stop_program(ctx: &Ctx, data: &Data, job: &Job) -> Result<(), Error> {
-    runners::stop(ctx, data, job, (StopPart::Program, Unreached::Refuse)).map(drop)
+    runners::stop(
+        ctx,
+        data,
+        job,
+        StopOrder { part: StopPart::Program, unreached: Unreached::Refuse },
+    )
+    .map(drop)
 }
 
 /// How jobs are that may be killed, before anything of that has begun; the result keeps their order.

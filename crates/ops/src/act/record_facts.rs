@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use tpu_core::model::exit::Exit;
 use tpu_core::model::facts::{ErrorKind, Progress, Source, TargetFact};
 use tpu_core::model::ids::{JobId, TargetName};
-use tpu_core::model::job::{Event, Job, Recovery, Status, StoredVerdict};
+use tpu_core::model::job::{Event, Job, Status, StoredVerdict};
 use tpu_core::model::rules::Action;
 use tpu_core::model::time::Timestamp;
 use tpu_core::model::view::JobView;
@@ -259,16 +259,16 @@ fn write(
             }
             Change::Restarted(times) => {
                 let progress = &view.shown.progress;
-                job.recovery = Some(budget::restarted(job, progress, *times, now));
+                job.keep_counts(budget::restarted(job, progress, *times, now));
                 let times = counted(*times as usize, "time");
                 ("restarted", format!("its engine has begun it anew by itself, {times} so far"))
             }
             Change::Progressed => {
-                job.recovery.get_or_insert_with(Recovery::default).progressed = true;
+                job.counts_mut().progressed = true;
                 ("progress", "further than before: failures are counted anew".to_owned())
             }
             Change::Judged(at) => {
-                job.recovery.get_or_insert_with(Recovery::default).judged = Some(*at);
+                job.counts_mut().judged = Some(*at);
                 ("judged", format!("{} was asked since it ended", seen.tpu))
             }
             Change::Machine(created) => {
@@ -283,12 +283,12 @@ fn write(
                 ("clock", "its launch or its end stood ahead of the clock here".to_owned())
             }
             Change::Blocked(is_blocked) => {
-                job.recovery.get_or_insert_with(Recovery::default).blocked = *is_blocked;
+                job.counts_mut().blocked = *is_blocked;
                 let text = if *is_blocked { "a person has to act" } else { "no more" };
                 ("blocked", format!("{text}: {}", decision.reason))
             }
             Change::Stopped(reason) => {
-                job.recovery.get_or_insert_with(Recovery::default).stopped = Some(reason.clone());
+                job.counts_mut().stopped = Some(reason.clone());
                 ("stopped", reason.clone())
             }
         };

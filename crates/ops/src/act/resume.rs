@@ -15,7 +15,7 @@ use tpu_core::model::time::Timestamp;
 use tpu_core::plan::budget;
 use tpu_core::plan::choice::Assignment;
 use tpu_core::plan::resume_from::{self, ResumeFrom};
-use tpu_engine::runner::{StopPart, Unreached, environment};
+use tpu_engine::runner::{StopOrder, StopPart, Unreached, environment};
 
 use super::checkpoints::across;
 use super::hosts::elsewhere::{self, Search};
@@ -257,7 +257,7 @@ pub(crate) fn not_made(ctx: &Ctx, lease: &Held, reaction: &Reaction, error: Erro
             job.intent = None;
             // Somebody else has its place: it is waited for, and costs nothing.
             if !error.passes {
-                job.recovery = Some(budget::in_vain(job, &reaction.progress, reaction.event, now));
+                job.keep_counts(budget::in_vain(job, &reaction.progress, reaction.event, now));
             }
             let why = error.message.lines().next().unwrap_or_default();
             records::note(tx, &lease.job, "not-resumed", why.to_owned());
@@ -575,7 +575,12 @@ fn stop_leftovers(ctx: &Ctx, request: &AgainRequest) -> Result<(), Error> {
         if let Some(job) = user.job(*window) {
             // Without a launch of ours nobody can tell its processes from a person's.
             if job.launch.is_some() {
-                runners::stop(ctx, &data, job, (StopPart::Program, Unreached::Refuse))?;
+                runners::stop(
+                    ctx,
+                    &data,
+                    job,
+                    StopOrder { part: StopPart::Program, unreached: Unreached::Refuse },
+                )?;
             }
         }
     }

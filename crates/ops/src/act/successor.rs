@@ -210,7 +210,8 @@ fn has_own(ctx: &Ctx, attempt: &Job, log: &str) -> Result<bool, Error> {
 fn silence(ctx: &Ctx, attempt: &Job) -> Option<String> {
     // The numbers of one whose end is not written yet are on its window alone.
     let shown = || attempt.status.is_live().then(|| Printed::by_now(ctx, attempt).numbers());
-    let numbers = attempt.reached.clone().or_else(shown).filter(|numbers| !numbers.is_empty());
+    let numbers =
+        attempt.reached.as_deref().cloned().or_else(shown).filter(|numbers| !numbers.is_empty());
     let progressed = attempt.recovery.as_ref().is_some_and(|recovery| recovery.progressed);
     // A setting, a loss or a share that is printed before the first step is nothing that would be lost.
     let (step, epoch) = numbers.as_ref().map_or((None, None), |numbers| {

@@ -439,7 +439,7 @@ fn stop_unended(ctx: &Ctx, jobs: &[Job]) -> Result<(), Error> {
     };
     for job in jobs.iter().filter(unended) {
         let unreached = unreached(ctx, job)?;
-        runners::stop(ctx, &*ctx.data()?, job, (StopPart::Program, unreached))?;
+        runners::stop(ctx, &*ctx.data()?, job, StopOrder { part: StopPart::Program, unreached })?;
     }
     Ok(())
 }

@@ -13,7 +13,7 @@ use tpu_core::model::time::Timestamp;
 use tpu_core::plan::answer::{self, TAKEN};
 use tpu_core::plan::budget;
 use tpu_engine::provider::{RequestId, Trouble, Verb};
-use tpu_engine::runner::{StopPart, Unreached};
+use tpu_engine::runner::{StopOrder, StopPart, Unreached};
 
 use crate::act::launch::plan::Reaction;
 use crate::act::provision;
@@ -77,7 +77,7 @@ fn intend(
         }
         let job = job_mut(&mut tx.data, &lease.job)?;
         if job.intent.is_none() {
-            job.recovery = Some(budget::spent(job, &reaction.progress, reaction.event, now));
+            job.keep_counts(budget::spent(job, &reaction.progress, reaction.event, now));
         }
         let at = job.intent.as_ref().map_or(now, |intent| intent.at);
         let tpu = job.tpu.clone();
@@ -127,7 +127,12 @@ fn provide(ctx: &Ctx, lease: &Held, action: Action) -> Result<(), Error> {
     let seen = ProviderFacts::ask_of(ctx, &data, name).fact(&data, name);
     if answer::is_taken(&seen) {
         // What attends here to machines that are gone only keeps others from the next ones.
-        runners::stop(ctx, &data, job, (StopPart::Here, Unreached::Refuse))?;
+        runners::stop(
+            ctx,
+            &data,
+            job,
+            StopOrder { part: StopPart::Here, unreached: Unreached::Refuse },
+        )?;
     }
     provision::alone(ctx, name, || {
         provision::unused(ctx, name, Some(&lease.job))?;
@@ -164,14 +169,14 @@ fn waits_since(ctx: &Ctx, lease: &Held) -> Result<Timestamp, Error> {
         let job = job_mut(&mut tx.data, &lease.job)?;
         lease.check(job)?;
         let since = job.intent.as_ref().map_or(now, |intent| intent.at);
-        job.recovery.get_or_insert_default().waits_since.get_or_insert(since);
+        job.counts_mut().waits_since.get_or_insert(since);
         Ok(since)
     })
 }
 
 /// The mark of what is asked for: the same after a crash, another one for the next reaction.
 fn request_of(job: &Job) -> RequestId {
-    let counts = job.recovery.clone().unwrap_or_default();
+    let counts = job.counts();
     let mark = match &job.launch {
         Some(launch) => launch.token.as_str().to_owned(),
         None => job.id().to_string(),

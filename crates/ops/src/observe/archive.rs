@@ -9,7 +9,7 @@ use jiff::tz::TimeZone;
 
 use tpu_core::model::data::Data;
 use tpu_core::model::ids::{JobId, UserName};
-use tpu_core::model::job::{Job, Recovery, StartTime};
+use tpu_core::model::job::{Job, StartTime};
 use tpu_core::model::time::Timestamp;
 use tpu_core::plan::filter::{Filter, RecordFacts};
 use tpu_core::plan::types;
@@ -225,7 +225,7 @@ pub fn restore(ctx: &Ctx, ids: &[JobId], older: usize) -> Result<Restored, Error
 fn bring_back(data: &mut Data, job: Job) {
     let mut job = Job { lease: None, intent: None, ..job };
     if !job.status.is_final() {
-        job.recovery.get_or_insert_with(Recovery::default).stopped = Some(STOPPED.to_owned());
+        job.counts_mut().stopped = Some(STOPPED.to_owned());
     }
     if let Some(user) = data.user_mut(&job.user) {
         user.push_job(job);

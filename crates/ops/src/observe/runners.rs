@@ -16,7 +16,7 @@ use tpu_engine::runner::window::panes::{self, Known};
 use tpu_engine::runner::window::{FarWorkers, WindowRunner, beside};
 use tpu_engine::runner::{
     Chunk, Observed, OutputWanted, RunError, RunRef, Runner, Said, StopOrder, StopOutcome,
-    StopPart, Unreached, Want,
+    Unreached, Want,
 };
 use tpu_system::sys::procs::Process;
 use tpu_system::sys::threads;
@@ -66,29 +66,22 @@ pub fn observe(ctx: &Ctx, runs: &[RunRef<'_>], tmux: &TmuxFact) -> Vec<Observed>
     }
     let deadline = ctx.clock.monotonic() + PATIENCE;
     let mut seen: Vec<Observed> = runs.iter().map(|_| late()).collect();
-    let mut take = |theirs: Vec<usize>, observed: Vec<Observed>| {
-        for (index, observed) in theirs.into_iter().zip(observed) {
-            if let Some(seen) = seen.get_mut(index) {
-                *seen = observed;
-            }
-        }
-    };
     let (say, answers) = channel();
     let mut here = Vec::new();
-    for (first, theirs) in by_engine(runs.iter().map(|run| run.job)) {
+    for (first, places) in by_engine(runs.iter().map(|run| run.job)) {
         let asked: Vec<RunRef<'_>> =
-            theirs.iter().filter_map(|index| runs.get(*index)).copied().collect();
-        match first.engine.clone().filter(|_| engine(ctx, first).is_some()) {
-            Some(run) => ask(ctx, run, &asked, (theirs, say.clone())),
-            None => here.push((theirs, asked)),
+            places.iter().filter_map(|index| runs.get(*index)).copied().collect();
+        match first.engine.as_deref().filter(|_| engine(ctx, first).is_some()) {
+            Some(run) => ask(ctx, run.clone(), &asked, places, say.clone()),
+            None => here.push((places, asked)),
         }
     }
     drop(say);
-    for (theirs, asked) in here {
-        take(theirs, windows(ctx).seeing(tmux).observe(&asked));
+    for (places, asked) in here {
+        Answer { places, said: windows(ctx).seeing(tmux).observe(&asked) }.put_into(&mut seen);
     }
-    while let Some((theirs, observed)) = next_of(ctx, &answers, deadline) {
-        take(theirs, observed);
+    while let Some(answer) = next_of(ctx, &answers, deadline) {
+        answer.put_into(&mut seen);
     }
     seen
 }
@@ -99,8 +92,22 @@ fn next_of<T>(ctx: &Ctx, answers: &Receiver<T>, deadline: Duration) -> Option<T>
     threads::next_of(&*ctx.threads, answers, left).ok()
 }
 
-/// What an engine has said, with the places of the runs that it is about.
-type Answer = (Vec<usize>, Vec<Observed>);
+/// What an engine has said of some runs, one by one.
+struct Answer<T> {
+    /// The indexes of these runs among all that are asked about.
+    places: Vec<usize>,
+    said: Vec<T>,
+}
+
+impl<T> Answer<T> {
+    fn put_into(self, all: &mut [T]) {
+        for (index, said) in self.places.into_iter().zip(self.said) {
+            if let Some(place) = all.get_mut(index) {
+                *place = said;
+            }
+        }
+    }
+}
 
 /// What is known of a run whose engine has not answered in time.
 fn late() -> Observed {
@@ -110,12 +117,13 @@ fn late() -> Observed {
     late
 }
 
-/// Asks an engine about its runs, and waits for nothing: the answer comes with the places of the runs.
+/// Asks an engine about its runs on another thread, which sends the answer to `say`.
 fn ask(
     ctx: &Ctx,
     run: EngineRun,
     asked: &[RunRef<'_>],
-    (theirs, say): (Vec<usize>, Sender<Answer>),
+    places: Vec<usize>,
+    say: Sender<Answer<Observed>>,
 ) {
     let (kinds, effects) = (ctx.kinds.clone(), ctx.effects.clone());
     let asked: Vec<(Job, String)> =
@@ -123,9 +131,9 @@ fn ask(
     ctx.threads.spawn(Box::new(move || {
         let runs: Vec<RunRef<'_>> =
             asked.iter().map(|(job, session)| RunRef { job, session }).collect();
-        let observed = kinds.engine(&run, &effects).map(|engine| engine.observe(&runs));
+        let said = kinds.engine(&run, &effects).map(|engine| engine.observe(&runs));
         // Nobody hears it any more where the look is over.
-        drop(say.send((theirs, observed.unwrap_or_default())));
+        drop(say.send(Answer { places, said: said.unwrap_or_default() }));
     }));
 }
 
@@ -141,42 +149,34 @@ pub fn outputs(
     }
     let deadline = ctx.clock.monotonic() + PATIENCE;
     let mut outputs: Vec<Option<Chunk>> = wanted.iter().map(|_| None).collect();
-    let mut take = |theirs: Vec<usize>, read: Vec<Option<Chunk>>| {
-        for (index, chunk) in theirs.into_iter().zip(read) {
-            if let Some(output) = outputs.get_mut(index) {
-                *output = chunk;
-            }
-        }
-    };
     let (say, answers) = channel();
     let mut here = Vec::new();
-    for (first, theirs) in by_engine(wanted.iter().map(|wanted| wanted.run.job)) {
+    for (first, places) in by_engine(wanted.iter().map(|wanted| wanted.run.job)) {
         let asked: Vec<OutputWanted<'_>> =
-            theirs.iter().filter_map(|index| wanted.get(*index)).copied().collect();
-        match first.engine.clone().filter(|_| engine(ctx, first).is_some()) {
-            Some(run) => read(ctx, run, &asked, (theirs, say.clone())),
-            None => here.push((theirs, asked)),
+            places.iter().filter_map(|index| wanted.get(*index)).copied().collect();
+        match first.engine.as_deref().filter(|_| engine(ctx, first).is_some()) {
+            Some(run) => read(ctx, run.clone(), &asked, places, say.clone()),
+            None => here.push((places, asked)),
         }
     }
     drop(say);
-    for (theirs, asked) in here {
-        take(theirs, windows(ctx).reading(look).output(&asked).unwrap_or_default());
+    for (places, asked) in here {
+        let said = windows(ctx).reading(look).output(&asked).unwrap_or_default();
+        Answer { places, said }.put_into(&mut outputs);
     }
-    while let Some((theirs, read)) = next_of(ctx, &answers, deadline) {
-        take(theirs, read);
+    while let Some(answer) = next_of(ctx, &answers, deadline) {
+        answer.put_into(&mut outputs);
     }
     Ok(outputs)
 }
 
-/// What an engine has read, with the places of the runs that have printed it.
-type Read = (Vec<usize>, Vec<Option<Chunk>>);
-
-/// Has an engine read outputs, and waits for nothing: they come with the places of the runs.
+/// Has an engine read outputs on another thread, which sends them to `say`.
 fn read(
     ctx: &Ctx,
     run: EngineRun,
     asked: &[OutputWanted<'_>],
-    (theirs, say): (Vec<usize>, Sender<Read>),
+    places: Vec<usize>,
+    say: Sender<Answer<Option<Chunk>>>,
 ) {
     let (kinds, effects) = (ctx.kinds.clone(), ctx.effects.clone());
     let asked: Vec<(Job, String, Option<Observed>, Want)> = asked
@@ -192,9 +192,9 @@ fn read(
             want: *want,
         });
         let wanted: Vec<OutputWanted<'_>> = wanted.collect();
-        let read = kinds.engine(&run, &effects).and_then(|engine| engine.output(&wanted).ok());
+        let said = kinds.engine(&run, &effects).and_then(|engine| engine.output(&wanted).ok());
         // Nobody hears it any more where the look is over.
-        drop(say.send((theirs, read.unwrap_or_default())));
+        drop(say.send(Answer { places, said: said.unwrap_or_default() }));
     }));
 }
 
@@ -250,13 +250,8 @@ pub fn save(ctx: &Ctx, data: &Data, job: &Job, signal: CheckpointSignal) -> Resu
 }
 
 /// Stops a job, or a part of it.
-pub fn stop(
-    ctx: &Ctx,
-    data: &Data,
-    job: &Job,
-    (part, unreached): (StopPart, Unreached),
-) -> Result<StopOutcome, Error> {
-    Ok(of(ctx, job).stop(run(data, job)?, StopOrder { part, unreached })?)
+pub fn stop(ctx: &Ctx, data: &Data, job: &Job, order: StopOrder) -> Result<StopOutcome, Error> {
+    Ok(of(ctx, job).stop(run(data, job)?, order)?)
 }
 
 /// Stops jobs that one runner has, or a part of each; the result keeps their order.
@@ -264,14 +259,13 @@ pub fn stop_all(
     ctx: &Ctx,
     data: &Data,
     jobs: &[&Job],
-    (part, unreached): (StopPart, Unreached),
+    order: StopOrder,
 ) -> Vec<Result<StopOutcome, Error>> {
     let Some(first) = jobs.first() else { return Vec::new() };
     let runs: Result<Vec<RunRef<'_>>, Error> = jobs.iter().map(|job| run(data, job)).collect();
     match runs {
         Ok(runs) => {
-            let mut said =
-                of(ctx, first).stop_all(&runs, StopOrder { part, unreached }).into_iter();
+            let mut said = of(ctx, first).stop_all(&runs, order).into_iter();
             let unsaid = || Err(Error::failed("what runs it does not say whether it is stopped"));
             jobs.iter().map(|_| said.next().map_or_else(unsaid, |outcome| Ok(outcome?))).collect()
         }

@@ -107,7 +107,7 @@ impl PastRun {
                 .as_ref()
                 .filter(|verdict| !verdict.ignored && !verdict.line.is_empty())
                 .map(|verdict| verdict.line.clone()),
-            reached: job.reached.as_ref().and_then(position),
+            reached: job.reached.as_deref().and_then(position),
             is_from_nothing: job.father.is_none(),
             waited_s: None,
             per_hour: None,

@@ -324,7 +324,7 @@ pub(super) fn append(tx: &mut Tx<'_>, plan: &LaunchPlan, claim: &Claim<'_>) -> R
         succeed(tx, parent, claim, &mut job)?;
     }
     if !plan.avoid.is_empty() || job.recovery.is_some() {
-        job.recovery.get_or_insert_default().avoid.clone_from(&plan.avoid);
+        job.counts_mut().avoid.clone_from(&plan.avoid);
     }
     let user = tx.data.user_mut(&plan.user).expect("found above, in the same transaction");
     user.push_job(job.clone());
@@ -387,9 +387,9 @@ fn succeed(
         // What was begun before, and not completed, has been counted then.
         let is_counted = job.intent.is_some();
         if !is_counted {
-            job.recovery = Some(budget::spent(job, &reaction.progress, reaction.event, claim.now));
+            job.keep_counts(budget::spent(job, &reaction.progress, reaction.event, claim.now));
         }
-        child.recovery = Some(budget::inherited(job, reaction.event));
+        child.keep_counts(budget::inherited(job, reaction.event));
         child.intent = claim.lease.map(|lease| Intent {
             action: parent.how.verb().to_owned(),
             at: claim.now,

@@ -142,7 +142,7 @@ fn enter(ctx: &Ctx, job: &Job, way: Succession, how: &Requeued) -> Result<JobId,
         let job = job_mut(&mut tx.data, &id)?;
         let tpu = job.tpu.clone();
         // No rule brings it back beside that.
-        let recovery = job.recovery.get_or_insert_default();
+        let recovery = job.counts_mut();
         recovery.stopped = Some(format!("it waits in the queue to go on as {waits}"));
         let applies = !how.keeps_targets && order::was_made_for(&tx.data, &tpu);
         tx.data.queues_mut().entries.push(QueueEntry {

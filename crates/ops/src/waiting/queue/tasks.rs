@@ -66,7 +66,7 @@ fn stop(
                 .passing()
                 .hint("wait until that is over, then try again"));
         }
-        job.recovery.get_or_insert_default().stopped = Some(why.to_owned());
+        job.counts_mut().stopped = Some(why.to_owned());
     }
     Ok(())
 }

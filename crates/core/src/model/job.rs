@@ -101,7 +101,8 @@ pub enum StartTime {
     Original(Box<Value>),
 }
 
-/// One attempt. The record in `job_data`; what the program does not know by name stays in `raw`.
+/// One attempt. The record in `job_data`; what the program does not know by name stays in `raw`. Large parts that most
+/// jobs lack are boxed, since every command reads all jobs.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Job {
     /// Owner.

@@ -92,7 +92,7 @@ fn next_of<T>(ctx: &Ctx, answers: &Receiver<T>, deadline: Duration) -> Option<T>
     threads::next_of(&*ctx.threads, answers, left).ok()
 }
 
-/// What an engine has said of some runs, one by one.
+/// What a runner has said of some runs, one by one.
 struct Answer<T> {
     /// The indexes of these runs among all that are asked about.
     places: Vec<usize>,
@@ -100,6 +100,7 @@ struct Answer<T> {
 }
 
 impl<T> Answer<T> {
+    /// Puts what is said of each run at its place.
     fn put_into(self, all: &mut [T]) {
         for (index, said) in self.places.into_iter().zip(self.said) {
             if let Some(place) = all.get_mut(index) {

@@ -12,6 +12,7 @@ use tpu_core::model::job::Succession;
 use tpu_core::model::view::Whose;
 use tpu_ops::act::provision::Change;
 use tpu_ops::front::clean::Ends;
+use tpu_ops::front::jobfile::is_file;
 use tpu_ops::{Ctx, Error};
 use tpu_wire::pages::{KindDocument, ScreenDocument};
 
@@ -71,7 +72,12 @@ pub(super) fn verb(command: Command) -> Verb {
         Command::Run(args) => {
             let asks = args.ask_notes;
             Verb::new(Does::Act, move |app| {
-                run_then_watch(app, |app| jobfile::run_any(app, &args), args.quiet)
+                let file = args.words.iter().find(|word| is_file(word));
+                let run = |app: &App| match file {
+                    Some(file) => jobfile::run_file(app, &args, file),
+                    None => run::run(app, &args),
+                };
+                run_then_watch(app, run, args.quiet)
             })
             .on_terminal_if(asks)
         }

@@ -29,17 +29,8 @@ use tpu_wire::jobfile::{ConvertedDocument, FormatSchemaDocument};
 use super::run::{self, Ran};
 use super::submit::{jobs_of, queue};
 
-/// `run`: of a file, if one of the words is one, and else of the words.
-pub(in crate::cli) fn run_any(app: &App, args: &Run) -> Result<Ran, Error> {
-    if let Some(file) = args.words.iter().find(|word| is_file(word)) {
-        return run_file(app, args, file);
-    }
-    run::refuse_other_files(app, &args.words)?;
-    run::run(app, args)
-}
-
 /// Starts the job of a file at once.
-fn run_file(app: &App, args: &Run, file: &str) -> Result<Ran, Error> {
+pub(in crate::cli) fn run_file(app: &App, args: &Run, file: &str) -> Result<Ran, Error> {
     stands_alone(&Beside::of_run(args))?;
     let ctx = app.ctx()?;
     let path = ctx.env.cwd.join(file);

@@ -65,8 +65,9 @@ pub(super) fn in_words(ctx: &Ctx, plan: &LaunchPlan) -> Result<PlanInWords, Erro
     Ok(PlanInWords { argv, script, text, refused: refused.flatten() })
 }
 
-/// Starts a job.
+/// Starts the job that the words ask for, of which none is a job file.
 pub(in crate::cli) fn run(app: &App, args: &Run) -> Result<Ran, Error> {
+    refuse_other_files(app, &args.words)?;
     refuse_of_files(&args.set, args.setup.as_deref())?;
     let request = request(app, args, &*app.ctx()?.data()?, Begins::Now)?;
     start(app, args, &request)

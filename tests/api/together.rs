@@ -97,6 +97,7 @@ fn id_of(event: &Event) -> Option<JobId> {
 fn keys_acted_once(
     keys: &[&Key],
     names: &BTreeMap<JobId, String>,
+    doubts: &Doubts,
     events: &[Event],
 ) -> Vec<String> {
     let mut wrong = Vec::new();
@@ -126,12 +127,8 @@ fn keys_acted_once(
         }
     }
     // Nothing comes to be but what somebody asked for.
-    for event in events.iter().filter(|event| begins_anew(event)) {
-        let id = id_of(event).unwrap();
-        if !names.contains_key(&id) && !withdrawn.contains(&id) {
-            wrong.push(format!("nobody knows what {id} was: {event:?}"));
-        }
-    }
+    let nobodys = nameless(names, events).into_iter().filter(|id| !doubts.withdrawn.contains(id));
+    wrong.extend(nobodys.map(|id| format!("nobody knows what {id} was")));
     wrong
 }
 
@@ -232,7 +229,12 @@ fn read_before<'a>(acts: &[&'a Act], events: &[Event]) -> BTreeMap<usize, &'a Se
 }
 
 /// What may have happened without a line in the journal.
-fn doubts(acts: &[&Act], keys: &[&Key], names: &BTreeMap<JobId, String>) -> Doubts {
+fn doubts(
+    acts: &[&Act],
+    keys: &[&Key],
+    names: &BTreeMap<JobId, String>,
+    events: &[Event],
+) -> Doubts {
     let mut doubts = Doubts::default();
     for act in acts.iter().filter(|act| act.outcome == Outcome::Unknown) {
         let of = doubts.acts.entry(act.job.clone()).or_default();
@@ -243,7 +245,21 @@ fn doubts(acts: &[&Act], keys: &[&Key], names: &BTreeMap<JobId, String>) -> Doub
     let submitted = names.iter().filter(|(_, name)| cut.contains(name.as_str()));
     doubts.submitted = submitted.map(|(id, _)| id.clone()).collect();
     doubts.cut = cut.len();
+    let withdrawn = nameless(names, events);
+    // No more of them than requests that were cut off and asked for a job at once.
+    let at_once = keys.iter().filter(|key| key.was_cut && key.is_now).count();
+    if withdrawn.len() <= at_once {
+        doubts.withdrawn = withdrawn;
+    }
     doubts
+}
+
+/// Jobs that came into the queue and of which nothing is left: neither a record nor a line that takes them out.
+fn nameless(names: &BTreeMap<JobId, String>, events: &[Event]) -> BTreeSet<JobId> {
+    let withdrawn = events.iter().filter(|event| event.kind == "withdrawn");
+    let withdrawn: BTreeSet<JobId> = withdrawn.filter_map(id_of).collect();
+    let begun = events.iter().filter(|event| begins_anew(event)).filter_map(id_of);
+    begun.filter(|id| !names.contains_key(id) && !withdrawn.contains(id)).collect()
 }
 
 /// Jobs that have run, each as often as it has.
@@ -302,7 +318,8 @@ fn whatever_many_do_at_once_is_what_the_journal_says_and_each_key_acts_once() {
     let keys: Vec<&Key> = clients.iter().flat_map(|client| &client.keys).collect();
     let names = names(&lab, &data, &events);
     let mut wrong: Vec<String> = clients.iter().flat_map(|client| client.wrong.clone()).collect();
-    wrong.extend(keys_acted_once(&keys, &names, &events));
+    let doubts = doubts(&acts, &keys, &names, &events);
+    wrong.extend(keys_acted_once(&keys, &names, &doubts, &events));
     wrong.extend(acts_stand_once(&acts, &events));
 
     let by_name: BTreeMap<&str, &&Key> = keys.iter().map(|key| (key.name.as_str(), key)).collect();
@@ -311,7 +328,6 @@ fn whatever_many_do_at_once_is_what_the_journal_says_and_each_key_acts_once() {
         Some((id.clone(), (key.is_held, key.priority)))
     });
     let asked: BTreeMap<JobId, (bool, u8)> = asked.collect();
-    let doubts = doubts(&acts, &keys, &names);
     let read = read_before(&acts, &events);
     let mut replay = Replay::new(&asked, &doubts);
     for (number, event) in events.iter().enumerate() {

@@ -67,7 +67,7 @@ pub(super) struct Act {
 pub(super) struct Key {
     /// The key, which is the name of its job as well.
     pub(super) name: String,
-    is_now: bool,
+    pub(super) is_now: bool,
     pub(super) is_held: bool,
     pub(super) priority: u8,
     body: String,

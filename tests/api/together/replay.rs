@@ -48,6 +48,9 @@ pub(super) struct Doubts {
     /// How many requests for a job were cut off. What one of them put into the queue before its server was killed is
     /// taken out again by whoever finds that nobody waits for it, so that no name is left by which it could be told.
     pub(super) cut: usize,
+    /// What came into the queue to begin at once for a request that was cut off, and is gone: whoever took it out may have
+    /// been killed before he wrote the line.
+    pub(super) withdrawn: BTreeSet<JobId>,
 }
 
 impl Doubts {
@@ -274,7 +277,9 @@ impl<'a> Replay<'a> {
                         && (before == after
                             || doubts.may_say(id, Verb::Priority, &after.to_string()))
                 }
-                (Stand::Waits(..), Stand::Gone) => doubts.may(id, &[Verb::Kill]),
+                (Stand::Waits(..), Stand::Gone) => {
+                    doubts.withdrawn.contains(id) || doubts.may(id, &[Verb::Kill])
+                }
                 (Stand::Live, Stand::Over("killed")) => {
                     doubts.may(id, &[Verb::Kill, Verb::Requeue])
                 }

@@ -3,6 +3,7 @@
 
 use std::path::Path;
 
+use rustix::process::{Pid, Signal, kill_process_group};
 use serde_json::{Value, json};
 
 use crate::common::tmux::{write_file, write_script};
@@ -199,5 +200,26 @@ fn one_that_was_started_anew_has_lost_its_jobs() {
     wait_until("it goes on", || shown(&lab, 2)["progress"]["step"].as_u64() > Some(1));
     let next = lab.env.job("alice", 2);
     assert_eq!((&next["tpu"], &next["stage"]), (&json!("h2"), &json!(1)), "{next}");
+    drop(lab.env.tpu("kill 2 -y").exits(0));
+}
+
+/// The memory of its machine was short, or somebody has ended all that he saw: nobody has written down how it ended.
+#[test]
+fn what_is_killed_there_with_all_that_attends_to_it_is_lost_and_comes_back() {
+    let Some(lab) = Lab::with(1, "--max-jobs 2") else { return };
+    let words = ["run", "h1", "-q", "rule=pre", "--", "sh", "-c", TRAINS];
+    drop(lab.env.tpu_words(&words).exits(0));
+    wait_until("it prints", || shown(&lab, 1)["progress"]["step"].as_u64() > Some(1));
+    let daemon = lab.env.start_tpu("daemon run", &[]);
+    let token = lab.env.job("alice", 1)["extra_msgs"]["launch"]["token"].clone();
+    let run = lab.hosts.home(0).join(format!(".tpu/runs/{}.0", token.as_str().unwrap()));
+    let guard = std::fs::read_to_string(run.join("guard")).unwrap();
+    let group = Pid::from_raw(guard.split(' ').next().unwrap().parse().unwrap()).unwrap();
+    kill_process_group(group, Signal::KILL).unwrap();
+    let lost = lab.env.wait_status(1, "resumed");
+    assert_eq!(lost["error"], "lost", "{lost:#}");
+    wait_until("it goes on", || shown(&lab, 2)["progress"]["step"].as_u64() > Some(1));
+    assert_eq!(lab.env.job("alice", 2)["stage"], 1);
+    daemon.kill();
     drop(lab.env.tpu("kill 2 -y").exits(0));
 }

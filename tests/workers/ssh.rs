@@ -286,6 +286,7 @@ fn a_target_is_free_when_a_worker_says_that_nothing_is_left_of_a_command() {
     lab.env.touch("go");
     let job = lab.env.wait_status(window, "error");
     assert_eq!(job["extra_msgs"]["launch"]["exit"], 255);
+    assert_eq!(job["error"], "lost", "{job:#}");
     drop(lab.env.tpu(&format!("run {TARGET} alice -q -- true")).exits(0));
     lab.env.wait_status(window + 1, "finished");
 }

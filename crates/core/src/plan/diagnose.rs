@@ -173,6 +173,11 @@ fn cause_by_supervisor(run: &RunFact) -> Option<ErrorKind> {
     run.cause.filter(|kind| is_said && is_by_supervisor(*kind))
 }
 
+/// Whether our supervisor has found nothing of a run any more where it ran: its exit code is no word of the command.
+fn is_lost_by_supervisor(run: &RunFact) -> bool {
+    run.source == Source::Exit && run.exit.is_some() && run.cause == Some(ErrorKind::Lost)
+}
+
 /// Whether it is a reason for which our supervisor ends a command, or never begins it.
 fn is_by_supervisor(kind: ErrorKind) -> bool {
     matches!(kind, ErrorKind::Setup | ErrorKind::Timeout | ErrorKind::Stalled)
@@ -228,11 +233,14 @@ fn at_work(job: &Job, facts: &JobFacts<'_>) -> Conclusion {
 /// The command has ended, and not for certain well.
 fn ended(job: &Job, exit: Exit, facts: &JobFacts<'_>) -> Conclusion {
     let fact = exit_fact(exit);
+    let is_lost = is_lost_by_supervisor(facts.run);
     let text = facts.verdict.and_then(|verdict| {
         let evidence = verdict.evidence.clone().unwrap_or_else(|| fact.clone());
         Some((failure_by_text(job, verdict)?, evidence))
     });
-    match text {
+    // The text may say why nothing of it is there.
+    match text.filter(|(kind, _)| !is_lost || *kind == ErrorKind::Lost) {
+        None if is_lost => Conclusion::failed(ErrorKind::Lost, facts.run.evidence()),
         // A shell's notice of a signal says less than the code, and in more words.
         Some((ErrorKind::KilledBySignal, _)) | None if exit.signal().is_some() => {
             Conclusion::failed(ErrorKind::KilledBySignal, fact)

@@ -17,7 +17,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use tpu_core::classify::own_line;
-use tpu_core::model::facts::TargetFact;
+use tpu_core::model::facts::{ErrorKind, TargetFact};
 use tpu_core::model::ids::LaunchToken;
 use tpu_core::model::job::Job;
 use tpu_core::model::time::Timestamp;
@@ -409,6 +409,9 @@ impl Listener<'_> {
                 || now > since + PATIENCE && !self.control.is_fixed
             {
                 self.note(&format!("connection to worker {} lost: {reason}", self.worker.index));
+                if is_over && !self.stopping.load(Ordering::Relaxed) {
+                    self.is_lost();
+                }
                 return is_over.then_some(LOST);
             }
             if !is_silent {
@@ -427,6 +430,17 @@ impl Listener<'_> {
             self.rest(wait);
             wait = (wait * 2).min(LAST_WAIT);
         }
+    }
+
+    /// Writes down that the command is gone from the worker without a word of how it ended: no exit code says so. What
+    /// cannot be written is told by the code alone.
+    fn is_lost(&self) {
+        let why = format!(
+            "all its processes on {} are gone: somebody has killed them, or the machine was started anew",
+            self.worker.address
+        );
+        let cause = (ErrorKind::Lost, why.as_str());
+        drop(beside::record_cause(&self.ctx.effects, &self.control.job.id(), self.token, cause));
     }
 
     /// Writes down whether the worker can be heard.

@@ -8,10 +8,12 @@ use std::time::Duration;
 use tpu_core::model::ids::JobId;
 use tpu_core::model::job::Succession;
 use tpu_core::model::rules::Action;
+use tpu_core::plan::returned::Returned;
 use tpu_ops::act::kill;
 use tpu_ops::act::kill::Unreached;
 use tpu_ops::act::launch::plan::Reaction;
 use tpu_ops::act::resume::{self, Again};
+use tpu_ops::act::returned;
 use tpu_ops::base::watch;
 use tpu_ops::front::recover;
 use tpu_ops::waiting::queue::pass::{self, Hauling};
@@ -33,6 +35,8 @@ const LONGEST_REST: Duration = Duration::from_secs(60);
 pub(super) enum Task {
     /// Complete a kill.
     Kill,
+    /// It was lost and is there again: end it, or its successor.
+    Returned(Returned),
     /// Start its successor.
     Again(Succession, Box<Reaction>),
     /// Make its target usable, then start its successor.
@@ -42,10 +46,10 @@ pub(super) enum Task {
 }
 
 impl Task {
-    /// How many reactions the lineage had behind it when this one was decided; none for a kill.
+    /// How many reactions the lineage had behind it when this one was decided; none for what no rule asks for.
     fn reactions(&self) -> Option<(u32, u32)> {
         match self {
-            Self::Kill | Self::Haul(_) => None,
+            Self::Kill | Self::Returned(_) | Self::Haul(_) => None,
             Self::Again(_, reaction) | Self::Recover(_, reaction) => {
                 let recovery = reaction.seen.recovery.as_ref();
                 Some(recovery.map_or((0, 0), |recovery| (recovery.capacity, recovery.infra)))
@@ -216,6 +220,7 @@ fn carry_out(ctx: &Ctx, id: &JobId, task: Task) -> Result<String, Error> {
             kill::kill_one(ctx, id, Unreached::Refuse)?;
             Ok(format!("{id}: a kill was completed"))
         }
+        Task::Returned(who) => returned::settle(ctx, id, who),
         Task::Again(how, reaction) => {
             let request = resume::by_rules(id, how);
             let again = resume::by_rule(ctx, &request, &reaction)?;

@@ -10,6 +10,7 @@ use tpu_core::model::rules::Action;
 use tpu_core::model::target::Pricing;
 use tpu_core::plan::answer;
 use tpu_core::plan::decide::Decision;
+use tpu_core::plan::returned;
 use tpu_ops::act::launch::plan::Reaction;
 use tpu_ops::act::notices::{self, PhaseSeen};
 use tpu_ops::act::outlook::Survey;
@@ -132,6 +133,7 @@ pub(super) fn turn(
         survey = outlook::survey(ctx, memory, OTHERS_EVERY)?;
     }
     complete_kills(ctx, &survey, crew);
+    settle_returned(ctx, &survey, crew);
     act(ctx, &survey, crew)?;
     // After what the rules say: who is at work already comes back before others begin.
     let passage = pass::dispatch(ctx, &|id| crew.is_busy(id))?;
@@ -222,6 +224,21 @@ fn complete_kills(ctx: &Arc<Ctx>, survey: &Survey, crew: &mut Crew) {
         };
         if is_ours {
             crew.set_to(ctx, job.id(), Task::Kill);
+        }
+    }
+}
+
+/// Attempts that were lost, and are there beside their successors.
+fn settle_returned(ctx: &Arc<Ctx>, survey: &Survey, crew: &mut Crew) {
+    let views = &survey.snapshot.jobs;
+    for view in views.iter().filter(|view| view.window_alive == Some(true)) {
+        let Some(lost) = survey.data.job(&view.id) else { continue };
+        let Some(window) = lost.child else { continue };
+        let child = JobId { window, ..view.id.clone() };
+        let shown = views.iter().find(|view| view.id == child).map(|view| &view.shown);
+        let successor = survey.data.job(&child).zip(shown);
+        if let Some(who) = returned::returned(lost, view.window_alive, successor) {
+            crew.set_to(ctx, view.id.clone(), Task::Returned(who));
         }
     }
 }

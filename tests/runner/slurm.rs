@@ -3,6 +3,7 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use tpu_core::model::facts::{ErrorKind, RunState};
 use tpu_core::model::ids::TargetName;
@@ -12,7 +13,7 @@ use tpu_core::model::time::Timestamp;
 use tpu_core::model::variables::Secrets;
 use tpu_engine::kinds::KindOfTarget as _;
 use tpu_engine::runner::window::{FarWorkers, WindowRunner};
-use tpu_engine::runner::{Attempt, RunError, Runner, Submitted, Unreached};
+use tpu_engine::runner::{Attempt, RunError, Runner, StopOrder, StopPart, Submitted, Unreached};
 use tpu_ops::Ctx;
 use tpu_slurm::Slurm;
 use tpu_system::sys::clock::ManualClock;
@@ -23,7 +24,7 @@ use crate::common::env::TestEnv;
 use crate::common::tmux::{write_file, write_script};
 use crate::common::wait::wait_until;
 use crate::slurm::cluster::{Cluster, Setup, is_installed};
-use crate::slurm::sim::{Loss, PlayedClients, SimCluster, Weather};
+use crate::slurm::sim::{Liar, Loss, PlayedClients, SimCluster, Weather};
 
 /// What runs on a node: it says that it has begun, prints, waits, and prints once more.
 const PROGRAM: &str = "echo ran >>\"@/ran-${TPU_JOB#*/}\"; for ((i = 0; i < $1; i++)); do echo \"line $i\"; done; \
@@ -297,4 +298,66 @@ fn what_was_given_up_before_it_is_submitted_runs_nothing() {
     world.set_silent(true);
     assert!(matches!(world.runner().give_up(&[run(&unmarked)])[..], [Err(_)]));
     world.set_silent(false);
+}
+
+/// A job that a list has not got is there while the controller knows it, and not gone before a minute without a sign of
+/// life has passed.
+#[test]
+fn absence_counts_after_a_minute_without_a_sign_of_life() {
+    let clock = Arc::new(ManualClock::new(Timestamp::from_second(1_800_000_000)));
+    let (world, cluster) = SlurmWorld::by_clock(&clock);
+    cluster.submit_by_hand("theirs");
+    let mut job = world.claim(1);
+    job.keep_handle(world.submit(&job, None).unwrap().handle);
+    job.launch.as_mut().unwrap().confirmed = true;
+    let fact = || world.runner().observe(&[run(&job)]).remove(0).run;
+    let later = |seconds| clock.advance(Duration::from_secs(seconds));
+    assert_eq!(fact().state, RunState::Running);
+    for lie in [Liar::Empty, Liar::Stale] {
+        cluster.set_lie(Some(lie));
+        later(600);
+        assert_eq!(fact().state, RunState::Running, "{lie:?}");
+    }
+    cluster.set_lie(None);
+    cluster.restore(1, Duration::from_secs(3_600));
+    assert_eq!(fact().state, RunState::Unknown);
+    later(59);
+    assert_eq!(fact().state, RunState::Unknown);
+    SlurmWorld::write_log(&job, "step 2\n");
+    later(59);
+    assert!(fact().why().contains("works on"), "{:?}", fact());
+    later(59);
+    assert_eq!(fact().state, RunState::Unknown, "a minute from its last sign of life on");
+    // Another process knows since when.
+    let again = Slurm::with(Arc::new(PlayedClients(Arc::clone(&cluster))));
+    let windows = WindowRunner::new(&world.ctx.effects, Box::new(Nobody));
+    let other = again.runner(Some(&world.registration), &world.ctx.effects, windows);
+    later(1);
+    let gone = other.observe(&[run(&job)]).remove(0).run;
+    assert_eq!((gone.state, gone.cause), (RunState::Gone, Some(ErrorKind::Lost)), "{gone:?}");
+}
+
+/// What is killed is asked for by its number: a list without it stops nobody from stopping it.
+#[test]
+fn what_a_list_has_not_got_is_stopped_all_the_same() {
+    let clock = Arc::new(ManualClock::new(Timestamp::from_second(1_800_000_000)));
+    let (world, cluster) = SlurmWorld::by_clock(&clock);
+    let mut job = world.claim(1);
+    job.keep_handle(world.submit(&job, None).unwrap().handle);
+    job.launch.as_mut().unwrap().confirmed = true;
+    let order = StopOrder { part: StopPart::Whole, unreached: Unreached::Refuse };
+    cluster.set_lie(Some(Liar::Empty));
+    let stopped = world.runner().stop(run(&job), order).unwrap();
+    assert_eq!(stopped.processes, 1);
+    assert_eq!(cluster.fate(&SlurmWorld::name(&job)), Some("CANCELLED"));
+    // One that nobody knows any more may be at work: that is no stop.
+    let mut forgotten = world.claim(2);
+    cluster.set_lie(None);
+    forgotten.keep_handle(world.submit(&forgotten, None).unwrap().handle);
+    forgotten.launch.as_mut().unwrap().confirmed = true;
+    cluster.submit_by_hand("theirs");
+    cluster.restore(2, Duration::from_secs(3_600));
+    cluster.submit_by_hand("theirs");
+    let refused = world.runner().stop(run(&forgotten), order);
+    assert!(matches!(refused, Err(RunError::Unreachable(_))), "{refused:?}");
 }

@@ -22,7 +22,7 @@ const BUGS: [(&str, &str, u64); 9] = [
 
 /// The same in worlds with a cluster of Slurm.
 const BUGS_OF_SLURM: [(&str, &str, u64); 2] = [
-    ("bug-silent-is-empty", "a controller that does not answer counts as one that has no job", 17),
+    ("bug-silent-is-gone", "where nobody answers and nothing is read again, a job is gone", 0),
     ("bug-unheard", "a submission whose answer was lost counts as one that nobody heard", 56),
 ];
 
@@ -42,7 +42,8 @@ fn shown(bug: &str, from: u64, story: fn(u64) -> Story) -> Option<String> {
     let this = std::env::current_exe().unwrap();
     let mut command = Command::new(this);
     match story(from).engine {
-        Some(Engine::Slurm) => drop(command.env("TPU_SIM_SLURM", "1")),
+        Some(Engine::Slurm(None)) => drop(command.env("TPU_SIM_SLURM", "1")),
+        Some(Engine::Slurm(Some(_))) => drop(command.env("TPU_SIM_LIARS", "1")),
         Some(Engine::Kubernetes) => drop(command.env("TPU_SIM_KUBERNETES", "1")),
         None => {}
     }

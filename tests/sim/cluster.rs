@@ -11,6 +11,7 @@ use tpu_engine::kinds::KindOfTarget;
 use super::effects::Me;
 use super::observer::Cause;
 use super::world::{Pid, State, World};
+use crate::slurm::sim::Liar;
 
 /// The targets that are parts of it.
 pub(crate) const TARGETS: [&str; 2] = ["gpu", "gpu-2"];
@@ -18,7 +19,8 @@ pub(crate) const TARGETS: [&str; 2] = ["gpu", "gpu-2"];
 /// Which one the world has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Engine {
-    Slurm,
+    /// Whose lists, or whose memory, may be wrong.
+    Slurm(Option<Liar>),
     Kubernetes,
 }
 

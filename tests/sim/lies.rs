@@ -10,7 +10,7 @@ use tpu_core::model::facts::{PaneFact, TargetFact, TargetState};
 use tpu_core::model::time::Timestamp;
 use tpu_engine::provider::{Answer, ZoneAnswer};
 use tpu_kubernetes::api::{ApiAnswer, ApiCall, ApiVerb, Unanswered};
-use tpu_slurm::client::{ProgramAnswer, ProgramCall, Silence};
+use tpu_slurm::client::{FileMark, ProgramAnswer, ProgramCall, Silence};
 use tpu_system::store::disk::{Contents, Disk as _};
 use tpu_system::sys::procs::Processes as _;
 use tpu_system::tmux::{NewWindow, TmuxError};
@@ -97,22 +97,37 @@ impl Me {
     }
 }
 
-/// What a program of Slurm is said to have said: nothing at all, where it has not answered; that it was not heard, where
-/// it was.
+/// What a program of Slurm is said to have said: that there is nothing, where it has not answered; that it was not heard,
+/// where it was.
 pub(crate) fn told_of_slurm(
     call: &ProgramCall,
     answer: Result<ProgramAnswer, Silence>,
 ) -> Result<ProgramAnswer, Silence> {
     let is_good = matches!(&answer, Ok(said) if said.code == 0);
     match call.program {
-        "squeue" | "sacct" if !is_good && is_planted("bug-silent-is-empty") => {
-            Ok(ProgramAnswer::default())
+        "squeue" | "sacct" | "scontrol" if !is_good && is_planted("bug-silent-is-gone") => {
+            // It was started anew, and has jobs of others.
+            let stdout = match call.args.last().map(String::as_str) {
+                Some("config") => "BOOT_TIME = now\n",
+                Some("--format=%A") => "1\n",
+                _ => "",
+            };
+            Ok(ProgramAnswer { stdout: stdout.to_owned(), ..ProgramAnswer::default() })
         }
         "sbatch" if !is_good && is_planted("bug-unheard") => {
             Err(Silence::NotStarted("nobody has heard it".to_owned()))
         }
         _ => answer,
     }
+}
+
+/// What is said of the files of jobs: that they are as they always were.
+pub(crate) fn told_of_marks(marks: Vec<Option<FileMark>>) -> Vec<Option<FileMark>> {
+    if !is_planted("bug-silent-is-gone") {
+        return marks;
+    }
+    let still = |_| FileMark { length: 1, written: Timestamp::from_second(0) };
+    marks.into_iter().map(|mark| mark.map(still)).collect()
 }
 
 /// What the API server of a cluster is said to have said: that there is nothing, where it has not answered; that it was

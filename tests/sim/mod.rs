@@ -101,6 +101,11 @@ hold_of! {
 }
 
 hold_of! {
+    nor_where_slurm_says_what_is_not_so, with_liars, 5:
+    from_seed_0: 0, from_seed_5: 5, from_seed_10: 10,
+}
+
+hold_of! {
     nor_where_a_cluster_of_kubernetes_is_among_the_targets, with_kubernetes, 5:
     from_seed_0: 0, from_seed_5: 5, from_seed_10: 10,
     from_seed_15: 15, from_seed_20: 20, from_seed_25: 25,
@@ -329,8 +334,8 @@ fn a_seed_decides_everything() {
     assert_eq!((one.steps, one.digest), (two.steps, two.digest));
 }
 
-/// What `./x sim` runs: `TPU_SIM_SEEDS` seeds from `TPU_SIM_FROM` on, with a cluster where `TPU_SIM_SLURM` or
-/// `TPU_SIM_KUBERNETES` is there
+/// What `./x sim` runs: `TPU_SIM_SEEDS` seeds from `TPU_SIM_FROM` on, with a cluster where `TPU_SIM_SLURM`,
+/// `TPU_SIM_LIARS` or `TPU_SIM_KUBERNETES` is there
 /// and with queues where `TPU_SIM_QUEUES` is, or `TPU_SIM_HOURS` of a fleet.
 #[test]
 #[expect(clippy::disallowed_methods, reason = "asked for on the command line of ./x")]
@@ -350,7 +355,9 @@ fn as_asked() {
     let clock = SystemClock::new();
     let first = number("TPU_SIM_FIRST").is_some();
     let print = number("TPU_SIM_PRINT").is_some();
-    let story = if number("TPU_SIM_SLURM").is_some() {
+    let story = if number("TPU_SIM_LIARS").is_some() {
+        Story::with_liars
+    } else if number("TPU_SIM_SLURM").is_some() {
         Story::with_slurm
     } else if number("TPU_SIM_KUBERNETES").is_some() {
         Story::with_kubernetes

@@ -22,6 +22,7 @@ use super::turns::Turns;
 use super::world::{Faults, Pid, TrueTime, Work, World};
 use super::{CODE, DATA, engine, kubernetes, queues, slurm};
 use crate::common::fakes::disk::FakeDisk;
+use crate::slurm::sim::Liar;
 
 /// Words of a coroutine's stack.
 const STACK: usize = 96 * 1024;
@@ -72,7 +73,14 @@ impl Story {
 impl Story {
     /// The story of a seed in a world with a cluster of Slurm.
     pub(crate) fn with_slurm(seed: u64) -> Self {
-        Self::with(Engine::Slurm, seed)
+        Self::with(Engine::Slurm(None), seed)
+    }
+
+    /// The same with one whose lists, or whose memory, are wrong: each in its turn.
+    pub(crate) fn with_liars(seed: u64) -> Self {
+        let all = Liar::ALL;
+        let liar = all.into_iter().cycle().nth(usize::try_from(seed % 5).unwrap_or(0));
+        Self::with(Engine::Slurm(liar), seed)
     }
 
     /// The same with one of Kubernetes.
@@ -139,7 +147,7 @@ pub(crate) fn new_world(story: &Story) -> Arc<World> {
         queues::set_up(&mut data);
     }
     let site: Option<Arc<dyn Cluster>> = story.engine.map(|engine| match engine {
-        Engine::Slurm => Arc::new(slurm::Site::new(&time)) as _,
+        Engine::Slurm(liar) => Arc::new(slurm::Site::new(&time, liar)) as _,
         Engine::Kubernetes => Arc::new(kubernetes::Site::new(&time)) as _,
     });
     if let Some(site) = &site {

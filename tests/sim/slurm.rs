@@ -21,7 +21,7 @@ use super::effects::Me;
 use super::lies;
 use super::observer::Cause;
 use super::world::{TrueTime, World};
-use crate::slurm::sim::{Cancelled, Loss, MESSAGE_TIMEOUT, SimCluster, SimJob, Weather};
+use crate::slurm::sim::{Cancelled, Liar, Loss, MESSAGE_TIMEOUT, SimCluster, SimJob, Weather};
 
 /// The name of a job of somebody else.
 const THEIRS: &str = "theirs";
@@ -35,13 +35,15 @@ pub(crate) struct Site {
     disk: MemoryDisk,
     orders: Mutex<BTreeMap<String, Order>>,
     begun: Mutex<Begun>,
+    /// How it lies, if it does.
+    liar: Option<Liar>,
 }
 
 impl Site {
-    pub(crate) fn new(time: &TrueTime) -> Self {
+    pub(crate) fn new(time: &TrueTime, liar: Option<Liar>) -> Self {
         let clock = Arc::new(time.clone());
         let (cluster, disk) = (SimCluster::new(clock), MemoryDisk::new(time.clone()));
-        Self { cluster, disk, orders: Mutex::default(), begun: Mutex::default() }
+        Self { cluster, disk, orders: Mutex::default(), begun: Mutex::default(), liar }
     }
 
     fn orders(&self) -> MutexGuard<'_, BTreeMap<String, Order>> {
@@ -68,9 +70,26 @@ impl Site {
 
     /// Jobs of ours that are not over.
     fn live(&self) -> Vec<SimJob> {
-        let mut jobs = self.cluster.jobs();
+        let mut jobs = self.cluster.jobs_and_orphans();
         jobs.retain(|job| !job.is_over() && job.name.starts_with(PREFIX));
         jobs
+    }
+
+    /// A file in the log directory of a job.
+    fn file(&self, at: &AtWork, name: &str) -> Option<PathBuf> {
+        Some(at.order.log.parent()?.join(name))
+    }
+
+    /// Lies, or leaves it, as the seed has it.
+    fn lies(&self, liar: Liar, Draw { which, long, .. }: Draw) -> String {
+        if liar == Liar::Restored {
+            let newest = 1 + usize::try_from(which % 3).unwrap_or(0);
+            self.cluster.restore(newest, long * 20);
+            return format!("it is set back to before its {newest} newest jobs");
+        }
+        let lie = (which % 3 != 0).then_some(liar);
+        self.cluster.set_lie(lie);
+        format!("squeue: {lie:?}")
     }
 }
 
@@ -93,7 +112,7 @@ impl cluster::Cluster for Site {
     }
 
     fn fate(&self, (name, restarts): &Start) -> Option<Cause> {
-        let jobs = self.cluster.jobs();
+        let jobs = self.cluster.jobs_and_orphans();
         let its = jobs.iter().find(|job| job.name == *name && job.restarts == *restarts);
         match its.map(|job| job.state) {
             Some("RUNNING") => None,
@@ -116,11 +135,20 @@ impl cluster::Cluster for Site {
     fn refuses(&self, at: &AtWork) -> bool {
         let job = self.job(at).filter(|job| self.is_given_up(job));
         // As the batch script does.
-        job.map(|job| self.cluster.end_by(job.id, 54)).is_some()
+        let ends = |job: SimJob| {
+            if !self.cluster.end_orphan(&job.name) {
+                self.cluster.end_by(job.id, 54);
+            }
+        };
+        job.map(ends).is_some()
     }
 
     fn prints(&self, at: &AtWork, text: &str) {
         self.disk.append(&at.order.log, text);
+        // As its script does.
+        if let Some(alive) = self.file(at, "slurm-alive") {
+            self.disk.append(&alive, "");
+        }
     }
 
     fn keeps(&self, at: &AtWork, step: f64) {
@@ -131,11 +159,12 @@ impl cluster::Cluster for Site {
     fn ends(&self, at: &AtWork, code: i32) {
         let Some(job) = self.job(at) else { return };
         // Its script writes down how.
-        if let Some(dir) = at.order.log.parent() {
-            let text = format!("{} {} {code}\n", job.id, job.restarts);
-            self.disk.write(&dir.join("slurm-exit"), &text);
+        if let Some(exit) = self.file(at, "slurm-exit") {
+            self.disk.write(&exit, &format!("{} {} {code}\n", job.id, job.restarts));
         }
-        self.cluster.end(job.id, code);
+        if !self.cluster.end_orphan(&job.name) {
+            self.cluster.end(job.id, code);
+        }
     }
 
     fn is_live(&self, token: &str) -> bool {
@@ -143,6 +172,14 @@ impl cluster::Cluster for Site {
     }
 
     fn hold(&self, world: &World) {
+        for job in self.cluster.ended_orphans() {
+            let Some(order) = self.order(&job.name) else { continue };
+            let line = format!(
+                "slurmstepd-n1: error: *** JOB {} ON n1 CANCELLED AT 2027-01-15T08:00:00 ***\n",
+                job.id
+            );
+            self.disk.append(&order.log, &line);
+        }
         cluster::bury(self, world);
         let mut at_work: BTreeMap<u32, SimJob> = BTreeMap::new();
         for job in self.live() {
@@ -174,13 +211,18 @@ impl cluster::Cluster for Site {
 
     fn happens(&self, world: &World, Draw { choice, which: draw, long }: Draw) {
         let running = || {
-            let mut jobs = self.live();
-            jobs.retain(|job| job.state == "RUNNING");
+            // What the controller does not know nobody preempts.
+            let mut jobs = self.cluster.jobs();
+            jobs.retain(|job| job.state == "RUNNING" && job.name.starts_with(PREFIX));
             let index = usize::try_from(draw.checked_rem(jobs.len() as u64)?).ok()?;
             jobs.get(index).cloned()
         };
         let note = |text: String| world.state().note(None, &text);
         match choice {
+            41..80 if self.liar.is_some() => {
+                let draw = Draw { choice, which: draw, long };
+                note(self.liar.map(|liar| self.lies(liar, draw)).unwrap_or_default());
+            }
             0..25 => {
                 let Some(job) = running() else { return };
                 let is_requeued = draw % 3 == 0;
@@ -223,6 +265,7 @@ impl cluster::Cluster for Site {
 
     fn calm(&self) {
         self.cluster.set_weather(Weather::Fair);
+        self.cluster.set_lie(None);
         self.cluster.mend_nodes();
         // One that lists nothing at all may have lost what it had: nobody would ever know.
         self.cluster.submit_by_hand(THEIRS);

@@ -289,6 +289,23 @@ impl Cluster {
         self.wait_ready();
     }
 
+    /// Keeps what the controller knows now, for [`Self::restore_state`].
+    pub(crate) fn save_state(&mut self) {
+        self.stop_controller();
+        let (state, saved) = (self.path("state"), self.path("state-saved"));
+        let copied = proc::run(&Spawn::new("cp").arg("-a").arg(&state).arg(&saved)).unwrap();
+        assert!(copied.status.success(), "{}", copied.complaint());
+        self.start_controller();
+    }
+
+    /// Somebody sets the controller back to what it knew then.
+    pub(crate) fn restore_state(&mut self) {
+        self.kill_controller();
+        std::fs::remove_dir_all(self.path("state")).unwrap();
+        std::fs::rename(self.path("state-saved"), self.path("state")).unwrap();
+        self.start_controller();
+    }
+
     /// An administrator takes a node, numbered from 0, out of service.
     pub(crate) fn set_node(&self, node: usize, state: &str) {
         let (name, state) = (format!("nodename=n{}", node + 1), format!("state={state}"));

@@ -5,7 +5,7 @@ use std::ffi::OsStr;
 use std::path::Path;
 use std::time::Duration;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use tpu_system::sys::clock::{Clock as _, SystemClock};
 use tpu_system::sys::proc::Spawn;
@@ -232,6 +232,24 @@ impl Lab {
             write_file(&path, &note.to_string());
         }
         self.env.a_minute_later("alice");
+    }
+
+    /// Lets what is missing be missing for a minute.
+    #[track_caller]
+    pub(super) fn missing_for_a_minute(&self) {
+        let path = self
+            .env
+            .path(&format!("tpu-state/slurm/missing-{}", rustix::process::getuid().as_raw()));
+        let read = || -> Option<Value> {
+            let missing = serde_json::from_str(&std::fs::read_to_string(&path).ok()?).ok()?;
+            Some(missing).filter(|missing: &Value| missing != &json!({}))
+        };
+        wait_until("somebody has missed it", || read().is_some());
+        let mut missing = read().unwrap();
+        for job in missing.as_object_mut().unwrap().values_mut() {
+            job["since"] = (job["since"].as_i64().unwrap() - 60).into();
+        }
+        write_file(&path, &missing.to_string());
     }
 
     /// A daemon that has turned at least once.

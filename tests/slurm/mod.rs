@@ -2,6 +2,7 @@
 //!
 //! slow: a real cluster, whose daemons have their own clocks.
 
+mod absent;
 mod arrays;
 mod carried_out;
 pub(crate) mod cluster;

@@ -15,16 +15,18 @@ use tpu_engine::runner::{
 };
 use tpu_system::sys::clock::Clock;
 
+use super::absent::{self, Absence, Inquiry, MissingJobs};
 use super::answered;
 use super::ask::{self, TimeLeft};
 use super::controller::Controller;
 use super::ended::{self, Afterwards};
 use super::facts;
 use super::job_id::{JobRef, kept, name_of};
-use super::listing::JobTable;
+use super::listing::{JobRow, JobTable};
 use super::note;
 use super::preempt;
-use super::settle::{self, Presence};
+use super::settle::{self, Memories, Memory, Presence};
+use super::states;
 use super::submit::{self, Batch};
 use super::{describe, log, stop, told};
 
@@ -41,6 +43,22 @@ struct Missing<'r> {
     index: usize,
     job: &'r Job,
     known: JobRef,
+}
+
+/// What one look has heard, and what it asks about the runs that it misses.
+struct Look<'l> {
+    table: &'l JobTable,
+    asked_at: Timestamp,
+    budget: TimeLeft<'l>,
+    inquiry: Inquiry<'l>,
+    missing_jobs: MissingJobs<'l>,
+    memories: Memories<'l>,
+}
+
+impl Look<'_> {
+    fn absence(&mut self, one: &Missing<'_>) -> Absence {
+        absent::of(&mut self.inquiry, &mut self.missing_jobs, one.job, &one.known, self.asked_at)
+    }
 }
 
 impl Engine<'_> {
@@ -70,11 +88,17 @@ impl Engine<'_> {
             Ok(table) => table,
             Err(why) => return runs.iter().map(|run| self.silent(run.job, &why)).collect(),
         };
+        let mut missing_jobs = MissingJobs::read(controller.effects);
         let mut facts = Vec::with_capacity(runs.len());
-        let mut missing = Vec::new();
+        let (mut missing, mut returned) = (Vec::new(), Vec::new());
         for (index, (run, known)) in runs.iter().zip(known).enumerate() {
             if let Some(row) = table.find(&known) {
-                facts.push(facts::of_row(run.job, row));
+                missing_jobs.found(run.job);
+                facts.push(self.of_row(run.job, row));
+                // The list may be older than the end of which the record tells.
+                if is_past(run.job) && !states::stage(&row.state).is_over() {
+                    returned.push(Missing { index, job: run.job, known });
+                }
                 continue;
             }
             missing.push(Missing { index, job: run.job, known });
@@ -85,16 +109,33 @@ impl Engine<'_> {
             .iter()
             .zip(&facts)
             .enumerate()
-            .filter(|(_, (run, fact))| fact.raw == "CANCELLED" && run.job.status.is_live());
+            .filter(|(_, (run, fact))| fact.is_cancelled && run.job.status.is_live());
         let cancelled: Vec<Missing<'_>> = cancelled
             .map(|(index, (run, _))| Missing { index, job: run.job, known: JobRef::of(run.job) })
             .collect();
         for (index, fact) in self.by_whom(&cancelled, budget) {
             put(&mut facts, index, fact);
         }
-        for (index, fact) in self.of_missing(missing, &table, (asked_at, budget)) {
+        let mut look = Look {
+            table: &table,
+            asked_at,
+            budget,
+            inquiry: Inquiry::new(controller, budget),
+            missing_jobs,
+            memories: Memories::new(controller, budget),
+        };
+        for one in returned {
+            let fact = match look.inquiry.find(&one.known) {
+                Ok(Some(row)) => self.of_row(one.job, &row),
+                Ok(None) => ended(),
+                Err(why) => self.silent(one.job, &why),
+            };
+            put(&mut facts, one.index, fact);
+        }
+        for (index, fact) in self.of_missing(missing, &mut look) {
             put(&mut facts, index, fact);
         }
+        look.missing_jobs.keep();
         let states = runs.iter().zip(&facts).filter_map(|(run, fact)| {
             let launch = run.job.launch.as_ref().filter(|_| fact.state != RunState::Unknown)?;
             Some((launch.token.to_string(), fact.raw.to_string()))
@@ -102,6 +143,15 @@ impl Engine<'_> {
         controller.heard.keep(&controller.cluster, self.clock().monotonic(), states);
         told::add(&*controller.client.disk(), runs, &mut facts);
         facts
+    }
+
+    /// What a row says. What was cancelled and never launched nobody has cancelled who did not want it.
+    fn of_row(&self, job: &Job, row: &JobRow) -> RunFact {
+        let is_open = job.status.is_live() && facts::may_be_unlaunched(row);
+        if is_open && settle::has_begun(&self.controller, job) == Ok(false) {
+            return facts::ended_by_slurm(&row.nodes);
+        }
+        facts::of_row(job, row)
     }
 
     /// A run of which nothing can be said, with what was last known of it.
@@ -140,58 +190,72 @@ impl Engine<'_> {
     fn of_missing<'r>(
         &self,
         missing: Vec<Missing<'r>>,
-        table: &JobTable,
-        (asked_at, budget): (Timestamp, TimeLeft<'_>),
+        look: &mut Look<'_>,
     ) -> Vec<(usize, RunFact)> {
         let (past, rest): (Vec<Missing<'r>>, Vec<Missing<'r>>) =
             missing.into_iter().partition(|one| is_past(one.job));
         let (begun, open): (Vec<Missing<'r>>, Vec<Missing<'r>>) =
             rest.into_iter().partition(|one| has_begun(one.job, &one.known));
-        let mut facts: Vec<(usize, RunFact)> = past
-            .iter()
-            .map(|one| (one.index, facts::fact(RunState::Ended, "ENDED", None)))
-            .collect();
+        let mut facts: Vec<(usize, RunFact)> =
+            past.iter().map(|one| (one.index, ended())).collect();
         for one in &open {
-            facts.push((one.index, self.of_open(one, (asked_at, budget))));
+            facts.push((one.index, self.of_open(one, look)));
         }
         if begun.is_empty() {
             return facts;
         }
-        let other = self.controller.other_account();
-        let told = self.afterwards(&begun, budget);
-        // Asked once, and only where something depends on it.
-        let mut is_whole: Option<Result<bool, String>> = None;
+        let told = self.afterwards(&begun, look.budget);
         for (one, told) in begun.iter().zip(told) {
-            let unknown = |why: String| facts::fact(RunState::Unknown, "UNKNOWN", Some(why));
-            let fact = match told {
-                Afterwards::Ended(end) => facts::of_end(one.job, &end),
-                Afterwards::Odd(word) => unknown(format!(
-                    "its accounting says {word}, and the controller does not know it"
-                )),
-                Afterwards::Unanswered(why) => self.silent(one.job, &why),
-                Afterwards::Nothing => match (self.by_itself(one.job), other) {
-                    (Some(fact), _) => fact,
-                    (None, Some(uid)) => RunFact {
-                        state: RunState::Elsewhere,
-                        ..unknown(format!("it is a job of uid {uid}, which Slurm may hide from us"))
-                    },
-                    (None, None) => {
-                        let is_whole = is_whole.get_or_insert_with(|| self.is_whole(one, budget));
-                        match is_whole {
-                            Ok(true) if self.has_never_begun(one, table) => facts::cancelled(None),
-                            Ok(true) => self.by_log(one).unwrap_or_else(forgotten),
-                            Ok(false) => unknown(
-                                "the controller was started anew and lists no job at all: what it had may be lost"
-                                    .to_owned(),
-                            ),
-                            Err(why) => self.silent(one.job, why),
-                        }
-                    }
-                },
-            };
-            facts.push((one.index, fact));
+            facts.push((one.index, self.of_begun(one, told, look)));
         }
         facts
+    }
+
+    /// What is known of a run that Slurm had, by what is kept of those that are over.
+    fn of_begun(&self, one: &Missing<'_>, told: Afterwards, look: &mut Look<'_>) -> RunFact {
+        match told {
+            Afterwards::Ended(end) => facts::of_end(one.job, &end),
+            Afterwards::Odd(word) => match look.inquiry.find(&one.known) {
+                Ok(Some(row)) => self.of_row(one.job, &row),
+                Ok(None) => unknown(format!(
+                    "its accounting says {word}, and the controller does not know it"
+                )),
+                Err(why) => self.silent(one.job, &why),
+            },
+            Afterwards::Unanswered(why) => self.silent(one.job, &why),
+            Afterwards::Nothing => match self.by_itself(one.job) {
+                Some(fact) => fact,
+                None => self.of_unlisted(one, look),
+            },
+        }
+    }
+
+    /// What is known of a run that Slurm had, and of which neither its lists nor the run itself say that it is over.
+    fn of_unlisted(&self, one: &Missing<'_>, look: &mut Look<'_>) -> RunFact {
+        if let Some(uid) = self.controller.other_account() {
+            return RunFact {
+                state: RunState::Elsewhere,
+                ..unknown(format!("it is a job of uid {uid}, which Slurm may hide from us"))
+            };
+        }
+        match look.absence(one) {
+            Absence::Listed(row) => self.of_row(one.job, &row),
+            Absence::Open(_) | Absence::Gone if self.has_never_begun(one, look.table) => {
+                facts::cancelled(None)
+            }
+            Absence::Open(why) => unknown(why),
+            Absence::Unanswered(why) => self.silent(one.job, &why),
+            Absence::Gone => {
+                let boot = self.boot_at_submission(one);
+                match look.memories.of(&boot) {
+                    Ok(Memory::Empty) => unknown(
+                        "the controller was started anew and lists no job at all: what it had may be lost".to_owned(),
+                    ),
+                    Ok(memory) => self.by_log(one, memory).unwrap_or_else(forgotten),
+                    Err(why) => self.silent(one.job, &why),
+                }
+            }
+        }
     }
 
     /// How a run has ended by its own account, where Slurm has none.
@@ -200,30 +264,30 @@ impl Engine<'_> {
         Some(RunFact { raw: "ENDED".into(), ..fact })
     }
 
-    /// How a run has ended by what Slurm has written into its log.
-    fn by_log(&self, one: &Missing<'_>) -> Option<RunFact> {
+    /// How a run has ended by what Slurm has written into its log. A controller that was started anew ends what it does not
+    /// know any more: nobody has cancelled that.
+    fn by_log(&self, one: &Missing<'_>, memory: Memory) -> Option<RunFact> {
         let end = ended::by_log(&self.controller, one.job, &one.known)?;
-        Some(facts::of_end(one.job, &end))
+        let fact = facts::of_end(one.job, &end);
+        let is_by_slurm = fact.is_cancelled && memory != Memory::Whole;
+        Some(if is_by_slurm { facts::ended_by_slurm(&end.nodes) } else { fact })
     }
 
-    /// Whether a task of an array of which there are others has never begun: those that are cancelled before they do
-    /// are listed no more, and have written nothing.
+    /// Whether it is a task of an array that was cancelled before it began.
     fn has_never_begun(&self, one: &Missing<'_>, table: &JobTable) -> bool {
-        let is_task = one.known.task.is_some() && table.base(&one.known).is_some();
-        is_task && settle::has_begun(&self.controller, one.job) == Ok(false)
+        settle::has_never_begun(&self.controller, one.job, &one.known, table)
     }
 
-    /// Whether the controller would still list a run that it had.
-    fn is_whole(&self, one: &Missing<'_>, budget: TimeLeft<'_>) -> Result<bool, String> {
+    /// When the controller that took a job had been started, in its own words.
+    fn boot_at_submission(&self, one: &Missing<'_>) -> String {
         let note = note::read(self.controller.effects, &one.known.name).ok().flatten();
-        let boot = note.map(|note| note.controller).unwrap_or_default();
-        settle::is_memory_whole(&self.controller, &boot, budget.left())
+        note.map(|note| note.controller).unwrap_or_default()
     }
 
     /// What is known of a launch of which nobody has said that Slurm has it.
-    fn of_open(&self, one: &Missing<'_>, (asked_at, budget): (Timestamp, TimeLeft<'_>)) -> RunFact {
+    fn of_open(&self, one: &Missing<'_>, look: &mut Look<'_>) -> RunFact {
         let controller = &self.controller;
-        let unknown = |why: String| facts::fact(RunState::Unknown, "UNKNOWN", Some(why));
+        let (asked_at, budget) = (look.asked_at, look.budget);
         let never = || RunFact {
             cause: Some(ErrorKind::Launch),
             ..facts::fact(
@@ -241,7 +305,10 @@ impl Engine<'_> {
             Presence::Absent => never(),
             Presence::Forgotten => match settle::has_begun(controller, one.job) {
                 Ok(false) => never(),
-                Ok(true) => self.by_itself(one.job).unwrap_or_else(forgotten),
+                Ok(true) => match self.by_itself(one.job) {
+                    Some(fact) => fact,
+                    None => self.of_unlisted(one, look),
+                },
                 Err(why) => unknown(why),
             },
             Presence::Over => match self.afterwards(std::slice::from_ref(one), budget).pop() {
@@ -308,6 +375,16 @@ fn is_past(job: &Job) -> bool {
 /// Whether somebody has written down that Slurm has it.
 fn has_begun(job: &Job, known: &JobRef) -> bool {
     known.id.is_some() || job.launch.as_ref().is_some_and(|launch| launch.confirmed)
+}
+
+/// One of which the record tells the end.
+fn ended() -> RunFact {
+    facts::fact(RunState::Ended, "ENDED", None)
+}
+
+/// One of which nothing certain can be said.
+fn unknown(why: String) -> RunFact {
+    facts::fact(RunState::Unknown, "UNKNOWN", Some(why))
 }
 
 /// One that Slurm had, and of which nothing tells how it ended.
@@ -430,8 +507,7 @@ impl Runner for Engine<'_> {
 
     fn preview(&self, attempt: &Attempt<'_>) -> Result<String, RunError> {
         let target = self.target(attempt)?;
-        let is_here = self.controller.client.is_here();
-        Ok(Batch::new(std::slice::from_ref(attempt), &target, is_here)?.in_words())
+        Ok(Batch::new(std::slice::from_ref(attempt), &target, &self.controller)?.in_words())
     }
 
     fn script(&self, run: RunRef<'_>) -> Result<Option<String>, RunError> {

@@ -186,6 +186,29 @@ pub(super) fn cancelled(word: Option<&str>) -> RunFact {
     RunFact { is_cancelled: true, ..fact(RunState::Ended, "CANCELLED", Some(why)) }
 }
 
+/// A job that is cancelled within so many seconds, and has printed nothing, was never launched.
+const LAUNCHING_S: u64 = 10;
+
+/// Whether a cancelled job may have been launched by nobody: Slurm cancels what its node does not take, such as a number
+/// that another job has there ("Job 2 already running, do not launch second copy", 22.05.8).
+pub(super) fn may_be_unlaunched(row: &JobRow) -> bool {
+    let lasted = row.start.zip(row.end).map(|(start, end)| end.seconds_since(start));
+    let has_node = !node_names(&row.nodes).is_empty();
+    states::stage(&row.state) == JobStage::Cancelled
+        && has_node
+        && lasted.is_some_and(|lasted| lasted <= LAUNCHING_S)
+}
+
+/// One that Slurm has cancelled by itself: it has forgotten it, or has given its number twice.
+pub(super) fn ended_by_slurm(nodes: &str) -> RunFact {
+    let why = "Slurm itself has cancelled it, and nobody else".to_owned();
+    RunFact {
+        cause: Some(ErrorKind::Lost),
+        nodes: node_names(nodes),
+        ..fact(RunState::Ended, "CANCELLED", Some(why))
+    }
+}
+
 /// Why Slurm has ended it.
 fn why_ended(word: &str, kind: ErrorKind, on: &str) -> String {
     match (states::bare(word), kind) {

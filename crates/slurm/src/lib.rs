@@ -6,6 +6,7 @@
 pub mod client;
 pub mod cluster;
 
+mod absent;
 mod answered;
 mod array;
 mod ask;

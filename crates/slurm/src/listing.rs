@@ -99,6 +99,39 @@ fn row(line: &str) -> Option<JobRow> {
     })
 }
 
+/// The jobs of an answer of `scontrol show job`: words `Key=Value`, of which the first of each job is its number. Of a
+/// key that occurs again, in what somebody has written, the first one counts.
+fn shown(text: &str) -> Vec<JobRow> {
+    let mut jobs: Vec<HashMap<&str, &str>> = Vec::new();
+    for (key, value) in text.split_whitespace().filter_map(|word| word.split_once('=')) {
+        if key == "JobId" {
+            jobs.push(HashMap::new());
+        }
+        if let Some(job) = jobs.last_mut() {
+            job.entry(key).or_insert(value);
+        }
+    }
+    jobs.iter().filter_map(shown_row).collect()
+}
+
+fn shown_row(job: &HashMap<&str, &str>) -> Option<JobRow> {
+    let said = |key: &str| job.get(key).copied().unwrap_or_default();
+    let raw_id = said("JobId").parse().ok()?;
+    Some(JobRow {
+        raw_id,
+        base: said("ArrayJobId").parse().unwrap_or(raw_id),
+        tasks: Tasks::parse(said("ArrayTaskId"))?,
+        state: said("JobState").to_owned(),
+        reason: said("Reason").to_owned(),
+        start: time(said("StartTime")),
+        end: time(said("EndTime")),
+        restarts: said("Restarts").parse().unwrap_or(0),
+        status: wait_status(said("ExitCode")),
+        nodes: said("NodeList").to_owned(),
+        name: said("JobName").to_owned(),
+    })
+}
+
 /// How a job ended: up to 22.05 as wait(2) tells it, from 23.02 on as `CODE:SIGNAL`.
 fn wait_status(text: &str) -> i32 {
     let number = |text: &str| text.parse::<i32>().unwrap_or(0);
@@ -149,10 +182,19 @@ impl Submitted {
 }
 
 impl JobTable {
-    /// The rows of an answer.
+    /// The rows of an answer of `squeue`.
     pub(super) fn read(text: &str) -> Self {
+        Self::of(rows(text))
+    }
+
+    /// The jobs of an answer of `scontrol show job`.
+    pub(super) fn shown(text: &str) -> Self {
+        Self::of(shown(text))
+    }
+
+    fn of(rows: Vec<JobRow>) -> Self {
         let mut table = Self::default();
-        for row in rows(text) {
+        for row in rows {
             let named = table.by_name.entry(row.name.clone()).or_default();
             named.entry(row.base).or_default().add(row);
         }
@@ -262,11 +304,29 @@ name\u{1f}
         assert_eq!(table.find(&job("tpu-abc1", Some(2))).unwrap().end, None);
     }
 
+    /// As 22.05.8 has written it, with somebody's comment that looks like more of it.
+    #[test]
+    fn a_job_that_scontrol_shows_is_read_like_a_row() {
+        let text = "JobId=9 ArrayJobId=1 ArrayTaskId=2 JobName=tpu-abc1\n   UserId=alice(1000) GroupId=lab(1000)\n   \
+            JobState=RUNNING Reason=None Dependency=(null)\n   Requeue=0 Restarts=1 BatchFlag=1 Reboot=0 ExitCode=7:0\n   \
+            RunTime=00:00:02 TimeLimit=UNLIMITED\n   StartTime=2026-11-22T03:03:27 EndTime=Unknown\n   \
+            ReqNodeList=(null) ExcNodeList=n2\n   NodeList=n1\n   Comment=JobState=FAILED NodeList=n9\n\n\
+            JobId=4 JobName=tpu-nodir\n   JobState=PENDING Reason=Resources ExitCode=0:0 StartTime=N/A NodeList=\n";
+        let table = JobTable::shown(text);
+        let task = table.find(&job("tpu-abc1", Some(2))).unwrap();
+        assert_eq!((task.raw_id, task.base, task.restarts, task.status), (9, 1, 1, 7 << 8));
+        assert_eq!((task.state.as_str(), task.nodes.as_str()), ("RUNNING", "n1"));
+        assert_eq!(task.start.unwrap().to_rfc3339(), "2026-11-22T03:03:27Z");
+        let single = table.find(&job("tpu-nodir", None)).unwrap();
+        assert_eq!((single.state.as_str(), single.reason.as_str()), ("PENDING", "Resources"));
+        assert_eq!(table.find(&job("tpu-abc1", Some(3))), None);
+    }
+
     #[test]
     fn whatever_comes_nothing_panics() {
         for odd in ["", "\u{1f}", "1\u{1f}2", "a\u{1f}b\u{1f}c", "squeue: error: no\n\u{1f}\u{1f}"]
         {
-            assert!(rows(odd).is_empty(), "{odd}");
+            assert!(rows(odd).is_empty() && shown(odd).is_empty(), "{odd}");
         }
     }
 }

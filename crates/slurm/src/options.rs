@@ -27,6 +27,9 @@ pub(super) const STAGE_ROOT: &str = "stage-root";
 /// The directory below which logs lie.
 pub(super) const LOG_ROOT: &str = "log-root";
 
+/// The seconds for which a job must be missing before it counts as gone.
+pub(super) const GONE_AFTER: &str = "gone-after";
+
 /// Options of `tpu register`.
 pub(super) const OF_TARGET: &[KindOption] = &[
     option("partition", "NAME", "Partition of the cluster"),
@@ -35,6 +38,11 @@ pub(super) const OF_TARGET: &[KindOption] = &[
     option("login-key", "FILE", "Key for the login node"),
     option(STAGE_ROOT, "DIR", "Where code is staged, on a disk that its nodes share"),
     option(LOG_ROOT, "DIR", "Where logs and checkpoints go, on a disk that its nodes share"),
+    option(
+        GONE_AFTER,
+        "SECONDS",
+        "A job counts as gone when Slurm has not known it for so long [60]",
+    ),
     ACCOUNT,
     QOS,
     GRES,
@@ -113,6 +121,10 @@ pub(super) fn is_plain(name: &str) -> bool {
 
 /// Checks what was said of a target.
 pub(super) fn check_target(said: &KindOptions) -> Result<(), OptionProblem> {
+    if let Some(text) = said.get(GONE_AFTER).filter(|text| text.parse::<u64>().is_err()) {
+        let what = format!("--{GONE_AFTER} is no number of seconds: {text:?}");
+        return Err(problem(what, "as in: --gone-after 120"));
+    }
     options(said, &KindOptions::default(), &[]).map(drop)
 }
 

@@ -9,6 +9,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use tpu_core::model::job::Job;
 use tpu_engine::runner::{Attempt, environment};
 
+use super::absent::{ALIVE_EVERY_S, ALIVE_FILE};
 use super::ended::EXIT_FILE;
 use super::facts::{GIVEN_UP, NOT_SET_UP, UNSEEN};
 use super::laid::{READ, SET_UP, UNREAD};
@@ -61,9 +62,61 @@ const SETTING_UP: &str = r#"set_up() {
 }
 "#;
 
+/// What says that the job lives, for as long as its script does; it ends with it. What it waits by ends first.
+const ALIVE: &str = r#"alive() {
+    trap 'kill "$nap" 2>/dev/null; exit 0' TERM
+    while :; do
+        touch -- "$TPU_LOG_DIR/@FILE"
+        sleep @EVERY & nap=$!
+        wait
+    done
+}
+alive </dev/null >/dev/null 2>&1 &
+alive=$!
+"#;
+
+/// Ends the job as it has ended before, if Slurm has started it again without knowing that: the controller may have been
+/// set back to an older state. It has ended for certain where this very start has written that down, and where its command
+/// ended well, as nothing is ever to be started again that has.
+const ENDED_BEFORE: &str = r#"if read -r id restarts code 2>/dev/null <"$TPU_LOG_DIR/@EXIT" &&
+    { [ "$id $restarts" = "$SLURM_JOB_ID ${SLURM_RESTART_COUNT:-0}" ] || [ "$code" = 0 ]; }; then
+    exit "$code"
+fi
+if read -r id restarts signal 2>/dev/null <"$why_file" &&
+    [ "$id $restarts" = "$SLURM_JOB_ID ${SLURM_RESTART_COUNT:-0}" ]; then
+    kill -"$signal" $$
+fi
+"#;
+
+/// Waits until an attempt that was lost gives no more signs of life: whatever was said of it, it may work on. The clock is
+/// that of the disk.
+const WAIT: &str = r#"waits=
+while theirs=$(stat -c %Y -- "$before/@FILE" 2>/dev/null); do
+    touch -- "$TPU_LOG_DIR/@FILE"
+    now=$(stat -c %Y -- "$TPU_LOG_DIR/@FILE")
+    [ $((now - theirs)) -lt @SILENT ] || break
+    [ -n "$waits" ] || printf 'tpu: %s Â· waits until the attempt before it has been silent for @SILENT s
+' "$TPU_JOB"
+    waits=yes
+    sleep 2
+done
+"#;
+
+/// The seconds of silence after which a lost attempt counts as dead: three signs of life are missing then.
+const SILENT_S: u64 = 3 * ALIVE_EVERY_S;
+
+/// A part of the script with its names and figures.
+fn filled(part: &str) -> String {
+    part.replace("@FILE", ALIVE_FILE)
+        .replace("@EXIT", EXIT_FILE)
+        .replace("@EVERY", &ALIVE_EVERY_S.to_string())
+        .replace("@SILENT", &SILENT_S.to_string())
+}
+
 /// The script of some attempts: one, or the members of a group, which are the tasks of one array. `is_here` says
-/// whether its nodes have the programs of this machine.
-pub(super) fn of(attempts: &[Attempt<'_>], is_here: bool) -> String {
+/// whether its nodes have the programs of this machine; `lost` are the log directories of attempts that were lost, which
+/// this one goes on for.
+pub(super) fn of(attempts: &[Attempt<'_>], is_here: bool, lost: &[String]) -> String {
     let Some(first) = attempts.first() else { return String::new() };
     let mut text = "#!/bin/bash\nunset ENV BASH_ENV\n".to_owned();
     for (name, value) in environment::of_attempt(first, is_here) {
@@ -91,7 +144,12 @@ pub(super) fn of(attempts: &[Attempt<'_>], is_here: bool) -> String {
         text += "exec >>\"$TPU_LOG_DIR/output.log\" 2>&1\n";
     }
     text += &format!("why_file=$TPU_LOG_DIR/{WHY_FILE}\n");
+    text += &filled(ENDED_BEFORE);
     text += &format!("rm -f \"$TPU_LOG_DIR/{EXIT_FILE}\" \"$why_file\"\n");
+    for before in lost {
+        text += &format!("before={}\n{}", quoted(OsStr::new(before)), filled(WAIT));
+    }
+    text += &filled(ALIVE);
     if has_secrets {
         text += READ;
     }
@@ -145,6 +203,8 @@ pub(super) fn of(attempts: &[Attempt<'_>], is_here: bool) -> String {
     text += &format!(
         "echo \"$SLURM_JOB_ID ${{SLURM_RESTART_COUNT:-0}} $code\" >\"$TPU_LOG_DIR/{EXIT_FILE}\"\n"
     );
+    text += "{ kill \"$alive\"; wait \"$alive\"; } 2>/dev/null\n";
+    text += &format!("rm -f \"$TPU_LOG_DIR/{ALIVE_FILE}\"\n");
     text + "exit $code\n"
 }
 
@@ -208,7 +268,8 @@ mod tests {
     use tpu_core::model::spec::StoredSpec;
     use tpu_core::model::time::Timestamp;
     use tpu_core::model::variables::Secrets;
-    use tpu_system::sys::proc::{self, ProcessStatus, Spawn};
+    use tpu_system::sys::proc::ProcessStatus::{self, Code, Signal};
+    use tpu_system::sys::proc::{self, Spawn};
 
     fn job(number: u32, member: Option<u32>) -> Job {
         let id = JobId::new(UserName::from("alice"), JobNumber(number));
@@ -263,7 +324,7 @@ mod tests {
     fn no_line_of_a_script_is_an_option_and_none_ends_as_in_dos() {
         let job = job(7, None);
         let hostile = OsStr::new("x\n#SBATCH --requeue\r\n#PBS -r y\n");
-        let text = of(&[attempt(&job, &[OsStr::new("echo"), hostile])], true);
+        let text = of(&[attempt(&job, &[OsStr::new("echo"), hostile])], true, &[]);
         assert!(text.is_ascii() && !text.contains('\r'));
         assert!(text.lines().all(|line| !line.starts_with("#SBATCH") && !line.starts_with("#PBS")));
         assert_eq!(text.lines().nth(1), Some("unset ENV BASH_ENV"), "a command before any comment");
@@ -272,8 +333,8 @@ mod tests {
     #[test]
     fn another_machine_has_its_own_programs() {
         let job = job(7, None);
-        let here = of(&[attempt(&job, &[OsStr::new("true")])], true);
-        let there = of(&[attempt(&job, &[OsStr::new("true")])], false);
+        let here = of(&[attempt(&job, &[OsStr::new("true")])], true, &[]);
+        let there = of(&[attempt(&job, &[OsStr::new("true")])], false, &[]);
         assert!(
             here.contains("export PATH=/opt/bin:/bin\n") && !there.contains("PATH="),
             "{there}"
@@ -293,7 +354,7 @@ mod tests {
         let execution = Execution { variables, ..Execution::default() };
         job.spec = Some(Box::new(StoredSpec { execution, ..StoredSpec::default() }));
         for is_here in [true, false] {
-            let text = of(&[attempt(&job, &[OsStr::new("true")])], is_here);
+            let text = of(&[attempt(&job, &[OsStr::new("true")])], is_here, &[]);
             assert!(text.contains("export PATH=/there\n"), "{text}");
             assert!(text.contains("export NOTE=$'it\\'s *'\n"), "{text}");
         }
@@ -304,7 +365,7 @@ mod tests {
         let jobs = [job(8, Some(0)), job(9, Some(4))];
         let attempts: Vec<Attempt<'_>> =
             jobs.iter().map(|job| attempt(job, &[OsStr::new("true")])).collect();
-        let text = of(&attempts, true);
+        let text = of(&attempts, true, &[]);
         let until = text.find("[ -d").unwrap();
         let told = |task: &str| {
             let script =
@@ -330,7 +391,7 @@ mod tests {
         std::fs::create_dir(root.path().join("9").join(MARK)).unwrap();
         let attempts: Vec<Attempt<'_>> =
             jobs.iter().map(|job| attempt(job, &[OsStr::new("true")])).collect();
-        let text = of(&attempts, true);
+        let text = of(&attempts, true, &[]);
         let until = text.find("exec >>").unwrap();
         let told = |task: &str| {
             let script = format!("{}\necho begins", &text[..until]);
@@ -338,7 +399,68 @@ mod tests {
             let output = proc::run(&bash).unwrap();
             (output.text(), output.status)
         };
-        assert_eq!(told("0"), ("begins\n".to_owned(), ProcessStatus::Code(0)));
-        assert_eq!(told("4"), (String::new(), ProcessStatus::Signal(GIVEN_UP)));
+        assert_eq!(told("0"), ("begins\n".to_owned(), Code(0)));
+        assert_eq!(told("4"), (String::new(), Signal(GIVEN_UP)));
+    }
+
+    /// Runs a part of the script as a start of job 12, in a log directory.
+    fn run_part(part: &str, dir: &std::path::Path, restarts: &str) -> ProcessStatus {
+        let script = format!("why_file=$TPU_LOG_DIR/{WHY_FILE}\n{}\nexit 99", filled(part));
+        let bash = Spawn::new("bash").args(["-c", &script]);
+        let bash = bash.env("TPU_LOG_DIR", dir).env("SLURM_JOB_ID", "12").env("TPU_JOB", "alice/7");
+        let bash = bash.env("SLURM_RESTART_COUNT", restarts);
+        proc::run(&bash).unwrap().status
+    }
+
+    #[test]
+    fn what_has_ended_is_not_started_again() {
+        let dir = tempfile::tempdir().unwrap();
+        let code = |exit: &str, restarts| {
+            std::fs::write(dir.path().join(EXIT_FILE), exit).unwrap();
+            run_part(ENDED_BEFORE, dir.path(), restarts)
+        };
+        assert_eq!(code("12 0 7\n", "0"), Code(7), "this very start has ended");
+        assert_eq!(code("12 0 0\n", "1"), Code(0), "it has ended well");
+        assert_eq!(code("12 0 7\n", "1"), Code(99), "Slurm starts it again, and it had failed");
+        assert_eq!(code("11 0 7\n", "0"), Code(99), "another job");
+        assert_eq!(code("", "0"), Code(99));
+        std::fs::remove_file(dir.path().join(EXIT_FILE)).unwrap();
+        assert_eq!(run_part(ENDED_BEFORE, dir.path(), "0"), Code(99));
+        std::fs::write(dir.path().join(WHY_FILE), "12 0 9\nwhy\n").unwrap();
+        assert_eq!(run_part(ENDED_BEFORE, dir.path(), "0"), Signal(9));
+        assert_eq!(run_part(ENDED_BEFORE, dir.path(), "1"), Code(99));
+    }
+
+    #[test]
+    fn whoever_goes_on_for_a_lost_attempt_waits_for_its_silence() {
+        let dir = tempfile::tempdir().unwrap();
+        let (own, before) = (dir.path().join("own"), dir.path().join("it's before"));
+        std::fs::create_dir(&own).unwrap();
+        std::fs::create_dir(&before).unwrap();
+        let alive = before.join(ALIVE_FILE);
+        let quiet = |seconds: u64| {
+            let file = std::fs::File::create(&alive).unwrap();
+            let long_ago = std::time::SystemTime::now() - std::time::Duration::from_secs(seconds);
+            file.set_modified(long_ago).unwrap();
+        };
+        let part = format!("before={}\n{WAIT}", quoted(before.as_os_str()));
+        let waits = |part: &str| {
+            // Whoever waits sleeps: that ends it here.
+            run_part(&format!("sleep() {{ exit 42; }}\n{part}"), &own, "0")
+        };
+        assert_eq!(waits(&part), Code(99), "nothing was ever alive there");
+        quiet(SILENT_S - ALIVE_EVERY_S);
+        assert_eq!(waits(&part), Code(42));
+        quiet(SILENT_S + 1);
+        assert_eq!(waits(&part), Code(99));
+    }
+
+    #[test]
+    fn the_sign_of_life_ends_with_its_script() {
+        let dir = tempfile::tempdir().unwrap();
+        let part = format!(
+            "{ALIVE}until [ -e \"$TPU_LOG_DIR/@FILE\" ]; do :; done; kill \"$alive\"; wait \"$alive\""
+        );
+        assert_eq!(run_part(&part, dir.path(), "0"), Code(99));
     }
 }

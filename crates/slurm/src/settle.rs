@@ -3,16 +3,19 @@
 //! That counts only when no `sbatch` of ours can be at work any more, no message of it can be on its way, and every
 //! list of Slurm's has been asked since and has not got it. A question that fails says nothing.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
 
 use tpu_core::model::job::Job;
 use tpu_core::model::time::Timestamp;
 
+use super::absent::Inquiry;
 use super::ask::TimeLeft;
 use super::controller::Controller;
 use super::ended::{self, Afterwards};
 use super::job_id::JobRef;
+use super::listing::JobTable;
 use super::log;
 use super::note::SubmissionNote;
 
@@ -79,27 +82,65 @@ pub(super) fn absence(
         Some(Afterwards::Unanswered(why)) => return Presence::Unknown(why),
         Some(Afterwards::Nothing) | None => {}
     }
-    match is_memory_whole(controller, &note.controller, budget.left()) {
-        Ok(true) => match has_begun(controller, job) {
-            Ok(false) if is_remembered(controller, note, asked_at) => Presence::Absent,
+    // A listing may be older than the submission.
+    match Inquiry::new(controller, budget).find(&JobRef::of(job)) {
+        Ok(Some(row)) => return Presence::There(row.base),
+        Ok(None) => {}
+        Err(why) => return Presence::Unknown(why),
+    }
+    match memory(controller, &note.controller, budget.left()) {
+        Ok(memory @ (Memory::Whole | Memory::StartedAnew)) => match has_begun(controller, job) {
+            Ok(false) if memory == Memory::Whole && is_remembered(controller, note, asked_at) => {
+                Presence::Absent
+            }
             Ok(_) => Presence::Forgotten,
             Err(why) => Presence::Unknown(why),
         },
-        Ok(false) => Presence::Unknown(
+        Ok(Memory::Empty) => Presence::Unknown(
             "the controller was started anew since and lists no job at all: what it had may be lost".to_owned(),
         ),
         Err(why) => Presence::Unknown(why),
     }
 }
 
-/// Whether a controller that does not list a job of the time when it had been started at `boot` would list it: it is
-/// still up since then, or it lists others.
-pub(super) fn is_memory_whole(
-    controller: &Controller<'_>,
-    boot: &str,
-    limit: Duration,
-) -> Result<bool, String> {
-    Ok(controller.config(limit)?.boot == boot || controller.lists_any(limit)?)
+/// What the memory of a controller says of a job of the time when it had been started at `boot`, and that it does not list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Memory {
+    /// It has been up since then.
+    Whole,
+    /// It was started anew, and lists others: it may have been set back to an older state.
+    StartedAnew,
+    /// It was started anew, and lists nothing at all: what it had may be lost.
+    Empty,
+}
+
+/// What is known of it, for each start of the controller that somebody has noted: it is asked once about each.
+pub(super) struct Memories<'c> {
+    controller: &'c Controller<'c>,
+    budget: TimeLeft<'c>,
+    known: BTreeMap<String, Result<Memory, String>>,
+}
+
+impl<'c> Memories<'c> {
+    pub(super) fn new(controller: &'c Controller<'c>, budget: TimeLeft<'c>) -> Self {
+        Self { controller, budget, known: BTreeMap::new() }
+    }
+
+    pub(super) fn of(&mut self, boot: &str) -> Result<Memory, String> {
+        if let Some(known) = self.known.get(boot) {
+            return known.clone();
+        }
+        let memory = memory(self.controller, boot, self.budget.left());
+        self.known.insert(boot.to_owned(), memory.clone());
+        memory
+    }
+}
+
+fn memory(controller: &Controller<'_>, boot: &str, limit: Duration) -> Result<Memory, String> {
+    if controller.config(limit)?.boot == boot {
+        return Ok(Memory::Whole);
+    }
+    Ok(if controller.lists_any(limit)? { Memory::StartedAnew } else { Memory::Empty })
 }
 
 /// Whether a job that Slurm had would be in one of its lists: its memory reaches back to the submission, or it keeps
@@ -128,4 +169,16 @@ pub(super) fn has_begun(controller: &Controller<'_>, job: &Job) -> Result<bool, 
     let read = controller.client.disk().read(&log, 0, 1);
     let begun = read.map_err(|e| format!("{} cannot be read: {e}", log.display()))?;
     Ok(begun.is_some())
+}
+
+/// Whether a task of an array of which there are others has never begun: those that are cancelled before they do are
+/// listed no more, and have written nothing.
+pub(super) fn has_never_begun(
+    controller: &Controller<'_>,
+    job: &Job,
+    known: &JobRef,
+    table: &JobTable,
+) -> bool {
+    let is_task = known.task.is_some() && table.base(known).is_some();
+    is_task && has_begun(controller, job) == Ok(false)
 }

@@ -4,21 +4,24 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use tpu_core::model::facts::ErrorKind;
 use tpu_core::model::job::Job;
 use tpu_core::model::time::Timestamp;
 use tpu_engine::runner::{RunError, StopOrder, StopOutcome, StopPart};
 use tpu_system::sys::clock::Clock;
 
+use super::absent::{self, Absence, Inquiry, MissingJobs};
 use super::array::{self, Tasks};
 use super::ask::{self, TimeLeft};
 use super::client::ProgramCall;
 use super::controller::Controller;
+use super::ended;
 use super::job_id::{JobRef, SlurmId};
 use super::laid;
 use super::listing::{JobRow, JobTable};
 use super::note;
 use super::reasons;
-use super::settle::{self, Presence};
+use super::settle::{self, Memories, Memory, Presence};
 use super::states::{self, JobStage};
 use super::submit;
 
@@ -142,6 +145,7 @@ fn look_for<'a>(
             Err(error) => drop(outcomes.insert(target.place, Err(error))),
         }
     }
+    look.missing_jobs.keep();
     found
 }
 
@@ -185,8 +189,9 @@ struct Look<'c> {
     table: JobTable,
     asked_at: Timestamp,
     budget: TimeLeft<'c>,
-    /// Whether the controller would list what it had when it had been started at a time, once that was asked.
-    is_whole: BTreeMap<String, Result<bool, String>>,
+    inquiry: Inquiry<'c>,
+    missing_jobs: MissingJobs<'c>,
+    memories: Memories<'c>,
 }
 
 impl<'c> Look<'c> {
@@ -196,7 +201,15 @@ impl<'c> Look<'c> {
         let asked_at = clock.now();
         let budget = TimeLeft::new(clock, ask::PATIENCE);
         let table = controller.table(only, budget.left())?;
-        Ok(Self { controller, table, asked_at, budget, is_whole: BTreeMap::new() })
+        Ok(Self {
+            controller,
+            table,
+            asked_at,
+            budget,
+            inquiry: Inquiry::new(controller, budget),
+            missing_jobs: MissingJobs::read(controller.effects),
+            memories: Memories::new(controller, budget),
+        })
     }
 
     /// Where a job is, for certain.
@@ -204,7 +217,9 @@ impl<'c> Look<'c> {
         if let Some(row) = self.table.find(known) {
             return Ok(Found::There(row.clone()));
         }
-        if job.launch.as_ref().is_none_or(|launch| launch.ended.is_some()) {
+        // One that counts as lost may have come back.
+        let is_lost = job.status.error() == Some(ErrorKind::Lost);
+        if !is_lost && job.launch.as_ref().is_none_or(|launch| launch.ended.is_some()) {
             return Ok(Found::Over);
         }
         let controller = self.controller;
@@ -216,20 +231,14 @@ impl<'c> Look<'c> {
             None => Ok(Found::Unsent),
             // It was there, and is not any more.
             Some(note) if known.id.is_some() || note.id.is_some() => {
-                match self.is_whole(&note.controller) {
-                    Ok(true) => Ok(Found::Over),
-                    Ok(false) => {
-                        Err(controller.silent("it was started anew and lists no job at all"))
-                    }
-                    Err(why) => Err(controller.silent(&why)),
-                }
+                self.find_unlisted(job, known, &note.controller)
             }
             Some(note) => {
                 match settle::absence(controller, job, &note, (self.asked_at, self.budget)) {
                     Presence::Over => Ok(Found::Over),
                     Presence::Absent => Ok(Found::NeverCame),
                     Presence::Forgotten => match settle::has_begun(controller, job) {
-                        Ok(true) => Ok(Found::Over),
+                        Ok(true) => self.find_unlisted(job, known, &note.controller),
                         Ok(false) => Ok(Found::NeverCame),
                         Err(why) => Err(controller.silent(&why)),
                     },
@@ -242,13 +251,32 @@ impl<'c> Look<'c> {
         }
     }
 
-    fn is_whole(&mut self, boot: &str) -> Result<bool, String> {
-        if let Some(known) = self.is_whole.get(boot) {
-            return known.clone();
+    /// Where a job is that was there, and that the listing has not got.
+    fn find_unlisted(&mut self, job: &Job, known: &JobRef, boot: &str) -> Result<Found, RunError> {
+        let controller = self.controller;
+        if ended::by_itself(controller, job).is_some() {
+            return Ok(Found::Over);
         }
-        let is_whole = settle::is_memory_whole(self.controller, boot, self.budget.left());
-        self.is_whole.insert(boot.to_owned(), is_whole.clone());
-        is_whole
+        let absence =
+            absent::of(&mut self.inquiry, &mut self.missing_jobs, job, known, self.asked_at);
+        match absence {
+            Absence::Listed(row) => Ok(Found::There(row)),
+            Absence::Open(_) if settle::has_never_begun(controller, job, known, &self.table) => {
+                Ok(Found::Over)
+            }
+            Absence::Open(why) => Err(RunError::unreachable(
+                format!("whether {} is at work cannot be told yet: {why}", job.id()),
+                "nothing was changed; try again then, or leave it to the daemon",
+            )),
+            Absence::Unanswered(why) => Err(controller.silent(&why)),
+            Absence::Gone => match self.memories.of(boot) {
+                Ok(Memory::Whole | Memory::StartedAnew) => Ok(Found::Over),
+                Ok(Memory::Empty) => {
+                    Err(controller.silent("it was started anew and lists no job at all"))
+                }
+                Err(why) => Err(controller.silent(&why)),
+            },
+        }
     }
 }
 
@@ -379,7 +407,13 @@ fn until_gone(
         .collect();
     while !left.is_empty() {
         let limit = ask::PATIENCE.min(budget.left().max(Duration::from_secs(1)));
-        let table = match controller.table(only(&left), limit) {
+        // A list may be older than what was asked for: few are asked about one by one.
+        let table = if left.len() > absent::ONE_BY_ONE {
+            controller.table(None, limit).map(Some)
+        } else {
+            Ok(None)
+        };
+        let table = match table {
             Ok(table) => table,
             Err(why) => {
                 outcomes.extend(left.iter().map(|one| (one.place, Err(controller.silent(&why)))));
@@ -387,12 +421,18 @@ fn until_gone(
             }
         };
         let is_late = budget.left().is_zero();
+        let mut inquiry = Inquiry::new(controller, TimeLeft::new(clock, limit));
         left.retain(|target| {
-            let row = table.find(&target.known).filter(|row| !states::stage(&row.state).is_over());
+            let listed = table.as_ref().and_then(|table| table.find(&target.known)).cloned();
+            let row = match listed.filter(is_live) {
+                Some(row) => Ok(Some(row)),
+                None => inquiry.find(&target.known).map(|row| row.filter(is_live)),
+            };
             let outcome = match row {
-                None => Ok(StopOutcome { processes: 1, window: false }),
-                Some(row) if is_late => Err(late(&target.known, row)),
-                Some(_) => return true,
+                Ok(None) => Ok(StopOutcome { processes: 1, window: false }),
+                Ok(Some(row)) if is_late => Err(late(&target.known, &row)),
+                Ok(Some(_)) => return true,
+                Err(why) => Err(controller.silent(&why)),
             };
             outcomes.insert(target.place, outcome);
             false
@@ -403,6 +443,10 @@ fn until_gone(
         clock.sleep(pause);
         pause = (pause * 2).min(Duration::from_secs(1));
     }
+}
+
+fn is_live(row: &JobRow) -> bool {
+    !states::stage(&row.state).is_over()
 }
 
 /// That a job has been told to end, and has not.

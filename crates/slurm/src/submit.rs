@@ -1,11 +1,15 @@
 //! Submitting once: a note of it is written before `sbatch` is run, and what it has said is written down behind.
 
+use tpu_core::model::facts::ErrorKind;
+use tpu_core::model::ids::JobId;
 use tpu_core::model::job::{EngineRun, Handle, Job};
 use tpu_core::model::options::KindOptions;
 use tpu_core::model::target::TargetKind;
 use tpu_engine::runner::{Attempt, RunError, Submitted};
+use tpu_system::effects::Effects;
 use tpu_system::sys::clock::Clock;
 
+use super::WORD;
 use super::array;
 use super::ask::{self, TimeLeft};
 use super::client::{ProgramAnswer, ProgramCall};
@@ -80,14 +84,18 @@ impl<'b, 'a> Batch<'b, 'a> {
     pub(super) fn new(
         attempts: &'b [Attempt<'a>],
         target: &KindOptions,
-        is_here: bool,
+        controller: &Controller<'_>,
     ) -> Result<Self, RunError> {
         let none = || RunError::failed("there is nothing to submit", "report this");
         let first = attempts.first().ok_or_else(none)?.job;
         let name = JobRef::of(first).name;
         let args = arguments(attempts, first, (&name, target))
             .map_err(|OptionProblem { what, hint }| not_taken(what, hint))?;
-        Ok(Self { name, attempts, args, script: script::of(attempts, is_here) })
+        // Members of a group begin together, and none of them goes on for another.
+        let is_alone = attempts.len() == 1;
+        let lost = if is_alone { lost_before(controller.effects, first) } else { Vec::new() };
+        let script = script::of(attempts, controller.client.is_here(), &lost);
+        Ok(Self { name, attempts, args, script })
     }
 
     /// The command and what it reads, for people.
@@ -95,6 +103,20 @@ impl<'b, 'a> Batch<'b, 'a> {
         let words: Vec<String> = self.args.iter().map(|arg| script::quoted(arg.as_ref())).collect();
         format!("# sbatch {}\n{}", words.join(" "), self.script)
     }
+}
+
+/// The log directories of the attempts of its lineage that were lost, the newest first: nobody who has seen them end has
+/// said so.
+fn lost_before(effects: &Effects, job: &Job) -> Vec<String> {
+    let Ok(data) = effects.data() else { return Vec::new() };
+    let father = |job: &Job| data.job(&JobId::new(job.user.clone(), job.father?));
+    let is_lost = |job: &&Job| {
+        let is_ours = job.engine.as_ref().is_some_and(|run| run.kind.as_str() == WORD);
+        is_ours && job.status.error() == Some(ErrorKind::Lost)
+    };
+    // However a file came to be so: a lineage does not end in a circle.
+    let attempts = std::iter::successors(father(job), |job| father(job)).take(data.jobs().count());
+    attempts.filter(is_lost).filter_map(|job| job.log_dir.clone()).collect()
 }
 
 /// What Slurm, or we in its place, do not take as it is asked for.
@@ -202,7 +224,7 @@ fn submitted(
     let JobRef { name, task, .. } = JobRef::of(job);
     let id = base.map(|base| SlurmId { base, task: task.filter(|_| is_array) });
     let run = EngineRun {
-        kind: TargetKind::new(super::WORD),
+        kind: TargetKind::new(WORD),
         cluster: controller.cluster.to_string(),
         id: Some(kept(&name, id)),
         name: None,
@@ -218,7 +240,7 @@ fn submit(
     target: &KindOptions,
     attempts: &[Attempt<'_>],
 ) -> Result<Option<u64>, RunError> {
-    let batch = Batch::new(attempts, target, controller.client.is_here())?;
+    let batch = Batch::new(attempts, target, controller)?;
     if let Earlier::Submitted(known) = submitted_before(controller, &batch)? {
         return Ok(known);
     }

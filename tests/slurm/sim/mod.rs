@@ -44,6 +44,33 @@ pub(crate) enum Weather {
     Slow(Duration),
 }
 
+/// How its lists, or its memory, are wrong. One of them belongs to a history.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Liar {
+    /// `squeue` says what it has said before, as where somebody caches it.
+    Cached,
+    /// `squeue` lists nothing, and ends well.
+    Empty,
+    /// `squeue` says what it said before somebody cached it the last time.
+    Stale,
+    /// `squeue` hangs, and nothing else does.
+    Hanging,
+    /// The controller is set back to an older state: it has forgotten the newest jobs, which work on for a while.
+    Restored,
+}
+
+impl Liar {
+    pub(crate) const ALL: [Self; 5] =
+        [Self::Cached, Self::Empty, Self::Stale, Self::Hanging, Self::Restored];
+}
+
+/// A job that works on without the controller's knowledge, until a time.
+#[derive(Clone, Debug)]
+struct Orphan {
+    job: SimJob,
+    until: Duration,
+}
+
 /// What happens to the next submission.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Loss {
@@ -110,6 +137,12 @@ struct World {
     accepted: Vec<String>,
     /// What became of each name that it ever knew, which nobody is told.
     fates: BTreeMap<String, &'static str>,
+    /// How `squeue` lies, and the jobs that it tells of then.
+    lie: Option<Liar>,
+    cached: Vec<SimJob>,
+    orphans: Vec<Orphan>,
+    /// Orphans that have been ended since somebody last asked for them.
+    ended_orphans: Vec<SimJob>,
 }
 
 /// The cluster. Cheap to share.
@@ -132,6 +165,10 @@ impl SimCluster {
             on_its_way: Vec::new(),
             accepted: Vec::new(),
             fates: BTreeMap::new(),
+            lie: None,
+            cached: Vec::new(),
+            orphans: Vec::new(),
+            ended_orphans: Vec::new(),
         };
         Arc::new(Self { clock, world: Mutex::new(world) })
     }
@@ -159,6 +196,14 @@ impl SimCluster {
         let state = if code == 0 { "COMPLETED" } else { "FAILED" };
         let now = self.clock.now();
         self.world().job(id).finish(state, code << 8, now);
+    }
+
+    /// What the controller does not know ends by itself.
+    pub(crate) fn end_orphan(&self, name: &str) -> bool {
+        let mut world = self.world();
+        let before = world.orphans.len();
+        world.orphans.retain(|orphan| orphan.job.name != name);
+        world.orphans.len() < before
     }
 
     /// A job ends by this signal.
@@ -218,6 +263,39 @@ impl SimCluster {
         world.accepted.clear();
     }
 
+    /// `squeue` begins to lie, or ends to.
+    pub(crate) fn set_lie(&self, lie: Option<Liar>) {
+        let mut world = self.world();
+        if lie != Some(Liar::Stale) {
+            world.cached = world.jobs.clone();
+        }
+        world.lie = lie;
+    }
+
+    /// The controller is set back to what it was before so many of its newest jobs were submitted. Those that run do so
+    /// for a while.
+    pub(crate) fn restore(&self, newest: usize, orphans_live: Duration) {
+        let (now, until) = (self.clock.now(), self.clock.monotonic() + orphans_live);
+        let mut world = self.world();
+        world.note_fates();
+        world.booted = now;
+        let mut bases: Vec<u32> = world.jobs.iter().map(|job| job.base).collect();
+        bases.sort_unstable();
+        bases.dedup();
+        let Some(first) = bases.iter().rev().nth(newest.saturating_sub(1)).copied() else { return };
+        let (kept, forgotten) =
+            std::mem::take(&mut world.jobs).into_iter().partition(|job: &SimJob| job.base < first);
+        world.jobs = kept;
+        world.next_id = first;
+        let running = forgotten.into_iter().filter(|job| job.state == "RUNNING");
+        world.orphans.extend(running.map(|job| Orphan { job, until }));
+    }
+
+    /// Orphans that were ended since this was last asked.
+    pub(crate) fn ended_orphans(&self) -> Vec<SimJob> {
+        std::mem::take(&mut self.world().ended_orphans)
+    }
+
     /// Somebody else submits a job; its number.
     pub(crate) fn submit_by_hand(&self, name: &str) -> u32 {
         let order = Order {
@@ -239,6 +317,13 @@ impl SimCluster {
     /// All jobs that it knows.
     pub(crate) fn jobs(&self) -> Vec<SimJob> {
         self.world().jobs.clone()
+    }
+
+    /// The same, and those that work on without its knowledge.
+    pub(crate) fn jobs_and_orphans(&self) -> Vec<SimJob> {
+        let world = self.world();
+        let orphans = world.orphans.iter().map(|orphan| orphan.job.clone());
+        world.jobs.iter().cloned().chain(orphans).collect()
     }
 
     /// The jobs of a name, of which there may be several.
@@ -290,6 +375,10 @@ impl SimCluster {
             }
             Weather::Slow(by) => clock.sleep(by),
         }
+        if call.program == "squeue" && self.world().lie == Some(Liar::Hanging) {
+            clock.sleep(call.limit);
+            return Err(late());
+        }
         if call.program != "sbatch" {
             return Ok(self.carry_out(call));
         }
@@ -315,10 +404,13 @@ impl SimCluster {
         let words: Vec<&str> = call.args.iter().map(String::as_str).collect();
         match (call.program, words.as_slice()) {
             ("scontrol", ["show", "config", ..]) => said(&self.config()),
+            ("scontrol", ["show", "job"]) => {
+                said(&self.jobs().iter().map(shown).collect::<String>())
+            }
             ("scontrol", ["show", "job", .., id]) => self.world().show(id),
             ("squeue", [.., "--format=%A"]) => {
-                let jobs = self.jobs();
-                let ids: Vec<String> = jobs.iter().map(|job| job.id.to_string()).collect();
+                let world = self.world();
+                let ids: Vec<String> = world.told().iter().map(|job| job.id.to_string()).collect();
                 said(&ids.join("\n"))
             }
             ("squeue", _) => {
@@ -378,8 +470,21 @@ impl World {
         }
     }
 
-    /// What has been sent arrives, and what waits starts where there is place.
+    /// The jobs that `squeue` tells of.
+    fn told(&self) -> &[SimJob] {
+        match self.lie {
+            Some(Liar::Empty) => &[],
+            Some(Liar::Cached | Liar::Stale) => &self.cached,
+            Some(Liar::Hanging | Liar::Restored) | None => &self.jobs,
+        }
+    }
+
+    /// What has been sent arrives, and what waits starts where there is place. Nodes end what the controller does not know.
     fn advance(&mut self, now: Timestamp, at: Duration) {
+        let (ended, orphans): (Vec<_>, Vec<_>) =
+            std::mem::take(&mut self.orphans).into_iter().partition(|orphan| orphan.until <= at);
+        self.orphans = orphans;
+        self.ended_orphans.extend(ended.into_iter().map(|orphan| orphan.job));
         let (due, later): (Vec<_>, Vec<_>) =
             std::mem::take(&mut self.on_its_way).into_iter().partition(|(when, _)| *when <= at);
         self.on_its_way = later;
@@ -458,8 +563,8 @@ impl World {
     fn rows(&self, name: Option<&str>) -> String {
         let mut text = String::new();
         let mut waiting: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
-        let meant = self
-            .jobs
+        let jobs = self.told();
+        let meant = jobs
             .iter()
             .filter(|job| name.is_none_or(|all| all.split(',').any(|name| job.name == name)));
         for job in meant {
@@ -477,8 +582,7 @@ impl World {
             let tasks: Vec<String> = tasks.iter().map(u32::to_string).collect();
             let most = self.at_once.get(&base).copied().unwrap_or(usize::MAX);
             let tail = if most == usize::MAX { String::new() } else { format!("%{most}") };
-            if let Some(job) = self.jobs.iter().find(|job| job.base == base && job.start.is_none())
-            {
+            if let Some(job) = jobs.iter().find(|job| job.base == base && job.start.is_none()) {
                 text.push_str(&row(job, &format!("{}{tail}", tasks.join(","))));
             }
         }

@@ -59,6 +59,8 @@ pub enum Event {
     SupersededByForce(Succession),
     /// A person says that the error is none, or there is progress again.
     ErrorWithdrawn,
+    /// It had been lost, works on, and its successor, which has not begun, gives way to it.
+    Returned,
 }
 
 impl Event {
@@ -74,6 +76,7 @@ impl Event {
                 Succession::Rerun => "be rerun",
             },
             Self::ErrorWithdrawn => "lose its error",
+            Self::Returned => "go on instead of its successor",
         }
     }
 }
@@ -412,6 +415,7 @@ impl Job {
             }
             Event::SupersededByForce(how) if !live => Some(Self::superseded(*how, error)),
             Event::ErrorWithdrawn if matches!(status, S::Error(_)) => Some(S::Running),
+            Event::Returned if status.is_superseded() => Some(S::Running),
             Event::Started
             | Event::Finished
             | Event::FinishedByProof
@@ -419,7 +423,8 @@ impl Job {
             | Event::Killed
             | Event::Superseded(_)
             | Event::SupersededByForce(_)
-            | Event::ErrorWithdrawn => None,
+            | Event::ErrorWithdrawn
+            | Event::Returned => None,
         }
     }
 
@@ -474,6 +479,8 @@ mod tests {
             Status::Resumed(s.error())
         });
         row(Event::ErrorWithdrawn, &[Status::Error(grpc)], |_| Status::Running);
+        let superseded = [Status::Resumed(Some(grpc)), Status::Rerunned(None)];
+        row(Event::Returned, &superseded, |_| Status::Running);
         let ended: Vec<_> = one_of_each().into_iter().filter(|s| !s.is_live()).collect();
         row(Event::SupersededByForce(Succession::Rerun), &ended, |s| Status::Rerunned(s.error()));
     }

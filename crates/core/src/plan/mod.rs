@@ -22,6 +22,7 @@ pub mod preferred;
 pub mod prune;
 pub mod queue;
 pub mod resume_from;
+pub mod returned;
 pub mod seen;
 pub mod slots;
 pub mod stats;

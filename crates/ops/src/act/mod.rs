@@ -15,6 +15,7 @@ pub mod kill;
 pub mod launch;
 pub mod limits;
 pub mod resume;
+pub mod returned;
 pub mod selection;
 pub mod successor;
 

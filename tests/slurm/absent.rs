@@ -1,0 +1,183 @@
+//! A list that lies, and a controller that was set back to an older state, lose and double nothing: a job that a list has
+//! not got is asked for by its number, and what works on is not gone.
+
+use std::path::Path;
+use std::time::{Duration, SystemTime};
+
+use serde_json::Value;
+
+use super::cluster::Setup;
+use super::lab::{Lab, token_of};
+use crate::common::env::Running;
+use crate::common::tmux::write_file;
+use crate::common::wait::{wait_for, wait_until};
+
+/// A `squeue` that says, while there is a file `lies`, what is in the second part; else what Slurm says, of which it keeps
+/// a copy for each question.
+const SQUEUE: &str = "copy=\"@/copy.$(printf %s \"$*\" | cksum | tr -d ' ')\"\n\
+    if [ -e \"@/lies\" ]; then LIE; exit 0; fi\n\
+    /usr/bin/squeue \"$@\" >\"$copy.$$\" || { code=$?; rm \"$copy.$$\"; exit \"$code\"; }\n\
+    cat \"$copy.$$\"; mv \"$copy.$$\" \"$copy\"\n";
+
+/// Takes a lock before it trains, and says so where another one has it.
+const ALONE: &str = "exec 9>\"@/lock\"; flock -n 9 || echo \"$TPU_JOB\" >>\"@/twice\"; ";
+
+impl Lab {
+    fn lying(lie: &str) -> Option<Self> {
+        let mut lab = Self::new()?;
+        let script = SQUEUE.replace("LIE", lie).replace('@', lab.env.root());
+        lab.replace("squeue", &script);
+        Some(lab)
+    }
+
+    fn begin_to_lie(&self) {
+        write_file(&self.env.path("lies"), "");
+    }
+
+    /// A program of which there must never be two at work.
+    fn train_alone(&self, options: &str) -> u64 {
+        let script = format!("{ALONE}{}", self.program()).replace('@', self.env.root());
+        let words = format!("run gpu alice -q --json {options} --");
+        let words = words.split_whitespace().chain(["bash", "-c", &script, "a"]);
+        let words: Vec<&str> = words.collect();
+        self.launched(&self.env.spawn(&words))
+    }
+}
+
+fn a_lie_makes_nothing_of_what_works(lie: &str) {
+    let Some(lab) = Lab::lying(lie) else { return };
+    lab.begin_to_lie();
+    let window = lab.train_alone("rule=pre");
+    let job = lab.wait_runs(window);
+    lab.wait_starts("a", 1);
+    let monitor = lab.monitor();
+    lab.env.wait_status(window, "running");
+    lab.a_minute_later();
+    lab.turn();
+    let shown = lab.shown(window);
+    assert_eq!((&shown["status"], &shown["unknown"]), (&"running".into(), &().into()), "{shown}");
+    assert_eq!(lab.cluster.submissions(), [job.id]);
+    drop(monitor);
+    // What is killed is dead, and not only missing in the list.
+    drop(lab.tpu(&format!("kill {window} -y")).exits(0));
+    assert_eq!(lab.cluster.job(job.id).state, "CANCELLED");
+    assert!(!lab.env.path("twice").exists());
+}
+
+#[test]
+fn an_empty_list_makes_nothing_of_what_works() {
+    a_lie_makes_nothing_of_what_works(":");
+}
+
+#[test]
+fn nor_does_an_old_one() {
+    a_lie_makes_nothing_of_what_works("[ ! -e \"$copy\" ] || cat \"$copy\"");
+}
+
+/// A controller that was set back has forgotten a job, and ends it on its node.
+#[test]
+fn what_a_controller_has_forgotten_is_lost_after_a_while_and_comes_back_once() {
+    let Some(mut lab) = Lab::new() else { return };
+    // A controller that lists nothing at all may have lost everything: nobody would be told lost.
+    lab.cluster.submit(&["--hold"], "true");
+    lab.cluster.save_state();
+    let window = lab.train_alone("rule=pre");
+    lab.wait_runs(window);
+    lab.wait_starts("a", 1);
+    lab.wait_checkpoint(window);
+    lab.wait_shown(window, "running");
+    let _monitor = lab.monitor();
+    lab.env.wait_status(window, "running");
+    lab.cluster.restore_state();
+    wait_until("nobody knows it any more", || lab.cluster.jobs_of(&lab.token(window)).is_empty());
+    lab.turn();
+    let shown = lab.shown(window);
+    assert_eq!(shown["status"], "running", "{shown}");
+    let why = shown["unknown"].as_str().unwrap_or_default();
+    assert!(why.contains("counts as gone") || why.contains("works on"), "{shown}");
+    assert_eq!(lab.env.jobs("alice").len(), 1, "nothing follows from a list alone");
+
+    wait_until("it is lost, and goes on", || {
+        lab.missing_for_a_minute();
+        drop(lab.tpu("ack").exits(0));
+        lab.env.jobs("alice").len() == 2
+    });
+    let parent = lab.env.job("alice", window);
+    assert_eq!(parent["error"], "lost", "{parent:#}");
+    // Its number is given again, and its node does not take that while it has the first: Slurm cancels the next one, which
+    // counts as lost as well, and another one follows.
+    let child = wait_for("one of them runs", || {
+        let jobs = lab.env.jobs("alice");
+        let runs = |job: &&Value| {
+            let of_token = lab.cluster.jobs_of(&token_of(job));
+            of_token.iter().any(|job| job.state == "RUNNING")
+        };
+        jobs.iter().skip(1).find(runs).and_then(|job| job["windows_id"].as_u64())
+    });
+    // Nobody has seen the first one end: the others wait for its silence.
+    let log = Path::new(&lab.log_dir(child)).join("output.log");
+    wait_until("it waits", || {
+        let text = std::fs::read_to_string(&log).unwrap_or_default();
+        text.contains("waits until the attempt before")
+    });
+    assert_eq!(lab.starts("a").len(), 1);
+    let alive = Path::new(&lab.log_dir(window)).join("slurm-alive");
+    let long_ago = SystemTime::now() - Duration::from_secs(600);
+    std::fs::File::options().write(true).open(alive).unwrap().set_modified(long_ago).unwrap();
+    lab.wait_starts("a", 2);
+    assert!(!lab.env.path("twice").exists());
+    drop(lab.tpu(&format!("kill {child} -y")).exits(0));
+}
+
+/// Says while there is a file `lies` that there is no job of a number.
+const SCONTROL: &str = "if [ -e \"@/lies\" ] && [ \"$1 $2\" = 'show job' ]; then echo 'Job not found'; exit 1; fi\n\
+    exec /usr/bin/scontrol \"$@\"";
+
+/// A job that says nothing is called lost, since everybody says that it is not there; then they take it back.
+fn lost_and_there_again(setup: Setup) -> Option<(Lab, u64, u32, Running)> {
+    let mut lab = Lab::with(setup)?;
+    for (program, script) in [("squeue", SQUEUE.replace("LIE", ":")), ("scontrol", SCONTROL.into())]
+    {
+        lab.replace(program, &script.replace('@', lab.env.root()));
+    }
+    let script = "until [ -e \"@/ends\" ]; do sleep 0.3; done".replace('@', lab.env.root());
+    let window = lab.run(&script, "rule=pre");
+    let id = lab.wait_runs(window).id;
+    lab.wait_shown(window, "running");
+    let monitor = lab.monitor();
+    lab.env.wait_status(window, "running");
+    lab.begin_to_lie();
+    wait_until("it is lost, and goes on", || {
+        lab.missing_for_a_minute();
+        drop(lab.tpu("ack").exits(0));
+        lab.env.jobs("alice").len() == 2
+    });
+    wait_until("its successor is submitted", || lab.cluster.submissions().len() == 2);
+    std::fs::remove_file(lab.env.path("lies")).unwrap();
+    Some((lab, window, id, monitor))
+}
+
+#[test]
+fn what_returns_beside_a_successor_that_has_begun_is_stopped() {
+    let Some((lab, window, id, _monitor)) = lost_and_there_again(Setup::default()) else { return };
+    lab.cluster.wait_state(id, "CANCELLED");
+    let told = |event: &tpu_system::store::Event| event.kind == "returned";
+    wait_until("it is written down", || lab.env.journal().iter().any(told));
+    assert_eq!(lab.env.job("alice", window)["status"], "resumed");
+    lab.wait_runs(window + 1);
+    drop(lab.tpu(&format!("kill {} -y", window + 1)).exits(0));
+}
+
+#[test]
+fn a_successor_that_has_not_begun_gives_way_to_what_returns() {
+    let setup = Setup { nodes: 1, processors: 1, ..Setup::default() };
+    let Some((lab, window, id, _monitor)) = lost_and_there_again(setup) else { return };
+    lab.env.wait_status(window, "running");
+    lab.env.wait_status(window + 1, "killed");
+    let (job, other) = (lab.env.job("alice", window), lab.env.job("alice", window + 1));
+    assert!(job["extra_msgs"]["child"].is_null() && other["extra_msgs"]["father"].is_null());
+    assert_eq!(lab.cluster.job(id).state, "RUNNING");
+    assert_eq!(lab.listed(window + 1).state, "CANCELLED");
+    write_file(&lab.env.path("ends"), "");
+    lab.env.wait_status(window, "finished");
+}

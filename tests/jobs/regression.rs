@@ -406,3 +406,55 @@ fn a_dry_run_is_never_taken_for_nothing() {
     }
     assert_eq!(env.data_bytes(), before);
 }
+
+/// The only record of alice: a script whose target was taken away while it was at work, as its daemon has noted.
+fn seen_preempted(env: &TestEnv) -> Value {
+    let mut job = env.record("alice", 1, "error");
+    job["error"] = json!("preempted");
+    job["extra_msgs"]["verdict"] = json!({
+        "kind": "preempted", "rule": "target-state", "line": "x is PREEMPTED", "ignored": false,
+    });
+    job
+}
+
+fn write_job(env: &TestEnv, job: &Value) {
+    let mut data = env.two_users();
+    data["users"]["alice"]["job_data"] = json!([job]);
+    env.write_data(&data);
+}
+
+#[test]
+fn a_script_that_was_seen_preempted_and_then_ends_well_is_finished() {
+    let env = TestEnv::new();
+    write_job(&env, &seen_preempted(&env));
+    drop(env.tpu("finish-job alice:1").exits(0));
+    let job = env.job("alice", 1);
+    assert_eq!((&job["status"], &job["error"]), (&json!("finished"), &Value::Null));
+    assert_eq!(job["extra_msgs"]["verdict"], Value::Null, "what was taken for its failure");
+}
+
+#[test]
+fn while_a_rule_brings_it_back_its_claim_is_refused_and_the_action_goes_on() {
+    let env = TestEnv::new();
+    let mut job = seen_preempted(&env);
+    job["extra_msgs"]["intent"] =
+        json!({ "action": "reapply", "at": "2026-11-20T08:00:00Z", "by": "here:boot:1:1" });
+    write_job(&env, &job);
+    let refused = ["alice/1 was preempted", "reapply is under way", "hint:"];
+    drop(env.tpu("finish-job alice:1").exits(4).says(&refused));
+    assert_eq!(env.job("alice", 1)["error"], "preempted");
+}
+
+#[test]
+fn an_error_under_which_a_good_end_is_recorded_is_mended_by_the_daemon() {
+    let mut env = TestEnv::new();
+    env.set("TPU_USER", "alice");
+    env.start("exit 0", &NONE);
+    env.wait_status(1, "finished");
+    let mut data = env.data();
+    let job = &mut data["users"]["alice"]["job_data"][0];
+    (job["status"], job["error"]) = (json!("error"), json!("grpc"));
+    env.write_data(&data);
+    let _daemon = env.start_tpu("daemon run", &[]);
+    env.wait_status(1, "finished");
+}

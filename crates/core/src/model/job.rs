@@ -320,6 +320,11 @@ impl Job {
         self.intent.as_ref().and_then(Intent::by_rule).is_some()
     }
 
+    /// Whether somebody acts on it: what ends meanwhile may have been told to.
+    pub fn is_acted_on(&self, now: Timestamp) -> bool {
+        self.intent.is_some() || self.lease.as_ref().is_some_and(|lease| lease.runs(now))
+    }
+
     /// How often its engine has begun it anew by itself, as far as that is counted.
     pub fn restarts(&self) -> u32 {
         self.recovery.as_ref().map_or(0, |recovery| recovery.restarts)
@@ -369,6 +374,10 @@ impl Job {
                 if *event == Event::ErrorWithdrawn {
                     // It goes on: how far it had come when it seemed to end is old.
                     self.reached = None;
+                }
+                if status == Status::Finished {
+                    // What was taken for its failure was none.
+                    self.verdict = None;
                 }
                 self.status = status;
                 Ok(())

@@ -250,9 +250,13 @@ fn ended(job: &Job, exit: Exit, facts: &JobFacts<'_>) -> Conclusion {
     }
 }
 
-/// A stored error: it stays, is judged by the control plane, is named more precisely, or gives way to
-/// renewed progress.
+/// A stored error: it gives way to a good end or to renewed progress, is judged by the control plane, is named more
+/// precisely, or stays.
 fn errored(job: &Job, kind: ErrorKind, facts: &JobFacts<'_>) -> Conclusion {
+    // It was seen while the command was at work, whose end says better.
+    if let Some(exit) = good_end(job, kind, facts) {
+        return Conclusion::new(Status::Finished, Some(exit_fact(exit)));
+    }
     if let Some(evidence) = judged_as_preemption(job, kind, facts) {
         return Conclusion::failed(ErrorKind::Preempted, evidence);
     }
@@ -267,10 +271,6 @@ fn errored(job: &Job, kind: ErrorKind, facts: &JobFacts<'_>) -> Conclusion {
     if is_by_supervisor(kind) {
         return Conclusion::stored(job);
     }
-    // The text was taken for a failure while the command was at work; its end says better.
-    if let Some(exit) = facts.run.exit.filter(|exit| exit.is_success()) {
-        return Conclusion::new(Status::Finished, Some(exit_fact(exit)));
-    }
     let Some(verdict) = facts.verdict else { return Conclusion::stored(job) };
     if is_in_progress_again(job, kind, verdict, facts) {
         return Conclusion::new(Status::Running, None);
@@ -283,6 +283,14 @@ fn errored(job: &Job, kind: ErrorKind, facts: &JobFacts<'_>) -> Conclusion {
         }
         _ => Conclusion::stored(job),
     }
+}
+
+/// The proof that a job with a stored error has ended well. It counts for nothing where an engine or our supervisor knows
+/// why it ended, and where somebody acts on the error already: he may have told it to end.
+fn good_end(job: &Job, kind: ErrorKind, facts: &JobFacts<'_>) -> Option<Exit> {
+    let is_known = cause_by_engine(facts.run).is_some() || is_by_supervisor(kind);
+    let exit = facts.run.exit.filter(|exit| exit.is_success());
+    exit.filter(|_| !is_known && !job.is_acted_on(facts.now))
 }
 
 /// Whether the stored failure was told by the exit code alone, as it is by somebody who cannot see the

@@ -5,6 +5,7 @@ use tpu_core::model::exit::Exit;
 use tpu_core::model::facts::{ErrorKind, Evidence, Source};
 use tpu_core::model::ids::{JobId, JobNumber, LaunchToken, TargetName};
 use tpu_core::model::job::{Event, Job, StartTime, Status, StoredVerdict};
+use tpu_core::model::time::Timestamp;
 use tpu_core::plan::answer;
 
 use super::{ends, stage};
@@ -113,15 +114,17 @@ pub fn finish_job(ctx: &Ctx, id: &JobId, force: bool) -> Result<(), Error> {
     }
     let contradiction = printed.failure();
     ctx.transact(|tx| {
+        let now = tx.now;
         let job = job_mut(&mut tx.data, id)?;
         may_be_told(job)?;
+        may_be_mended(job, now)?;
         if contradiction.is_some() && is_proven(job) {
             return Ok(());
         }
         match &contradiction {
             None => {
-                // An error that the text had shown gives way: the text has gone on since.
-                let mended = matches!(job.status, Status::Error(_)) && !is_proven(job);
+                // An error that was seen while it was at work gives way: it has gone on since.
+                let mended = matches!(job.status, Status::Error(_));
                 job.apply(if mended { &Event::FinishedByProof } else { &Event::Finished })?;
                 records::note(tx, id, "finished", "by finish-job");
             }
@@ -157,6 +160,17 @@ fn may_be_told(job: &Job) -> Result<(), Error> {
     }
     Err(Error::refused(format!("{id} was killed, and stays so: nothing was changed"))
         .hint(format!("to go on with it: tpu resume w={} {user} --force", job.windows_id)))
+}
+
+/// Refuses a claim of success where somebody acts on a proven preemption already: he may have told the program to end.
+fn may_be_mended(job: &Job, now: Timestamp) -> Result<(), Error> {
+    if !is_proven(job) || !job.is_acted_on(now) {
+        return Ok(());
+    }
+    let what = job.intent.as_ref().map_or("bringing it back", |intent| intent.action.as_str());
+    let message =
+        format!("{} was preempted, and {what} is under way: nothing was changed", job.id());
+    Err(Error::refused(message).hint(format!("`tpu check {}` shows what comes of it", job.user)))
 }
 
 /// Whether a person may say that a command has ended well. While it runs nobody may: the job would be final,
@@ -205,7 +219,7 @@ pub fn fail_job(ctx: &Ctx, id: &JobId, exit_code: Option<i32>) -> Result<ErrorKi
     })
 }
 
-/// Whether the control plane has said why it failed: no text takes that back.
+/// Whether the control plane has said why it failed: no text that shows a failure renames that.
 fn is_proven(job: &Job) -> bool {
     job.status == Status::Error(ErrorKind::Preempted) && answer::was_proven(job)
 }

@@ -25,19 +25,20 @@ pub(crate) fn record_end(ctx: &Ctx, id: &JobId, code: i32) -> Result<(), Error> 
         let job = job_mut(&mut tx.data, id)?;
         let shown = diagnose(job, &facts);
         let Some(launch) = job.launch.as_mut() else { return Ok(()) };
-        if launch.exit.is_some() {
+        // An error gives way to a good end, and to nothing else, also to one that was written down while somebody acted
+        // on the error.
+        let mended = matches!(job.status, Status::Error(_)) && shown.status == Status::Finished;
+        if launch.exit.is_some() && !mended {
             return Ok(());
         }
-        launch.exit = Some(code);
+        launch.exit.get_or_insert(code);
         // A successor may have ended it already.
         launch.ended.get_or_insert(now);
         job.confirm_launch();
         // Whatever became of it meanwhile, this is the last that it printed.
         job.keep_reached(&printed.numbers());
-        // Whoever kills it writes the status; a final one stays. An error that the text had shown while
-        // the command was at work gives way to a good end, and to nothing else.
-        let mended = matches!(job.status, Status::Error(_)) && shown.status == Status::Finished;
-        let is_open = job.status.is_live() || mended && job.intent.is_none();
+        // Whoever kills it writes the status; a final one stays.
+        let is_open = job.status.is_live() || mended;
         if job.is_being_killed() || job.child.is_some() || !is_open {
             return Ok(());
         }

@@ -149,6 +149,9 @@ fn changes(job: &Job, view: &JobView, decision: &Decision) -> Vec<Change> {
         (Status::Error(stored), Status::Error(kind)) if stored != kind => {
             changes.push(Change::Failed(*kind));
         }
+        (Status::Error(_), Status::Finished) if view.window_alive.is_some() => {
+            changes.extend(view.exit.map(Change::Exited));
+        }
         (stored, Status::Killed(_)) if stored.is_live() => changes.push(Change::Cancelled),
         (Status::Unset | Status::Starting, Status::Running) => changes.push(Change::Started),
         (Status::Error(_), Status::Running) => changes.push(Change::Withdrawn),

@@ -343,3 +343,48 @@ fn a_dry_run_of_the_windowless_ends_no_process() {
     env.tpu("-czj alice").exits(0).says(&["Archived 1 job"]);
     wait_gone(&left);
 }
+
+/// A job of alice that failed to start, as another account has left it: its record is given up, or nobody has come to that.
+fn failed_by_another_account(env: &TestEnv, status: &str) -> u64 {
+    let window = env.start("exit 0", &NONE);
+    env.wait_status(window, "finished");
+    drop(env.wait_exit(window));
+    drop(env.tmux().run(&["kill-window", "-t", &format!("=alice:{window}")]));
+    let mut data = env.data();
+    let jobs = data["users"]["alice"]["job_data"].as_array_mut().unwrap();
+    let job = jobs.iter_mut().find(|job| job["windows_id"] == window).unwrap();
+    (job["status"], job["tpu"]) = (json!(status), json!("lab-tpuvm-v2-32-1"));
+    job["error"] = if status == "error" { json!("launch") } else { Value::Null };
+    job["extra_msgs"]["place"]["uid"] = json!(4_000_000_001_u32);
+    let launch = job["extra_msgs"]["launch"].as_object_mut().unwrap();
+    launch.insert("confirmed".to_owned(), json!(false));
+    launch.insert("at".to_owned(), json!("2026-11-20T08:00:00Z"));
+    drop((launch.remove("exit"), launch.remove("ended")));
+    let dir = env.state_of("alice", window);
+    std::fs::remove_dir_all(dir).unwrap();
+    env.write_data(&data);
+    window
+}
+
+#[test]
+fn a_failed_launch_of_another_account_holds_nothing_and_keeps_no_clean_from_its_work() {
+    for status in ["error", "starting"] {
+        let mut env = TestEnv::new();
+        env.set("TPU_USER", "alice");
+        let theirs = failed_by_another_account(&env, status);
+        env.code("alice", "staging.sh", "tpu finish-job \"alice:2\"");
+        drop(env.tpu("run v2-1 -q").exits(0));
+        env.wait_status(2, "finished");
+        let said =
+            format!("Kept alice/{theirs}: alice/{theirs} never began, and is uid 4000000001's");
+        drop(env.tpu("clean").exits(0).says(&["Archived 1 job", &said]));
+        let left = env.job("alice", theirs);
+        assert_eq!(
+            (&left["status"], &left["error"]),
+            (&json!("error"), &json!("launch")),
+            "{status}"
+        );
+        assert_eq!(env.jobs("alice").len(), 1, "{status}");
+        drop(env.tpu(&format!("clean w={theirs}")).exits(0).says(&[&said]));
+    }
+}

@@ -31,7 +31,7 @@ use tpu_system::tmux::Tmux as _;
 use super::observer::{Cause, Health};
 use super::tpu::{Start, call, target};
 use super::world::{Pid, Purpose, Role, World, end_here};
-use super::{DATA, engine};
+use super::{DATA, engine, others};
 
 /// Whoever waits in line, and looks so often.
 pub(super) struct Looks(Duration);
@@ -182,7 +182,9 @@ fn command(world: &Arc<World>, host: usize) {
             }
         }
         25..45 => {
-            let failed = leaves().filter(|job| !job.status.is_live()).collect();
+            // What others have left is none of ours.
+            let is_ours = |job: &&Job| lineage_of(job).is_some();
+            let failed = leaves().filter(|job| !job.status.is_live()).filter(is_ours).collect();
             if let Some((id, lineage, token)) = pick(failed) {
                 let how = if draw % 3 == 0 { Succession::Rerun } else { Succession::Resume };
                 again(world, host, id.clone(), how, None);
@@ -204,15 +206,17 @@ fn command(world: &Arc<World>, host: usize) {
             }
         }
         57..65 => {
+            let told = Arc::clone(world);
             let _pid = call(world, &start(host, Purpose::Clean), move |ctx| {
                 let user = UserName::from(if draw % 2 == 0 { "alice" } else { "bob" });
                 let force = draw % 3 == 0;
                 let extent = |ends, ancestors_too| Extent { ends, ancestors_too, force };
-                match draw % 4 {
-                    0 => drop(clean::archive_windowless(ctx, &user, force)),
-                    1 => drop(clean::clear(ctx, &user, extent(Ends::Finished, true))),
-                    _ => drop(clean::clean(ctx, &user, extent(Ends::All, draw % 5 == 0))),
-                }
+                let cleaned = match draw % 4 {
+                    0 => clean::archive_windowless(ctx, &user, force),
+                    1 => clean::clear(ctx, &user, extent(Ends::Finished, true)),
+                    _ => clean::clean(ctx, &user, extent(Ends::All, draw % 5 == 0)),
+                };
+                others::clean_is_not_held_up(&told, cleaned.map(drop));
             });
         }
         65..80 => {

@@ -43,6 +43,7 @@ pub(crate) fn play(hours: f64, jobs: usize, targets: usize) -> Day {
         print: false,
         engine: None,
         has_queues: false,
+        has_others: false,
     };
     let world = new_world(&story);
     let timing = Timing { create_s: CREATE_S, delete_s: DELETE_S, ..Timing::default() };

@@ -5,11 +5,12 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use tpu_core::model::facts::PaneFact;
+use tpu_core::model::facts::{ErrorKind, PaneFact};
 use tpu_core::model::ids::{JobId, LaunchToken};
+use tpu_core::model::job::{Job, Status};
 use tpu_core::model::target::LOCAL;
 use tpu_ops::act::callbacks::{self, Begun};
-use tpu_ops::{Ctx, Error};
+use tpu_ops::{Ctx, Error, Kind};
 use tpu_system::store::Paths;
 use tpu_system::tmux::NewWindow;
 
@@ -31,6 +32,8 @@ pub(crate) struct Habits {
     pub(crate) counts_on: bool,
     /// It has a mistake, with this chance in millionths each time it says something.
     pub(crate) mistake: u64,
+    /// All is done when its target is taken away, and it ends well, with this chance in millionths.
+    pub(crate) ends_well: u64,
 }
 
 /// The shell of a new window begins.
@@ -247,6 +250,10 @@ impl Launcher {
                 self.show(&format!("step {step} loss 0.41\n{}", program.last_words));
                 return program.exit;
             }
+            if program.is_done {
+                drop(state);
+                return self.finish(number, lineage);
+            }
             if program.health != Health::Working {
                 continue;
             }
@@ -294,6 +301,8 @@ impl Launcher {
 
     fn finish(&self, number: usize, lineage: u32) -> i32 {
         let job = self.job.to_string();
+        let told = Arc::clone(&self.me.world);
+        let is_looked_at = told.state().habits.ends_well > 0;
         if let Some(program) = self.me.world.state().observer.programs.get_mut(number) {
             program.is_done = true;
         }
@@ -301,7 +310,14 @@ impl Launcher {
         let said = self.is_native()
             || self.call(move |ctx| {
                 let id = callbacks::subject(ctx, &job)?;
-                callbacks::finish_job(ctx, &id, false)
+                let before = is_looked_at && may_finish(ctx, &id);
+                let said = callbacks::finish_job(ctx, &id, false);
+                let is_refused = said.as_ref().is_err_and(|error| error.kind == Kind::Refused);
+                if is_refused && before && may_finish(ctx, &id) {
+                    let what = format!("13: {id} was preempted and ended well, and is refused");
+                    told.state().violation(what);
+                }
+                said
             });
         let mut state = self.me.world.state();
         let pid = state.observer.programs.get_mut(number).map(|program| {
@@ -316,6 +332,15 @@ impl Launcher {
         }
         0
     }
+}
+
+/// Whether a job was preempted and nobody acts on that: a claim of success counts.
+fn may_finish(ctx: &Ctx, id: &JobId) -> bool {
+    ctx.data().is_ok_and(|data| {
+        let preempted = Status::Error(ErrorKind::Preempted);
+        let of = |job: &Job| job.status == preempted && job.child.is_none();
+        data.job(id).is_some_and(|job| of(job) && !job.is_acted_on(ctx.clock.now()))
+    })
 }
 
 /// The directory of a job below the state of the data file.

@@ -77,6 +77,7 @@ pub(super) fn play(seed: u64, hours: u64) -> Day {
         print: false,
         engine: None,
         has_queues: false,
+        has_others: false,
     };
     let world = new_world(&story);
     {

@@ -78,6 +78,7 @@ pub(crate) fn play(seed: u64, unopened: u64, count: usize) -> Told {
         print: false,
         engine: None,
         has_queues: false,
+        has_others: false,
     };
     let world = new_world(&story);
     {

@@ -26,6 +26,7 @@ mod line;
 mod lineages;
 pub(crate) mod month;
 pub(crate) mod observer;
+mod others;
 mod pods;
 mod promises;
 mod queue_days;
@@ -86,6 +87,11 @@ hold_of! {
     nothing_that_must_never_happen_happens, of, 25:
     from_seed_0: 0, from_seed_25: 25, from_seed_50: 50, from_seed_75: 75,
     from_seed_100: 100, from_seed_125: 125, from_seed_150: 150, from_seed_175: 175,
+}
+
+hold_of! {
+    nor_where_another_account_fails_and_programs_end_well_without_their_targets, with_others, 10:
+    from_seed_0: 0, from_seed_10: 10, from_seed_20: 20,
 }
 
 hold_of! {
@@ -283,8 +289,8 @@ mod what_is_struck_early_or_never_begins_comes_back_once_from_the_newest_checkpo
     }
 
     #[test]
-    fn from_seed_1() {
-        of_seed(1);
+    fn from_seed_2() {
+        of_seed(2);
     }
 }
 
@@ -335,8 +341,8 @@ fn a_seed_decides_everything() {
 }
 
 /// What `./x sim` runs: `TPU_SIM_SEEDS` seeds from `TPU_SIM_FROM` on, with a cluster where `TPU_SIM_SLURM`,
-/// `TPU_SIM_LIARS` or `TPU_SIM_KUBERNETES` is there
-/// and with queues where `TPU_SIM_QUEUES` is, or `TPU_SIM_HOURS` of a fleet.
+/// `TPU_SIM_LIARS` or `TPU_SIM_KUBERNETES` is there, with queues where `TPU_SIM_QUEUES` is, with another account where
+/// `TPU_SIM_OTHERS` is, or `TPU_SIM_HOURS` of a fleet.
 #[test]
 #[expect(clippy::disallowed_methods, reason = "asked for on the command line of ./x")]
 fn as_asked() {
@@ -357,6 +363,8 @@ fn as_asked() {
     let print = number("TPU_SIM_PRINT").is_some();
     let story = if number("TPU_SIM_LIARS").is_some() {
         Story::with_liars
+    } else if number("TPU_SIM_OTHERS").is_some() {
+        Story::with_others
     } else if number("TPU_SIM_SLURM").is_some() {
         Story::with_slurm
     } else if number("TPU_SIM_KUBERNETES").is_some() {

@@ -122,6 +122,7 @@ pub(crate) fn play(size: Size) -> Month {
         print: false,
         engine: None,
         has_queues: false,
+        has_others: false,
     };
     let world = new_world(&story);
     let timing = Timing { create_s: CREATE_S, delete_s: DELETE_S, ..Timing::default() };

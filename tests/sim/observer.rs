@@ -290,8 +290,24 @@ impl State {
             .collect();
         for number in struck {
             let words = "client_loop: send disconnect: Broken pipe\n";
-            self.fail(number, Cause::Preempted, words, 255);
+            if self.chance(self.habits.ends_well) {
+                self.is_done_without_its_target(number);
+            } else {
+                self.fail(number, Cause::Preempted, words, 255);
+            }
         }
+    }
+
+    /// The target of a program is gone when all is done: it only has to say so.
+    fn is_done_without_its_target(&mut self, number: usize) {
+        let now = self.now;
+        let Some(program) = self.observer.programs.get_mut(number) else { return };
+        (program.health, program.is_done) = (Health::Hung, true);
+        program.cause = Some(Cause::Preempted);
+        program.struck.get_or_insert(now);
+        let (lineage, pid) = (program.lineage, program.pid);
+        self.observer.lineages.entry(lineage).or_default().down.get_or_insert(now);
+        self.note(Some(pid), "is done without its target");
     }
 
     /// A program fails: it ends soon, or hangs.

@@ -53,6 +53,7 @@ pub(crate) fn play(seed: u64, jobs: usize, kills: u32) -> Told {
         print: false,
         engine: None,
         has_queues: true,
+        has_others: false,
     };
     let world = new_world(&story);
     {

@@ -20,7 +20,7 @@ use super::promises::Promises;
 use super::tpu::{fleet, new_fleet, target, to_its_end};
 use super::turns::Turns;
 use super::world::{Faults, Pid, TrueTime, Work, World};
-use super::{CODE, DATA, engine, kubernetes, queues, slurm};
+use super::{CODE, DATA, engine, kubernetes, others, queues, slurm};
 use crate::common::fakes::disk::FakeDisk;
 use crate::slurm::sim::Liar;
 
@@ -41,6 +41,8 @@ pub(crate) struct Story {
     pub(crate) engine: Option<Engine>,
     /// Whether persons submit jobs to queues.
     pub(crate) has_queues: bool,
+    /// Whether another account fails to begin jobs, and programs end well although their targets are taken away.
+    pub(crate) has_others: bool,
 }
 
 impl Story {
@@ -66,6 +68,7 @@ impl Story {
             print: false,
             engine: None,
             has_queues: false,
+            has_others: false,
         }
     }
 }
@@ -98,6 +101,13 @@ impl Story {
     pub(crate) fn with_queues(seed: u64) -> Self {
         let story = Self::of(seed);
         Self { has_queues: true, targets: 4, chaos: story.chaos * 3, ..story }
+    }
+}
+
+impl Story {
+    /// The story of a seed in a world with another account.
+    pub(crate) fn with_others(seed: u64) -> Self {
+        Self { has_others: true, ..Self::of(seed) }
     }
 }
 
@@ -169,6 +179,7 @@ pub(crate) fn new_world(story: &Story) -> Arc<World> {
         state.faults = story.faults;
         state.targets = story.targets;
         state.print = story.print;
+        state.habits.ends_well = if story.has_others { 400_000 } else { 0 };
     }
     if story.has_queues {
         queues::watch(&world);
@@ -185,6 +196,9 @@ pub(crate) fn play(story: &Story) -> Outcome {
         stage.actor(move |world| actors::persons(world, host));
     }
     stage.actor(actors::fate);
+    if story.has_others {
+        stage.actor(|world| others::another_account(world, 0));
+    }
     if let Some(site) = world.site.get() {
         let (programs, fate) = (Arc::clone(site), Arc::clone(site));
         stage.actor(move |world| engine::nodes(world, &*programs));
@@ -303,6 +317,7 @@ fn open(world: &World, data: &Data, leaf: &Job) -> Option<String> {
                 && other.child.is_none()
                 && is_elsewhere(other)
                 && !other.status.is_final()
+                && !other.never_began()
         });
     if blocked && leaf.intent.is_none() && !leaf.status.is_live() {
         return None;

@@ -272,6 +272,7 @@ impl World {
                 keeps_s: 20.0,
                 counts_on: false,
                 mistake: 2_000,
+                ends_well: 0,
             },
             targets: 0,
             gone: BTreeMap::new(),

@@ -325,6 +325,12 @@ impl Job {
         self.intent.is_some() || self.lease.as_ref().is_some_and(|lease| lease.runs(now))
     }
 
+    /// Whether its launch was given up before anything ran: it has no window and no process, and gets none any more.
+    pub fn never_began(&self) -> bool {
+        let is_open = |launch: &Launch| !launch.confirmed && launch.exit.is_none();
+        self.status.error() == Some(ErrorKind::Launch) && self.launch.as_ref().is_some_and(is_open)
+    }
+
     /// How often its engine has begun it anew by itself, as far as that is counted.
     pub fn restarts(&self) -> u32 {
         self.recovery.as_ref().map_or(0, |recovery| recovery.restarts)

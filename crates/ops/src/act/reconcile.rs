@@ -10,10 +10,11 @@ use crate::{Ctx, Error, Kind};
 use tpu_core::model::data::Data;
 use tpu_core::model::facts::RunState;
 use tpu_core::model::ids::JobId;
-use tpu_core::model::job::{CLEANING, Intent, Job};
+use tpu_core::model::job::{CLEANING, Intent, Job, Launch};
 use tpu_core::model::time::Timestamp;
 use tpu_core::plan::diagnose::LAUNCH_LIMIT_S;
 use tpu_engine::runner::RunRef;
+use tpu_engine::runner::window::launcher;
 
 /// Clearing records away takes so long at most: a stop of each job's processes.
 const CLEANING_LIMIT_S: u64 = 120;
@@ -140,12 +141,34 @@ fn cures(ctx: &Ctx, data: &Data) -> Vec<Cure> {
             RunState::Pending | RunState::Starting | RunState::Running | RunState::Ended => {
                 cures.push(Cure::Adopt(job.id()));
             }
-            RunState::Gone if overdue => {
-                let at = job.launch.as_ref().map(|launch| launch.at);
-                cures.extend(at.map(|at| Cure::GiveUp(job.id(), at)));
+            RunState::Gone if overdue => cures.extend(given_up(job)),
+            RunState::Elsewhere if is_left_by_another_account(ctx, job, now) => {
+                cures.extend(given_up(job));
             }
             RunState::Gone | RunState::Elsewhere | RunState::Unknown => {}
         }
     }
     cures
+}
+
+fn given_up(job: &Job) -> Option<Cure> {
+    job.launch.as_ref().map(|launch| Cure::GiveUp(job.id(), launch.at))
+}
+
+/// Whether a launch of another account on this machine came to nothing, so that it would hold its target for ever. Its tmux
+/// server cannot be asked; but its time is over, and no launcher of it runs. One that came later would be refused.
+fn is_left_by_another_account(ctx: &Ctx, job: &Job, now: Timestamp) -> bool {
+    let Some(place) = job.place.as_ref().filter(|_| job.engine.is_none()) else { return false };
+    let is_theirs = place.host == ctx.env.hostname && place.uid != ctx.env.uid;
+    let is_over = |launch: &Launch| now.seconds_since(launch.at) >= LAUNCH_LIMIT_S;
+    if !is_theirs || !job.launch.as_ref().is_some_and(is_over) {
+        return false;
+    }
+    let (paths, dir) = (ctx.store.paths(), ctx.store.paths().job(&job.id()));
+    // The same directory may have another name for them.
+    let script = dir.strip_prefix(paths.state()).unwrap_or(&dir).join(launcher::SCRIPT);
+    let runs = ctx.procs.started_with(&[&*script.to_string_lossy()]);
+    // Where nobody can tell, it stands.
+    place.boot != ctx.env.boot_id
+        || runs.is_ok_and(|runs| runs.iter().all(|process| process.uid != place.uid))
 }

@@ -99,7 +99,7 @@ fn meant(ctx: &Ctx, request: &AgainRequest) -> Result<AgainRequest, Error> {
     let below = lineage.iter().skip_while(|window| **window != request.job.window).skip(1);
     let below: Vec<&Job> = below.filter_map(|window| user.job(*window)).collect();
     let window = match below.last() {
-        Some(leaf) if below.iter().all(|job| successor::never_began(job)) => leaf.windows_id,
+        Some(leaf) if below.iter().all(|job| job.never_began()) => leaf.windows_id,
         Some(_) | None => request.job.window,
     };
     Ok(AgainRequest { job: JobId { window, ..request.job.clone() }, ..request.clone() })

@@ -6,7 +6,6 @@ use std::path::Path;
 use regex::Regex;
 
 use tpu_core::model::data::{Data, User};
-use tpu_core::model::facts::ErrorKind;
 use tpu_core::model::ids::JobId;
 use tpu_core::model::job::{Job, Status, Succession};
 use tpu_core::model::lineage;
@@ -121,13 +120,6 @@ pub(crate) fn unknown_target(job: &Job) -> Error {
         .hint("name another one: tpu=TARGET (`tpu -lta` lists them)")
 }
 
-/// Whether an attempt was claimed and never got a window: it has no say in what its lineage has reached.
-pub fn never_began(job: &Job) -> bool {
-    let is_open =
-        job.launch.as_ref().is_some_and(|launch| !launch.confirmed && launch.exit.is_none());
-    is_open && job.status.error() == Some(ErrorKind::Launch)
-}
-
 /// The youngest attempt with a complete checkpoint, or with a directory that may hold one.
 fn source(
     ctx: &Ctx,
@@ -138,7 +130,8 @@ fn source(
     let pattern = checkpoint_pattern(ctx, user)?;
     let mut looked = Vec::new();
     let mut silent = None;
-    for attempt in attempts.known.iter().filter(|attempt| !never_began(attempt)) {
+    // What never began has no say in what its lineage has reached.
+    for attempt in attempts.known.iter().filter(|attempt| !attempt.never_began()) {
         let Some(log) = &attempt.log_dir else {
             silent = silent.or_else(|| silence(ctx, attempt));
             continue;
@@ -269,7 +262,7 @@ fn staged(ctx: &Ctx, job: &Job, attempts: &[Job]) -> Result<String, Error> {
     let mut began = None;
     for attempt in attempts {
         let is_made = || attempt.stage_dir.as_ref().map(|dir| is_dir(ctx, attempt, dir));
-        if !never_began(attempt) || is_made().transpose()?.unwrap_or_default() {
+        if !attempt.never_began() || is_made().transpose()?.unwrap_or_default() {
             began = Some(attempt);
             break;
         }

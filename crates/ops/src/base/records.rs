@@ -70,10 +70,11 @@ pub(crate) fn fail_launch(job: &mut Job, reason: &str) -> Result<(), Error> {
     Ok(())
 }
 
-/// Whether a failure is stored and nobody has seen the end of the program: it may be at work still.
+/// Whether a failure is stored and nobody has seen the end of the program: it may be at work still. What never began is
+/// not, wherever its window was to be.
 pub(crate) fn may_be_at_work(job: &Job) -> bool {
     let is_unseen = job.launch.as_ref().is_some_and(|launch| launch.exit.is_none() && !launch.over);
-    is_unseen && matches!(job.status, Status::Error(_))
+    is_unseen && matches!(job.status, Status::Error(_)) && !job.never_began()
 }
 
 /// Whether a decision about `seen` is one about the record as it is now.

@@ -14,14 +14,14 @@ use tpu_core::model::facts::{PaneFact, TmuxFact};
 use tpu_core::model::ids::{JobId, JobNumber, UserName};
 use tpu_core::model::job::{CLEANING, Event, Intent, Job, Status};
 use tpu_core::model::lineage::{self, Lineage};
-use tpu_core::model::view::{JobView, Whose};
+use tpu_core::model::view::Whose;
 use tpu_engine::runner::window::place::{self, Window};
 use tpu_engine::runner::window::silence;
 use tpu_engine::runner::{StopOrder, StopPart, Unreached, window};
 
 pub use self::some::{clean_some, dry_run_clean_some};
 
-use self::ends::{Unwritten, is_dead_end, is_known_to_its_engine, looked_at, unwritten};
+use self::ends::{Unwritten, is_dead_end, is_known_to_its_engine, looked_at, unwritten, why_kept};
 use crate::act::{kill, orphan_windows, outlook, reconcile};
 use crate::base::ctx::{job_of, user_of};
 use crate::base::{lease, records};
@@ -209,7 +209,7 @@ pub fn choose(ctx: &Ctx, user: &UserName, extent: Extent) -> Result<Chosen, Erro
         let over = view.shown.unknown.is_none()
             && (extent.ends.includes(&view.shown.status) || is_dead_end(user, leaf));
         if over {
-            match why_kept(&data, view, extent.force) {
+            match why_kept(ctx, &data, view, extent.force) {
                 Some(kept) => chosen.kept.push(kept),
                 None => chosen.windows.extend(&lineage.windows),
             }
@@ -218,25 +218,6 @@ pub fn choose(ctx: &Ctx, user: &UserName, extent: Extent) -> Result<Chosen, Erro
         }
     }
     Ok(chosen)
-}
-
-/// Why a lineage whose leaf has ended is not cleared away now: something is being done with it, or is going to
-/// be done by a rule, whether or not the daemon runs at the moment.
-fn why_kept(data: &Data, view: &JobView, force: bool) -> Option<Kept> {
-    if let Some(entry) = data.queues().successor_of(&view.id) {
-        let reason = format!("{} waits to go on from it", entry.id());
-        return Some(Kept { job: view.id.clone(), reason });
-    }
-    let reason = match (&view.intent, &view.next) {
-        (Some(intent), _) => format!("{intent} is under way"),
-        (None, Some(next)) if view.may_come_back() && !force => {
-            let planned = view.planned().map(|next| format!("{} is planned", next.action));
-            let what = planned.unwrap_or_else(|| "it may come back".to_owned());
-            format!("{what} ({}); --force archives it too", next.reason)
-        }
-        (None, _) => return None,
-    };
-    Some(Kept { job: view.id.clone(), reason })
 }
 
 /// Whether a person has named the very window.
@@ -519,7 +500,7 @@ pub fn windowless(ctx: &Ctx, user: &UserName, force: bool) -> Result<Chosen, Err
     for Lineage { windows } in lineage::lineages(owner) {
         let Some(leaf) = windows.last().copied().filter(&windowless) else { continue };
         let view = look.jobs.iter().find(|view| view.id.window == leaf);
-        match view.and_then(|view| why_kept(&data, view, force)) {
+        match view.and_then(|view| why_kept(ctx, &data, view, force)) {
             Some(why) => kept.push(why),
             None => goes.extend(windows.iter().filter(|window| windowless(window))),
         }

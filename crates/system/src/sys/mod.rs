@@ -4,6 +4,7 @@
 //! [`random::Random`] are traits, [`env::Env`] is a value. Nothing in here knows a job, a file of ours, or
 //! tmux. `clippy.toml` lists the methods that only these files may call.
 
+pub mod accounts;
 pub mod clock;
 pub mod env;
 pub mod files;

@@ -66,6 +66,43 @@ impl Process {
     }
 }
 
+/// A process with the words that it was started with, whoever runs it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StartedWith {
+    /// Process id.
+    pub pid: u32,
+    /// Its account.
+    pub uid: u32,
+    /// Program and arguments.
+    pub words: Vec<String>,
+}
+
+/// The processes, of every account, of which a word ends in one of `ends`; only one small file is read of each. Processes
+/// that the system hides from this account are not among them.
+fn started_with(ends: &[&str]) -> io::Result<Vec<StartedWith>> {
+    let mut found = Vec::new();
+    let mut is_read = false;
+    for entry in std::fs::read_dir("/proc")? {
+        let name = entry?.file_name();
+        let Some(pid) = name.to_str().and_then(|name| name.parse().ok()) else { continue };
+        let path = Path::new("/proc").join(name).join("cmdline");
+        let Ok(bytes) = std::fs::read(&path) else { continue };
+        is_read = true;
+        let words = || bytes.strip_suffix(b"\0").unwrap_or(&bytes).split(|byte| *byte == 0);
+        let is_meant = |word: &[u8]| ends.iter().any(|end| word.ends_with(end.as_bytes()));
+        if words().any(is_meant)
+            && let Ok(meta) = std::fs::metadata(&path)
+        {
+            let words = words().map(|word| String::from_utf8_lossy(word).into_owned());
+            found.push(StartedWith { pid, uid: meta.uid(), words: words.collect() });
+        }
+    }
+    if is_read {
+        return Ok(found);
+    }
+    Err(io::Error::new(io::ErrorKind::Unsupported, "/proc lists no processes"))
+}
+
 /// When a process started, in kernel ticks since boot; `None` if it is gone.
 pub fn start_time(pid: u32) -> Option<u64> {
     Process::read(pid).map(|process| process.start)
@@ -114,6 +151,12 @@ pub trait Processes: Send + Sync {
     /// All of them, now.
     fn table(&self) -> io::Result<Table>;
 
+    /// Those, of every account, that were started with a word that ends in one of `ends`. On a simulated machine nobody
+    /// looks at such words.
+    fn started_with(&self, _ends: &[&str]) -> io::Result<Vec<StartedWith>> {
+        Ok(Vec::new())
+    }
+
     /// Whether the process with this id that started then still lives.
     fn is_alive(&self, pid: u32, start: u64) -> bool;
 
@@ -141,6 +184,10 @@ pub struct OsProcesses;
 impl Processes for OsProcesses {
     fn table(&self) -> io::Result<Table> {
         Table::read()
+    }
+
+    fn started_with(&self, ends: &[&str]) -> io::Result<Vec<StartedWith>> {
+        started_with(ends)
     }
 
     fn is_alive(&self, pid: u32, start: u64) -> bool {
@@ -500,6 +547,20 @@ mod tests {
         let table = Table::read().unwrap();
         let found: Vec<u32> = table.with_token(&token, uid).iter().map(|p| p.pid).collect();
         assert_eq!(found, [job.pid()]);
+    }
+
+    #[test]
+    fn who_was_started_with_a_word_is_found_with_his_account() {
+        let token = OsRandom.hex(16);
+        let job = Started::new(&["sh", "-c", "read line", &format!("/x/{token}")], &[]);
+        let found = || started_with(&[&token]).unwrap();
+        // Between fork and exec a child still has our own words.
+        wait_until("the process shows its words", || found().len() == 1);
+        let one = found().remove(0);
+        let uid = rustix::process::getuid().as_raw();
+        assert_eq!((one.pid, one.uid), (job.pid(), uid));
+        assert_eq!(one.words, ["sh", "-c", "read line", &format!("/x/{token}")]);
+        assert_eq!(started_with(&[&format!("{token}x")]).unwrap(), []);
     }
 
     #[test]

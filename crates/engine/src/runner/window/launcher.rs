@@ -14,6 +14,9 @@ use tpu_system::store::atomic;
 
 use super::beside;
 
+/// The file in a job's directory that runs in its window.
+pub const SCRIPT: &str = "launcher.sh";
+
 /// The launcher, compiled in; each job gets its own copy, so that an upgrade changes no running job.
 const LAUNCHER: &str = include_str!("../../../../../assets/launcher.sh");
 
@@ -74,7 +77,7 @@ pub fn prepare(
     if !attempt.secrets.0.is_empty() {
         write(effects, &dir.join(SECRETS), &pairs(&attempt.secrets.0))?;
     }
-    let launcher = dir.join("launcher.sh");
+    let launcher = dir.join(SCRIPT);
     write(effects, &launcher, LAUNCHER.as_bytes())?;
     launcher.into_os_string().into_string().map_err(|path| {
         let path = Path::new(&path).display();

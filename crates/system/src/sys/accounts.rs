@@ -1,0 +1,31 @@
+//! Names of the accounts of this machine.
+
+/// The name of an account, or its number where `/etc/passwd` does not list it.
+pub fn name(uid: u32) -> String {
+    let list = std::fs::read("/etc/passwd").unwrap_or_default();
+    listed(&String::from_utf8_lossy(&list), uid).unwrap_or_else(|| format!("uid {uid}"))
+}
+
+/// The name of an account in the text of `/etc/passwd`: `name:password:uid:…`.
+fn listed(list: &str, uid: u32) -> Option<String> {
+    list.lines().find_map(|line| {
+        let mut fields = line.split(':');
+        let name = fields.next().filter(|name| !name.is_empty())?;
+        let number: u32 = fields.nth(1)?.parse().ok()?;
+        (number == uid).then(|| name.to_owned())
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_account_is_named_by_its_number() {
+        let list = "root:x:0:0:root:/root:/bin/bash\n# a comment\nbob:x:1001:100::/home/bob:/bin/sh\n:x:7\n";
+        assert_eq!(listed(list, 1001).as_deref(), Some("bob"));
+        assert_eq!(listed(list, 0).as_deref(), Some("root"));
+        assert_eq!(listed(list, 7), None);
+        assert_eq!(name(u32::MAX - 7), format!("uid {}", u32::MAX - 7));
+    }
+}

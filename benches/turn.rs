@@ -103,7 +103,7 @@ fn idle_turn(ctx: &Ctx, memory: &mut LookMemory) -> Result<usize, Error> {
     let survey = survey(ctx, memory, Duration::ZERO)?;
     let written = record_facts::record_facts(ctx, &survey)?;
     let is_waited_for = pass::dispatch(ctx, &|_| false)?.waiting > 0;
-    watch::note_turn(ctx, since, BTreeMap::new())?;
+    watch::note_turn(ctx, since, None, BTreeMap::new())?;
     Ok(written + usize::from(is_called) + usize::from(is_waited_for))
 }
 

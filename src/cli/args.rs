@@ -39,7 +39,7 @@ pub use cms::{
     CmsJobFields, CmsJobStep, CmsNames, CmsPart, CmsQueue, CmsQueueJobs, CmsQueueRun, CmsQueueStep,
     CmsQueueWords, ForeignTool, ImportFrom,
 };
-pub use daemon::{AlsoServe, Daemon, DaemonStep, MonitorLog};
+pub use daemon::{AlsoServe, Daemon, DaemonStep, MonitorLog, RunDaemon, StartDaemon};
 pub use deferred::Deferred;
 pub use files::{
     Convert, ForeignJobFile, FormatName, FormatSchema, JobFiles, NotifyStep, SecretsStep,

@@ -19,9 +19,9 @@ use tpu_wire::pages::{KindDocument, ScreenDocument};
 use super::Outcome;
 use super::app::{App, asked_to_end};
 use super::args::{
-    AlsoServe, ArchiveStep, CheckpointsStep, Cli, Command, DaemonStep, Foreign, FromKind,
-    HostsStep, Http, Insight, JobFiles, NotifyStep, QueueStep, SecretsStep, ServeArgs,
-    ServeCommand, SimEvent, State, TokenStep, Workers,
+    ArchiveStep, CheckpointsStep, Cli, Command, DaemonStep, Foreign, FromKind, HostsStep, Http,
+    Insight, JobFiles, NotifyStep, QueueStep, RunDaemon, SecretsStep, ServeArgs, ServeCommand,
+    SimEvent, StartDaemon, State, TokenStep, Workers,
 };
 use super::commands::cms::CmsDoes;
 use super::commands::cms::service::{self as cms_service, Service};
@@ -403,13 +403,13 @@ fn monitor(app: App, scope: &screen::Scope) -> Outcome {
 
 /// The daemon.
 fn daemon(app: App, step: &DaemonStep) -> Outcome {
-    if let DaemonStep::Run(also) | DaemonStep::Start(also) = step {
-        left_out::may_serve(also)?;
+    if let DaemonStep::Run(RunDaemon { how, .. }) | DaemonStep::Start(how) = step {
+        left_out::may_serve(&how.also)?;
     }
     match step {
-        DaemonStep::Run(_) if app.global.dry_run => monitor_cmds::dry_run_start(&app),
-        DaemonStep::Run(also) => run_daemon(app, also),
-        DaemonStep::Start(also) => monitor_cmds::start(&app, also),
+        DaemonStep::Run(args) if app.global.dry_run => monitor_cmds::dry_run_run(&app, args),
+        DaemonStep::Run(args) => run_daemon(app, args),
+        DaemonStep::Start(args) => monitor_cmds::start(&app, args),
         DaemonStep::Stop => monitor_cmds::stop(&app),
         DaemonStep::Status => monitor_cmds::status(&app),
         DaemonStep::Plan => monitor_cmds::plan(&app),
@@ -417,13 +417,16 @@ fn daemon(app: App, step: &DaemonStep) -> Outcome {
 }
 
 /// The daemon until somebody ends it, and the API beside it, if it is wanted.
-fn run_daemon(app: App, also: &AlsoServe) -> Outcome {
+fn run_daemon(app: App, args: &RunDaemon) -> Outcome {
+    let RunDaemon { watch_only, how: StartDaemon { beside_original, also } } = args;
+    let (watch_only, beside_original) = (*watch_only, *beside_original);
+    let role = crate::daemon::DaemonRole { watch_only, beside_original };
     let run = |ctx: &Arc<Ctx>, stop: &AtomicBool| {
-        crate::daemon::run(ctx, stop, &mut std::io::stdout()).map(|()| Output::default())
+        crate::daemon::run(ctx, role, stop, &mut std::io::stdout()).map(|()| Output::default())
     };
     let stop = asked_to_end(&[SIGINT, SIGTERM, SIGHUP])?;
     match also.wanted() {
-        Some(how) => serve::beside(app, how, &stop, run),
+        Some(serving) => serve::beside(app, serving, &stop, run),
         None => run(&app.into_daemon()?, &stop),
     }
 }

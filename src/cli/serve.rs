@@ -41,7 +41,7 @@ pub(super) fn beside(
     daemon: impl FnOnce(&Arc<Ctx>, &AtomicBool) -> Outcome,
 ) -> Outcome {
     // Else it is the port of one that runs already that would be in the way.
-    service::may_start(app.ctx()?)?;
+    service::is_free(app.ctx()?)?;
     let (serving, colors) = (serving(&app, args), print::choice(app.global.color));
     let ctx = app.into_daemon()?;
     let server = Server::bind(Arc::clone(&ctx), &serving, legacy::command_words())?;

@@ -2,15 +2,18 @@
 //! gathers is `ops::act::outlook`, what it decides is `plan::decide`, what it does are the same `ops` that
 //! keys and commands call.
 //!
-//! [`run`] is the loop; `pulse` says when it is worth looking; `turn` is one round; `crew` carries the
-//! actions out, each lineage on its own; `figures` has machines asked and `notices` people told beside that.
+//! [`run`] is the loop; `wake` says when it is worth looking; `turn` is one round; `crew` carries the
+//! actions out, each lineage on its own; `figures` has machines asked and `notices` people told beside that. `beside` says
+//! whether it acts at all; where it only watches, `foretold` says what it would do.
 //! `ops::act::service` starts and ends a daemon in its tmux session, `ops::base::watch` is how everybody else sees it.
 //!
 //! It never exits by itself. Killed at any instant, it leaves nothing that its successor cannot complete.
 
+mod beside;
 mod checks;
 mod crew;
 mod figures;
+mod foretold;
 mod makers;
 mod notices;
 mod turn;
@@ -23,19 +26,21 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use tpu_core::model::time::Timestamp;
-use tpu_ops::base::watch;
+use tpu_ops::base::{original, watch};
 use tpu_ops::observe::snapshot::LookMemory;
 use tpu_ops::{Ctx, Error};
 
+use beside::{Neighbour, Watches};
 use checks::Checks;
 use crew::Crew;
 use figures::Rounds;
+use foretold::Foretold;
 use makers::Makers;
 use notices::Notices;
 use turn::{Cause, Turn};
 use wake::Wake;
 
-/// How often it is asked whether something has happened.
+/// DaemonRole often it is asked whether something has happened.
 const POLL: Duration = Duration::from_millis(100);
 
 /// Between two turns, whatever happens.
@@ -48,11 +53,38 @@ const LAST_WORDS: Duration = Duration::from_secs(7);
 /// What is being told to people gets so long.
 const LAST_NEWS: Duration = Duration::from_secs(2);
 
-/// Runs the daemon until `stop` is set. Refused if one runs already at this place.
-pub fn run(ctx: &Arc<Ctx>, stop: &AtomicBool, out: &mut dyn Write) -> Result<(), Error> {
+/// DaemonRole a daemon is to be.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct DaemonRole {
+    /// It says what it would do, and does nothing.
+    pub watch_only: bool,
+    /// It acts also while the original's monitor does.
+    pub beside_original: bool,
+}
+
+impl DaemonRole {
+    /// Whether it acts whoever is at work beside it.
+    fn acts_always(self) -> bool {
+        self.beside_original && !self.watch_only
+    }
+}
+
+/// Runs the daemon until `stop` is set. Refused if one runs already at this place, and if it would act beside the
+/// original's monitor.
+pub fn run(
+    ctx: &Arc<Ctx>,
+    role: DaemonRole,
+    stop: &AtomicBool,
+    out: &mut dyn Write,
+) -> Result<(), Error> {
     // Without a data file there is nothing to watch, and nowhere to say so later.
-    ctx.data()?;
-    watch::as_monitor(ctx, || Monitor::new(ctx, out).serve(stop))
+    let data = ctx.data()?;
+    let beside_original = role.beside_original || original::is_insisted(ctx);
+    let role = DaemonRole { beside_original, ..role };
+    if !role.watch_only && !beside_original {
+        original::may_act_beside(ctx, &data)?;
+    }
+    watch::as_monitor(ctx, || Monitor::new(ctx, role, out).serve(stop))
 }
 
 struct Monitor<'a> {
@@ -73,10 +105,14 @@ struct Monitor<'a> {
     notices: Notices,
     /// Why people cannot be told, to be said once.
     untold: Option<String>,
+    beside: Neighbour,
+    /// Why it only watches, to be said once.
+    watches: Option<Watches>,
+    foretold: Foretold,
 }
 
 impl<'a> Monitor<'a> {
-    fn new(ctx: &'a Arc<Ctx>, out: &'a mut dyn Write) -> Self {
+    fn new(ctx: &'a Arc<Ctx>, role: DaemonRole, out: &'a mut dyn Write) -> Self {
         Self {
             ctx,
             out,
@@ -91,6 +127,9 @@ impl<'a> Monitor<'a> {
             rounds: Rounds::default(),
             notices: Notices::default(),
             untold: None,
+            beside: Neighbour::new(role),
+            watches: None,
+            foretold: Foretold::default(),
         }
     }
 
@@ -111,7 +150,7 @@ impl<'a> Monitor<'a> {
             let beat = wake.beat(ctx, now);
             let rested = last.is_none_or(|last| now >= last + AT_LEAST);
             // An action that has ended may be the reason for the next one.
-            let done = self.crew.reap(now) | self.makers.reap(now);
+            let done = self.crew.reap(now) | self.makers.reap(now) | self.beside.look(ctx, now);
             if done || beat || self.memory.is_answered() {
                 (next, cause) = (now, Cause::Happened);
             }
@@ -124,7 +163,9 @@ impl<'a> Monitor<'a> {
                 self.checks.run(ctx, now);
             }
             self.rounds.run(ctx, now, wake.has_live_jobs);
-            self.notices.run(ctx, now);
+            if self.watches != Some(Watches::Ordered) {
+                self.notices.run(ctx, now);
+            }
             ctx.clock.sleep(POLL);
         }
         self.crew.finish(&*ctx.clock, LAST_WORDS);
@@ -137,13 +178,17 @@ impl<'a> Monitor<'a> {
     /// One turn, whatever it runs into.
     fn turn(&mut self, cause: Cause) -> Turn {
         let ctx = self.ctx;
-        if ctx.data().is_ok_and(|data| data.ack()) {
+        let data = ctx.data().ok();
+        if data.as_ref().is_some_and(|data| data.ack()) {
             self.makers.rouse();
         }
         let refreshed = ctx.refresh_settings();
         self.note_settings(refreshed.as_ref().err());
-        let turned = catch_unwind(AssertUnwindSafe(|| {
-            turn::turn(ctx, &mut self.memory, &mut self.crew, cause)
+        let watches = self.beside.watches(ctx, data.as_deref());
+        self.note_watching(watches.as_ref());
+        let turned = catch_unwind(AssertUnwindSafe(|| match &watches {
+            None => turn::turn(ctx, &mut self.memory, &mut self.crew, cause),
+            Some(_) => turn::watch(ctx, &mut self.memory, cause),
         }));
         let result = turned.unwrap_or_else(|_| {
             // What was remembered may be half of something.
@@ -151,14 +196,15 @@ impl<'a> Monitor<'a> {
             Err(Error::failed("a turn was cut short by a defect of tpu")
                 .hint("please report what `tpu history` and this window show"))
         });
-        let noted = watch::note_turn(ctx, self.since, self.crew.troubles(&*ctx.clock));
+        let why = watches.as_ref().map(Watches::in_words);
+        let noted = watch::note_turn(ctx, self.since, why, self.crew.troubles(&*ctx.clock));
         // From here on everybody knows that the daemon is there, also for what it is to bring back.
-        let made = self.makers.look(ctx);
+        let made = if watches.is_none() { self.makers.look(ctx) } else { Ok(()) };
         let (mut turn, trouble) = match result {
             Ok(turn) => (turn, refreshed.err().or(noted.err()).or(made.err())),
             Err(error) => (Turn::default(), Some(error)),
         };
-        let trouble = trouble.map(|error| error.message);
+        let trouble = trouble.map(|error| error.message).or_else(|| self.beside.trouble().cloned());
         if trouble != self.trouble {
             match &trouble {
                 Some(trouble) => self.say(&format!("trouble: {trouble}")),
@@ -166,13 +212,19 @@ impl<'a> Monitor<'a> {
             }
             self.trouble = trouble;
         }
-        self.notices.saw(std::mem::take(&mut turn.phases));
+        let phases = std::mem::take(&mut turn.phases);
+        if self.watches != Some(Watches::Ordered) {
+            self.notices.saw(phases);
+        }
         let untold = self.notices.trouble();
         if untold != self.untold {
             if let Some(why) = &untold {
                 self.say(&format!("nobody can be told of anything: {why}"));
             }
             self.untold = untold;
+        }
+        for line in self.foretold.news(std::mem::take(&mut turn.planned)) {
+            self.say(&line);
         }
         for warning in ctx.take_warnings() {
             self.say(&format!("warning: {warning}"));
@@ -184,6 +236,24 @@ impl<'a> Monitor<'a> {
         let rests = self.makers.rest(ctx.clock.monotonic());
         turn.rest = rests.map_or(turn.rest, |rest| rest.min(turn.rest));
         turn
+    }
+
+    /// Says and writes down, once, that it only watches and why, and that it acts again.
+    fn note_watching(&mut self, watches: Option<&Watches>) {
+        let line = match (watches, &self.watches) {
+            (Some(now), before) if before.as_ref().is_none_or(|was| now.is_other_than(was)) => {
+                Some(format!("the daemon only watches, since {}", now.in_words()))
+            }
+            (None, Some(_)) => {
+                Some("the original's monitor is gone: the daemon acts again".to_owned())
+            }
+            (Some(_) | None, _) => None,
+        };
+        self.watches = watches.cloned();
+        if let Some(line) = line {
+            self.say(&line);
+            self.journal(&line);
+        }
     }
 
     /// Writes down what has become of the settings, once: by which control plane it acts is no small thing.

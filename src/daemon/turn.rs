@@ -22,6 +22,7 @@ use tpu_ops::waiting::queue::{pass, supply};
 use tpu_ops::{Ctx, Error};
 
 use super::crew::{Crew, Task};
+use super::foretold::Planned;
 
 /// A kill of somebody of whom nobody knows whether he lives is completed after so many seconds.
 const KILL_OVERDUE_S: u64 = 60;
@@ -78,6 +79,8 @@ pub(super) struct Turn {
     pub(super) is_at_risk: bool,
     /// Jobs at work of which people are told by what they show.
     pub(super) phases: Vec<PhaseSeen>,
+    /// What would have been done, where nothing was.
+    pub(super) planned: Vec<Planned>,
 }
 
 impl Turn {
@@ -99,8 +102,23 @@ impl Default for Turn {
             is_curious: false,
             is_at_risk: true,
             phases: Vec::new(),
+            planned: Vec::new(),
         }
     }
+}
+
+/// Looks once and does nothing: no record changes, and nobody who waits begins.
+pub(super) fn watch(ctx: &Ctx, memory: &mut LookMemory, cause: Cause) -> Result<Turn, Error> {
+    let survey = outlook::survey(ctx, memory, cause.answer_serves())?;
+    let is_at_risk = is_at_risk(&survey);
+    Ok(Turn {
+        rest: regular_rest(&survey),
+        has_live_jobs: survey.data.jobs().any(|job| job.status.is_live()),
+        is_curious: false,
+        is_at_risk,
+        phases: notices::phases(&survey),
+        planned: Planned::of(&survey),
+    })
 }
 
 /// Turns once; `cause` decides whether the control plane is asked anew.
@@ -152,11 +170,7 @@ pub(super) fn turn(
     let planned =
         |id: &JobId| survey.decisions.iter().any(|of| of.job == *id && of.action != Action::Pass);
     crew.keep_in_vain(|id| waits(id) || planned(id));
-    let regular = u64::from(survey.data.monitor_config().checking_freq());
-    let is_at_risk = is_at_risk(&survey);
-    let regular = if is_at_risk { regular.min(AT_RISK_EVERY.as_secs()) } else { regular };
-    let is_at_engines = has_jobs_at_engines(&survey);
-    let regular = if is_at_engines { regular.min(AT_ENGINES_EVERY.as_secs()) } else { regular };
+    let regular = regular_rest(&survey).as_secs();
     let due_s = survey
         .decisions
         .iter()
@@ -175,10 +189,23 @@ pub(super) fn turn(
     Ok(Turn {
         rest: if is_curious { rest.min(snapshot::ASKED_AT_MOST) } else { rest },
         is_curious,
-        is_at_risk,
+        is_at_risk: is_at_risk(&survey),
         phases: notices::phases(&survey),
+        planned: Vec::new(),
         has_live_jobs: survey.data.jobs().any(|job| job.status.is_live()),
     })
+}
+
+/// The rest after a turn in which nothing was begun and nothing is due.
+fn regular_rest(survey: &Survey) -> Duration {
+    let mut rest = Duration::from_secs(u64::from(survey.data.monitor_config().checking_freq()));
+    if is_at_risk(survey) {
+        rest = rest.min(AT_RISK_EVERY);
+    }
+    if has_jobs_at_engines(survey) {
+        rest = rest.min(AT_ENGINES_EVERY);
+    }
+    rest
 }
 
 /// Whether a job is at work on a target that can be taken away.

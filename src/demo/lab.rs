@@ -79,7 +79,9 @@ pub fn lay_out(ctx: &Ctx, root: &Path) -> Result<(), Error> {
         fleet.pull(&TargetName::from(full), &Pull::Ready)?;
     }
     settings::set_monitor(ctx, "checking_freq", TURN_S)?;
-    service::start(ctx, &service::How::default()).map(drop)
+    // Its jobs are nobody else's.
+    let how = service::How { beside_original: true, ..service::How::default() };
+    service::start(ctx, &how).map(drop)
 }
 
 /// Writes a file that is not there yet.

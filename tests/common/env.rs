@@ -68,6 +68,8 @@ impl TestEnv {
         env.set("COLUMNS", "100");
         env.set("TZ", "UTC");
         env.set("SHELL", "/bin/bash");
+        // Whoever runs the original on this machine does not see to the jobs of a test.
+        env.set("TPU_BESIDE_ORIGINAL", "1");
         for user in ["alice", "bob"] {
             std::fs::create_dir(env.path(&format!("code-{user}"))).unwrap();
         }

@@ -4,5 +4,6 @@
 
 mod brings_back;
 mod fleet;
+mod original;
 mod over_google;
 mod reapply;

@@ -93,6 +93,10 @@ fn looks() -> impl Strategy<Value = Snapshot> {
     let monitor = prop_oneof![
         Just(MonitorHealth::NotRunning),
         (0_u64..100).prop_map(|turn_age_s| MonitorHealth::Running { turn_age_s }),
+        (0_u64..100).prop_map(|turn_age_s| MonitorHealth::Watching {
+            turn_age_s,
+            why: format!("it was told so {turn_age_s}s ago")
+        }),
     ];
     (proptest::collection::vec(jobs(), 0..7), tmux, monitor)
         .prop_map(|(jobs, tmux, monitor)| Snapshot { tmux, monitor, ..look(jobs) })
@@ -111,6 +115,7 @@ fn about(change: &LookChange<'_>) -> Option<u32> {
         | LookChange::Tenth(job)
         | LookChange::Gone(job) => Some(job.id.window.0),
         LookChange::Daemon { .. }
+        | LookChange::DaemonWatches(_)
         | LookChange::Windows(_)
         | LookChange::TargetsLost { .. }
         | LookChange::TargetsBack(_) => None,

@@ -56,7 +56,7 @@ fn it_begins_with_everything_and_goes_on_with_what_changes() {
     let change = |now: &mut Snapshot, window: u32, change: &dyn Fn(&mut JobView)| {
         now.jobs.iter_mut().filter(|job| job.id.window.0 == window).for_each(change);
     };
-    let steps: [&dyn Fn(&mut Snapshot); 9] = [
+    let steps: [&dyn Fn(&mut Snapshot); 11] = [
         &|now| change(now, 7, &|job| job.shown.progress.step = Some(15_500)),
         &|now| {
             change(now, 7, &|job| {
@@ -81,6 +81,11 @@ fn it_begins_with_everything_and_goes_on_with_what_changes() {
         },
         &|now| now.monitor = MonitorHealth::NotRunning,
         &|now| now.jobs.retain(|job| job.id.window.0 != 3),
+        &|now| now.monitor = MonitorHealth::Running { turn_age_s: 1 },
+        &|now| {
+            let why = "the original's monitor runs: MONITOR.py (process 7 of bob)".to_owned();
+            now.monitor = MonitorHealth::Watching { turn_age_s: 1, why };
+        },
         &|now| now.monitor = MonitorHealth::Running { turn_age_s: 1 },
     ];
     for step in steps {

@@ -198,6 +198,15 @@ fn empty() {
 }
 
 #[test]
+fn a_daemon_that_only_watches() {
+    let mut snapshot = samples::snapshot();
+    snapshot.jobs.clear();
+    let why = "the original's monitor runs: MONITOR.py (process 7 of bob)".to_owned();
+    snapshot.monitor = MonitorHealth::Watching { turn_age_s: 4, why };
+    insta::assert_snapshot!(Screen::showing(snapshot).frame((120, 24)));
+}
+
+#[test]
 fn no_users() {
     let mut snapshot = samples::snapshot();
     snapshot.jobs.clear();

@@ -110,7 +110,7 @@ pub(crate) fn keeper(world: &Arc<World>, host: usize) {
             let start = start(host, Purpose::Monitor);
             running = Some(call(world, &start, |ctx| {
                 let never = AtomicBool::new(false);
-                drop(daemon::run(ctx, &never, &mut std::io::sink()));
+                drop(daemon::run(ctx, daemon::DaemonRole::default(), &never, &mut std::io::sink()));
             }));
         }
         let nap = world.state().between(2_000, 25_000);

@@ -38,9 +38,11 @@ fn metrics(asked: &Asked<'_>) -> Result<Answer, Failure> {
         line(&mut text, "tpu_queue_entries", &[("queue", queue)], count);
     }
     family(&mut text, "tpu_daemon_running", "gauge", "Whether the daemon runs.");
-    let runs = matches!(seen.snapshot.monitor, MonitorHealth::Running { .. });
+    let runs = seen.snapshot.monitor != MonitorHealth::NotRunning;
     line(&mut text, "tpu_daemon_running", &[], u64::from(runs));
-    if let MonitorHealth::Running { turn_age_s } = seen.snapshot.monitor {
+    if let MonitorHealth::Running { turn_age_s } | MonitorHealth::Watching { turn_age_s, .. } =
+        seen.snapshot.monitor
+    {
         family(&mut text, "tpu_daemon_turn_age_seconds", "gauge", "Age of its last turn.");
         line(&mut text, "tpu_daemon_turn_age_seconds", &[], turn_age_s);
     }

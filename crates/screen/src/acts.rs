@@ -102,7 +102,7 @@ pub(super) fn carry_out(ctx: &Ctx, flags: &[String], act: &Act) -> Result<Did, P
             Ok(format!("{target} takes jobs again."))
         }
         Act::StartDaemon => {
-            let how = service::How { flags: flags.to_vec(), serving: None };
+            let how = service::How { flags: flags.to_vec(), ..service::How::default() };
             let note = service::start(ctx, &how)?;
             Ok(format!("The daemon runs: process {}, tmux session {}.", note.pid, service::SESSION))
         }
@@ -189,7 +189,7 @@ pub(super) fn would(ctx: &Ctx, act: &Act) -> Result<String, Problem> {
             }
         }
         Act::StartDaemon => {
-            service::may_start(ctx)?;
+            service::may_start(ctx, &service::How::default())?;
             nothing_else("start the daemon".to_owned())
         }
         Act::StopDaemon => {

@@ -208,6 +208,9 @@ impl PlainTeller {
             MonitorHealth::Running { turn_age_s } => {
                 format!("the daemon runs, its last turn was {} ago", time::age(turn_age_s))
             }
+            MonitorHealth::Watching { ref why, .. } => {
+                format!("the daemon runs and only watches, since {why}")
+            }
         };
         let mut lines = vec![format!("{}: {jobs}; {daemon}", self.whose)];
         let nothing = Snapshot {
@@ -237,6 +240,8 @@ impl PlainTeller {
         match change {
             LookChange::Daemon { runs: true } => "the daemon runs now".to_owned(),
             LookChange::Daemon { runs: false } => "the daemon has stopped".to_owned(),
+            LookChange::DaemonWatches(Some(why)) => format!("the daemon only watches, since {why}"),
+            LookChange::DaemonWatches(None) => "the daemon acts again".to_owned(),
             LookChange::Windows(None) => "tmux answers again".to_owned(),
             LookChange::Windows(Some(TmuxHealth::Unknown(reason))) => {
                 format!("tmux does not answer: {}", quoted(reason))

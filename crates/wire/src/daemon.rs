@@ -51,6 +51,10 @@ pub struct MonitorStatusDocument {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "u64")]
     pub turn_age_s: Option<u64>,
+    /// Why it only watches; absent where it acts.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "String")]
+    pub watches: Option<String>,
 }
 
 /// What the daemon does next with every job.

@@ -389,16 +389,20 @@ pub struct MonitorPart {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "u64")]
     pub turn_age_s: Option<u64>,
+    /// Why it only watches; absent where it acts or does not run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "String")]
+    pub watches: Option<String>,
 }
 
 impl From<&MonitorHealth> for MonitorPart {
     fn from(health: &MonitorHealth) -> Self {
-        match health {
-            MonitorHealth::NotRunning => Self { running: false, turn_age_s: None },
-            MonitorHealth::Running { turn_age_s } => {
-                Self { running: true, turn_age_s: Some(*turn_age_s) }
-            }
-        }
+        let (turn_age_s, watches) = match health {
+            MonitorHealth::NotRunning => (None, None),
+            MonitorHealth::Running { turn_age_s } => (Some(*turn_age_s), None),
+            MonitorHealth::Watching { turn_age_s, why } => (Some(*turn_age_s), Some(why.clone())),
+        };
+        Self { running: *health != MonitorHealth::NotRunning, turn_age_s, watches }
     }
 }
 

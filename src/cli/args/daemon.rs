@@ -18,15 +18,37 @@ pub struct Daemon {
 #[derive(Debug, Clone, Subcommand)]
 pub enum DaemonStep {
     /// Run it here, until Ctrl-C or SIGTERM
-    Run(AlsoServe),
+    Run(RunDaemon),
     /// Start it in a tmux session of its own (tpu-daemon)
-    Start(AlsoServe),
+    Start(StartDaemon),
     /// End it; jobs go on
     Stop,
     /// Say whether it runs (exit code 0) or not (1)
     Status,
     /// Say what would happen next to each job, and why
     Plan,
+}
+
+/// `tpu daemon run`.
+#[derive(Debug, Clone, Default, Args)]
+pub struct RunDaemon {
+    /// Do nothing; say what would be done, and why
+    #[arg(long)]
+    pub watch_only: bool,
+    /// As for `start`
+    #[command(flatten)]
+    pub how: StartDaemon,
+}
+
+/// `tpu daemon start`.
+#[derive(Debug, Clone, Default, Args)]
+pub struct StartDaemon {
+    /// Act also while the original's MONITOR.py runs, which acts on the same jobs (or set `TPU_BESIDE_ORIGINAL=1`)
+    #[arg(long)]
+    pub beside_original: bool,
+    /// Whether it answers over HTTP
+    #[command(flatten)]
+    pub also: AlsoServe,
 }
 
 /// Whether the daemon answers over HTTP as well, and where.

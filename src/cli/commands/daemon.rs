@@ -2,7 +2,7 @@
 
 use crate::cli::Outcome;
 use crate::cli::app::App;
-use crate::cli::args::{AlsoServe, MonitorLog};
+use crate::cli::args::{MonitorLog, RunDaemon, StartDaemon};
 use crate::cli::print::{Output, table};
 use tpu_core::model::time::{self, Zone};
 use tpu_core::model::view::{MonitorHealth, Next};
@@ -23,11 +23,13 @@ use super::history;
 const OFF: &str = "the daemon does not run: nothing happens by itself until `tpu daemon start`";
 
 /// `daemon start`.
-pub(in crate::cli) fn start(app: &App, also: &AlsoServe) -> Outcome {
+pub(in crate::cli) fn start(app: &App, args: &StartDaemon) -> Outcome {
+    let StartDaemon { beside_original, also } = args;
+    let mut how =
+        service::How { flags: app.flags(), serving: None, beside_original: *beside_original };
     if app.global.dry_run {
-        return dry_run_start(app);
+        return dry_run_start(app, &how);
     }
-    let mut how = service::How { flags: app.flags(), serving: None };
     let mut serves = "";
     if let Some(serving) = also.wanted() {
         let flags = serving.to_flags(&app.env.cwd);
@@ -45,11 +47,17 @@ pub(in crate::cli) fn start(app: &App, also: &AlsoServe) -> Outcome {
     ))
 }
 
-/// What a dry run of `daemon start` and `daemon run` says.
-pub(in crate::cli) fn dry_run_start(app: &App) -> Outcome {
+/// What a dry run of `daemon start` says.
+fn dry_run_start(app: &App, how: &service::How) -> Outcome {
     app.ctx()?.data()?;
-    service::may_start(app.ctx()?)?;
+    service::may_start(app.ctx()?, how)?;
     Ok(Output::would("start the daemon"))
+}
+
+/// The same of `daemon run`: one that only watches may begin whoever acts.
+pub(in crate::cli) fn dry_run_run(app: &App, args: &RunDaemon) -> Outcome {
+    let beside_original = args.how.beside_original || args.watch_only;
+    dry_run_start(app, &service::How { beside_original, ..service::How::default() })
 }
 
 /// `daemon stop`.
@@ -68,8 +76,13 @@ pub(in crate::cli) fn status(app: &App) -> Outcome {
     let ctx = app.ctx()?;
     let now = ctx.clock.now();
     let Some(note) = watch::running(ctx) else {
-        let document =
-            MonitorStatusDocument { running: false, pid: None, since: None, turn_age_s: None };
+        let document = MonitorStatusDocument {
+            running: false,
+            pid: None,
+            since: None,
+            turn_age_s: None,
+            watches: None,
+        };
         let output = Output::new(format!("{OFF}."), &document);
         return Ok(output.code(1));
     };
@@ -80,11 +93,16 @@ pub(in crate::cli) fn status(app: &App) -> Outcome {
         time::age(up),
         time::age(turn)
     );
+    let text = match &note.watches {
+        Some(why) => format!("{text}\nIt only watches, since {why}."),
+        None => text,
+    };
     let document = MonitorStatusDocument {
         running: true,
         pid: Some(note.pid),
         since: Some(TimePart(note.since)),
         turn_age_s: Some(turn),
+        watches: note.watches,
     };
     Ok(Output::new(text, &document))
 }

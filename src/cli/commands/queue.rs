@@ -286,7 +286,7 @@ const POLL: Duration = Duration::from_millis(100);
 /// `queue run`: starts what waits, until nothing waits.
 fn dispatch(app: &App, args: &RunQueue) -> Outcome {
     let ctx = app.ctx()?;
-    if let Some(monitor) = watch::running(ctx) {
+    if let Some(monitor) = watch::acting(ctx) {
         return Err(Error::refused(format!(
             "the daemon does that already: process {}",
             monitor.pid

@@ -21,6 +21,7 @@ use super::head::Head;
 use super::ids::{JobId, JobNumber, TargetName, UserName};
 use super::job::Job;
 use super::json::{Edits, Style};
+use super::original_log::OriginalLog;
 use super::queues::Queues;
 use super::read::{Fields, Json, Path};
 use super::registry::{self, Registry};
@@ -350,6 +351,11 @@ impl Data {
     /// Seconds between two rounds of `maj`.
     pub fn monitor_all_check_time(&self) -> u32 {
         self.head.monitor_all_check_time
+    }
+
+    /// What the original's monitor says of itself.
+    pub fn original_log(&self) -> &OriginalLog {
+        &self.head.original_log
     }
 
     /// Whether somebody asked the daemon to look at once (`ack`).

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use super::board::Board;
 use super::entry::{self, QueueEntry};
 use super::monitor_config::{self, MonitorConfig};
+use super::original_log::OriginalLog;
 use super::queues::Queues;
 use super::read::{self, DataError, Fields, Json};
 use super::registry::Registry;
@@ -48,6 +49,8 @@ pub(super) struct Head {
     /// Who waited before there was a queue, without numbers yet.
     pub(super) tickets: Vec<QueueEntry>,
     pub(super) monitor: MonitorConfig,
+    /// Only read: it is the original's.
+    pub(super) original_log: OriginalLog,
     pub(super) monitor_all_check_time: u32,
     pub(super) wandb_api_key: Option<Secret>,
     pub(super) conda_env_name: Option<String>,
@@ -66,6 +69,7 @@ impl Default for Head {
             queues: Arc::default(),
             tickets: Vec::new(),
             monitor: MonitorConfig::default(),
+            original_log: OriginalLog::default(),
             monitor_all_check_time: 20,
             wandb_api_key: None,
             conda_env_name: None,
@@ -99,6 +103,7 @@ impl Head {
             monitor: fields
                 .with(monitor_config::key(fields), MonitorConfig::read)?
                 .unwrap_or_default(),
+            original_log: OriginalLog::read(fields),
             monitor_all_check_time: fields.with_or("monitor_all_check_time", 20, read::number)?,
             wandb_api_key: fields.with("wandb_api_key", read::text)?.map(Secret::new),
             conda_env_name: fields.with("conda_env_name", read::text)?,

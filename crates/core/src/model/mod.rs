@@ -46,6 +46,7 @@ pub mod notify;
 pub mod objects;
 pub mod options;
 pub mod order;
+pub mod original_log;
 pub mod outbox;
 pub mod pattern;
 pub mod plot;

@@ -38,9 +38,10 @@ impl Timestamp {
             .map_or_else(|_| self.0.to_string(), |instant| instant.to_string())
     }
 
-    /// Reads a start time of the original, `20250420_011026`, in the given zone.
+    /// Reads a time of the original in the given zone: `20250420_011026`, and in its log `2025-04-20 01:10:26`.
     pub fn parse_original(text: &str, zone: &TimeZone) -> Option<Self> {
-        let civil = jiff::civil::DateTime::strptime("%Y%m%d_%H%M%S", text).ok()?;
+        let read = |format: &str| jiff::civil::DateTime::strptime(format, text).ok();
+        let civil = read("%Y%m%d_%H%M%S").or_else(|| read("%Y-%m-%d %H:%M:%S"))?;
         Some(Self(civil.to_zoned(zone.clone()).ok()?.timestamp()))
     }
 

@@ -46,7 +46,7 @@ const fn claims(variable: Variable) -> Variable {
 }
 
 /// All of them.
-pub const VARIABLES: [Variable; 20] = [
+pub const VARIABLES: [Variable; 21] = [
     variable("TPU_USER", SetBy::Person),
     variable("TPU_CLOUD", SetBy::Person),
     variable("TPU_CLOUD_AUTH", SetBy::Person),
@@ -55,6 +55,8 @@ pub const VARIABLES: [Variable; 20] = [
     here(variable("TPU_SETTINGS", SetBy::Person)),
     here(variable("TPU_SSH_DIR", SetBy::Person)),
     here(variable("TPU_TMUX_SOCKET", SetBy::Person)),
+    // What a person insists on is no job's to insist on.
+    Variable { is_kept: false, ..here(variable("TPU_BESIDE_ORIGINAL", SetBy::Person)) },
     // A successor belongs to the file in which it is claimed, whatever its parent was told.
     Variable { is_kept: false, ..here(variable("TPU_DATA", SetBy::Person)) },
     here(variable("TPU_BIN", SetBy::Launch)),

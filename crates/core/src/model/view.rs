@@ -319,6 +319,13 @@ pub enum MonitorHealth {
         /// Seconds since the last turn ended.
         turn_age_s: u64,
     },
+    /// It runs and does nothing about what it sees.
+    Watching {
+        /// Seconds since the last turn ended.
+        turn_age_s: u64,
+        /// Why it does nothing.
+        why: String,
+    },
 }
 
 /// Whose jobs a look is at: those of some users, or, where none is named, everybody's.

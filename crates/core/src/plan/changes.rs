@@ -19,6 +19,8 @@ pub enum LookChange<'a> {
         /// Whether it runs.
         runs: bool,
     },
+    /// The daemon runs and only watches now, for this reason, or acts again.
+    DaemonWatches(Option<&'a str>),
     /// Windows can be seen now, or no more, for this reason.
     Windows(Option<&'a TmuxHealth>),
     /// Nobody knows any more how targets are.
@@ -112,6 +114,14 @@ fn at_large<'a>(before: &'a Snapshot, after: &'a Snapshot) -> Vec<LookChange<'a>
     let runs = |look: &Snapshot| look.monitor != MonitorHealth::NotRunning;
     if runs(before) != runs(after) {
         changes.push(LookChange::Daemon { runs: runs(after) });
+    }
+    let watches = |look: &'a Snapshot| match &look.monitor {
+        MonitorHealth::Watching { why, .. } => Some(why.as_str()),
+        MonitorHealth::Running { .. } | MonitorHealth::NotRunning => None,
+    };
+    // Why it does may be said in other words each time.
+    if runs(after) && watches(before).is_some() != watches(after).is_some() {
+        changes.push(LookChange::DaemonWatches(watches(after)));
     }
     let trouble = windows_unseen(after);
     // Why it does not answer may be said in other words each time.

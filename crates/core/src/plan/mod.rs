@@ -18,6 +18,7 @@ pub mod expected;
 pub mod filter;
 pub mod next;
 pub mod notices;
+pub mod original;
 pub mod preferred;
 pub mod prune;
 pub mod queue;

@@ -19,6 +19,17 @@ pub fn without_monitor(next: Next) -> Next {
     Next { in_s: None, reason, ..next }
 }
 
+/// The same while the daemon only watches, for this reason.
+pub fn while_watching(next: Next, why: &str) -> Next {
+    if next.action == Action::Pass.as_str() {
+        return next;
+    }
+    let Next { action, reason, .. } = &next;
+    let reason = format!("the daemon only watches, since {why}; else it would {action}: {reason}");
+    let action = Action::Pass.as_str().to_owned();
+    Next { action, in_s: None, budget_left: None, waits: false, reason }
+}
+
 /// The same while the daemon works with another control plane than whoever looks: what follows from the word
 /// of the one does not follow from that of the other.
 pub fn by_another_cloud(next: &Next, (its, ours): (&str, &str)) -> Next {

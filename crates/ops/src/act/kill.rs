@@ -157,7 +157,7 @@ fn outlasted(ctx: &Ctx, id: &JobId, error: Error) -> Error {
     if error.kind != Kind::Unreachable || !ctx.data().is_ok_and(has_engine) {
         return error;
     }
-    let by_whom = match watch::running(ctx) {
+    let by_whom = match watch::acting(ctx) {
         Some(_) => "the daemon goes on with it".to_owned(),
         None => "repeat the command, or let the daemon go on with it: tpu daemon start".to_owned(),
     };

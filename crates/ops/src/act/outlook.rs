@@ -104,6 +104,9 @@ impl Outlook<'_> {
     fn promised(&self, next: Next, view: &JobView) -> Next {
         let Known { data, fleet, monitor, cloud, now } = self.known;
         let Some(monitor) = monitor else { return next::without_monitor(next) };
+        if let Some(why) = &monitor.watches {
+            return next::while_watching(next, why);
+        }
         // The usual provider has a say only about machines that are a provider's, and no other's.
         let has_cloud = || {
             let registered = data.registration(&view.target);

@@ -7,8 +7,8 @@ use tpu_engine::runner::window::HISTORY;
 use tpu_system::sys::procs;
 
 use super::launch::check::kept_environment;
-use crate::base::secrets;
 use crate::base::watch::{self, Note};
+use crate::base::{original, secrets};
 use crate::observe::panes;
 use crate::{Ctx, Error};
 
@@ -28,6 +28,8 @@ pub struct How {
     pub flags: Vec<String>,
     /// The words by which it answers over HTTP as well, if it is to.
     pub serving: Option<Vec<String>>,
+    /// Whether it acts also while the original's monitor does.
+    pub beside_original: bool,
 }
 
 /// Starts the daemon in the background, and waits until it has turned once. Refused if one runs.
@@ -38,7 +40,7 @@ pub fn start(ctx: &Ctx, how: &How) -> Result<Note, Error> {
 }
 
 /// Refuses where a daemon runs at this place.
-pub fn may_start(ctx: &Ctx) -> Result<(), Error> {
+pub fn is_free(ctx: &Ctx) -> Result<(), Error> {
     match watch::running(ctx) {
         Some(note) => Err(Error::refused(format!("the daemon runs already: process {}", note.pid))
             .hint("`tpu daemon status` shows how it is, `tpu daemon stop` ends it")),
@@ -46,8 +48,17 @@ pub fn may_start(ctx: &Ctx) -> Result<(), Error> {
     }
 }
 
+/// Refuses where a daemon runs at this place, and where one that acts may not begin.
+pub fn may_start(ctx: &Ctx, how: &How) -> Result<(), Error> {
+    is_free(ctx)?;
+    if how.beside_original || original::is_insisted(ctx) {
+        return Ok(());
+    }
+    original::may_act_beside(ctx, &*ctx.data()?)
+}
+
 fn start_alone(ctx: &Ctx, how: &How) -> Result<Note, Error> {
-    may_start(ctx)?;
+    may_start(ctx, how)?;
     ctx.tmux.ensure_session(SESSION, HISTORY, &secrets::withheld(ctx, &[]))?;
     let index = free_index(&ctx.tmux.look());
     panes::open_own(ctx, SESSION, index, argv(ctx, how)?)?;
@@ -103,6 +114,8 @@ fn argv(ctx: &Ctx, how: &How) -> Result<Vec<String>, Error> {
     argv.extend(ctx.tmux_socket.iter().flat_map(|s| ["--tmux-socket".to_owned(), s.clone()]));
     argv.extend(how.flags.iter().cloned());
     argv.extend(["daemon".to_owned(), "run".to_owned()]);
+    let insists = how.beside_original || original::is_insisted(ctx);
+    argv.extend(insists.then(|| "--beside-original".to_owned()));
     argv.extend(how.serving.iter().flatten().cloned());
     Ok(argv)
 }

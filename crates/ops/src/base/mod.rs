@@ -12,6 +12,7 @@ pub mod watch;
 pub mod data;
 pub mod insisted;
 pub mod lease;
+pub mod original;
 pub mod queue_entries;
 pub mod records;
 pub mod reservations;

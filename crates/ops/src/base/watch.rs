@@ -47,6 +47,9 @@ pub struct Note {
     /// The control plane that it works with, in words.
     #[serde(default)]
     pub cloud: Option<String>,
+    /// Why it only watches, where it does.
+    #[serde(default)]
+    pub watches: Option<String>,
     /// What it tries in vain, by the job that it is about.
     #[serde(default)]
     pub troubles: BTreeMap<String, FailedTry>,
@@ -92,10 +95,11 @@ pub fn as_monitor<T>(ctx: &Ctx, work: impl FnOnce() -> T) -> Result<T, Error> {
     done.map_err(|holder| refused(holder.to_string()))?
 }
 
-/// Says that this process is the daemon and has just turned.
+/// Says that this process is the daemon, has just turned, and why it only watched if it did.
 pub fn note_turn(
     ctx: &Ctx,
     since: Timestamp,
+    watches: Option<String>,
     troubles: BTreeMap<String, FailedTry>,
 ) -> Result<(), Error> {
     let note = Note {
@@ -105,6 +109,7 @@ pub fn note_turn(
         since,
         turned: ctx.clock.now(),
         cloud: Some(ctx.usual_provider()),
+        watches,
         troubles,
     };
     let bytes = serde_json::to_vec(&note).unwrap_or_default();
@@ -124,6 +129,11 @@ pub fn running(ctx: &Ctx) -> Option<Note> {
     let bytes = ctx.store.disk().read(&path).ok()?.bytes;
     let note: Note = serde_json::from_slice(&bytes).ok()?;
     (lease::is_alive(ctx, &note.owner) == Some(true)).then_some(note)
+}
+
+/// The daemon that runs at this place and does something about what it sees.
+pub fn acting(ctx: &Ctx) -> Option<Note> {
+    running(ctx).filter(|note| note.watches.is_none())
 }
 
 /// Whether something that waits at a place may begin there: this is it, or a daemon has turned there lately.
@@ -146,11 +156,11 @@ pub fn health(ctx: &Ctx) -> MonitorHealth {
 
 /// How the daemon is that said this about itself, if one did.
 pub(crate) fn health_of(ctx: &Ctx, note: Option<&Note>) -> MonitorHealth {
-    match note {
-        Some(note) => {
-            MonitorHealth::Running { turn_age_s: ctx.clock.now().seconds_since(note.turned) }
-        }
-        None => MonitorHealth::NotRunning,
+    let Some(note) = note else { return MonitorHealth::NotRunning };
+    let turn_age_s = ctx.clock.now().seconds_since(note.turned);
+    match &note.watches {
+        Some(why) => MonitorHealth::Watching { turn_age_s, why: why.clone() },
+        None => MonitorHealth::Running { turn_age_s },
     }
 }
 

@@ -15,8 +15,10 @@ pub fn wants(target: &TargetRequest) -> String {
 
 /// That nothing of the queue begins by itself, where that is so.
 pub fn nobody_starts(ctx: &Ctx) -> Vec<String> {
-    if watch::running(ctx).is_some() {
-        return Vec::new();
+    if let Some(note) = watch::running(ctx) {
+        let watches =
+            |why| format!("nothing begins by itself while the daemon only watches: {why}");
+        return note.watches.map(watches).into_iter().collect();
     }
     let is_made = |entry: &QueueEntry| entry.applies && entry.held.is_none();
     let said = if ctx.data().is_ok_and(|data| data.queues().entries.iter().any(is_made)) {

@@ -52,6 +52,11 @@ pub(super) fn monitor(model: &mut Model) -> Vec<Effect> {
             confirm(model, Act::StopDaemon, Vec::new(), None, Some(text.to_owned()));
             Vec::new()
         }
+        Some(MonitorHealth::Watching { why, .. }) => {
+            let text = format!("It only watches, since {why}.");
+            confirm(model, Act::StopDaemon, Vec::new(), None, Some(text));
+            Vec::new()
+        }
         Some(MonitorHealth::NotRunning) => act(model, Act::StartDaemon),
         None => Vec::new(),
     }

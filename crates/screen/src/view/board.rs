@@ -86,7 +86,11 @@ fn idle(model: &Model) -> String {
                 "{well} the daemon does not run: if one fails, nothing happens by itself (D starts it)."
             )
         }
-        _ => well,
+        Some(MonitorHealth::Watching { why, .. }) => {
+            let why = outside(why);
+            format!("{well} the daemon only watches, since {why}: if one fails, it does nothing.")
+        }
+        Some(MonitorHealth::Running { .. }) | None => well,
     }
 }
 

@@ -117,6 +117,10 @@ fn parts(model: &Model) -> Vec<Part> {
             let part = right(9, format!("daemon ● {} ago ", time::age(age)), Role::Running);
             parts.push(Part { short: Some("daemon ●".to_owned()), ..part });
         }
+        Some(MonitorHealth::Watching { .. }) => {
+            let part = right(9, "daemon ○ only watches ".to_owned(), Role::Warning);
+            parts.push(Part { short: Some("daemon ○".to_owned()), ..part });
+        }
         None => {}
     }
     if !model.mouse {

@@ -220,7 +220,7 @@ fn sessions(data: &Data, findings: &mut Vec<Finding>) {
 
 /// Leases and actions of the dead.
 fn held(ctx: &Ctx, data: &Data, findings: &mut Vec<Finding>) {
-    let has_monitor = watch::running(ctx).is_some();
+    let has_monitor = watch::acting(ctx).is_some();
     for job in data.jobs() {
         let id = job.id();
         if left::has_stale_lease(ctx, job) {

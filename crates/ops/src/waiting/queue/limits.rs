@@ -34,7 +34,7 @@ pub fn over(ctx: &Ctx, data: &Data) -> Vec<JobId> {
 /// would bring them back nothing is kept for them.
 pub(crate) fn coming_back<'d>(ctx: &Ctx, data: &'d Data) -> HashMap<&'d TargetName, Vec<&'d Job>> {
     let mut coming: HashMap<&TargetName, Vec<&Job>> = HashMap::new();
-    let is_watched = watch::running(ctx).is_some();
+    let is_watched = watch::acting(ctx).is_some();
     let is_ours =
         |job: &Job| is_watched && job.place.as_ref().is_none_or(|at| at.host == ctx.env.hostname);
     // For who waits until there is a place for him under a limit, nothing is kept beside that.

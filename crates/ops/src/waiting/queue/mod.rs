@@ -163,7 +163,7 @@ pub(crate) fn standing_of(
 pub fn why<P>(ctx: &Ctx, standing: &EntryStanding<P>) -> String {
     match &standing.waits {
         Some(reason) => reason.to_string(),
-        None if watch::running(ctx).is_none() => "nothing is in its way".to_owned(),
+        None if watch::acting(ctx).is_none() => "nothing is in its way".to_owned(),
         None => "it begins at the next look".to_owned(),
     }
 }

@@ -211,7 +211,7 @@ pub fn carry_over(ctx: &Ctx, haul: &Hauling) -> Result<String, Error> {
 
 /// The same where no daemon runs at this place that would do it by itself; `None` where one does.
 pub fn unless_watched(ctx: &Ctx, most: usize) -> Result<Option<Passage>, Error> {
-    if watch::running(ctx).is_some() {
+    if watch::acting(ctx).is_some() {
         return Ok(None);
     }
     if ctx.data()?.queues().entries.is_empty() {

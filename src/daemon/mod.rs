@@ -40,7 +40,7 @@ use notices::Notices;
 use turn::{Cause, Turn};
 use wake::Wake;
 
-/// DaemonRole often it is asked whether something has happened.
+/// How often it is asked whether something has happened.
 const POLL: Duration = Duration::from_millis(100);
 
 /// Between two turns, whatever happens.
@@ -53,7 +53,7 @@ const LAST_WORDS: Duration = Duration::from_secs(7);
 /// What is being told to people gets so long.
 const LAST_NEWS: Duration = Duration::from_secs(2);
 
-/// DaemonRole a daemon is to be.
+/// What a daemon is to be.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct DaemonRole {
     /// It says what it would do, and does nothing.

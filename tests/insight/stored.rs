@@ -44,7 +44,9 @@ fn every_page_counts_once_and_each_prefix_has_its_row() {
     // Each is as old as it is when it is told.
     let ageless = |rows: &serde_json::Value| {
         let mut rows = rows.as_array().unwrap().clone();
-        rows.iter_mut().for_each(|row| row["age_s"] = serde_json::Value::Null);
+        for row in &mut rows {
+            row["age_s"] = serde_json::Value::Null;
+        }
         rows
     };
     let jobman = lab.env.tpu("jobman storage --json").exits(0).json();

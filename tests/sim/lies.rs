@@ -121,6 +121,11 @@ pub(crate) fn told_of_slurm(
     }
 }
 
+/// Whether every submission to Slurm is to be lost, so that a mistake about those is met.
+pub(crate) fn is_wanted_lost() -> bool {
+    is_planted("bug-unheard")
+}
+
 /// What is said of the files of jobs: that they are as they always were.
 pub(crate) fn told_of_marks(marks: Vec<Option<FileMark>>) -> Vec<Option<FileMark>> {
     if !is_planted("bug-silent-is-gone") {

@@ -76,7 +76,7 @@ impl Site {
     }
 
     /// A file in the log directory of a job.
-    fn file(&self, at: &AtWork, name: &str) -> Option<PathBuf> {
+    fn file(at: &AtWork, name: &str) -> Option<PathBuf> {
         Some(at.order.log.parent()?.join(name))
     }
 
@@ -146,7 +146,7 @@ impl cluster::Cluster for Site {
     fn prints(&self, at: &AtWork, text: &str) {
         self.disk.append(&at.order.log, text);
         // As its script does.
-        if let Some(alive) = self.file(at, "slurm-alive") {
+        if let Some(alive) = Self::file(at, "slurm-alive") {
             self.disk.append(&alive, "");
         }
     }
@@ -159,7 +159,7 @@ impl cluster::Cluster for Site {
     fn ends(&self, at: &AtWork, code: i32) {
         let Some(job) = self.job(at) else { return };
         // Its script writes down how.
-        if let Some(exit) = self.file(at, "slurm-exit") {
+        if let Some(exit) = Self::file(at, "slurm-exit") {
             self.disk.write(&exit, &format!("{} {} {code}\n", job.id, job.restarts));
         }
         if !self.cluster.end_orphan(&job.name) {
@@ -315,7 +315,7 @@ impl Door<'_> {
             state.violation(format!("11: it goes on from {}, where nothing is", dir.display()));
         }
         let chance = state.faults.tmux * 8;
-        if state.chance(chance) {
+        if state.chance(chance) || lies::is_wanted_lost() {
             let most = u64::try_from(MESSAGE_TIMEOUT.as_millis()).unwrap_or(0);
             let loss = match state.between(0, 3).as_millis() {
                 0 => Loss::Unheard,

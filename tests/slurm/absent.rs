@@ -14,8 +14,8 @@ use crate::common::wait::{wait_for, wait_until};
 
 /// A `squeue` that says, while there is a file `lies`, what is in the second part; else what Slurm says, of which it keeps
 /// a copy for each question.
-const SQUEUE: &str = "copy=\"@/copy.$(printf %s \"$*\" | cksum | tr -d ' ')\"\n\
-    if [ -e \"@/lies\" ]; then LIE; exit 0; fi\n\
+const SQUEUE: &str = "copy=\"ROOT/copy.$(printf %s \"$*\" | cksum | tr -d ' ')\"\n\
+    if [ -e \"ROOT/lies\" ]; then LIE; exit 0; fi\n\
     /usr/bin/squeue \"$@\" >\"$copy.$$\" || { code=$?; rm \"$copy.$$\"; exit \"$code\"; }\n\
     cat \"$copy.$$\"; mv \"$copy.$$\" \"$copy\"\n";
 
@@ -25,7 +25,7 @@ const ALONE: &str = "exec 9>\"@/lock\"; flock -n 9 || echo \"$TPU_JOB\" >>\"@/tw
 impl Lab {
     fn lying(lie: &str) -> Option<Self> {
         let mut lab = Self::new()?;
-        let script = SQUEUE.replace("LIE", lie).replace('@', lab.env.root());
+        let script = SQUEUE.replace("LIE", lie).replace("ROOT", lab.env.root());
         lab.replace("squeue", &script);
         Some(lab)
     }
@@ -122,7 +122,7 @@ fn what_a_controller_has_forgotten_is_lost_after_a_while_and_comes_back_once() {
     });
     assert_eq!(lab.starts("a").len(), 1);
     let alive = Path::new(&lab.log_dir(window)).join("slurm-alive");
-    let long_ago = SystemTime::now() - Duration::from_secs(600);
+    let long_ago = SystemTime::UNIX_EPOCH + Duration::from_secs(600);
     std::fs::File::options().write(true).open(alive).unwrap().set_modified(long_ago).unwrap();
     lab.wait_starts("a", 2);
     assert!(!lab.env.path("twice").exists());
@@ -130,15 +130,16 @@ fn what_a_controller_has_forgotten_is_lost_after_a_while_and_comes_back_once() {
 }
 
 /// Says while there is a file `lies` that there is no job of a number.
-const SCONTROL: &str = "if [ -e \"@/lies\" ] && [ \"$1 $2\" = 'show job' ]; then echo 'Job not found'; exit 1; fi\n\
+const SCONTROL: &str = "if [ -e \"ROOT/lies\" ] && [ \"$1 $2\" = 'show job' ]; then echo 'Job not found'; exit 1; fi\n\
     exec /usr/bin/scontrol \"$@\"";
 
 /// A job that says nothing is called lost, since everybody says that it is not there; then they take it back.
 fn lost_and_there_again(setup: Setup) -> Option<(Lab, u64, u32, Running)> {
+    let has_room = setup.nodes > 1;
     let mut lab = Lab::with(setup)?;
     for (program, script) in [("squeue", SQUEUE.replace("LIE", ":")), ("scontrol", SCONTROL.into())]
     {
-        lab.replace(program, &script.replace('@', lab.env.root()));
+        lab.replace(program, &script.replace("ROOT", lab.env.root()));
     }
     let script = "until [ -e \"@/ends\" ]; do sleep 0.3; done".replace('@', lab.env.root());
     let window = lab.run(&script, "rule=pre");
@@ -153,6 +154,9 @@ fn lost_and_there_again(setup: Setup) -> Option<(Lab, u64, u32, Running)> {
         lab.env.jobs("alice").len() == 2
     });
     wait_until("its successor is submitted", || lab.cluster.submissions().len() == 2);
+    if has_room {
+        lab.wait_runs(window + 1);
+    }
     std::fs::remove_file(lab.env.path("lies")).unwrap();
     Some((lab, window, id, monitor))
 }

@@ -412,11 +412,16 @@ mod tests {
         proc::run(&bash).unwrap().status
     }
 
+    fn put(path: std::path::PathBuf, text: &str) {
+        use std::io::Write as _;
+        std::fs::File::create(path).unwrap().write_all(text.as_bytes()).unwrap();
+    }
+
     #[test]
     fn what_has_ended_is_not_started_again() {
         let dir = tempfile::tempdir().unwrap();
         let code = |exit: &str, restarts| {
-            std::fs::write(dir.path().join(EXIT_FILE), exit).unwrap();
+            put(dir.path().join(EXIT_FILE), exit);
             run_part(ENDED_BEFORE, dir.path(), restarts)
         };
         assert_eq!(code("12 0 7\n", "0"), Code(7), "this very start has ended");
@@ -426,7 +431,7 @@ mod tests {
         assert_eq!(code("", "0"), Code(99));
         std::fs::remove_file(dir.path().join(EXIT_FILE)).unwrap();
         assert_eq!(run_part(ENDED_BEFORE, dir.path(), "0"), Code(99));
-        std::fs::write(dir.path().join(WHY_FILE), "12 0 9\nwhy\n").unwrap();
+        put(dir.path().join(WHY_FILE), "12 0 9\nwhy\n");
         assert_eq!(run_part(ENDED_BEFORE, dir.path(), "0"), Signal(9));
         assert_eq!(run_part(ENDED_BEFORE, dir.path(), "1"), Code(99));
     }
@@ -440,8 +445,8 @@ mod tests {
         let alive = before.join(ALIVE_FILE);
         let quiet = |seconds: u64| {
             let file = std::fs::File::create(&alive).unwrap();
-            let long_ago = std::time::SystemTime::now() - std::time::Duration::from_secs(seconds);
-            file.set_modified(long_ago).unwrap();
+            let now = file.metadata().unwrap().modified().unwrap();
+            file.set_modified(now - std::time::Duration::from_secs(seconds)).unwrap();
         };
         let part = format!("before={}\n{WAIT}", quoted(before.as_os_str()));
         let waits = |part: &str| {

@@ -267,7 +267,8 @@ impl SimCluster {
     pub(crate) fn set_lie(&self, lie: Option<Liar>) {
         let mut world = self.world();
         if lie != Some(Liar::Stale) {
-            world.cached = world.jobs.clone();
+            let World { cached, jobs, .. } = &mut *world;
+            cached.clone_from(jobs);
         }
         world.lie = lie;
     }

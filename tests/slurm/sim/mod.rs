@@ -2,6 +2,7 @@
 //! nodes, is away, hangs, answers late or not at all, and forgets; and it remembers every submission that it ever
 //! accepted, which no real one does.
 
+mod liars;
 mod words;
 
 use std::collections::BTreeMap;
@@ -16,6 +17,8 @@ use tpu_slurm::cluster::Cluster;
 use tpu_system::effects::Effects;
 use tpu_system::sys::clock::Clock;
 
+pub(crate) use liars::Liar;
+use liars::Orphan;
 pub(crate) use words::Cancelled;
 use words::{Order, option, order, refused, row, said, shown, written};
 
@@ -42,33 +45,6 @@ pub(crate) enum Weather {
     Hangs,
     /// The answer takes so long; what was asked for is done.
     Slow(Duration),
-}
-
-/// How its lists, or its memory, are wrong. One of them belongs to a history.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Liar {
-    /// `squeue` says what it has said before, as where somebody caches it.
-    Cached,
-    /// `squeue` lists nothing, and ends well.
-    Empty,
-    /// `squeue` says what it said before somebody cached it the last time.
-    Stale,
-    /// `squeue` hangs, and nothing else does.
-    Hanging,
-    /// The controller is set back to an older state: it has forgotten the newest jobs, which work on for a while.
-    Restored,
-}
-
-impl Liar {
-    pub(crate) const ALL: [Self; 5] =
-        [Self::Cached, Self::Empty, Self::Stale, Self::Hanging, Self::Restored];
-}
-
-/// A job that works on without the controller's knowledge, until a time.
-#[derive(Clone, Debug)]
-struct Orphan {
-    job: SimJob,
-    until: Duration,
 }
 
 /// What happens to the next submission.
@@ -198,14 +174,6 @@ impl SimCluster {
         self.world().job(id).finish(state, code << 8, now);
     }
 
-    /// What the controller does not know ends by itself.
-    pub(crate) fn end_orphan(&self, name: &str) -> bool {
-        let mut world = self.world();
-        let before = world.orphans.len();
-        world.orphans.retain(|orphan| orphan.job.name != name);
-        world.orphans.len() < before
-    }
-
     /// A job ends by this signal.
     pub(crate) fn end_by(&self, id: u32, signal: i32) {
         let now = self.clock.now();
@@ -263,40 +231,6 @@ impl SimCluster {
         world.accepted.clear();
     }
 
-    /// `squeue` begins to lie, or ends to.
-    pub(crate) fn set_lie(&self, lie: Option<Liar>) {
-        let mut world = self.world();
-        if lie != Some(Liar::Stale) {
-            let World { cached, jobs, .. } = &mut *world;
-            cached.clone_from(jobs);
-        }
-        world.lie = lie;
-    }
-
-    /// The controller is set back to what it was before so many of its newest jobs were submitted. Those that run do so
-    /// for a while.
-    pub(crate) fn restore(&self, newest: usize, orphans_live: Duration) {
-        let (now, until) = (self.clock.now(), self.clock.monotonic() + orphans_live);
-        let mut world = self.world();
-        world.note_fates();
-        world.booted = now;
-        let mut bases: Vec<u32> = world.jobs.iter().map(|job| job.base).collect();
-        bases.sort_unstable();
-        bases.dedup();
-        let Some(first) = bases.iter().rev().nth(newest.saturating_sub(1)).copied() else { return };
-        let (kept, forgotten) =
-            std::mem::take(&mut world.jobs).into_iter().partition(|job: &SimJob| job.base < first);
-        world.jobs = kept;
-        world.next_id = first;
-        let running = forgotten.into_iter().filter(|job| job.state == "RUNNING");
-        world.orphans.extend(running.map(|job| Orphan { job, until }));
-    }
-
-    /// Orphans that were ended since this was last asked.
-    pub(crate) fn ended_orphans(&self) -> Vec<SimJob> {
-        std::mem::take(&mut self.world().ended_orphans)
-    }
-
     /// Somebody else submits a job; its number.
     pub(crate) fn submit_by_hand(&self, name: &str) -> u32 {
         let order = Order {
@@ -318,13 +252,6 @@ impl SimCluster {
     /// All jobs that it knows.
     pub(crate) fn jobs(&self) -> Vec<SimJob> {
         self.world().jobs.clone()
-    }
-
-    /// The same, and those that work on without its knowledge.
-    pub(crate) fn jobs_and_orphans(&self) -> Vec<SimJob> {
-        let world = self.world();
-        let orphans = world.orphans.iter().map(|orphan| orphan.job.clone());
-        world.jobs.iter().cloned().chain(orphans).collect()
     }
 
     /// The jobs of a name, of which there may be several.
@@ -468,15 +395,6 @@ impl World {
     fn note_fates(&mut self) {
         for job in &self.jobs {
             self.fates.insert(job.name.clone(), job.state);
-        }
-    }
-
-    /// The jobs that `squeue` tells of.
-    fn told(&self) -> &[SimJob] {
-        match self.lie {
-            Some(Liar::Empty) => &[],
-            Some(Liar::Cached | Liar::Stale) => &self.cached,
-            Some(Liar::Hanging | Liar::Restored) | None => &self.jobs,
         }
     }
 

@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime};
 use serde_json::Value;
 
 use super::cluster::Setup;
-use super::lab::{Lab, token_of};
+use super::lab::Lab;
 use crate::common::env::Running;
 use crate::common::tmux::write_file;
 use crate::common::wait::{wait_for, wait_until};
@@ -105,23 +105,20 @@ fn what_a_controller_has_forgotten_is_lost_after_a_while_and_comes_back_once() {
     let parent = lab.env.job("alice", window);
     assert_eq!(parent["error"], "lost", "{parent:#}");
     // Its number is given again, and its node does not take that while it has the first: Slurm cancels the next one, which
-    // counts as lost as well, and another one follows.
-    let child = wait_for("one of them runs", || {
-        let jobs = lab.env.jobs("alice");
-        let runs = |job: &&Value| {
-            let of_token = lab.cluster.jobs_of(&token_of(job));
-            of_token.iter().any(|job| job.state == "RUNNING")
+    // counts as lost as well, and another one follows. Nobody has seen the first one end: as long as it gives signs of life,
+    // none of the others begins.
+    let alive = Path::new(&lab.log_dir(window)).join("slurm-alive");
+    let child = wait_for("one of them waits", || {
+        write_file(&alive, "");
+        let waits = |job: &&Value| {
+            let log = Path::new(job["log_dir"].as_str().unwrap()).join("output.log");
+            let text = std::fs::read_to_string(log).unwrap_or_default();
+            text.contains("waits until the attempt before")
         };
-        jobs.iter().skip(1).find(runs).and_then(|job| job["windows_id"].as_u64())
-    });
-    // Nobody has seen the first one end: the others wait for its silence.
-    let log = Path::new(&lab.log_dir(child)).join("output.log");
-    wait_until("it waits", || {
-        let text = std::fs::read_to_string(&log).unwrap_or_default();
-        text.contains("waits until the attempt before")
+        let jobs = lab.env.jobs("alice");
+        jobs.iter().skip(1).find(waits).and_then(|job| job["windows_id"].as_u64())
     });
     assert_eq!(lab.starts("a").len(), 1);
-    let alive = Path::new(&lab.log_dir(window)).join("slurm-alive");
     let long_ago = SystemTime::UNIX_EPOCH + Duration::from_secs(600);
     std::fs::File::options().write(true).open(alive).unwrap().set_modified(long_ago).unwrap();
     lab.wait_starts("a", 2);

@@ -4,13 +4,11 @@
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
-use serde_json::Value;
-
 use super::cluster::Setup;
 use super::lab::Lab;
 use crate::common::env::Running;
 use crate::common::tmux::write_file;
-use crate::common::wait::{wait_for, wait_until};
+use crate::common::wait::wait_until;
 
 /// A `squeue` that says, while there is a file `lies`, what is in the second part; else what Slurm says, of which it keeps
 /// a copy for each question.
@@ -104,26 +102,19 @@ fn what_a_controller_has_forgotten_is_lost_after_a_while_and_comes_back_once() {
     });
     let parent = lab.env.job("alice", window);
     assert_eq!(parent["error"], "lost", "{parent:#}");
-    // Its number is given again, and its node does not take that while it has the first: Slurm cancels the next one, which
-    // counts as lost as well, and another one follows. Nobody has seen the first one end: as long as it gives signs of life,
-    // none of the others begins.
+    // Its last sign of life is 90 s old by now. Its number is given again, and its node does not take that while it has the
+    // first: Slurm cancels the next one, which counts as lost as well, and another one follows.
     let alive = Path::new(&lab.log_dir(window)).join("slurm-alive");
-    let child = wait_for("one of them waits", || {
-        write_file(&alive, "");
-        let waits = |job: &&Value| {
-            let log = Path::new(job["log_dir"].as_str().unwrap()).join("output.log");
-            let text = std::fs::read_to_string(log).unwrap_or_default();
-            text.contains("waits until the attempt before")
-        };
-        let jobs = lab.env.jobs("alice");
-        jobs.iter().skip(1).find(waits).and_then(|job| job["windows_id"].as_u64())
-    });
-    assert_eq!(lab.starts("a").len(), 1);
     let long_ago = SystemTime::UNIX_EPOCH + Duration::from_secs(600);
     std::fs::File::options().write(true).open(alive).unwrap().set_modified(long_ago).unwrap();
-    lab.wait_starts("a", 2);
+    wait_until("one of them begins", || {
+        lab.missing_for_a_minute();
+        drop(lab.tpu("ack").exits(0));
+        lab.starts("a").len() > 1
+    });
+    assert_eq!(lab.starts("a").len(), 2);
     assert!(!lab.env.path("twice").exists());
-    drop(lab.tpu(&format!("kill {child} -y")).exits(0));
+    drop(lab.tpu("kill --all -y").exits(0));
 }
 
 /// Says while there is a file `lies` that there is no job of a number.

@@ -153,7 +153,7 @@ impl<'a> MissingJobs<'a> {
             return Absence::Gone;
         }
         Absence::Open(if lives {
-            "the controller does not know it, and it works on: its log grows".to_owned()
+            "the controller does not know it, and it works on".to_owned()
         } else {
             format!(
                 "the controller has not known it for {}; it counts as gone after {}",

@@ -20,7 +20,7 @@ use super::answered;
 use super::ask::{self, TimeLeft};
 use super::controller::Controller;
 use super::ended::{self, Afterwards};
-use super::facts;
+use super::facts::{self, JobEnd};
 use super::job_id::{JobRef, kept, name_of};
 use super::listing::{JobRow, JobTable};
 use super::note;
@@ -109,12 +109,15 @@ impl Engine<'_> {
             .iter()
             .zip(&facts)
             .enumerate()
-            .filter(|(_, (run, fact))| fact.is_cancelled && run.job.status.is_live());
+            .filter(|(_, (run, fact))| fact.raw == "CANCELLED" && run.job.status.is_live());
         let cancelled: Vec<Missing<'_>> = cancelled
             .map(|(index, (run, _))| Missing { index, job: run.job, known: JobRef::of(run.job) })
             .collect();
-        for (index, fact) in self.by_whom(&cancelled, budget) {
-            put(&mut facts, index, fact);
+        for (one, end) in cancelled.iter().zip(self.by_whom(&cancelled, budget)) {
+            let is_by_slurm = facts.get(one.index).is_some_and(|fact| !fact.is_cancelled);
+            if let Some(end) = end.filter(|end| !is_by_slurm || facts::is_by_somebody(&end.word)) {
+                put(&mut facts, one.index, facts::of_end(one.job, &end));
+            }
         }
         let mut look = Look {
             table: &table,
@@ -145,7 +148,7 @@ impl Engine<'_> {
         facts
     }
 
-    /// What a row says. What was cancelled and never launched nobody has cancelled who did not want it.
+    /// What a row says. Slurm itself has cancelled what it never launched.
     fn of_row(&self, job: &Job, row: &JobRow) -> RunFact {
         let is_open = job.status.is_live() && facts::may_be_unlaunched(row);
         if is_open && settle::has_begun(&self.controller, job) == Ok(false) {
@@ -165,18 +168,18 @@ impl Engine<'_> {
         facts::fact(RunState::Unknown, "UNKNOWN", Some(reason))
     }
 
-    /// By whom jobs were cancelled, as far as there are accounts that say so.
-    fn by_whom(&self, cancelled: &[Missing<'_>], budget: TimeLeft<'_>) -> Vec<(usize, RunFact)> {
+    /// How jobs were cancelled, and by whom, as far as there are accounts that say so.
+    fn by_whom(&self, cancelled: &[Missing<'_>], budget: TimeLeft<'_>) -> Vec<Option<JobEnd>> {
         let Controller { cluster, heard, .. } = &self.controller;
         if cancelled.is_empty() || !heard.may_have_accounting(cluster) {
             return Vec::new();
         }
         let told = self.afterwards(cancelled, budget);
-        let fact = |(one, told): (&Missing<'_>, Afterwards)| match told {
-            Afterwards::Ended(end) => Some((one.index, facts::of_end(one.job, &end))),
+        let end = |told| match told {
+            Afterwards::Ended(end) => Some(end),
             Afterwards::Odd(_) | Afterwards::Nothing | Afterwards::Unanswered(_) => None,
         };
-        cancelled.iter().zip(told).filter_map(fact).collect()
+        told.into_iter().map(end).collect()
     }
 
     fn afterwards(&self, missing: &[Missing<'_>], budget: TimeLeft<'_>) -> Vec<Afterwards> {

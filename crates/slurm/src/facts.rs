@@ -189,7 +189,7 @@ pub(super) fn cancelled(word: Option<&str>) -> RunFact {
 /// A job that is cancelled within so many seconds, and has printed nothing, was never launched.
 const LAUNCHING_S: u64 = 10;
 
-/// Whether a cancelled job may have been launched by nobody: Slurm cancels what its node does not take, such as a number
+/// Whether a cancelled job may never have been launched: Slurm cancels what its node does not take, such as a number
 /// that another job has there ("Job 2 already running, do not launch second copy", 22.05.8).
 pub(super) fn may_be_unlaunched(row: &JobRow) -> bool {
     let lasted = row.start.zip(row.end).map(|(start, end)| end.seconds_since(start));
@@ -197,6 +197,11 @@ pub(super) fn may_be_unlaunched(row: &JobRow) -> bool {
     states::stage(&row.state) == JobStage::Cancelled
         && has_node
         && lasted.is_some_and(|lasted| lasted <= LAUNCHING_S)
+}
+
+/// Whether the word of an account says that a person has cancelled a job. What a node does not take is cancelled by root.
+pub(super) fn is_by_somebody(word: &str) -> bool {
+    word.split_once(" by ").is_some_and(|(_, uid)| uid.trim() != "0")
 }
 
 /// One that Slurm has cancelled by itself: it has forgotten it, or has given its number twice.
@@ -328,6 +333,21 @@ mod tests {
         let fact = of_end(&job(), &end("CANCELLED by 1000"));
         assert_eq!((fact.why(), fact.raw.as_ref()), ("cancelled by uid 1000", "CANCELLED"));
         assert_eq!(of_end(&job(), &end("CANCELLED")).why(), "somebody has cancelled it");
+        let by = ["CANCELLED by 1000", "CANCELLED by 0", "CANCELLED"].map(is_by_somebody);
+        assert_eq!(by, [true, false, false], "a node cancels as root what it does not take");
+    }
+
+    #[test]
+    fn only_what_was_cancelled_at_once_on_a_node_may_never_have_been_launched() {
+        let row = |state: &str, nodes: &str, lasted: i64| {
+            let (start, end) = (Timestamp::from_second(100), Timestamp::from_second(100 + lasted));
+            let (state, nodes) = (state.to_owned(), nodes.to_owned());
+            let (start, end) = (Some(start), Some(end));
+            may_be_unlaunched(&JobRow { state, start, end, nodes, ..JobRow::default() })
+        };
+        assert!(row("CANCELLED", "n1", 1));
+        assert!(!row("CANCELLED", "", 0), "it waited");
+        assert!(!row("CANCELLED", "n1", 60) && !row("FAILED", "n1", 1));
     }
 
     #[test]

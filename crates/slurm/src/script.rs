@@ -62,7 +62,7 @@ const SETTING_UP: &str = r#"set_up() {
 }
 "#;
 
-/// What says that the job lives, for as long as its script does; it ends with it. What it waits by ends first.
+/// Touches a file as a sign of life, for as long as the script lives. It takes the `sleep` that it waits for along.
 const ALIVE: &str = r#"alive() {
     trap 'kill "$nap" 2>/dev/null; exit 0' TERM
     while :; do
@@ -437,7 +437,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_goes_on_for_a_lost_attempt_waits_for_its_silence() {
+    fn a_successor_of_a_lost_attempt_waits_until_that_is_silent() {
         let dir = tempfile::tempdir().unwrap();
         let (own, before) = (dir.path().join("own"), dir.path().join("it's before"));
         std::fs::create_dir(&own).unwrap();

@@ -73,7 +73,7 @@ fn a_copy_between_regions_that_is_cut_ten_times_goes_on_and_no_half_one_is_used(
     lab.pull(&Event::LoseAnswer { call: Some(Call::Rewrite), target: None, times: Some(CUTS / 2) });
     for _ in 0..CUTS / 2 {
         let before = done();
-        let going = lab.env.start_tpu(command, &[]);
+        let going = lab.env.start_tpu(command, &[("FAILPOINTS", "copy-arrived=2*off->pause")]);
         wait_until("it copies", || done() > before + 1);
         going.kill();
         assert!(lab.listed("1").contains(&half), "{:?}", lab.listed("1"));
@@ -110,7 +110,7 @@ fn a_download_whose_program_was_killed_goes_on_and_its_name_comes_last() {
     let read = || lab.asked("GET", "alt=media");
     for _ in 0..2 {
         let before = read();
-        let going = lab.env.start_tpu(command, &[]);
+        let going = lab.env.start_tpu(command, &[("FAILPOINTS", "copy-arrived=2*off->pause")]);
         wait_until("it reads", || read() > before);
         going.kill();
         assert!(!lab.env.path("back/checkpoint_7").exists(), "a half one has its name");

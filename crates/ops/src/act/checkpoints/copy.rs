@@ -91,6 +91,7 @@ pub fn copy(
     let mut there = 0;
     let mut arrived = |more: u64| {
         there = total.min(there + more);
+        fail::fail_point!("copy-arrived");
         watch(CopyProgress { there, total })
     };
     // What tells that all is there goes last.

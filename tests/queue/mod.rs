@@ -6,6 +6,7 @@ mod after;
 mod archived;
 mod asked;
 mod begins;
+mod crowd;
 mod edits;
 mod expected;
 mod fleet;

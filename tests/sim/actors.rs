@@ -393,7 +393,7 @@ fn windows_go(world: &World, host: usize) {
     }
 }
 
-fn restart_tmux(world: &World, host: usize) {
+pub(crate) fn restart_tmux(world: &World, host: usize) {
     world.state().note(None, &format!("tmux of host {host} ends"));
     windows_go(world, host);
     tmux(world, host).stop();

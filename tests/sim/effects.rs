@@ -213,7 +213,7 @@ impl Disk for Me {
         if short(path) == "events.jsonl" {
             self.world.state().events(self.pid, bytes);
         }
-        if Self::goes_nowhere(path) {
+        if Self::goes_nowhere(path) || self.loses(path) {
             return Ok(());
         }
         self.write(path, bytes, |bytes| self.world.disk.append(path, bytes, mode, durable))
@@ -250,7 +250,8 @@ impl Disk for Me {
         }
         {
             let mut state = self.world.state();
-            if let Some(holder) = state.locks.get(path).copied() {
+            if let Some(holder) = state.locks.get(path).filter(|_| !state.is_shared(path)).copied()
+            {
                 if !state.is_alive(holder) {
                     state.violation(format!("8: {} is held by a dead process", short(path)));
                 }
@@ -320,6 +321,7 @@ impl Me {
     pub(crate) fn open(&self, window: &NewWindow) -> Result<PaneFact, TmuxError> {
         self.step(&format!("open window {} for {}", window.index, window.job));
         self.world.state().acts(self.pid, "opens a window");
+        self.may_open();
         if self.is_not_opened() {
             return Err(Self::lost("new-window"));
         }

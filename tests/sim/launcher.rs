@@ -10,6 +10,8 @@ use tpu_core::model::ids::{JobId, LaunchToken};
 use tpu_core::model::job::{Job, Status};
 use tpu_core::model::target::LOCAL;
 use tpu_ops::act::callbacks::{self, Begun};
+use tpu_ops::act::ends::Vacated;
+use tpu_ops::waiting::queue::pass;
 use tpu_ops::{Ctx, Error, Kind};
 use tpu_system::store::Paths;
 use tpu_system::tmux::NewWindow;
@@ -123,7 +125,10 @@ impl Launcher {
         let tmux = self.tmux();
         tmux.set_pane_option(&self.pane.pane_id, "@tpu_exit", &code.to_string());
         let token = self.token.clone();
-        let _told: bool = self.call(move |ctx| callbacks::exited(ctx, &token, code));
+        let _told: bool = self.call(move |ctx| {
+            pass::make_way(ctx, &callbacks::exited(ctx, &token, code)?);
+            Ok(())
+        });
         // The shell stays, until somebody closes its window.
         loop {
             self.me.world.sleep(self.me.pid, Duration::from_secs(3_600));
@@ -317,7 +322,9 @@ impl Launcher {
                     let what = format!("13: {id} was preempted and ended well, and is refused");
                     told.state().violation(what);
                 }
-                said
+                said?;
+                pass::make_way(ctx, &Vacated::of(&*ctx.data()?, &id));
+                Ok(())
             });
         let mut state = self.me.world.state();
         let pid = state.observer.programs.get_mut(number).map(|program| {

@@ -3,7 +3,7 @@
 //!
 //! Some worlds have a cluster among their targets ([`cluster`], [`slurm`], [`kubernetes`], [`engine`]).
 //!
-//! In some persons submit jobs to queues ([`queues`], [`turns`]).
+//! In some persons submit jobs to queues ([`queues`], [`turns`]), in some many jobs end at once ([`crowd`]).
 //!
 //! [`world`] is what there is, [`effects`] how a process touches it, [`lies`] what it may be told, [`launcher`] what
 //! runs in a window, [`actors`] who acts, [`observer`] what must never happen, [`run`] one seed from its beginning to
@@ -15,6 +15,7 @@ mod actors;
 mod bugs;
 mod cluster;
 mod cluster_disk;
+mod crowd;
 mod day;
 mod effects;
 mod engine;
@@ -40,6 +41,7 @@ mod world;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use crowd::Crowd;
 use run::{Outcome, Story, play};
 use tpu_system::sys::clock::{Clock as _, SystemClock};
 
@@ -303,6 +305,47 @@ fn lineages_as_asked() {
     let clock = SystemClock::new();
     let told = come_back(0..asked.div_ceil(lineages::EACH as u64), UNOPENED, lineages::EACH);
     println!("{told}; {:.0} s", clock.monotonic().as_secs_f64());
+}
+
+/// Plays worlds in which many jobs end at once; whether one of them breaks something.
+fn in_a_crowd(mut seeds: std::ops::Range<u64>, crowd: Crowd) -> Option<String> {
+    seeds.find_map(|seed| {
+        let Outcome { broken, trace, .. } = crowd::play(seed, crowd);
+        Some(format!("seed {seed}: {}\n{}", broken?, trace.join("\n")))
+    })
+}
+
+mod many_jobs_end_at_once {
+    use super::{Crowd, in_a_crowd};
+
+    #[test]
+    fn and_one_pass_at_a_time_starts_all_that_wait() {
+        assert_eq!(in_a_crowd(0..20, Crowd::default()), None);
+    }
+
+    #[test]
+    fn and_nothing_is_lost_with_a_process_that_is_killed() {
+        assert_eq!(in_a_crowd(0..40, Crowd { crash: 3_000, ..Crowd::default() }), None);
+    }
+
+    #[test]
+    fn and_no_pass_goes_on_when_its_tmux_server_has_ended() {
+        assert_eq!(in_a_crowd(0..40, Crowd { loses_tmux: true, ..Crowd::default() }), None);
+    }
+
+    #[test]
+    fn and_a_note_that_is_lost_is_missed() {
+        let lie = Crowd { loses_notes: true, ..Crowd::default() };
+        let broken = in_a_crowd(0..20, lie).expect("a place stays free");
+        assert!(broken.contains("16: "), "{broken}");
+    }
+
+    #[test]
+    fn and_two_passes_at_once_are_seen() {
+        let lie = Crowd { shares_right: true, ..Crowd::default() };
+        let broken = in_a_crowd(0..20, lie).expect("two pass at once");
+        assert!(broken.contains("18: "), "{broken}");
+    }
 }
 
 /// Plays days of queues with so many kills of the daemon, and as many jobs as go with that.

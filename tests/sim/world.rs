@@ -19,6 +19,7 @@ use tpu_system::sys::clock::Clock;
 use tpu_system::sys::random::{Random as _, SeededRandom};
 
 use super::cluster::Cluster;
+use super::crowd;
 use super::launcher::Habits;
 use super::observer::Observer;
 use crate::common::fakes::disk::FakeDisk;
@@ -176,6 +177,8 @@ pub(crate) struct State {
     /// Whether each version of the data file is looked at for what must never happen, and each question for a file that
     /// is not there is a moment in which others go on. A month has too many of both.
     pub(crate) reads_all: bool,
+    /// What the doors know of a crowd.
+    pub(crate) watch: crowd::Watch,
 }
 
 pub(crate) struct World {
@@ -284,6 +287,7 @@ impl World {
             still_until: Duration::ZERO,
             logs: None,
             reads_all: true,
+            watch: crowd::Watch::default(),
         };
         let (state, site, roots) = (Mutex::new(state), OnceLock::new(), OnceLock::new());
         Arc::new(Self { state, disk, cloud_disk, fleet, site, roots })

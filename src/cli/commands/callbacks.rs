@@ -9,10 +9,10 @@ use crate::cli::Outcome;
 use crate::cli::app::{App, asked_to_end};
 use crate::cli::args::{Command, Finish, LauncherStep};
 use crate::cli::print::Output;
-use tpu_core::model::data::{Data, User};
 use tpu_core::model::ids::{JobId, LaunchToken};
-use tpu_core::model::job::{Job, Status};
+use tpu_core::model::job::Status;
 use tpu_ops::act::callbacks::{self, Begun};
+use tpu_ops::act::ends::Vacated;
 use tpu_ops::act::relay::{self, Relayed};
 use tpu_ops::act::setup::{self, SetUpHere};
 use tpu_ops::act::{limits, workers};
@@ -58,7 +58,7 @@ pub(in crate::cli) fn finish(app: &App, args: &Finish) -> Outcome {
     let ctx = app.ctx()?;
     let id = callbacks::subject(ctx, &args.window)?;
     callbacks::finish_job(ctx, &id, args.force)?;
-    make_way(ctx, &|job| job.id() == id);
+    make_way(ctx, &id);
     let document = FinishedDocument { job: JobIdPart::from(&id), status: Word(Status::Finished) };
     Ok(Output::new(format!("{id} is finished."), &document))
 }
@@ -68,7 +68,7 @@ pub(in crate::cli) fn fail(app: &App, args: &Finish) -> Outcome {
     let ctx = app.ctx()?;
     let id = callbacks::subject(ctx, &args.window)?;
     let kind = callbacks::fail_job(ctx, &id, args.exit_code)?;
-    make_way(ctx, &|job| job.id() == id);
+    make_way(ctx, &id);
     let document = FailedDocument {
         job: JobIdPart::from(&id),
         status: Word(Status::Error(kind)),
@@ -77,18 +77,11 @@ pub(in crate::cli) fn fail(app: &App, args: &Finish) -> Outcome {
     Ok(Output::new(format!("{id} failed: {kind}."), &document))
 }
 
-/// A job has ended: what waits for its place may begin. What becomes of that is no matter of the job's. Whoever kills it
-/// does so himself: what is at work in its window is stopped with it, in the middle of a start.
-fn make_way(ctx: &Ctx, is_it: &dyn Fn(&Job) -> bool) {
-    let is_stopped = |job: &Job| job.is_being_killed() || matches!(job.status, Status::Killed(_));
-    let is_stopped = |data: &Data| {
-        let mut jobs = data.users().iter().flat_map(User::jobs);
-        jobs.find(|job| is_it(job)).is_some_and(is_stopped)
-    };
-    if ctx.data().is_ok_and(|data| is_stopped(&data)) {
-        return;
+/// A script has said how its job has ended: what waits for its place may begin.
+fn make_way(ctx: &Ctx, job: &JobId) {
+    if let Ok(data) = ctx.data() {
+        pass::make_way(ctx, &Vacated::of(&data, job));
     }
-    ctx.warn(pass::look(ctx, pass::AT_ONCE).1);
 }
 
 /// Exit code of a relay that has relayed the job to its end, and some process still holds its terminal.
@@ -169,10 +162,8 @@ pub(in crate::cli) fn launcher(app: &App, step: &LauncherStep) -> Outcome {
             }
         }
         LauncherStep::Exited { token, code } => {
-            let token = LaunchToken::from(token.as_str());
-            callbacks::exited(app.ctx()?, &token, *code)?;
-            let is_it = |job: &Job| job.launch.as_ref().is_some_and(|of| of.token == token);
-            make_way(app.ctx()?, &is_it);
+            let (ctx, token) = (app.ctx()?, LaunchToken::from(token.as_str()));
+            pass::make_way(ctx, &callbacks::exited(ctx, &token, *code)?);
         }
     }
     Ok(Output::default())

@@ -298,7 +298,9 @@ fn dispatch(app: &App, args: &RunQueue) -> Outcome {
     let mut waited = Vec::new();
     let mut looks = 0_u32;
     loop {
-        let passage = match pass::unless_watched(ctx, usize::MAX) {
+        let passed =
+            if args.once { pass::unless_watched(ctx, usize::MAX) } else { pass::now_and_then(ctx) };
+        let passage = match passed {
             Ok(Some(passage)) => passage,
             Ok(None) => {
                 return Err(Error::refused("the daemon runs now, and starts what waits")

@@ -85,6 +85,11 @@ impl FakeTmux {
         self.server().failing = None;
     }
 
+    /// Whether a server runs.
+    pub(crate) fn is_up(&self) -> bool {
+        self.server().place.server_pid > 0
+    }
+
     /// Ends the server with all its windows.
     pub(crate) fn stop(&self) {
         let mut server = self.server();

@@ -8,7 +8,8 @@ use tpu_core::model::job::{Event, Job, StartTime, Status, StoredVerdict};
 use tpu_core::model::time::Timestamp;
 use tpu_core::plan::answer;
 
-use super::{ends, stage};
+use super::ends::{self, Vacated};
+use super::stage;
 use crate::base::ctx::{job_mut, job_of};
 use crate::base::records;
 use crate::observe::printed::Printed;
@@ -269,8 +270,8 @@ fn may_begin(job: &Job) -> Result<(), Error> {
     Ok(())
 }
 
-/// The launcher says that the job's command has ended.
-pub fn exited(ctx: &Ctx, token: &LaunchToken, code: i32) -> Result<(), Error> {
+/// The launcher says that the job's command has ended. What that leaves to those that wait.
+pub fn exited(ctx: &Ctx, token: &LaunchToken, code: i32) -> Result<Vacated, Error> {
     let id = records::launched(ctx, token)?;
     ends::record_end(ctx, &id, code)
 }

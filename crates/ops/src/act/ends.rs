@@ -1,19 +1,43 @@
 //! Records how the commands of jobs have ended.
 
+use tpu_core::model::data::Data;
 use tpu_core::model::facts::RunFact;
 use tpu_core::model::ids::JobId;
-use tpu_core::model::job::{Event, Status, StoredVerdict};
+use tpu_core::model::job::{Event, Job, Status, StoredVerdict};
 use tpu_core::plan::diagnose::{JobFacts, diagnose};
 use tpu_engine::runner::window::beside;
+use tpu_system::store::Tx;
 
 use crate::base::ctx::{job_mut, job_of};
 use crate::base::records;
 use crate::observe::printed::Printed;
 use crate::{Ctx, Error};
 
+/// What the end of a job leaves to those that wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Vacated {
+    /// Whether something waits, and may be started by whoever has seen the end. A person who kills a job starts the next
+    /// one: what is at work in the window of the job is stopped with it, in the middle of a start.
+    pub is_wanted: bool,
+    /// Process id of the tmux server in which the job was.
+    pub server: Option<u32>,
+}
+
+impl Vacated {
+    /// By the data file.
+    pub fn of(data: &Data, id: &JobId) -> Self {
+        let job = data.job(id);
+        let is_stopped =
+            |job: &Job| job.is_being_killed() || matches!(job.status, Status::Killed(_));
+        let server = job.and_then(|job| job.place.as_ref()).map(|place| place.server_pid);
+        let is_wanted = !data.queues().entries.is_empty() && !job.is_some_and(is_stopped);
+        Self { is_wanted, server }
+    }
+}
+
 /// Writes down that a job's command has ended with `code`, and what follows from it. Doing it twice
 /// changes nothing.
-pub(crate) fn record_end(ctx: &Ctx, id: &JobId, code: i32) -> Result<(), Error> {
+pub(crate) fn record_end(ctx: &Ctx, id: &JobId, code: i32) -> Result<Vacated, Error> {
     let now = ctx.clock.now();
     let data = ctx.data()?;
     let job = job_of(&data, id)?;
@@ -22,38 +46,50 @@ pub(crate) fn record_end(ctx: &Ctx, id: &JobId, code: i32) -> Result<(), Error> 
     let run = beside::with_cause(ctx, job, RunFact::ended(job.exit(code)));
     let facts = JobFacts { run: &run, verdict: printed.telling(), target: None, now };
     ctx.transact(|tx| {
-        let job = job_mut(&mut tx.data, id)?;
-        let shown = diagnose(job, &facts);
-        let Some(launch) = job.launch.as_mut() else { return Ok(()) };
-        // An error gives way to a good end, and to nothing else, also to one that was written down while somebody acted
-        // on the error.
-        let mended = matches!(job.status, Status::Error(_)) && shown.status == Status::Finished;
-        if launch.exit.is_some() && !mended {
-            return Ok(());
-        }
-        launch.exit.get_or_insert(code);
-        // A successor may have ended it already.
-        launch.ended.get_or_insert(now);
-        job.confirm_launch();
-        // Whatever became of it meanwhile, this is the last that it printed.
-        job.keep_reached(&printed.numbers());
-        // Whoever kills it writes the status; a final one stays.
-        let is_open = job.status.is_live() || mended;
-        if job.is_being_killed() || job.child.is_some() || !is_open {
-            return Ok(());
-        }
-        let line = if let Status::Error(kind) = &shown.status {
-            job.apply(&Event::Failed(*kind))?;
-            let verdict = StoredVerdict::new(*kind, shown.evidence.as_ref());
-            let line = format!("{kind}: {}", verdict.line);
-            job.verdict = Some(verdict);
-            line
-        } else {
-            job.apply(if mended { &Event::FinishedByProof } else { &Event::Finished })?;
-            format!("exit code {code}")
-        };
-        let kind = if shown.status == Status::Finished { "finished" } else { "error" };
-        records::note(tx, id, kind, line);
-        Ok(())
+        record(tx, id, code, &facts, &printed)?;
+        Ok(Vacated::of(&tx.data, id))
     })
+}
+
+/// The same as part of a transaction.
+fn record(
+    tx: &mut Tx<'_>,
+    id: &JobId,
+    code: i32,
+    facts: &JobFacts<'_>,
+    printed: &Printed,
+) -> Result<(), Error> {
+    let job = job_mut(&mut tx.data, id)?;
+    let shown = diagnose(job, facts);
+    let Some(launch) = job.launch.as_mut() else { return Ok(()) };
+    // An error gives way to a good end, and to nothing else, also to one that was written down while somebody acted
+    // on the error.
+    let mended = matches!(job.status, Status::Error(_)) && shown.status == Status::Finished;
+    if launch.exit.is_some() && !mended {
+        return Ok(());
+    }
+    launch.exit.get_or_insert(code);
+    // A successor may have ended it already.
+    launch.ended.get_or_insert(facts.now);
+    job.confirm_launch();
+    // Whatever became of it meanwhile, this is the last that it printed.
+    job.keep_reached(&printed.numbers());
+    // Whoever kills it writes the status; a final one stays.
+    let is_open = job.status.is_live() || mended;
+    if job.is_being_killed() || job.child.is_some() || !is_open {
+        return Ok(());
+    }
+    let line = if let Status::Error(kind) = &shown.status {
+        job.apply(&Event::Failed(*kind))?;
+        let verdict = StoredVerdict::new(*kind, shown.evidence.as_ref());
+        let line = format!("{kind}: {}", verdict.line);
+        job.verdict = Some(verdict);
+        line
+    } else {
+        job.apply(if mended { &Event::FinishedByProof } else { &Event::Finished })?;
+        format!("exit code {code}")
+    };
+    let kind = if shown.status == Status::Finished { "finished" } else { "error" };
+    records::note(tx, id, kind, line);
+    Ok(())
 }

@@ -19,9 +19,10 @@ pub mod returned;
 pub mod selection;
 pub mod successor;
 
-// What a launch lays ready.
+// What a launch asks, and what it lays ready.
 pub mod checkpoints;
 pub mod clone;
+pub(crate) mod lately;
 pub mod setup;
 pub mod stage;
 

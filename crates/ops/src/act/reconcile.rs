@@ -38,7 +38,7 @@ pub fn reconcile(ctx: &Ctx) -> Result<(), Error> {
     keep_what_stands(ctx, &data, &mut cures);
     for cure in cures {
         let cured = match cure {
-            Cure::Ended(id, code) => ends::record_end(ctx, &id, code),
+            Cure::Ended(id, code) => ends::record_end(ctx, &id, code).map(drop),
             Cure::Adopt(id) => ctx.transact(|tx| {
                 if let Some(job) = tx.data.job_mut(&id) {
                     job.confirm_launch();

@@ -203,7 +203,7 @@ fn write(
 ) -> Result<(), Error> {
     let id = &view.id;
     if let Change::Exited(exit) = change {
-        return ends::record_end(ctx, id, exit.code());
+        return ends::record_end(ctx, id, exit.code()).map(drop);
     }
     let reached = match change {
         Change::Failed(_) | Change::Cancelled => reached(ctx, seen, view),

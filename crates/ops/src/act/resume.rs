@@ -20,6 +20,7 @@ use tpu_engine::runner::{StopOrder, StopPart, Unreached, environment};
 use super::checkpoints::across;
 use super::hosts::elsewhere::{self, Search};
 use super::hosts::{disk, probe};
+use super::lately::Lately;
 use super::launch::attempt::{self, Launched};
 use super::launch::check;
 use super::launch::plan::{LaunchPlan, Parent, Provided, Reaction, Turn};
@@ -321,7 +322,8 @@ fn plan_with(
     let own = own_gpus(job, &target.name);
     let busy = busy.into_iter().filter(|(gpu, _)| !own.contains(gpu)).collect();
     let applicant = Applicant { target: &target, ask: &spec.ask, busy: &busy, but: Some(id) };
-    let occupants = room::check(ctx, &data, &applicant, (provided, request.force))?;
+    let force = request.force;
+    let occupants = room::check(ctx, &data, &applicant, (provided, force), &Lately::default())?;
     let (start, code) = successor::of(ctx, user, job, request.how)?;
     if let Some(ResumeFrom::Nothing(looked)) = &start
         && !(request.from_nothing || request.force)

@@ -240,6 +240,11 @@ impl QueuedJobs {
         };
         let mut lines: Vec<String> = self.jobs.iter().map(queued).collect();
         lines.extend(self.passage.in_words());
+        if self.passage.is_left {
+            lines.push(
+                "Another process starts what waits at this moment, and sees this too.".to_owned(),
+            );
+        }
         if let Some(first) = self.first_waiting(ctx)? {
             let data = ctx.data()?;
             let waiting = data.queues().entry(&first).map_or(1, QueueEntry::waiting);

@@ -289,6 +289,18 @@ impl Store {
         self.locking(&self.paths.daemon_start(place), work)
     }
 
+    /// Runs `work` as the only process that passes over what waits at a place. If there is one already, and it is not
+    /// worth waiting for its end, `work` does not run and the answer is who that is.
+    pub fn passing<T>(
+        &self,
+        place: &str,
+        is_worth_waiting: &dyn Fn() -> bool,
+        work: impl FnOnce() -> T,
+    ) -> Result<Result<T, Holder>, StoreError> {
+        self.state_dir()?;
+        self.alone((&self.paths.pass_lock(place), is_worth_waiting), work)
+    }
+
     /// Runs `work` as the only one who works on a target. If somebody does already, `work` does not run and
     /// the answer is who that is.
     pub fn on_target<T>(

@@ -98,6 +98,16 @@ impl Paths {
         self.state().join(format!("daemon-{place}.start.lock"))
     }
 
+    /// Held by the process that passes over what waits at a place.
+    pub(crate) fn pass_lock(&self, place: &str) -> PathBuf {
+        self.state().join(format!("pass-{place}.lock"))
+    }
+
+    /// Exists when something has changed since the last pass there began.
+    pub fn pass_note(&self, place: &str) -> PathBuf {
+        self.state().join(format!("pass-{place}.note"))
+    }
+
     /// What that daemon says about itself.
     pub fn daemon_note(&self, place: &str) -> PathBuf {
         self.state().join(format!("daemon-{place}.json"))

@@ -103,6 +103,11 @@ fn started_with(ends: &[&str]) -> io::Result<Vec<StartedWith>> {
     Err(io::Error::new(io::ErrorKind::Unsupported, "/proc lists no processes"))
 }
 
+/// Whether the process with this id is a tmux server. `false` also for one of another container, whose ids mean nothing here.
+pub(crate) fn is_tmux_server(pid: u32) -> bool {
+    Process::read(pid).is_some_and(|process| process.is_tmux_server())
+}
+
 /// When a process started, in kernel ticks since boot; `None` if it is gone.
 pub fn start_time(pid: u32) -> Option<u64> {
     Process::read(pid).map(|process| process.start)

@@ -238,7 +238,17 @@ pub trait Tmux: Send + Sync {
         Ok(0)
     }
 
+    /// Whether the server with this process id is there. Cheaper than a look.
+    fn is_there(&self, server_pid: u32) -> bool {
+        has_seen(&self.look(), server_pid)
+    }
+
     /// Ends the server with everything in it, if its pid is still `server_pid`. Only for whoever started
     /// the server for itself alone, as the demo does.
     fn end_server(&self, server_pid: u32) -> Result<(), TmuxError>;
+}
+
+/// Whether the server with this process id has answered a look.
+fn has_seen(fact: &TmuxFact, server_pid: u32) -> bool {
+    matches!(fact, TmuxFact::Up { place, .. } if place.server_pid == server_pid)
 }

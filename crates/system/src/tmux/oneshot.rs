@@ -354,6 +354,10 @@ impl Tmux for OneShot {
         self.tell_all(session, line)
     }
 
+    fn is_there(&self, pid: u32) -> bool {
+        crate::sys::procs::is_tmux_server(pid) || super::has_seen(&self.look(), pid)
+    }
+
     fn end_server(&self, server_pid: u32) -> Result<(), TmuxError> {
         match self.call(commands::end_server(server_pid)) {
             Ok(_) | Err(TmuxError::NoServer { .. }) => Ok(()),
@@ -589,9 +593,8 @@ mod tests {
     #[test]
     fn an_absent_program_is_said_and_not_taken_for_an_absent_server() {
         let tmux = OneShot::new(None, &Env::fixed([("PATH", "/no/such/directory")]));
-        assert!(
-            matches!(tmux.look(), TmuxFact::Unknown { reason } if reason.contains("not installed"))
-        );
+        let seen = tmux.look();
+        assert!(matches!(seen, TmuxFact::Unknown { reason } if reason.contains("not installed")));
         assert!(matches!(tmux.ensure_session("alice", 1, &[]), Err(TmuxError::Missing)));
     }
 }

@@ -2,9 +2,9 @@
 
 use std::collections::{BTreeMap, HashMap};
 
+use crate::act::lately::Lately;
 use crate::base::ctx::user_of;
 use crate::base::reservations::may_take;
-use crate::observe::snapshot;
 use crate::{Ctx, Error};
 use tpu_core::model::capacity::{Ask, BusyGpus};
 use tpu_core::model::data::Data;
@@ -28,12 +28,15 @@ pub(crate) fn refuse_engine(targets: &[Target]) -> Result<(), Error> {
 }
 
 /// Machines, each with who is there by the facts.
-pub fn candidates(ctx: &Ctx, data: &Data, targets: &[Target]) -> Vec<Candidate> {
-    let mut users = snapshot::users_of_targets(ctx, data, |job| {
-        targets.iter().any(|target| target.name == job.tpu)
-    });
+pub(crate) fn candidates(
+    ctx: &Ctx,
+    data: &Data,
+    targets: &[Target],
+    lately: &Lately,
+) -> Vec<Candidate> {
+    lately.ask_about(ctx, data, targets);
     let candidate = |target: &Target| {
-        let present = users.remove(&target.name).unwrap_or_default().present();
+        let present = lately.users_of(ctx, data, &target.name).present();
         let share = |job: JobId| {
             let share = data.job(&job).and_then(|record| record.share.clone());
             (job, share)
@@ -90,10 +93,11 @@ pub fn rank(
 /// Picks with what their machines say of themselves: the GPUs on which somebody else is at work, or why a job cannot
 /// begin there. The first is asked alone, then ever more at once: most often it is the one that is taken, and many that
 /// do not answer are waited for together.
-pub fn usable<'a>(
+pub(crate) fn usable<'a>(
     ctx: &'a Ctx,
     picks: &'a [Pick],
     ask: &'a Ask,
+    lately: &'a Lately,
 ) -> impl Iterator<Item = (&'a Pick, Result<BusyGpus, String>)> {
     let mut rest = picks;
     let mut size = 1;
@@ -102,11 +106,11 @@ pub fn usable<'a>(
         (rest, size) = (later, size * 4);
         (!batch.is_empty()).then_some(batch)
     });
-    batches.flat_map(move |batch| batch.iter().zip(asked(ctx, batch, ask)))
+    batches.flat_map(move |batch| batch.iter().zip(asked(ctx, batch, ask, lately)))
 }
 
 /// What the machines of some picks say, in their order.
-fn asked(ctx: &Ctx, picks: &[Pick], ask: &Ask) -> Vec<Result<BusyGpus, String>> {
+fn asked(ctx: &Ctx, picks: &[Pick], ask: &Ask, lately: &Lately) -> Vec<Result<BusyGpus, String>> {
     let data = match ctx.data() {
         Ok(data) => data,
         Err(error) => return picks.iter().map(|_| Err(error.message.clone())).collect(),
@@ -117,7 +121,7 @@ fn asked(ctx: &Ctx, picks: &[Pick], ask: &Ask) -> Vec<Result<BusyGpus, String>> 
         .map(|target| target.name.clone())
         .zip(probe::preflight(ctx, &data, &known))
         .collect();
-    let candidates = candidates(ctx, &data, &known);
+    let candidates = candidates(ctx, &data, &known, lately);
     let one = |pick: &Pick| {
         let unknown = || Err("it is not known any more".to_owned());
         let busy = said.remove(&pick.target).unwrap_or_else(unknown)?;

@@ -1,6 +1,7 @@
 //! Another machine for a job that was lost with its own: one of those among which its own was chosen, or of the
 //! pools that its own is in.
 
+use crate::act::lately::Lately;
 use crate::base::named::{members, still_known};
 use crate::{Ctx, Error};
 use tpu_core::model::data::{Data, User};
@@ -61,7 +62,7 @@ pub fn look(
         .filter(|other| other.machines == Machines::Fixed && other.name != job.tpu)
         .collect();
     let spec = job.spec_with(Vec::new());
-    let candidates = choose::candidates(ctx, data, &among);
+    let candidates = choose::candidates(ctx, data, &among, &Lately::default());
     let wanted = HostRequest { user: &user.name, among: &among, policy, ask: &spec.ask };
     let Ranking { mut picks, unfit } = choose::rank(ctx, data, &candidates, &wanted)?;
     // Where another attempt of it was lost, too, comes last.
@@ -69,7 +70,7 @@ pub fn look(
     picks.sort_by_key(|pick| lost.contains(&pick.target));
     let mut passed: Vec<_> =
         unfit.iter().map(|(name, why)| (name.clone(), why.to_string())).collect();
-    for (pick, usable) in choose::usable(ctx, &picks, &spec.ask) {
+    for (pick, usable) in choose::usable(ctx, &picks, &spec.ask, &Lately::default()) {
         match usable.and_then(|busy| sees(ctx, data, &pick.target, source).map(|()| busy)) {
             Ok(busy) => {
                 let reason = format!("lost with {}; {}", job.tpu, pick.reason);

@@ -7,6 +7,7 @@ use std::path::Path;
 
 use serde_json::json;
 
+use crate::act::lately::Lately;
 use crate::act::setup::SetUp;
 use crate::act::stage;
 use crate::base::launch_paths::{directory_name, stage_dir};
@@ -40,11 +41,22 @@ pub use super::settle::Launched;
 /// Starts the attempt. One that succeeds another is started under the `lease` of their lineage, which
 /// the new attempt takes over and gives back once its window is open.
 pub fn start(ctx: &Ctx, plan: &LaunchPlan, lease: Option<&Held>) -> Result<Launched, Error> {
+    start_lately(ctx, plan, lease, &Lately::default())
+}
+
+/// The same with what was asked a moment ago.
+pub(super) fn start_lately(
+    ctx: &Ctx,
+    plan: &LaunchPlan,
+    lease: Option<&Held>,
+    lately: &Lately,
+) -> Result<Launched, Error> {
     let secrets = secrets::found(ctx, &plan.spec.execution, plan.turn.is_some())?;
     let runner = runners::of_target(ctx, &*ctx.data()?, &plan.target)?;
     let token = LaunchToken::new(ctx.random.hex(16));
     let withheld = secrets::withheld(ctx, &plan.spec.execution.secrets);
-    let ground = runner.ground(&plan.session, &token, &withheld)?;
+    let ground = lately.ground(ctx, &*runner, &plan.session, &token, &withheld)?;
+    plan.turn.as_ref().map_or(Ok(()), |turn| turn.stays_in_server(&ground.handle))?;
     make_place_for_logs(&*ctx.data()?, plan, &*runner.files());
     fail::fail_point!("launch-planned");
     let job = ctx.transact(|tx| {

@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use crate::act::hosts::probe;
+use crate::act::lately::Lately;
 use crate::act::stage;
 use crate::base::ctx::{how_to_begin, user_of};
 use crate::base::error::did_you_mean;
@@ -31,6 +32,16 @@ use super::room::{self, Applicant};
 /// Checks a request and completes it to a plan. `provided` says whether the target must be usable already,
 /// or is made so between the check and the launch.
 pub fn check(ctx: &Ctx, request: &RunRequest, provided: Provided) -> Result<LaunchPlan, Error> {
+    check_lately(ctx, request, provided, &Lately::default())
+}
+
+/// The same with what was asked a moment ago.
+pub(super) fn check_lately(
+    ctx: &Ctx,
+    request: &RunRequest,
+    provided: Provided,
+    lately: &Lately,
+) -> Result<LaunchPlan, Error> {
     let data = ctx.data()?;
     let user = user_of(&data, &request.user)?;
     let settings = ctx.settings(Some(user))?;
@@ -85,7 +96,8 @@ pub fn check(ctx: &Ctx, request: &RunRequest, provided: Provided) -> Result<Laun
         .as_ref()
         .and_then(|target| {
             let applicant = Applicant { target, ask: &spec.ask, busy: &busy, but: None };
-            note(&mut problems, room::check(ctx, &data, &applicant, (provided, request.force)))
+            let room = room::check(ctx, &data, &applicant, (provided, request.force), lately);
+            note(&mut problems, room)
         })
         .unwrap_or_default();
     if let Some(target) =

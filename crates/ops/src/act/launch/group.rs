@@ -106,6 +106,7 @@ pub fn start(ctx: &Ctx, plan: &LaunchPlan) -> Result<LaunchedGroup, Error> {
     let first = tokens.first().expect("an array has members");
     let withheld = secrets::withheld(ctx, &plan.spec.execution.secrets);
     let ground = runner.ground(&plan.session, first, &withheld)?;
+    plan.turn.as_ref().map_or(Ok(()), |turn| turn.stays_in_server(&ground.handle))?;
     fail::fail_point!("launch-planned");
     let (group, claimed) = claim(ctx, plan, (array, &tokens), &ground)?;
     fail::fail_point!("launch-claimed");

@@ -20,6 +20,7 @@ use tpu_core::model::job::LaunchMode;
 use tpu_core::model::spec::{JobSpec, Staged, TargetRequest};
 use tpu_core::plan::choice::Assignment;
 
+use super::lately::Lately;
 use super::target_spec::Wish;
 use super::{notices, provision, reconcile};
 use crate::{Ctx, Error};
@@ -74,14 +75,15 @@ pub(crate) fn launch_group(ctx: &Ctx, request: &RunRequest) -> Result<LaunchedGr
     group::start(ctx, &plan)
 }
 
-/// A plan for what has waited in the queue: its turn there, and the environment in which it was asked for.
+/// A plan for what has waited in the queue: its turn there, and the environment in which it was asked for. What others
+/// left half done is settled before, once for all that begin together.
 fn plan_in_turn(
     ctx: &Ctx,
     request: &RunRequest,
     (turn, env): (&Turn, Vec<(OsString, OsString)>),
+    lately: &Lately,
 ) -> Result<LaunchPlan, Error> {
-    reconcile::reconcile(ctx)?;
-    let plan = check::check(ctx, request, Provided::Already)?;
+    let plan = check::check_lately(ctx, request, Provided::Already, lately)?;
     // A copy is run from as it is, where others of its target lie beside it: else that is another disk.
     let beside = format!("{}/", plan.roots.stage);
     let staged = plan.spec.staged.as_ref().filter(|_| plan.mode == LaunchMode::Native);
@@ -106,8 +108,9 @@ pub(crate) fn launch_in_turn(
     ctx: &Ctx,
     request: &RunRequest,
     waited: (&Turn, Vec<(OsString, OsString)>),
+    lately: &Lately,
 ) -> Result<Launched, Error> {
-    attempt::start(ctx, &plan_in_turn(ctx, request, waited)?, None)
+    attempt::start_lately(ctx, &plan_in_turn(ctx, request, waited, lately)?, None, lately)
 }
 
 /// Starts the jobs of a group that has waited in the queue.
@@ -115,8 +118,9 @@ pub(crate) fn launch_group_in_turn(
     ctx: &Ctx,
     request: &RunRequest,
     waited: (&Turn, Vec<(OsString, OsString)>),
+    lately: &Lately,
 ) -> Result<LaunchedGroup, Error> {
-    group::start(ctx, &plan_in_turn(ctx, request, waited)?)
+    group::start(ctx, &plan_in_turn(ctx, request, waited, lately)?)
 }
 
 /// Makes the target of a request usable, if nothing else speaks against the launch: creates it again if it

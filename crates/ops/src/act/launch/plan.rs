@@ -2,13 +2,14 @@
 
 use std::ffi::{OsStr, OsString};
 
+use crate::Error;
 use crate::act::checkpoints::across::Haul;
 use crate::base::launch_paths::Roots;
 use tpu_core::model::capacity::BusyGpus;
 use tpu_core::model::execution::Execution;
 use tpu_core::model::facts::{ErrorKind, Progress};
 use tpu_core::model::ids::{JobId, JobNumber, QueueName, UserName};
-use tpu_core::model::job::{Job, LaunchMode, Status, StoredVerdict, Succession};
+use tpu_core::model::job::{Handle, Job, LaunchMode, Status, StoredVerdict, Succession};
 use tpu_core::model::rules::Rules;
 use tpu_core::model::spec::JobSpec;
 use tpu_core::model::target::Target;
@@ -105,6 +106,21 @@ pub struct Turn {
     /// Jobs that have failed and are over by the facts: they hold no place under a limit, whatever their records leave
     /// open.
     pub over: Vec<JobId>,
+    /// Process id of the tmux server in which its pass over the queue starts jobs, once that is known. If it ends, the rest
+    /// is not started in another one.
+    pub server: Option<u32>,
+}
+
+impl Turn {
+    /// Refuses a window in another tmux server than that of its pass.
+    pub(super) fn stays_in_server(&self, handle: &Handle) -> Result<(), Error> {
+        let Handle::Window { place, .. } = handle else { return Ok(()) };
+        if self.server.is_none_or(|server| server == place.server_pid) {
+            return Ok(());
+        }
+        let what = format!("the tmux server on {} ended before {} began", place.socket, self.entry);
+        Err(Error::unreachable(what).hint("start what waits: tpu queue run"))
+    }
 }
 
 /// Who was on a target by the facts when a plan was made: the claim knows records alone.

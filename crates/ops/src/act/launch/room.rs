@@ -1,9 +1,9 @@
 //! Whether a target has room for a job, first by the facts, then in the transaction that claims it: `plan::slots`
 //! decides, who holds what is found out here.
 
+use crate::act::lately::Lately;
 use crate::base::queue_entries::occupancy::holds;
 use crate::base::reservations;
-use crate::observe::snapshot;
 use crate::{Ctx, Error};
 use tpu_core::model::capacity::{Ask, BusyGpus, Capacity, Share};
 use tpu_core::model::data::Data;
@@ -28,11 +28,12 @@ pub struct Applicant<'a> {
 }
 
 /// Refuses a job that a target has no room for. Returns who is there by the facts.
-pub fn check(
+pub(crate) fn check(
     ctx: &Ctx,
     data: &Data,
     applicant: &Applicant<'_>,
     (provided, force): (Provided, bool),
+    lately: &Lately,
 ) -> Result<Occupants, Error> {
     let target = applicant.target;
     if !force {
@@ -41,7 +42,7 @@ pub fn check(
     if target.capacity.is_unlimited() {
         return give(applicant, &target.capacity, &[], force).map(|_| Occupants::default());
     }
-    let users = snapshot::users_of_target(ctx, data, &target.name);
+    let users = lately.users_of(ctx, data, &target.name);
     let left = users.left.iter().filter(|_| provided != Provided::LaterByRule);
     let present = users.live.iter().chain(left).filter(|job| Some(*job) != applicant.but);
     let present: Vec<JobId> = present.cloned().collect();

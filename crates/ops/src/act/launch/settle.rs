@@ -20,6 +20,8 @@ pub struct Launched {
     pub session: String,
     /// Pane of its window, `%12`; empty where an engine has it.
     pub pane: String,
+    /// Process id of the tmux server of that window.
+    pub server: Option<u32>,
     /// What it computes on.
     pub target: TargetName,
     /// The attempt it succeeds.
@@ -99,15 +101,16 @@ impl Came<'_> {
         match outcome {
             Outcome::Started(submitted) => {
                 confirmed(plan, job, (runner, &submitted.handle), written)?;
-                let called = match &submitted.handle {
-                    Handle::Engine { run, .. } => run.name.clone(),
-                    Handle::Window { .. } => None,
+                let (called, server) = match &submitted.handle {
+                    Handle::Engine { run, .. } => (run.name.clone(), None),
+                    Handle::Window { place, .. } => (None, Some(place.server_pid)),
                 };
                 fail::fail_point!("launch-confirmed");
                 Ok(Launched {
                     job: job.id(),
                     session: plan.session.clone(),
                     pane: submitted.pane.unwrap_or_default(),
+                    server,
                     target: plan.target.name.clone(),
                     parent: plan.parent.as_ref().map(|parent| parent.window),
                     share: job.share.clone(),

@@ -187,7 +187,7 @@ pub(crate) fn look_once_at(
 }
 
 /// Who claims a target: by the facts alive, and by the facts dead.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct TargetUsers {
     /// Jobs at work there, or of which nothing certain is known.
     pub live: Vec<JobId>,

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use crate::act::board;
 use crate::act::hosts::choose as hosts;
+use crate::act::lately::Lately;
 use crate::act::launch::RunRequest;
 use crate::base::ctx::user_of;
 use crate::base::named;
@@ -228,7 +229,7 @@ impl<'a> Field<'a> {
             }
         }
         let mut rows = if needs_rows { board::look(ctx)?.targets } else { Vec::new() };
-        let mut hosts = hosts::candidates(ctx, data, &machines);
+        let mut hosts = hosts::candidates(ctx, data, &machines, &Lately::default());
         for (target, jobs) in limits::coming_back(ctx, data) {
             let is_theirs = |user: &str| jobs.iter().any(|job| job.user.as_str() == user);
             let is_open = |row: &&mut Row| {

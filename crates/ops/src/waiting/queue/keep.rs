@@ -20,7 +20,7 @@ use tpu_core::plan::board::Pick;
 use tpu_core::plan::queue::order;
 
 use super::field::Wish;
-use super::pass::{AT_ONCE, Mine, look, pass};
+use super::pass::{self, Mine};
 use super::submit::{self, Submission};
 use super::{now, presence};
 
@@ -161,8 +161,8 @@ pub fn turn(ctx: &Ctx, id: &JobId) -> Result<Result<(Launched, Pick), usize>, Er
     let own = own.ok_or_else(gone)?;
     Wish::of_entry(&data, own, data.queues().queue(&own.queue).as_ref()).is_known(&data)?;
     // Without a daemon whoever waits starts also what comes before; what goes wrong there is no matter of his.
-    ctx.warn(look(ctx, AT_ONCE).1);
-    match pass(ctx, Mine::Own(id), 1)?.started.into_iter().next() {
+    ctx.warn(pass::told(pass::now_and_then(ctx)).1);
+    match pass::pass(ctx, Mine::Own(id), 1)?.started.into_iter().next() {
         Some((_, launched, pick)) => Ok(Ok((launched, pick))),
         None => Ok(Err(before(ctx, id)?)),
     }

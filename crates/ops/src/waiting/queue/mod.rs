@@ -1,6 +1,7 @@
 //! The queue: what is to be started waits here until there is a place for it.
 //!
-//! [`submit`] puts jobs in, [`edit`] changes what waits, [`pass`] starts those whose turn it is, [`keep`] waits at a
+//! [`submit`] puts jobs in, [`edit`] changes what waits, [`pass`] starts those whose turn it is (`alone` lets one process at
+//! a time do so, `starts` starts the jobs of one entry), [`keep`] waits at a
 //! terminal, [`now`] starts what does not wait. Who comes next is decided by `plan::queue` alone; [`field`] says what
 //! is to be had, [`limits`] who holds which place, [`after`] what has to end first, [`presence`] whether somebody is
 //! there who would start it, [`expected`] when it is to begin, [`shown`] how it looks in lists, [`supply`] which targets are made for it, `unbegun` what is kept of
@@ -8,6 +9,7 @@
 //! ([`crate::act::launch`]): so it is started once, however many processes look at the queue at the same time.
 
 pub mod after;
+mod alone;
 pub mod at_once;
 mod buckets;
 pub mod edit;
@@ -25,6 +27,7 @@ pub mod places;
 pub mod presence;
 pub mod requeue;
 pub mod shown;
+mod starts;
 pub mod submit;
 pub mod supply;
 pub mod tasks;

@@ -2,6 +2,7 @@
 //! none.
 
 use crate::act::hosts::choose as hosts;
+use crate::act::lately::Lately;
 use crate::act::launch::attempt::Launched;
 use crate::act::launch::{self, RunRequest};
 use crate::base::ctx::user_of;
@@ -94,9 +95,11 @@ pub fn take(
         never(wish, &unfit)?;
     }
     let all = with_what_was_seen(ctx, all)?;
+    let lately = Lately::default();
     // Whole targets of a type say how they are by their control plane.
     let asked: Box<dyn Iterator<Item = _>> = if is_of_machines(wish) {
-        Box::new(hosts::usable(ctx, &all, &wish.ask).map(|(pick, busy)| (pick, busy.map(Some))))
+        let usable = hosts::usable(ctx, &all, &wish.ask, &lately);
+        Box::new(usable.map(|(pick, busy)| (pick, busy.map(Some))))
     } else {
         Box::new(all.iter().map(|pick| (pick, Ok(None))))
     };

@@ -1,39 +1,36 @@
 //! Starts those whose turn it is.
 
-use std::ffi::OsString;
-use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
-
+use crate::act::ends::Vacated;
+use crate::act::lately::Lately;
 use crate::act::launch::attempt::Launched;
-use crate::act::launch::plan::Turn;
-use crate::act::launch::{self, RunRequest};
-use crate::act::resume::{self, AgainRequest};
 use crate::base::queue_entries::awaited::{AwaitedEnds, Dependence};
 use crate::base::queue_entries::occupancy;
-use crate::base::{records, secrets, watch};
-use crate::{Ctx, Error, Kind};
+use crate::base::{records, watch};
+use crate::{Ctx, Error};
 use tpu_core::model::data::Data;
-use tpu_core::model::entry::{AfterWhich, Awaited, Environment, QueueEntry, QueueHold};
+use tpu_core::model::entry::QueueEntry;
 use tpu_core::model::facts::{ErrorKind, Evidence, Source};
 use tpu_core::model::ids::JobId;
 use tpu_core::model::job::{Job, Status, StoredVerdict};
 use tpu_core::model::member::Array;
 use tpu_core::model::rules::Action;
-use tpu_core::model::spec::{JobSpec, TargetRequest};
 use tpu_core::model::target::Machines;
 use tpu_core::model::time;
 use tpu_core::plan::answer;
 use tpu_core::plan::board::Pick;
-use tpu_core::plan::choice::Assignment;
 use tpu_core::plan::queue::EntryStanding;
 
+use super::alone::{self, Cause};
 use super::field::Avoided;
-use super::now::with_what_was_seen;
-use super::{after, limits, places, presence, standings, tasks, unbegun};
+use super::starts::{self, Silent, Starter};
+use super::{after, limits, presence, standings, tasks, unbegun};
+
+pub use super::starts::Hauling;
 
 /// Who finds that a place cannot be had after all looks again, so often at most; then at the next pass.
 const ROUNDS: u32 = 8;
 
-/// Whoever has something else to do starts no more than so many in one pass.
+/// The daemon has something else to do: it starts no more than so many in one turn.
 pub const AT_ONCE: usize = 16;
 
 /// The name of the fact that what something waited for has ended otherwise.
@@ -59,21 +56,6 @@ impl Mine<'_> {
     }
 }
 
-/// A successor whose checkpoint is carried to another region before it begins, which may take hours.
-#[derive(Clone, Debug)]
-pub struct Hauling {
-    request: AgainRequest,
-    turn: Turn,
-    reason: String,
-}
-
-impl Hauling {
-    /// The entry of the queue that it is.
-    pub fn entry(&self) -> &JobId {
-        &self.turn.entry
-    }
-}
-
 /// What one pass has come to.
 #[derive(Debug, Default)]
 pub struct Passage {
@@ -83,9 +65,21 @@ pub struct Passage {
     pub hauls: Vec<Hauling>,
     /// How many entries of those that were looked at still wait.
     pub waiting: usize,
+    /// Whether another process passes at this moment, and does what was to be done.
+    pub is_left: bool,
 }
 
 impl Passage {
+    /// The same with what waits by the data file, where another process passes.
+    fn counted(self, ctx: &Ctx, data: &Data) -> Self {
+        if !self.is_left {
+            return self;
+        }
+        let is_mine = Mine::All.meant(ctx);
+        let waiting = data.queues().entries.iter().filter(|entry| is_mine(entry)).count();
+        Self { waiting, ..self }
+    }
+
     /// In lines: what has started.
     pub fn in_words(&self) -> Vec<String> {
         self.started.iter().map(|(_, launched, _)| launched.in_words()).collect()
@@ -101,7 +95,7 @@ impl Passage {
 /// the rest is left to the next pass. Trouble of one is none of the others: whoever could never begin as he is is held,
 /// with the reason.
 pub fn pass(ctx: &Ctx, mine: Mine<'_>, most: usize) -> Result<Passage, Error> {
-    pass_by(ctx, mine, most, None)
+    pass_by(ctx, mine, most, None, &mut Silent::default())
 }
 
 /// Tells of an entry whether somebody is carrying its checkpoint over already.
@@ -113,6 +107,7 @@ fn pass_by(
     mine: Mine<'_>,
     most: usize,
     hauled: Option<IsHauled<'_>>,
+    silent: &mut Silent,
 ) -> Result<Passage, Error> {
     let mut passage = Passage::default();
     let mut avoided = Avoided::new();
@@ -128,8 +123,20 @@ fn pass_by(
         tasks::end_enough(ctx)?;
         end_hopeless(ctx, &data, &is_mine)?;
         let mut was_refused = false;
-        let over = limits::over(ctx, &data);
-        for standing in standings(ctx, &data, &avoided)? {
+        let standings = standings(ctx, &data, &avoided)?;
+        let lately = Lately::default();
+        let mut starter = Starter {
+            ctx,
+            data: &data,
+            over: limits::over(ctx, &data),
+            limits: occupancy::of_users(ctx, &data),
+            leaves_hauls: hauled.is_some(),
+            is_reconciled: false,
+            lately: &lately,
+            avoided: &mut avoided,
+            silent,
+        };
+        for standing in standings {
             let Some(entry) = data.queues().entries.get(standing.entry) else { continue };
             let id = entry.id();
             let is_under_way = hauled.is_some_and(|is_hauled| is_hauled(&id))
@@ -140,8 +147,7 @@ fn pass_by(
             let left = most.saturating_sub(passage.started.len());
             let starts = standing.starts.into_iter().take(left).collect();
             let standing = EntryStanding { starts, ..standing };
-            let leaves = hauled.is_some();
-            let all = start_all(ctx, &data, (entry, &over, leaves), &standing, &mut avoided)?;
+            let all = starter.start_all(entry, &standing)?;
             was_refused |= all.was_refused;
             let each = all.started.into_iter();
             passage.started.extend(each.map(|(launched, pick)| (id.clone(), launched, pick)));
@@ -159,15 +165,39 @@ fn pass_by(
     Ok(passage)
 }
 
+/// Passes for everybody of this place whose entry no process waits for, if no other process does so already. Where a
+/// checkpoint has to be carried over, that is left to the caller.
+fn for_everybody(
+    ctx: &Ctx,
+    cause: Cause,
+    most: usize,
+    is_hauled: IsHauled<'_>,
+    mut server: Option<u32>,
+) -> Result<Passage, Error> {
+    let mut all = Passage { is_left: true, ..Passage::default() };
+    alone::in_turn(ctx, cause, &mut || {
+        presence::settle(ctx)?;
+        let mut silent = Silent::in_server(server);
+        let left = most.saturating_sub(all.started.len());
+        let is_left = |id: &JobId| is_hauled(id) || all.hauls.iter().any(|of| of.entry() == id);
+        let passage = pass_by(ctx, Mine::All, left, Some(&is_left), &mut silent)?;
+        server = silent.next_server(ctx);
+        all.started.extend(passage.started);
+        all.hauls.extend(passage.hauls);
+        (all.waiting, all.is_left) = (passage.waiting, false);
+        Ok(())
+    })?;
+    Ok(all)
+}
+
 /// The same for everybody of this place, as the daemon does it: what has started is written down. Where a checkpoint is
 /// carried over first, no turn waits for it: that is left to whoever calls, who tells what he is at already.
 pub fn dispatch(ctx: &Ctx, is_hauled: IsHauled<'_>) -> Result<Passage, Error> {
-    presence::settle(ctx)?;
     let data = ctx.data()?;
     if data.queues().entries.is_empty() {
         return Ok(Passage::default());
     }
-    let passage = pass_by(ctx, Mine::All, AT_ONCE, Some(is_hauled))?;
+    let passage = for_everybody(ctx, Cause::Poll, AT_ONCE, is_hauled, None)?.counted(ctx, &data);
     for (id, launched, pick) in &passage.started {
         note_start(ctx, &data, (id, &pick.reason), launched)?;
     }
@@ -192,39 +222,56 @@ fn note_start(
 /// Carries a checkpoint over and starts the successor, which stands in the queue until then. What came of it, in words.
 pub fn carry_over(ctx: &Ctx, haul: &Hauling) -> Result<String, Error> {
     let data = ctx.data()?;
-    let Hauling { request, turn, reason } = haul;
-    let again = match resume::again(ctx, request) {
-        Ok(again) => again,
-        Err(error) => {
-            if let Some(entry) = data.queues().entry(&turn.entry)
-                && !is_passing(ctx, turn, &error)
-                && still_waits(ctx, turn)
-            {
-                hold(ctx, entry, &error)?;
-            }
-            return Err(error);
-        }
-    };
-    note_start(ctx, &data, (&turn.entry, reason), &again.launched)?;
+    let again = starts::haul(ctx, haul)?;
+    note_start(ctx, &data, (haul.entry(), &haul.reason), &again.launched)?;
     Ok(again.warnings.iter().fold(again.launched.in_words(), |said, more| said + " " + more))
 }
 
-/// The same where no daemon runs at this place that would do it by itself; `None` where one does.
+/// The same where no daemon runs at this place that would do it by itself; `None` where one does. To be called when
+/// something has changed: a process that passes already looks once more.
 pub fn unless_watched(ctx: &Ctx, most: usize) -> Result<Option<Passage>, Error> {
+    without_daemon(ctx, Cause::Command, most)
+}
+
+/// The same for a process that looks from time to time: while another process passes, it does nothing.
+pub fn now_and_then(ctx: &Ctx) -> Result<Option<Passage>, Error> {
+    without_daemon(ctx, Cause::Poll, usize::MAX)
+}
+
+fn without_daemon(ctx: &Ctx, cause: Cause, most: usize) -> Result<Option<Passage>, Error> {
     if watch::acting(ctx).is_some() {
         return Ok(None);
     }
-    if ctx.data()?.queues().entries.is_empty() {
+    let data = ctx.data()?;
+    if data.queues().entries.is_empty() {
         return Ok(Some(Passage::default()));
     }
-    presence::settle(ctx)?;
-    pass(ctx, Mine::All, most).map(Some)
+    Ok(Some(here(ctx, cause, most, None)?.counted(ctx, &data)))
+}
+
+/// Passes, and carries checkpoints over that have to be. That may take hours: it is done when others may pass again.
+fn here(ctx: &Ctx, cause: Cause, most: usize, server: Option<u32>) -> Result<Passage, Error> {
+    let mut all = for_everybody(ctx, cause, most, &|_| false, server)?;
+    for haul in std::mem::take(&mut all.hauls) {
+        // What goes wrong is said by the entry, which is held then.
+        let Ok(again) = starts::haul(ctx, &haul) else { continue };
+        let job = &again.launched.job;
+        ctx.warn(again.warnings.iter().map(|warning| format!("{job}: {warning}")));
+        let pick = Pick { target: again.launched.target.clone(), reason: haul.reason.clone() };
+        all.started.push((haul.entry().clone(), again.launched, pick));
+        all.waiting = all.waiting.saturating_sub(1);
+    }
+    Ok(all)
 }
 
 /// Looks at what waits, behind a change that is made: what has started, and why nobody could look. That is no failure of
 /// the change.
 pub fn look(ctx: &Ctx, most: usize) -> (Passage, Option<String>) {
-    match unless_watched(ctx, most) {
+    told(unless_watched(ctx, most))
+}
+
+pub(super) fn told(passage: Result<Option<Passage>, Error>) -> (Passage, Option<String>) {
+    match passage {
         Ok(passage) => (passage.unwrap_or_default(), None),
         Err(error) => {
             let why = format!("what waits was not looked at: {}", error.message);
@@ -240,203 +287,14 @@ pub fn look_after(ctx: &Ctx) -> Passage {
     passage
 }
 
-/// What has become of an entry.
-#[derive(Default)]
-struct Begun {
-    started: Vec<(Launched, Pick)>,
-    haul: Option<Hauling>,
-    /// Whether one of its places was not to be had after all.
-    was_refused: bool,
-    /// Whether the data file could not be written, because somebody else kept its lock.
-    is_locked_out: bool,
-}
-
-/// Starts as many jobs of an entry as it was given places.
-fn start_all(
-    ctx: &Ctx,
-    data: &Data,
-    (entry, over, leaves_hauls): (&QueueEntry, &[JobId], bool),
-    standing: &EntryStanding<Vec<Pick>>,
-    avoided: &mut Avoided,
-) -> Result<Begun, Error> {
-    let mut all = Begun::default();
-    if standing.starts.is_empty() {
-        return Ok(all);
+/// A job has ended: what waits for its place may begin. What becomes of that does not concern the job.
+pub fn make_way(ctx: &Ctx, vacated: &Vacated) {
+    // What is left of a server that has ended starts no other one.
+    let is_in_place = || vacated.server.is_none_or(|server| ctx.tmux.is_there(server));
+    if vacated.is_wanted && watch::running(ctx).is_none() && is_in_place() {
+        let passage = here(ctx, Cause::End, usize::MAX, vacated.server);
+        ctx.warn(told(passage.map(Some)).1);
     }
-    // Members that differ are no one submission, nor those of which a limit of ours keeps some back.
-    let queue = data.queues().queue(&entry.queue);
-    let is_limited = queue.is_none_or(|queue| queue.max_parallel.is_some())
-        || occupancy::of_users(ctx, data).contains_key(&entry.user);
-    for (at, picks) in standing.starts.iter().enumerate() {
-        let engine = picks.first().and_then(|pick| data.target(&pick.target));
-        let is_engine = engine.is_some_and(|target| target.machines == Machines::Engine);
-        let is_each = entry.after.iter().any(|after| after.which == AfterWhich::Each);
-        let differ = entry.sweep.is_some() || is_each;
-        let is_whole_group = is_engine && entry.spec.array.is_some() && !differ && !is_limited;
-        if is_whole_group && at > 0 {
-            break;
-        }
-        let member = standing.members.get(at).copied();
-        let turn = Turn {
-            entry: entry.id(),
-            queue: entry.queue.clone(),
-            member: member.filter(|_| !is_whole_group),
-            is_whole_group,
-            passes: standing.passes.clone(),
-            over: over.to_vec(),
-        };
-        // A store that cannot be read as it is passes by nobody's waiting.
-        let may_begin = secrets::are_kept(ctx, &entry.spec.execution);
-        if leaves_hauls && let Some(haul) = haul_of(ctx, data, entry, (picks, &turn))? {
-            return Ok(Begun { haul: Some(haul), ..all });
-        }
-        match may_begin.and_then(|()| start(ctx, data, entry, (picks, &turn), avoided)) {
-            Ok(started) if started.is_empty() => return Ok(Begun { was_refused: true, ..all }),
-            Ok(started) => all.started.extend(started),
-            Err(error) if entry.keeper.is_some() => return Err(error),
-            // It was claimed: its record says what became of it, or somebody else has started it.
-            Err(_) if !still_waits(ctx, &turn) => return Ok(Begun { was_refused: true, ..all }),
-            Err(error) if error.is_locked_out() => return Ok(Begun { is_locked_out: true, ..all }),
-            // Whoever cannot be asked now is asked again.
-            Err(error) if error.kind == Kind::Unreachable => {
-                return Ok(Begun { was_refused: true, ..all });
-            }
-            Err(error) => {
-                hold(ctx, entry, &error)?;
-                break;
-            }
-        }
-    }
-    Ok(all)
-}
-
-/// What has to be carried over before an entry begins at the first of its places, if anything has.
-fn haul_of(
-    ctx: &Ctx,
-    data: &Data,
-    entry: &QueueEntry,
-    (picks, turn): (&[Pick], &Turn),
-) -> Result<Option<Hauling>, Error> {
-    // Nobody else is asked twice where his job would begin.
-    let is_set = !ctx.settings(data.user(&entry.user))?.checkpoint_copy.is_empty();
-    let (Some(succeeds), Some(pick), true) = (entry.succeeds, picks.first(), is_set) else {
-        return Ok(None);
-    };
-    let Pick { target, reason } = pick.clone();
-    let on = Assignment { target, reason: reason.clone(), busy: None };
-    let request = successor(entry, succeeds, (Some(on), turn));
-    // What speaks against it is told by whoever starts it.
-    let plan = resume::plan(ctx, &request).ok().map(|(plan, _)| plan);
-    let hauls = plan.is_some_and(|plan| plan.haul.is_some());
-    Ok(hauls.then(|| Hauling { request, turn: turn.clone(), reason }))
-}
-
-/// The request for the attempt that an entry is to succeed another one with.
-fn successor(
-    entry: &QueueEntry,
-    succeeds: Awaited,
-    (on, turn): (Option<Assignment>, &Turn),
-) -> AgainRequest {
-    let job = JobId::new(entry.user.clone(), succeeds.job);
-    AgainRequest { on, turn: Some(turn.clone()), ..resume::by_rules(&job, succeeds.how) }
-}
-
-/// Starts the next job of an entry, or all that wait of a group at an engine, at the first of its places that is to be
-/// had; nothing if none is.
-fn start(
-    ctx: &Ctx,
-    data: &Data,
-    entry: &QueueEntry,
-    (picks, turn): (&[Pick], &Turn),
-    avoided: &mut Avoided,
-) -> Result<Vec<(Launched, Pick)>, Error> {
-    // For one that was named there was no choice.
-    let is_chosen = matches!(entry.spec.target, TargetRequest::Any(_));
-    let said = is_chosen.then(|| with_what_was_seen(ctx, picks.to_vec())).transpose()?;
-    for (pick, busy) in places::answers(ctx, data, entry, said.as_deref().unwrap_or(picks)) {
-        let Ok(busy) = busy else {
-            avoided.entry(entry.id()).or_default().insert(pick.target.clone());
-            continue;
-        };
-        let Pick { target, reason } = pick.clone();
-        let request = RunRequest {
-            user: entry.user.clone(),
-            spec: spec_of(entry, turn),
-            on: Some(Assignment { target, reason, busy }),
-            force: entry.force,
-        };
-        match launch(ctx, &request, (turn, entry)) {
-            Ok(launched) => {
-                return Ok(launched.into_iter().map(|one| (one, pick.clone())).collect());
-            }
-            // It is no fault of that place: whoever stands behind would get it ahead of this one.
-            Err(error) if error.is_locked_out() => return Err(error),
-            Err(error) if is_passing(ctx, turn, &error) => {
-                avoided.entry(entry.id()).or_default().insert(pick.target.clone());
-            }
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(Vec::new())
-}
-
-/// Starts one job, or a whole group.
-fn launch(
-    ctx: &Ctx,
-    request: &RunRequest,
-    (turn, entry): (&Turn, &QueueEntry),
-) -> Result<Vec<Launched>, Error> {
-    if let Some(succeeds) = entry.succeeds {
-        let again = resume::again(ctx, &successor(entry, succeeds, (request.on.clone(), turn)))?;
-        let job = &again.launched.job;
-        ctx.warn(again.warnings.iter().map(|warning| format!("{job}: {warning}")));
-        return Ok(vec![again.launched]);
-    }
-    let env = environment(&entry.env);
-    if turn.is_whole_group {
-        let group = launch::launch_group_in_turn(ctx, request, (turn, env))?;
-        return Ok(group.members.into_iter().map(|(_, launched)| launched).collect());
-    }
-    Ok(vec![launch::launch_in_turn(ctx, request, (turn, env))?])
-}
-
-/// What one job of an entry is to do.
-fn spec_of(entry: &QueueEntry, turn: &Turn) -> JobSpec {
-    let array = entry.spec.array.clone().filter(|_| turn.is_whole_group);
-    JobSpec { array, ..entry.spec_of(turn.member) }
-}
-
-/// Whether it is trouble that may pass while the entry waits. What goes wrong once its place is handed in is told by
-/// the record that it was handed in for.
-fn is_passing(ctx: &Ctx, turn: &Turn, error: &Error) -> bool {
-    let may_pass = matches!(error.kind, Kind::Unreachable | Kind::State | Kind::Refused);
-    error.passes || may_pass && still_waits(ctx, turn)
-}
-
-/// Whether nobody has started yet what was to be started; also where that is not known.
-fn still_waits(ctx: &Ctx, turn: &Turn) -> bool {
-    ctx.data().map_or(true, |data| {
-        let Some(entry) = data.queues().entry(&turn.entry) else { return false };
-        match (turn.member, &entry.spec.array) {
-            (Some(index), Some(array)) => array.indexes().contains(&index),
-            (Some(_), None) => false,
-            (None, _) => true,
-        }
-    })
-}
-
-/// Holds what could not begin wherever it was: others are not to wait behind it, and somebody has to look.
-pub(super) fn hold(ctx: &Ctx, entry: &QueueEntry, error: &Error) -> Result<(), Error> {
-    let id = entry.id();
-    ctx.transact(|tx| {
-        let now = tx.now;
-        if let Some(entry) = tx.data.queues_mut().entry_mut(&id) {
-            let why = error.message.lines().next().unwrap_or_default().to_owned();
-            entry.held = Some(QueueHold { by: "tpu".to_owned(), since: now, why: Some(why) });
-            records::note(tx, &id, "held", format!("it could not begin: {}", error.message));
-        }
-        Ok(())
-    })
 }
 
 /// Ends what waits for something that will never come.
@@ -508,22 +366,4 @@ fn hopeless(ends: &AwaitedEnds<'_>, entry: &QueueEntry) -> Vec<(Option<u32>, Str
     }
     let never = ends.each(entry).map(|each| each.never).unwrap_or_default();
     never.into_iter().map(|(index, why)| (Some(index), why)).collect()
-}
-
-/// What an entry keeps of the environment in which it was asked for.
-pub(super) fn kept(env: Vec<(OsString, OsString)>) -> Environment {
-    let pair = |(name, value): (OsString, OsString)| {
-        OsString::from_vec([name.as_bytes(), b"=", value.as_bytes()].concat())
-    };
-    env.into_iter().map(pair).collect()
-}
-
-fn environment(kept: &Environment) -> Vec<(OsString, OsString)> {
-    let pair = |word: &OsString| {
-        let (name, value) =
-            word.as_bytes().split_at(word.as_bytes().iter().position(|b| *b == b'=')?);
-        let os = |bytes: &[u8]| OsString::from_vec(bytes.to_vec());
-        Some((os(name), os(value.get(1..)?)))
-    };
-    kept.iter().filter_map(pair).collect()
 }

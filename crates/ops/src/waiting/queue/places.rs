@@ -4,6 +4,7 @@
 //! asked. One that does not answer keeps the entry waiting, and whoever looks is told so.
 
 use crate::act::hosts::choose as hosts;
+use crate::act::lately::Lately;
 use crate::observe::doors;
 use crate::{Ctx, Error};
 use tpu_core::model::capacity::BusyGpus;
@@ -25,10 +26,11 @@ pub(super) fn answers<'a>(
     data: &'a Data,
     entry: &'a QueueEntry,
     picks: &'a [Pick],
+    lately: &'a Lately,
 ) -> Box<dyn Iterator<Item = Answer<'a>> + 'a> {
     let first = picks.first().and_then(|pick| data.target(&pick.target));
     if first.is_some_and(|target| is_machine(&target)) {
-        let usable = hosts::usable(ctx, picks, &entry.spec.ask);
+        let usable = hosts::usable(ctx, picks, &entry.spec.ask, lately);
         Box::new(usable.map(|(pick, busy)| (pick, busy.map(Some))))
     } else {
         Box::new(picks.iter().map(|pick| {
@@ -110,7 +112,7 @@ pub fn tell(
 /// Why none of these places can be used; `None` where one can.
 fn trouble(ctx: &Ctx, data: &Data, entry: &QueueEntry, picks: &[Pick]) -> Option<String> {
     let mut all = Vec::new();
-    for (pick, answer) in answers(ctx, data, entry, picks) {
+    for (pick, answer) in answers(ctx, data, entry, picks, &Lately::default()) {
         match answer {
             Ok(_) => return None,
             Err(why) => all.push(format!("{}: {why}", pick.target)),

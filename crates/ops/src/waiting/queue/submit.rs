@@ -21,7 +21,7 @@ use tpu_system::store::Tx;
 
 use super::field::Wish;
 use super::once::{Entered, Once};
-use super::pass::kept;
+use super::starts::kept;
 use super::tasks::{self, TaskOf};
 use super::{after, buckets, edit, loans, now, order, supply};
 

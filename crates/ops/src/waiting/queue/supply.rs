@@ -32,7 +32,7 @@ use tpu_engine::provider::{RequestId, Trouble, Verb};
 use tpu_system::store::Tx;
 
 use super::field::{Avoided, Field, Wish};
-use super::{limits, loans, pass, presence, stand, wishes};
+use super::{limits, loans, presence, stand, starts, wishes};
 
 /// Refuses to promise a target that nobody could make.
 pub(super) fn can_be_made(data: &Data, wish: &Wish) -> Result<(), Error> {
@@ -300,7 +300,7 @@ fn in_vain(
     let others = if is_answered { candidates(ctx, data, making) } else { Candidates::default() };
     if is_refused && others.next.is_none() && data.queues().makings_for(job).count() < 2 {
         if let Some(entry) = data.queues().entry(job) {
-            pass::hold(ctx, entry, &error)?;
+            starts::hold(ctx, entry, &error)?;
         }
         forget(ctx, making)?;
         return Ok(format!("{job} is held: {target} could not be made: {why}"));

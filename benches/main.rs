@@ -10,6 +10,7 @@ mod api;
 mod board;
 mod classify;
 mod common;
+mod ends;
 mod guard;
 mod hosts;
 mod insight;
@@ -51,7 +52,7 @@ struct Plan {
 type Group = fn(&mut Table, &Plan) -> io::Result<()>;
 
 /// The groups by name, in the order of the specification.
-const GROUPS: [(&str, Group); 20] = [
+const GROUPS: [(&str, Group); 21] = [
     ("start", start::start),
     ("store", store::store),
     ("launches", launches::launches),
@@ -68,6 +69,7 @@ const GROUPS: [(&str, Group); 20] = [
     ("insight", insight::insight),
     ("api", api::api),
     ("queue", queue::queue),
+    ("ends", ends::ends),
     ("size", size),
     ("together", together::together),
     ("board", board::board),

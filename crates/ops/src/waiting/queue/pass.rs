@@ -291,7 +291,7 @@ pub fn look_after(ctx: &Ctx) -> Passage {
 pub fn make_way(ctx: &Ctx, vacated: &Vacated) {
     // What is left of a server that has ended starts no other one.
     let is_in_place = || vacated.server.is_none_or(|server| ctx.tmux.is_there(server));
-    if vacated.is_wanted && watch::running(ctx).is_none() && is_in_place() {
+    if vacated.is_wanted && watch::acting(ctx).is_none() && is_in_place() {
         let passage = here(ctx, Cause::End, usize::MAX, vacated.server);
         ctx.warn(told(passage.map(Some)).1);
     }

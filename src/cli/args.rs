@@ -463,7 +463,7 @@ pub enum Command {
         after_help = "Examples:\n  tpu daemon start\n  tpu daemon start --serve\n  tpu daemon status\n  tpu daemon plan --json"
     )]
     Daemon(Deferred<Daemon>),
-    /// Ask the daemon to look at once
+    /// Wake what waits to be tried again, and look at once
     #[command(after_help = "Examples:\n  tpu ack\n  tpu ack --json")]
     Ack,
     /// Print what the daemon has seen and done (-Ml)

@@ -18,7 +18,7 @@ use tpu_ops::act::{outlook, reconcile, record_facts};
 use tpu_ops::base::ctx::job_of;
 use tpu_ops::base::lease;
 use tpu_ops::observe::snapshot::{self, LookMemory};
-use tpu_ops::waiting::queue::{pass, supply};
+use tpu_ops::waiting::queue::pass;
 use tpu_ops::{Ctx, Error};
 
 use super::crew::{Crew, Task};
@@ -133,7 +133,6 @@ pub(super) fn turn(
     if ctx.data()?.ack() {
         ctx.transact(|tx| {
             tx.data.set_ack(false);
-            supply::rouse(&mut tx.data);
             Ok(())
         })?;
         crew.rouse();

@@ -69,6 +69,9 @@ pub(crate) struct Remembered {
     best_step: Option<u64>,
     progressed: bool,
     last_action: Option<i64>,
+    patient_since: Option<i64>,
+    roused: bool,
+    login: Option<String>,
     judged: Option<i64>,
     stopped: Option<String>,
 }
@@ -83,6 +86,9 @@ impl Remembered {
             best: Mark { epoch: None, step: self.best_step },
             progressed: self.progressed,
             last_action_at: self.last_action.map(ago),
+            patient_since: self.patient_since.map(ago),
+            roused: self.roused,
+            login: self.login.clone(),
             judged: self.judged.map(ago),
             stopped: self.stopped.clone(),
             ..Recovery::default()

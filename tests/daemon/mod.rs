@@ -7,3 +7,4 @@ mod fleet;
 mod original;
 mod over_google;
 mod reapply;
+mod woken;

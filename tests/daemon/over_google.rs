@@ -117,6 +117,39 @@ fn failing(class: Trouble, call: Call, times: u32) -> Event {
 }
 
 #[test]
+fn what_fails_for_a_login_is_asked_for_once_until_a_person_says_so() {
+    let lab = Lab::new(1);
+    let target = lab.targets[0].clone();
+    lab.pull(&failing(Trouble::Auth, Call::Create, u32::MAX));
+    let monitor = lab.monitor();
+    lab.preempt(&target);
+    let login = wait_for("the refusal in the record", || {
+        let job = lab.env.job("alice", 1);
+        job["extra_msgs"]["recovery"]["login"].as_str().map(str::to_owned)
+    });
+    assert!(login.contains("gcloud auth application-default login"), "{login}");
+    let counts = lab.env.job("alice", 1)["extra_msgs"]["recovery"].clone();
+    let asked = lab.count("POST", "odes?");
+    for _ in 0..3 {
+        lab.env.change(|data| data.set_ack(true));
+        wait_until("a turn", || lab.env.data()["ack_MONITOR"] == false);
+    }
+    assert_eq!(lab.count("POST", "odes?"), asked, "no rule asks again");
+    assert_eq!(lab.env.job("alice", 1)["extra_msgs"]["recovery"], counts);
+    let needed = ["it needs you: ", "gcloud auth application-default login", "then: tpu ack"];
+    drop(lab.env.tpu("daemon plan").exits(0).says(&needed));
+    drop(lab.env.tpu("explain 1 alice").exits(0).says(&needed));
+    drop(lab.env.tpu("doctor").says(&["alice/1 is not brought back: ", "tpu ack"]));
+    lab.pull(&Event::Calm);
+    let woken = lab.env.tpu("ack --json").exits(0).json();
+    assert_eq!(woken["jobs"], serde_json::json!(["alice/1"]));
+    wait_until("the resume", || lab.children() == 1);
+    let leaf = lab.env.job("alice", 2);
+    assert_eq!(leaf["extra_msgs"]["recovery"].get("login"), None);
+    drop(monitor);
+}
+
+#[test]
 fn while_it_is_silent_what_was_known_stays_with_its_age_and_nothing_is_done() {
     let lab = Lab::new(1);
     let silence = failing(Trouble::Transient, Call::List, u32::MAX);

@@ -195,6 +195,7 @@ fn a_target_that_is_not_to_be_had_for_an_hour_is_told_once_whoever_asks_for_it()
             since: begin.plus_seconds(hour - 60),
             tries: 9,
             again: Some((begin.plus_seconds(hour + 60), "no more capacity".to_owned())),
+            needs_login: false,
         });
     });
     // A job that was taken its target, which is asked for again and again.

@@ -27,6 +27,9 @@ struct Case {
     does: Does,
 }
 
+/// The setting `patience` where a case says nothing of it.
+const PATIENCE_S: u64 = 7 * 86_400;
+
 /// What goes on around the job.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -38,6 +41,8 @@ struct Around {
     me: Option<String>,
     /// Later attempts of the lineage, known by their own links.
     later: Vec<u32>,
+    /// The setting `patience`, in seconds.
+    patience: Option<u64>,
     lease_owner_alive: Option<bool>,
     intent_owner_alive: Option<bool>,
     /// Owner of the target's lease, and whether it is there.
@@ -56,6 +61,9 @@ struct Does {
     left: Option<u32>,
     #[serde(default)]
     stopped: bool,
+    /// Whether its quick tries have just been used up.
+    #[serde(default)]
+    begins_patience: bool,
     /// The failure that it answers.
     event: Option<String>,
 }
@@ -77,6 +85,7 @@ fn check(case: &Case) -> Result<(), String> {
         && decision.not_before == expected.at.map(|seconds| ago(-seconds))
         && decision.budget_left == expected.left
         && decision.stopped == expected.stopped
+        && decision.begins_patience == expected.begins_patience
         && (expected.event.is_none() || event == expected.event);
     if same { Ok(()) } else { Err(format!("expected {expected:?}, decided {decision:?}")) }
 }
@@ -109,5 +118,6 @@ fn decision(case: &Case) -> Decision {
             target: target_lease.as_ref().map(|(lease, alive)| (lease, Some(*alive))),
         },
         jitter: 0.0,
+        patience_s: around.patience.unwrap_or(PATIENCE_S),
     })
 }

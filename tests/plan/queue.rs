@@ -108,7 +108,7 @@ fn entry(waiter: &Waiter) -> QueueEntry {
         spec.array = Some(Array::parse(&format!("{}{at_once}", left.join(","))).unwrap());
     }
     let start = Timestamp::from_second(0);
-    let hold = || QueueHold { by: "bob".to_owned(), since: start, why: None };
+    let hold = || QueueHold { by: "bob".to_owned(), since: start, why: None, needs_login: false };
     let keeper = || Keeper { owner: "somebody".to_owned(), seen: start };
     QueueEntry {
         user: UserName::from(USERS[asked.user]),

@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use tpu_core::model::ids::LaunchToken;
 use tpu_system::remote::{Ask, End, Output, RemoteError, Started, Stopped, Work, Worker, ssh};
+use tpu_system::sys::proc::{self, Spawn};
 
 use crate::common::remote::{Bench, UNTIL_GO, collect, is_running, run};
 use crate::common::sshd::{Hosts, is_installed};
@@ -55,6 +56,24 @@ fn peak() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
     line.split_whitespace().next().unwrap().parse::<u64>().unwrap() * 1024
+}
+
+#[test]
+fn a_key_that_is_missing_or_not_let_in_says_what_to_do() {
+    let Some(world) = world(1) else { return };
+    let stranger = world.hosts.path("stranger");
+    let made =
+        Spawn::new("ssh-keygen").args(["-q", "-t", "ed25519", "-N", "", "-f"]).arg(&stranger);
+    assert!(proc::run(&made).unwrap().status.success());
+    for key in [stranger, world.hosts.path("nowhere")] {
+        let key = key.to_str().map(str::to_owned);
+        let sockets = world.hosts.path("other");
+        let config = ssh::SshConfig { key, sockets, ..world.hosts.config() };
+        let (_, probed) = ssh::open(config).probe(&world.workers).remove(0);
+        let said = probed.unwrap_err().to_string();
+        assert!(said.contains("Permission denied (") && said.contains("ssh-copy-id"), "{said}");
+        assert!(said.contains("tpu set-settings ssh_key FILE"), "{said}");
+    }
 }
 
 #[test]

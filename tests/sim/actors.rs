@@ -20,11 +20,10 @@ use tpu_ops::act::launch::{self, RunRequest};
 use tpu_ops::act::resume::{self, AgainRequest};
 use tpu_ops::act::target_spec::Wish;
 use tpu_ops::act::{kill, outlook, provision};
-use tpu_ops::base::watch;
 use tpu_ops::front::clean::{self, Ends, Extent};
 use tpu_ops::observe::snapshot;
-use tpu_ops::waiting::queue;
 use tpu_ops::waiting::queue::keep::Attendant;
+use tpu_ops::waiting::{ack, queue};
 use tpu_system::sys::random::Random as _;
 use tpu_system::tmux::Tmux as _;
 
@@ -120,6 +119,22 @@ pub(crate) fn keeper(world: &Arc<World>, host: usize) {
 
 pub(crate) fn start(host: usize, purpose: Purpose) -> Start {
     Start { host, purpose, parent: None, vars: Vec::new() }
+}
+
+/// A person logs in where something waits for that, and says so.
+pub(crate) fn log_in(world: &Arc<World>) {
+    let waits = |data: &Data| {
+        data.jobs().any(|job| job.recovery.as_ref().is_some_and(|of| of.login.is_some()))
+            || data.queues().makings.iter().any(|making| making.needs_login)
+            || data
+                .queues()
+                .entries
+                .iter()
+                .any(|entry| entry.held.as_ref().is_some_and(|held| held.needs_login))
+    };
+    if data(world).is_some_and(|data| waits(&data)) {
+        let _pid = call(world, &start(0, Purpose::Other), |ctx| drop(ack::ack(ctx)));
+    }
 }
 
 /// Persons at a machine give commands, until they are told that it is enough.
@@ -227,7 +242,7 @@ fn command(world: &Arc<World>, host: usize) {
             });
         }
         80..90 => {
-            let _pid = call(world, &start(host, Purpose::Other), |ctx| drop(watch::ack(ctx)));
+            let _pid = call(world, &start(host, Purpose::Other), |ctx| drop(ack::ack(ctx)));
         }
         _ => {
             let _pid = call(world, &start(host, Purpose::Other), |ctx| {

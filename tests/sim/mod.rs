@@ -28,6 +28,7 @@ mod lineages;
 pub(crate) mod month;
 pub(crate) mod observer;
 mod others;
+mod outage;
 mod pods;
 mod promises;
 mod queue_days;
@@ -196,6 +197,23 @@ fn an_hour_of_a_fleet_breaks_nothing_and_loses_little() {
     let day = day::play(1.0, 6, 4);
     assert_eq!(day.outcome.broken, None, "{}", day.outcome.trace.join("\n"));
     assert!(day.goodput > 0.9, "{day}");
+}
+
+#[test]
+fn six_hours_without_a_network_are_waited_for_unless_somebody_wants_otherwise() {
+    let told = outage::play(11);
+    assert_eq!(told.outcome.broken, None, "{}", told.outcome.trace.join("\n"));
+    let [patient, impatient] = &told.users;
+    assert!(patient.is_finished && patient.stopped.is_none(), "{patient:?}");
+    // The first one, three children that die at once, and tries after half an hour, one, two and four hours more.
+    let tries = patient.attempts.len();
+    assert!((6..=10).contains(&tries), "{patient:?}");
+    let goes_on = patient.attempts.last().copied().unwrap_or_default();
+    let latest = told.back + Duration::from_secs(4 * 3_600 * 11 / 10 + 120);
+    assert!(told.back <= goes_on && goes_on <= latest, "{patient:?}");
+    assert!(!impatient.is_finished && impatient.attempts.len() <= 6, "{impatient:?}");
+    let why = impatient.stopped.as_deref().unwrap_or_default();
+    assert!(why.contains("3 attempts in a row died within 60 s"), "{impatient:?}");
 }
 
 /// Plays so many hours of those who wait, and says what was in them.

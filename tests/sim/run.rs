@@ -251,6 +251,7 @@ fn settle(world: &Arc<World>) {
     let promises: Vec<Promises> = (0..hosts).map(|_| Promises::default()).collect();
     loop {
         actors::wait(world, Duration::from_secs(20));
+        actors::log_in(world);
         let open = calm.look(world).or_else(|| unsettled(world));
         // Who stands still since the chaos can keep no promise.
         let is_awake = {

@@ -17,6 +17,7 @@ use std::time::Duration;
 
 use tpu_core::model::data::Data;
 use tpu_core::model::entry::{AfterWhich, QueueEntry};
+use tpu_core::model::facts::Origin;
 use tpu_core::model::ids::{JobId, QueueName};
 use tpu_core::model::job::{Job, Status};
 use tpu_core::model::queue::{QueuePolicy, QueueState};
@@ -90,8 +91,11 @@ pub(crate) fn comes_back(job: &Job) -> bool {
     let stopped = job.recovery.as_ref().is_some_and(|of| of.stopped.is_some() || of.blocked);
     let progress = job.reached.clone().unwrap_or_default();
     let is_begun = job.intent.as_ref().is_some_and(|intent| intent.by_rule().is_some());
-    let is_due = job.rules.action(kind) != Action::Pass
-        && RetryCounts::of(job, &progress, kind).left(Budget::of(job, kind)) > 0;
+    let budget = Budget::of(job, kind);
+    // How long infrastructure is waited for is no count: its end is told by the record.
+    let waits = kind.origin() == Origin::Infrastructure && budget == Budget::Infrastructure;
+    let is_left = RetryCounts::of(job, &progress, kind).left(budget) > 0;
+    let is_due = job.rules.action(kind) != Action::Pass && (is_left || waits);
     job.monitor && !stopped && (is_begun || is_due)
 }
 

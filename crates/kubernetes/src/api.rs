@@ -112,6 +112,8 @@ pub struct ApiAnswer {
 pub enum Unanswered {
     /// The request has never left, for certain.
     NotSent(String),
+    /// Nor has this one: what says who asks is missing or has run out. The same until a person has logged in.
+    Login(String),
     /// No answer came in time. What was asked for may have been heard.
     Late(Duration),
     /// The way broke before an answer was there. What was asked for may have been heard.
@@ -121,7 +123,7 @@ pub enum Unanswered {
 impl fmt::Display for Unanswered {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::NotSent(why) | Self::Broken(why) => f.write_str(why),
+            Self::NotSent(why) | Self::Login(why) | Self::Broken(why) => f.write_str(why),
             Self::Late(after) => write!(f, "no answer within {:.1} s", after.as_secs_f64()),
         }
     }

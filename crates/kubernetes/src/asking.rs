@@ -9,13 +9,14 @@ use std::time::Duration;
 use bytes::{Bytes, BytesMut};
 use http_body_util::BodyExt as _;
 use jiff::fmt::rfc2822;
-use kube::client::Body;
+use kube::client::{AuthError, Body};
 use kube::config::KubeConfigOptions;
 use kube::{Client, Config};
 use tokio::runtime::Handle;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
+use tpu_core::model::login;
 use tpu_core::model::time::Timestamp;
 
 use super::api::{ApiAnswer, ApiCall, Unanswered};
@@ -49,7 +50,7 @@ pub(super) struct Asking {
 }
 
 /// What making a client has come to; `None` as long as it goes on.
-type Made = Option<Result<Client, String>>;
+type Made = Option<Result<Client, Unanswered>>;
 
 /// Whether there is a client.
 #[derive(Default)]
@@ -155,7 +156,7 @@ impl Asking {
             Opened::Soon(..) | Opened::No => None,
         };
         let mut soon = begun.map_or_else(|| self.begin(), Ok)?;
-        let unmade = || Err("it was given up".to_owned());
+        let unmade = || Err(Unanswered::NotSent("it was given up".to_owned()));
         let made = match soon.wait_for(Option::is_some).await {
             Ok(made) => made.clone().unwrap_or_else(unmade),
             Err(_) => unmade(),
@@ -165,7 +166,7 @@ impl Asking {
         if matches!(&*opened, Opened::Soon(_, other) if other.same_channel(&soon)) {
             *opened = made.clone().map_or(Opened::No, Opened::Yes);
         }
-        made.map_err(Unanswered::NotSent)
+        made
     }
 
     /// How long the newest program is waited for until another one is begun.
@@ -195,9 +196,18 @@ impl Asking {
 }
 
 /// A client with the credentials that are found now.
-async fn connect(cluster: &NamespaceAt) -> Result<Client, String> {
-    let config = config(cluster).await?;
-    Client::try_from(config).map_err(|error| in_words(&error))
+async fn connect(cluster: &NamespaceAt) -> Result<Client, Unanswered> {
+    let config = config(cluster).await.map_err(Unanswered::Login)?;
+    Client::try_from(config).map_err(|error| {
+        let why = in_words(&error);
+        // A program that hands out credentials may have failed for the way to whoever knows them.
+        let is_program = matches!(error, kube::Error::Auth(AuthError::AuthExecRun { .. }));
+        if is_program && login::remedy(&why).is_none() {
+            Unanswered::NotSent(why)
+        } else {
+            Unanswered::Login(why)
+        }
+    })
 }
 
 async fn config(cluster: &NamespaceAt) -> Result<Config, String> {
@@ -257,6 +267,19 @@ mod tests {
         assert_eq!(said("Fri, 15 Jan 2027 08:49:37 GMT"), at);
         assert_eq!(said("yesterday"), None);
         assert_eq!(date(&http::HeaderMap::new()), None);
+    }
+
+    #[test]
+    fn what_says_who_asks_and_is_not_there_is_a_matter_of_a_login() {
+        let nowhere = Some("/nowhere/at/all".to_owned());
+        let asking = Asking::new(NamespaceAt { kubeconfig: nowhere, ..NamespaceAt::default() });
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let call = ApiCall::new(ApiVerb::Get, "/version", Duration::from_secs(60));
+        let unanswered = runtime.block_on(asking.answer(&call)).unwrap_err();
+        assert!(
+            matches!(&unanswered, Unanswered::Login(why) if why.contains("/nowhere/at/all")),
+            "{unanswered:?}"
+        );
     }
 
     #[test]

@@ -485,7 +485,9 @@ impl Runner for Engine<'_> {
         let submission = Submission::preview(&self.site, &self.target(), attempt)?;
         match self.site.namespace().create_job(submission.job().clone(), true) {
             Ok(_) => Ok(Some(format!("{} would take it", self.site.cluster.in_words()))),
-            Err(trouble @ Trouble::Refused(_)) => Err(self.site.error(&trouble)),
+            Err(trouble @ (Trouble::Refused(_) | Trouble::Login(_))) => {
+                Err(self.site.error(&trouble))
+            }
             // It is a preview all the same.
             Err(trouble) => Ok(Some(format!("not checked: {}", trouble.why()))),
         }

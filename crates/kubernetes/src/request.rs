@@ -26,6 +26,10 @@ const TRIES: u32 = 5;
 /// The server gives up a creation that takes longer, and so do we a little later.
 pub(super) const CREATING: Duration = Duration::from_secs(10);
 
+/// What a person does where nobody knows who asks.
+const LOGIN: &str = "log in again: `kubectl get pods` says what is missing (on GKE: gcloud auth login, then gcloud \
+                     container clusters get-credentials CLUSTER)";
+
 /// What a question came to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Trouble {
@@ -33,6 +37,9 @@ pub(super) enum Trouble {
     Refused(Refused),
     /// It has said of itself that it failed, or cut its answer off. What was asked for may be done.
     Failed(String),
+    /// Nobody knows there who asks, or what says so is missing here: nothing was done. The same until a person has logged
+    /// in.
+    Login(String),
     /// The question never left.
     NotSent(String),
     /// There was no answer. What was asked for may be done.
@@ -55,7 +62,7 @@ impl Trouble {
     pub(super) fn code(&self) -> Option<u16> {
         match self {
             Self::Refused(refused) => Some(refused.code),
-            Self::Failed(_) | Self::NotSent(_) | Self::Silent(_) => None,
+            Self::Login(_) | Self::Failed(_) | Self::NotSent(_) | Self::Silent(_) => None,
         }
     }
 
@@ -78,6 +85,7 @@ impl Trouble {
     pub(super) fn why(&self) -> String {
         match self {
             Self::Refused(refused) => refused.message.clone(),
+            Self::Login(why) => format!("it is not known there who asks ({why}); {LOGIN}"),
             Self::Failed(why) | Self::NotSent(why) | Self::Silent(why) => why.clone(),
         }
     }
@@ -86,11 +94,10 @@ impl Trouble {
     pub(super) fn error(&self, cluster: &NamespaceAt) -> RunError {
         let at = cluster.in_words();
         match self {
+            Self::Login(why) => {
+                RunError::login(format!("{at} does not know who asks: {why}"), LOGIN)
+            }
             Self::Refused(refused) => match refused.code {
-                401 => RunError::refused(
-                    format!("{at} does not know who asks: {}", refused.message),
-                    "log in anew, as `kubectl get pods` would ask for",
-                ),
                 403 => RunError::refused(
                     format!("{at} does not allow it: {}", refused.message),
                     "`kubectl auth can-i --list` shows what you may do there",
@@ -130,6 +137,7 @@ fn read(answered: Result<ApiAnswer, Unanswered>) -> Result<ApiAnswer, Trouble> {
     let answer = match answered {
         Ok(answer) => answer,
         Err(Unanswered::NotSent(why)) => return Err(Trouble::NotSent(why)),
+        Err(Unanswered::Login(why)) => return Err(Trouble::Login(why)),
         Err(silence) => return Err(Trouble::Silent(silence.to_string())),
     };
     if (200..300).contains(&answer.status) {
@@ -143,6 +151,9 @@ fn read(answered: Result<ApiAnswer, Unanswered>) -> Result<ApiAnswer, Trouble> {
     } else {
         status.message
     };
+    if answer.status == 401 {
+        return Err(Trouble::Login(message));
+    }
     Err(if (400..500).contains(&answer.status) && answer.status != 408 {
         Trouble::Refused(Refused { code: answer.status, reason: status.reason, message })
     } else {
@@ -503,6 +514,11 @@ mod tests {
         ] {
             assert_eq!(read(open.clone()).unwrap_err().code(), None, "{open:?}");
         }
+        let unknown = read(Ok(answered(401, r#"{"kind":"Status","message":"Unauthorized"}"#)));
+        let unknown = unknown.unwrap_err();
+        assert_eq!((unknown.code(), &unknown), (None, &Trouble::Login("Unauthorized".to_owned())));
+        assert!(matches!(unknown.error(&NamespaceAt::default()), RunError::Login(said)
+            if said.hint.as_deref().is_some_and(|hint| hint.contains("kubectl get pods"))));
         let unsent = read(Err(Unanswered::NotSent("refused".to_owned())));
         assert_eq!(unsent.unwrap_err(), Trouble::NotSent("refused".to_owned()));
     }

@@ -177,7 +177,7 @@ pub(super) fn submit(
             complete(site, attempt.job, &known, &uid);
             Ok(submitted(Some(uid), &mut known))
         }
-        Err(trouble @ (Trouble::Refused(_) | Trouble::NotSent(_))) => {
+        Err(trouble @ (Trouble::Refused(_) | Trouble::Login(_) | Trouble::NotSent(_))) => {
             discard(site, attempt.job, &known);
             note::remove(site.effects, &known.token);
             Err(site.error(&trouble))

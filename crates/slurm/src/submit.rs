@@ -209,6 +209,7 @@ pub(super) fn again(error: &RunError) -> RunError {
         RunError::State(said) => RunError::state(&said.message, hint(&said.hint)),
         RunError::NotFound(said) => RunError::not_found(&said.message, hint(&said.hint)),
         RunError::Failed(said) => RunError::failed(&said.message, hint(&said.hint)),
+        RunError::Login(said) => RunError::login(&said.message, hint(&said.hint)),
         RunError::Tmux(_) | RunError::Store(_) => {
             RunError::failed(error.to_string(), "look at `tpu doctor`")
         }

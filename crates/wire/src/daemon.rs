@@ -7,6 +7,7 @@ use tpu_core::model::facts::ErrorKind;
 use tpu_core::model::ids::{JobNumber, UserName};
 use tpu_core::model::rules::Action;
 use tpu_core::model::view::{MonitorHealth, Shown};
+use tpu_ops::waiting::ack::Acked;
 use tpu_ops::waiting::preview::{Entry, Plan};
 
 use super::jobs::{EvidencePart, MonitorPart, NextPart, ProgressPart};
@@ -122,15 +123,23 @@ impl<'a> From<&'a Entry> for PlannedJobPart<'a> {
     }
 }
 
-/// The daemon was asked to look at once.
+/// The daemon was asked to look at once, and what waited was woken.
 #[derive(Serialize, JsonSchema)]
 pub struct AckDocument {
     /// Whether there is one.
     pub monitor: MonitorPart,
+    /// Jobs that waited to be brought back, or for a login: each as `USER/NUMBER`.
+    pub jobs: Vec<String>,
+    /// Targets that were to be asked for later.
+    pub targets: Vec<String>,
 }
 
-impl From<&MonitorHealth> for AckDocument {
-    fn from(health: &MonitorHealth) -> Self {
-        Self { monitor: whether(health) }
+impl From<&Acked> for AckDocument {
+    fn from(acked: &Acked) -> Self {
+        Self {
+            monitor: whether(&acked.monitor),
+            jobs: acked.jobs.iter().map(ToString::to_string).collect(),
+            targets: acked.targets.iter().map(ToString::to_string).collect(),
+        }
     }
 }

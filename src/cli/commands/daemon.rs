@@ -9,6 +9,7 @@ use tpu_core::model::view::{MonitorHealth, Next};
 use tpu_ops::Error;
 use tpu_ops::act::service;
 use tpu_ops::base::watch;
+use tpu_ops::waiting::ack;
 use tpu_ops::waiting::preview::{self, Entry};
 use tpu_wire::daemon::{
     AckDocument, MonitorStartedDocument, MonitorStatusDocument, MonitorStoppedDocument,
@@ -137,12 +138,19 @@ fn line(entry: &Entry) -> String {
 
 /// `ack`.
 pub(in crate::cli) fn ack(app: &App) -> Outcome {
-    let health = watch::ack(app.ctx()?)?;
-    let document = AckDocument::from(&health);
-    Ok(if health == MonitorHealth::NotRunning {
-        Output::new("Noted for the next daemon.", &document).notes(vec![OFF.to_owned()])
+    let acked = ack::ack(app.ctx()?)?;
+    let document = AckDocument::from(&acked);
+    let names: Vec<&str> =
+        document.jobs.iter().chain(&document.targets).map(String::as_str).collect();
+    let woken = match names.as_slice() {
+        [] => String::new(),
+        names => format!(" Woken: {}.", names.join(", ")),
+    };
+    Ok(if acked.monitor == MonitorHealth::NotRunning {
+        let text = format!("Noted for the next daemon.{woken}");
+        Output::new(text, &document).notes(vec![OFF.to_owned()])
     } else {
-        Output::new("The daemon looks at once.", &document)
+        Output::new(format!("The daemon looks at once.{woken}"), &document)
     })
 }
 

@@ -225,7 +225,7 @@ fn extras_value(job: &Job, was: Option<&Job>, old: Option<&Value>) -> Value {
     extra!("child", child, |window| json!(window));
     extra!("place", place, extras::write_place);
     extra!("engine", engine, handle::write_engine);
-    // Only what is over says so: it is taken away by name, since fields that are not written stay.
+    // Only what is over says so: it is taken away by name, since fields that are not written stay. So are others below.
     let is_over = |job: &Job| job.launch.as_ref().is_some_and(|launch| launch.over);
     if was.is_some_and(is_over)
         && !is_over(job)
@@ -236,6 +236,13 @@ fn extras_value(job: &Job, was: Option<&Job>, old: Option<&Value>) -> Value {
     extra!("launch", launch, extras::write_launch);
     extra!("intent", intent, extras::write_intent);
     extra!("lease", lease, extras::write_lease);
+    if was.is_some_and(|was| was.recovery != job.recovery)
+        && let Some(recovery) = map.get_mut("recovery").and_then(Value::as_object_mut)
+    {
+        for field in extras::RARE_OF_RECOVERY {
+            recovery.shift_remove(field);
+        }
+    }
     extra!("recovery", recovery, extras::write_recovery);
     extra!("verdict", verdict, extras::write_verdict);
     // Replaced whole: a number that the newest text does not show is none of its numbers.

@@ -100,6 +100,8 @@ pub struct QueueHold {
     pub since: Timestamp,
     /// Why, if that was said.
     pub why: Option<String>,
+    /// Whether it could not begin for want of a login: `tpu ack` lets it begin again.
+    pub needs_login: bool,
 }
 
 /// For a list: who holds it, and why.
@@ -365,11 +367,16 @@ fn read_hold(value: Json<'_>, path: &Path<'_>) -> Result<QueueHold, DataError> {
         by: fields.need("by", "text", read::text)?,
         since: fields.need("since", "an instant", read::instant)?,
         why: fields.with("why", read::text)?,
+        needs_login: fields.with_or("needs_login", false, read::flag)?,
     })
 }
 
 fn write_hold(hold: &QueueHold) -> Value {
-    json!({ "by": hold.by, "since": hold.since.to_rfc3339(), "why": hold.why })
+    let mut written = json!({ "by": hold.by, "since": hold.since.to_rfc3339(), "why": hold.why });
+    if let (true, Some(fields)) = (hold.needs_login, written.as_object_mut()) {
+        fields.insert("needs_login".to_owned(), true.into());
+    }
+    written
 }
 
 fn read_passed(value: Json<'_>, path: &Path<'_>) -> Result<Passed, DataError> {

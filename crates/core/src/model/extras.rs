@@ -133,6 +133,9 @@ pub(super) fn read_recovery(value: Json<'_>, path: &Path<'_>) -> Result<Recovery
         },
         progressed: fields.with_or("progressed", false, read::flag)?,
         last_action_at: fields.with("last_action_at", read::instant)?,
+        patient_since: fields.with("patient_since", read::instant)?,
+        roused: fields.with_or("roused", false, read::flag)?,
+        login: fields.with("login", read::text)?,
         judged: fields.with("judged", read::instant)?,
         waits_since: fields.with("waits_since", read::instant)?,
         avoid: fields.with("avoid", read_avoid)?.unwrap_or_default(),
@@ -146,12 +149,15 @@ fn read_avoid(value: Json<'_>, path: &Path<'_>) -> Result<Vec<(String, Timestamp
     read::pairs(value, path, |node| Some(node.to_owned()), read::instant)
 }
 
+/// Fields that most lineages never have: they are written only where they say something.
+pub(super) const RARE_OF_RECOVERY: [&str; 3] = ["patient_since", "roused", "login"];
+
 /// Attempts and progress of a lineage, for the file.
 pub(super) fn write_recovery(recovery: &Recovery) -> Value {
     let instant = |at: Option<Timestamp>| at.map(Timestamp::to_rfc3339);
     let avoid =
         recovery.avoid.iter().map(|(node, until)| (node.clone(), until.to_rfc3339().into()));
-    json!({
+    let mut written = json!({
         "avoid": avoid.collect::<Map<_, _>>(),
         "capacity": recovery.capacity,
         "capacity_row": recovery.capacity_row,
@@ -169,7 +175,18 @@ pub(super) fn write_recovery(recovery: &Recovery) -> Value {
         "waits_since": instant(recovery.waits_since),
         "stopped": recovery.stopped,
         "blocked": recovery.blocked,
-    })
+    });
+    let rare = [
+        instant(recovery.patient_since).map(Value::from),
+        recovery.roused.then_some(Value::Bool(true)),
+        recovery.login.as_deref().map(Value::from),
+    ];
+    if let Some(fields) = written.as_object_mut() {
+        for (field, value) in RARE_OF_RECOVERY.into_iter().zip(rare) {
+            fields.extend(value.map(|value| (field.to_owned(), value)));
+        }
+    }
+    written
 }
 
 /// The line that decided a failure.
@@ -295,6 +312,9 @@ mod tests {
             best: Mark { epoch: Some(1.5), step: Some(900) },
             progressed: true,
             last_action_at: Some(Timestamp::from_second(1_795_161_731)),
+            patient_since: Some(Timestamp::from_second(1_795_161_730)),
+            roused: true,
+            login: Some("no key".to_owned()),
             waits_since: Some(Timestamp::from_second(1_795_161_700)),
             judged: Some(Timestamp::from_second(1_795_161_732)),
             avoid: vec![("n7".to_owned(), Timestamp::from_second(1_795_161_733))],
@@ -306,6 +326,14 @@ mod tests {
         assert_eq!(written["extra_msgs"]["recovery"]["ours_later"], json!([1]));
         let read = Job::from_value(&written, &owner).unwrap();
         assert_eq!(read.counts(), recovery);
+        // What most lineages never have is in no record of theirs, also not any more.
+        let mut job = read;
+        let (patient_since, roused, login) = (None, false, None);
+        job.keep_counts(Recovery { patient_since, roused, login, ..recovery });
+        let written = job.to_value();
+        let kept = written["extra_msgs"]["recovery"].as_object().unwrap();
+        assert!(RARE_OF_RECOVERY.iter().all(|field| !kept.contains_key(*field)), "{kept:?}");
+        assert_eq!(written["extra_msgs"]["recovery"]["ours_later"], json!([1]));
         job.recovery = None;
         assert_eq!(job.to_value()["extra_msgs"], json!({ "father": 3 }));
     }

@@ -27,12 +27,19 @@ pub struct Making {
     pub tries: u32,
     /// Not to be asked for before, and why it was in vain.
     pub again: Option<(Timestamp, String)>,
+    /// Whether it was in vain for want of a login: it is not asked for again until a person says so.
+    pub needs_login: bool,
 }
 
 impl Making {
     /// Whether a target that was created by this request is one of it.
     pub fn asked_for(&self, request: &str) -> bool {
         request.starts_with(&self.token)
+    }
+
+    /// Whether it is not to be asked for now.
+    pub fn rests(&self, now: Timestamp) -> bool {
+        self.again.as_ref().is_some_and(|(again, _)| self.needs_login || *again > now)
     }
 
     /// The mark of what is asked for now.
@@ -45,6 +52,9 @@ impl Making {
     pub fn in_words(&self, fact: Option<&TargetFact>, now: Timestamp) -> String {
         let target = &self.target;
         match &self.again {
+            Some((_, why)) if self.needs_login => {
+                format!("{target} is not asked for: it needs you: {why}; then: tpu ack")
+            }
             Some((again, why)) if *again > now => {
                 let in_s = again.seconds_since(now);
                 format!("{target} was not to be had ({why}), and is asked for again in {in_s} s")
@@ -80,11 +90,12 @@ impl Making {
             since,
             tries: fields.with("tries", read::number)?.unwrap_or_default(),
             again: again.map(|again| (again, why)),
+            needs_login: fields.with_or("needs_login", false, read::flag)?,
         })
     }
 
     pub(super) fn write(&self) -> Value {
-        json!({
+        let mut written = json!({
             "target": self.target,
             "for": self.job.to_string(),
             "place": self.place,
@@ -94,6 +105,12 @@ impl Making {
             "tries": self.tries,
             "again": self.again.as_ref().map(|(again, _)| again.to_rfc3339()),
             "why": self.again.as_ref().map(|(_, why)| why),
-        })
+        });
+        if self.needs_login
+            && let Some(fields) = written.as_object_mut()
+        {
+            fields.insert("needs_login".to_owned(), true.into());
+        }
+        written
     }
 }

@@ -38,6 +38,7 @@ pub mod launch;
 pub mod lease;
 pub mod lineage;
 pub mod loan;
+pub mod login;
 pub mod making;
 pub mod member;
 mod monitor_config;

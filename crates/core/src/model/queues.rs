@@ -246,6 +246,7 @@ mod tests {
                 by: "bob".to_owned(),
                 since: at(2),
                 why: Some("later".to_owned()),
+                needs_login: false,
             }),
             after: vec![
                 after(AfterWhich::Ok, 3, None, None),
@@ -294,7 +295,8 @@ mod tests {
         let mut last = entry(16, named("gpu1"), &env);
         last.spec = JobSpec { ask: of_these, dir: None, ..last.spec };
         last.priority = Priority::parse("0").unwrap();
-        last.held = Some(QueueHold { by: "tpu".to_owned(), since: at(5), why: None });
+        last.held =
+            Some(QueueHold { by: "tpu".to_owned(), since: at(5), why: None, needs_login: true });
         queues.entries.push(last);
         let job = |number| JobId::new(UserName::from("alice"), JobNumber(number));
         queues.answered.push(AnsweredRequest {

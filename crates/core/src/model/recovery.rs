@@ -30,6 +30,13 @@ pub struct Recovery {
     pub progressed: bool,
     /// When the last reaction was begun.
     pub last_action_at: Option<Timestamp>,
+    /// Since when the quick reactions to failures of infrastructure are used up, without progress since then: it is tried
+    /// less often. Reactions since then are those of `infra` above their limit.
+    pub patient_since: Option<Timestamp>,
+    /// Whether the next reaction waits for no pause, since a person said so (`tpu ack`).
+    pub roused: bool,
+    /// Which login is missing, in words, since a reaction failed for it: nothing is tried until a person says so.
+    pub login: Option<String>,
     /// When the control plane gave the answer on which the end of this attempt was judged.
     pub judged: Option<Timestamp>,
     /// Since when its target, which is not there, is asked for: until it goes on.

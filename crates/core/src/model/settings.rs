@@ -16,7 +16,7 @@ use super::policy::Policy;
 use super::prices;
 use super::read::{self, DataError, Json, Path};
 use super::target::ProviderName;
-use super::time::{LOCAL, Zone};
+use super::time::{LOCAL, Zone, parse_age};
 use super::words::words;
 
 /// How the cloud's API is told who we are.
@@ -216,6 +216,9 @@ settings! {
     log_root: Option<String> = None, maybe_text;
     /// How one of several machines with room is chosen for a job.
     policy: Policy = Policy::Sequential, Policy::read;
+    /// For how long a job is tried again after failures of infrastructure, as in `7d`, once its quick tries are used up;
+    /// `0` for not at all.
+    patience: String = "7d".to_owned(), span;
     /// Who is told of what happens to jobs.
     notify: Option<Vec<Receiver>> = None, notify::read;
     /// How many seconds what happens is gathered that goes to one receiver together.
@@ -298,6 +301,11 @@ impl Settings {
             .iter()
             .find(|(known, _)| *known == key)
             .map_or(&SettingOrigin::BuiltIn, |(_, origin)| origin)
+    }
+
+    /// The setting `patience` in seconds.
+    pub fn patience_s(&self) -> u64 {
+        parse_age(&self.patience).unwrap_or_default()
     }
 
     /// Key and value of every setting, as JSON.
@@ -458,6 +466,14 @@ fn zone(value: Json<'_>, path: &Path<'_>) -> Result<String, DataError> {
     } else {
         Err(path.error("local, us, cn, or a time zone such as Europe/Berlin", Some(value)))
     }
+}
+
+/// A length of time as people write it.
+fn span(value: Json<'_>, path: &Path<'_>) -> Result<String, DataError> {
+    let number = value.as_u64().map(|seconds| seconds.to_string());
+    let text = value.as_str().map(std::borrow::Cow::into_owned).or(number);
+    let is_span = |text: &String| parse_age(text).is_some();
+    text.filter(is_span).ok_or_else(|| path.error("a time such as 7d, 12h or 0", Some(value)))
 }
 
 /// Which providers there are is not known here: see [`Settings::with_provider_of`].

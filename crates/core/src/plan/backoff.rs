@@ -3,54 +3,61 @@
 //! The first reaction to a failure is immediate; each further one in a row without progress waits twice as
 //! long as the one before, up to a limit.
 
-use super::budget::Budget;
 use crate::model::job::Job;
 use crate::model::time::Timestamp;
 
 /// Share of a delay that the jitter adds at most, as one part of so many.
 const JITTER_PART: u32 = 10;
 
-/// The base and the longest delay after what may last, in seconds.
-const LASTING: (u32, u32) = (10, 600);
+/// How long delays are, in seconds and without jitter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pace {
+    /// The first one; each further one is twice as long.
+    pub base_s: u32,
+    /// The longest one.
+    pub limit_s: u32,
+}
 
-/// The base and the longest delay of a budget, in seconds, without jitter.
-pub fn bounds(budget: Budget) -> (u32, u32) {
-    match budget {
-        Budget::Capacity => (60, 300),
-        Budget::Infrastructure | Budget::Program => LASTING,
-        Budget::Retry { backoff_s, .. } => {
-            let base = backoff_s.unwrap_or(LASTING.0);
-            (base, LASTING.1.max(base))
-        }
-    }
+/// After a preemption, and while there is no capacity.
+pub const CAPACITY: Pace = Pace { base_s: 60, limit_s: 300 };
+
+/// After what may last.
+pub const LASTING: Pace = Pace { base_s: 10, limit_s: 600 };
+
+/// Once the quick reactions to failures of infrastructure are used up.
+pub const PATIENT: Pace = Pace { base_s: 1_800, limit_s: 14_400 };
+
+/// What the next reaction waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pause {
+    /// How long delays are.
+    pub pace: Pace,
+    /// How many delays there are in this row, this one included; none for the first reaction.
+    pub row: u32,
+    /// Since when this one runs; `None` if nothing is waited for.
+    pub since: Option<Timestamp>,
 }
 
 /// Seconds between the last reaction and the next one, after `row` reactions in a row.
 ///
 /// `jitter` in 0..=1 lengthens the delay by up to a tenth, so that lineages that failed together do not
 /// come back together; values outside count as the nearest bound.
-pub fn delay_s(budget: Budget, row: u32, jitter: f64) -> f64 {
-    let (base, limit) = bounds(budget);
+pub fn delay_s(Pace { base_s, limit_s }: Pace, row: u32, jitter: f64) -> f64 {
     let Some(doublings) = row.checked_sub(1) else { return 0.0 };
     let factor = 1_u32.checked_shl(doublings).unwrap_or(u32::MAX);
-    let delay = f64::from(base.saturating_mul(factor).min(limit));
+    let delay = f64::from(base_s.saturating_mul(factor).min(limit_s));
     let jitter = if jitter.is_nan() { 0.0 } else { jitter.clamp(0.0, 1.0) };
     delay + delay * jitter / f64::from(JITTER_PART)
 }
 
-/// The instant before which the next reaction does not begin: after so many, since that instant.
+/// The instant before which the next reaction does not begin.
 ///
 /// A last reaction in the future is a clock that was set back since: nobody knows how long ago it was, and
 /// waiting for the clock to catch up could take years.
-pub fn not_before(
-    budget: Budget,
-    (row, since): (u32, Option<Timestamp>),
-    now: Timestamp,
-    jitter: f64,
-) -> Timestamp {
-    let Some(since) = since.filter(|since| *since <= now) else { return now };
+pub fn not_before(pause: Pause, now: Timestamp, jitter: f64) -> Timestamp {
+    let Some(since) = pause.since.filter(|since| *since <= now) else { return now };
     #[expect(clippy::cast_possible_truncation, reason = "at most a tenth over 32 bits")]
-    let delay = delay_s(budget, row, jitter).ceil() as i64;
+    let delay = delay_s(pause.pace, pause.row, jitter).ceil() as i64;
     since.plus_seconds(delay)
 }
 
@@ -83,24 +90,20 @@ mod tests {
 
     #[test]
     fn delays_double_up_to_their_limit_and_the_first_is_none() {
-        let row = |budget| -> Vec<f64> { (0..9).map(|row| delay_s(budget, row, 0.0)).collect() };
-        assert_eq!(
-            row(Budget::Capacity),
-            [0.0, 60.0, 120.0, 240.0, 300.0, 300.0, 300.0, 300.0, 300.0]
-        );
-        assert_eq!(
-            row(Budget::Infrastructure),
-            [0.0, 10.0, 20.0, 40.0, 80.0, 160.0, 320.0, 600.0, 600.0]
-        );
+        let row = |pace| -> Vec<f64> { (0..9).map(|row| delay_s(pace, row, 0.0)).collect() };
+        assert_eq!(row(CAPACITY), [0.0, 60.0, 120.0, 240.0, 300.0, 300.0, 300.0, 300.0, 300.0]);
+        assert_eq!(row(LASTING), [0.0, 10.0, 20.0, 40.0, 80.0, 160.0, 320.0, 600.0, 600.0]);
+        let minutes: Vec<f64> = row(PATIENT).into_iter().map(|delay| delay / 60.0).collect();
+        assert_eq!(minutes, [0.0, 30.0, 60.0, 120.0, 240.0, 240.0, 240.0, 240.0, 240.0]);
     }
 
     #[test]
     fn a_clock_that_was_set_back_holds_nothing_up() {
         let now = Timestamp::from_second(1_000);
-        let future = Some(Timestamp::from_second(9_000));
-        let at = not_before(Budget::Infrastructure, (1, future), now, 0.0);
+        let since = |since| Pause { pace: LASTING, row: 1, since: Some(since) };
+        let at = not_before(since(Timestamp::from_second(9_000)), now, 0.0);
         assert_eq!(at, now);
-        let at = not_before(Budget::Infrastructure, (1, Some(now)), now, 0.0);
+        let at = not_before(since(now), now, 0.0);
         assert_eq!(at, Timestamp::from_second(1_010));
     }
 

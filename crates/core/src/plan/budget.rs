@@ -5,6 +5,7 @@
 
 use std::fmt;
 
+use super::backoff::{self, Pace, Pause};
 use crate::model::facts::{ErrorKind, Origin, Progress};
 use crate::model::job::{Job, Mark, Recovery, Status};
 use crate::model::retry::Retry;
@@ -89,6 +90,21 @@ impl Budget {
     }
 }
 
+impl Budget {
+    /// How long reactions wait that are counted under it.
+    pub fn pace(self) -> Pace {
+        match self {
+            Self::Capacity => backoff::CAPACITY,
+            Self::Infrastructure | Self::Program => backoff::LASTING,
+            Self::Retry { backoff_s, .. } => {
+                let Pace { base_s, limit_s } = backoff::LASTING;
+                let base_s = backoff_s.unwrap_or(base_s);
+                Pace { base_s, limit_s: limit_s.max(base_s) }
+            }
+        }
+    }
+}
+
 impl fmt::Display for Budget {
     /// What has been used up, for people.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -105,9 +121,35 @@ impl fmt::Display for Budget {
     }
 }
 
+/// What may still be done about a failure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RetryStanding {
+    /// So many reactions are left, each soon after its failure.
+    Quick(u32),
+    /// The quick ones are used up, and what failed is infrastructure: it is tried again after longer pauses.
+    Patient,
+    /// Nothing.
+    Over(Spent),
+}
+
+/// What is used up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Spent {
+    /// Its children die as soon as they are started.
+    CrashLoop,
+    /// Its program fails in the same way each time.
+    Alike,
+    /// Its budget.
+    Budget,
+    /// The time for which it is tried again after that.
+    Patience,
+}
+
 /// How a lineage stands, seen from its leaf.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RetryCounts {
+    /// The failure.
+    kind: ErrorKind,
     /// The counts, with progress taken into account.
     counts: Recovery,
     /// Children in a row that died at once, this attempt included.
@@ -125,6 +167,7 @@ impl RetryCounts {
         let further = reached > counts.best;
         if further || counts.progressed {
             counts.infra = 0;
+            counts.patient_since = None;
             counts.capacity_row = 0;
             counts.progressed = false;
             counts.failed_with = None;
@@ -139,7 +182,45 @@ impl RetryCounts {
         };
         counts.failed_with = Some(failure);
         let ended = job.launch.as_ref().and_then(|launch| launch.ended);
-        Self { counts, quick, ended }
+        Self { kind, counts, quick, ended }
+    }
+
+    /// What may still be done, where infrastructure is waited for so long (`patience_s`) once the quick reactions are used
+    /// up. A job file's own limit and failures of a program are not waited out.
+    pub fn standing(&self, budget: Budget, patience_s: u64, now: Timestamp) -> RetryStanding {
+        let spent = if self.is_crash_loop(budget) {
+            Spent::CrashLoop
+        } else if self.fails_alike(budget) {
+            Spent::Alike
+        } else {
+            match self.left(budget) {
+                0 => Spent::Budget,
+                left => return RetryStanding::Quick(left),
+            }
+        };
+        if patience_s == 0 || !self.is_waited_out(budget) {
+            return RetryStanding::Over(spent);
+        }
+        let until = self
+            .counts
+            .patient_since
+            .map(|since| since.plus_seconds(i64::try_from(patience_s).unwrap_or(i64::MAX)));
+        let next =
+            backoff::not_before(self.pause(budget, RetryStanding::Patient), now, 0.0).max(now);
+        if until.is_some_and(|until| next > until) {
+            return RetryStanding::Over(Spent::Patience);
+        }
+        RetryStanding::Patient
+    }
+
+    /// Whether such a failure is worth further tries after its budget: what failed is none of the program.
+    fn is_waited_out(&self, budget: Budget) -> bool {
+        budget == Budget::Infrastructure && self.kind.origin() == Origin::Infrastructure
+    }
+
+    /// Since when the quick reactions are used up, if that is noted.
+    pub fn patient_since(&self) -> Option<Timestamp> {
+        self.counts.patient_since
     }
 
     /// Reactions that are still allowed: by the budget, and once children have begun to die at once, by the
@@ -163,20 +244,31 @@ impl RetryCounts {
         }
     }
 
-    /// What the next reaction waits for: how many delays there were before, and since when the next one runs. Where a
-    /// pause was asked for the first reaction has one too, from the end of the attempt on.
-    pub fn pause(&self, budget: Budget) -> (u32, Option<Timestamp>) {
+    /// What the next reaction waits for. Where a pause was asked for the first reaction has one too, from the end of the
+    /// attempt on; and so has the first one after the quick ones.
+    pub fn pause(&self, budget: Budget, standing: RetryStanding) -> Pause {
         let last = self.counts.last_action_at;
-        match budget {
-            Budget::Capacity => (self.counts.capacity_row, last),
-            Budget::Infrastructure => (self.counts.infra, last),
-            Budget::Program => (0, last),
-            Budget::Retry { backoff_s: None, .. } => (self.counts.retried, last),
-            Budget::Retry { backoff_s: Some(_), .. } => {
-                // What came to nothing is not tried again at once, however long ago the attempt ended.
-                (self.counts.retried.saturating_add(1), self.ended.max(last))
+        let pace = budget.pace();
+        let pause = match (standing, budget) {
+            (RetryStanding::Patient, _) => {
+                let tries = self.counts.infra.saturating_sub(budget.limit());
+                // Until it is noted nobody knows since when.
+                let since = self.counts.patient_since.or(self.ended).max(last);
+                Pause { pace: backoff::PATIENT, row: tries.saturating_add(1), since }
             }
-        }
+            (_, Budget::Capacity) => Pause { pace, row: self.counts.capacity_row, since: last },
+            (_, Budget::Infrastructure) => Pause { pace, row: self.counts.infra, since: last },
+            (_, Budget::Program) => Pause { pace, row: 0, since: last },
+            (_, Budget::Retry { backoff_s: None, .. }) => {
+                Pause { pace, row: self.counts.retried, since: last }
+            }
+            (_, Budget::Retry { backoff_s: Some(_), .. }) => {
+                // What came to nothing is not tried again at once, however long ago the attempt ended.
+                let row = self.counts.retried.saturating_add(1);
+                Pause { pace, row, since: self.ended.max(last) }
+            }
+        };
+        if self.counts.roused { Pause { since: None, ..pause } } else { pause }
     }
 
     /// Whether children die as soon as they are started. How often that may be where a file wants its job retried, the
@@ -249,7 +341,41 @@ pub fn spent(job: &Job, progress: &Progress, kind: ErrorKind, now: Timestamp) ->
         Budget::Retry { .. } => counts.retried = counts.retried.saturating_add(1),
     }
     counts.last_action_at = Some(now);
+    (counts.roused, counts.login) = (false, None);
     counts
+}
+
+/// The counts of `job` once its quick reactions to `kind` are used up, however many there were: from now on it is tried
+/// less often.
+pub fn patient(job: &Job, progress: &Progress, kind: ErrorKind, now: Timestamp) -> Recovery {
+    let counts = RetryCounts::of(job, progress, kind).counts;
+    let infra = counts.infra.max(Budget::Infrastructure.limit());
+    not_failed_itself(job, progress, Recovery { infra, patient_since: Some(now), ..counts })
+}
+
+/// Whether a job that has failed waits for a pause, or for a login; what it waits for is then over by a person's word
+/// ([`rouse`]).
+pub fn is_asleep(job: &Job, now: Timestamp) -> bool {
+    let counts = job.counts();
+    if counts.login.is_some() {
+        return job.child.is_none() && !job.status.is_final();
+    }
+    let Status::Error(kind) = job.status else { return false };
+    let retries = RetryCounts::of(job, &job.reached.clone().unwrap_or_default(), kind);
+    let budget = Budget::of(job, kind);
+    let standing = match retries.left(budget) {
+        0 => RetryStanding::Patient,
+        left => RetryStanding::Quick(left),
+    };
+    let pause = retries.pause(budget, standing);
+    let is_noted = standing != RetryStanding::Patient || counts.patient_since.is_some();
+    comes_back(job) && is_noted && backoff::not_before(pause, now, backoff::jitter_of(job)) > now
+}
+
+/// Lets a job wait for no pause and no login any more: the next reaction begins at once. What is counted stays.
+pub fn rouse(job: &mut Job) {
+    let counts = job.counts_mut();
+    (counts.roused, counts.login) = (true, None);
 }
 
 /// The counts of `job` after a reaction that came to nothing: the program has not failed once more.
@@ -287,7 +413,19 @@ pub fn inherited(job: &Job, kind: ErrorKind) -> Recovery {
     let quick = quick(job, kind, counts.quick);
     let (restarts, progressed) = (0, false);
     let (judged, waits_since, stopped, blocked) = (None, None, None, false);
-    Recovery { quick, restarts, progressed, judged, waits_since, stopped, blocked, ..counts }
+    let (roused, login) = (false, None);
+    Recovery {
+        quick,
+        restarts,
+        progressed,
+        judged,
+        waits_since,
+        stopped,
+        blocked,
+        roused,
+        login,
+        ..counts
+    }
 }
 
 /// Children in a row that died at once, `job` included. A preemption says nothing about the program, nor
@@ -321,174 +459,14 @@ pub fn is_to_come_back(job: &Job) -> bool {
     let Status::Error(kind) = job.status else { return false };
     let is_due = || {
         let progress = job.reached.clone().unwrap_or_default();
-        let counts = RetryCounts::of(job, &progress, kind);
-        job.rules.action(kind) != Action::Pass && counts.left(Budget::of(job, kind)) > 0
+        let (counts, budget) = (RetryCounts::of(job, &progress, kind), Budget::of(job, kind));
+        // For how long it is tried again is none of what a record tells: once that is over it says that it is stopped.
+        let is_left = counts.left(budget) > 0 || counts.is_waited_out(budget);
+        job.rules.action(kind) != Action::Pass && is_left
     };
     let is_stopped = job.recovery.as_ref().is_some_and(|recovery| recovery.stopped.is_some());
     job.monitor && !is_stopped && job.child.is_none() && (job.is_being_brought_back() || is_due())
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::model::execution::Execution;
-    use crate::model::ids::{JobId, JobNumber, TargetName, UserName};
-    use crate::model::job::{Launch, LaunchMode, StoredVerdict};
-    use crate::model::spec::StoredSpec;
-
-    /// A child that lived for so many seconds, whose lineage has been through `recovery`.
-    fn child(lasted_s: Option<i64>, recovery: Recovery) -> Job {
-        let id = JobId::new(UserName::from("alice"), JobNumber(7));
-        let mut job = Job::new(&id, TargetName::from("tpu-a"), "/d".to_owned());
-        let at = Timestamp::from_second(1_000);
-        job.father = Some(JobNumber(6));
-        let ended = lasted_s.map(|seconds| at.plus_seconds(seconds));
-        let claimed = Launch::claimed("t7", LaunchMode::Native, at);
-        job.launch = Some(Launch { confirmed: true, ended, ..claimed });
-        job.keep_counts(recovery);
-        job
-    }
-
-    #[test]
-    fn only_a_known_life_of_an_own_failure_counts_for_or_against_a_crash_loop() {
-        let quick = |lasted_s, kind| {
-            inherited(&child(lasted_s, Recovery { quick: 2, ..Recovery::default() }), kind).quick
-        };
-        assert_eq!(quick(Some(60), ErrorKind::Grpc), 3);
-        assert_eq!(quick(Some(61), ErrorKind::Grpc), 0);
-        assert_eq!(quick(None, ErrorKind::Lost), 2, "nobody knows when it ended");
-        assert_eq!(quick(Some(5), ErrorKind::Preempted), 2, "that was not the program");
-        assert_eq!(quick(Some(900), ErrorKind::Preempted), 2);
-        assert_eq!(quick(Some(5), ErrorKind::Launch), 2, "its program never began");
-        assert_eq!(quick(Some(900), ErrorKind::Launch), 2);
-    }
-
-    #[test]
-    fn what_is_left_is_the_smaller_of_the_budget_and_the_crash_loop() {
-        let left = |quick, infra, kind| {
-            let recovery = Recovery { infra, quick, ..Recovery::default() };
-            let job = child(Some(5), recovery);
-            RetryCounts::of(&job, &Progress::default(), kind).left(Budget::of(&job, kind))
-        };
-        assert_eq!(left(0, 1, ErrorKind::Grpc), 2, "the first that died at once");
-        assert_eq!(left(1, 2, ErrorKind::Grpc), 1, "the next such death stops it");
-        assert_eq!(left(2, 3, ErrorKind::Grpc), 0);
-        assert_eq!(left(1, 20, ErrorKind::Grpc), 0, "the budget is the smaller one");
-        assert_eq!(left(1, 2, ErrorKind::Preempted), 10_000);
-        let long = child(Some(900), Recovery { infra: 2, quick: 2, ..Recovery::default() });
-        let standing = RetryCounts::of(&long, &Progress::default(), ErrorKind::Grpc);
-        assert_eq!(standing.left(Budget::Infrastructure), 18, "a long life ends the row");
-    }
-
-    #[test]
-    fn progress_that_was_noted_begins_one_row_and_not_every_following_one() {
-        let noted = Recovery { infra: 5, capacity_row: 4, progressed: true, ..Recovery::default() };
-        let mut job = child(None, noted);
-        let now = Timestamp::from_second(2_000);
-        for row in 1..4 {
-            let counts = spent(&job, &Progress::default(), ErrorKind::Grpc, now);
-            assert_eq!((counts.infra, counts.capacity_row), (row, 0));
-            assert_eq!(counts.last_action_at, Some(now));
-            job.keep_counts(counts);
-        }
-    }
-
-    #[test]
-    fn a_child_begins_with_the_counts_and_without_the_judgement_of_its_parent() {
-        let parent = Recovery {
-            capacity: 3,
-            infra: 2,
-            best: Mark { epoch: None, step: Some(900) },
-            progressed: true,
-            judged: Some(Timestamp::from_second(1_500)),
-            waits_since: Some(Timestamp::from_second(1_600)),
-            stopped: Some("enough".to_owned()),
-            ..Recovery::default()
-        };
-        let born = inherited(&child(Some(500), parent.clone()), ErrorKind::Grpc);
-        let (judged, waits_since, stopped) = (None, None, None);
-        let expected = Recovery { progressed: false, judged, waits_since, stopped, ..parent };
-        assert_eq!(born, expected);
-    }
-
-    /// An attempt with an end, whose file wants it retried.
-    fn retried(code: i32, line: &str, on: &[ErrorKind], recovery: Recovery) -> Job {
-        let mut job = child(Some(5), recovery);
-        let retry = Retry { max: 5, on: on.to_vec(), backoff_s: Some(60) };
-        let execution = Execution { retry: Some(retry), ..Execution::default() };
-        job.spec = Some(Box::new(StoredSpec { execution, ..StoredSpec::default() }));
-        if let Some(launch) = job.launch.as_mut() {
-            launch.exit = Some(code);
-        }
-        let (rule, line) = ("traceback".to_owned(), line.to_owned());
-        let kind = ErrorKind::PythonError;
-        job.verdict = Some(StoredVerdict { kind, rule, line, ignored: false });
-        job
-    }
-
-    /// How many retries are left after each of these failures, one attempt after the other.
-    fn life(kind: ErrorKind, failures: &[(i32, &str)]) -> Vec<u32> {
-        let mut recovery = Recovery::default();
-        let none = Progress::default();
-        let mut left = Vec::new();
-        for (code, line) in failures {
-            let mut job = retried(*code, line, &[kind], recovery);
-            left.push(RetryCounts::of(&job, &none, kind).left(Budget::of(&job, kind)));
-            job.keep_counts(spent(&job, &none, kind, Timestamp::from_second(2_000)));
-            recovery = inherited(&job, kind);
-        }
-        left
-    }
-
-    #[test]
-    fn a_program_that_fails_alike_is_retried_twice_and_others_as_often_as_their_file_says() {
-        let (oom, lost) = (ErrorKind::Oom, ErrorKind::Lost);
-        let same = [(1, "step 12: no memory"); 4];
-        assert_eq!(life(oom, &same), [2, 1, 0, 0]);
-        let numbered = [(1, "step 1: full"), (1, "step 23: full"), (1, "step 345: full")];
-        assert_eq!(life(oom, &numbered), [2, 1, 0]);
-        let addressed = [(1, "at 0x7f3a: bad"), (1, "at 0xbeef: bad"), (1, "at deadbeef: bad")];
-        assert_eq!(life(oom, &addressed), [2, 1, 0]);
-        let differ = [(1, "a"), (1, "b"), (2, "b"), (2, "b"), (3, "b"), (4, "b")];
-        assert_eq!(life(oom, &differ), [2, 2, 2, 1, 1, 0]);
-        assert_eq!(life(lost, &[(1, "gone"); 6]), [5, 4, 3, 2, 1, 0]);
-        assert_eq!(life(ErrorKind::Timeout, &[(143, "its time is over"); 6]), [5, 4, 3, 2, 1, 0]);
-    }
-
-    #[test]
-    fn what_came_to_nothing_is_no_second_failure_of_the_program() {
-        let (oom, none) = (ErrorKind::Oom, Progress::default());
-        let mut job = retried(1, "no memory", &[oom], Recovery::default());
-        for tried in 1..4 {
-            job.keep_counts(in_vain(&job, &none, oom, Timestamp::from_second(2_000)));
-            let standing = RetryCounts::of(&job, &none, oom);
-            assert!(!standing.fails_alike(Budget::of(&job, oom)), "{tried}");
-            assert_eq!(standing.left(Budget::of(&job, oom)), (5_u32 - tried).min(2));
-        }
-    }
-
-    #[test]
-    fn a_failure_that_is_not_named_counts_under_its_own_kind() {
-        let job = retried(1, "x", &[ErrorKind::Oom], Recovery::default());
-        assert_eq!(Budget::of(&job, ErrorKind::PythonError), Budget::Program);
-        assert_eq!(Budget::of(&job, ErrorKind::Preempted), Budget::Capacity);
-        let none = Progress::default();
-        let counts = spent(&job, &none, ErrorKind::Preempted, Timestamp::from_second(2_000));
-        assert_eq!((counts.retried, counts.capacity), (0, 1));
-    }
-
-    #[test]
-    fn a_pause_that_is_asked_for_comes_before_the_first_retry_too() {
-        let job = retried(1, "x", &[ErrorKind::Oom], Recovery::default());
-        let ended = job.launch.as_ref().unwrap().ended;
-        let standing = RetryCounts::of(&job, &Progress::default(), ErrorKind::Oom);
-        let budget = Budget::of(&job, ErrorKind::Oom);
-        assert_eq!(standing.pause(budget), (1, ended));
-        let tried =
-            spent(&job, &Progress::default(), ErrorKind::Oom, Timestamp::from_second(9_000));
-        let tried = Job { recovery: Some(Box::new(tried)), ..job };
-        let standing = RetryCounts::of(&tried, &Progress::default(), ErrorKind::Oom);
-        assert_eq!(standing.pause(budget), (2, Some(Timestamp::from_second(9_000))));
-        assert_eq!(crate::plan::backoff::bounds(budget), (60, 600));
-    }
-}
+mod tests;

@@ -8,7 +8,7 @@
 
 use super::answer::{self, Judgement};
 use super::backoff;
-use super::budget::{ALIKE_LIMIT, Budget, QUICK_LIMIT, QUICK_S, RetryCounts};
+use super::budget::{ALIKE_LIMIT, Budget, QUICK_LIMIT, QUICK_S, RetryCounts, RetryStanding, Spent};
 use super::diagnose::JobFacts;
 use super::resume_from::ResumeFrom;
 use crate::model::facts::{ErrorKind, RunState, TargetFact, TargetState};
@@ -43,6 +43,8 @@ pub struct Situation<'a> {
     pub owners: Owners<'a>,
     /// Lengthens the back-off, from 0 to 1; see [`backoff::jitter_of`].
     pub jitter: f64,
+    /// For so long it is tried again after failures of infrastructure once the quick reactions are used up; 0: not at all.
+    pub patience_s: u64,
 }
 
 /// Whether those who have begun something are still there: `Some(false)` if provably not.
@@ -78,11 +80,13 @@ pub struct Decision {
     pub reason: String,
     /// When to begin; `None` when nothing is to be done.
     pub not_before: Option<Timestamp>,
-    /// How often it may still be done, where the rules ask for something.
+    /// How often it may still be done, where the rules ask for something and that is counted.
     pub budget_left: Option<u32>,
     /// Whether the lineage is over: its budget is used up, or it dies as soon as it is started.
     /// `reason` then belongs into `Recovery::stopped`.
     pub stopped: bool,
+    /// Whether its quick reactions have just been used up: `budget::patient` then belongs into its record.
+    pub begins_patience: bool,
     /// Whether nothing is done only for now: what is waited for comes by itself.
     pub waits: bool,
 }
@@ -162,6 +166,7 @@ pub fn decide(situation: &Situation<'_>) -> Decision {
         not_before: None,
         budget_left: None,
         stopped: false,
+        begins_patience: false,
         waits: false,
     };
     let kind = match failure(situation) {
@@ -180,20 +185,32 @@ pub fn decide(situation: &Situation<'_>) -> Decision {
         }
     };
     decision.event = Some(choice.event);
-    let standing = RetryCounts::of(job, &situation.shown.progress, choice.event);
+    let counts = RetryCounts::of(job, &situation.shown.progress, choice.event);
     let budget = Budget::of(job, choice.event);
-    decision.budget_left = Some(standing.left(budget));
     let now = situation.facts.now;
+    let standing = counts.standing(budget, situation.patience_s, now);
+    decision.budget_left = match standing {
+        RetryStanding::Quick(left) => Some(left),
+        RetryStanding::Over(_) => Some(counts.left(budget)),
+        RetryStanding::Patient => None,
+    };
     if begun(job).is_some() {
         let Choice { action, reason, .. } = choice;
         return Decision { action, reason, not_before: Some(now), ..decision };
     }
-    if let Err(Held { reason, stopped, waits }) = may_go_on(job, &standing, &choice) {
-        return Decision { reason, stopped, waits, ..decision };
+    if let RetryStanding::Over(spent) = standing {
+        let reason = over(job, spent, budget, &choice);
+        return Decision { reason, stopped: true, ..decision };
     }
-    let not_before = backoff::not_before(budget, standing.pause(budget), now, situation.jitter);
-    let Choice { action, reason, .. } = choice;
-    Decision { action, reason, not_before: Some(not_before), ..decision }
+    decision.begins_patience =
+        standing == RetryStanding::Patient && counts.patient_since().is_none();
+    let pause = counts.pause(budget, standing);
+    let not_before = Some(backoff::not_before(pause, now, situation.jitter));
+    let Choice { action, mut reason, .. } = choice;
+    if standing == RetryStanding::Patient {
+        reason += "; its quick tries are used up: it is tried less often, as long as the setting patience says";
+    }
+    Decision { action, reason, not_before, ..decision }
 }
 
 /// The failure of a job that could be acted on. Only the leaf of a lineage has one.
@@ -253,6 +270,9 @@ fn is_ours(situation: &Situation<'_>) -> Result<(), Held> {
     }
     if let Some(stopped) = job.recovery.as_ref().and_then(|recovery| recovery.stopped.as_ref()) {
         return Err(Held { reason: stopped.clone(), stopped: true, waits: false });
+    }
+    if let Some(login) = job.recovery.as_ref().and_then(|recovery| recovery.login.as_ref()) {
+        return Err(Held::for_now(needs_login(login)));
     }
     // Whoever acts by a rule does so under the lease. One who lives and has given it back could not
     // complete what was begun.
@@ -445,26 +465,30 @@ fn is_free(situation: &Situation<'_>) -> Result<(), Held> {
     }
 }
 
-/// Whether the lineage may be brought back once more.
-fn may_go_on(job: &Job, standing: &RetryCounts, choice: &Choice) -> Result<(), Held> {
-    let budget = Budget::of(job, choice.event);
-    let why = if standing.is_crash_loop(budget) {
-        let attempts = crate::text::counted(QUICK_LIMIT as usize, "attempt");
-        format!("{attempts} in a row died within {QUICK_S} s of their start")
-    } else if standing.fails_alike(budget) {
-        let times = crate::text::counted(ALIKE_LIMIT as usize, "time");
-        format!("it has failed with the same exit code and line {times} in a row")
-    } else if standing.left(budget) == 0 {
-        format!("its budget is used up: {budget}")
-    } else {
-        return Ok(());
+/// That nothing is tried before somebody has logged in, with what to type then.
+pub fn needs_login(login: &str) -> String {
+    format!("it needs you: {login}; then: tpu ack")
+}
+
+/// Why a lineage is over.
+fn over(job: &Job, spent: Spent, budget: Budget, choice: &Choice) -> String {
+    let why = match spent {
+        Spent::CrashLoop => {
+            let attempts = crate::text::counted(QUICK_LIMIT as usize, "attempt");
+            format!("{attempts} in a row died within {QUICK_S} s of their start")
+        }
+        Spent::Alike => {
+            let times = crate::text::counted(ALIKE_LIMIT as usize, "time");
+            format!("it has failed with the same exit code and line {times} in a row")
+        }
+        Spent::Budget => format!("its budget is used up: {budget}"),
+        Spent::Patience => {
+            "it was tried again for as long as the setting patience says, without progress"
+                .to_owned()
+        }
     };
     let again = format!("tpu resume w={} {}", job.windows_id, job.user);
-    Err(Held {
-        reason: format!("stopped after {}: {why}; `{again}` begins anew", choice.event),
-        stopped: true,
-        waits: false,
-    })
+    format!("stopped after {}: {why}; `{again}` begins anew", choice.event)
 }
 
 #[cfg(test)]
@@ -486,6 +510,7 @@ mod tests {
             not_before: Some(Timestamp::from_second(1_000)),
             budget_left: Some(9),
             stopped: false,
+            begins_patience: false,
             waits: false,
         }
     }

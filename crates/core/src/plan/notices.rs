@@ -40,7 +40,7 @@ pub fn occasion<'a>(kind: &str, text: &'a str) -> Option<(Occasion, Option<Error
         "dependency" => Some((Occasion::Error, Some(ErrorKind::Dependency), text)),
         "resume" | "rerun" | "restarted" => Some((Occasion::Resumed, None, text)),
         "finished" => Some((Occasion::Finished, None, text)),
-        "stopped" => Some((Occasion::BudgetSpent, None, text)),
+        "stopped" | "patient" | "needs-login" => Some((Occasion::BudgetSpent, None, text)),
         _ => None,
     }
 }

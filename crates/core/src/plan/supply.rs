@@ -116,6 +116,7 @@ mod tests {
             since: Timestamp::from_second(0),
             tries: 0,
             again: None,
+            needs_login: false,
         }
     }
 

@@ -35,6 +35,9 @@ pub enum RunError {
     /// The operation failed.
     #[error(transparent)]
     Failed(Said),
+    /// What runs it does not know who asks, and has begun nothing; the same until a person has logged in.
+    #[error(transparent)]
+    Login(Said),
     /// tmux has not done it.
     #[error(transparent)]
     Tmux(#[from] TmuxError),
@@ -71,6 +74,11 @@ impl RunError {
     /// [`RunError::State`] with advice.
     pub fn state(message: impl Into<String>, hint: impl Into<String>) -> Self {
         Self::State(said(message, hint))
+    }
+
+    /// [`RunError::Login`] with what to do about it.
+    pub fn login(message: impl Into<String>, hint: impl Into<String>) -> Self {
+        Self::Login(said(message, hint))
     }
 
     /// [`RunError::Failed`] with advice.

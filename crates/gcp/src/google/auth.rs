@@ -35,8 +35,7 @@ const BORROWED: Duration = Duration::from_secs(15 * 60);
 /// Google's own command line needs about a second.
 const COMMAND_PATIENCE: Duration = Duration::from_secs(30);
 /// How to become somebody.
-const LOGIN: &str =
-    "log in: gcloud auth application-default login, or set $GOOGLE_OAUTH_ACCESS_TOKEN";
+const LOGIN: &str = "log in: gcloud auth application-default login, or gcloud auth login, or set $GOOGLE_OAUTH_ACCESS_TOKEN";
 
 /// A token. It shows itself to nobody.
 #[derive(Clone)]
@@ -100,7 +99,8 @@ impl Credentials {
         if let Some(token) = cached.as_ref().filter(fresh) {
             return Ok(Some(format!("Bearer {}", token.value)));
         }
-        let token = self.fetch(http)?;
+        let before = cached.as_ref().map(|token| token.source);
+        let token = self.fetch(http, before)?;
         let header = format!("Bearer {}", token.value);
         *cached = Some(token);
         Ok(Some(header))
@@ -119,10 +119,11 @@ impl Credentials {
                  export GOOGLE_OAUTH_ACCESS_TOKEN=$(gcloud auth print-access-token)"
                 .to_owned();
         }
-        "log in again: gcloud auth application-default login".to_owned()
+        "log in again: gcloud auth application-default login, or gcloud auth login".to_owned()
     }
 
-    fn fetch(&self, http: &Http) -> Result<Token, ProviderError> {
+    /// Gets a token; `before` is where the last one came from.
+    fn fetch(&self, http: &Http, before: Option<Source>) -> Result<Token, ProviderError> {
         if let Some(value) = self.env.non_empty("GOOGLE_OAUTH_ACCESS_TOKEN") {
             return self.token(value.trim(), None, Source::Environment);
         }
@@ -135,6 +136,10 @@ impl Credentials {
         }
         if let Some(token) = self.by_metadata(http)? {
             return Ok(token);
+        }
+        if before == Some(Source::Metadata) {
+            let (doing, what) = ("get a token", "the metadata server of this machine is silent");
+            return Err(ProviderError::new(Trouble::Transient, doing, what));
         }
         self.by_command()
     }

@@ -466,7 +466,12 @@ fn after(ctx: &Ctx, name: &TargetName, verb: Verb) -> Result<TargetFact, Error> 
 /// How a target is, by its provider's word.
 fn how_is(ctx: &Ctx, name: &TargetName) -> Result<TargetFact, Error> {
     let data = ctx.data()?;
-    Ok(ProviderFacts::ask_of(ctx, &data, name).fact(&data, name))
+    let said = ProviderFacts::ask_of(ctx, &data, name);
+    let fact = said.fact(&data, name);
+    match said.login(&data, name).filter(|_| fact.state == TargetState::Unknown) {
+        Some(error) => Err(error.clone().into()),
+        None => Ok(fact),
+    }
 }
 
 /// Refuses what has no provider.

@@ -49,6 +49,8 @@ enum Change {
     Before(Timestamp),
     /// A person has to do something before its rules act, or has to no more.
     Blocked(bool),
+    /// Its quick tries after this failure are used up: from now on it is tried less often.
+    Patient(ErrorKind),
     /// The lineage is over, for this reason.
     Stopped(String),
 }
@@ -164,6 +166,9 @@ fn changes(job: &Job, view: &JobView, decision: &Decision) -> Vec<Change> {
     }
     if job.status.is_live() && view.restarts > job.restarts() {
         changes.push(Change::Restarted(view.restarts));
+    }
+    if decision.begins_patience {
+        changes.extend(decision.event.map(Change::Patient));
     }
     let stopped = job.recovery.as_ref().and_then(|recovery| recovery.stopped.as_ref());
     if decision.stopped && stopped != Some(&decision.reason) {
@@ -289,6 +294,10 @@ fn write(
                 job.counts_mut().blocked = *is_blocked;
                 let text = if *is_blocked { "a person has to act" } else { "no more" };
                 ("blocked", format!("{text}: {}", decision.reason))
+            }
+            Change::Patient(kind) => {
+                job.keep_counts(budget::patient(job, &view.shown.progress, *kind, now));
+                ("patient", format!("after {kind}: {}", decision.reason))
             }
             Change::Stopped(reason) => {
                 job.counts_mut().stopped = Some(reason.clone());

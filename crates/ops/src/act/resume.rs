@@ -253,6 +253,10 @@ pub(crate) fn not_made(ctx: &Ctx, lease: &Held, reaction: &Reaction, error: Erro
         let stands = records::still_holds(job, &reaction.seen).is_ok();
         lease.check(job)?;
         lease::free(job);
+        if stands && records::needs_login(tx, &lease.job, &error)? {
+            return Ok(());
+        }
+        let job = job_mut(&mut tx.data, &lease.job)?;
         if is_tried && stands {
             // What did not succeed is not begun any more: the rules decide again.
             job.intent = None;

@@ -282,7 +282,7 @@ impl Control<'_> {
         if told.is_none_or(|last| now >= last + LAST_WAIT) {
             *told = Some(now);
             // Nobody may be there to hear it.
-            drop(watch::ack(self.ctx));
+            drop(watch::ask_to_look(self.ctx));
         }
     }
 

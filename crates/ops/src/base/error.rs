@@ -5,6 +5,7 @@
 use std::fmt;
 
 use tpu_core::model::job::Refused;
+use tpu_core::model::login;
 use tpu_core::model::settings::{Problem, SettingsError};
 use tpu_core::model::words::words;
 use tpu_engine::runner::RunError;
@@ -91,12 +92,15 @@ pub struct Error {
     pub parts: Vec<Self>,
     /// Whether it ends by itself: others are in the way, who will be gone.
     pub passes: bool,
+    /// Whether nobody knows who asks: it is the same until a person has logged in.
+    pub needs_login: bool,
 }
 
 impl Error {
     /// An error without advice yet.
     pub fn new(kind: Kind, message: impl Into<String>) -> Self {
-        Self { kind, message: message.into(), hint: None, parts: Vec::new(), passes: false }
+        let (message, parts) = (message.into(), Vec::new());
+        Self { kind, message, hint: None, parts, passes: false, needs_login: false }
     }
 
     /// The same error with advice.
@@ -115,7 +119,24 @@ impl Error {
     /// The same once more, for several that it is about.
     #[must_use]
     pub fn again(&self) -> Self {
-        Self { hint: self.hint.clone(), ..Self::new(self.kind, self.message.clone()) }
+        let (hint, needs_login) = (self.hint.clone(), self.needs_login);
+        Self { hint, needs_login, ..Self::new(self.kind, self.message.clone()) }
+    }
+
+    /// The same error, which is the same until a person has logged in.
+    #[must_use]
+    pub fn for_want_of_login(self) -> Self {
+        Self { needs_login: true, ..self }
+    }
+
+    /// Which login or key is missing, with what a person can do about it, on one line; `None` where that is not it. What
+    /// ssh and gcloud say is known by their words, which say what to do already.
+    pub fn login(&self) -> Option<String> {
+        let first = self.message.lines().next().unwrap_or_default();
+        if login::remedy(first).is_some() {
+            return Some(first.to_owned());
+        }
+        self.needs_login.then(|| format!("{first}; {}", self.advice()))
     }
 
     /// `Kind::Failed`.
@@ -161,7 +182,8 @@ impl Error {
         let hint = (!hints.is_empty()).then(|| hints.join("\n"));
         let message = messages.join("\n");
         let passes = problems.iter().all(|problem| problem.passes);
-        Some(Self { kind, message, hint, parts: problems, passes })
+        let needs_login = problems.iter().any(|problem| problem.needs_login);
+        Some(Self { kind, message, hint, parts: problems, passes, needs_login })
     }
 
     /// The problems one by one, in the order in which they were found.
@@ -231,6 +253,10 @@ impl From<RunError> for Error {
             RunError::Unreachable(said) => (Kind::Unreachable, said),
             RunError::State(said) => (Kind::State, said),
             RunError::Failed(said) => (Kind::Failed, said),
+            RunError::Login(said) => {
+                let error = Self::unreachable(said.message).for_want_of_login();
+                return Self { hint: said.hint, ..error };
+            }
             RunError::Tmux(error) => return error.into(),
             RunError::Store(error) => return error.into(),
         };

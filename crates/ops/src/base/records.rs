@@ -6,6 +6,7 @@ use tpu_core::model::data::Data;
 use tpu_core::model::facts::ErrorKind;
 use tpu_core::model::ids::{JobId, LaunchToken};
 use tpu_core::model::job::{Event, Job, Status, StoredVerdict};
+use tpu_core::plan::decide;
 use tpu_system::store::Tx;
 
 use super::ctx::job_mut;
@@ -14,6 +15,17 @@ use crate::{Ctx, Error};
 /// Adds a line about a job to the journal.
 pub fn note(tx: &mut Tx<'_>, id: &JobId, kind: &str, text: impl Into<String>) {
     tx.event(id, kind, text, Value::Null);
+}
+
+/// Writes down that a reaction failed for want of a login, if that is it: nothing is tried again until a person says so.
+/// Whether it did.
+pub(crate) fn needs_login(tx: &mut Tx<'_>, id: &JobId, error: &Error) -> Result<bool, Error> {
+    let Some(login) = error.login() else { return Ok(false) };
+    let job = job_mut(&mut tx.data, id)?;
+    job.intent = None;
+    note(tx, id, "needs-login", decide::needs_login(&login));
+    job_mut(&mut tx.data, id)?.counts_mut().login = Some(login);
+    Ok(true)
 }
 
 /// Writes down that a job has failed and by what that shows, and says so in the journal unless that is known already.

@@ -165,12 +165,11 @@ pub(crate) fn health_of(ctx: &Ctx, note: Option<&Note>) -> MonitorHealth {
 }
 
 /// Asks the daemon to look at once. It is remembered when none runs.
-pub fn ack(ctx: &Ctx) -> Result<MonitorHealth, Error> {
+pub(crate) fn ask_to_look(ctx: &Ctx) -> Result<(), Error> {
     ctx.transact(|tx| {
         tx.data.set_ack(true);
         Ok(())
-    })?;
-    Ok(health(ctx))
+    })
 }
 
 /// Asks the daemon of this place to end. `None` if there is none; else its process, which may take some

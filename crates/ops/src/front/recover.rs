@@ -206,7 +206,8 @@ fn given_up(ctx: &Ctx, lease: &Held, error: Error) -> Error {
         lease::free(job);
         // While its owner lives an intent is his: kept after a failed call, nobody would ever go on.
         let is_over = !matches!(error.kind, Kind::State | Kind::Interrupted);
-        if is_over && !job.is_being_killed() {
+        if is_over && !job.is_being_killed() && !records::needs_login(tx, &lease.job, &error)? {
+            let job = job_mut(&mut tx.data, &lease.job)?;
             job.intent = None;
             let why = error.message.lines().next().unwrap_or_default();
             records::note(tx, &lease.job, "not-resumed", why.to_owned());

@@ -299,6 +299,16 @@ impl ProviderFacts {
         format!("{who} said nothing: {}; {known}", late())
     }
 
+    /// Why its provider does not know who asks about a target, where that is it.
+    pub(crate) fn login(&self, data: &Data, name: &TargetName) -> Option<&ProviderError> {
+        let at = self.places.of(data, name);
+        let said = self.said.iter().find(|said| said.at == *at)?;
+        let zone = data.target(name).and_then(|target| target.zone);
+        let of_zone = zone.and_then(|zone| said.zones.get(&zone));
+        let answer = of_zone.or_else(|| said.zones.get(EVERYWHERE))?;
+        answer.as_ref().err().filter(|error| error.trouble == Trouble::Auth)
+    }
+
     /// What is known of a target.
     pub fn fact(&self, data: &Data, name: &TargetName) -> TargetFact {
         self.fact_of(data, name, data.target(name).as_ref())
@@ -482,7 +492,7 @@ impl Said {
         let of_zone = |zone: &String| self.zones.get(zone).or_else(|| self.zones.get(EVERYWHERE));
         let said = match zone.as_ref().map(of_zone) {
             Some(Some(Ok(at))) => (TargetState::Gone, "not there".to_owned(), *at),
-            Some(Some(Err(why))) => (TargetState::Unknown, why.to_string(), self.asked_at),
+            Some(Some(Err(why))) => (TargetState::Unknown, in_words(why), self.asked_at),
             Some(None) => {
                 (TargetState::Unknown, "its zone did not answer".to_owned(), self.asked_at)
             }
@@ -504,6 +514,12 @@ impl Said {
         let source = self.at.name.as_str().to_owned();
         TargetFact { zone, source, ..TargetFact::new(name.clone(), state, word, at) }
     }
+}
+
+/// Why a provider says nothing, with what to type where a person has to log in first.
+fn in_words(error: &ProviderError) -> String {
+    let remedy = error.hint().filter(|_| error.trouble == Trouble::Auth);
+    remedy.map_or_else(|| error.to_string(), |remedy| format!("{error}; {remedy}"))
 }
 
 /// Why jobs cannot be started on a target as it is, if its control plane says that something can be done
@@ -532,7 +548,8 @@ impl From<ProviderError> for Error {
         let hint = error
             .hint()
             .unwrap_or_else(|| "`tpu check-status TARGET` shows what is there".to_owned());
-        Self::new(kind, error.to_string()).hint(hint)
+        let needs_login = error.trouble == Trouble::Auth;
+        Self { needs_login, ..Self::new(kind, error.to_string()).hint(hint) }
     }
 }
 

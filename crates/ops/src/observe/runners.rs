@@ -366,6 +366,9 @@ fn note_unseen(ctx: &Ctx, id: &JobId, error: &Error) -> Result<(), Error> {
 
 fn run_error(error: Error) -> RunError {
     let said = Said { message: error.message, hint: error.hint };
+    if error.needs_login {
+        return RunError::Login(said);
+    }
     match error.kind {
         Kind::NotFound => RunError::NotFound(said),
         Kind::Refused => RunError::Refused(said),

@@ -3,6 +3,7 @@
 //! The queue decides whose turn it is and calls `act` to start it. [`begin`] is the door to both.
 
 // How jobs begin, and the queue.
+pub mod ack;
 pub mod begin;
 pub mod preview;
 pub mod queue;

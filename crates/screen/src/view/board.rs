@@ -317,7 +317,7 @@ fn notes(model: &Model, row: &Row) -> Line<'static> {
 
 fn event_role(kind: &str) -> Role {
     match kind {
-        "failed" | "error" | "not-resumed" | "stopped" => Role::Error,
+        "failed" | "error" | "not-resumed" | "needs-login" | "stopped" => Role::Error,
         "launch" | "launched" | "started" | "running" => Role::Running,
         "finished" => Role::Finished,
         _ => Role::Base,

@@ -13,6 +13,7 @@ use std::time::Duration;
 use crate::sys::proc::{self, ProcessStatus, Spawn};
 use crate::sys::talk::Stdin;
 use tpu_core::model::ids::LaunchToken;
+use tpu_core::model::login;
 
 use super::command::{self, ANSWER, Told, last_line, said_at_the_end};
 use super::each::{Place, on_each};
@@ -50,7 +51,8 @@ pub(super) trait Way: Send + Sync + 'static {
 
     /// Why the connection failed, from what the program said on standard error.
     fn reason(&self, complaint: &[u8]) -> String {
-        last_line(complaint).unwrap_or_else(|| "the connection broke".to_owned())
+        let line = last_line(complaint).unwrap_or_else(|| "the connection broke".to_owned());
+        login::with_remedy(line.clone(), &line)
     }
 }
 

@@ -7,8 +7,9 @@
 use std::sync::Arc;
 
 use crate::sys::proc::Spawn;
-use tpu_core::model::variables;
+use tpu_core::model::{login, variables};
 
+use super::command::last_line;
 use super::each::{Gate, Place};
 use super::far::{FarRemote, Way};
 use super::{Remote, RemoteError, Worker};
@@ -86,6 +87,12 @@ impl Way for Gcloud {
     fn is_trying_again(&self, complaint: &[u8]) -> bool {
         // It waits for 5 s between this line and the next try.
         memchr::memmem::find(complaint, b"Retrying: SSH command error").is_some()
+    }
+
+    fn reason(&self, complaint: &[u8]) -> String {
+        // What it says of a login is many lines long.
+        let line = last_line(complaint).unwrap_or_else(|| "gcloud has failed".to_owned());
+        login::with_remedy(line, &String::from_utf8_lossy(complaint))
     }
 
     fn terminal(&self, worker: &Worker, command: Option<&str>) -> Spawn {

@@ -36,6 +36,21 @@ fn the_later_layer_wins_and_each_value_knows_its_origin() {
 }
 
 #[test]
+fn patience_is_a_time_as_people_write_it() {
+    let said = |text: &str| file(&format!(r#"{{"patience": {text}}}"#));
+    for (text, seconds) in [("\"7d\"", 604_800), ("\"12h\"", 43_200), ("\"0\"", 0), ("90", 90)] {
+        let layer = said(text).unwrap();
+        let merged = Settings::merge(&[(SettingOrigin::BuiltIn, &layer)]).unwrap();
+        assert_eq!(merged.patience_s(), seconds, "{text}");
+    }
+    assert_eq!(Settings::default().patience_s(), 604_800);
+    for wrong in ["\"soon\"", "-1", "null", "[]"] {
+        let error = said(wrong).unwrap_err().to_string();
+        assert!(error.contains("patience") && error.contains("7d, 12h or 0"), "{error}");
+    }
+}
+
+#[test]
 fn every_key_has_a_value_and_reads_it_back() {
     let built_in = Settings::default();
     let values = built_in.values();

@@ -153,6 +153,8 @@ fn the_words_of_the_journal_are_what_people_are_told_of() {
         ("resume", "on v4", Some((Occasion::Resumed, None, "on v4"))),
         ("finished", "exit code 0", Some((Occasion::Finished, None, "exit code 0"))),
         ("stopped", "enough", Some((Occasion::BudgetSpent, None, "enough"))),
+        ("patient", "less often", Some((Occasion::BudgetSpent, None, "less often"))),
+        ("needs-login", "no key", Some((Occasion::BudgetSpent, None, "no key"))),
         ("notify", "given up", None),
         ("run", "on v4", None),
         ("edit", "x", None),

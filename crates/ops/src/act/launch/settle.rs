@@ -208,7 +208,8 @@ fn confirmed(
 
 /// Whether an engine does not take an attempt as it is asked for.
 fn is_not_taken(claimed: &Job, error: &Error) -> bool {
-    matches!(error.kind, Kind::Usage | Kind::Refused) && claimed.engine.is_some()
+    let is_answer = matches!(error.kind, Kind::Usage | Kind::Refused) || error.needs_login;
+    is_answer && claimed.engine.is_some()
 }
 
 /// Whether nothing is left of an attempt that an engine does not take: a person hears of it at once. What is part of a

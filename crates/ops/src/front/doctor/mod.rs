@@ -13,9 +13,9 @@ use crate::base::ctx::how_to_begin;
 use tpu_core::model::data::Data;
 use tpu_core::model::facts::TmuxFact;
 use tpu_core::model::job::{CLEANING, who};
-use tpu_core::model::view::Whose;
+use tpu_core::model::view::{JobView, Whose};
 use tpu_core::model::words::words;
-use tpu_core::model::{audit, lineage, time};
+use tpu_core::model::{audit, lineage, login, time};
 use tpu_core::text::counted;
 use tpu_system::store::{StoreError, original};
 use tpu_system::sys::files;
@@ -107,6 +107,7 @@ pub fn look(ctx: &Ctx) -> Vec<Finding> {
             sessions(&data, &mut findings);
             users(&data, &mut findings);
             held(ctx, &data, &mut findings);
+            logins(&data, &mut findings);
             windows(ctx, &tmux, &mut findings);
             findings.extend(left::copies(ctx).unwrap_or_default().iter().map(|copy| {
                 let path = copy.path.display();
@@ -173,6 +174,25 @@ fn in_vain(ctx: &Ctx, findings: &mut Vec<Finding>) {
     findings.extend(troubles.iter().map(|(job, trouble)| {
         let what = format!("the daemon tries to bring {job} back, in vain: {}", trouble.why);
         warning(what, "tpu daemon plan; once that is mended: tpu ack")
+    }));
+}
+
+/// What to do once somebody has logged in.
+const THEN: &str = "once that is done: tpu ack";
+
+/// What waits for somebody to log in, or to give a key.
+fn logins(data: &Data, findings: &mut Vec<Finding>) {
+    findings.extend(data.jobs().filter(|job| job.child.is_none()).filter_map(|job| {
+        let login = job.recovery.as_ref()?.login.as_ref()?;
+        Some(warning(format!("{} is not brought back: {login}", job.id()), THEN))
+    }));
+    findings.extend(data.queues().makings.iter().filter(|of| of.needs_login).map(|of| {
+        let why = of.again.as_ref().map_or("", |(_, why)| why.as_str());
+        warning(format!("{} is not made for {}: {why}", of.target, of.job), THEN)
+    }));
+    findings.extend(data.queues().entries.iter().filter_map(|entry| {
+        let held = entry.held.as_ref().filter(|held| held.needs_login)?;
+        Some(warning(format!("{} is {held}", entry.id()), THEN))
     }));
 }
 
@@ -266,6 +286,12 @@ fn windows(ctx: &Ctx, tmux: &TmuxFact, findings: &mut Vec<Finding>) {
             ));
         }
     }
+    let why = |view: &JobView| view.shown.unknown.clone().or_else(|| view.target_unknown.clone());
+    let is_login = |why: &String| login::remedy(why).is_some();
+    // Said once, however many jobs it is about.
+    let logins: BTreeSet<String> = seen.jobs.iter().filter_map(why).filter(is_login).collect();
+    findings
+        .extend(logins.iter().map(|why| warning(format!("how jobs are is unknown: {why}"), THEN)));
     for window in left::windows(tmux, &seen) {
         let remedy = if window.is_closed_by_fix { FIX.to_owned() } else { window.by_hand };
         findings.push(warning(window.what, remedy));

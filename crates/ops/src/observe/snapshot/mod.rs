@@ -17,7 +17,7 @@ use tpu_core::model::data::{Data, User};
 use tpu_core::model::exit::Exit;
 use tpu_core::model::facts::{ErrorKind, RunState, TmuxFact, Verdict};
 use tpu_core::model::ids::{JobId, JobNumber, TargetName};
-use tpu_core::model::job::{Job, Launch, Status, StoredVerdict};
+use tpu_core::model::job::{Job, Launch, Recovery, Status, StoredVerdict};
 use tpu_core::model::lineage;
 use tpu_core::model::target::{Machines, Target};
 use tpu_core::model::time::Timestamp;
@@ -327,6 +327,15 @@ struct Viewer<'a> {
 }
 
 impl Viewer<'_> {
+    /// For how long its user wants infrastructure to be waited for; that matters only to what was brought back before.
+    fn patience_s(&self, job: &Job) -> u64 {
+        let is_asked = |of: &Recovery| of.stopped.is_none() && job.child.is_none();
+        if !job.recovery.as_deref().is_some_and(is_asked) {
+            return 0;
+        }
+        self.ctx.settings(self.data.user(&job.user)).unwrap_or_default().patience_s()
+    }
+
     /// Puts a record and what was observed together, and decides about it. What is next of it is left open.
     fn view(&self, job: &Job, record: &OfRecord, seen: &Seen) -> (JobView, Decision) {
         let Self { ctx, data, now, .. } = *self;
@@ -351,6 +360,7 @@ impl Viewer<'_> {
             },
             // Only what has failed is brought back, and most has not.
             jitter: shown.status.failure().map_or(0.0, |_| backoff::jitter_of(job)),
+            patience_s: shown.status.failure().map_or(0, |_| self.patience_s(job)),
         });
         let age_s = started_at.map(|start| ended.unwrap_or(now).seconds_since(start));
         let view = JobView {

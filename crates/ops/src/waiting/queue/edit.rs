@@ -83,7 +83,8 @@ fn entry<'a>(tx: &'a mut Tx<'_>, id: &JobId) -> Result<&'a mut QueueEntry, Error
 pub fn hold(ctx: &Ctx, ids: &[JobId], why: Option<&str>) -> Result<(), Error> {
     each(ctx, ids, |tx, id| {
         let (by, since) = (name_at_work(ctx, &tx.data), tx.now);
-        entry(tx, id)?.held = Some(QueueHold { by, since, why: why.map(str::to_owned) });
+        entry(tx, id)?.held =
+            Some(QueueHold { by, since, why: why.map(str::to_owned), needs_login: false });
         records::note(tx, id, "held", why.unwrap_or_default());
         Ok(())
     })

@@ -20,6 +20,7 @@ use tpu_core::model::spec::{JobSpec, TargetRequest};
 use tpu_core::model::target::Machines;
 use tpu_core::plan::board::Pick;
 use tpu_core::plan::choice::Assignment;
+use tpu_core::plan::decide;
 use tpu_core::plan::queue::{EntryStanding, UserLimits};
 
 use super::field::Avoided;
@@ -204,8 +205,8 @@ impl Starter<'_> {
                 Err(error) if error.is_locked_out() => {
                     return Ok(Begun { is_locked_out: true, ..all });
                 }
-                // Whoever cannot be asked now is asked again.
-                Err(error) if error.kind == Kind::Unreachable => {
+                // Whoever cannot be asked now is asked again, unless a person has to log in first.
+                Err(error) if error.kind == Kind::Unreachable && error.login().is_none() => {
                     return Ok(Begun { was_refused: true, ..all });
                 }
                 Err(error) => {
@@ -252,6 +253,7 @@ impl Starter<'_> {
         let is_chosen = matches!(entry.spec.target, TargetRequest::Any(_));
         let said = is_chosen.then(|| with_what_was_seen(ctx, picks.to_vec())).transpose()?;
         let picks = said.as_deref().unwrap_or(picks);
+        let mut needs_login = None;
         for (pick, busy) in places::answers(ctx, data, entry, picks, lately) {
             let Ok(busy) = busy else {
                 self.avoid(entry, &pick.target);
@@ -279,8 +281,9 @@ impl Starter<'_> {
                 return Err(error);
             }
             self.avoid(entry, &pick.target);
+            needs_login = Some(error).filter(|error| error.login().is_some()).or(needs_login);
         }
-        Ok(Vec::new())
+        needs_login.map_or_else(|| Ok(Vec::new()), Err)
     }
 
     fn reconcile(&mut self) -> Result<(), Error> {
@@ -301,7 +304,7 @@ pub(super) fn haul(ctx: &Ctx, haul: &Hauling) -> Result<Again, Error> {
     let data = ctx.data()?;
     resume::again(ctx, &haul.request).inspect_err(|error| {
         if let Some(entry) = data.queues().entry(&haul.turn.entry)
-            && !is_passing(ctx, &haul.turn, error)
+            && (error.login().is_some() || !is_passing(ctx, &haul.turn, error))
             && still_waits(ctx, &haul.turn)
         {
             // What cannot be written now is tried again by the next pass.
@@ -374,8 +377,12 @@ pub(super) fn hold(ctx: &Ctx, entry: &QueueEntry, error: &Error) -> Result<(), E
     ctx.transact(|tx| {
         let now = tx.now;
         if let Some(entry) = tx.data.queues_mut().entry_mut(&id) {
-            let why = error.message.lines().next().unwrap_or_default().to_owned();
-            entry.held = Some(QueueHold { by: "tpu".to_owned(), since: now, why: Some(why) });
+            let login = error.login();
+            let needs_login = login.is_some();
+            let first = error.message.lines().next().unwrap_or_default();
+            let why = login.map_or_else(|| first.to_owned(), |login| decide::needs_login(&login));
+            let by = "tpu".to_owned();
+            entry.held = Some(QueueHold { by, since: now, why: Some(why), needs_login });
             records::note(tx, &id, "held", format!("it could not begin: {}", error.message));
         }
         Ok(())

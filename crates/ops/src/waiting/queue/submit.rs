@@ -280,6 +280,7 @@ fn entry(
         by: name_at_work(ctx, data),
         since: tx.now,
         why: how.held_for.clone(),
+        needs_login: false,
     };
     let owner = how.is_kept.then(|| lease::me(&ctx.env));
     Ok(QueueEntry {

@@ -22,11 +22,11 @@ use tpu_core::model::ids::TargetName;
 use tpu_core::model::making::Making;
 use tpu_core::model::spec::TargetRequest;
 use tpu_core::model::target::Machines;
+use tpu_core::model::time::Timestamp;
 use tpu_core::plan::board::{Row, Standing};
-use tpu_core::plan::budget::Budget;
 use tpu_core::plan::queue::{self as plan, WaitReason};
 use tpu_core::plan::supply::{Supply, Wanting, supply};
-use tpu_core::plan::{answer, backoff};
+use tpu_core::plan::{answer, backoff, decide};
 use tpu_engine::provider::{RequestId, Trouble, Verb};
 
 use tpu_system::store::Tx;
@@ -86,13 +86,13 @@ pub fn look(ctx: &Ctx) -> Result<Vec<TargetName>, Error> {
             since: now,
             tries: 0,
             again: None,
+            needs_login: false,
         }));
         Ok(())
     })?;
     let (data, now) = (ctx.data()?, ctx.clock.now());
     let is_due = |making: &&Making| {
-        let rests = making.again.as_ref().is_some_and(|(again, _)| *again > now);
-        making.place == here && (!rests || !is_wanted(&data, making))
+        making.place == here && (!making.rests(now) || !is_wanted(&data, making))
     };
     Ok(data.queues().makings.iter().filter(is_due).map(|making| making.target.clone()).collect())
 }
@@ -122,14 +122,20 @@ fn adopt_left(ctx: &Ctx, tx: &mut Tx<'_>, here: &str) {
     }
 }
 
-/// Somebody says that things have changed: what was asked for in vain is asked for again at once.
-pub fn rouse(data: &mut Data) {
+/// A person says that things have changed: what was asked for in vain is asked for again at once. The targets that were
+/// not to be asked for yet.
+pub(crate) fn rouse(data: &mut Data, now: Timestamp) -> Vec<TargetName> {
     if data.queues().makings.iter().all(|making| making.again.is_none()) {
-        return;
+        return Vec::new();
     }
+    let mut roused = Vec::new();
     for making in &mut data.queues_mut().makings {
-        making.again = None;
+        if making.rests(now) {
+            roused.push(making.target.clone());
+        }
+        (making.again, making.needs_login) = (None, false);
     }
+    roused
 }
 
 /// Who waits here for a target alone and may have one made, and how many targets are there or come, but for those in
@@ -285,6 +291,15 @@ fn in_vain(
 ) -> Result<String, Error> {
     let why = error.message.lines().next().unwrap_or_default().to_owned();
     let (target, job) = (&making.target, &making.job);
+    if let Some(login) = error.login() {
+        let now = ctx.clock.now();
+        change(ctx, making, |making| {
+            (making.again, making.needs_login) = (Some((now, login.clone())), true);
+        })?;
+        let text = format!("{target} is not made for {job}: {}", decide::needs_login(&login));
+        watch::note(ctx, &ctx.actor, "queue", &text)?;
+        return Ok(text);
+    }
     let is_refused = matches!(trouble, Some(Trouble::Permission | Trouble::User));
     let is_answered = matches!(
         trouble,
@@ -319,13 +334,13 @@ fn in_vain(
             making.target = other.clone();
             making.since = now;
             making.tries = tries;
-            making.again = None;
+            (making.again, making.needs_login) = (None, false);
         })?;
         let text = format!("{target} is not to be had for {job} ({why}): {other} is asked for");
         watch::note(ctx, &ctx.actor, "queue", &text)?;
         return Ok(text);
     }
-    let rest_s = backoff::delay_s(Budget::Capacity, row, backoff::jitter(&making.token, row));
+    let rest_s = backoff::delay_s(backoff::CAPACITY, row, backoff::jitter(&making.token, row));
     let again = ctx.clock.now().plus(std::time::Duration::from_secs_f64(rest_s));
     let is_new = making.again.as_ref().is_none_or(|(_, before)| *before != why);
     change(ctx, making, |making| {

@@ -77,6 +77,7 @@ mod tests {
             not_before: Some(at(at_s)),
             budget_left: None,
             stopped: false,
+            begins_patience: false,
             waits: false,
         };
         let mut foretold = Foretold::default();

@@ -117,6 +117,7 @@ pub(crate) fn play(seed: u64, crowd: Crowd) -> Outcome {
         print: false,
         engine: None,
         has_queues: true,
+        has_others: false,
     };
     let world = new_world(&story);
     takes(&world, AT_ONCE);

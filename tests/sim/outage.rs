@@ -52,6 +52,7 @@ pub(crate) fn play(seed: u64) -> Told {
         print: false,
         engine: None,
         has_queues: false,
+        has_others: false,
     };
     let world = new_world(&story);
     let mut data = actors::data(&world).expect("the data file of a new world");

@@ -130,6 +130,8 @@ run_native() {
         sleep 0.5
     done
     exec 9>&-
+    # The window is no longer raw: a Ctrl-C would end the wait and not the job.
+    trap '' INT QUIT
     wait "$on_pty"
     code=$?
     exec 2>&8 8>&-
@@ -159,6 +161,9 @@ code=0
 "$tpu" launcher begin "$token" || code=$?
 
 [ "$code" -ne 0 ] || "run_$mode"
+# Whoever presses Ctrl-C once more meant the job, and none of those that write down how it ended. Ignored before they are
+# forked: in a subshell a handler is the default for a moment.
+trap '' INT QUIT
 rm -f -- "$state/secrets"
 
 # Whatever code it ended with, it ended because it lost its window: that is no end of its own.
@@ -168,8 +173,7 @@ stty sane 2>/dev/null
 printf '%s %s\n' "$code" "$token" >"$state/exit.new" && mv -f "$state/exit.new" "$state/exit"
 tmux set-option -p -t "$TMUX_PANE" @tpu_exit "$code" 2>/dev/null
 printf 'tpu: job %s ended with exit code %s after %s s\n' "$job" "$code" "$((SECONDS - started))"
-# Whoever presses Ctrl-C once more meant the job, and not who writes down how it ended.
-(trap '' INT QUIT && exec "$tpu" launcher exited "$token" "$code")
+"$tpu" launcher exited "$token" "$code"
 
 trap - INT QUIT HUP
 # Whoever works in this shell, or starts a tmux from it, is not the job any more.

@@ -43,10 +43,11 @@ pub enum Budget {
 }
 
 impl Budget {
-    /// The budget of a failure of a job: its file's, if that wants it retried, else that of its kind.
+    /// The budget of a failure of a job: its file's, if that wants it retried, else that of its kind. What was lost with its
+    /// machine is retried as well, and is none of the failures that the file counts.
     pub fn of(job: &Job, kind: ErrorKind) -> Self {
         let retry = job.execution().and_then(|execution| execution.retry.as_ref());
-        match retry.filter(|retry| retry.on.contains(&kind)) {
+        match retry.filter(|retry| retry.on.contains(&kind) && kind != ErrorKind::Lost) {
             Some(Retry { max, backoff_s, .. }) => {
                 Self::Retry { max: *max, backoff_s: *backoff_s, is_programs: fails_of_itself(kind) }
             }

@@ -173,7 +173,9 @@ stty sane 2>/dev/null
 printf '%s %s\n' "$code" "$token" >"$state/exit.new" && mv -f "$state/exit.new" "$state/exit"
 tmux set-option -p -t "$TMUX_PANE" @tpu_exit "$code" 2>/dev/null
 printf 'tpu: job %s ended with exit code %s after %s s\n' "$job" "$code" "$((SECONDS - started))"
+# One that waits in the queue again has no window.
 "$tpu" launcher exited "$token" "$code"
+[ $? -ne 3 ] || exit "$code"
 
 trap - INT QUIT HUP
 # Whoever works in this shell, or starts a tmux from it, is not the job any more.

@@ -51,36 +51,55 @@ fn a_monitor_that_is_killed_after_its_search_has_it_made_again() {
     drop(lab.env.tpu("kill 2 -y").exits(0));
 }
 
-#[test]
-fn a_machine_that_goes_after_it_was_chosen_begins_the_job_when_it_is_back_and_once() {
-    let Some(mut lab) = Lab::with(1, "--max-jobs 2 --gpus 4") else { return };
-    let place = lab.env.path("starts");
-    let line = format!("run h1 gpus=1 -q -- bash {} {}", "count.sh", place.display());
-    lab.env.code("alice", "count.sh", COUNTS);
-    // It has asked the machine, and opens no window yet.
-    let mut running = lab.env.start_at_points(&line, "launch-written=sleep(6000)");
+/// Takes a machine away between its last answer to whoever starts a job there, and the window of that job.
+fn loses(lab: &mut Lab, line: &str) {
+    let mut running = lab.env.start_at_points(line, "launch-written=sleep(6000)");
     let _written = lab.env.wait_file("tpu-state/jobs/alice/1/launcher.sh");
     let pid = Pid::from_child(&running);
     kill_process(pid, Signal::STOP).unwrap();
     lab.hosts.shut(0);
     kill_process(pid, Signal::CONT).unwrap();
     assert!(running.wait().unwrap().success(), "its window is here");
-    wait_until("it is unknown", || {
-        let job = shown(&lab, 1);
-        assert_eq!(job["error"], Value::Null, "{job}");
-        job["unknown"].is_string()
-    });
-    assert_eq!(starts(&lab), 0);
-    // What it was given there stays its own.
-    assert_eq!(lab.env.job("alice", 1)["extra_msgs"]["share"]["gpus"], json!([0]));
+}
+
+#[test]
+fn what_was_to_begin_on_a_machine_that_is_gone_has_not_begun_and_says_why() {
+    let Some(mut lab) = Lab::with(1, "--max-jobs 2 --gpus 4") else { return };
+    lab.env.code("alice", "count.sh", COUNTS);
+    let place = lab.env.path("starts");
+    let line = format!("run h1 gpus=1 rule=pre -q -- bash count.sh {}", place.display());
+    loses(&mut lab, &line);
+    let job = lab.env.wait_status(1, "error");
+    assert_eq!(job["error"], "launch", "{job:#}");
+    drop(lab.env.tpu("explain 1").exits(0).says(&["Connection refused"]));
+    // Nothing of it comes when the machine does.
     lab.hosts.begin(0);
-    wait_until("it runs", || {
-        let job = shown(&lab, 1);
-        assert_eq!(job["error"], Value::Null, "{job}");
-        job["unknown"].is_null() && job["progress"]["step"] == 1
+    drop(lab.env.tpu(&format!("run h1 gpus=4 -q -- bash count.sh {}", place.display())).exits(0));
+    wait_until("the next one runs", || starts(&lab) == 1);
+    assert_eq!(std::fs::read_to_string(&place).unwrap(), "alice/2\n");
+    drop(lab.env.tpu("kill 2 -y").exits(0));
+}
+
+#[test]
+fn what_waited_for_a_machine_that_is_gone_begins_on_another_one_and_once() {
+    let Some(mut lab) = Lab::with(2, "--max-jobs 1") else { return };
+    lab.env.code("alice", "count.sh", COUNTS);
+    drop(lab.env.tpu("queue pause default").exits(0));
+    let place = lab.env.path("starts");
+    let line = format!("submit h[1-2] -- bash count.sh {}", place.display());
+    drop(lab.env.tpu(&line).exits(0));
+    drop(lab.env.tpu("queue resume default").exits(0));
+    loses(&mut lab, "queue run --once");
+    wait_until("it runs on the other one", || starts(&lab) == 1);
+    let jobs = lab.env.jobs("alice");
+    assert_eq!((jobs.len(), lab.env.queued()), (1, 0), "{jobs:#?}");
+    assert_eq!(jobs[0]["tpu"], "h2");
+    let number = jobs[0]["windows_id"].as_u64().unwrap();
+    let windows = || lab.env.windows("alice");
+    wait_until("the window is closed in which it did not begin", || {
+        windows().iter().all(|window| *window == 0 || *window == number)
     });
-    assert_eq!((shown(&lab, 1)["status"].clone(), starts(&lab)), (json!("running"), 1));
-    drop(lab.env.tpu("kill 1 -y").exits(0));
+    drop(lab.env.tpu(&format!("kill {number} -y")).exits(0));
 }
 
 #[test]

@@ -205,6 +205,7 @@ impl Lab {
             keeper: None,
             succeeds: None,
             applies: false,
+            shunned: Vec::new(),
             sweep: None,
         };
         self.next += 1;

@@ -130,6 +130,7 @@ fn entry(waiter: &Waiter) -> QueueEntry {
         keeper: asked.is_awaited.then(keeper),
         succeeds: None,
         applies: false,
+        shunned: Vec::new(),
         sweep: None,
     }
 }

@@ -111,7 +111,7 @@ fn a_machine_that_is_down_starts_nothing_and_a_new_one_starts_anew() {
     assert_eq!(world.run("one", &work, "t1")[&0].1, End::Exit(0));
     world.sim.pull(&Event::Preempt { target: "one".to_owned() });
     let refused = world.start("one", &work, "t2").remove(0).unwrap_err();
-    assert!(matches!(refused, RemoteError::Unreachable { .. }), "{refused}");
+    assert!(matches!(refused, RemoteError::NotReached { .. }), "{refused}");
     assert!(world.bench.remote.probe(&old)[0].1.is_err(), "unknown, not idle");
     assert!(world.bench.remote.stop(&old, &LaunchToken::from("t1"))[0].1.is_err());
     world.sim.cloud.delete(&at("one"), true).unwrap();
@@ -215,7 +215,7 @@ fn what_runs_behind_a_broken_connection_is_unknown_and_found_again() {
         world.bench.remote.probe(&workers).remove(0).1.map(drop),
         world.start("one", &world.script("true"), "t2").remove(0).map(drop),
     ] {
-        assert!(matches!(refused, Err(RemoteError::Unreachable { .. })));
+        assert!(matches!(refused, Err(RemoteError::NotReached { .. })));
     }
     assert!(is_running(pid));
     world.sim.pull(&Event::Mend { target: "one".to_owned() });

@@ -111,7 +111,7 @@ fn one_fails_one_cannot_be_reached_one_dies_and_the_fourth_goes_on() {
     let script = format!("[ $TPU_WORKER != 0 ] || exit 3; {UNTIL_GO}");
     let started = world.bench.start(&world.workers, &world.bench.script(&script), "t1");
     let unreachable = started[1].as_ref().unwrap_err();
-    assert!(matches!(unreachable, RemoteError::Unreachable { worker: 1, .. }), "{unreachable}");
+    assert!(matches!(unreachable, RemoteError::NotReached { worker: 1, .. }), "{unreachable}");
     assert!(unreachable.to_string().contains("Connection refused"), "{unreachable}");
     let pids = [2, 3].map(|index: usize| world.bench.started(&world.workers[index], "t1"));
     let token = LaunchToken::from("t1");

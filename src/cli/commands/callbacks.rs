@@ -163,7 +163,13 @@ pub(in crate::cli) fn launcher(app: &App, step: &LauncherStep) -> Outcome {
         }
         LauncherStep::Exited { token, code } => {
             let (ctx, token) = (app.ctx()?, LaunchToken::from(token.as_str()));
-            pass::make_way(ctx, &callbacks::exited(ctx, &token, *code)?);
+            let vacated = callbacks::exited(ctx, &token, *code)?;
+            pass::make_way(ctx, &vacated);
+            // The window closes, so that its number is free.
+            if vacated.is_without_record {
+                return Err(Error::not_found("the job waits in the queue again")
+                    .hint("`tpu queue` shows it; this window closes"));
+            }
         }
     }
     Ok(Output::default())

@@ -17,6 +17,7 @@ use super::read::{self, DataError, Fields, Json, Path};
 use super::rules::{Action, Rules};
 use super::spec;
 use super::time::Timestamp;
+use super::waited;
 
 impl Job {
     /// Reads a record on its own, such as a line of the archive.
@@ -63,6 +64,7 @@ pub(super) fn read_job(record: &Fields<'_>, owner: &UserName) -> Result<Job, Dat
         job.place = extra.with("place", extras::read_place)?;
         job.engine = extra.with("engine", handle::read_engine)?.map(Box::new);
         job.launch = extra.with("launch", extras::read_launch)?;
+        job.waited = extra.with("waited", waited::read_waited)?.map(Box::new);
         job.intent = extra.with("intent", extras::read_intent)?;
         job.lease = extra.with("lease", extras::read_lease)?;
         job.recovery = extra.with("recovery", extras::read_recovery)?.map(Box::new);
@@ -208,6 +210,7 @@ fn same_extras(a: &Job, b: &Job) -> bool {
         && a.engine == b.engine
         && (&a.place, &a.launch, &a.intent) == (&b.place, &b.launch, &b.intent)
         && (&a.lease, &a.recovery, &a.verdict) == (&b.lease, &b.recovery, &b.verdict)
+        && a.waited == b.waited
         && (&a.reached, &a.notes) == (&b.reached, &b.notes)
         && (&a.spec, &a.share) == (&b.spec, &b.share)
 }
@@ -234,6 +237,7 @@ fn extras_value(job: &Job, was: Option<&Job>, old: Option<&Value>) -> Value {
         launch.shift_remove("over");
     }
     extra!("launch", launch, extras::write_launch);
+    extra!("waited", waited, |waited: &Box<_>| waited::write_waited(waited));
     extra!("intent", intent, extras::write_intent);
     extra!("lease", lease, extras::write_lease);
     if was.is_some_and(|was| was.recovery != job.recovery)

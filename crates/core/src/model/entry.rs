@@ -7,7 +7,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::extras;
-use super::ids::{JobId, JobNumber, QueueName, UserName};
+use super::ids::{JobId, JobNumber, QueueName, TargetName, UserName};
 use super::job::Succession;
 use super::member::{Array, Member};
 use super::read::{self, DataError, Fields, Json, Path};
@@ -58,6 +58,19 @@ pub struct QueueEntry {
     pub succeeds: Option<Awaited>,
     /// Whether a target is made for it where none is free (`--apply`).
     pub applies: bool,
+    /// Where it could not begin though it was its turn: for a while it does not begin there.
+    pub shunned: Vec<Shunned>,
+}
+
+/// A target that an entry was given and that could not be reached.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Shunned {
+    /// The target.
+    pub target: TargetName,
+    /// Until when the entry does not begin there.
+    pub until: Timestamp,
+    /// Why it could not.
+    pub why: String,
 }
 
 /// How urgent an entry is, from 0 to 100.
@@ -214,6 +227,11 @@ pub struct Keeper {
 }
 
 impl QueueEntry {
+    /// Why it does not begin on a target for now, if it was there in vain.
+    pub fn shuns(&self, target: &TargetName, now: Timestamp) -> Option<&Shunned> {
+        self.shunned.iter().find(|shunned| shunned.target == *target && shunned.until > now)
+    }
+
     /// Its number, as that of a job.
     pub fn id(&self) -> JobId {
         JobId::new(self.user.clone(), self.number)
@@ -259,6 +277,24 @@ impl QueueEntry {
         Self::of(&Fields::new(value, path)?).map(|(entry, _)| entry)
     }
 
+    /// The entry as the record keeps it that it has become: it stands alone, with its environment.
+    pub fn to_kept(&self) -> Value {
+        let mut kept = self.write(0);
+        if let Some(members) = kept.as_object_mut() {
+            members.insert("env".to_owned(), write_environment(&self.env));
+        }
+        kept
+    }
+
+    /// Reads what [`QueueEntry::to_kept`] writes.
+    pub fn from_kept(kept: &Value) -> Result<Self, DataError> {
+        let mut kept = kept.clone();
+        let env = kept.as_object_mut().and_then(|members| members.shift_remove("env"));
+        let (text, env) = (kept.to_string(), env.unwrap_or_default().to_string());
+        let entry = Self::read(Json::new(&text), &Path::Root)?;
+        Ok(Self { env: read_environment(Json::new(&env), &Path::Root)?, ..entry })
+    }
+
     fn of(fields: &Fields<'_>) -> Result<(Self, Option<u32>), DataError> {
         let target = match fields.with("target", read::text)? {
             Some(name) => TargetRequest::Named(name),
@@ -297,6 +333,9 @@ impl QueueEntry {
             keeper: fields.with("keeper", read_keeper)?,
             succeeds: fields.with("succeeds", read_awaited)?,
             applies: fields.with_or("apply", false, read::flag)?,
+            shunned: fields
+                .with("shunned", |value, path| read::list(value, path, read_shunned))?
+                .unwrap_or_default(),
         };
         Ok((entry, env))
     }
@@ -329,6 +368,7 @@ impl QueueEntry {
             ("keeper", json!(self.keeper.as_ref().map(write_keeper))),
             ("succeeds", json!(self.succeeds.map(write_awaited))),
             ("apply", json!(self.applies)),
+            ("shunned", self.shunned.iter().map(write_shunned).collect()),
         ];
         members.extend(of_entry.into_iter().map(|(key, value)| (key.to_owned(), value)));
         members.retain(|key, value| !is_usual(key, value));
@@ -377,6 +417,21 @@ fn write_hold(hold: &QueueHold) -> Value {
         fields.insert("needs_login".to_owned(), true.into());
     }
     written
+}
+
+fn read_shunned(value: Json<'_>, path: &Path<'_>) -> Result<Shunned, DataError> {
+    let fields = Fields::new(value, path)?;
+    Ok(Shunned {
+        target: TargetName::new(fields.need("target", "a target", read::text)?),
+        until: fields.need("until", "an instant", read::instant)?,
+        why: fields.with("why", read::text)?.unwrap_or_default(),
+    })
+}
+
+fn write_shunned(shunned: &Shunned) -> Value {
+    json!({
+        "target": shunned.target, "until": shunned.until.to_rfc3339(), "why": shunned.why,
+    })
 }
 
 fn read_passed(value: Json<'_>, path: &Path<'_>) -> Result<Passed, DataError> {
@@ -464,6 +519,7 @@ pub(super) fn read_tickets(value: Json<'_>, path: &Path<'_>) -> Result<Vec<Queue
             keeper: Some(keeper),
             succeeds: None,
             applies: false,
+            shunned: Vec::new(),
         }))
     };
     Ok(read::list(value, path, ticket)?.into_iter().flatten().collect())

@@ -19,6 +19,7 @@ pub use super::source::Raw;
 use super::spec::{JobSpec, Staged, StoredSpec, TargetRequest};
 pub use super::status::Status;
 use super::time::Timestamp;
+use super::waited::Waited;
 
 /// How a child relates to its parent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -146,6 +147,8 @@ pub struct Job {
     pub engine: Option<Box<EngineRun>>,
     /// Its launch (`extra_msgs.launch`).
     pub launch: Option<Launch>,
+    /// What it was in the queue, until it has begun (`extra_msgs.waited`).
+    pub waited: Option<Box<Waited>>,
     /// An unfinished action on it (`extra_msgs.intent`).
     pub intent: Option<Intent>,
     /// Who may act on its lineage (`extra_msgs.lease`).
@@ -193,6 +196,7 @@ impl Job {
             place: None,
             engine: None,
             launch: None,
+            waited: None,
             intent: None,
             lease: None,
             recovery: None,
@@ -386,6 +390,7 @@ impl Job {
                     self.verdict = None;
                 }
                 self.status = status;
+                self.waited = None;
                 Ok(())
             }
             None => {

@@ -86,6 +86,13 @@ impl Array {
         self.only(self.indexes.iter().copied().filter(|own| *own != index).collect())
     }
 
+    /// The same with one more.
+    #[must_use]
+    pub fn with(&self, index: u32) -> Self {
+        let all = Self::of(self.indexes.iter().copied().chain([index]));
+        Self { indexes: all.map(|all| all.indexes).unwrap_or_default(), at_once: self.at_once }
+    }
+
     /// The same with no others than these of them; `None` if those are none.
     pub fn only(&self, indexes: Vec<u32>) -> Option<Self> {
         (!indexes.is_empty()).then_some(Self { indexes, at_once: self.at_once })

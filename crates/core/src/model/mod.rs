@@ -80,5 +80,6 @@ pub mod unbegun;
 mod user;
 pub mod variables;
 pub mod view;
+pub mod waited;
 mod walk;
 pub mod words;

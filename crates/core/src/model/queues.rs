@@ -123,11 +123,11 @@ mod tests {
     use crate::model::capacity::{Ask, GpuAsk, Memory};
     use crate::model::data::Data;
     use crate::model::entry::{
-        After, AfterWhich, Awaited, Environment, Keeper, Passed, Priority, QueueHold,
+        After, AfterWhich, Awaited, Environment, Keeper, Passed, Priority, QueueHold, Shunned,
     };
     use crate::model::execution::Execution;
     use crate::model::facts::ErrorKind;
-    use crate::model::ids::JobNumber;
+    use crate::model::ids::{JobNumber, TargetName};
     use crate::model::job::Succession;
     use crate::model::member::{Array, Member};
     use crate::model::notify::{Receiver, WayTo};
@@ -165,6 +165,7 @@ mod tests {
             keeper: None,
             succeeds: None,
             applies: false,
+            shunned: Vec::new(),
             sweep: None,
         }
     }
@@ -260,6 +261,11 @@ mod tests {
             keeper: Some(Keeper { owner: "host:boot:1:2".to_owned(), seen: at(4) }),
             succeeds: Some(Awaited { job: JobNumber(3), how: Succession::Resume, is_told: true }),
             applies: true,
+            shunned: vec![Shunned {
+                target: TargetName::from("gpu1"),
+                until: at(9),
+                why: "ssh: refused".to_owned(),
+            }],
             sweep: Sweep::take(&mut vec![("lr".to_owned(), "1,2".to_owned())], false).ok(),
         }
     }

@@ -180,7 +180,7 @@ fn is_lost_by_supervisor(run: &RunFact) -> bool {
 
 /// Whether it is a reason for which our supervisor ends a command, or never begins it.
 fn is_by_supervisor(kind: ErrorKind) -> bool {
-    matches!(kind, ErrorKind::Setup | ErrorKind::Timeout | ErrorKind::Stalled)
+    matches!(kind, ErrorKind::Setup | ErrorKind::Timeout | ErrorKind::Stalled | ErrorKind::Launch)
 }
 
 /// Whether nothing was ever seen of a run: its launch may still be under way.

@@ -7,6 +7,7 @@ use tpu_core::model::ids::{JobId, JobNumber, LaunchToken, TargetName};
 use tpu_core::model::job::{Event, Job, StartTime, Status, StoredVerdict};
 use tpu_core::model::time::Timestamp;
 use tpu_core::plan::answer;
+use tpu_engine::runner::window::beside;
 
 use super::ends::{self, Vacated};
 use super::stage;
@@ -248,15 +249,24 @@ pub fn begin(ctx: &Ctx, token: &LaunchToken) -> Result<(), Error> {
         })?;
         return Err(error);
     }
+    if beside::attends_workers(ctx, &id) {
+        // Whether anything can begin there is not known yet.
+        return Ok(());
+    }
+    started(ctx, &id, token)
+}
+
+/// Nothing keeps the command of a launch from beginning any more.
+pub(super) fn started(ctx: &Ctx, id: &JobId, token: &LaunchToken) -> Result<(), Error> {
     ctx.transact(|tx| {
-        let job = records::of_launch(&mut tx.data, &id, token)?;
+        let job = records::of_launch(&mut tx.data, id, token)?;
         if job.is_being_killed() {
             return Err(Error::refused(format!("{id} is being killed: it is not started"))
                 .hint("nothing is left to do here; close this window"));
         }
         job.apply(&Event::Started)?;
         let logs = format!("logs in {}", job.log_dir.as_deref().unwrap_or("?"));
-        records::note(tx, &id, "started", logs);
+        records::note(tx, id, "started", logs);
         Ok(())
     })
 }

@@ -1,7 +1,10 @@
 //! Records how the commands of jobs have ended.
 
+use std::time::Duration;
+
 use tpu_core::model::data::Data;
-use tpu_core::model::facts::RunFact;
+use tpu_core::model::entry::Shunned;
+use tpu_core::model::facts::{ErrorKind, RunFact};
 use tpu_core::model::ids::JobId;
 use tpu_core::model::job::{Event, Job, Status, StoredVerdict};
 use tpu_core::plan::diagnose::{JobFacts, diagnose};
@@ -9,9 +12,13 @@ use tpu_engine::runner::window::beside;
 use tpu_system::store::Tx;
 
 use crate::base::ctx::{job_mut, job_of};
+use crate::base::queue_entries::back::{self, Back};
 use crate::base::records;
 use crate::observe::printed::Printed;
 use crate::{Ctx, Error};
+
+/// A target that could not be reached is given to a job that waits again only after so long.
+const SHUNNED: Duration = Duration::from_secs(300);
 
 /// What the end of a job leaves to those that wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,6 +28,8 @@ pub struct Vacated {
     pub is_wanted: bool,
     /// Process id of the tmux server in which the job was.
     pub server: Option<u32>,
+    /// Whether its record is gone: it waits in the queue again, or was cleaned away.
+    pub is_without_record: bool,
 }
 
 impl Vacated {
@@ -30,8 +39,9 @@ impl Vacated {
         let is_stopped =
             |job: &Job| job.is_being_killed() || matches!(job.status, Status::Killed(_));
         let server = job.and_then(|job| job.place.as_ref()).map(|place| place.server_pid);
+        let is_without_record = job.is_none();
         let is_wanted = !data.queues().entries.is_empty() && !job.is_some_and(is_stopped);
-        Self { is_wanted, server }
+        Self { is_wanted, server, is_without_record }
     }
 }
 
@@ -59,6 +69,17 @@ fn record(
     facts: &JobFacts<'_>,
     printed: &Printed,
 ) -> Result<(), Error> {
+    let job = job_mut(&mut tx.data, id)?;
+    if facts.run.cause == Some(ErrorKind::Launch)
+        && let Some(launch) = &job.launch
+    {
+        let (token, until) = (launch.token.clone(), facts.now.plus(SHUNNED));
+        let why = facts.run.why().to_owned();
+        let shunned = Shunned { target: job.tpu.clone(), until, why };
+        if back::give_back(tx, id, &token, Back::Unreached(shunned))? {
+            return Ok(());
+        }
+    }
     let job = job_mut(&mut tx.data, id)?;
     let shown = diagnose(job, facts);
     let Some(launch) = job.launch.as_mut() else { return Ok(()) };

@@ -4,6 +4,7 @@
 //! Every writing command begins with this; it asks tmux only if some record needs it.
 
 use crate::act::ends;
+use crate::base::queue_entries::back::{self, Back};
 use crate::base::{lease, records};
 use crate::observe::runners;
 use crate::{Ctx, Error, Kind};
@@ -15,6 +16,7 @@ use tpu_core::model::time::Timestamp;
 use tpu_core::plan::diagnose::LAUNCH_LIMIT_S;
 use tpu_engine::runner::RunRef;
 use tpu_engine::runner::window::launcher;
+use tpu_system::store::Tx;
 
 /// Clearing records away takes so long at most: a stop of each job's processes.
 const CLEANING_LIMIT_S: u64 = 120;
@@ -25,6 +27,8 @@ enum Cure {
     Adopt(JobId),
     /// It has no window, and no `tpu` will open one any more.
     GiveUp(JobId, Timestamp),
+    /// The same of one that has waited in the queue, where whoever claimed it is dead: it waits again.
+    GiveBack(JobId, Timestamp),
     /// Whoever was clearing it away is dead: it stays.
     Keep(JobId, Intent),
     /// Its end lies recorded beside its launcher.
@@ -53,21 +57,8 @@ pub fn reconcile(ctx: &Ctx) -> Result<(), Error> {
                 }
                 Ok(())
             }),
-            Cure::GiveUp(id, at) => ctx.transact(|tx| {
-                let Some(job) = tx.data.job_mut(&id) else { return Ok(()) };
-                // Whoever is at it may have said so since.
-                let open =
-                    job.launch.as_ref().is_some_and(|launch| !launch.confirmed && launch.at == at);
-                if open && job.status.is_live() {
-                    let what = match &job.engine {
-                        Some(_) => "it never reached its engine",
-                        None => "its window was never opened",
-                    };
-                    records::fail_launch(job, what)?;
-                    records::note(tx, &id, "error", format!("launch: {what}"));
-                }
-                Ok(())
-            }),
+            Cure::GiveUp(id, at) => ctx.transact(|tx| give_up(tx, &id, at)),
+            Cure::GiveBack(id, at) => ctx.transact(|tx| give_back(tx, &id, at)),
         };
         match cured {
             // Somebody else has settled or archived it since: as good as cured.
@@ -78,6 +69,36 @@ pub fn reconcile(ctx: &Ctx) -> Result<(), Error> {
     Ok(())
 }
 
+/// The launch that was made then, if nobody has been let through or has said anything of it since.
+fn open_launch<'a>(tx: &'a mut Tx<'_>, id: &JobId, at: Timestamp) -> Option<&'a mut Job> {
+    let is_open = |launch: &Launch| !launch.confirmed && launch.at == at;
+    let job = tx.data.job_mut(id)?;
+    (job.status.is_live() && job.launch.as_ref().is_some_and(is_open)).then_some(job)
+}
+
+fn give_up(tx: &mut Tx<'_>, id: &JobId, at: Timestamp) -> Result<(), Error> {
+    let Some(job) = open_launch(tx, id, at) else { return Ok(()) };
+    let what = match &job.engine {
+        Some(_) => "it never reached its engine",
+        None => "its window was never opened",
+    };
+    records::fail_launch(job, what)?;
+    records::note(tx, id, "error", format!("launch: {what}"));
+    Ok(())
+}
+
+fn give_back(tx: &mut Tx<'_>, id: &JobId, at: Timestamp) -> Result<(), Error> {
+    let Some(launch) = open_launch(tx, id, at).and_then(|job| job.launch.clone()) else {
+        return Ok(());
+    };
+    let why = "the process that was to open its window is dead, and has not opened it";
+    if back::give_back(tx, id, &launch.token, Back::Unopened(why.to_owned()))? {
+        Ok(())
+    } else {
+        give_up(tx, id, at)
+    }
+}
+
 /// Leaves out those that cannot be given up, or that have been found since: the next look says how they are.
 fn keep_what_stands(ctx: &Ctx, data: &Data, cures: &mut Vec<Cure>) {
     // What was to run them would be told for good.
@@ -85,7 +106,7 @@ fn keep_what_stands(ctx: &Ctx, data: &Data, cures: &mut Vec<Cure>) {
         return;
     }
     let given_up = |cure: &Cure| match cure {
-        Cure::GiveUp(id, _) => data.job(id),
+        Cure::GiveUp(id, _) | Cure::GiveBack(id, _) => data.job(id),
         Cure::Adopt(_) | Cure::Keep(..) | Cure::Ended(..) => None,
     };
     let jobs: Vec<&Job> = cures.iter().filter_map(given_up).collect();
@@ -128,8 +149,12 @@ fn cures(ctx: &Ctx, data: &Data) -> Vec<Cure> {
     }
     let runs: Vec<RunRef<'_>> =
         unconfirmed.into_iter().map(|(job, session)| RunRef { job, session }).collect();
+    // Seen before the look: what they began to open until then is seen by it.
+    let are_dead: Vec<bool> = runs.iter().map(|run| is_claimer_dead(ctx, run.job)).collect();
     let tmux = ctx.tmux.look();
-    for (RunRef { job, .. }, seen) in runs.iter().zip(runners::observe(ctx, &runs, &tmux)) {
+    let seen = runners::observe(ctx, &runs, &tmux);
+    for ((run, is_dead), seen) in runs.iter().zip(are_dead).zip(seen) {
+        let job = run.job;
         let overdue = job
             .launch
             .as_ref()
@@ -141,6 +166,10 @@ fn cures(ctx: &Ctx, data: &Data) -> Vec<Cure> {
             RunState::Pending | RunState::Starting | RunState::Running | RunState::Ended => {
                 cures.push(Cure::Adopt(job.id()));
             }
+            RunState::Gone if is_dead && has_no_process(ctx, *run) => {
+                let at = job.launch.as_ref().map(|launch| launch.at);
+                cures.extend(at.map(|at| Cure::GiveBack(job.id(), at)));
+            }
             RunState::Gone if overdue => cures.extend(given_up(job)),
             RunState::Elsewhere if is_left_by_another_account(ctx, job, now) => {
                 cures.extend(given_up(job));
@@ -149,6 +178,21 @@ fn cures(ctx: &Ctx, data: &Data) -> Vec<Cure> {
         }
     }
     cures
+}
+
+/// Whether something was taken from the queue by somebody who is dead: what waits is looked at when that is settled.
+pub(crate) fn is_left(ctx: &Ctx, data: &Data) -> bool {
+    data.jobs().any(|job| is_claimer_dead(ctx, job))
+}
+
+/// Whether an attempt may go back into the queue, from which somebody took it who is dead.
+fn is_claimer_dead(ctx: &Ctx, job: &Job) -> bool {
+    let waited = job.waited.as_ref().filter(|_| job.engine.is_none());
+    waited.is_some_and(|waited| lease::is_alive(ctx, &waited.by) == Some(false))
+}
+
+fn has_no_process(ctx: &Ctx, run: RunRef<'_>) -> bool {
+    runners::of(ctx, run.job).processes(run).is_ok_and(|found| found.is_empty())
 }
 
 fn given_up(job: &Job) -> Option<Cure> {

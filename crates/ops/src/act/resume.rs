@@ -389,7 +389,7 @@ fn plan_with(
         machine,
         most: ctx.settings(Some(user))?.max_parallel,
         turn: request.turn.clone(),
-        queued: None,
+        entry: None,
         from_step: start.as_ref().and_then(ResumeFrom::step),
         avoid: avoided(job, lost_with, ctx.clock.now()),
         haul,

@@ -31,6 +31,7 @@ use self::carry::{Cargo, Carrier};
 use self::print::{Line, print};
 use self::setting_up::SettingUp;
 use self::stopper::Stopper;
+use super::callbacks;
 use super::setup::{self, SetUp};
 use crate::base::ctx::job_of;
 use crate::base::{records, watch};
@@ -40,6 +41,7 @@ use crate::observe::{doors, log_files, worker_processes};
 use crate::{Ctx, Error};
 
 mod carry;
+mod contact;
 mod print;
 mod setting_up;
 mod stopper;
@@ -83,12 +85,21 @@ pub fn attend(
     let setup = SetUp::of(ctx, &data, job)
         .inspect_err(|error| setting_up::failed(&control, token, error))?;
     let mut workers = worker_processes::of_job(ctx, job);
-    if workers.is_empty() {
+    let is_new = workers.is_empty();
+    if is_new {
         workers = chosen(job, doors::workers_to_start(ctx, &asked)?, setup.is_some())?;
         beside::record_workers(ctx, &id, &workers)?;
     }
     log_files::keep_workers(ctx, job, &workers);
     let door = doors::to(ctx, &asked)?;
+    if is_new {
+        if let Err(why) = contact::first(&control, &*door.remote, &workers, stop) {
+            contact::failed(&control, token, &why, out);
+            beside::forget_workers(ctx, &id);
+            return Ok(LOST);
+        }
+        callbacks::started(ctx, &id, token)?;
+    }
     let mut work = work(ctx, job, door.is_elsewhere);
     if let Some(setup) = &setup {
         work.argv = setup.within(work.argv);

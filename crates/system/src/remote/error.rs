@@ -18,6 +18,16 @@ pub enum RemoteError {
         /// Why.
         reason: String,
     },
+    /// No connection to it came to be: nothing was asked of it, and nothing has begun there by this.
+    #[error("worker {worker} at {address} cannot be reached: {reason}")]
+    NotReached {
+        /// Its index.
+        worker: u32,
+        /// Its address.
+        address: String,
+        /// Why.
+        reason: String,
+    },
     /// What was asked can be done on no worker.
     #[error("{what}")]
     Request {
@@ -60,4 +70,16 @@ pub enum RemoteError {
         /// Which one, and how.
         source: ProcError,
     },
+}
+
+impl RemoteError {
+    /// The same failure of what is done before anything is asked.
+    pub(super) fn before_asking(self) -> Self {
+        match self {
+            Self::Unreachable { worker, address, reason } => {
+                Self::NotReached { worker, address, reason }
+            }
+            other => other,
+        }
+    }
 }

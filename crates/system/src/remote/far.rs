@@ -84,7 +84,7 @@ impl<W: Way> FarRemote<W> {
         args: &[String],
         payload: &[u8],
     ) -> Result<Vec<String>, RemoteError> {
-        self.way.reach(worker)?;
+        self.way.reach(worker).map_err(RemoteError::before_asking)?;
         let (command, input) = command::door(worker, asked, args, payload);
         let spawn = self.way.spawn(worker, &command).stdin(input).timeout(PATIENCE).own_group();
         let _place = self.way.enter();

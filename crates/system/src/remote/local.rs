@@ -93,7 +93,7 @@ impl Machine {
     /// The variables of its processes.
     fn environment(&self) -> Result<Vec<(OsString, OsString)>, RemoteError> {
         if let Some(reason) = self.silence() {
-            return Err(self.unreachable(reason));
+            return Err(self.unreachable(reason).before_asking());
         }
         let path = self.dir.join("environment");
         let bytes = fs::read(&path).map_err(self.io("read", &path))?;

@@ -57,6 +57,12 @@ pub fn recorded_exit(effects: &Effects, job: &Job) -> Option<Exit> {
     Some(job.exit(code))
 }
 
+/// Whether the window of a job attends to its workers, on which the command runs.
+pub fn attends_workers(effects: &Effects, id: &JobId) -> bool {
+    let step = words_in(effects, id, "argv").into_iter().nth(2);
+    step.is_some_and(|step| step == "workers") && !words_in(effects, id, WORK).is_empty()
+}
+
 /// The file that says why we ended a job, or never began it: the token, the kind, and the reason.
 const CAUSE: &str = "cause";
 

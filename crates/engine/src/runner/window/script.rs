@@ -48,7 +48,7 @@ pub(super) fn of_run(effects: &Effects, job: &Job) -> Option<String> {
     }
     let work = beside::words_in(effects, &id, beside::WORK);
     let attends = beside::words_in(effects, &id, "argv");
-    let is_on_workers = attends.get(2).is_some_and(|step| step == "workers") && !work.is_empty();
+    let is_on_workers = beside::attends_workers(effects, &id);
     let script = Script {
         target: job.tpu.as_str(),
         mode: launch.mode,

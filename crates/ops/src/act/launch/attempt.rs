@@ -11,18 +11,21 @@ use crate::act::lately::Lately;
 use crate::act::setup::SetUp;
 use crate::act::stage;
 use crate::base::launch_paths::{directory_name, stage_dir};
-use crate::base::lease::Held;
+use crate::base::lease::{self, Held};
 use crate::base::{names, queue_entries, records, secrets};
 use crate::observe::runners;
 use crate::{Ctx, Error};
 use tpu_core::model::capacity::{Accelerators, list};
 use tpu_core::model::data::Data;
+use tpu_core::model::entry::QueueEntry;
 use tpu_core::model::ids::{JobId, JobNumber, LaunchToken};
 use tpu_core::model::job::{Event, Handle, Intent, Job, Launch, LaunchMode, StartTime, Status};
 use tpu_core::model::member::Array;
+use tpu_core::model::spec::JobSpec;
 use tpu_core::model::target::Machines;
 use tpu_core::model::time::Timestamp;
 use tpu_core::model::variables::{self, Secrets};
+use tpu_core::model::waited::Waited;
 use tpu_core::plan::budget;
 use tpu_engine::runner::command::run_as_wanted;
 use tpu_engine::runner::environment::{self, Variables};
@@ -59,10 +62,11 @@ pub(super) fn start_lately(
     plan.turn.as_ref().map_or(Ok(()), |turn| turn.stays_in_server(&ground.handle))?;
     make_place_for_logs(&*ctx.data()?, plan, &*runner.files());
     fail::fail_point!("launch-planned");
+    let owner = lease::me(&ctx.env);
     let job = ctx.transact(|tx| {
         let now = ctx.clock.now();
         let (handle, taken) = (&ground.handle, ground.taken.as_slice());
-        claim(tx, plan, &Claim { token: &token, handle, taken, now, lease })
+        claim(tx, plan, &Claim { owner: &owner, token: &token, handle, taken, now, lease })
     })?;
     fail::fail_point!("launch-claimed");
     let env = env_of(ctx, plan, &job);
@@ -241,6 +245,8 @@ fn with_devices(mut env: Variables, job: &Job) -> Variables {
 
 /// What a claim needs beside the plan.
 pub(super) struct Claim<'a> {
+    /// Who claims, as an owner of leases.
+    pub(super) owner: &'a str,
     pub(super) token: &'a LaunchToken,
     pub(super) handle: &'a Handle,
     /// The numbers that none of ours has and that are taken where it runs.
@@ -279,7 +285,7 @@ pub(super) fn still_right(
 fn as_said_now(data: &Data, plan: &LaunchPlan) -> Result<LaunchPlan, Error> {
     let mut plan = plan.clone();
     let entry = plan.turn.as_ref().and_then(|turn| data.queues().entry(&turn.entry));
-    plan.queued = entry.map(|entry| entry.since);
+    plan.entry = entry.cloned();
     let parent = plan.parent.as_ref().map(|parent| JobId::new(plan.user.clone(), parent.window));
     if let Some(parent) = parent.and_then(|id| data.job(&id)) {
         plan.spec.tag.clone_from(&parent.job_tags);
@@ -332,6 +338,7 @@ pub(super) fn append(tx: &mut Tx<'_>, plan: &LaunchPlan, claim: &Claim<'_>) -> R
     let mut job = record(plan, &id, (claim.token, claim.now));
     job.share = room::claim(&tx.data, plan)?;
     job.keep_handle(claim.handle.clone());
+    job.waited = may_go_back(plan, claim.owner).map(Box::new);
     if let Some(parent) = &plan.parent {
         succeed(tx, parent, claim, &mut job)?;
     }
@@ -351,6 +358,20 @@ pub(super) fn append(tx: &mut Tx<'_>, plan: &LaunchPlan, claim: &Claim<'_>) -> R
     });
     tx.event(&id, how, format!("on {}{from}", target.name), on);
     Ok(job)
+}
+
+/// The entry that goes back into the queue if nobody opens the window of the job. An engine may have taken what was sent
+/// to it; and where somebody waits for an entry, it is over with him.
+fn may_go_back(plan: &LaunchPlan, owner: &str) -> Option<Waited> {
+    let entry = plan.entry.as_ref()?;
+    if plan.target.machines == Machines::Engine || entry.keeper.is_some() {
+        return None;
+    }
+    let member = plan.turn.as_ref().and_then(|turn| turn.member);
+    let only = |array: &Array| member.and_then(|index| array.only(vec![index]));
+    let array = entry.spec.array.as_ref().and_then(only);
+    let entry = QueueEntry { spec: JobSpec { array, ..entry.spec.clone() }, ..entry.clone() };
+    Some(Waited { by: owner.to_owned(), entry: entry.to_kept(), parent: None })
 }
 
 /// Nothing and nobody has come to be called as the job is to be called. What the daemon brings back keeps its name,
@@ -386,6 +407,9 @@ fn succeed(
     }
     let job = crate::base::ctx::job_mut(&mut tx.data, &id)?;
     may_be_succeeded(job, parent, claim.lease)?;
+    if let Some(waited) = &mut child.waited {
+        waited.parent = Some(job.to_value());
+    }
     if let Some((kind, verdict)) = &parent.failed {
         records::failed(tx, &id, *kind, verdict)?;
     }
@@ -467,7 +491,8 @@ fn record(plan: &LaunchPlan, id: &JobId, (token, now): (&LaunchToken, Timestamp)
     }
     let machine = plan.machine.filter(|of| is_just_seen(of, now)).map(|of| of.created_at);
     let launch = Launch::claimed(token.clone(), plan.mode, now);
-    job.launch = Some(Launch { machine, queued: plan.queued, from_step: plan.from_step, ..launch });
+    let queued = plan.entry.as_ref().map(|entry| entry.since);
+    job.launch = Some(Launch { machine, queued, from_step: plan.from_step, ..launch });
     job
 }
 

@@ -137,7 +137,7 @@ pub(super) fn check_lately(
         machine,
         most: settings.max_parallel,
         turn: None,
-        queued: None,
+        entry: None,
         from_step: None,
         avoid: Vec::new(),
         haul: None,

@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use crate::base::launch_paths::{directory_name, stage_dir};
-use crate::base::secrets;
+use crate::base::{lease, secrets};
 use crate::observe::runners;
 use crate::{Ctx, Error, Kind};
 use tpu_core::model::data::Data;
@@ -166,6 +166,7 @@ fn claim(
     (array, tokens): (&Array, &[LaunchToken]),
     ground: &Ground,
 ) -> Result<(JobNumber, Vec<Claimed>), Error> {
+    let owner = lease::me(&ctx.env);
     ctx.transact(|tx| {
         let now = ctx.clock.now();
         let plan = &attempt::still_right(tx, plan, now)?;
@@ -187,7 +188,7 @@ fn claim(
             let (stage_dir, turn) = (stage_dir.clone(), None);
             let plan = LaunchPlan { spec, stage_dir, turn, ..plan.clone() };
             let handle = &handle.beside(token);
-            let claim = Claim { token, handle, taken, now, lease: None };
+            let claim = Claim { owner: &owner, token, handle, taken, now, lease: None };
             let job = attempt::append(tx, &plan, &claim)?;
             claimed.push(Claimed { member, plan, job });
         }

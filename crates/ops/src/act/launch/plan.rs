@@ -6,6 +6,7 @@ use crate::Error;
 use crate::act::checkpoints::across::Haul;
 use crate::base::launch_paths::Roots;
 use tpu_core::model::capacity::BusyGpus;
+use tpu_core::model::entry::QueueEntry;
 use tpu_core::model::execution::Execution;
 use tpu_core::model::facts::{ErrorKind, Progress};
 use tpu_core::model::ids::{JobId, JobNumber, QueueName, UserName};
@@ -58,8 +59,8 @@ pub struct LaunchPlan {
     pub most: Option<u32>,
     /// The place in the queue in which it has waited, and which it gives up when it is claimed.
     pub turn: Option<Turn>,
-    /// Since when it has stood there, once it is claimed.
-    pub queued: Option<Timestamp>,
+    /// The entry that it was there, once it is claimed.
+    pub entry: Option<QueueEntry>,
     /// The step of the checkpoint from which it goes on, where that is known.
     pub from_step: Option<u64>,
     /// Nodes on which it is not to begin, and until when: those that its lineage was lost with.

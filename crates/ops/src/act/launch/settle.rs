@@ -1,6 +1,7 @@
 //! Writes down what came of submissions, of those of a group in one transaction: an attempt exists, it has failed, or
 //! nobody knows, which is left to the next look.
 
+use crate::base::queue_entries::back::{self, Back};
 use crate::base::{lease, records};
 use crate::{Ctx, Error, Kind};
 use tpu_core::model::capacity::Share;
@@ -227,6 +228,12 @@ fn fail(tx: &mut Tx<'_>, plan: &LaunchPlan, claimed: &Job, error: &Error) -> Res
     if job.launch.as_ref().is_some_and(|launch| launch.confirmed || launch.ended.is_some()) {
         return Ok(true);
     }
+    // It has waited in the queue, and tmux was not to be had: it waits again, and a window that opens late starts nothing.
+    let unopened = Back::Unopened(error.message.clone());
+    if error.kind == Kind::Unreachable && back::give_back(tx, id, token, unopened)? {
+        return Ok(false);
+    }
+    let job = records::of_launch(&mut tx.data, id, token)?;
     // What somebody has judged meanwhile stands in the journal, and stays.
     let is_open = job.status.is_live() && !job.is_being_killed();
     let is_forgotten = leaves_nothing(plan, claimed, error) && is_open;

@@ -2,6 +2,7 @@
 //! done as part of a transaction, and nothing here looks at anything else.
 
 pub mod awaited;
+pub mod back;
 pub mod occupancy;
 pub mod tasks;
 

@@ -18,7 +18,7 @@ use crate::observe::seen_before::seen_before;
 use crate::{Ctx, Error};
 use tpu_core::model::capacity::Ask;
 use tpu_core::model::data::Data;
-use tpu_core::model::entry::QueueEntry;
+use tpu_core::model::entry::{QueueEntry, Shunned};
 use tpu_core::model::ids::{JobId, JobNumber, TargetName, UserName};
 use tpu_core::model::order::TypeInZone;
 use tpu_core::model::queue::Queue;
@@ -431,13 +431,20 @@ impl Field<'_> {
             return Err(why.clone());
         }
         let ranking = self.ranking(&wish).map_err(|error| error.message)?;
-        let is_open = |pick: &&Pick| avoided.is_none_or(|not| !not.contains(&pick.target));
+        let now = self.ctx.clock.now();
+        let is_open = |pick: &&Pick| {
+            avoided.is_none_or(|not| !not.contains(&pick.target))
+                && entry.shuns(&pick.target, now).is_none()
+        };
         let picks: Vec<Pick> = ranking.picks.iter().filter(is_open).cloned().collect();
         if picks.is_empty() {
             if !ranking.picks.is_empty() {
-                let names: Vec<&str> =
-                    ranking.picks.iter().map(|pick| pick.target.as_str()).collect();
-                return Err(format!("it could not begin on {} just now", names.join(", ")));
+                let name = |pick: &Pick| match entry.shuns(&pick.target, now) {
+                    Some(Shunned { target, why, .. }) => format!("{target} just now ({why})"),
+                    None => format!("{} just now", pick.target),
+                };
+                let names: Vec<String> = ranking.picks.iter().map(name).collect();
+                return Err(format!("it could not begin on {}", names.join(", ")));
             }
             let why = self.why(&wish, &ranking);
             self.misses.insert(wish, why.clone());

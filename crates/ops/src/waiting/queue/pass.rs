@@ -3,6 +3,7 @@
 use crate::act::ends::Vacated;
 use crate::act::lately::Lately;
 use crate::act::launch::attempt::Launched;
+use crate::act::reconcile;
 use crate::base::queue_entries::awaited::{AwaitedEnds, Dependence};
 use crate::base::queue_entries::occupancy;
 use crate::base::{records, watch};
@@ -113,6 +114,9 @@ fn pass_by(
     let mut avoided = Avoided::new();
     let is_mine = mine.meant(ctx);
     let waiting = |data: &Data| data.queues().entries.iter().filter(|one| is_mine(one)).count();
+    if reconcile::is_left(ctx, &*ctx.data()?) {
+        reconcile::reconcile(ctx)?;
+    }
     for _ in 0..ROUNDS {
         let data = ctx.data()?;
         passage.waiting = waiting(&data);
@@ -243,7 +247,7 @@ fn without_daemon(ctx: &Ctx, cause: Cause, most: usize) -> Result<Option<Passage
         return Ok(None);
     }
     let data = ctx.data()?;
-    if data.queues().entries.is_empty() {
+    if data.queues().entries.is_empty() && !reconcile::is_left(ctx, &data) {
         return Ok(Some(Passage::default()));
     }
     Ok(Some(here(ctx, cause, most, None)?.counted(ctx, &data)))

@@ -306,6 +306,7 @@ fn entry(
         keeper: owner.map(|owner| Keeper { owner, seen: tx.now }),
         succeeds: None,
         applies: how.applies,
+        shunned: Vec::new(),
     })
 }
 

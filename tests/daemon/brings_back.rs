@@ -264,6 +264,7 @@ fn runs(pid: u32) -> bool {
 fn what_dies_as_soon_as_it_is_started_is_started_three_times_and_check_says_so() {
     let lab = Lab::new();
     let script = format!("echo w >\"$TPU_LOG_DIR/checkpoint_1\"; {LOST_PEER}exit 134");
+    drop(lab.env.tpu("set-settings patience 0 alice").exits(0));
     let monitor = lab.monitor(&[]);
     lab.run(&script, &["x"]);
     let stopped = wait_for("the end of the lineage", || {

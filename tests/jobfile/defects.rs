@@ -60,7 +60,7 @@ const DEFECTS: &[(&str, &str, &[&str])] = &[
         "D49",
         "who is stopped or deleted keeps his place in the queue",
         &[
-            "who_dies_behind_the_claim_has_handed_the_place_in",
+            "who_dies_behind_the_claim_has_handed_the_place_in_and_it_is_given_back",
             "what_waits_is_held_by_a_stop_and_taken_out_by_a_cancel",
         ],
     ),

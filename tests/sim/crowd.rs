@@ -179,7 +179,10 @@ fn persons(world: &Arc<World>, crowd: Crowd) {
         actors::wait(world, Duration::from_millis(50));
     }
     world.state().faults.crash = crowd.crash;
-    while crowd.crash > 0 || crowd.loses_tmux {
+    if crowd.crash == 0 && !crowd.loses_tmux {
+        return;
+    }
+    loop {
         actors::wait(world, COMMAND_EVERY);
         let _pid = call(world, &actors::start(0, Purpose::Other), |ctx| {
             drop(reconcile::reconcile(ctx));

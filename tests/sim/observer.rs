@@ -2,7 +2,7 @@
 //! the specification of the daemon) has happened. It reads no record to know what is true: whether a
 //! program runs, and of which lineage it is, it knows from the program's own start.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -145,6 +145,16 @@ impl Observer {
     }
 }
 
+/// The entries in a data file that wait in queues.
+fn waiting(bytes: &[u8]) -> BTreeSet<String> {
+    let data: Value = serde_json::from_slice(bytes).unwrap_or_default();
+    let entries = data["queue"]["entries"].as_array().cloned().unwrap_or_default();
+    let name = |entry: &Value| {
+        format!("{}/{}", entry["user"].as_str().unwrap_or_default(), entry["number"])
+    };
+    entries.iter().map(name).collect()
+}
+
 fn hash(bytes: &[u8]) -> u64 {
     let mut hasher = DefaultHasher::new();
     bytes.hash(&mut hasher);
@@ -160,8 +170,10 @@ fn records(bytes: &[u8]) -> Option<BTreeMap<String, String>> {
             let token = job["extra_msgs"]["launch"]["token"].as_str().unwrap_or("-");
             let name = format!("{user}/{} {token}", job["windows_id"]);
             let word = |key: &str| job[key].as_str().unwrap_or("-").to_owned();
+            let entry = &job["extra_msgs"]["waited"]["entry"]["number"];
             let status = match word("status") {
                 failed if failed == "error" => format!("{failed} {}", word("error")),
+                starting if entry.is_u64() => format!("{starting} {user}/{entry}"),
                 other => other,
             };
             if records.insert(name, status).is_some() {
@@ -209,10 +221,17 @@ impl State {
             return;
         };
         let archived = String::from_utf8_lossy(archive.unwrap_or_default());
+        let waiting = waiting(bytes.unwrap_or_default());
         let mut lost = Vec::new();
         for (name, status) in &self.observer.records {
             let token = name.rsplit(' ').next().unwrap_or_default();
+            let waits = |entry: &str| waiting.contains(entry);
             match now.get(name) {
+                None if status.strip_prefix("starting ").is_some_and(waits) => {
+                    if self.observer.live().any(|(_, program)| program.token == token) {
+                        lost.push(format!("{name} waits again, and is at work"));
+                    }
+                }
                 None if !archived.contains(token) => lost.push(format!("{name} is in no file")),
                 Some(new) if is_final(status) && new != status => {
                     lost.push(format!("{name} was {status} and is {new}"));

@@ -19,7 +19,7 @@ use tpu_core::model::data::Data;
 use tpu_core::model::entry::{AfterWhich, QueueEntry};
 use tpu_core::model::facts::Origin;
 use tpu_core::model::ids::{JobId, QueueName};
-use tpu_core::model::job::{Job, Status};
+use tpu_core::model::job::{Job, Launch, Status};
 use tpu_core::model::queue::{QueuePolicy, QueueState};
 use tpu_core::model::rules::Action;
 use tpu_core::model::spec::TargetRequest;
@@ -221,6 +221,9 @@ impl Turns {
         }
         self.note_ends(&data);
         self.submitted.extend(data.queues().entries.iter().flat_map(lineages_of));
+        if let Some(before) = &before {
+            self.forget_given_back(before, &data);
+        }
         for job in data.jobs() {
             let (Some(lineage), Some(launch)) = (lineage_of(job), &job.launch) else { continue };
             if job.father.is_some() || self.asked_of(lineage).is_none() {
@@ -243,6 +246,22 @@ impl Turns {
             self.note_unready(before, &data);
         }
         wrong
+    }
+
+    /// What was claimed and waits again has not begun.
+    fn forget_given_back(&mut self, before: &Data, data: &Data) {
+        for job in before.jobs().filter(|job| job.waited.is_some()) {
+            let (Some(lineage), Some(launch)) = (lineage_of(job), &job.launch) else { continue };
+            let is_it = |of: &Launch| of.token == launch.token;
+            let is_there = data.jobs().any(|job| job.launch.as_ref().is_some_and(is_it));
+            let mut waiting = data.queues().entries.iter().flat_map(lineages_of);
+            if !is_there
+                && waiting.any(|waits| waits == lineage)
+                && let Some(tokens) = self.begun.get_mut(&lineage)
+            {
+                tokens.remove(launch.token.as_str());
+            }
+        }
     }
 
     fn note_ends(&mut self, data: &Data) {

@@ -329,10 +329,14 @@ impl Job {
         self.intent.is_some() || self.lease.as_ref().is_some_and(|lease| lease.runs(now))
     }
 
-    /// Whether its launch was given up before anything ran: it has no window and no process, and gets none any more.
+    /// Whether its launch failed before anything ran: it has no window and no process, and gets none any more, since a
+    /// launcher of what is not live is refused. An engine may have what was sent to it.
     pub fn never_began(&self) -> bool {
         let is_open = |launch: &Launch| !launch.confirmed && launch.exit.is_none();
-        self.status.error() == Some(ErrorKind::Launch) && self.launch.as_ref().is_some_and(is_open)
+        let error = self.status.error();
+        let is_failed =
+            error == Some(ErrorKind::Launch) || error.is_some() && self.engine.is_none();
+        is_failed && self.launch.as_ref().is_some_and(is_open)
     }
 
     /// How often its engine has begun it anew by itself, as far as that is counted.

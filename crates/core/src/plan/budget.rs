@@ -419,12 +419,12 @@ pub fn inherited(job: &Job, kind: ErrorKind) -> Recovery {
         quick,
         restarts,
         progressed,
+        roused,
+        login,
         judged,
         waits_since,
         stopped,
         blocked,
-        roused,
-        login,
         ..counts
     }
 }

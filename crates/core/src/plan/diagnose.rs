@@ -253,6 +253,10 @@ fn ended(job: &Job, exit: Exit, facts: &JobFacts<'_>) -> Conclusion {
 /// A stored error: it gives way to a good end or to renewed progress, is judged by the control plane, is named more
 /// precisely, or stays.
 fn errored(job: &Job, kind: ErrorKind, facts: &JobFacts<'_>) -> Conclusion {
+    // Nothing was taken away from what never began, whatever becomes of its target.
+    if job.never_began() {
+        return Conclusion::stored(job);
+    }
     // It was seen while the command was at work, whose end says better.
     if let Some(exit) = good_end(job, kind, facts) {
         return Conclusion::new(Status::Finished, Some(exit_fact(exit)));

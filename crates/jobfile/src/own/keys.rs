@@ -161,7 +161,8 @@ pub const KEYS: &[JobKey] = &[
         "retry",
         "How often it goes on by itself after which failures, from its checkpoint where there is one: a number, or \
          `{max, on, backoff}`. Without `on` after all but preemptions, missing capacity, its own `timeout`, and what a person \
-         has ended. A retry that could not be started counts. Each pause is twice the one before, up to 10 minutes or \
+         has ended. A retry that could not be started counts; one after `lost` does not, since its machine failed and \
+         not the job. Each pause is twice the one before, up to 10 minutes or \
          `backoff`, if that is longer. The same exit code and line of a program (but for numbers) is retried twice at \
          most.",
         "retry: {max: 3, on: [preempted, lost, oom], backoff: 60s}",

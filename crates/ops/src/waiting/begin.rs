@@ -18,7 +18,7 @@ use crate::{Ctx, Error};
 use super::queue::field::Wish;
 use super::queue::keep::{self, Attendant};
 use super::queue::once::{Entered, Once};
-use super::queue::pass::{self, Passage};
+use super::queue::pass::{self, Mine, Passage};
 use super::queue::submit::{self, Placed, Submission};
 use super::queue::{at_once, now, presence, standing_of};
 
@@ -176,7 +176,9 @@ pub fn queue(ctx: &Ctx, request: &QueueRequest<'_>) -> Result<QueueOutcome, Erro
         return Ok(QueueOutcome::Would(ids));
     }
     let (passage, trouble) = match (ids.as_slice(), request.jobs) {
-        ([id], [(_, how)]) if how.is_kept => (at_once::start(ctx, id)?, None),
+        ([id], [(_, how)]) if how.is_kept => {
+            (at_once::begun(ctx, id, pass::pass(ctx, Mine::Own(id), 1))?, None)
+        }
         _ => pass::look(ctx, usize::MAX),
     };
     let each = ids.into_iter().zip(request.jobs);

@@ -48,7 +48,7 @@ pub fn start(ctx: &Ctx, plan: &LaunchPlan, lease: Option<&Held>) -> Result<Launc
 }
 
 /// The same with what was asked a moment ago.
-pub(super) fn start_lately(
+pub(crate) fn start_lately(
     ctx: &Ctx,
     plan: &LaunchPlan,
     lease: Option<&Held>,

@@ -77,7 +77,7 @@ pub(crate) fn launch_group(ctx: &Ctx, request: &RunRequest) -> Result<LaunchedGr
 
 /// A plan for what has waited in the queue: its turn there, and the environment in which it was asked for. What others
 /// left half done is settled before, once for all that begin together.
-fn plan_in_turn(
+pub(crate) fn plan_in_turn(
     ctx: &Ctx,
     request: &RunRequest,
     (turn, env): (&Turn, Vec<(OsString, OsString)>),
@@ -101,26 +101,6 @@ fn is_for_one(data: &Data, spec: &JobSpec, turn: &Turn, copy: &str) -> bool {
         && spec.array.is_none()
         && !others.into_iter().any(|entry| is_it(entry.spec.staged.as_ref()))
         && !data.jobs().any(|job| is_it(job.staged()))
-}
-
-/// Starts a job that has waited in the queue.
-pub(crate) fn launch_in_turn(
-    ctx: &Ctx,
-    request: &RunRequest,
-    waited: (&Turn, Vec<(OsString, OsString)>),
-    lately: &Lately,
-) -> Result<Launched, Error> {
-    attempt::start_lately(ctx, &plan_in_turn(ctx, request, waited, lately)?, None, lately)
-}
-
-/// Starts the jobs of a group that has waited in the queue.
-pub(crate) fn launch_group_in_turn(
-    ctx: &Ctx,
-    request: &RunRequest,
-    waited: (&Turn, Vec<(OsString, OsString)>),
-    lately: &Lately,
-) -> Result<LaunchedGroup, Error> {
-    group::start(ctx, &plan_in_turn(ctx, request, waited, lately)?)
 }
 
 /// Makes the target of a request usable, if nothing else speaks against the launch: creates it again if it

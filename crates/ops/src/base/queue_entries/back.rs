@@ -37,7 +37,7 @@ pub(crate) fn give_back(
         return Ok(false);
     };
     if let (Some(waited), Some(parent)) = (job.waited.as_deref(), job.father)
-        && !release(tx, &job, JobId::new(id.user.clone(), parent), waited)?
+        && !release(tx, &job, &JobId::new(id.user.clone(), parent), waited)?
     {
         return Ok(false);
     }
@@ -66,17 +66,17 @@ fn entry_of(job: &Job, waited: &Waited) -> Option<QueueEntry> {
 }
 
 /// Lets an attempt be the last of its lineage again. Whether it was possible.
-fn release(tx: &mut Tx<'_>, child: &Job, id: JobId, waited: &Waited) -> Result<bool, Error> {
+fn release(tx: &mut Tx<'_>, child: &Job, id: &JobId, waited: &Waited) -> Result<bool, Error> {
     let before = waited.parent.as_ref().map(|kept| Job::from_value(kept, &id.user));
     let Some(Ok(before)) = before else { return Ok(false) };
-    let parent = job_mut(&mut tx.data, &id)?;
+    let parent = job_mut(&mut tx.data, id)?;
     if parent.child != Some(child.windows_id) {
         return Ok(false);
     }
     parent.child = None;
     (parent.status, parent.verdict) = (before.status, before.verdict);
     (parent.recovery, parent.intent) = (before.recovery, before.intent);
-    follow(tx, &child.id(), &id);
+    follow(tx, &child.id(), id);
     Ok(true)
 }
 

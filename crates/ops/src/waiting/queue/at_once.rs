@@ -7,16 +7,16 @@ use crate::{Ctx, Error};
 use tpu_core::model::ids::JobId;
 
 use super::once;
-use super::pass::{Mine, Passage, pass};
+use super::pass::Passage;
 use super::standing_of;
 
 /// So often what could not begin is taken out of the queue; each time that may wait for whoever writes just then.
 const TRIES: usize = 12;
 
-/// Starts what has entered a queue to begin at once. If it cannot, for whatever reason, it waits no more, its request may be
-/// sent again, and why it could not begin is the error.
-pub fn start(ctx: &Ctx, id: &JobId) -> Result<Passage, Error> {
-    let begun = turn(ctx, id);
+/// What has begun of what entered a queue to begin at once, after the pass for it. If nothing has, for whatever reason, it
+/// waits no more, its request may be sent again, and why it could not begin is the error.
+pub fn begun(ctx: &Ctx, id: &JobId, passed: Result<Passage, Error>) -> Result<Passage, Error> {
+    let begun = passed.and_then(|passage| begun_or_why(ctx, id, passage));
     if begun.is_err() {
         // A server lives on: what it left there would be kept by it, and its request be answered with "later", for days.
         let mut tries = 1;
@@ -31,8 +31,7 @@ pub fn start(ctx: &Ctx, id: &JobId) -> Result<Passage, Error> {
 }
 
 /// What has begun; that nothing has is the error, with the reason.
-fn turn(ctx: &Ctx, id: &JobId) -> Result<Passage, Error> {
-    let passage = pass(ctx, Mine::Own(id), 1)?;
+fn begun_or_why(ctx: &Ctx, id: &JobId, passage: Passage) -> Result<Passage, Error> {
     if !passage.started.is_empty() {
         return Ok(passage);
     }

@@ -5,7 +5,8 @@ use std::ffi::OsString;
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 
 use crate::act::lately::Lately;
-use crate::act::launch::attempt::Launched;
+use crate::act::launch::attempt::{self, Launched};
+use crate::act::launch::group;
 use crate::act::launch::plan::Turn;
 use crate::act::launch::{self, RunRequest};
 use crate::act::reconcile;
@@ -339,11 +340,12 @@ fn launch(
         return Ok(vec![again.launched]);
     }
     let env = environment(&entry.env);
+    let plan = launch::plan_in_turn(ctx, request, (turn, env), lately)?;
     if turn.is_whole_group {
-        let group = launch::launch_group_in_turn(ctx, request, (turn, env), lately)?;
+        let group = group::start(ctx, &plan)?;
         return Ok(group.members.into_iter().map(|(_, launched)| launched).collect());
     }
-    Ok(vec![launch::launch_in_turn(ctx, request, (turn, env), lately)?])
+    Ok(vec![attempt::start_lately(ctx, &plan, None, lately)?])
 }
 
 /// What one job of an entry is to do.

@@ -7,6 +7,7 @@ use tpu_core::model::entry::Shunned;
 use tpu_core::model::facts::{ErrorKind, RunFact};
 use tpu_core::model::ids::JobId;
 use tpu_core::model::job::{Event, Job, Status, StoredVerdict};
+use tpu_core::model::target::Machines;
 use tpu_core::plan::diagnose::{JobFacts, diagnose};
 use tpu_engine::runner::window::beside;
 use tpu_system::store::Tx;
@@ -61,6 +62,20 @@ pub(crate) fn record_end(ctx: &Ctx, id: &JobId, code: i32) -> Result<Vacated, Er
     })
 }
 
+/// Puts back into the queue what has waited there and did not reach its machine. Whether it did: of a machine of a provider,
+/// which may have been taken away, the rules of the job know more than its queue.
+fn waits_again(tx: &mut Tx<'_>, id: &JobId, facts: &JobFacts<'_>) -> Result<bool, Error> {
+    let job = job_of(&tx.data, id)?;
+    let target = tx.data.target(&job.tpu);
+    let is_of_own = target.is_some_and(|target| target.machines == Machines::Fixed);
+    let is_unreached = facts.run.cause == Some(ErrorKind::Launch) && is_of_own;
+    let Some(launch) = job.launch.as_ref().filter(|_| is_unreached) else { return Ok(false) };
+    let token = launch.token.clone();
+    let (target, until) = (job.tpu.clone(), facts.now.plus(SHUNNED));
+    let shunned = Shunned { target, until, why: facts.run.why().to_owned() };
+    back::give_back(tx, id, &token, Back::Unreached(shunned))
+}
+
 /// The same as part of a transaction.
 fn record(
     tx: &mut Tx<'_>,
@@ -69,16 +84,8 @@ fn record(
     facts: &JobFacts<'_>,
     printed: &Printed,
 ) -> Result<(), Error> {
-    let job = job_mut(&mut tx.data, id)?;
-    if facts.run.cause == Some(ErrorKind::Launch)
-        && let Some(launch) = &job.launch
-    {
-        let (token, until) = (launch.token.clone(), facts.now.plus(SHUNNED));
-        let why = facts.run.why().to_owned();
-        let shunned = Shunned { target: job.tpu.clone(), until, why };
-        if back::give_back(tx, id, &token, Back::Unreached(shunned))? {
-            return Ok(());
-        }
+    if waits_again(tx, id, facts)? {
+        return Ok(());
     }
     let job = job_mut(&mut tx.data, id)?;
     let shown = diagnose(job, facts);

@@ -93,7 +93,7 @@ pub fn attend(
     log_files::keep_workers(ctx, job, &workers);
     let door = doors::to(ctx, &asked)?;
     if is_new {
-        if let Err(why) = contact::first(&control, &*door.remote, &workers, stop) {
+        if let Err(why) = contact::first(&control, &*door.remote, &workers, (stop, out)) {
             contact::failed(&control, token, &why, out);
             beside::forget_workers(ctx, &id);
             return Ok(LOST);

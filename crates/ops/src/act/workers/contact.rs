@@ -10,13 +10,10 @@ use tpu_core::model::login;
 use tpu_engine::runner::window::beside;
 use tpu_system::remote::{Remote, RemoteError, Worker};
 
-use super::{Control, FIRST_WAIT, LAST_WAIT, rest};
+use super::{Control, FIRST_WAIT, LAST_WAIT, PATIENCE, rest};
 
 /// A machine of one's own was asked a moment ago: what keeps it from answering now is more than a hiccup.
 const OF_OWN: Duration = Duration::from_secs(5);
-
-/// A machine of a provider may have been made a moment ago: its ssh and its keys come up after it is READY.
-const OF_PROVIDER: Duration = Duration::from_secs(120);
 
 /// Waits until a worker has answered, however it answered; why nothing can begin, if no connection came to be. Whoever
 /// is to stop has nothing to wait for.
@@ -24,12 +21,14 @@ pub(super) fn first(
     control: &Control<'_>,
     door: &dyn Remote,
     workers: &[Worker],
-    stop: &AtomicBool,
+    (stop, out): (&AtomicBool, &mut dyn Write),
 ) -> Result<(), String> {
     let clock = &control.ctx.clock;
-    let patience = if control.is_fixed { OF_OWN } else { OF_PROVIDER };
+    // One of a provider may have been made a moment ago: its ssh and its keys come up after it is READY.
+    let patience = if control.is_fixed { OF_OWN } else { PATIENCE };
     let deadline = clock.monotonic() + patience;
     let mut wait = FIRST_WAIT;
+    let mut is_told = false;
     loop {
         let mut reason = None;
         for (_, said) in door.probe(workers) {
@@ -43,6 +42,10 @@ pub(super) fn first(
             || workers.iter().all(|worker| control.has_switched_off(worker));
         if is_final || clock.monotonic() >= deadline {
             return Err(reason);
+        }
+        if !std::mem::replace(&mut is_told, true) {
+            // Whoever looks at the window may be gone.
+            drop(writeln!(out, "tpu: {reason}; it is tried again"));
         }
         rest(control.ctx, wait, stop);
         wait = (wait * 2).min(LAST_WAIT);

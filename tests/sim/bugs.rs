@@ -22,13 +22,13 @@ const BUGS: [(&str, &str, u64); 9] = [
 
 /// The same in worlds with a cluster of Slurm.
 const BUGS_OF_SLURM: [(&str, &str, u64); 2] = [
-    ("bug-silent-is-gone", "where nobody answers and nothing is read again, a job is gone", 0),
-    ("bug-unheard", "a submission whose answer was lost counts as one that nobody heard", 56),
+    ("bug-silent-is-gone", "where nobody answers and nothing is read again, a job is gone", 19),
+    ("bug-unheard", "a submission whose answer was lost counts as one that nobody heard", 59),
 ];
 
 /// The same in worlds with a cluster of Kubernetes.
 const BUGS_OF_KUBERNETES: [(&str, &str, u64); 2] = [
-    ("bug-silent-is-empty", "a server that does not answer counts as one that has no Job", 39),
+    ("bug-silent-is-empty", "a server that does not answer counts as one that has no Job", 90),
     ("bug-unheard", "a creation whose answer was lost counts as one that nobody heard", 831),
 ];
 

@@ -1,6 +1,9 @@
 //! Who starts what waits may be killed at any step: nothing begins twice, and nothing that waits is lost.
 
 use serde_json::{Value, json};
+use tpu_core::model::entry::Shunned;
+use tpu_core::model::ids::TargetName;
+use tpu_core::model::time::Timestamp;
 
 use crate::common::wait::wait_until;
 
@@ -79,6 +82,45 @@ fn who_dies_behind_the_claim_gives_back_the_only_one_and_what_it_succeeds() {
     drop(lab.env.tpu("queue run --once").exits(0));
     wait_until("it begins", || lab.env.jobs("alice").len() == 2);
     assert_eq!(lab.env.job("alice", second)["extra_msgs"]["father"], first);
+}
+
+#[test]
+fn what_somebody_has_left_claimed_begins_when_a_job_ends_though_nothing_else_waits() {
+    let lab = Lab::new(2);
+    let ends = "until [ -e \"$HOME/go\" ]; do sleep 0.3; done";
+    lab.env.code("alice", "ends.sh", ends);
+    lab.submit_what("local", "bash ends.sh");
+    lab.pauses("default", true);
+    let second = lab.submit("local");
+    lab.pauses("default", false);
+    let dies = lab.env.start_tpu("queue run --once", &[("FAILPOINTS", "launch-claimed=pause")]);
+    wait_until("it has claimed", || lab.env.jobs("alice").len() == 2);
+    dies.kill();
+    assert!(lab.waiting().is_empty());
+    lab.env.touch("go");
+    drop(lab.env.wait_status(second, "running"));
+}
+
+/// The target that it was given could not be reached: it is not given it again at once, whatever that says to a probe.
+#[test]
+fn a_target_that_was_not_reached_is_left_out_for_a_while_or_until_a_person_says_so() {
+    let lab = Lab::new(1);
+    lab.pauses("default", true);
+    let waits = lab.submit("local");
+    lab.env.change(|data| {
+        let until = Timestamp::parse_rfc3339("2099-01-01T00:00:00Z").unwrap();
+        let why = "ssh: refused".to_owned();
+        let entry = data.queues_mut().entries.first_mut().unwrap();
+        entry.shunned = vec![Shunned { target: TargetName::from("local"), until, why }];
+    });
+    lab.pauses("default", false);
+    drop(lab.env.tpu("queue run --once").exits(0));
+    assert_eq!(lab.waiting(), [waits]);
+    assert!(lab.why(waits).contains("local just now (ssh: refused)"), "{}", lab.why(waits));
+    let woken = lab.env.tpu("ack --json").exits(0).json();
+    assert_eq!(woken["jobs"], json!([format!("alice/{waits}")]));
+    drop(lab.env.tpu("queue run --once").exits(0));
+    lab.wait_running(&[waits]);
 }
 
 #[test]

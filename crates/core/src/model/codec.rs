@@ -228,7 +228,7 @@ fn extras_value(job: &Job, was: Option<&Job>, old: Option<&Value>) -> Value {
     extra!("child", child, |window| json!(window));
     extra!("place", place, extras::write_place);
     extra!("engine", engine, handle::write_engine);
-    // Only what is over says so: it is taken away by name, since fields that are not written stay. So are others below.
+    // Fields that are not written stay: what is said only where it holds is taken away by its name, here and below.
     let is_over = |job: &Job| job.launch.as_ref().is_some_and(|launch| launch.over);
     if was.is_some_and(is_over)
         && !is_over(job)

@@ -41,7 +41,10 @@ impl Vacated {
             |job: &Job| job.is_being_killed() || matches!(job.status, Status::Killed(_));
         let server = job.and_then(|job| job.place.as_ref()).map(|place| place.server_pid);
         let is_without_record = job.is_none();
-        let is_wanted = !data.queues().entries.is_empty() && !job.is_some_and(is_stopped);
+        // What was claimed may have to go back.
+        let waits =
+            !data.queues().entries.is_empty() || data.jobs().any(|job| job.waited.is_some());
+        let is_wanted = waits && !job.is_some_and(is_stopped);
         Self { is_wanted, server, is_without_record }
     }
 }

@@ -20,7 +20,8 @@ use tpu_system::store::Tx;
 pub struct Acked {
     /// Whether there is a daemon to act on it.
     pub monitor: MonitorHealth,
-    /// Jobs that waited to be brought back, and entries of the queue that were held for want of a login.
+    /// Jobs that waited to be brought back, and entries of the queue that were held for want of a login, or kept from a
+    /// target that was not reached.
     pub jobs: Vec<JobId>,
     /// Targets that were to be made later.
     pub targets: Vec<TargetName>,
@@ -52,21 +53,24 @@ fn rouse(tx: &mut Tx<'_>, id: &JobId) {
     }
 }
 
-/// Lets begin what was held for want of a login.
+/// Lets begin what was held for want of a login, and lets begin anywhere what was on a target in vain.
 fn let_begin(tx: &mut Tx<'_>) -> Vec<JobId> {
-    let is_meant = |held: &QueueHold| held.needs_login;
-    let held = tx.data.queues().entries.iter();
-    let held: Vec<JobId> = held
-        .filter(|entry| entry.held.as_ref().is_some_and(is_meant))
-        .map(QueueEntry::id)
-        .collect();
-    for id in &held {
+    let now = tx.now;
+    let needs_login = |held: &QueueHold| held.needs_login;
+    let is_meant = |entry: &&QueueEntry| {
+        entry.held.as_ref().is_some_and(needs_login)
+            || entry.shunned.iter().any(|shunned| shunned.until > now)
+    };
+    let meant: Vec<JobId> =
+        tx.data.queues().entries.iter().filter(is_meant).map(QueueEntry::id).collect();
+    for id in &meant {
         if let Some(entry) = tx.data.queues_mut().entry_mut(id) {
-            entry.held = None;
+            entry.held.take_if(|held| needs_login(held));
+            entry.shunned.clear();
             records::note(tx, id, "unhold", "it begins when its turn comes (tpu ack)");
         }
     }
-    held
+    meant
 }
 
 /// Wakes those whose failure only their output shows, which no record tells. Everything is looked at for it, where there

@@ -8,7 +8,8 @@
 #   env    NAME=VALUE to export
 #   secrets  the same for the command alone; taken away as it begins (may be missing, unless spec ends in `secrets`)
 # It writes: pid (process group and its start time), exit (the exit code and the token), and spool for a moment
-# (output on its way to the log). Whoever stops the job writes the token to `stopped`.
+# (output on its way to the log). Whoever stops the job writes the token to `stopped`; `tpu launcher closed` writes it
+# to `closed`.
 
 state=${BASH_SOURCE[0]%/*}
 mapfile -d '' -t spec <"$state/spec"
@@ -141,10 +142,19 @@ run_script() {
     in_foreground bash -c 'source ./staging.sh "$@"' bash "${argv[@]}"
 }
 
+# Says that we end, and have not come to the end of the job. Somebody may have closed the window; a signal that nobody
+# can catch says nothing.
+say_closed() {
+    set +m
+    "$tpu" launcher closed "$token" </dev/null >/dev/null 2>&1
+}
+
 if [ "$1" = on_pty ]; then
     in_foreground "${argv[@]}"
     exit "$code"
 fi
+
+trap say_closed EXIT
 
 while IFS= read -r -d '' pair; do
     export "$pair" 2>/dev/null
@@ -177,7 +187,7 @@ printf 'tpu: job %s ended with exit code %s after %s s\n' "$job" "$code" "$((SEC
 "$tpu" launcher exited "$token" "$code"
 [ $? -ne 3 ] || exit "$code"
 
-trap - INT QUIT HUP
+trap - INT QUIT HUP EXIT
 # Whoever works in this shell, or starts a tmux from it, is not the job any more.
 unset TPU_JOB
 cd -- "$dir" 2>/dev/null

@@ -38,9 +38,9 @@ const IN_LINE: Duration = Duration::from_secs(15);
 const AT_RISK_EVERY: Duration = Duration::from_secs(10);
 const OTHERS_EVERY: Duration = Duration::from_secs(30);
 
-/// Between two looks while an engine has jobs: it says nothing by itself, and what it has ended is to come back
-/// within five seconds.
-const AT_ENGINES_EVERY: Duration = Duration::from_secs(4);
+/// Between two looks while an engine has jobs, or a job goes on without its window: of their ends nothing tells by
+/// itself, and what has ended is to come back within five seconds.
+const WITHOUT_NEWS_EVERY: Duration = Duration::from_secs(4);
 
 /// The rest after a turn that failed.
 const AFTER_TROUBLE: Duration = Duration::from_secs(5);
@@ -201,8 +201,8 @@ fn regular_rest(survey: &Survey) -> Duration {
     if is_at_risk(survey) {
         rest = rest.min(AT_RISK_EVERY);
     }
-    if has_jobs_at_engines(survey) {
-        rest = rest.min(AT_ENGINES_EVERY);
+    if has_jobs_at_engines(survey) || has_jobs_without_window(survey) {
+        rest = rest.min(WITHOUT_NEWS_EVERY);
     }
     rest
 }
@@ -220,6 +220,11 @@ fn is_at_risk(survey: &Survey) -> bool {
 /// Whether an engine has a job that has not ended.
 fn has_jobs_at_engines(survey: &Survey) -> bool {
     survey.data.jobs().any(|job| job.status.is_live() && job.engine.is_some())
+}
+
+/// Whether a job goes on without its window: nothing that is asked in between tells of its end.
+fn has_jobs_without_window(survey: &Survey) -> bool {
+    survey.snapshot.jobs.iter().any(|view| view.shown.without_window().is_some())
 }
 
 /// Whether something depends on an answer that its control plane was asked for too early: a job has ended since, or had

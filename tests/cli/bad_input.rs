@@ -215,12 +215,8 @@ const ROWS: &[Row<'static>] = &[
     (World::JobsNoTmux, "resume 2 alice", 6, &["alice/2"], &["may still be running"]),
     (World::JobsNoTmux, "kill-window 1 alice", 6, &["tmux"], &["tmux"]),
     (World::JobsNoTmux, "attach 2 alice", 6, &["tmux"], &["tmux"]),
-    (World::JobsDeadTmux, "kill 2 alice", 6, &["tmux server"], &["nothing was changed"]),
-    (World::JobsDeadTmux, "clean alice", 6, &["tmux server"], &["tmux"]),
     (World::JobsDeadTmux, "-czw alice", 6, &["tmux server"], &["tmux"]),
-    (World::JobsDeadTmux, "-czj alice", 6, &["tmux server"], &["tmux"]),
-    (World::JobsDeadTmux, "resume 2 alice", 6, &["alice/2"], &["may still be running"]),
-    (World::JobsDeadTmux, "attach 2 alice", 6, &["tmux"], &["tmux"]),
+    (World::JobsDeadTmux, "attach 2 alice", 3, &["tmux server has ended"], &["tpu logs w=2"]),
     (World::OldTmux, "run local alice -- true", 6, &["2.9"], &["3.2"]),
     (World::OldTmux, "-czw alice", 6, &["2.9"], &["tmux"]),
     // The state file. What is wrong, where, and how to get it back.

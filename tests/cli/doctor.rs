@@ -290,6 +290,8 @@ fn a_record_without_its_window_is_settled_and_ended_windows_without_records_are_
     }
     wait_until("its end", || env.job("alice", 2)["extra_msgs"]["launch"]["ended"].is_string());
     drop(env.tmux().try_run(&["kill-window", "-t", "=alice:1"]));
+    let ended = || env.tpu("check alice").to_string().contains("killed (window closed)");
+    wait_until("it has ended", ended);
     let mut data = env.data();
     let jobs = data["users"]["alice"]["job_data"].as_array_mut().unwrap();
     jobs.retain(|job| job["windows_id"] == 1);
@@ -299,10 +301,8 @@ fn a_record_without_its_window_is_settled_and_ended_windows_without_records_are_
         "window 2 of session alice belongs to no record",
         "window 3 of session alice belongs to no record",
     ];
-    let done = [
-        "settled alice/1: it is error: lost",
-        "closed window 2 of alice (alice/2): its job had ended",
-    ];
+    let done =
+        ["settled alice/1: it is killed", "closed window 2 of alice (alice/2): its job had ended"];
     drop(mended(&env, &found).says(&done));
     assert!(!env.has_window("alice", 2));
     assert!(env.has_window("alice", 3), "what is at work is a person's to judge");

@@ -360,7 +360,8 @@ fn killing_and_cleaning_up() {
     walk.types("tpu run v2-32-6 xibo mode=busy", 0, &["Started xibo/9"]);
     let pane = walk.env.pane_id("xibo", 9).unwrap();
     walk.env.tmux().run(&["kill-pane", "-t", &pane]);
-    walk.types("tpu check xibo", 0, &["Window 9", "error: lost"]);
+    wait_until("it has ended", || walk.env.tpu("check xibo").to_string().contains("closed)"));
+    walk.types("tpu check xibo", 0, &["Window 9", "killed (window closed)"]);
     walk.types("tpu clean xibo", 0, &["Archived 1 job"]);
 }
 
@@ -539,6 +540,7 @@ fn doctor_on_what_the_original_s_unit_tests_look_for() {
     walk.is("xibo", 3, "running");
     let pane = walk.env.pane_id("xibo", 3).unwrap();
     walk.env.tmux().run(&["kill-pane", "-t", &pane]);
+    wait_until("it has ended", || walk.env.tpu("check xibo").to_string().contains("closed)"));
     diagnosed(&walk, &["xibo/3"]);
     // The lock, held by somebody who does not let go.
     let file = std::fs::File::options().write(true).open(walk.env.path("data.json.lock"));

@@ -1,10 +1,12 @@
 //! One job and what is observed about it, as a scenario file says it: all times in seconds before now.
 
+use std::io;
+
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use tpu_core::model::facts::{
     Class, ErrorKind, Evidence, PaneFact, Phase, Place, Progress, RunFact, RunState, Source,
-    TargetFact, TargetState, TmuxFact, Verdict,
+    TargetFact, TargetState, TmuxFact, Verdict, WINDOW_CLOSED, WITHOUT_WINDOW,
 };
 use tpu_core::model::ids::{JobId, JobNumber, LaunchToken, TargetName, UserName};
 use tpu_core::model::job::{
@@ -14,6 +16,7 @@ use tpu_core::model::rules::Rules;
 use tpu_core::model::target::{Machines, Target};
 use tpu_core::model::time::Timestamp;
 use tpu_engine::runner::window::place::{self, Window};
+use tpu_system::sys::procs::{Process, Processes, Signal, Table};
 
 /// The instant at which scenarios are judged.
 pub(crate) fn now() -> Timestamp {
@@ -203,10 +206,10 @@ pub(crate) fn here() -> Place {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Tmux {
-    /// `up` (the default), `down`, or why the question failed.
+    /// `up` (the default), `down` (it does not answer), `ended`, or why the question failed.
     pub(crate) server: Option<String>,
-    /// The job's pane: `alive` (the default), `dead`, `none` (its session is there),
-    /// `no-session`, `later-launch` (its index, another launch).
+    /// The job's pane: `alive` (the default), `dead`, `none` (its session is there), `closed` (so, by somebody),
+    /// `left` (none, and a process of the job lives), `no-session`, `later-launch` (its index, another launch).
     pub(crate) pane: Option<String>,
     /// `@tpu_exit` of that pane.
     pub(crate) exit: Option<i32>,
@@ -218,8 +221,32 @@ impl Tmux {
     pub(crate) fn fact(&self, job: &Job) -> TmuxFact {
         match self.server.as_deref() {
             None | Some("up") => TmuxFact::Up { place: here(), panes: self.panes(job) },
-            Some("down") => TmuxFact::Down { place: here() },
+            Some("down" | "ended") => TmuxFact::Down { place: here() },
             Some(reason) => TmuxFact::Unknown { reason: reason.to_owned() },
+        }
+    }
+
+    fn has_ended(&self) -> bool {
+        self.server.as_deref() == Some("ended")
+    }
+
+    /// The same run, with what is left of it.
+    fn with_left(&self, run: RunFact) -> RunFact {
+        match self.pane.as_deref() {
+            Some("closed") => RunFact {
+                is_cancelled: true,
+                reason: Some("its window was closed".into()),
+                raw: WINDOW_CLOSED.into(),
+                ..run
+            },
+            Some("left") => RunFact {
+                state: RunState::Running,
+                cause: None,
+                reason: Some("its window is gone; it continues here".into()),
+                raw: WITHOUT_WINDOW.into(),
+                ..run
+            },
+            Some(_) | None => run,
         }
     }
 
@@ -233,7 +260,7 @@ impl Tmux {
         match self.pane.as_deref() {
             None | Some("alive") => with(pane("alice", 7, own)),
             Some("dead") => with(PaneFact { dead: true, ..pane("alice", 7, own) }),
-            Some("none") => vec![home],
+            Some("none" | "closed" | "left") => vec![home],
             Some("no-session") => vec![pane("bird", 7, None)],
             Some("later-launch") => with(pane("alice", 7, Some("t8"))),
             Some(other) => panic!("pane = {other}"),
@@ -308,11 +335,30 @@ pub(crate) fn run(job: &Job, record: &Record, tmux: &Tmux, engine: Option<&Engin
     if let Some(engine) = engine {
         return engine.fact(job);
     }
-    let tmux = tmux.fact(job);
-    let window = place::find(job, "alice", &tmux);
+    let fact = tmux.fact(job);
+    let window = place::find(job, "alice", &fact, &Servers { live: !tmux.has_ended() });
     let by_pane = if let Window::Here(pane) = &window { pane.exit } else { None };
     let exit = by_pane.or(record.exit);
-    window.fact(job, exit.map(|code| job.exit(code)))
+    tmux.with_left(window.fact(job, exit.map(|code| job.exit(code))))
+}
+
+/// A machine on which every tmux server lives, or none.
+struct Servers {
+    live: bool,
+}
+
+impl Processes for Servers {
+    fn table(&self) -> io::Result<Table> {
+        Ok(Table::default())
+    }
+
+    fn is_alive(&self, _pid: u32, _start: u64) -> bool {
+        self.live
+    }
+
+    fn signal(&self, _process: &Process, _signal: Signal) -> io::Result<bool> {
+        Ok(false)
+    }
 }
 
 /// What the classifier read.

@@ -22,16 +22,16 @@ const LOST_PEER: &str = "echo 'E0410 12:00:00.000000 1 coordination_service_agen
 
 /// A checkpoint, a wait for `fail` where there is such a word, and a lost peer; from a checkpoint it counts
 /// itself and goes on until `go` appears.
-const RECOVERS: &str = "echo w >\"$TPU_LOG_DIR/checkpoint_10\"; case \"$*\" in *load_from=*) echo $$ \
+pub(super) const RECOVERS: &str = "echo w >\"$TPU_LOG_DIR/checkpoint_10\"; case \"$*\" in *load_from=*) echo $$ \
     >>\"$HOME/children-$1\"; until [ -e \"$HOME/go\" ]; do sleep 0.3; done; exit 0;; esac; \
     until [ -e \"$HOME/fail-$1\" ]; do sleep 0.3; done; ";
 
-struct Lab {
-    env: TestEnv,
+pub(super) struct Lab {
+    pub(super) env: TestEnv,
 }
 
 impl Lab {
-    fn new() -> Self {
+    pub(super) fn new() -> Self {
         let mut env = TestEnv::new();
         env.set("TPU_USER", "alice");
         Self { env }
@@ -39,7 +39,7 @@ impl Lab {
 
     /// A job of alice under `rule=resume`; its window.
     #[track_caller]
-    fn run(&self, script: &str, words: &[&str]) -> u64 {
+    pub(super) fn run(&self, script: &str, words: &[&str]) -> u64 {
         let fixed = ["run", "local", "alice", "rule=resume", "--json", "--", "bash", "-c", script];
         let all: Vec<&str> =
             fixed.into_iter().chain(["job"]).chain(words.iter().copied()).collect();
@@ -60,14 +60,14 @@ impl Lab {
     }
 
     /// A running daemon that has turned at least once.
-    fn monitor(&self, vars: &[(&str, &str)]) -> Running {
+    pub(super) fn monitor(&self, vars: &[(&str, &str)]) -> Running {
         let running = self.env.start_tpu("daemon run", vars);
         wait_until("the daemon's first turn", || self.env.tpu("daemon status").code == 0);
         running
     }
 
     /// Waits until the daemon has turned once more.
-    fn turn(&self) {
+    pub(super) fn turn(&self) {
         drop(self.env.tpu("ack").exits(0));
         wait_until("a turn after ack", || self.env.data()["ack_MONITOR"] == false);
         // The flag falls at the beginning of a turn; the next one begins after its end.
@@ -76,13 +76,13 @@ impl Lab {
     }
 
     /// The pids that the attempts of a job have noted, from their checkpoints.
-    fn children(&self, name: &str) -> Vec<u32> {
+    pub(super) fn children(&self, name: &str) -> Vec<u32> {
         let text = std::fs::read_to_string(self.env.path(&format!("children-{name}")));
         text.unwrap_or_default().lines().filter_map(|line| line.parse().ok()).collect()
     }
 
     /// The youngest attempt of a lineage.
-    fn leaf(&self, window: u64) -> Value {
+    pub(super) fn leaf(&self, window: u64) -> Value {
         let mut job = self.env.job("alice", window);
         while let Some(child) = job["extra_msgs"]["child"].as_u64() {
             job = self.env.job("alice", child);
@@ -320,32 +320,6 @@ fn what_cannot_be_looked_at_is_left_alone() {
     wait_until("the resume", || lab.children("a").len() == 1);
     assert_eq!(lab.env.job("alice", window)["status"], "resumed");
     drop(seeing);
-}
-
-#[test]
-fn a_window_that_is_closed_is_noticed_written_down_and_answered() {
-    let lab = Lab::new();
-    let window = lab.run(&format!("{RECOVERS}sleep 1000"), &["a"]);
-    lab.env.wait_status(window, "running");
-    let quiet = lab.run("sleep 1000", &["b"]);
-    lab.env.wait_status(quiet, "running");
-    drop(lab.env.tpu(&format!("set-rule {quiet} pass")).exits(0));
-    let monitor = lab.monitor(&[]);
-    wait_until("a checkpoint", || {
-        let log = lab.env.job("alice", window)["log_dir"].as_str().map(str::to_owned);
-        Path::new(&log.unwrap()).join("checkpoint_10").exists()
-    });
-    for window in [window, quiet] {
-        let pane = lab.env.pane_id("alice", window).unwrap();
-        lab.env.tmux().run(&["kill-pane", "-t", &pane]);
-    }
-    let lost = lab.env.wait_status(quiet, "error");
-    assert_eq!(lost["error"], "lost");
-    assert!(lost["extra_msgs"]["launch"]["ended"].is_string());
-    wait_until("the resume", || lab.children("a").len() == 1);
-    assert_eq!(lab.env.job("alice", window)["error"], "lost");
-    drop(lab.env.tpu("history").exits(0).says(&["error", "lost", "(daemon)"]));
-    drop(monitor);
 }
 
 #[test]

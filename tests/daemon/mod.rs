@@ -3,6 +3,7 @@
 //! slow: real daemons take their turns by the clock, and targets are made in their own time.
 
 mod brings_back;
+mod closed;
 mod fleet;
 mod original;
 mod over_google;

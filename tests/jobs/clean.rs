@@ -171,13 +171,10 @@ fn nothing_is_removed_while_tmux_cannot_be_asked() {
     }
     env.set("PATH", path);
     env.tmux().kill_server();
-    for command in commands {
-        env.tpu(command).exits(6).says(&["error:", "hint:"]);
-    }
+    env.tpu("-czw alice").exits(6).says(&["error:", "hint:"]);
     assert_eq!(env.data_bytes(), before);
     assert_eq!(archived(&env), []);
-    // A restarted server has none of the old windows: they are gone for certain.
-    env.tmux().run(&["new-session", "-d", "-s", "alice", "sh"]);
+    // The server has ended, and its windows with it: they are gone for certain.
     env.tpu("clean alice").exits(0).says(&["Archived 2 jobs"]);
     assert_eq!(archived(&env).len(), 2);
 }
@@ -214,6 +211,7 @@ fn records_go_only_when_their_window_is_gone_for_certain() {
         env.wait_status(window, "running");
     }
     env.tmux().run(&["kill-window", "-t", &env.pane_id("alice", 2).unwrap()]);
+    wait_until("it has ended", || env.tpu("check alice").to_string().contains("window closed"));
     // Elsewhere: another host, another socket.
     let mut data = env.data();
     let jobs = data["users"]["alice"]["job_data"].as_array_mut().unwrap();
@@ -330,18 +328,21 @@ fn what_a_rule_is_about_to_bring_back_goes_by_force() {
 }
 
 #[test]
-fn a_dry_run_of_the_windowless_ends_no_process() {
+fn what_goes_on_without_its_window_keeps_its_record() {
     let env = TestEnv::new();
     let left = "setsid bash -c 'echo $$ >\"$HOME/left\"; exec sleep 1000' & exec sleep 1000";
     env.start(left, &NONE);
     let left = env.wait_pid("left");
     env.wait_status(1, "running");
     env.tmux().run(&["kill-window", "-t", &env.pane_id("alice", 1).unwrap()]);
-    env.tpu("-czj alice --dry-run").exits(0).says(&["Would archive window 1 of alice."]);
-    assert!(lives(&left));
-    assert_eq!(kept(&env, "alice"), BTreeSet::from([1]));
-    env.tpu("-czj alice").exits(0).says(&["Archived 1 job"]);
+    for command in ["-czj alice --dry-run", "-czj alice", "clean alice"] {
+        env.tpu(command).exits(0).says(&["it continues here", "tpu kill w=1 alice"]);
+        assert!(lives(&left));
+        assert_eq!(kept(&env, "alice"), BTreeSet::from([1]));
+    }
+    env.tpu("kill 1 alice -y").exits(0);
     wait_gone(&left);
+    env.tpu("-czj alice").exits(0).says(&["Archived 1 job"]);
 }
 
 /// A job of alice that failed to start, as another account has left it: its record is given up, or nobody has come to that.

@@ -20,6 +20,7 @@ mod reached;
 mod regression;
 mod resume;
 mod scripts;
+mod server_gone;
 mod shown;
 mod slots;
 mod started;

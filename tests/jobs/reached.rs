@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 
 use crate::common::env::TestEnv;
 use crate::common::wait::wait_until;
+use tpu_system::sys::procs::{self, Process, Signal};
 
 const NONE: [&str; 0] = [];
 
@@ -176,11 +177,11 @@ fn of_a_job_whose_window_was_closed() {
     wait_until("the daemon's first turn", || env.tpu("daemon status").code == 0);
     let pane = env.pane_id("alice", window).unwrap();
     drop(env.tmux().run(&["kill-pane", "-t", &pane]));
-    drop(env.wait_status(window, "error"));
+    drop(env.wait_status(window, "killed"));
     has_come_all_the_way(&env, window);
 }
 
-/// Its window was closed while no daemon ran: whoever comes next writes how it ended, and how far it came.
+/// Its launcher was killed while no daemon ran: whoever comes next writes how it ended, and how far it came.
 #[test]
 fn of_a_job_that_nobody_saw_end() {
     for next in ["clean alice -y", "-czj alice", "resume w=1 alice --yes"] {
@@ -190,8 +191,11 @@ fn of_a_job_that_nobody_saw_end() {
             &NONE,
         );
         has_printed(&env, window);
-        close(&env, window);
-        drop(env.tpu("check alice").exits(0).says(&["error: lost"]));
+        let pane = env.pane_id("alice", window).unwrap();
+        let pid = env.tmux().run(&["display-message", "-p", "-t", &pane, "#{pane_pid}"]);
+        let launcher = Process::read(pid.trim().parse().unwrap()).unwrap();
+        procs::signal(&launcher, Signal::Kill).unwrap();
+        wait_until("it is shown", || env.tpu("check alice").to_string().contains("error: lost"));
         drop(env.tpu(next).exits(0));
         if next.starts_with("resume") {
             has_come_all_the_way(&env, window);

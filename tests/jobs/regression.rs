@@ -267,16 +267,18 @@ fn closing_the_window_of_a_job_kills_it_first() {
 }
 
 #[test]
-fn a_record_goes_together_with_the_processes_that_outlived_its_window() {
+fn a_record_stays_while_processes_that_outlived_its_window_live() {
     for command in ["-czj alice", "clear-error alice"] {
         let env = TestEnv::new();
         env.start(&format!("{LEFTOVER} exec sleep 1000"), &NONE);
         let left = env.wait_pid("left");
         env.wait_status(1, "running");
         drop(env.tmux().run(&["kill-window", "-t", &env.pane_id("alice", 1).unwrap()]));
+        drop(env.tpu(command).exits(0).says(&["Archived 0 jobs"]));
         assert!(lives(&left));
-        drop(env.tpu(command).exits(0).says(&["Archived 1 job"]));
+        drop(env.tpu("kill 1 alice -y").exits(0));
         wait_gone(&left);
+        drop(env.tpu(command).exits(0).says(&["Archived 1 job"]));
     }
 }
 

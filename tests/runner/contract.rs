@@ -216,7 +216,7 @@ fn exactly_one_is_stopped(world: &impl World) {
     if world.shows_processes() {
         assert!(!pids(&job).is_empty() && !of_other.is_empty());
     }
-    world.runner().may_stop(run(&job)).unwrap();
+    world.runner().may_stop(run(&job), Unreached::Refuse).unwrap();
     let stopped = stop(world, &job, StopPart::Program).unwrap();
     assert_eq!(stopped.processes > 0, world.shows_processes() || world.is_engine());
     // Its supervisor still says how it ended; then nothing of it is left that could be stopped.
@@ -275,7 +275,7 @@ fn silence_makes_unknown_and_nothing_else(world: &impl World) {
     }
     assert!(world.runner().observe(&[]).is_empty());
     // That an engine does not answer keeps nobody from the wish to stop it.
-    assert_eq!(world.runner().may_stop(run(&job)).is_ok(), world.is_engine());
+    assert_eq!(world.runner().may_stop(run(&job), Unreached::Refuse).is_ok(), world.is_engine());
     assert!(stop(world, &job, StopPart::Whole).is_err());
     assert!(world.runner().attach(run(&job)).is_err());
     world.set_silent(false);

@@ -13,7 +13,7 @@ use tpu_engine::kinds::{Destination, Door, KindOfTarget, Refusal, Within};
 use tpu_engine::runner::files::{Files, ThisDisk};
 use tpu_engine::runner::{
     Attempt, Chunk, Ground, Observed, OutputWanted, RunError, RunRef, Runner, StopOrder,
-    StopOutcome, Submitted,
+    StopOutcome, Submitted, Unreached,
 };
 use tpu_ops::Ctx;
 use tpu_ops::act::outlook::look;
@@ -85,7 +85,7 @@ impl Runner for Echo {
         Ok(wanted.iter().map(|_| None).collect())
     }
 
-    fn may_stop(&self, _: RunRef<'_>) -> Result<bool, RunError> {
+    fn may_stop(&self, _: RunRef<'_>, _: Unreached) -> Result<bool, RunError> {
         refused()
     }
 

@@ -30,7 +30,7 @@ use tpu_system::tmux::Tmux as _;
 use super::observer::{Cause, Health};
 use super::tpu::{Start, call, target};
 use super::world::{Pid, Purpose, Role, World, end_here};
-use super::{DATA, engine, others};
+use super::{DATA, engine, launcher, others};
 
 /// Whoever waits in line, and looks so often.
 pub(super) struct Looks(Duration);
@@ -351,7 +351,7 @@ fn happen(world: &Arc<World>) {
             for_s: None,
         }),
         63..66 => pull(Event::StickDeleting { target: name, for_s }),
-        66..74 => close_by_hand(world, host, draw),
+        66..74 => lose_window(world, host, draw),
         74..78 => restart_tmux(world, host),
         78..82 => reboot(world, host),
         // Until when a submission may be on its way is told by the wall clock.
@@ -382,17 +382,24 @@ fn tmux(world: &World, host: usize) -> Arc<crate::common::fakes::tmux::FakeTmux>
     Arc::clone(&state.hosts.get(host).expect("the machine is there").tmux)
 }
 
-/// A person closes a window.
-fn close_by_hand(world: &World, host: usize, draw: u64) {
+/// A person closes a window, which its launcher writes down; or the kernel kills that launcher for want of memory.
+fn lose_window(world: &World, host: usize, draw: u64) {
     let tmux = tmux(world, host);
     let TmuxFact::Up { panes, .. } = tmux.look() else { return };
     let jobs: Vec<_> = panes.iter().filter(|pane| pane.window_index != 0).collect();
     let Some(index) = draw.checked_rem(jobs.len() as u64) else { return };
     let Some(pane) = jobs.get(usize::try_from(index).unwrap_or(0)) else { return };
     let pid = tmux.process_id(&pane.pane_id);
+    let by_hand = !draw.is_multiple_of(3);
+    if let (Some(job), Some(token), true) = (&pane.job, &pane.launch, by_hand) {
+        let path = launcher::paths().job(job).join("closed");
+        world.disk.put(&path, format!("{token}\n").as_bytes(), 0o600, (1000, 1000));
+        world.state().closed_by_hand(token.as_str());
+    }
     tmux.close_by_hand(&pane.session, pane.window_index);
     let mut state = world.state();
-    state.note(None, &format!("a person closes {}:{}", pane.session, pane.window_index));
+    let how = if by_hand { "a person closes" } else { "the kernel kills what runs in" };
+    state.note(None, &format!("{how} {}:{}", pane.session, pane.window_index));
     state.window_closed(None, host, (pane, pid));
 }
 
@@ -453,6 +460,7 @@ pub(crate) fn reboot(world: &World, host: usize) {
     }
     if power_fails {
         world.disk.power_failure();
+        state.closed_may_be_forgotten();
         let bytes = world.disk.bytes(DATA.as_ref());
         let archive = world.disk.bytes(&super::archive());
         state.power_failed(bytes.as_deref(), archive.as_deref());

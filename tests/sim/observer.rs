@@ -1,5 +1,6 @@
 //! Sees the simulated world, and says which of the things that must never happen (1 to 9, as numbered in
-//! the specification of the daemon) has happened. It reads no record to know what is true: whether a
+//! the specification of the daemon; 20: a job whose window a person has closed counts as lost, or one that nobody has
+//! ended as killed) has happened. It reads no record to know what is true: whether a
 //! program runs, and of which lineage it is, it knows from the program's own start.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -104,6 +105,8 @@ pub(crate) struct Observer {
     records: BTreeMap<String, String>,
     /// The same, as a power failure would leave them.
     durable: BTreeMap<String, String>,
+    /// The launches whose window a person has closed, each with its target as long as that is well.
+    closed: BTreeMap<String, Option<String>>,
     /// How often the daemon's rules did something, for the figures.
     pub(crate) deletes: u32,
     /// Whether each program that keeps its work on the disk began from what an earlier one had kept.
@@ -142,6 +145,36 @@ impl Observer {
             })
         };
         records.iter().filter(is_news).filter(is_at_work).map(|(name, _)| name.clone()).collect()
+    }
+
+    /// What these records say wrongly from now on of windows that a person has closed, in a world without queues, out of
+    /// which persons take jobs as well.
+    fn taken_for_closed(
+        &self,
+        records: &BTreeMap<String, String>,
+        by: Option<&Purpose>,
+    ) -> Vec<String> {
+        let is_daemon = by == Some(&Purpose::Monitor) && self.turns.is_none();
+        let wrong = |(name, status): (&String, &String)| {
+            let before = self.records.get(name).filter(|before| *before != status)?;
+            let token = name.rsplit(' ').next().unwrap_or_default();
+            let program = self.programs.iter().find(|program| program.token == token)?;
+            if cluster::TARGETS.contains(&program.target.as_str()) {
+                return None;
+            }
+            let is_asked = self.lineages.get(&program.lineage).is_some_and(|of| of.kill_asked);
+            let closed = self.closed.get(token);
+            match status.as_str() {
+                "error lost" if closed.is_some_and(Option::is_some) => {
+                    Some(format!("{name} was {before} and counts as lost; its window was closed"))
+                }
+                "killed" if closed.is_none() && !is_asked && is_daemon => {
+                    Some(format!("{name} was {before} and counts as killed by nobody"))
+                }
+                _ => None,
+            }
+        };
+        records.iter().filter_map(wrong).collect()
     }
 }
 
@@ -245,6 +278,10 @@ impl State {
         for name in self.observer.taken_for_gone(&now) {
             self.violation(format!("5: {name} counts as gone, and is at work"));
         }
+        let purpose = by.and_then(|pid| self.purpose(pid));
+        for what in self.observer.taken_for_closed(&now, purpose.as_ref()) {
+            self.violation(format!("20: {what}"));
+        }
         self.observer.records = now;
         let data = bytes.and_then(|bytes| Data::parse(bytes).ok());
         let wrong =
@@ -301,6 +338,9 @@ impl State {
 
     /// The machines of a target are gone: its programs hear nothing more.
     pub(crate) fn machines_gone(&mut self, target: &str) {
+        for of in self.observer.closed.values_mut().filter(|of| of.as_deref() == Some(target)) {
+            *of = None;
+        }
         let struck: Vec<usize> = self
             .observer
             .live()
@@ -428,6 +468,18 @@ impl State {
         }
     }
 
+    /// A person has closed the window of a launch, and its launcher has written that down.
+    pub(crate) fn closed_by_hand(&mut self, token: &str) {
+        let program = self.observer.programs.iter().find(|program| program.token == token);
+        let Some(target) = program.map(|program| program.target.clone()) else { return };
+        self.observer.closed.insert(token.to_owned(), Some(target));
+    }
+
+    /// What launchers have written down may be lost with the power.
+    pub(crate) fn closed_may_be_forgotten(&mut self) {
+        self.observer.closed.values_mut().for_each(|of| *of = None);
+    }
+
     /// The terminal of a program is gone.
     pub(crate) fn hang_up(&mut self, number: usize) {
         let survives = self.rng.below(8) == 0;
@@ -440,6 +492,10 @@ impl State {
         // What is done has nothing to go on with.
         if survives && !program.is_done {
             program.health = Health::Orphan;
+            let ends = self.now + self.between(1_000, 300_000);
+            if let Some(proc) = self.proc_mut(pid) {
+                proc.ends = Some(proc.ends.map_or(ends, |known| known.min(ends)));
+            }
             self.note(Some(pid), "goes on without its window");
         } else {
             self.kill(pid, "hang-up");

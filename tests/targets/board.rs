@@ -124,9 +124,6 @@ fn a_dead_job_never_keeps_a_target() {
     free("its window closed by hand");
     run();
     env.tmux().kill_server();
-    // Until some server answers nothing is certain, and then the old one is gone for certain.
-    assert_eq!(standing(&env, target)["standing"], "running");
-    drop(env.tpu("run local u0 -q -- true").exits(0));
     free("its tmux server killed");
 }
 

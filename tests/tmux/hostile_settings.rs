@@ -143,6 +143,7 @@ fn each_command_touches_its_own_window_and_no_other() {
     // The window of b/4 is closed by hand: its record goes, and nobody else's.
     let _closed = env.tmux().run(&["kill-window", "-t", &env.pane_id("b", 4).unwrap()]);
     wait_gone(&b4);
+    wait_until("it has ended", || env.tpu("check b").to_string().contains("window closed"));
     acts("-czj b", &[]);
     assert_eq!(records(&env, "b"), [2, 3], "1 was killed: its window is gone too");
     acts("-czw b", &[]);
@@ -178,16 +179,17 @@ fn windows_keep_their_history_and_their_shell_under_hostile_options() {
 }
 
 #[test]
-fn a_window_closed_by_hand_is_lost() {
+fn a_window_closed_by_hand_ends_its_job() {
     let env = two_birds();
     let window = busy(&env, "b", "pid");
     let process = env.wait_pid("pid");
     let _closed = env.tmux().run(&["kill-window", "-t", &env.pane_id("b", window).unwrap()]);
     wait_gone(&process);
     let bytes = env.data_bytes();
+    wait_until("it has ended", || env.tpu("check b").to_string().contains("window closed"));
     let seen = env.tpu("check b --json").exits(0).json();
     let job = &seen["jobs"][0];
-    assert_eq!((&job["status"], &job["error"]), (&json!("error"), &json!("lost")), "{job:#}");
+    assert_eq!((&job["status"], &job["error"]), (&json!("killed"), &json!(null)), "{job:#}");
     assert_eq!(job["window_alive"], false);
     assert!(env.data_bytes() == bytes, "looking wrote");
     // A window that a person opens at the same index is not the job's.
@@ -216,13 +218,11 @@ fn a_restarted_server_has_lost_the_jobs_and_its_windows_are_left_alone() {
     for process in &processes {
         wait_gone(process);
     }
-    // No server: nobody can know. Nothing is changed.
+    // No server: theirs has ended for certain. What else it had, nobody can list.
     let bytes = env.data_bytes();
-    drop(env.tpu("check b").exits(0).says(&["Status: running", "unknown: no tmux server answers"]));
-    for line in ["kill w=1 b -y", "kill-window w=1 b -y", "-czj b", "-czw b", "resume w=1 b"] {
-        drop(env.tpu(line).exits(6));
-        assert!(env.data_bytes() == bytes, "{line} wrote");
-    }
+    drop(env.tpu("check b").exits(0).says(&["error: lost", "its tmux server has ended"]));
+    drop(env.tpu("-czw b").exits(6));
+    assert!(env.data_bytes() == bytes, "looking wrote");
 
     // Another server on the same socket, with windows where the jobs were.
     for session in ["b", "bird"] {

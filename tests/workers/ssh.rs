@@ -332,7 +332,7 @@ fn tmux_and_monitor_may_go_while_it_lives_and_it_never_runs_beside_itself() {
     drop(lab.env.tpu("daemon status").exits(1));
     // A server that is there says that the window is gone for certain.
     lab.env.tmux().run(&["new-session", "-d", "-s", "somebody"]);
-    drop(lab.env.tpu("check alice").exits(0).says(&["lost"]));
+    wait_until("it is shown", || lab.env.tpu("check alice").to_string().contains("lost"));
     let monitor = lab.env.start_tpu("daemon run", &[]);
     let leaf = wait_for("its successor", || {
         let leaf = lab.env.jobs("alice").pop()?;

@@ -171,7 +171,7 @@ fn kill(asked: &Asked<'_>) -> Result<Answer, Failure> {
         return waiting(asked, edit::dequeue);
     }
     if asked.is_trial() {
-        let (can, problems) = kill::dry_run(ctx, one);
+        let (can, problems) = kill::dry_run(ctx, one, asked.flag("force"));
         return match Error::all(problems) {
             Some(error) if can.is_empty() => Err(with_now(asked, error)),
             _ => Ok(would(&id)),

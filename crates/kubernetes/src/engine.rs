@@ -17,7 +17,7 @@ use tpu_core::model::time::Timestamp;
 use tpu_engine::runner::files::Files;
 use tpu_engine::runner::{
     Attempt, Chunk, Ground, Observed, OutputWanted, RunError, RunRef, Runner, StopOrder,
-    StopOutcome, Submitted,
+    StopOutcome, Submitted, Unreached,
 };
 use tpu_system::effects::Effects;
 
@@ -451,7 +451,7 @@ impl Runner for Engine<'_> {
         wanted.iter().map(chunk).collect()
     }
 
-    fn may_stop(&self, _: RunRef<'_>) -> Result<bool, RunError> {
+    fn may_stop(&self, _: RunRef<'_>, _: Unreached) -> Result<bool, RunError> {
         Ok(false)
     }
 

@@ -138,7 +138,7 @@ pub(super) fn would(ctx: &Ctx, act: &Act) -> Result<String, Problem> {
         Act::Resume(job) => would_go_on(ctx, job, Succession::Resume)?,
         Act::Rerun(job) => would_go_on(ctx, job, Succession::Rerun)?,
         Act::Kill(jobs) => {
-            let (can, problems) = kill::dry_run(ctx, jobs);
+            let (can, problems) = kill::dry_run(ctx, jobs, false);
             let can: Vec<String> = can.iter().map(JobId::to_string).collect();
             match Error::all(problems) {
                 Some(error) if can.is_empty() => return Err(error.into()),

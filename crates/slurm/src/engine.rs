@@ -11,7 +11,7 @@ use tpu_core::model::time::Timestamp;
 use tpu_engine::runner::files::Files;
 use tpu_engine::runner::{
     Attempt, Chunk, Ground, Observed, OutputMark, OutputWanted, RunError, RunRef, Runner,
-    StopOrder, StopOutcome, Submitted, printed,
+    StopOrder, StopOutcome, Submitted, Unreached, printed,
 };
 use tpu_system::sys::clock::Clock;
 
@@ -485,7 +485,7 @@ impl Runner for Engine<'_> {
         Ok(log::chunks(&*disk, &paths.collect::<Vec<_>>()))
     }
 
-    fn may_stop(&self, _: RunRef<'_>) -> Result<bool, RunError> {
+    fn may_stop(&self, _: RunRef<'_>, _: Unreached) -> Result<bool, RunError> {
         stop::refuse_others(&self.controller).map(|()| false)
     }
 

@@ -70,6 +70,11 @@ pub enum LauncherStep {
         /// Launch token
         token: String,
     },
+    /// The launcher ends before its job has: was its window closed?
+    Closed {
+        /// Launch token
+        token: String,
+    },
     /// The job has ended
     Exited {
         /// Launch token

@@ -161,6 +161,9 @@ pub(in crate::cli) fn launcher(app: &App, step: &LauncherStep) -> Outcome {
                 }
             }
         }
+        LauncherStep::Closed { token } => {
+            callbacks::closed(app.ctx()?, &LaunchToken::from(token.as_str()))?;
+        }
         LauncherStep::Exited { token, code } => {
             let (ctx, token) = (app.ctx()?, LaunchToken::from(token.as_str()));
             let vacated = callbacks::exited(ctx, &token, *code)?;

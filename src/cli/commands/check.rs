@@ -21,7 +21,7 @@ use tpu_core::text::escape;
 use tpu_ops::act::hosts::figures::{self, Figures};
 use tpu_ops::act::{outlook, selection};
 use tpu_ops::observe::printed::{self, Ending};
-use tpu_ops::observe::{classify, snapshot};
+use tpu_ops::observe::{classify, log_files, snapshot};
 use tpu_ops::waiting::queue::shown::{self, WaitingMembers};
 use tpu_ops::waiting::whose::Purpose;
 use tpu_ops::{Ctx, Error};
@@ -261,10 +261,18 @@ pub(in crate::cli) fn explained(ctx: &Ctx, view: &JobView) -> Result<String, Err
         (Some(true), Machines::Engine) => "engine: has it\n",
         (Some(false), Machines::Engine) => "engine: runs it no more\n",
         (None, Machines::Engine) => "engine: unknown\n",
+        (Some(true), _) if view.pane_id.is_none() => "window: gone\n",
         (Some(true), _) => "window: open\n",
         (Some(false), _) => "window: gone\n",
         (None, _) => "window: unknown\n",
     };
+    if let Some(at) = log_files::last_written(ctx, view) {
+        let age = time::age(ctx.clock.now().seconds_since(at));
+        text += &format!(
+            "since: after {}, when its log was last written ({age} ago)\n",
+            at.to_rfc3339()
+        );
+    }
     if !view.nodes.is_empty() {
         text += &format!("nodes: {}\n", view.nodes.join(", "));
     }

@@ -61,7 +61,7 @@ pub(in crate::cli) fn kill(app: &App, of: &Kill) -> Outcome {
         return of_several(output, false, problems);
     }
     if app.global.dry_run {
-        let (jobs, problems) = kill::dry_run(ctx, &jobs);
+        let (jobs, problems) = kill::dry_run(ctx, &jobs, of.force);
         let all: Vec<JobId> = waits.into_iter().chain(jobs).collect();
         return of_several(listed("Would kill", &all), all.is_empty(), problems);
     }

@@ -171,7 +171,7 @@ fn verdict(what: WaitFor, views: &[JobView]) -> Option<Output> {
     for view in views {
         let word = match &view.shown.queued {
             Some(queued) => queued.word().to_owned(),
-            None => view.shown.status.to_string(),
+            None => view.shown.status_in_words(),
         };
         text += &format!("{} is {word}\n", view.id);
     }

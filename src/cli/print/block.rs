@@ -203,6 +203,7 @@ fn reasons(job: &JobView) -> Vec<(&'static str, String)> {
         let line = |evidence: &Evidence| escape(evidence.line.trim()).into_owned();
         lines.extend(job.shown.evidence.as_ref().map(|evidence| ("set-up", line(evidence))));
     }
+    lines.extend(job.shown.without_window().map(|line| ("window", line.to_owned())));
     let expected = job.shown.pending.as_ref().and_then(|pending| pending.expected_start);
     lines.extend(expected.map(|at| ("start", format!("expected at {}", at.to_rfc3339()))));
     lines.extend(job.next.as_ref().map(|next| ("next", next.reason.clone())));

@@ -24,7 +24,7 @@ use tpu_engine::runner::files::{Files, ThisDisk};
 use tpu_engine::runner::window::WindowRunner;
 use tpu_engine::runner::{
     Attempt, Chunk, Ground, Observed, OutputMark, OutputWanted, RunError, RunRef, Runner, Said,
-    StopOrder, StopOutcome, StopPart, Submitted, Want, environment,
+    StopOrder, StopOutcome, StopPart, Submitted, Unreached, Want, environment,
 };
 use tpu_system::effects::Effects;
 use tpu_system::sys::clock::{Clock as _, SystemClock};
@@ -339,7 +339,7 @@ impl Runner for Engine {
         Ok(wanted.iter().map(read).collect())
     }
 
-    fn may_stop(&self, _: RunRef<'_>) -> Result<bool, RunError> {
+    fn may_stop(&self, _: RunRef<'_>, _: Unreached) -> Result<bool, RunError> {
         Ok(false)
     }
 

@@ -40,7 +40,7 @@ impl JobView {
         let is_held = shown.queued.as_ref().is_some_and(|queued| queued.held);
         let tone = if is_held { Tone::Warning } else { Tone::of(&shown.status) };
         let word = match (&shown.queued, &shown.pending) {
-            (None, None) => shown.status.to_string(),
+            (None, None) => shown.status_in_words(),
             (_, _) => shown.word().to_owned(),
         };
         let mut parts = vec![paint(tone, &word)];

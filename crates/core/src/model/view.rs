@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::capacity::Share;
 use super::entry::Priority;
 use super::exit::Exit;
-use super::facts::{ErrorKind, Evidence, Phase, Progress};
+use super::facts::{ErrorKind, Evidence, Phase, Progress, WINDOW_CLOSED, WITHOUT_WINDOW};
 use super::ids::{JobId, JobNumber, QueueName, TargetName, UserName};
 use super::job::Status;
 use super::member::Member;
@@ -57,6 +57,24 @@ impl Shown {
             (None, Some(_)) => PENDING,
             (None, None) => self.status.word().unwrap_or("starting"),
         }
+    }
+
+    /// The status in words, with what ended it where the record keeps no word for that.
+    pub fn status_in_words(&self) -> String {
+        if self.status == Status::Killed(None) && self.rests_on(WINDOW_CLOSED) {
+            return "killed (window closed)".to_owned();
+        }
+        self.status.to_string()
+    }
+
+    /// Where it goes on without its window, if it does.
+    pub fn without_window(&self) -> Option<&str> {
+        let is_so = self.status.is_live() && self.rests_on(WITHOUT_WINDOW);
+        self.evidence.as_ref().filter(|_| is_so).map(|evidence| evidence.line.as_str())
+    }
+
+    fn rests_on(&self, rule: &str) -> bool {
+        self.evidence.as_ref().is_some_and(|evidence| evidence.rule == rule)
     }
 }
 
@@ -252,6 +270,7 @@ impl JobView {
                 | Status::Error(_),
                 _,
             ) => status.to_string(),
+            (Status::Killed(None), _) => shown.status_in_words(),
             (Status::Killed(kind), _) => because("killed", *kind),
             (Status::Resumed(kind), _) => because("resumed", *kind),
             (Status::Rerunned(kind), _) => because("rerun", *kind),

@@ -6,7 +6,7 @@
 use crate::model::exit::Exit;
 use crate::model::facts::{
     Class, ErrorKind, Evidence, Origin, Phase, Progress, RunFact, RunState, SETTING_UP, Source,
-    TargetFact, Verdict,
+    TargetFact, TargetState, Verdict,
 };
 use crate::model::job::{Job, Status};
 use crate::model::time::Timestamp;
@@ -154,6 +154,7 @@ fn live(job: &Job, facts: &JobFacts<'_>) -> Conclusion {
     }
     match run.state {
         RunState::Elsewhere | RunState::Unknown => Conclusion::unknown(job, run.why()),
+        RunState::Gone | RunState::Ended if run.is_cancelled => closed(job, facts),
         RunState::Gone | RunState::Ended => gone(job, facts),
         RunState::Pending => Conclusion::pending(job, run),
         RunState::Starting => Conclusion::stored(job),
@@ -199,6 +200,28 @@ fn gone(job: &Job, facts: &JobFacts<'_>) -> Conclusion {
     Conclusion::failed(run.cause.unwrap_or(ErrorKind::Lost), run.evidence())
 }
 
+/// Somebody has closed its window, and nothing of it is left. Where its target is not well, that may be why.
+fn closed(job: &Job, facts: &JobFacts<'_>) -> Conclusion {
+    let run = facts.run;
+    let state = facts.target.map_or(TargetState::NotWatched, |target| target.state);
+    let is_old = || facts.target.is_some_and(|target| !answer::is_fresh(target, facts.now));
+    match state {
+        TargetState::NotWatched => Conclusion::new(Status::Killed(None), Some(run.evidence())),
+        TargetState::Ready if !is_old() => {
+            Conclusion::new(Status::Killed(None), Some(run.evidence()))
+        }
+        TargetState::Ready | TargetState::Unknown => {
+            let why = format!("{}; whether {} is well is not known", run.why(), job.tpu);
+            Conclusion::unknown(job, &why)
+        }
+        TargetState::Pending
+        | TargetState::Deleting
+        | TargetState::Stopped
+        | TargetState::Preempted
+        | TargetState::Gone => gone(job, facts),
+    }
+}
+
 /// The run is there and nothing has ended: the text may show a failure, and never more than that.
 fn at_work(job: &Job, facts: &JobFacts<'_>) -> Conclusion {
     // What it prints then is not its command's.
@@ -213,9 +236,8 @@ fn at_work(job: &Job, facts: &JobFacts<'_>) -> Conclusion {
     let is_running = facts.run.source == Source::Engine
         || facts.verdict.is_some_and(|verdict| verdict.class != Class::None);
     let running = if is_running { Status::Running } else { job.status.clone() };
-    // An engine that has something to say of what is at work is heard: its node does not answer, or its time is over.
+    // What runs it may have something to say of it at work: its node does not answer, its time is over, its window is gone.
     let said = facts.run.reason.as_ref().map(|_| facts.run.evidence());
-    let said = said.filter(|_| facts.run.source == Source::Engine);
     let Some(verdict) = facts.verdict else {
         let stored = Conclusion::stored(job);
         return Conclusion { status: running, evidence: said.or(stored.evidence), ..stored };

@@ -104,7 +104,7 @@ pub trait Runner: Send + Sync {
     /// Why a run could not be stopped from here, before anything is done. Whether something shows it that would
     /// be closed. An engine is not asked: a wish to end a run is written down before that, and carried out once
     /// it answers.
-    fn may_stop(&self, run: RunRef<'_>) -> Result<bool, RunError>;
+    fn may_stop(&self, run: RunRef<'_>, unreached: Unreached) -> Result<bool, RunError>;
 
     /// Stops exactly this run, and nothing else. What has ended already is stopped as well as any.
     fn stop(&self, run: RunRef<'_>, stop: StopOrder) -> Result<StopOutcome, RunError>;
@@ -333,7 +333,7 @@ pub enum StopPart {
     Whole,
 }
 
-/// What is done where workers of a job cannot be reached.
+/// What is done where workers of a job cannot be reached, or where its record claims no window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unreached {
     /// It is an error.

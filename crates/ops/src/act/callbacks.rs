@@ -8,10 +8,12 @@ use tpu_core::model::job::{Event, Job, StartTime, Status, StoredVerdict};
 use tpu_core::model::time::Timestamp;
 use tpu_core::plan::answer;
 use tpu_engine::runner::window::beside;
+use tpu_engine::runner::window::place::{self, Window};
+use tpu_system::sys::proc::Spawn;
 
 use super::ends::{self, Vacated};
 use super::stage;
-use crate::base::ctx::{job_mut, job_of};
+use crate::base::ctx::{job_mut, job_of, user_of};
 use crate::base::records;
 use crate::observe::printed::Printed;
 use crate::observe::{runners, snapshot};
@@ -284,4 +286,25 @@ fn may_begin(job: &Job) -> Result<(), Error> {
 pub fn exited(ctx: &Ctx, token: &LaunchToken, code: i32) -> Result<Vacated, Error> {
     let id = records::launched(ctx, token)?;
     ends::record_end(ctx, &id, code)
+}
+
+/// The launcher ends, and has not come to the end of its job. Where somebody has closed its window, that is written
+/// down: tmux answers, and has the window no more, while what ran in it is there and asks.
+pub fn closed(ctx: &Ctx, token: &LaunchToken) -> Result<(), Error> {
+    let id = records::launched(ctx, token)?;
+    let data = ctx.data()?;
+    let (job, session) = (job_of(&data, &id)?, &user_of(&data, &id.user)?.tmux_name);
+    let tmux = ctx.tmux.look();
+    let window = place::find(job, session, &tmux, &*ctx.procs);
+    if window == Window::Gone && !is_shutting_down(ctx) {
+        beside::record_closed(ctx, &id, token)?;
+    }
+    Ok(())
+}
+
+/// Whether this machine is being shut down, which closes windows as well.
+fn is_shutting_down(ctx: &Ctx) -> bool {
+    let ask = Spawn::new("systemctl").args(["is-system-running"]);
+    // Where there is no systemd it shuts nothing down.
+    ctx.procs.tell(&ask).is_ok_and(|said| said.trim() == "stopping")
 }

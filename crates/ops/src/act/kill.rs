@@ -50,8 +50,8 @@ impl Killed {
 /// Kills several jobs, each on its own; with `force` also past workers that cannot be reached. What one engine runs
 /// is stopped together. The result keeps their order.
 pub fn kill(ctx: &Ctx, jobs: &[JobId], force: bool) -> Vec<(JobId, Result<Killed, Error>)> {
-    let unreached = if force { Unreached::GoPast } else { Unreached::Refuse };
-    let (mut results, wishes) = begin(ctx, jobs);
+    let unreached = by_force(force);
+    let (mut results, wishes) = begin(ctx, jobs, unreached);
     for round in together(ctx, wishes).chunks(AT_ONCE) {
         let stopped = std::thread::scope(|scope| {
             let end = |wishes| scope.spawn(move || stop(ctx, wishes, unreached));
@@ -68,6 +68,10 @@ pub fn kill(ctx: &Ctx, jobs: &[JobId], force: bool) -> Vec<(JobId, Result<Killed
         (job.clone(), results.remove(&place).unwrap_or_else(|| Err(cut_short())))
     };
     jobs.iter().enumerate().map(of).collect()
+}
+
+fn by_force(force: bool) -> Unreached {
+    if force { Unreached::GoPast } else { Unreached::Refuse }
 }
 
 /// What came of jobs that are killed together, by their place among all of them.
@@ -124,9 +128,9 @@ fn together(ctx: &Ctx, wishes: Vec<Wish>) -> Vec<Vec<Wish>> {
 }
 
 /// Which of these jobs a kill would stop, and what speaks against the others. Nothing is stopped.
-pub fn dry_run(ctx: &Ctx, jobs: &[JobId]) -> (Vec<JobId>, Vec<Error>) {
+pub fn dry_run(ctx: &Ctx, jobs: &[JobId], force: bool) -> (Vec<JobId>, Vec<Error>) {
     let (mut can, mut problems) = (Vec::new(), Vec::new());
-    for (job, may) in jobs.iter().zip(may_begin(ctx, jobs)) {
+    for (job, may) in jobs.iter().zip(may_begin(ctx, jobs, by_force(force))) {
         match may {
             Ok(_) => can.push(job.clone()),
             Err(error) => problems.push(error),
@@ -137,7 +141,7 @@ pub fn dry_run(ctx: &Ctx, jobs: &[JobId]) -> (Vec<JobId>, Vec<Error>) {
 
 /// The same for one job.
 pub(crate) fn dry_run_one(ctx: &Ctx, id: &JobId) -> Result<(), Error> {
-    may_begin(ctx, std::slice::from_ref(id)).remove(0).map(drop)
+    may_begin(ctx, std::slice::from_ref(id), Unreached::Refuse).remove(0).map(drop)
 }
 
 /// Engines, and jobs with windows, whose stops are under way at the same time.
@@ -145,7 +149,7 @@ const AT_ONCE: usize = 16;
 
 /// Kills one job.
 pub fn kill_one(ctx: &Ctx, id: &JobId, unreached: Unreached) -> Result<Killed, Error> {
-    let (mut results, wishes) = begin(ctx, std::slice::from_ref(id));
+    let (mut results, wishes) = begin(ctx, std::slice::from_ref(id), unreached);
     let stopped = stop(ctx, &wishes, unreached);
     results.extend(settle(ctx, wishes.iter().zip(stopped).collect()));
     results.remove(&0).unwrap_or_else(|| Err(cut_short()))
@@ -174,10 +178,10 @@ fn give_up(ctx: &Ctx, tx: &mut Tx<'_>, id: &JobId) {
 }
 
 /// Writes down that jobs are to end, as far as they may be killed: from here no rule fires on them any more.
-fn begin(ctx: &Ctx, jobs: &[JobId]) -> (Results, Vec<Wish>) {
+fn begin(ctx: &Ctx, jobs: &[JobId], unreached: Unreached) -> (Results, Vec<Wish>) {
     let mut results = Results::new();
     let mut wishes = Vec::new();
-    for (place, (id, may)) in jobs.iter().zip(may_begin(ctx, jobs)).enumerate() {
+    for (place, (id, may)) in jobs.iter().zip(may_begin(ctx, jobs, unreached)).enumerate() {
         match may {
             Ok(before) => wishes.push(Wish { place, id: id.clone(), before }),
             Err(error) => drop(results.insert(place, Err(error))),
@@ -341,7 +345,7 @@ pub fn stop_program(ctx: &Ctx, data: &Data, job: &Job) -> Result<(), Error> {
 }
 
 /// How jobs are that may be killed, before anything of that has begun; the result keeps their order.
-fn may_begin(ctx: &Ctx, jobs: &[JobId]) -> Vec<Result<Status, Error>> {
+fn may_begin(ctx: &Ctx, jobs: &[JobId], unreached: Unreached) -> Vec<Result<Status, Error>> {
     // An end that its launcher could not report is an end: such a job is not killed any more.
     let data = match reconcile::reconcile(ctx).and_then(|()| ctx.data()) {
         Ok(data) => data,
@@ -354,7 +358,7 @@ fn may_begin(ctx: &Ctx, jobs: &[JobId]) -> Vec<Result<Status, Error>> {
         if job.is_being_killed() && job.status.is_final() {
             return Err(overtaken(ctx, id));
         }
-        check(ctx, &data, job, &look)?;
+        check(ctx, &data, job, unreached, &look)?;
         Ok(job.status.clone())
     };
     jobs.iter().map(may).collect()
@@ -381,14 +385,15 @@ fn check<'t>(
     ctx: &Ctx,
     data: &Data,
     job: &Job,
+    unreached: Unreached,
     look: &dyn Fn() -> &'t TmuxFact,
 ) -> Result<(), Error> {
     let mut trial = job.clone();
     trial.apply(&Event::Killed)?;
     let run = runners::run(data, job)?;
     match job.engine {
-        Some(_) => runners::of(ctx, job).may_stop(run)?,
-        None => runners::at(ctx, job, look()).may_stop(run)?,
+        Some(_) => runners::of(ctx, job).may_stop(run, unreached)?,
+        None => runners::at(ctx, job, look()).may_stop(run, unreached)?,
     };
     Ok(())
 }

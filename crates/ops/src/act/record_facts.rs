@@ -242,18 +242,7 @@ fn write(
                 }
                 ("error", text)
             }
-            Change::Cancelled => {
-                job.apply(&Event::Killed)?;
-                let evidence = view.shown.evidence.as_ref();
-                let verdict = StoredVerdict::new(ErrorKind::KilledBySignal, evidence);
-                let text = verdict.line.clone();
-                job.verdict = Some(verdict);
-                job.keep_reached(&reached);
-                if let Some(launch) = job.launch.as_mut() {
-                    launch.ended.get_or_insert(now);
-                }
-                ("killed", text)
-            }
+            Change::Cancelled => ("killed", cancel(job, view, &reached, now)?),
             Change::Started => {
                 job.apply(&Event::Started)?;
                 ("started", "it prints".to_owned())
@@ -305,6 +294,41 @@ fn write(
             }
         };
         records::note(tx, id, kind, text);
+        Ok(())
+    })
+}
+
+/// The end of a job that somebody has stopped where it runs; what says so.
+fn cancel(
+    job: &mut Job,
+    view: &JobView,
+    reached: &Progress,
+    now: Timestamp,
+) -> Result<String, Error> {
+    job.apply(&Event::Killed)?;
+    let verdict = StoredVerdict::new(ErrorKind::KilledBySignal, view.shown.evidence.as_ref());
+    let text = verdict.line.clone();
+    job.verdict = Some(verdict);
+    job.keep_reached(reached);
+    if let Some(launch) = job.launch.as_mut() {
+        launch.ended.get_or_insert(now);
+    }
+    Ok(text)
+}
+
+/// Writes down, before a command acts on a job, that somebody has stopped it where it runs, if a look has shown that.
+pub(crate) fn record_cancelled(ctx: &Ctx, seen: &Job, view: &JobView) -> Result<(), Error> {
+    let is_news = seen.status.is_live() && matches!(view.shown.status, Status::Killed(_));
+    if !is_news || view.shown.unknown.is_some() {
+        return Ok(());
+    }
+    let reached = reached(ctx, seen, view);
+    ctx.transact(|tx| {
+        let now = tx.now;
+        let job = job_mut(&mut tx.data, &view.id)?;
+        unchanged(&view.id, job, seen)?;
+        let text = cancel(job, view, &reached, now)?;
+        records::note(tx, &view.id, "killed", text);
         Ok(())
     })
 }

@@ -21,7 +21,9 @@ use tpu_engine::runner::{StopOrder, StopPart, Unreached, window};
 
 pub use self::some::{clean_some, dry_run_clean_some};
 
-use self::ends::{Unwritten, is_dead_end, is_known_to_its_engine, looked_at, unwritten, why_kept};
+use self::ends::{
+    Unwritten, goes_on, is_dead_end, is_known_to_its_engine, looked_at, unwritten, why_kept,
+};
 use crate::act::{kill, orphan_windows, outlook, reconcile};
 use crate::base::ctx::{job_of, user_of};
 use crate::base::{lease, records};
@@ -253,7 +255,10 @@ fn find<'a>(
             found.jobs.push(job.clone());
             continue;
         }
-        match place::find(job, &owner.tmux_name, tmux) {
+        let window = place::find(job, &owner.tmux_name, tmux, &*ctx.procs);
+        let claims_none = !job.status.is_live() && place::claims_none(job, &window, tmux);
+        match window {
+            _ if claims_none => {}
             Window::Here(pane) if pane.launch.is_some() => found.open.push((job, pane)),
             // A window of the original: that it has this number is no proof that it is the job's.
             Window::Here(pane) if named == Named::No => {
@@ -479,28 +484,28 @@ pub fn windowless(ctx: &Ctx, user: &UserName, force: bool) -> Result<Chosen, Err
     let (data, now) = (ctx.data()?, ctx.clock.now());
     fail::fail_point!("windowless-read");
     let tmux = ctx.tmux.look();
-    if !matches!(tmux, TmuxFact::Up { .. }) {
+    let owner = user_of(&data, user)?;
+    let window_of = |job: &Job| place::find(job, &owner.tmux_name, &tmux, &*ctx.procs);
+    let is_silent = |job: &Job| matches!(window_of(job), Window::Unknown(_));
+    if !matches!(tmux, TmuxFact::Up { .. }) && owner.jobs().iter().all(is_silent) {
         return Err(orphans::unreachable(&tmux));
     }
-    let owner = user_of(&data, user)?;
     let windowless = |window: &JobNumber| {
         owner.job(*window).is_some_and(|job| {
             let opening = job.launch.as_ref().is_some_and(|launch| {
                 !launch.confirmed
                     && now.seconds_since(launch.at) < tpu_core::plan::diagnose::LAUNCH_LIMIT_S
             });
-            !opening
-                && matches!(
-                    place::find(job, &owner.tmux_name, &tmux),
-                    Window::Gone | Window::Lost(_)
-                )
+            let window = window_of(job);
+            let is_gone = matches!(window, Window::Gone | Window::Lost(_));
+            !opening && (is_gone || place::claims_none(job, &window, &tmux))
         })
     };
     let (mut goes, mut kept) = (BTreeSet::<JobNumber>::new(), Vec::new());
     for Lineage { windows } in lineage::lineages(owner) {
         let Some(leaf) = windows.last().copied().filter(&windowless) else { continue };
         let view = look.jobs.iter().find(|view| view.id.window == leaf);
-        match view.and_then(|view| why_kept(ctx, &data, view, force)) {
+        match view.and_then(|view| goes_on(view).or_else(|| why_kept(ctx, &data, view, force))) {
             Some(why) => kept.push(why),
             None => goes.extend(windows.iter().filter(|window| windowless(window))),
         }
@@ -523,7 +528,7 @@ pub fn kill_window(ctx: &Ctx, id: &JobId) -> Result<Cleaned, Error> {
     // A window that cannot be judged from here stays; `archive` says why.
     let session = &user_of(&data, &id.user)?.tmux_name;
     let tmux = ctx.tmux.look();
-    let (judged, pane) = match place::find(job, session, &tmux) {
+    let (judged, pane) = match place::find(job, session, &tmux, &*ctx.procs) {
         // It has no window, and is stopped as any.
         _ if job.engine.is_some() => (true, None),
         Window::Here(pane) => (true, Some(closing(job, pane, &tmux))),

@@ -15,6 +15,9 @@ use serde_json::json;
 use tpu_core::model::data::Data;
 use tpu_core::model::execution::Execution;
 use tpu_core::model::job::Job;
+use tpu_core::model::target::Machines;
+use tpu_core::model::time::Timestamp;
+use tpu_core::model::view::JobView;
 use tpu_core::text::escape;
 use tpu_jobfile::own::{self, SaidAgain};
 use tpu_jobfile::yaml::{self, Yaml};
@@ -102,6 +105,17 @@ pub fn of_command(job: &Job, worker: u32) -> Option<File> {
     let path = Path::new(dir).join(format!("command_worker_{worker}.log"));
     let mut options = std::fs::OpenOptions::new();
     options.write(true).create(true).truncate(true).mode(MODE).open(path).ok()
+}
+
+/// When the log of a job was last written that has no window any more, and of whose end nobody knows the time.
+pub fn last_written(ctx: &Ctx, view: &JobView) -> Option<Timestamp> {
+    let has_window = view.pane_id.is_some() || view.machines == Machines::Engine;
+    if has_window || view.is_queued() || view.exit.is_some() || view.ended_at.is_some() {
+        return None;
+    }
+    let log = Path::new(view.log_dir.as_ref()?).join("output.log");
+    let (seconds, _) = ctx.store.disk().stat(&log).ok()?.modified;
+    Some(Timestamp::from_second(seconds))
 }
 
 /// Whether a job says what only a file says.

@@ -59,6 +59,12 @@ pub struct RunFact {
 /// how far that is.
 pub const SETTING_UP: &str = "set-up";
 
+/// The word of our own launcher for a run whose window somebody has closed, and of which nothing is left.
+pub const WINDOW_CLOSED: &str = "window-closed";
+
+/// The word of our own launcher for a run that goes on without its window; the reason says where.
+pub const WITHOUT_WINDOW: &str = "without-window";
+
 impl RunFact {
     /// A run of our own launcher, of which no more is known than its state and the word for it.
     pub fn new(state: RunState, raw: &'static str) -> Self {

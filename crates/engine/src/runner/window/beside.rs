@@ -63,6 +63,23 @@ pub fn attends_workers(effects: &Effects, id: &JobId) -> bool {
     step.is_some_and(|step| step == "workers") && !words_in(effects, id, WORK).is_empty()
 }
 
+/// The file that says that somebody has closed the window of a launch: its token.
+const CLOSED: &str = "closed";
+
+/// Writes down that somebody has closed the window of a launch.
+pub fn record_closed(effects: &Effects, id: &JobId, token: &LaunchToken) -> Result<(), RunError> {
+    let path = effects.store.paths().job(id).join(CLOSED);
+    let line = format!("{token}\n");
+    Ok(atomic::write_file(&**effects.store.disk(), &path, line.as_bytes(), 0o600)?)
+}
+
+/// Whether somebody has closed the window of a job, as its launcher wrote down.
+pub(super) fn is_closed(effects: &Effects, job: &Job) -> bool {
+    let Some(launch) = &job.launch else { return false };
+    file(effects, &job.id(), CLOSED)
+        .is_some_and(|token| token.trim_ascii_end() == launch.token.as_str().as_bytes())
+}
+
 /// The file that says why we ended a job, or never began it: the token, the kind, and the reason.
 const CAUSE: &str = "cause";
 

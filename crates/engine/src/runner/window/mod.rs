@@ -6,6 +6,7 @@
 
 pub mod beside;
 pub mod launcher;
+mod left;
 mod log;
 pub mod panes;
 pub mod place;
@@ -32,6 +33,7 @@ use super::{
     Attempt, Chunk, Ground, Observed, OutputMark, OutputWanted, RunError, RunRef, Runner,
     StopOrder, StopOutcome, StopPart, Submitted, Unreached, Want,
 };
+use left::Left;
 use place::{Indexed, Window};
 use silence::Silences;
 
@@ -43,6 +45,14 @@ pub trait FarWorkers: Send + Sync {
     /// Stops the command of a job on the workers that it was started on ([`beside::workers`]), forgets these, and
     /// says how many processes there were.
     fn stop(&self, job: &Job, unreached: Unreached) -> Result<usize, RunError>;
+}
+
+/// What one look at many runs knows beside their windows.
+struct Known<'a> {
+    /// Process id of the tmux server.
+    server: u32,
+    silences: Silences,
+    left: Left<'a>,
 }
 
 /// Runs attempts in windows.
@@ -84,12 +94,7 @@ impl<'a> WindowRunner<'a> {
         }
     }
 
-    fn observed(
-        &self,
-        job: &Job,
-        window: &Window<'_>,
-        (server, silences): (u32, &Silences),
-    ) -> Observed {
+    fn observed(&self, job: &Job, window: &Window<'_>, known: &Known<'_>) -> Observed {
         let pane = match window {
             Window::Here(pane) => Some(*pane),
             _ => None,
@@ -102,14 +107,49 @@ impl<'a> WindowRunner<'a> {
         let fact = window.fact(job, exit);
         let fact = if is_open(job) {
             let fact = beside::with_cause(self.effects, job, fact);
-            beside::with_progress(self.effects, job, fact)
+            let fact = beside::with_progress(self.effects, job, fact);
+            known.left.of(job, fact)
         } else {
             fact
         };
         Observed {
-            run: silences.over(job, fact, self.effects.clock.now()),
+            run: known.silences.over(job, fact, self.effects.clock.now()),
             pane: pane.map(|pane| pane.pane_id.clone()),
-            printed: pane.map(|pane| printed(server, pane)),
+            printed: pane.map(|pane| printed(known.server, pane)),
+        }
+    }
+
+    /// The window of a job in a look.
+    fn find<'t>(&self, job: &Job, session: &str, tmux: &'t TmuxFact) -> Window<'t> {
+        place::find(job, session, tmux, &*self.effects.procs)
+    }
+
+    /// The pane of a run, if there is one now, and the server's pid. Refused where nobody can tell from here, unless a
+    /// person goes past a record that claims no window.
+    fn pane_of<'t>(
+        &self,
+        RunRef { job, session }: RunRef<'_>,
+        tmux: &'t TmuxFact,
+        unreached: Unreached,
+    ) -> Result<Option<(&'t PaneFact, u32)>, RunError> {
+        let window = self.find(job, session, tmux);
+        if unreached == Unreached::GoPast && place::claims_none(job, &window, tmux) {
+            return Ok(None);
+        }
+        match window {
+            Window::Here(pane) => {
+                alone(job, pane, tmux)?;
+                Ok(Some((pane, server(tmux))))
+            }
+            Window::Gone | Window::Lost(_) => Ok(None),
+            Window::Elsewhere(reason) => Err(RunError::refused(
+                format!("{} is not watched from here: {reason}", job.id()),
+                "kill it there",
+            )),
+            Window::Unknown(reason) => Err(RunError::unreachable(
+                format!("{}: {reason}", job.id()),
+                "nothing was changed; try again when tmux answers",
+            )),
         }
     }
 
@@ -181,7 +221,7 @@ impl<'a> WindowRunner<'a> {
         }
         let submitted = |pane| Some(Submitted { handle: handle.clone(), pane });
         let tmux = effects.tmux.look();
-        match place::find(job, session, &tmux) {
+        match self.find(job, session, &tmux) {
             Window::Here(pane) => Ok(submitted(Some(pane.pane_id.clone()))),
             Window::Gone | Window::Lost(_) => {
                 let has_begun = beside::recorded_group(effects, job).is_some()
@@ -269,11 +309,14 @@ impl Runner for WindowRunner<'_> {
 
     fn observe(&self, runs: &[RunRef<'_>]) -> Vec<Observed> {
         let tmux = self.look();
-        let (panes, server) = (Indexed::new(&tmux), server(&tmux));
-        let silences = Silences::read(self.effects);
-        let of = |run: &RunRef<'_>| {
-            self.observed(run.job, &panes.find(run.job, run.session), (server, &silences))
+        let panes = Indexed::new(&tmux, &*self.effects.procs);
+        let known = Known {
+            server: server(&tmux),
+            silences: Silences::read(self.effects),
+            left: Left::new(self.effects),
         };
+        let of =
+            |run: &RunRef<'_>| self.observed(run.job, &panes.find(run.job, run.session), &known);
         runs.iter().map(of).collect()
     }
 
@@ -306,7 +349,7 @@ impl Runner for WindowRunner<'_> {
             };
             let pane_id = match (seen, &tmux) {
                 (Some(seen), _) => seen.pane.clone(),
-                (None, Some(tmux)) => match place::find(run.job, run.session, tmux) {
+                (None, Some(tmux)) => match self.find(run.job, run.session, tmux) {
                     Window::Here(pane) => Some(pane.pane_id.clone()),
                     _ => None,
                 },
@@ -340,7 +383,7 @@ impl Runner for WindowRunner<'_> {
             return processes::of_job(self.effects, run.job, None);
         }
         let tmux = self.look();
-        match place::find(run.job, run.session, &tmux) {
+        match self.find(run.job, run.session, &tmux) {
             Window::Here(pane) => {
                 let shell = self.shell(run.job, pane, server(&tmux))?;
                 processes::of_job(self.effects, run.job, shell)
@@ -353,9 +396,9 @@ impl Runner for WindowRunner<'_> {
         processes::save(self.effects, run.job, signal)
     }
 
-    fn may_stop(&self, run: RunRef<'_>) -> Result<bool, RunError> {
+    fn may_stop(&self, run: RunRef<'_>, unreached: Unreached) -> Result<bool, RunError> {
         is_in_a_window(run)?;
-        Ok(pane_of(run, &self.look())?.is_some())
+        Ok(self.pane_of(run, &self.look(), unreached)?.is_some())
     }
 
     fn stop(&self, run: RunRef<'_>, stop: StopOrder) -> Result<StopOutcome, RunError> {
@@ -370,7 +413,7 @@ impl Runner for WindowRunner<'_> {
             }
             StopPart::Program => {
                 let tmux = self.look();
-                let shell = match pane_of(run, &tmux)? {
+                let shell = match self.pane_of(run, &tmux, stop.unreached)? {
                     Some((pane, server)) => self.shell(job, pane, server)?,
                     None => None,
                 };
@@ -378,7 +421,7 @@ impl Runner for WindowRunner<'_> {
             }
             StopPart::Whole => {
                 let tmux = self.look();
-                let Some((pane, server)) = pane_of(run, &tmux)? else {
+                let Some((pane, server)) = self.pane_of(run, &tmux, stop.unreached)? else {
                     launcher::discard_secrets(self.effects, job);
                     return Ok(StopOutcome::default());
                 };
@@ -419,7 +462,7 @@ impl Runner for WindowRunner<'_> {
     fn describe(&self, run: RunRef<'_>) -> Result<String, RunError> {
         is_in_a_window(run)?;
         let tmux = self.look();
-        let window = place::find(run.job, run.session, &tmux);
+        let window = self.find(run.job, run.session, &tmux);
         let said = match window {
             Window::Here(pane) => {
                 let process = match self.effects.tmux.process(pane, server(&tmux))? {
@@ -447,7 +490,7 @@ impl Runner for WindowRunner<'_> {
     fn attach(&self, RunRef { job, session }: RunRef<'_>) -> Result<Vec<String>, RunError> {
         let id = job.id();
         let output = format!("its output: tpu logs w={} {}", id.window, id.user);
-        match place::find(job, session, &self.look()) {
+        match self.find(job, session, &self.look()) {
             Window::Here(pane) => {
                 let inside = self.effects.env.non_empty("TMUX");
                 Ok(self.effects.tmux.attach_argv(pane, inside))
@@ -466,28 +509,6 @@ impl Runner for WindowRunner<'_> {
                 Err(RunError::unreachable(format!("{id}: {reason}"), "try again when tmux answers"))
             }
         }
-    }
-}
-
-/// The pane of a run, if there is one now, and the server's pid. Refused where nobody can tell from here.
-fn pane_of<'t>(
-    RunRef { job, session }: RunRef<'_>,
-    tmux: &'t TmuxFact,
-) -> Result<Option<(&'t PaneFact, u32)>, RunError> {
-    match place::find(job, session, tmux) {
-        Window::Here(pane) => {
-            alone(job, pane, tmux)?;
-            Ok(Some((pane, server(tmux))))
-        }
-        Window::Gone | Window::Lost(_) => Ok(None),
-        Window::Elsewhere(reason) => Err(RunError::refused(
-            format!("{} is not watched from here: {reason}", job.id()),
-            "kill it there",
-        )),
-        Window::Unknown(reason) => Err(RunError::unreachable(
-            format!("{}: {reason}", job.id()),
-            "nothing was changed; try again when tmux answers",
-        )),
     }
 }
 

@@ -43,7 +43,8 @@ pub fn read_again(
             "what is shown is as old as the last answer",
         ));
     }
-    let Window::Here(pane) = place::find(job, session, &tmux) else { return Ok(None) };
+    let window = place::find(job, session, &tmux, &*effects.procs);
+    let Window::Here(pane) = window else { return Ok(None) };
     let text = effects.tmux.capture(&[capture_of(pane)])?.into_iter().next().flatten();
     if let TmuxFact::Up { place, .. } = &tmux {
         *known = Some(Known { server_pid: place.server_pid, pane: pane.clone() });

@@ -9,6 +9,7 @@ use tpu_core::model::facts::{ErrorKind, PaneFact, Place, RunFact, RunState, Tmux
 use tpu_core::model::ids::LaunchToken;
 use tpu_core::model::job::Job;
 use tpu_core::model::time::Timestamp;
+use tpu_system::sys::procs::Processes;
 
 /// What one look at tmux says about a job's window.
 #[derive(Clone, Debug, PartialEq)]
@@ -25,13 +26,15 @@ pub enum Window<'a> {
     Unknown(String),
 }
 
-/// What was restarted since a window was opened.
+/// What has ended since a window was opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Restart {
-    /// The machine: nothing that was begun before goes on.
+    /// The machine, which was started anew: nothing that was begun before goes on.
     Machine,
-    /// Only the tmux server: whoever was opening a window may still do so, on the next one.
+    /// Only the tmux server, and another one answers: whoever was opening a window may still do so, on that one.
     Server,
+    /// Only the tmux server, and none answers.
+    NoServer,
 }
 
 impl Restart {
@@ -39,6 +42,7 @@ impl Restart {
         match self {
             Self::Machine => "the machine has been restarted since",
             Self::Server => "the tmux server has been restarted since",
+            Self::NoServer => "its tmux server has ended",
         }
     }
 }
@@ -86,12 +90,14 @@ impl Window<'_> {
             Self::Unknown(reason) => {
                 return with(RunState::Unknown, "window-unknown", reason.clone().into());
             }
-            Self::Gone => gone("window-gone", "its window was closed"),
+            Self::Gone => gone("window-gone", "its window is gone"),
             // Nobody opens it any more who was about to.
             Self::Lost(Restart::Machine) => {
                 (ErrorKind::Lost, "window-lost", Restart::Machine.in_words())
             }
-            Self::Lost(Restart::Server) => gone("window-lost", Restart::Server.in_words()),
+            Self::Lost(server @ (Restart::Server | Restart::NoServer)) => {
+                gone("window-lost", server.in_words())
+            }
         };
         RunFact { cause: Some(cause), ..with(RunState::Gone, raw, reason.into()) }
     }
@@ -102,16 +108,19 @@ impl Window<'_> {
 /// A pane counts if its `@tpu_launch` is the launch's token. A pane without marks (made by the original)
 /// counts by session and index, if the record has no launch of ours. Equal indices of other users or of
 /// later launches never do. A record that does not say where its window lives is missed only on a server
-/// that has its user's session; on any other one nothing is known.
-pub fn find<'a>(job: &Job, session: &str, tmux: &'a TmuxFact) -> Window<'a> {
-    judged(job, session, tmux, |panes| panes.iter().find(|pane| is_window_of(job, session, pane)))
+/// that has its user's session; on any other one nothing is known. Where no server answers, the window is gone if
+/// its own server is none of `procs` any more.
+pub fn find<'a>(job: &Job, session: &str, tmux: &'a TmuxFact, procs: &dyn Processes) -> Window<'a> {
+    judged((job, session), tmux, procs, |panes| {
+        panes.iter().find(|pane| is_window_of(job, session, pane))
+    })
 }
 
 /// One look at tmux in which many windows are to be found: each costs a look at the few panes that may be
 /// it, and not at all of them.
-#[derive(Debug)]
 pub struct Indexed<'a> {
     tmux: &'a TmuxFact,
+    procs: &'a dyn Processes,
     by_launch: HashMap<&'a LaunchToken, Vec<&'a PaneFact>>,
     /// Panes without a launch.
     by_index: HashMap<u32, Vec<&'a PaneFact>>,
@@ -119,7 +128,7 @@ pub struct Indexed<'a> {
 
 impl<'a> Indexed<'a> {
     /// Prepares a look.
-    pub fn new(tmux: &'a TmuxFact) -> Self {
+    pub fn new(tmux: &'a TmuxFact, procs: &'a dyn Processes) -> Self {
         let panes = match tmux {
             TmuxFact::Up { panes, .. } => panes.as_slice(),
             TmuxFact::Down { .. } | TmuxFact::Unknown { .. } => &[],
@@ -132,12 +141,12 @@ impl<'a> Indexed<'a> {
                 None => by_index.entry(pane.window_index).or_default().push(pane),
             }
         }
-        Self { tmux, by_launch, by_index }
+        Self { tmux, procs, by_launch, by_index }
     }
 
     /// Finds the window of `job`, as [`find`] does.
     pub fn find(&self, job: &Job, session: &str) -> Window<'a> {
-        judged(job, session, self.tmux, |_| {
+        judged((job, session), self.tmux, self.procs, |_| {
             let candidates = match &job.launch {
                 Some(launch) => self.by_launch.get(&launch.token),
                 None => self.by_index.get(&job.windows_id.0),
@@ -150,9 +159,9 @@ impl<'a> Indexed<'a> {
 
 /// What is known of the window of `job`, given how it is found among the panes.
 fn judged<'a>(
-    job: &Job,
-    session: &str,
+    (job, session): (&Job, &str),
     tmux: &'a TmuxFact,
+    procs: &dyn Processes,
     find: impl FnOnce(&'a [PaneFact]) -> Option<&'a PaneFact>,
 ) -> Window<'a> {
     if let Some(run) = &job.engine {
@@ -174,14 +183,23 @@ fn judged<'a>(
         };
     }
     let Some(panes) = panes else {
-        return Window::Unknown(format!("no tmux server answers on {}", here.socket));
+        return match &job.place {
+            Some(place) if has_ended(place, procs) => Window::Lost(Restart::NoServer),
+            Some(place) if place.server_pid != 0 => Window::Unknown(format!(
+                "no tmux server answers on {}, and its own lives (process {})",
+                here.socket, place.server_pid
+            )),
+            Some(_) => Window::Unknown(format!("no tmux server answers on {}", here.socket)),
+            None => {
+                Window::Unknown(nowhere(job, &format!("no tmux server answers on {}", here.socket)))
+            }
+        };
     };
     match found {
         Some(pane) => Window::Here(pane),
         None if job.place.is_none() && !panes.iter().any(|pane| pane.session == session) => {
-            Window::Unknown(format!(
-                "the record does not say where its window lives, and here is no session {session}"
-            ))
+            let why = format!("its record names no tmux server, and here is no session {session}");
+            Window::Unknown(nowhere(job, &why))
         }
         None => Window::Gone,
     }
@@ -204,6 +222,25 @@ fn elsewhere_or_lost<'a>(place: &Place, here: &Place, up: bool) -> Option<Window
     let same_server =
         place.server_pid == here.server_pid && place.server_start == here.server_start;
     (up && !same_server).then_some(Window::Lost(Restart::Server))
+}
+
+/// Why nobody can tell how a job is whose record names no tmux server, and the way out.
+fn nowhere(job: &Job, why: &str) -> String {
+    let (window, user) = (job.windows_id, &job.user);
+    format!("{why}; if it has ended: tpu kill w={window} {user} --force")
+}
+
+/// Whether the record of a job claims no window that anybody could look for: the original wrote down no place, and
+/// tmux, which has answered or ended, shows none.
+pub fn claims_none(job: &Job, window: &Window<'_>, tmux: &TmuxFact) -> bool {
+    let is_without = job.place.is_none() && job.launch.is_none() && job.engine.is_none();
+    let has_answered = !matches!(tmux, TmuxFact::Unknown { .. });
+    is_without && has_answered && matches!(window, Window::Unknown(_))
+}
+
+/// Whether the tmux server of a window on this machine has ended for certain.
+fn has_ended(place: &Place, procs: &dyn Processes) -> bool {
+    place.server_pid != 0 && !procs.is_alive(place.server_pid, place.server_start)
 }
 
 /// The panes of the window of `pane` beside it.
@@ -231,9 +268,33 @@ pub fn is_window_of(job: &Job, session: &str, pane: &PaneFact) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::io;
+
     use super::*;
     use tpu_core::model::ids::{JobId, JobNumber, TargetName, UserName};
     use tpu_core::model::job::{Launch, LaunchMode};
+    use tpu_system::sys::procs::{Process, Signal, Table};
+
+    /// A machine on which these processes live, each with its start.
+    struct Alive(&'static [(u32, u64)]);
+
+    impl Processes for Alive {
+        fn table(&self) -> io::Result<Table> {
+            Ok(Table::default())
+        }
+
+        fn is_alive(&self, pid: u32, start: u64) -> bool {
+            self.0.contains(&(pid, start))
+        }
+
+        fn signal(&self, _process: &Process, _signal: Signal) -> io::Result<bool> {
+            Ok(false)
+        }
+    }
+
+    fn find<'a>(job: &Job, session: &str, tmux: &'a TmuxFact) -> Window<'a> {
+        super::find(job, session, tmux, &Alive(&[(10, 100)]))
+    }
 
     fn place() -> Place {
         Place {
@@ -335,7 +396,7 @@ mod tests {
         ];
         let up = TmuxFact::Up { place: place(), panes };
         for tmux in [&up, &TmuxFact::Down { place: place() }] {
-            let index = Indexed::new(tmux);
+            let index = Indexed::new(tmux, &Alive(&[(10, 100)]));
             for job in [job(None), job(Some("t")), job(Some("u"))] {
                 for session in ["alice", "bird", "nobody"] {
                     assert_eq!(index.find(&job, session), find(&job, session, tmux), "{session}");
@@ -361,5 +422,26 @@ mod tests {
         assert!(find(&with(|p| p.server_start = 101)).starts_with("Lost"));
         assert!(find(&TmuxFact::Down { place: place() }).starts_with("Unknown"));
         assert!(find(&TmuxFact::Unknown { reason: "x".to_owned() }).starts_with("Unknown"));
+    }
+
+    #[test]
+    fn where_no_server_answers_a_window_is_gone_if_its_server_has_ended() {
+        let down = TmuxFact::Down { place: place() };
+        let at =
+            |job: &Job, alive| format!("{:?}", super::find(job, "alice", &down, &Alive(alive)));
+        let mut job = job(Some("t"));
+        assert_eq!(at(&job, &[]), "Lost(NoServer)");
+        assert_eq!(at(&job, &[(10, 101)]), "Lost(NoServer)", "another process has its number");
+        assert!(at(&job, &[(10, 100)]).starts_with("Unknown"), "it lives and is silent");
+        job.place = None;
+        assert!(at(&job, &[]).starts_with("Unknown"), "nobody knows which server it was");
+        let mut elsewhere = place();
+        elsewhere.host = "other".to_owned();
+        job.place = Some(elsewhere);
+        assert!(at(&job, &[]).starts_with("Elsewhere"));
+        let mut unsaid = place();
+        unsaid.server_pid = 0;
+        job.place = Some(unsaid);
+        assert!(at(&job, &[]).starts_with("Unknown"));
     }
 }

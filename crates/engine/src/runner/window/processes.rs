@@ -25,32 +25,40 @@ pub fn of_job(effects: &Effects, job: &Job, shell: Option<u32>) -> Result<Vec<Pr
 
 fn look(effects: &Effects, job: &Job, shell: Option<u32>) -> io::Result<Vec<Process>> {
     let table = effects.procs.table()?;
-    let mut found: BTreeMap<u32, Process> = BTreeMap::new();
-    let is_live = |process: &&Process| !process.zombie && process.pid != effects.env.pid;
-    let mut add = |processes: Vec<&Process>| {
-        let live = processes.into_iter().filter(is_live);
-        found.extend(live.map(|process| (process.pid, process.clone())));
+    let found = match (&job.launch, shell) {
+        (Some(_), _) => in_table(effects, job, &table),
+        (None, Some(shell)) => live(effects, table.descendants(shell)),
+        (None, None) => BTreeMap::new(),
     };
-    match (&job.launch, shell) {
-        (Some(launch), _) => {
-            let far = on_machines(effects, job, &table);
-            let here = table.with_token(launch.token.as_str(), effects.env.uid);
-            add(here.into_iter().filter(|process| !far.contains(&process.pid)).collect());
-            if let Some((group, start)) = beside::recorded_group(effects, job)
-                // No later process of that number.
-                && effects.procs.is_alive(group, start)
-            {
-                add(table.group(group));
-            }
-            // What has left the group and dropped the token is still theirs as long as they live.
-            let known: BTreeSet<u32> = found.keys().copied().collect();
-            let below = table.below(known).into_iter();
-            found.extend(below.filter(is_live).map(|process| (process.pid, process.clone())));
-        }
-        (None, Some(shell)) => add(table.descendants(shell)),
-        (None, None) => {}
-    }
     Ok(found.into_values().collect())
+}
+
+/// Those of a job of ours in one reading of the process table, by their ids.
+pub(super) fn in_table(effects: &Effects, job: &Job, table: &Table) -> BTreeMap<u32, Process> {
+    let Some(launch) = &job.launch else { return BTreeMap::new() };
+    let far = on_machines(effects, job, table);
+    let here = table.with_token(launch.token.as_str(), effects.env.uid).into_iter();
+    let mut found = live(effects, here.filter(|process| !far.contains(&process.pid)));
+    if let Some((group, start)) = beside::recorded_group(effects, job)
+        // No later process of that number.
+        && effects.procs.is_alive(group, start)
+    {
+        found.extend(live(effects, table.group(group)));
+    }
+    // What has left the group and dropped the token is still theirs as long as they live.
+    let known: BTreeSet<u32> = found.keys().copied().collect();
+    found.extend(live(effects, table.below(known)));
+    found
+}
+
+/// Those that have not ended, without ourselves.
+fn live<'a>(
+    effects: &Effects,
+    processes: impl IntoIterator<Item = &'a Process>,
+) -> BTreeMap<u32, Process> {
+    let is_live = |process: &&Process| !process.zombie && process.pid != effects.env.pid;
+    let live = processes.into_iter().filter(is_live);
+    live.map(|process| (process.pid, process.clone())).collect()
 }
 
 /// Processes of the job's workers. Those of a simulated machine can be seen from here and are not here:

@@ -1,7 +1,7 @@
 //! Ends that nobody has written down yet: what goes to the archive is what was so, and not what was last noted; and why
 //! what has ended stays.
 
-use crate::act::outlook;
+use crate::act::{outlook, record_facts};
 use crate::observe::printed::reached;
 use crate::observe::{runners, snapshot};
 use crate::{Ctx, Error};
@@ -34,9 +34,16 @@ pub(super) fn looked_at(ctx: &Ctx, user: &User, windows: &[JobNumber]) -> Vec<Jo
     seen.map(|snapshot| snapshot.jobs).unwrap_or_default()
 }
 
-/// The ends of these records that nobody has written down, as long as their windows can be looked at.
+/// The failures of these records that nobody has written down, as long as their windows can be looked at. What somebody
+/// has stopped is written down at once.
 pub(super) fn unwritten(ctx: &Ctx, jobs: &[Job], seen: &[JobView]) -> Vec<Unwritten> {
     let live = jobs.iter().filter(|job| job.status.is_live());
+    for job in live.clone() {
+        if let Some(view) = seen.iter().find(|view| view.id == job.id()) {
+            // Somebody else has written or archived it since.
+            drop(record_facts::record_cancelled(ctx, job, view));
+        }
+    }
     let end = |job: &Job| {
         let view = seen.iter().find(|view| view.id == job.id())?;
         let (kind, verdict) = snapshot::unrecorded_failure(view)?;
@@ -88,6 +95,13 @@ pub(super) fn why_kept(ctx: &Ctx, data: &Data, view: &JobView, force: bool) -> O
         }
         (None, _) => return None,
     };
+    Some(Kept { job: view.id.clone(), reason })
+}
+
+/// Why the record of a job stays that has no window and may be at work all the same.
+pub(super) fn goes_on(view: &JobView) -> Option<Kept> {
+    let unknown = view.shown.unknown.as_deref().filter(|_| view.shown.status.is_live());
+    let reason = unknown.or_else(|| view.shown.without_window())?.to_owned();
     Some(Kept { job: view.id.clone(), reason })
 }
 

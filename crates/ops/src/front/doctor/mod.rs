@@ -279,7 +279,7 @@ fn windows(ctx: &Ctx, tmux: &TmuxFact, findings: &mut Vec<Finding>) {
     };
     for view in &seen.jobs {
         let is_missed = view.stored.is_live() && view.window_alive == Some(false);
-        if is_missed && snapshot::unrecorded_failure(view).is_some() {
+        if is_missed && !view.shown.status.is_live() {
             findings.push(warning(
                 format!("{} is {} in the file and runs no more", view.id, view.stored),
                 FIX,

@@ -144,7 +144,8 @@ const ONCE: [u64; 15] = [
 /// * 71: a submission that was under way counted as one that Slurm has, and as lost when its answer was.
 /// * 326: a launch was submitted that had been given up while its submitter stood still.
 /// * 28: a record that had been judged meanwhile was forgotten by whoever had waited for the engine's refusal.
-const ONCE_WITH_SLURM: [u64; 3] = [28, 71, 326];
+/// * 519: what had been taken counted as a launch that failed, since the disk was full when that was to be noted.
+const ONCE_WITH_SLURM: [u64; 4] = [28, 71, 326, 519];
 
 /// The same in worlds in which persons submit jobs to queues.
 ///

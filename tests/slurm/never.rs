@@ -142,3 +142,19 @@ fn what_ran_unseen_is_not_said_never_to_have_begun() {
     assert_ne!(shown["error"], "launch", "{shown}");
     assert_eq!(lab.cluster.submissions().len(), 1);
 }
+
+/// The disk may be full just then.
+#[test]
+fn what_slurm_has_taken_is_at_work_where_that_cannot_be_written_down() {
+    let Some(mut lab) = Lab::new() else { return };
+    let script = "/usr/bin/sbatch \"$@\" || exit\ncd \"ROOT/tpu-state/slurm\"\n\
+        for note in tpu-*; do mv \"$note\" \"away-$note\"; echo >\"$note\"; done";
+    lab.replace("sbatch", &script.replace("ROOT", lab.env.root()));
+    let window = lab.train("a", "rule=pre");
+    let id = lab.wait_runs(window).id;
+    lab.wait_starts("a", 1);
+    let shown = lab.wait_shown(window, "running");
+    assert!(shown["error"].is_null(), "{shown}");
+    drop(lab.tpu(&format!("kill {window} -y")).exits(0));
+    lab.cluster.wait_state(id, "CANCELLED");
+}

@@ -84,6 +84,12 @@ pub(super) fn write(effects: &Effects, token: &str, note: &SubmissionNote) -> Re
     all(effects).write(token, NOTE, note)
 }
 
+/// Adds to the note of a submission what has come of it. No failure: what has begun has begun, and without it whoever comes
+/// later asks by the name.
+pub(super) fn add(effects: &Effects, token: &str, note: &SubmissionNote) {
+    drop(write(effects, token, note));
+}
+
 /// The note of a submission; `None` where none was begun.
 pub(super) fn read(effects: &Effects, token: &str) -> io::Result<Option<SubmissionNote>> {
     all(effects).read(token, NOTE)

@@ -127,7 +127,7 @@ pub(super) fn submit(
             Some(uid) => {
                 let mut found = SubmissionNote::begun(site.effects);
                 found.arrived(uid.clone());
-                note::write(site.effects, &known.token, &found)?;
+                note::add(site.effects, &known.token, &found);
                 complete(site, attempt.job, &known, &uid);
                 Ok(submitted(Some(uid), &mut known))
             }
@@ -158,7 +158,7 @@ pub(super) fn submit(
     match create(site, submission.job()) {
         Ok(uid) => {
             note.arrived(uid.clone());
-            note::write(site.effects, &known.token, &note)?;
+            note::add(site.effects, &known.token, &note);
             complete(site, attempt.job, &known, &uid);
             note::sweep(site.effects);
             Ok(submitted(Some(uid), &mut known))
@@ -173,7 +173,7 @@ pub(super) fn submit(
                 return Err(place_is_taken(there.as_ref(), &known));
             };
             note.arrived(uid.clone());
-            note::write(site.effects, &known.token, &note)?;
+            note::add(site.effects, &known.token, &note);
             complete(site, attempt.job, &known, &uid);
             Ok(submitted(Some(uid), &mut known))
         }
@@ -184,12 +184,12 @@ pub(super) fn submit(
         }
         Err(trouble @ (Trouble::Failed(_) | Trouble::Silent(_))) => {
             note.give_up(site.effects.clock.now());
-            note::write(site.effects, &known.token, &note)?;
+            note::add(site.effects, &known.token, &note);
             // An unclear answer is often one to a Job that was taken.
             match settle::ours(site, &known, PATIENCE) {
                 Ok(Some(uid)) => {
                     note.arrived(uid.clone());
-                    note::write(site.effects, &known.token, &note)?;
+                    note::add(site.effects, &known.token, &note);
                     complete(site, attempt.job, &known, &uid);
                     Ok(submitted(Some(uid), &mut known))
                 }
@@ -334,7 +334,7 @@ fn submitted_before(site: &Site<'_>, known: &JobRef) -> Result<Earlier, RunError
         match presence.map_err(|trouble| site.error(&trouble))? {
             Presence::There(uid) => {
                 note.arrived(uid.clone());
-                note::write(site.effects, &known.token, &note)?;
+                note::add(site.effects, &known.token, &note);
                 return Ok(Earlier::Submitted(uid));
             }
             Presence::Absent => return Ok(Earlier::Never),

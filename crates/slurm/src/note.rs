@@ -93,6 +93,12 @@ pub(super) fn write(effects: &Effects, name: &str, note: &SubmissionNote) -> Res
     all(effects).write(name, NOTE, note)
 }
 
+/// Adds to the note of a submission what has come of it. No failure: what has begun has begun, and without it whoever comes
+/// later asks by the name.
+pub(super) fn add(effects: &Effects, name: &str, note: &SubmissionNote) {
+    drop(write(effects, name, note));
+}
+
 /// The note of a submission; `None` where none was begun.
 pub(super) fn read(effects: &Effects, name: &str) -> io::Result<Option<SubmissionNote>> {
     all(effects).read(name, NOTE)

@@ -270,7 +270,7 @@ fn submit(
     let why = match answer {
         Ok(ProgramAnswer { code: 0, stdout, .. }) if number(&stdout).is_some() => {
             note.id = number(&stdout);
-            note::write(effects, &batch.name, &note)?;
+            note::add(effects, &batch.name, &note);
             note::sweep(effects);
             return Ok(note.id);
         }
@@ -296,7 +296,7 @@ fn submit(
         Err(silence) => silence.to_string(),
     };
     note.give_up(effects.clock.now());
-    note::write(effects, &batch.name, &note)?;
+    note::add(effects, &batch.name, &note);
     found_at_once(controller, &batch, &why)
 }
 

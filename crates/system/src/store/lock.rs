@@ -13,8 +13,10 @@ use tpu_core::model::time::Timestamp;
 
 /// Nobody waits longer for the lock.
 pub(super) const PATIENCE: Duration = Duration::from_secs(10);
-/// Between two attempts. The same for everybody and always, so that everybody has the same chance.
+/// Between two attempts at first, and after some time: a hundred that ask every millisecond would leave no processor for
+/// the one that works.
 const WAIT: Duration = Duration::from_millis(1);
+const LONGEST_WAIT: Duration = Duration::from_millis(8);
 /// After a lock that others wait for. Who comes back at once would otherwise always be first.
 const COURTESY: Duration = Duration::from_millis(2);
 
@@ -88,12 +90,13 @@ fn wait(
     lock: Lock<'_>,
     work: &mut dyn FnMut(),
 ) -> Result<(), StoreError> {
-    let deadline = clock.monotonic() + PATIENCE;
+    let began = clock.monotonic();
     while !try_once(disk, clock, who, lock, work)? {
-        if clock.monotonic() >= deadline {
+        let waited = clock.monotonic().saturating_sub(began);
+        if waited >= PATIENCE {
             return Err(locked(disk, clock, lock));
         }
-        clock.sleep(WAIT);
+        clock.sleep((waited / 16).clamp(WAIT, LONGEST_WAIT));
     }
     Ok(())
 }

@@ -44,6 +44,7 @@ impl<'a> Key<'a> {
         if self.is_escaped { u64::MAX } else { mark_of(self.inner().as_bytes()) }
     }
 
+    #[inline]
     fn inner(self) -> &'a str {
         self.quoted.get(1..self.quoted.len().saturating_sub(1)).unwrap_or("")
     }
@@ -130,6 +131,7 @@ impl<'a> Walk<'a> {
         self.container(each)
     }
 
+    #[inline]
     fn container<E>(&mut self, mut each: impl FnMut(&mut Self) -> Result<(), E>) -> Result<(), E> {
         let span = self.spans.len();
         if self.depth < OUTLINED_LEVELS {
@@ -181,6 +183,7 @@ impl<'a> Walk<'a> {
     }
 
     /// Takes a key and what stands before its value.
+    #[inline]
     fn key(&mut self) -> Key<'a> {
         let from = self.at;
         let (len, is_escaped) = string_len(self.text.as_bytes().get(from..).unwrap_or(&[]));
@@ -192,8 +195,13 @@ impl<'a> Walk<'a> {
         Key { quoted, is_escaped }
     }
 
+    /// Most have none: in a file that is written for programs.
+    #[inline]
     fn blanks(&mut self) {
-        self.at += blanks_len(self.text.as_bytes().get(self.at..).unwrap_or(&[]));
+        let rest = self.text.as_bytes().get(self.at..).unwrap_or(&[]);
+        if rest.first().is_some_and(|byte| *byte <= b' ') {
+            self.at += blanks_len(rest);
+        }
     }
 }
 
@@ -264,6 +272,7 @@ pub(super) fn value_len(bytes: &[u8]) -> usize {
 }
 
 /// The length of the string that `bytes` begin with, quotes included, and whether it holds escapes.
+#[inline]
 fn string_len(bytes: &[u8]) -> (usize, bool) {
     let mut at = 1;
     let mut is_escaped = false;

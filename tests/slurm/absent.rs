@@ -18,25 +18,29 @@ const SQUEUE: &str = "copy=\"ROOT/copy.$(printf %s \"$*\" | cksum | tr -d ' ')\"
     cat \"$copy.$$\"; mv \"$copy.$$\" \"$copy\"\n";
 
 /// Takes a lock before it trains, and says so where another one has it.
-const ALONE: &str = "exec 9>\"@/lock\"; flock -n 9 || echo \"$TPU_JOB\" >>\"@/twice\"; ";
+const ALONE: &str = "exec 9>\"@/$0.lock\"; flock -n 9 || echo \"$TPU_JOB\" >>\"@/twice\"; ";
 
 impl Lab {
-    fn lying(lie: &str) -> Option<Self> {
+    pub(super) fn lying(lie: &str) -> Option<Self> {
         let mut lab = Self::new()?;
         let script = SQUEUE.replace("LIE", lie).replace("ROOT", lab.env.root());
         lab.replace("squeue", &script);
         Some(lab)
     }
 
-    fn begin_to_lie(&self) {
+    pub(super) fn begin_to_lie(&self) {
         write_file(&self.env.path("lies"), "");
     }
 
+    pub(super) fn tell_the_truth(&self) {
+        std::fs::remove_file(self.env.path("lies")).unwrap();
+    }
+
     /// A program of which there must never be two at work.
-    fn train_alone(&self, options: &str) -> u64 {
+    pub(super) fn train_alone(&self, name: &str, options: &str) -> u64 {
         let script = format!("{ALONE}{}", self.program()).replace('@', self.env.root());
         let words = format!("run gpu alice -q --json {options} --");
-        let words = words.split_whitespace().chain(["bash", "-c", &script, "a"]);
+        let words = words.split_whitespace().chain(["bash", "-c", &script, name]);
         let words: Vec<&str> = words.collect();
         self.launched(&self.env.spawn(&words))
     }
@@ -45,7 +49,7 @@ impl Lab {
 fn a_lie_makes_nothing_of_what_works(lie: &str) {
     let Some(lab) = Lab::lying(lie) else { return };
     lab.begin_to_lie();
-    let window = lab.train_alone("rule=pre");
+    let window = lab.train_alone("a", "rule=pre");
     let job = lab.wait_runs(window);
     lab.wait_starts("a", 1);
     let monitor = lab.monitor();
@@ -79,7 +83,7 @@ fn what_a_controller_has_forgotten_is_lost_after_a_while_and_comes_back_once() {
     // A controller that lists nothing at all may have lost everything: nobody would be told lost.
     lab.cluster.submit(&["--hold"], "true");
     lab.cluster.save_state();
-    let window = lab.train_alone("rule=pre");
+    let window = lab.train_alone("a", "rule=pre");
     lab.wait_runs(window);
     lab.wait_starts("a", 1);
     lab.wait_checkpoint(window);
@@ -145,7 +149,7 @@ fn lost_and_there_again(setup: Setup) -> Option<(Lab, u64, u32, Running)> {
     if has_room {
         lab.wait_runs(window + 1);
     }
-    std::fs::remove_file(lab.env.path("lies")).unwrap();
+    lab.tell_the_truth();
     Some((lab, window, id, monitor))
 }
 

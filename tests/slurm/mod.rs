@@ -10,6 +10,7 @@ mod ends;
 mod keys;
 mod lab;
 mod leaves_nothing;
+mod liars;
 mod login;
 mod never;
 mod options;

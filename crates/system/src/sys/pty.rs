@@ -21,13 +21,14 @@ use rustix::stdio;
 use rustix::termios::{self, OptionalActions};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGWINCH};
 
-use super::procs::Process;
+use super::clock::{Clock as _, SystemClock};
+use super::procs::{self, Process, Table};
 
 /// What was typed and waits for a job that does not read (bytes).
 const TYPED: usize = 64 * 1024;
 /// What a terminal can hold on its way (bytes), and more.
 const ON_ITS_WAY: usize = 256 * 1024;
-/// How often a kernel that cannot tell of an end is asked.
+/// How often a kernel that cannot tell of an end is asked, and how long a job has to hear that its window has closed.
 const LOOK: Duration = Duration::from_millis(500);
 
 /// Makes a new terminal, of which our standard input is the other side, one like our standard error.
@@ -92,8 +93,13 @@ pub enum Moment {
 #[derive(Debug)]
 pub struct Relay {
     job: Option<Job>,
+    /// The process of which it is.
+    pid: Option<u32>,
+    clock: SystemClock,
     /// Whether the window is there; one that has closed does not come back.
     has_window: bool,
+    /// When the job is looked at, which may not have heard that.
+    tell_again: Option<Duration>,
     resized: UnixStream,
     typed: Vec<u8>,
     /// Bytes that were heard after the end of the job.
@@ -122,7 +128,10 @@ impl Relay {
         rustix::io::ioctl_fionbio(stdio::stdin(), true)?;
         let mut relay = Self {
             job: job.map(Job::of),
+            pid: job,
+            clock: SystemClock::new(),
             has_window: true,
+            tell_again: None,
             resized,
             typed: Vec::new(),
             after_the_end: 0,
@@ -145,6 +154,20 @@ impl Relay {
             // It may have ended already.
             let _ = kill_process_group(group, Signal::HUP);
             let _ = kill_process_group(group, Signal::CONT);
+        }
+        self.tell_again = Some(self.clock.monotonic() + LOOK);
+    }
+
+    /// Tells the program of the job once more, if that had not begun: a shell that starts a program loses what it is told
+    /// between the two. Whoever has heard it has ended, or handles it.
+    fn tell_unheard(&mut self) {
+        let now = self.clock.monotonic();
+        if self.tell_again.take_if(|at| *at <= now).is_none() {
+            return;
+        }
+        let Some((pid, table)) = self.pid.zip(Table::read().ok()) else { return };
+        if unheard(&table, pid) {
+            self.tell_again = Some(now + LOOK);
         }
     }
 
@@ -172,6 +195,7 @@ impl Relay {
 
     /// Waits until something is to be done, and carries to the job what was typed and resized.
     fn wait(&mut self) -> io::Result<()> {
+        self.tell_unheard();
         let (terminal, window) = (stdio::stdin(), stdio::stderr());
         let has_typed = !self.typed.is_empty();
         let writes = if has_typed { PollFlags::OUT } else { PollFlags::empty() };
@@ -185,7 +209,7 @@ impl Relay {
         if listens {
             fds.push(PollFd::from_borrowed_fd(window, keys));
         }
-        let mut at_most = None;
+        let mut at_most = self.tell_again.and_then(|_| Timespec::try_from(LOOK).ok());
         match &self.job {
             Some(Job::Watched(job)) => {
                 fds.push(PollFd::from_borrowed_fd(job.as_fd(), PollFlags::IN));
@@ -244,6 +268,31 @@ impl Relay {
         }
         Ok(())
     }
+}
+
+/// The name of what runs a command as its job wants it (`assets/command.sh`).
+const COMMAND: &str = "tpu-command";
+
+/// Tells the programs below a launcher that would end by it that their window has closed. Whether there are any, or one is
+/// only being started.
+fn unheard(table: &Table, launcher: u32) -> bool {
+    let words = |process: &Process| std::fs::read(format!("/proc/{}/cmdline", process.pid)).ok();
+    let mut is_any = false;
+    let attends = table.children(launcher);
+    let shells = attends.iter().flat_map(|shell| table.children(shell.pid));
+    let commands = shells.clone().filter(|shell| shell.name == COMMAND);
+    let below = |shell: &Process| table.children(shell.pid);
+    let programs = shells.chain(commands.flat_map(below)).filter(|process| !process.zombie);
+    for program in programs {
+        let is_unstarted = table.get(program.ppid).and_then(words) == words(program);
+        let ends = procs::ends_by(program.pid, procs::Signal::HangUp);
+        if ends {
+            // It may have ended since.
+            drop(procs::signal(program, procs::Signal::HangUp));
+        }
+        is_any |= is_unstarted || ends;
+    }
+    is_any
 }
 
 impl Job {

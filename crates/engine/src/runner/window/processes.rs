@@ -8,7 +8,6 @@ use crate::runner::RunError;
 use tpu_core::model::checkpoint_signal::CheckpointSignal;
 use tpu_core::model::job::Job;
 use tpu_system::effects::Effects;
-use tpu_system::remote::Worker;
 use tpu_system::sys::procs::{Process, Signal, Table};
 use tpu_system::sys::stop::{self, StopError};
 
@@ -36,9 +35,11 @@ fn look(effects: &Effects, job: &Job, shell: Option<u32>) -> io::Result<Vec<Proc
 /// Those of a job of ours in one reading of the process table, by their ids.
 pub(super) fn in_table(effects: &Effects, job: &Job, table: &Table) -> BTreeMap<u32, Process> {
     let Some(launch) = &job.launch else { return BTreeMap::new() };
-    let far = on_machines(effects, job, table);
-    let here = table.with_token(launch.token.as_str(), effects.env.uid).into_iter();
-    let mut found = live(effects, here.filter(|process| !far.contains(&process.pid)));
+    // Those of a simulated machine can be seen from here and are not here: the way to them is [`super::FarWorkers`].
+    let workers = beside::workers(effects, job);
+    let machines: Vec<&str> = workers.iter().map(|worker| worker.address.as_str()).collect();
+    let mut found =
+        live(effects, table.of_launch(launch.token.as_str(), &machines, effects.env.uid));
     if let Some((group, start)) = beside::recorded_group(effects, job)
         // No later process of that number.
         && effects.procs.is_alive(group, start)
@@ -59,14 +60,6 @@ fn live<'a>(
     let is_live = |process: &&Process| !process.zombie && process.pid != effects.env.pid;
     let live = processes.into_iter().filter(is_live);
     live.map(|process| (process.pid, process.clone())).collect()
-}
-
-/// Processes of the job's workers. Those of a simulated machine can be seen from here and are not here:
-/// the way to them is [`super::FarWorkers`].
-fn on_machines(effects: &Effects, job: &Job, table: &Table) -> BTreeSet<u32> {
-    let workers = beside::workers(effects, job);
-    let on = |worker: &Worker| table.with_variable("TPU_MACHINE", &worker.address, effects.env.uid);
-    workers.iter().flat_map(on).map(|process| process.pid).collect()
 }
 
 /// The name of what runs a command as its job wants it (`assets/command.sh`).

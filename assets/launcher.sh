@@ -1,5 +1,6 @@
-# Runs one job in its tmux window and records how it ended. Started as `bash launcher.sh` by the window, and
-# by itself as `bash launcher.sh on_pty` at the terminal of a native job.
+# Runs one job in its tmux window and records how it ended. Started as `bash launcher.sh` by the window, as
+# `bash launcher.sh again` by a later window for what goes on on workers, and by itself as `bash launcher.sh on_pty` at
+# the terminal of a native job.
 #
 # Everything it needs lies beside it, written by the launch; fields and words end in NUL, so any byte a
 # word can hold arrives as it was:
@@ -94,7 +95,7 @@ run_native() {
         code=126
         return
     }
-    "$tpu" launcher pty-exec /bin/bash "$state/launcher.sh" on_pty <&9 9>&- &
+    "$tpu" launcher pty-exec /bin/bash "$state/launcher.sh" on_pty $again <&9 9>&- &
     on_pty=$!
     # What bash says of a relay that was killed is no word about the job: it goes nowhere.
     exec 8>&2 2>/dev/null
@@ -150,11 +151,15 @@ say_closed() {
 }
 
 if [ "$1" = on_pty ]; then
+    # What goes on has had its secrets.
+    [ "$2" != again ] || awaits=
     in_foreground "${argv[@]}"
     exit "$code"
 fi
 
 trap say_closed EXIT
+again=
+[ "$1" != again ] || again=again
 
 while IFS= read -r -d '' pair; do
     export "$pair" 2>/dev/null
@@ -168,7 +173,9 @@ started=$SECONDS
 
 code=0
 # Asks whether this launch still stands, and copies the code (native).
-"$tpu" launcher begin "$token" || code=$?
+"$tpu" launcher "${again:-begin}" "$token" || code=$?
+# Whether what goes on is to be shown again says nothing of how it ends.
+[ -z "$again" ] || [ "$code" -eq 0 ] || exit "$code"
 
 [ "$code" -ne 0 ] || "run_$mode"
 # Whoever presses Ctrl-C once more meant the job, and none of those that write down how it ended. Ignored before they are

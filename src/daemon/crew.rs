@@ -12,6 +12,7 @@ use tpu_core::plan::returned::Returned;
 use tpu_ops::act::kill;
 use tpu_ops::act::kill::Unreached;
 use tpu_ops::act::launch::plan::Reaction;
+use tpu_ops::act::missed::{self, Reattached};
 use tpu_ops::act::resume::{self, Again};
 use tpu_ops::act::returned;
 use tpu_ops::base::watch;
@@ -35,6 +36,8 @@ const LONGEST_REST: Duration = Duration::from_secs(60);
 pub(super) enum Task {
     /// Complete a kill.
     Kill,
+    /// Ask its workers whether it goes on without its window, and open one again.
+    Reattach,
     /// It was lost and is there again: end it, or its successor.
     Returned(Returned),
     /// Start its successor.
@@ -49,7 +52,7 @@ impl Task {
     /// How many reactions the lineage had behind it when this one was decided; none for what no rule asks for.
     fn reactions(&self) -> Option<(u32, u32)> {
         match self {
-            Self::Kill | Self::Returned(_) | Self::Haul(_) => None,
+            Self::Kill | Self::Reattach | Self::Returned(_) | Self::Haul(_) => None,
             Self::Again(_, reaction) | Self::Recover(_, reaction) => {
                 let recovery = reaction.seen.recovery.as_ref();
                 Some(recovery.map_or((0, 0), |recovery| (recovery.capacity, recovery.infra)))
@@ -220,6 +223,13 @@ fn carry_out(ctx: &Ctx, id: &JobId, task: Task) -> Result<String, Error> {
             kill::kill_one(ctx, id, Unreached::Refuse)?;
             Ok(format!("{id}: a kill was completed"))
         }
+        Task::Reattach => Ok(match missed::reattach(ctx, id)? {
+            Reattached::Reopened => {
+                format!("{id} continues on its workers: its window is open again")
+            }
+            Reattached::Over => format!("{id}: nothing of it is on its workers any more"),
+            Reattached::Here => format!("{id} has its window"),
+        }),
         Task::Returned(who) => returned::settle(ctx, id, who),
         Task::Again(how, reaction) => {
             let request = resume::by_rules(id, how);

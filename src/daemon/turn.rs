@@ -14,7 +14,7 @@ use tpu_core::plan::returned;
 use tpu_ops::act::launch::plan::Reaction;
 use tpu_ops::act::notices::{self, PhaseSeen};
 use tpu_ops::act::outlook::Survey;
-use tpu_ops::act::{outlook, reconcile, record_facts};
+use tpu_ops::act::{missed, outlook, reconcile, record_facts};
 use tpu_ops::base::ctx::job_of;
 use tpu_ops::base::lease;
 use tpu_ops::observe::snapshot::{self, LookMemory};
@@ -150,6 +150,7 @@ pub(super) fn turn(
         survey = outlook::survey(ctx, memory, OTHERS_EVERY)?;
     }
     complete_kills(ctx, &survey, crew);
+    let missed = reattach(ctx, &survey, crew);
     settle_returned(ctx, &survey, crew);
     act(ctx, &survey, crew)?;
     // After what the rules say: who is at work already comes back before others begin.
@@ -163,6 +164,7 @@ pub(super) fn turn(
     let now = survey.snapshot.at;
     let is_due = |job: &Job| {
         job.is_being_killed()
+            || missed.contains(&job.id())
             || survey.decisions.iter().any(|of| of.job == job.id() && of.is_due(now))
     };
     crew.keep(|id| waits(id) || survey.data.job(id).is_some_and(is_due));
@@ -257,6 +259,19 @@ fn complete_kills(ctx: &Arc<Ctx>, survey: &Survey, crew: &mut Crew) {
             crew.set_to(ctx, job.id(), Task::Kill);
         }
     }
+}
+
+/// Jobs that may go on on workers, without a window that would show it: the workers are asked.
+fn reattach(ctx: &Arc<Ctx>, survey: &Survey, crew: &mut Crew) -> Vec<JobId> {
+    let unknown = survey.snapshot.jobs.iter().filter(|view| view.shown.unknown.is_some());
+    let is_free = |job: &&Job| job.intent.is_none() && job.child.is_none();
+    let jobs = unknown.filter_map(|view| survey.data.job(&view.id)).filter(is_free);
+    let missed = jobs.filter(|job| missed::is_missed(ctx, job).unwrap_or(false)).map(Job::id);
+    let missed: Vec<JobId> = missed.collect();
+    for id in &missed {
+        crew.set_to(ctx, id.clone(), Task::Reattach);
+    }
+    missed
 }
 
 /// Attempts that were lost, and are there beside their successors.

@@ -86,11 +86,32 @@ fn whoever_closes_a_window_ends_its_job() {
 fn without_a_daemon_it_is_shown_and_a_command_writes_it_down() {
     let lab = Lab::new();
     let window = recoverable(&lab, "a");
+    // A job of another data file has the same user and number.
+    let other = Lab::new();
+    assert_eq!(recoverable(&other, "a"), window);
     lab.env.tmux().run(&["kill-pane", "-t", &pane(&lab, window)]);
     wait_until("it is shown", || {
         lab.env.tpu("check").exits(0).to_string().contains("killed (window closed)")
     });
     drop(lab.env.tpu("clean").exits(0).says(&["Archived 1 job"]));
+}
+
+/// A shell that starts a program loses what it is told between the two.
+#[test]
+fn a_window_that_is_closed_as_its_command_begins_ends_that() {
+    let lab = Lab::new();
+    let windows: Vec<u64> = (0..5)
+        .map(|_| {
+            let window = lab.run("exec sleep 1000", &[]);
+            lab.env.wait_status(window, "running");
+            lab.env.tmux().run(&["kill-window", "-t", &pane(&lab, window)]);
+            window
+        })
+        .collect();
+    wait_until("all have ended", || {
+        let said = lab.env.tpu("check").exits(0).to_string();
+        said.matches("killed (window closed)").count() >= windows.len()
+    });
 }
 
 /// The kernel takes the largest process where memory is short, and asks nobody.

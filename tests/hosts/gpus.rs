@@ -44,8 +44,12 @@ fn a_successor_gets_the_gpus_on_which_its_parent_still_is() {
         // Nobody attends to it any more, and it goes on there.
         drop(lab.env.tmux().run(&["kill-window", "-t", &format!("alice:{first}")]));
         wait_until("it is shown", || {
-            lab.env.tpu(&format!("check {first}")).to_string().contains("lost")
+            lab.env.tpu(&format!("check {first}")).to_string().contains("to be asked")
         });
+        drop(
+            lab.env.tpu(&format!("resume {first} --yes --force")).exits(4).says(&["it continues"]),
+        );
+        drop(lab.env.tpu(&format!("kill {first} -y")).exits(0));
         drop(lab.env.tpu(&format!("resume {first} --yes --force")).exits(0));
         assert_eq!(gpus(&lab, first + 1), json!([0, 1, 2, 3]), "{ask:?}");
         drop(lab.env.tpu(&format!("kill {} -y", first + 1)).exits(0));

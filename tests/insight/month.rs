@@ -252,7 +252,7 @@ fn hold(size: Size) -> String {
 /// A share of what `./x prove insight` plays whole.
 #[test]
 fn statistics_are_what_was_true() {
-    println!("{}", hold(Size { seed: 5, users: 4, targets: 6, hours: 6.0, load: 0.93 }));
+    println!("{}", hold(Size { seed: 5, users: 4, targets: 6, hours: 12.0, load: 0.93 }));
 }
 
 /// What `./x prove insight` plays: ten users on two hundred targets for `TPU_PROVE_INSIGHT` hours.

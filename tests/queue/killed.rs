@@ -98,7 +98,7 @@ fn what_somebody_has_left_claimed_begins_when_a_job_ends_though_nothing_else_wai
     dies.kill();
     assert!(lab.waiting().is_empty());
     lab.env.touch("go");
-    drop(lab.env.wait_status(second, "running"));
+    lab.wait_running(&[second]);
 }
 
 /// The target that it was given could not be reached: it is not given it again at once, whatever that says to a probe.

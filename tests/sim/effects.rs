@@ -148,7 +148,7 @@ impl Disk for Me {
         self.disk_step("read", path);
         let contents = self.world.disk.read(path)?;
         if path != Path::new(DATA) {
-            return Ok(contents);
+            return Self::told_of_file(path, contents);
         }
         self.world.state().data_read(self.pid, &contents.bytes);
         Ok(self.told_of_data(contents))

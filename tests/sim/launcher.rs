@@ -10,7 +10,6 @@ use tpu_core::model::ids::{JobId, LaunchToken};
 use tpu_core::model::job::{Job, Status};
 use tpu_core::model::target::LOCAL;
 use tpu_ops::act::callbacks::{self, Begun};
-use tpu_ops::act::ends::Vacated;
 use tpu_ops::waiting::queue::pass;
 use tpu_ops::{Ctx, Error, Kind};
 use tpu_system::store::Paths;
@@ -323,7 +322,7 @@ impl Launcher {
                     told.state().violation(what);
                 }
                 said?;
-                pass::make_way(ctx, &Vacated::of(&*ctx.data()?, &id));
+                pass::after_word(ctx, &id);
                 Ok(())
             });
         let mut state = self.me.world.state();

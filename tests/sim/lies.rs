@@ -59,6 +59,14 @@ impl Me {
         self.world.state().wall(self.pid.host).plus_seconds(30).to_rfc3339()
     }
 
+    /// What a process is told that another file says: it is not there, if it says that somebody has closed a window.
+    pub(crate) fn told_of_file(path: &Path, contents: Contents) -> io::Result<Contents> {
+        if path.ends_with("closed") && is_planted("bug-no-trace") {
+            return Err(io::ErrorKind::NotFound.into());
+        }
+        Ok(contents)
+    }
+
     /// What is to take the place of the data file is written over it, and not put in its place.
     pub(crate) fn written_in_place(&self, from: &Path, to: &Path) -> Option<io::Result<()>> {
         if to != Path::new(DATA) || !is_planted("bug-in-place") {

@@ -240,11 +240,15 @@ pub(crate) fn outcome(world: &World) -> Outcome {
 
 /// Waits until every lineage is where it should be; that this takes too long is what must never happen.
 fn settle(world: &Arc<World>) {
+    let is_tried_again = actors::data(world).is_some_and(|data| data.jobs().any(is_tried_again));
     let patience = {
         let state = world.state();
-        // A clock that was an hour ahead has left marks that are an hour ahead.
         let waiting = state.observer.turns.as_ref().map_or(0, Turns::len) as u64;
-        state.now + Duration::from_secs(if state.jumped { 6_000 } else { 2_400 } + 300 * waiting)
+        // A clock that was an hour ahead has left marks that are an hour ahead.
+        let limit = if state.jumped { 6_000 } else { 2_400 } + 300 * waiting;
+        // The longest pause between two tries, once somebody has typed `tpu ack` in the first one.
+        let limit = if is_tried_again { limit + 4 * 3_600 } else { limit };
+        state.now + Duration::from_secs(limit)
     };
     let mut calm = queues::Calm::new(world);
     let hosts = world.state().hosts.len();
@@ -276,6 +280,13 @@ fn settle(world: &Arc<World>) {
         }
     }
     world.state().over = true;
+}
+
+/// Whether a job has been brought back since its quick tries were used up.
+fn is_tried_again(job: &Job) -> bool {
+    job.recovery.as_ref().is_some_and(|recovery| {
+        recovery.patient_since.is_some() && recovery.last_action_at > recovery.patient_since
+    })
 }
 
 /// A lineage that is not where it should be.

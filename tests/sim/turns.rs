@@ -112,10 +112,10 @@ fn queue_of(job: &Job) -> Option<&QueueName> {
     job.spec.as_ref()?.queue.as_ref()
 }
 
-/// Whether anything waits or is recorded of a lineage.
+/// Whether anything of a lineage waits or may still come: its last attempt is recorded.
 fn is_known(data: &Data, lineage: u32) -> bool {
     let mut waiting = data.queues().entries.iter().flat_map(lineages_of);
-    waiting.any(|one| one == lineage) || data.jobs().any(|job| lineage_of(job) == Some(lineage))
+    waiting.any(|one| one == lineage) || leaves(data).any(|job| lineage_of(job) == Some(lineage))
 }
 
 /// Those at work of whom something is so; with those who come back, or without.

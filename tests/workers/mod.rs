@@ -6,3 +6,4 @@ mod google;
 mod recipes;
 mod simulated;
 mod ssh;
+mod window_gone;

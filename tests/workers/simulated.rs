@@ -132,19 +132,21 @@ fn a_kill_ends_it_on_every_worker() {
 }
 
 #[test]
-fn a_command_that_outlives_its_window_keeps_its_target_and_goes_with_its_record() {
+fn a_command_that_outlives_its_window_keeps_its_target_and_ends_by_a_kill() {
     let env = lab();
     let window = run(&env, STAYS);
     let all = pids(&env);
     let pane = env.pane_id("alice", window).unwrap();
     env.tmux().run(&["kill-window", "-t", &pane]);
     wait_until("its window is gone", || !env.has_window("alice", window));
-    wait_until("it is shown", || env.tpu("check").to_string().contains("lost"));
+    wait_until("it is shown", || env.tpu("check").to_string().contains("are to be asked"));
     assert!(all.iter().all(lives), "a closed window takes nothing from the workers");
     let other = format!("run {TARGET} alice -q -- true");
     drop(env.tpu(&other).exits(4).says(&["is in use by alice/1"]));
-    drop(env.tpu("clean").exits(0).says(&["Archived 1 job"]));
-    assert!(!all.iter().any(lives), "nobody would know whose they are");
+    drop(env.tpu("clean").exits(0).says(&["Archived 0 jobs"]));
+    assert!(all.iter().all(lives), "nobody has ended it");
+    drop(env.tpu(&format!("kill {window} -y")).exits(0));
+    assert!(!all.iter().any(lives));
     drop(env.tpu(&other).exits(0));
 }
 

@@ -35,6 +35,11 @@ pub enum LauncherStep {
         /// Launch token
         token: String,
     },
+    /// A window is open again: is the job still to be shown?
+    Again {
+        /// Launch token
+        token: String,
+    },
     /// Unlocks the terminal of which standard input is the other side
     PtyOpen,
     /// Takes the terminal of which standard input is the other side, and becomes another program

@@ -12,7 +12,6 @@ use crate::cli::print::Output;
 use tpu_core::model::ids::{JobId, LaunchToken};
 use tpu_core::model::job::Status;
 use tpu_ops::act::callbacks::{self, Begun};
-use tpu_ops::act::ends::Vacated;
 use tpu_ops::act::relay::{self, Relayed};
 use tpu_ops::act::setup::{self, SetUpHere};
 use tpu_ops::act::{limits, workers};
@@ -58,7 +57,7 @@ pub(in crate::cli) fn finish(app: &App, args: &Finish) -> Outcome {
     let ctx = app.ctx()?;
     let id = callbacks::subject(ctx, &args.window)?;
     callbacks::finish_job(ctx, &id, args.force)?;
-    make_way(ctx, &id);
+    pass::after_word(ctx, &id);
     let document = FinishedDocument { job: JobIdPart::from(&id), status: Word(Status::Finished) };
     Ok(Output::new(format!("{id} is finished."), &document))
 }
@@ -68,20 +67,13 @@ pub(in crate::cli) fn fail(app: &App, args: &Finish) -> Outcome {
     let ctx = app.ctx()?;
     let id = callbacks::subject(ctx, &args.window)?;
     let kind = callbacks::fail_job(ctx, &id, args.exit_code)?;
-    make_way(ctx, &id);
+    pass::after_word(ctx, &id);
     let document = FailedDocument {
         job: JobIdPart::from(&id),
         status: Word(Status::Error(kind)),
         error: Word(kind),
     };
     Ok(Output::new(format!("{id} failed: {kind}."), &document))
-}
-
-/// A script has said how its job has ended: what waits for its place may begin.
-fn make_way(ctx: &Ctx, job: &JobId) {
-    if let Ok(data) = ctx.data() {
-        pass::make_way(ctx, &Vacated::of(&data, job));
-    }
 }
 
 /// Exit code of a relay that has relayed the job to its end, and some process still holds its terminal.
@@ -117,6 +109,9 @@ pub(in crate::cli) fn launcher(app: &App, step: &LauncherStep) -> Outcome {
     match step {
         LauncherStep::Begin { token } => {
             callbacks::begin(app.ctx()?, &LaunchToken::from(token.as_str()))?;
+        }
+        LauncherStep::Again { token } => {
+            callbacks::again(app.ctx()?, &LaunchToken::from(token.as_str()))?;
         }
         LauncherStep::PtyOpen => pty::unlock().map_err(|e| {
             Error::failed(format!("the job cannot have a terminal: {e}"))

@@ -19,7 +19,7 @@ use tpu_core::model::time;
 use tpu_core::model::view::{JobView, Snapshot, Whose};
 use tpu_core::text::escape;
 use tpu_ops::act::hosts::figures::{self, Figures};
-use tpu_ops::act::{outlook, selection};
+use tpu_ops::act::{missed, outlook, selection};
 use tpu_ops::observe::printed::{self, Ending};
 use tpu_ops::observe::{classify, log_files, snapshot};
 use tpu_ops::waiting::queue::shown::{self, WaitingMembers};
@@ -254,6 +254,9 @@ pub(in crate::cli) fn explained(ctx: &Ctx, view: &JobView) -> Result<String, Err
     };
     if let Some(reason) = &view.shown.unknown {
         text += &format!("unknown: {reason}\n");
+        if let Some(said) = missed::told(ctx, &view.id)? {
+            text += &format!("its workers: {said}\n");
+        }
     }
     text += &ends;
     text += &text_alone(ctx, view, ending.as_ref());

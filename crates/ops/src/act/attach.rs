@@ -2,6 +2,7 @@
 
 use tpu_core::model::ids::JobId;
 
+use super::missed;
 use crate::base::ctx::job_of;
 use crate::observe::runners;
 use crate::{Ctx, Error};
@@ -13,8 +14,10 @@ pub fn shell(ctx: &Ctx, id: &JobId, node: Option<&str>) -> Result<Vec<String>, E
     Ok(runners::of(ctx, job).shell(runners::run(&data, job)?, node)?)
 }
 
-/// The command that shows a job; to be run with the terminal.
+/// The command that shows a job; to be run with the terminal. Where its window is gone and it goes on on workers, one is
+/// opened again.
 pub fn argv(ctx: &Ctx, id: &JobId) -> Result<Vec<String>, Error> {
+    missed::reattach(ctx, id)?;
     let data = ctx.data()?;
     let job = job_of(&data, id)?;
     Ok(runners::of(ctx, job).attach(runners::run(&data, job)?)?)

@@ -273,6 +273,12 @@ pub(super) fn started(ctx: &Ctx, id: &JobId, token: &LaunchToken) -> Result<(), 
     })
 }
 
+/// The launcher asks whether what goes on on workers is still to be shown.
+pub fn again(ctx: &Ctx, token: &LaunchToken) -> Result<(), Error> {
+    let id = records::launched(ctx, token)?;
+    may_begin(job_of(&*ctx.data()?, &id)?)
+}
+
 /// Whether a launch still stands.
 fn may_begin(job: &Job) -> Result<(), Error> {
     if !job.status.is_live() || job.is_being_killed() {

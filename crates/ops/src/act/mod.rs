@@ -14,6 +14,7 @@ pub mod attach;
 pub mod kill;
 pub mod launch;
 pub mod limits;
+pub mod missed;
 pub mod resume;
 pub mod returned;
 pub mod selection;

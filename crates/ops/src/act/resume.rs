@@ -27,7 +27,7 @@ use super::launch::plan::{LaunchPlan, Parent, Provided, Reaction, Turn};
 use super::launch::room::{self, Applicant};
 use super::successor::{self, Code};
 use super::target_spec::Wish;
-use super::{outlook, provision, reconcile, record_facts};
+use super::{missed, outlook, provision, reconcile};
 use crate::base::ctx::{job_mut, job_of, user_of};
 use crate::base::lease::{self, Held};
 use crate::base::named::resolve_target;
@@ -80,10 +80,7 @@ pub fn again(ctx: &Ctx, request: &AgainRequest) -> Result<Again, Error> {
     reconcile::reconcile(ctx)?;
     let typed = request;
     let request = &meant(ctx, typed)?;
-    if request.force {
-        let view = outlook::look_at(ctx, &request.job)?;
-        record_facts::record_cancelled(ctx, job_of(&*ctx.data()?, &request.job)?, &view)?;
-    }
+    missed::settle(ctx, &request.job, request.force)?;
     let (plan, mut warnings) = plan_with(ctx, request, Provided::Already)?;
     fail::fail_point!("resume-planned");
     let lease = lease::take(ctx, &request.job, |_| Ok(()))?;

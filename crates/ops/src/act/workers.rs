@@ -85,6 +85,7 @@ pub fn attend(
     let setup = SetUp::of(ctx, &data, job)
         .inspect_err(|error| setting_up::failed(&control, token, error))?;
     let mut workers = worker_processes::of_job(ctx, job);
+    // A window that was opened again is for what goes on: that is only heard.
     let is_new = workers.is_empty();
     if is_new {
         workers = chosen(job, doors::workers_to_start(ctx, &asked)?, setup.is_some())?;
@@ -119,10 +120,10 @@ pub fn attend(
         _ => &work,
     };
     let carrier = Carrier { control: &control, door: &*door.remote, token, stop };
-    let code = job.stage_dir.as_deref().filter(|_| door.is_elsewhere);
+    let code = job.stage_dir.as_deref().filter(|_| door.is_elsewhere && is_new);
     let carried = code.map_or(Ok(true), |dir| carrier.carry(&workers, &Cargo::code(dir)?, out));
     let carried = match (&setup, carried) {
-        (Some(setup), Ok(true)) => {
+        (Some(setup), Ok(true)) if is_new => {
             let machine = asked.fact().created_at.map(Timestamp::to_rfc3339).unwrap_or_default();
             setting_up::carry(&carrier, setup, (&workers, &machine), out)
         }
@@ -149,10 +150,12 @@ pub fn attend(
     let started: BTreeMap<u32, Option<RemoteError>> =
         [(all_of_it, &work), (set_up_alone, only_set_up.as_ref().unwrap_or(&work))]
             .into_iter()
+            .filter(|_| is_new)
             .flat_map(|(workers, work)| door.start(&workers, work, token))
             .map(|(worker, result)| (worker, result.err()))
             .collect();
     if setup.is_none()
+        && is_new
         && let Err(error) = beside::record_begin(ctx, &id, token)
     {
         ctx.warn([error.to_string()]);

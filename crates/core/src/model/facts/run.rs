@@ -62,6 +62,9 @@ pub const SETTING_UP: &str = "set-up";
 /// The word of our own launcher for a run whose window somebody has closed, and of which nothing is left.
 pub const WINDOW_CLOSED: &str = "window-closed";
 
+/// The word of our own launcher for a run whose window is gone, and whose workers have not been asked whether it goes on.
+pub const WORKERS_UNASKED: &str = "workers-unasked";
+
 /// The word of our own launcher for a run that goes on without its window; the reason says where.
 pub const WITHOUT_WINDOW: &str = "without-window";
 

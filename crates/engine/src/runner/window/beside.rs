@@ -73,6 +73,11 @@ pub fn record_closed(effects: &Effects, id: &JobId, token: &LaunchToken) -> Resu
     Ok(atomic::write_file(&**effects.store.disk(), &path, line.as_bytes(), 0o600)?)
 }
 
+/// The window of a job is open again.
+pub(super) fn forget_closed(effects: &Effects, id: &JobId) {
+    drop(effects.store.disk().remove(&effects.store.paths().job(id).join(CLOSED)));
+}
+
 /// Whether somebody has closed the window of a job, as its launcher wrote down.
 pub(super) fn is_closed(effects: &Effects, job: &Job) -> bool {
     let Some(launch) = &job.launch else { return false };

@@ -1,11 +1,13 @@
-//! What is left of a run whose window is gone: its processes on this machine, and the word of its launcher that
-//! somebody has closed the window.
+//! What is left of a run whose window is gone: its processes on this machine, its workers, which nobody asks here, and
+//! the word of its launcher that somebody has closed the window.
 
 use std::cell::OnceCell;
 use std::io;
 use std::path::Path;
 
-use tpu_core::model::facts::{ErrorKind, RunFact, RunState, WINDOW_CLOSED, WITHOUT_WINDOW};
+use tpu_core::model::facts::{
+    ErrorKind, RunFact, RunState, WINDOW_CLOSED, WITHOUT_WINDOW, WORKERS_UNASKED,
+};
 use tpu_core::model::job::Job;
 use tpu_system::effects::Effects;
 use tpu_system::sys::procs::{StartedWith, Table};
@@ -27,11 +29,8 @@ impl<'a> Left<'a> {
     /// The same look at a run, with what is left of it. A run that goes on without its window is not over.
     pub(super) fn of(&self, job: &Job, run: RunFact) -> RunFact {
         let is_missed = run.state == RunState::Gone && run.cause == Some(ErrorKind::Lost);
-        // With its machine all that it had ended.
-        let is_of_this_boot =
-            job.place.as_ref().is_none_or(|place| place.boot == self.effects.env.boot_id);
         let is_open = run.exit.is_none() && job.launch.is_some() && job.status.is_live();
-        if !is_missed || !is_open || !is_of_this_boot {
+        if !is_missed || !is_open {
             return run;
         }
         match self.process(job) {
@@ -56,8 +55,14 @@ impl<'a> Left<'a> {
                 raw: WITHOUT_WINDOW.into(),
                 ..run
             },
-            // What is on workers goes on without a window.
-            Ok(None) if self.is_here(job) && beside::is_closed(self.effects, job) => RunFact {
+            Ok(None) if !beside::workers(self.effects, job).is_empty() => RunFact {
+                state: RunState::Unknown,
+                cause: None,
+                reason: Some(ask(job).into()),
+                raw: WORKERS_UNASKED.into(),
+                ..run
+            },
+            Ok(None) if beside::is_closed(self.effects, job) => RunFact {
                 is_cancelled: true,
                 reason: Some("its window was closed".into()),
                 raw: WINDOW_CLOSED.into(),
@@ -67,13 +72,12 @@ impl<'a> Left<'a> {
         }
     }
 
-    /// Whether the job lives on no worker.
-    fn is_here(&self, job: &Job) -> bool {
-        beside::workers(self.effects, job).is_empty()
-    }
-
     /// A process of the job, in words. Its launcher is one: it writes down last whether its window was closed.
     fn process(&self, job: &Job) -> io::Result<Option<String>> {
+        // With its machine all that it had here ended.
+        if job.place.as_ref().is_some_and(|place| place.boot != self.effects.env.boot_id) {
+            return Ok(None);
+        }
         let again = |error: &io::Error| io::Error::new(error.kind(), error.to_string());
         let table =
             self.table.get_or_init(|| self.effects.procs.table()).as_ref().map_err(again)?;
@@ -83,16 +87,31 @@ impl<'a> Left<'a> {
         }
         let all = || self.effects.procs.started_with(&[launcher::SCRIPT]);
         let launchers = self.launchers.get_or_init(all).as_ref().map_err(again)?;
-        // The same directory may have another name for whoever started it.
-        let (paths, dir) = (self.effects.store.paths(), self.effects.store.paths().job(&job.id()));
-        let script = dir.strip_prefix(paths.state()).unwrap_or(&dir).join(launcher::SCRIPT);
+        let disk = self.effects.store.disk();
+        let script = self.effects.store.paths().job(&job.id()).join(launcher::SCRIPT);
+        let file = |path: &Path| disk.stat(path).ok().map(|stat| stat.file);
+        let own = file(&script);
+        // Its directory may have another name for whoever started it, and a job of another data file has the same one below.
+        let is_script = |word: &String| {
+            let word = Path::new(word);
+            word == script || word.ends_with(launcher::SCRIPT) && own.is_some() && own == file(word)
+        };
         let is_it = |process: &&StartedWith| {
-            process.uid == self.effects.env.uid
-                && process.words.iter().any(|word| Path::new(word).ends_with(&script))
+            process.uid == self.effects.env.uid && process.words.iter().any(is_script)
         };
         let ours = launchers.iter().find(is_it);
         Ok(ours.map(|process| format!("process {}, its launcher", process.pid)))
     }
+}
+
+/// The command that asks its workers, and opens a window again for what goes on there.
+fn ask(job: &Job) -> String {
+    let (window, user) = (job.windows_id, &job.user);
+    format!(
+        "its window is gone; its workers are to be asked whether it continues on {}: \
+         tpu attach w={window} {user}",
+        job.tpu
+    )
 }
 
 /// The command that ends it.

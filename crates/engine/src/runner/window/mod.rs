@@ -12,6 +12,7 @@ pub mod panes;
 pub mod place;
 pub mod processes;
 pub mod relay;
+mod reopen;
 mod script;
 pub mod silence;
 
@@ -35,6 +36,7 @@ use super::{
 };
 use left::Left;
 use place::{Indexed, Window};
+pub use reopen::reopen;
 use silence::Silences;
 
 /// Lines of history that a job's window keeps at least.

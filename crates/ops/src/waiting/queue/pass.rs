@@ -301,6 +301,15 @@ pub fn make_way(ctx: &Ctx, vacated: &Vacated) {
     }
 }
 
+/// A script has said how its job has ended, and is still there: what waits for its place may begin once its launcher says
+/// that it has ended. The original has no launcher.
+pub fn after_word(ctx: &Ctx, id: &JobId) {
+    let Ok(data) = ctx.data() else { return };
+    if data.job(id).is_some_and(|job| job.launch.is_none()) {
+        make_way(ctx, &Vacated::of(&data, id));
+    }
+}
+
 /// Ends what waits for something that will never come.
 fn end_hopeless(
     ctx: &Ctx,

@@ -1,0 +1,174 @@
+//! Jobs on workers whose window is gone. The workers are asked whether a job goes on; then a window is opened again that
+//! shows it, and its end is written down as any. What is on none of them any more is lost.
+
+use tpu_core::model::facts::WORKERS_UNASKED;
+use tpu_core::model::ids::JobId;
+use tpu_core::model::job::Job;
+use tpu_core::text::counted;
+use tpu_engine::runner::window::{self, beside};
+use tpu_system::remote::Running;
+
+use super::outlook;
+use super::record_facts;
+use crate::base::ctx::job_of;
+use crate::base::{lease, records};
+use crate::observe::fleet::AskedOnce;
+use crate::observe::{doors, runners, worker_processes};
+use crate::{Ctx, Error};
+
+/// What became of a job whose window is missed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reattached {
+    /// Its window is not missed, or was opened by somebody else since.
+    Here,
+    /// It goes on, and a window shows it again.
+    Reopened,
+    /// Nothing of it is on its workers.
+    Over,
+}
+
+/// Whether the workers of a job go on with it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Answer {
+    Continues,
+    Over,
+}
+
+/// Opens a window again for a job that goes on without one.
+pub fn reattach(ctx: &Ctx, id: &JobId) -> Result<Reattached, Error> {
+    let data = ctx.data()?;
+    let job = job_of(&data, id)?;
+    if !is_missed(ctx, job)? {
+        return Ok(Reattached::Here);
+    }
+    if ask(ctx, job)? == Answer::Over {
+        beside::forget_workers(ctx, id);
+        return Ok(Reattached::Over);
+    }
+    let lease = match lease::take(ctx, id, |_| Ok(())) {
+        // Somebody else has opened it since.
+        Err(_) if !is_missed(ctx, job)? => return Ok(Reattached::Here),
+        lease => lease?,
+    };
+    let done = reopen(ctx, id);
+    lease::release(ctx, &lease)?;
+    done
+}
+
+/// Opens the window, unless somebody has opened it before we had the lease.
+fn reopen(ctx: &Ctx, id: &JobId) -> Result<Reattached, Error> {
+    let data = ctx.data()?;
+    let job = job_of(&data, id)?;
+    let Some(launch) = job.launch.as_ref().filter(|_| job.child.is_none()) else {
+        return Ok(Reattached::Here);
+    };
+    if !is_missed(ctx, job)? {
+        return Ok(Reattached::Here);
+    }
+    let place = window::reopen(&ctx.effects, runners::run(&data, job)?, &name(job))?;
+    ctx.transact(|tx| {
+        records::of_launch(&mut tx.data, id, &launch.token)?.place = Some(place.clone());
+        let what = format!("it continues on {}: its window is open again", job.tpu);
+        records::note(tx, id, "window", what);
+        Ok(())
+    })?;
+    Ok(Reattached::Reopened)
+}
+
+/// What is to be known of a job before an attempt succeeds it: nothing of it is on its workers, and what somebody has
+/// stopped is written down.
+pub(crate) fn settle(ctx: &Ctx, id: &JobId, force: bool) -> Result<(), Error> {
+    let data = ctx.data()?;
+    let job = job_of(&data, id)?;
+    if is_missed(ctx, job)? {
+        match ask(ctx, job)? {
+            Answer::Over => beside::forget_workers(ctx, id),
+            Answer::Continues => {
+                return Err(Error::refused(continues(job))
+                    .hint(format!("to end it: tpu kill w={} {}", id.window, id.user)));
+            }
+        }
+    }
+    if force && job.status.is_live() {
+        record_facts::record_cancelled(ctx, job, &outlook::look_at(ctx, id)?)?;
+    }
+    Ok(())
+}
+
+/// What the workers of a job say whose window is missed; `None` where it is not.
+pub fn told(ctx: &Ctx, id: &JobId) -> Result<Option<String>, Error> {
+    let data = ctx.data()?;
+    let job = job_of(&data, id)?;
+    if !is_missed(ctx, job)? {
+        return Ok(None);
+    }
+    Ok(Some(match ask(ctx, job) {
+        Ok(Answer::Continues) => continues(job),
+        Ok(Answer::Over) => {
+            let (window, user) = (job.windows_id, &job.user);
+            format!("nothing of it is on {} any more: tpu resume w={window} {user}", job.tpu)
+        }
+        Err(error) => error.message,
+    }))
+}
+
+fn continues(job: &Job) -> String {
+    let (window, user) = (job.windows_id, &job.user);
+    format!("its window is gone; it continues on {}: tpu attach w={window} {user}", job.tpu)
+}
+
+/// Whether a job may live on workers, and has no window that shows it.
+pub fn is_missed(ctx: &Ctx, job: &Job) -> Result<bool, Error> {
+    if !job.status.is_live() || worker_processes::of_job(ctx, job).is_empty() {
+        return Ok(false);
+    }
+    let data = ctx.data()?;
+    let seen = runners::observe(ctx, &[runners::run(&data, job)?], &ctx.tmux.look());
+    Ok(seen.first().is_some_and(|seen| seen.run.raw == WORKERS_UNASKED))
+}
+
+/// Asks all workers of a job. What one of them has of it is worth hearing, also how it ended.
+fn ask(ctx: &Ctx, job: &Job) -> Result<Answer, Error> {
+    let (data, recorded) = (ctx.data()?, worker_processes::of_job(ctx, job));
+    let Some(launch) = &job.launch else { return Ok(Answer::Over) };
+    let asked = AskedOnce::new(ctx, &data, &job.tpu);
+    let there = doors::still_there(&asked, job, recorded);
+    if there.is_empty() {
+        return Ok(Answer::Over);
+    }
+    let mut silent = Vec::new();
+    for (worker, answer) in doors::to(ctx, &asked)?.remote.probe(&there) {
+        match answer {
+            Ok(found) => {
+                let is_ours = |of: &&Running| of.token == launch.token;
+                if found
+                    .iter()
+                    .filter(is_ours)
+                    .any(|of| !of.processes.is_empty() || of.exit.is_some())
+                {
+                    return Ok(Answer::Continues);
+                }
+            }
+            Err(error) => silent.push(format!("worker {worker}: {error}")),
+        }
+    }
+    if silent.is_empty() {
+        return Ok(Answer::Over);
+    }
+    let what = counted(silent.len(), "worker");
+    Err(Error::unreachable(format!(
+        "{}: its window is gone, and {what} of {} cannot be asked: {}",
+        job.id(),
+        job.tpu,
+        silent.join("; ")
+    ))
+    .hint("it may still run there; try again when they answer"))
+}
+
+/// The name that tmux shows; only decoration.
+fn name(job: &Job) -> String {
+    let tag = job.job_tags.as_deref().unwrap_or(job.tpu.as_str());
+    let is_plain = |c: &char| c.is_alphanumeric() || "-_.".contains(*c);
+    let name: String = tag.chars().filter(is_plain).take(24).collect();
+    if name.is_empty() { "job".to_owned() } else { name }
+}

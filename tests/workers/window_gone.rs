@@ -1,0 +1,151 @@
+//! A window that is gone takes nothing from the workers: they are asked whether the job goes on, and a window is opened
+//! again that shows it. One copy runs, and its end is written down as any.
+
+use std::path::PathBuf;
+
+use tpu_system::sys::procs::{self, Process, Signal};
+
+use crate::common::env::{Running, TestEnv, lives, wait_gone};
+use crate::common::wait::wait_until;
+
+/// A fleet of one target with four workers.
+const TARGET: &str = "lab-tpuvm-v2-32-1";
+
+/// What a worker does: notes itself and how often it was started, then waits for `go`.
+const STAYS: &str = "echo $$ >>\"$HOME/starts-$TPU_WORKER\"; echo $$ >\"$HOME/pid-$TPU_WORKER\"; \
+    echo \"ready $TPU_WORKER\"; until [ -e \"$HOME/go\" ]; do sleep 0.4; done; echo \"over $TPU_WORKER\"";
+
+/// A job at work on all workers.
+struct Lab {
+    env: TestEnv,
+    programs: Vec<Process>,
+}
+
+impl Lab {
+    fn new() -> Self {
+        let mut env = TestEnv::new();
+        env.set("TPU_USER", "alice");
+        env.set("TPU_CLOUD", "sim");
+        drop(env.tpu("sim list").exits(0).says(&[TARGET, "READY"]));
+        let words = ["run", TARGET, "alice", "rule=pass", "-q", "--", "bash", "-c", STAYS];
+        drop(env.tpu_words(&words).exits(0));
+        let programs = (0..4).map(|worker| env.wait_pid(&format!("pid-{worker}"))).collect();
+        let lab = Self { env, programs };
+        wait_until("all are heard", || lab.output().matches("ready").count() == 4);
+        lab
+    }
+
+    fn output(&self) -> String {
+        let log = self.env.job("alice", 1)["log_dir"].as_str().unwrap().to_owned();
+        std::fs::read_to_string(PathBuf::from(log).join("output.log")).unwrap_or_default()
+    }
+
+    /// The tmux server ends, and with it whoever attended to the workers.
+    fn lose_server(&self) {
+        self.env.tmux().kill_server();
+        wait_until("it is noticed", || {
+            self.env.tpu("check").exits(0).to_string().contains("its workers are to be asked")
+        });
+    }
+
+    fn daemon(&self) -> Running {
+        let running = self.env.start_tpu("daemon run", &[]);
+        wait_until("the daemon's first turn", || self.env.tpu("daemon status").code == 0);
+        running
+    }
+
+    fn is_reopened(&self) -> bool {
+        self.env.has_window("alice", 1) && self.output().matches("ready").count() == 4
+    }
+
+    /// All goes on to its end, of which everything is heard, once.
+    fn ends_well(&self) {
+        assert!(self.programs.iter().all(lives), "nothing was taken from the workers");
+        self.env.touch("go");
+        self.env.wait_status(1, "finished");
+        let output = self.output();
+        assert_eq!(output.matches("ready").count(), 4, "nothing is heard twice: {output}");
+        assert_eq!(output.matches("over").count(), 4, "nothing is lost: {output}");
+        for worker in 0..4 {
+            let starts = std::fs::read_to_string(self.env.path(&format!("starts-{worker}")));
+            assert_eq!(starts.unwrap().lines().count(), 1, "one copy");
+        }
+        assert_eq!(self.env.jobs("alice").len(), 1);
+        let ends = self.env.journal().into_iter().filter(|event| event.kind == "finished").count();
+        assert_eq!(ends, 1);
+    }
+}
+
+#[test]
+fn the_daemon_asks_the_workers_and_opens_a_window_again() {
+    let lab = Lab::new();
+    lab.lose_server();
+    assert_eq!(lab.env.job("alice", 1)["status"], "running");
+    let daemon = lab.daemon();
+    wait_until("its window is open again", || lab.is_reopened());
+    drop(lab.env.tpu("check").exits(0).says(&["running"]));
+    lab.ends_well();
+    drop(daemon);
+}
+
+#[test]
+fn without_a_daemon_it_is_explained_and_a_person_opens_its_window() {
+    let lab = Lab::new();
+    lab.lose_server();
+    let said = format!("its window is gone; it continues on {TARGET}: tpu attach w=1 alice");
+    drop(lab.env.tpu("explain 1").exits(0).says(&["unknown", &said]));
+    drop(lab.env.tpu("resume w=1").exits(4).says(&[&said]));
+    drop(lab.env.tpu("clean").exits(0).says(&["Archived 0 jobs"]));
+    // Here is no terminal to show it in; it is opened all the same.
+    drop(lab.env.tpu("attach w=1").exits(2));
+    wait_until("its window is open again", || lab.is_reopened());
+    lab.ends_well();
+}
+
+#[test]
+fn whoever_closes_its_window_does_not_end_it() {
+    let lab = Lab::new();
+    let daemon = lab.daemon();
+    let pane = lab.env.pane_id("alice", 1).unwrap();
+    lab.env.tmux().run(&["kill-pane", "-t", &pane]);
+    wait_until("another window", || {
+        lab.env.pane_id("alice", 1).is_some_and(|now| now != pane) && lab.is_reopened()
+    });
+    lab.ends_well();
+    drop(daemon);
+}
+
+#[test]
+fn while_a_worker_cannot_be_asked_nothing_is_known() {
+    let lab = Lab::new();
+    lab.lose_server();
+    drop(lab.env.tpu(&format!("sim cut {TARGET}")).exits(0));
+    drop(lab.env.tpu("explain 1").exits(0).says(&["cannot be asked"]));
+    drop(lab.env.tpu("resume w=1").exits(6).says(&["cannot be asked"]));
+    drop(lab.env.tpu("attach w=1").exits(6).says(&["cannot be asked"]));
+    assert_eq!(lab.env.job("alice", 1)["status"], "running");
+    let daemon = lab.daemon();
+    drop(lab.env.tpu(&format!("sim mend {TARGET}")).exits(0));
+    drop(lab.env.tpu("ack").exits(0));
+    wait_until("its window is open again", || lab.is_reopened());
+    lab.ends_well();
+    drop(daemon);
+}
+
+#[test]
+fn what_is_on_no_worker_any_more_is_lost() {
+    let lab = Lab::new();
+    lab.lose_server();
+    let table = procs::Table::read().unwrap();
+    let token =
+        lab.env.job("alice", 1)["extra_msgs"]["launch"]["token"].as_str().unwrap().to_owned();
+    let uid = rustix::process::getuid().as_raw();
+    for process in table.with_token(&token, uid) {
+        procs::signal(process, Signal::Kill).unwrap();
+    }
+    lab.programs.iter().for_each(wait_gone);
+    let daemon = lab.daemon();
+    let lost = lab.env.wait_status(1, "error");
+    assert_eq!(lost["error"], "lost", "{lost:#}");
+    drop(daemon);
+}

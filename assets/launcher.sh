@@ -9,7 +9,7 @@
 #   env    NAME=VALUE to export
 #   secrets  the same for the command alone; taken away as it begins (may be missing, unless spec ends in `secrets`)
 # It writes: pid (process group and its start time), exit (the exit code and the token), and spool for a moment
-# (output on its way to the log). Whoever stops the job writes the token to `stopped`; `tpu launcher closed` writes it
+# (output on its way to the log). `again` is there from when a later window is opened until the workers are heard in it. Whoever stops the job writes the token to `stopped`; `tpu launcher closed` writes it
 # to `closed`.
 
 state=${BASH_SOURCE[0]%/*}
@@ -183,6 +183,8 @@ code=0
 trap '' INT QUIT
 rm -f -- "$state/secrets"
 
+# Where nobody was heard in a later window, that says nothing of the job.
+[ -z "$again" ] || ! [ -e "$state/again" ] || exit "$code"
 # Whatever code it ended with, it ended because it lost its window: that is no end of its own.
 [ -z "$is_closed" ] || exit "$code"
 

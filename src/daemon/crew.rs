@@ -227,6 +227,12 @@ fn carry_out(ctx: &Ctx, id: &JobId, task: Task) -> Result<String, Error> {
             Reattached::Reopened => {
                 format!("{id} continues on its workers: its window is open again")
             }
+            Reattached::ReopenedInVain => {
+                return Err(Error::failed(format!(
+                    "{id} continues on its workers; its window is open again, and nothing was heard in the one before"
+                ))
+                .hint(format!("what it says: tpu attach w={} {}", id.window, id.user)));
+            }
             Reattached::Over => format!("{id}: nothing of it is on its workers any more"),
             Reattached::Here => format!("{id} has its window"),
         }),

@@ -266,8 +266,7 @@ fn reattach(ctx: &Arc<Ctx>, survey: &Survey, crew: &mut Crew) -> Vec<JobId> {
     let unknown = survey.snapshot.jobs.iter().filter(|view| view.shown.unknown.is_some());
     let is_free = |job: &&Job| job.intent.is_none() && job.child.is_none();
     let jobs = unknown.filter_map(|view| survey.data.job(&view.id)).filter(is_free);
-    let missed = jobs.filter(|job| missed::is_missed(ctx, job).unwrap_or(false)).map(Job::id);
-    let missed: Vec<JobId> = missed.collect();
+    let missed = missed::of(ctx, jobs);
     for id in &missed {
         crew.set_to(ctx, id.clone(), Task::Reattach);
     }

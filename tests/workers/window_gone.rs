@@ -133,9 +133,23 @@ fn while_a_worker_cannot_be_asked_nothing_is_known() {
 }
 
 #[test]
-fn what_is_on_no_worker_any_more_is_lost() {
+fn where_somebody_has_a_window_of_its_number_it_is_opened_behind_all_others() {
     let lab = Lab::new();
     lab.lose_server();
+    lab.env.tmux().run(&["new-session", "-d", "-s", "alice"]);
+    lab.env.tmux().run(&["new-window", "-d", "-t", "=alice:1", "exec sleep 1000"]);
+    let daemon = lab.daemon();
+    wait_until("it is heard again", || {
+        let shown = lab.env.tpu("check --json").exits(0).json();
+        shown["jobs"][0]["unknown"].is_null() && lab.output().matches("ready").count() == 4
+    });
+    assert!(lab.env.has_window("alice", 2));
+    lab.ends_well();
+    drop(daemon);
+}
+
+/// Kills what is on the workers; the daemon finds that it is lost.
+fn loses_its_workers(lab: &Lab) {
     let table = procs::Table::read().unwrap();
     let token =
         lab.env.job("alice", 1)["extra_msgs"]["launch"]["token"].as_str().unwrap().to_owned();
@@ -148,4 +162,23 @@ fn what_is_on_no_worker_any_more_is_lost() {
     let lost = lab.env.wait_status(1, "error");
     assert_eq!(lost["error"], "lost", "{lost:#}");
     drop(daemon);
+}
+
+#[test]
+fn what_is_on_no_worker_any_more_is_lost() {
+    let lab = Lab::new();
+    lab.lose_server();
+    loses_its_workers(&lab);
+}
+
+/// It had gone on behind that, and was lost later.
+#[test]
+fn so_is_what_was_on_its_workers_when_somebody_closed_its_window() {
+    let lab = Lab::new();
+    lab.env.tmux().run(&["kill-pane", "-t", &lab.env.pane_id("alice", 1).unwrap()]);
+    wait_until("it is noticed", || {
+        lab.env.tpu("check").exits(0).to_string().contains("its workers are to be asked")
+    });
+    assert!(lab.env.path("tpu-state/jobs/alice/1/closed").exists());
+    loses_its_workers(&lab);
 }

@@ -1,5 +1,7 @@
 //! What scripts and launchers call back with: it has begun, it ended well, it failed, it has ended.
 
+use std::time::Duration;
+
 use tpu_core::model::data::Data;
 use tpu_core::model::exit::Exit;
 use tpu_core::model::facts::{ErrorKind, Evidence, Source};
@@ -300,13 +302,23 @@ pub fn closed(ctx: &Ctx, token: &LaunchToken) -> Result<(), Error> {
     let id = records::launched(ctx, token)?;
     let data = ctx.data()?;
     let (job, session) = (job_of(&data, &id)?, &user_of(&data, &id.user)?.tmux_name);
-    let tmux = ctx.tmux.look();
-    let window = place::find(job, session, &tmux, &*ctx.procs);
-    if window == Window::Gone && !is_shutting_down(ctx) {
-        beside::record_closed(ctx, &id, token)?;
+    for _ in 0..LOOKS {
+        let tmux = ctx.tmux.look();
+        match place::find(job, session, &tmux, &*ctx.procs) {
+            Window::Gone if !is_shutting_down(ctx) => {
+                return Ok(beside::record_closed(ctx, &id, token)?);
+            }
+            // Without that word a rule may start again what a person has closed.
+            Window::Unknown(_) => ctx.clock.sleep(BETWEEN_LOOKS),
+            Window::Gone | Window::Here(_) | Window::Lost(_) | Window::Elsewhere(_) => break,
+        }
     }
     Ok(())
 }
+
+/// How often a tmux that does not answer is asked whether a window is gone, and the pause between.
+const LOOKS: u32 = 3;
+const BETWEEN_LOOKS: Duration = Duration::from_secs(1);
 
 /// Whether this machine is being shut down, which closes windows as well.
 fn is_shutting_down(ctx: &Ctx) -> bool {

@@ -1,11 +1,11 @@
 //! Jobs on workers whose window is gone. The workers are asked whether a job goes on; then a window is opened again that
 //! shows it, and its end is written down as any. What is on none of them any more is lost.
 
-use tpu_core::model::facts::WORKERS_UNASKED;
+use tpu_core::model::facts::{TmuxFact, WORKERS_UNASKED};
 use tpu_core::model::ids::JobId;
 use tpu_core::model::job::Job;
 use tpu_core::text::counted;
-use tpu_engine::runner::window::{self, beside};
+use tpu_engine::runner::window::{self, Reopened, beside};
 use tpu_system::remote::Running;
 
 use super::outlook;
@@ -23,6 +23,8 @@ pub enum Reattached {
     Here,
     /// It goes on, and a window shows it again.
     Reopened,
+    /// The same, and in the window before nothing was heard.
+    ReopenedInVain,
     /// Nothing of it is on its workers.
     Over,
 }
@@ -42,7 +44,7 @@ pub fn reattach(ctx: &Ctx, id: &JobId) -> Result<Reattached, Error> {
         return Ok(Reattached::Here);
     }
     if ask(ctx, job)? == Answer::Over {
-        beside::forget_workers(ctx, id);
+        forget(ctx, job);
         return Ok(Reattached::Over);
     }
     let lease = match lease::take(ctx, id, |_| Ok(())) {
@@ -59,20 +61,31 @@ pub fn reattach(ctx: &Ctx, id: &JobId) -> Result<Reattached, Error> {
 fn reopen(ctx: &Ctx, id: &JobId) -> Result<Reattached, Error> {
     let data = ctx.data()?;
     let job = job_of(&data, id)?;
-    let Some(launch) = job.launch.as_ref().filter(|_| job.child.is_none()) else {
+    let is_open = job.child.is_none() && !job.is_being_killed();
+    let Some(launch) = job.launch.as_ref().filter(|_| is_open) else {
         return Ok(Reattached::Here);
     };
     if !is_missed(ctx, job)? {
         return Ok(Reattached::Here);
     }
-    let place = window::reopen(&ctx.effects, runners::run(&data, job)?, &name(job))?;
+    let Reopened { place, was_unheard } =
+        window::reopen(&ctx.effects, runners::run(&data, job)?, &name(job))?;
     ctx.transact(|tx| {
         records::of_launch(&mut tx.data, id, &launch.token)?.place = Some(place.clone());
         let what = format!("it continues on {}: its window is open again", job.tpu);
         records::note(tx, id, "window", what);
         Ok(())
     })?;
-    Ok(Reattached::Reopened)
+    Ok(if was_unheard { Reattached::ReopenedInVain } else { Reattached::Reopened })
+}
+
+/// Nothing of a job is on its workers. That somebody has closed its window is not what ended it, if it had begun there.
+fn forget(ctx: &Ctx, job: &Job) {
+    let id = job.id();
+    if beside::begun_at(ctx, job).is_some() {
+        beside::forget_closed(ctx, &id);
+    }
+    beside::forget_workers(ctx, &id);
 }
 
 /// What is to be known of a job before an attempt succeeds it: nothing of it is on its workers, and what somebody has
@@ -82,7 +95,7 @@ pub(crate) fn settle(ctx: &Ctx, id: &JobId, force: bool) -> Result<(), Error> {
     let job = job_of(&data, id)?;
     if is_missed(ctx, job)? {
         match ask(ctx, job)? {
-            Answer::Over => beside::forget_workers(ctx, id),
+            Answer::Over => forget(ctx, job),
             Answer::Continues => {
                 return Err(Error::refused(continues(job))
                     .hint(format!("to end it: tpu kill w={} {}", id.window, id.user)));
@@ -118,12 +131,28 @@ fn continues(job: &Job) -> String {
 }
 
 /// Whether a job may live on workers, and has no window that shows it.
-pub fn is_missed(ctx: &Ctx, job: &Job) -> Result<bool, Error> {
-    if !job.status.is_live() || worker_processes::of_job(ctx, job).is_empty() {
-        return Ok(false);
+fn is_missed(ctx: &Ctx, job: &Job) -> Result<bool, Error> {
+    Ok(is_on_workers(ctx, job) && is_unasked(ctx, job, &ctx.tmux.look())?)
+}
+
+/// The jobs among these of which that is so, by one look.
+pub fn of<'a>(ctx: &Ctx, jobs: impl Iterator<Item = &'a Job>) -> Vec<JobId> {
+    let jobs: Vec<&Job> = jobs.filter(|job| is_on_workers(ctx, job)).collect();
+    if jobs.is_empty() {
+        return Vec::new();
     }
+    let tmux = ctx.tmux.look();
+    let is_so = |job: &&&Job| is_unasked(ctx, job, &tmux).unwrap_or(false);
+    jobs.iter().filter(is_so).map(|job| job.id()).collect()
+}
+
+fn is_on_workers(ctx: &Ctx, job: &Job) -> bool {
+    job.status.is_live() && !worker_processes::of_job(ctx, job).is_empty()
+}
+
+fn is_unasked(ctx: &Ctx, job: &Job, tmux: &TmuxFact) -> Result<bool, Error> {
     let data = ctx.data()?;
-    let seen = runners::observe(ctx, &[runners::run(&data, job)?], &ctx.tmux.look());
+    let seen = runners::observe(ctx, &[runners::run(&data, job)?], tmux);
     Ok(seen.first().is_some_and(|seen| seen.run.raw == WORKERS_UNASKED))
 }
 

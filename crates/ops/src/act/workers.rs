@@ -154,8 +154,10 @@ pub fn attend(
             .flat_map(|(workers, work)| door.start(&workers, work, token))
             .map(|(worker, result)| (worker, result.err()))
             .collect();
+    if !is_new {
+        beside::record_heard(ctx, &id);
+    }
     if setup.is_none()
-        && is_new
         && let Err(error) = beside::record_begin(ctx, &id, token)
     {
         ctx.warn([error.to_string()]);

@@ -13,10 +13,12 @@ use tpu_core::model::time::Timestamp;
 
 /// Nobody waits longer for the lock.
 pub(super) const PATIENCE: Duration = Duration::from_secs(10);
-/// Between two attempts at first, and after some time: a hundred that ask every millisecond would leave no processor for
-/// the one that works.
+/// Between two attempts at first, and when half the patience is over; and between: a hundred that ask every millisecond
+/// would leave no processor for the one that works.
 const WAIT: Duration = Duration::from_millis(1);
-const LONGEST_WAIT: Duration = Duration::from_millis(8);
+const LONGER_WAIT: Duration = Duration::from_millis(8);
+/// So long nobody waits longer.
+const FIRST: Duration = Duration::from_millis(16);
 /// After a lock that others wait for. Who comes back at once would otherwise always be first.
 const COURTESY: Duration = Duration::from_millis(2);
 
@@ -96,7 +98,8 @@ fn wait(
         if waited >= PATIENCE {
             return Err(locked(disk, clock, lock));
         }
-        clock.sleep((waited / 16).clamp(WAIT, LONGEST_WAIT));
+        let is_between = waited > FIRST && waited < PATIENCE / 2;
+        clock.sleep(if is_between { LONGER_WAIT } else { WAIT });
     }
     Ok(())
 }

@@ -73,9 +73,25 @@ pub fn record_closed(effects: &Effects, id: &JobId, token: &LaunchToken) -> Resu
     Ok(atomic::write_file(&**effects.store.disk(), &path, line.as_bytes(), 0o600)?)
 }
 
-/// The window of a job is open again.
-pub(super) fn forget_closed(effects: &Effects, id: &JobId) {
+/// The window of a job is open again, or says nothing of how it ended.
+pub fn forget_closed(effects: &Effects, id: &JobId) {
     drop(effects.store.disk().remove(&effects.store.paths().job(id).join(CLOSED)));
+}
+
+/// The file that is there from when a window is opened again until somebody hears the workers in it.
+const AGAIN: &str = "again";
+
+/// Writes down that a window is opened again. Whether nothing was heard in the one before.
+pub(super) fn record_again(effects: &Effects, id: &JobId) -> Result<bool, RunError> {
+    let was_unheard = file(effects, id, AGAIN).is_some();
+    let path = effects.store.paths().job(id).join(AGAIN);
+    atomic::write_file(&**effects.store.disk(), &path, b"", 0o600)?;
+    Ok(was_unheard)
+}
+
+/// The workers are heard in a window that was opened again.
+pub fn record_heard(effects: &Effects, id: &JobId) {
+    drop(effects.store.disk().remove(&effects.store.paths().job(id).join(AGAIN)));
 }
 
 /// Whether somebody has closed the window of a job, as its launcher wrote down.
@@ -107,6 +123,11 @@ const BEGUN: &str = "begun";
 pub fn record_begin(effects: &Effects, id: &JobId, token: &LaunchToken) -> Result<(), RunError> {
     let dir = effects.store.paths().job(id);
     drop(effects.store.disk().remove(&dir.join(PROGRESS)));
+    // Where a window was opened again this is heard once more.
+    let known = file(effects, id, BEGUN).unwrap_or_default();
+    if known.starts_with(format!("{token} ").as_bytes()) {
+        return Ok(());
+    }
     let text = format!("{token} {}\n", effects.clock.now().to_rfc3339());
     let path = dir.join(BEGUN);
     Ok(atomic::write_file(&**effects.store.disk(), &path, text.as_bytes(), 0o600)?)

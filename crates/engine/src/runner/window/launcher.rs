@@ -126,6 +126,14 @@ fn link_program(effects: &Effects, link: &Path) -> Result<(), RunError> {
     })
 }
 
+/// The launcher of a job that goes on, as this program knows it: it may be older than this program, or that be gone.
+pub(super) fn renew(effects: &Effects, dir: &Path) -> Result<(), RunError> {
+    let link = dir.join("bin").join("tpu");
+    drop(effects.store.disk().remove(&link));
+    link_program(effects, &link)?;
+    write(effects, &dir.join(SCRIPT), LAUNCHER.as_bytes())
+}
+
 /// What the job sees: the kept environment, and who it is.
 pub(super) fn environment(
     effects: &Effects,

@@ -36,7 +36,7 @@ use super::{
 };
 use left::Left;
 use place::{Indexed, Window};
-pub use reopen::reopen;
+pub use reopen::{Reopened, reopen};
 use silence::Silences;
 
 /// Lines of history that a job's window keeps at least.

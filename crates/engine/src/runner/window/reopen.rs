@@ -14,16 +14,24 @@ use crate::runner::{RunError, RunRef};
 /// The word by which a launcher knows that its job has begun before.
 const AGAIN: &str = "again";
 
-/// Where the log is kept until all that it holds has been heard again.
+/// What a log is called that was heard before.
 const BEFORE: &str = "before";
 
-/// Opens a window for the launch of a job, and says on which server. Fails where its number is taken, as by a window
-/// that somebody else has opened for it.
+/// A window that was opened again.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Reopened {
+    /// On which server.
+    pub place: Place,
+    /// Whether the one before, which was opened again too, ended before anything was heard in it.
+    pub was_unheard: bool,
+}
+
+/// Opens a window for the launch of a job: with its number, if nobody else has a window there.
 pub fn reopen(
     effects: &Effects,
     RunRef { job, session }: RunRef<'_>,
     name: &str,
-) -> Result<Place, RunError> {
+) -> Result<Reopened, RunError> {
     let (id, disk) = (job.id(), effects.store.disk());
     let dir = effects.store.paths().job(&id);
     let launch = job.launch.as_ref().filter(|launch| {
@@ -35,10 +43,11 @@ pub fn reopen(
         let what = format!("nothing is left here of what was launched as {id}");
         return Err(RunError::refused(what, format!("tpu kill w={} {}", id.window, id.user)));
     };
+    launcher::renew(effects, &dir)?;
     effects.tmux.ensure_session(session, HISTORY, &[])?;
     let window = NewWindow {
         session: session.to_owned(),
-        index: id.window.0,
+        index: index(effects, session, id.window.0),
         name: name.to_owned(),
         cwd: dir,
         argv: vec!["/bin/bash".to_owned(), script, AGAIN.to_owned()],
@@ -51,19 +60,30 @@ pub fn reopen(
     if let Some((before, log)) = &moved {
         set_aside(&**disk, before, log)?;
     }
+    beside::forget_closed(effects, &id);
+    let was_unheard = beside::record_again(effects, &id)?;
     effects.tmux.open_window(&window).inspect_err(|_| {
         if let Some((before, log)) = &moved {
             drop(disk.rename(before, log));
         }
     })?;
-    beside::forget_closed(effects, &id);
     match effects.tmux.look() {
-        TmuxFact::Up { place, .. } => Ok(place),
+        TmuxFact::Up { place, .. } => Ok(Reopened { place, was_unheard }),
         TmuxFact::Down { .. } | TmuxFact::Unknown { .. } => Err(RunError::unreachable(
             format!("the window of {id} was opened again, and tmux does not answer any more"),
             "look again: tpu check",
         )),
     }
+}
+
+/// The number of a job, or one behind all others where somebody has a window of that number.
+fn index(effects: &Effects, session: &str, own: u32) -> u32 {
+    let TmuxFact::Up { panes, .. } = effects.tmux.look() else { return own };
+    let taken = || {
+        let of_session = panes.iter().filter(|pane| pane.session == session);
+        of_session.map(|pane| pane.window_index)
+    };
+    if taken().any(|index| index == own) { taken().max().map_or(own, |last| last + 1) } else { own }
 }
 
 /// Keeps the longer of a log and of what was kept of it before: the other one was heard of in part.

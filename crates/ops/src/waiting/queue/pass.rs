@@ -12,7 +12,7 @@ use tpu_core::model::data::Data;
 use tpu_core::model::entry::QueueEntry;
 use tpu_core::model::facts::{ErrorKind, Evidence, Source};
 use tpu_core::model::ids::JobId;
-use tpu_core::model::job::{Job, Status, StoredVerdict};
+use tpu_core::model::job::{Job, Launch, Status, StoredVerdict};
 use tpu_core::model::member::Array;
 use tpu_core::model::rules::Action;
 use tpu_core::model::target::Machines;
@@ -301,11 +301,12 @@ pub fn make_way(ctx: &Ctx, vacated: &Vacated) {
     }
 }
 
-/// A script has said how its job has ended, and is still there: what waits for its place may begin once its launcher says
-/// that it has ended. The original has no launcher.
+/// Somebody has said how a job has ended. Where that is its script, it is still there: what waits for its place may begin
+/// once its launcher says that it has ended. The original has no launcher.
 pub fn after_word(ctx: &Ctx, id: &JobId) {
     let Ok(data) = ctx.data() else { return };
-    if data.job(id).is_some_and(|job| job.launch.is_none()) {
+    let has_said_so = |launch: &Launch| launch.ended.is_some();
+    if data.job(id).is_some_and(|job| job.launch.as_ref().is_none_or(has_said_so)) {
         make_way(ctx, &Vacated::of(&data, id));
     }
 }

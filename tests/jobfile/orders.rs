@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::common::env::{Running, TestEnv};
 use crate::common::tmux::{write_file, write_script};
-use crate::common::wait::wait_until;
+use crate::common::wait::{wait_for, wait_until};
 
 pub(super) fn lab() -> TestEnv {
     let mut env = TestEnv::new();
@@ -343,7 +343,9 @@ fn the_fastest_is_what_jobs_have_waited_for_least() {
     wait_until("it runs", || !target_of(&env, 1).is_empty());
     assert_eq!(target_of(&env, 1), "any-v4-8-zone-b-1");
     submit(&env, &text.replace("command", "hold: true\ncommand"), 0);
-    let said = env.tpu("explain 2").exits(0).stdout;
+    let said = wait_for("what was waited is told", || {
+        Some(env.tpu("explain 2").exits(0).stdout).filter(|said| said.contains("for each of 1"))
+    });
     let order = said.lines().find(|line| line.starts_with("order: ")).unwrap_or_default();
     // The reason of the first may have commas of its own.
     let (first, last) = order.split_once("), ").unwrap_or_default();

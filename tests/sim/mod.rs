@@ -342,9 +342,32 @@ mod many_jobs_end_at_once {
         assert_eq!(in_a_crowd(0..20, Crowd::default()), None);
     }
 
-    #[test]
-    fn and_nothing_is_lost_with_a_process_that_is_killed() {
-        assert_eq!(in_a_crowd(0..40, Crowd { crash: 3_000, ..Crowd::default() }), None);
+    mod and_nothing_is_lost_with_a_process_that_is_killed {
+        use super::{Crowd, in_a_crowd};
+
+        fn hold(seeds: std::ops::Range<u64>) {
+            assert_eq!(in_a_crowd(seeds, Crowd { crash: 3_000, ..Crowd::default() }), None);
+        }
+
+        #[test]
+        fn from_seed_0() {
+            hold(0..10);
+        }
+
+        #[test]
+        fn from_seed_10() {
+            hold(10..20);
+        }
+
+        #[test]
+        fn from_seed_20() {
+            hold(20..30);
+        }
+
+        #[test]
+        fn from_seed_30() {
+            hold(30..40);
+        }
     }
 
     #[test]

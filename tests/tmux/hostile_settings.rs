@@ -220,6 +220,12 @@ fn a_restarted_server_has_lost_the_jobs_and_its_windows_are_left_alone() {
     }
     // No server: theirs has ended for certain. What else it had, nobody can list.
     let bytes = env.data_bytes();
+    // Their launchers live a moment longer.
+    for user in ["b", "bird"] {
+        wait_until("nothing of it is left", || {
+            env.tpu(&format!("check {user}")).exits(0).to_string().contains("error: lost")
+        });
+    }
     drop(env.tpu("check b").exits(0).says(&["error: lost", "its tmux server has ended"]));
     drop(env.tpu("-czw b").exits(6));
     assert!(env.data_bytes() == bytes, "looking wrote");

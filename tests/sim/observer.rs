@@ -107,6 +107,8 @@ pub(crate) struct Observer {
     durable: BTreeMap<String, String>,
     /// The launches whose window a person has closed, each with its target as long as that is well.
     closed: BTreeMap<String, Option<String>>,
+    /// When the machines of a target were last taken away.
+    gone: BTreeMap<String, Duration>,
     /// How often the daemon's rules did something, for the figures.
     pub(crate) deletes: u32,
     /// Whether each program that keeps its work on the disk began from what an earlier one had kept.
@@ -338,6 +340,7 @@ impl State {
 
     /// The machines of a target are gone: its programs hear nothing more.
     pub(crate) fn machines_gone(&mut self, target: &str) {
+        self.observer.gone.insert(target.to_owned(), self.now);
         for of in self.observer.closed.values_mut().filter(|of| of.as_deref() == Some(target)) {
             *of = None;
         }
@@ -470,9 +473,11 @@ impl State {
 
     /// A person has closed the window of a launch, and its launcher has written that down.
     pub(crate) fn closed_by_hand(&mut self, token: &str) {
-        let program = self.observer.programs.iter().find(|program| program.token == token);
-        let Some(target) = program.map(|program| program.target.clone()) else { return };
-        self.observer.closed.insert(token.to_owned(), Some(target));
+        let observer = &mut self.observer;
+        let Some(program) = observer.programs.iter().find(|of| of.token == token) else { return };
+        let is_gone = observer.gone.get(&program.target).is_some_and(|at| *at >= program.began);
+        let target = Some(program.target.clone()).filter(|_| !is_gone);
+        observer.closed.insert(token.to_owned(), target);
     }
 
     /// What launchers have written down may be lost with the power.

@@ -370,9 +370,32 @@ mod many_jobs_end_at_once {
         }
     }
 
-    #[test]
-    fn and_no_pass_goes_on_when_its_tmux_server_has_ended() {
-        assert_eq!(in_a_crowd(0..40, Crowd { loses_tmux: true, ..Crowd::default() }), None);
+    mod and_no_pass_goes_on_when_its_tmux_server_has_ended {
+        use super::{Crowd, in_a_crowd};
+
+        fn hold(seeds: std::ops::Range<u64>) {
+            assert_eq!(in_a_crowd(seeds, Crowd { loses_tmux: true, ..Crowd::default() }), None);
+        }
+
+        #[test]
+        fn from_seed_0() {
+            hold(0..10);
+        }
+
+        #[test]
+        fn from_seed_10() {
+            hold(10..20);
+        }
+
+        #[test]
+        fn from_seed_20() {
+            hold(20..30);
+        }
+
+        #[test]
+        fn from_seed_30() {
+            hold(30..40);
+        }
     }
 
     #[test]

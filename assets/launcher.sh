@@ -9,8 +9,8 @@
 #   env    NAME=VALUE to export
 #   secrets  the same for the command alone; taken away as it begins (may be missing, unless spec ends in `secrets`)
 # It writes: pid (process group and its start time), exit (the exit code and the token), and spool for a moment
-# (output on its way to the log). `again` is there from when a later window is opened until the workers are heard in it. Whoever stops the job writes the token to `stopped`; `tpu launcher closed` writes it
-# to `closed`.
+# (output on its way to the log). Whoever stops the job writes the token to `stopped`, and `tpu launcher closed` to
+# `closed`. Whoever opens a later window writes `reopened`; it is taken away once the workers are heard there.
 
 state=${BASH_SOURCE[0]%/*}
 mapfile -d '' -t spec <"$state/spec"
@@ -174,7 +174,7 @@ started=$SECONDS
 code=0
 # Asks whether this launch still stands, and copies the code (native).
 "$tpu" launcher "${again:-begin}" "$token" || code=$?
-# Whether what goes on is to be shown again says nothing of how it ends.
+# A refusal to show it says nothing of how it ends.
 [ -z "$again" ] || [ "$code" -eq 0 ] || exit "$code"
 
 [ "$code" -ne 0 ] || "run_$mode"
@@ -183,8 +183,8 @@ code=0
 trap '' INT QUIT
 rm -f -- "$state/secrets"
 
-# Where nobody was heard in a later window, that says nothing of the job.
-[ -z "$again" ] || ! [ -e "$state/again" ] || exit "$code"
+# A later window in which no worker was heard says nothing of how the job ends.
+[ -z "$again" ] || ! [ -e "$state/reopened" ] || exit "$code"
 # Whatever code it ended with, it ended because it lost its window: that is no end of its own.
 [ -z "$is_closed" ] || exit "$code"
 

@@ -52,7 +52,7 @@ fn said_to_be_killed(lab: &Lab, window: u64) -> usize {
 }
 
 #[test]
-fn whoever_closes_a_window_ends_its_job() {
+fn closing_a_window_ends_its_job() {
     let lab = Lab::new();
     let (by_pane, by_window) = (recoverable(&lab, "a"), recoverable(&lab, "b"));
     let (of_script, in_session) = (script(&lab), recoverable(&lab, "c"));

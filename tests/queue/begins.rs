@@ -35,6 +35,24 @@ fn it_begins_when_the_one_before_ends_by_itself_or_is_killed() {
     lab.wait_running(&[third]);
 }
 
+/// It would begin beside a program that holds the machine still.
+#[test]
+fn after_finish_job_the_next_one_begins_once_the_script_has_ended() {
+    let lab = Lab::new(1);
+    let script = "until [ -e \"$HOME/waits\" ]; do sleep 0.3; done\ntpu finish-job alice:0\n\
+        echo >\"$HOME/said\"\nuntil [ -e \"$HOME/go\" ]; do sleep 0.3; done\n";
+    lab.env.code("alice", "staging.sh", script);
+    let said = lab.env.tpu("submit local --json").exits(0).json();
+    let first = started(&said)[0];
+    let second = lab.submit("local");
+    lab.env.touch("waits");
+    lab.env.wait_file("said");
+    assert_eq!(lab.env.job("alice", first)["status"], "finished");
+    assert_eq!(lab.waiting(), [second]);
+    lab.env.touch("go");
+    lab.wait_running(&[second]);
+}
+
 #[test]
 fn what_could_never_begin_is_refused_and_what_may_come_is_waited_for() {
     let lab = Lab::new(1);

@@ -342,60 +342,31 @@ mod many_jobs_end_at_once {
         assert_eq!(in_a_crowd(0..20, Crowd::default()), None);
     }
 
-    mod and_nothing_is_lost_with_a_process_that_is_killed {
-        use super::{Crowd, in_a_crowd};
-
-        fn hold(seeds: std::ops::Range<u64>) {
-            assert_eq!(in_a_crowd(seeds, Crowd { crash: 3_000, ..Crowd::default() }), None);
-        }
-
-        #[test]
-        fn from_seed_0() {
-            hold(0..10);
-        }
-
-        #[test]
-        fn from_seed_10() {
-            hold(10..20);
-        }
-
-        #[test]
-        fn from_seed_20() {
-            hold(20..30);
-        }
-
-        #[test]
-        fn from_seed_30() {
-            hold(30..40);
-        }
+    /// Forty worlds in four tests.
+    macro_rules! crowds {
+        ($promise:ident, $crowd:expr; $($name:ident: $from:literal),*) => {
+            mod $promise {
+                use super::{Crowd, in_a_crowd};
+                $(
+                    #[test]
+                    fn $name() {
+                        assert_eq!(in_a_crowd($from..$from + 10, $crowd), None);
+                    }
+                )*
+            }
+        };
     }
 
-    mod and_no_pass_goes_on_when_its_tmux_server_has_ended {
-        use super::{Crowd, in_a_crowd};
+    crowds! {
+        and_nothing_is_lost_with_a_process_that_is_killed,
+        Crowd { crash: 3_000, ..Crowd::default() };
+        from_seed_0: 0, from_seed_10: 10, from_seed_20: 20, from_seed_30: 30
+    }
 
-        fn hold(seeds: std::ops::Range<u64>) {
-            assert_eq!(in_a_crowd(seeds, Crowd { loses_tmux: true, ..Crowd::default() }), None);
-        }
-
-        #[test]
-        fn from_seed_0() {
-            hold(0..10);
-        }
-
-        #[test]
-        fn from_seed_10() {
-            hold(10..20);
-        }
-
-        #[test]
-        fn from_seed_20() {
-            hold(20..30);
-        }
-
-        #[test]
-        fn from_seed_30() {
-            hold(30..40);
-        }
+    crowds! {
+        and_no_pass_goes_on_when_its_tmux_server_has_ended,
+        Crowd { loses_tmux: true, ..Crowd::default() };
+        from_seed_0: 0, from_seed_10: 10, from_seed_20: 20, from_seed_30: 30
     }
 
     #[test]

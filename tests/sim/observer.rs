@@ -403,7 +403,8 @@ impl State {
         };
         let Some(program) = self.observer.programs.get(number).cloned() else { return true };
         let wanted = self.observer.lineages.get(&program.lineage).is_some_and(|l| l.kill_asked);
-        if program.health == Health::Working && !wanted {
+        // One that has said that it is done is over, though it is still there.
+        if program.health == Health::Working && !wanted && !program.is_done {
             self.violation(format!(
                 "6: {signal:?} to a program of lineage {} that does what it should",
                 program.lineage

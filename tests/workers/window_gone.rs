@@ -103,7 +103,7 @@ fn without_a_daemon_it_is_explained_and_a_person_opens_its_window() {
 }
 
 #[test]
-fn whoever_closes_its_window_does_not_end_it() {
+fn closing_its_window_does_not_end_it() {
     let lab = Lab::new();
     let daemon = lab.daemon();
     let pane = lab.env.pane_id("alice", 1).unwrap();

@@ -195,7 +195,7 @@ impl<'a> Walk<'a> {
         Key { quoted, is_escaped }
     }
 
-    /// Most have none: in a file that is written for programs.
+    /// Passes blanks, of which a file that is written for programs has few.
     #[inline]
     fn blanks(&mut self) {
         let rest = self.text.as_bytes().get(self.at..).unwrap_or(&[]);

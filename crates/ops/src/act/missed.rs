@@ -88,8 +88,8 @@ fn forget(ctx: &Ctx, job: &Job) {
     beside::forget_workers(ctx, &id);
 }
 
-/// What is to be known of a job before an attempt succeeds it: nothing of it is on its workers, and what somebody has
-/// stopped is written down.
+/// Refuses a next attempt while a job goes on on its workers. With `force` it writes down first that somebody has closed
+/// its window.
 pub(crate) fn settle(ctx: &Ctx, id: &JobId, force: bool) -> Result<(), Error> {
     let data = ctx.data()?;
     let job = job_of(&data, id)?;

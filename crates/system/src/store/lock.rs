@@ -13,12 +13,12 @@ use tpu_core::model::time::Timestamp;
 
 /// Nobody waits longer for the lock.
 pub(super) const PATIENCE: Duration = Duration::from_secs(10);
-/// Between two attempts at first, and when half the patience is over; and between: a hundred that ask every millisecond
-/// would leave no processor for the one that works.
+/// The pause between two attempts.
 const WAIT: Duration = Duration::from_millis(1);
+/// The pause once `SOON` has passed: a hundred that ask every millisecond would leave no processor for the one that
+/// works. After half the patience it is `WAIT` again, so that newcomers do not overtake for ever.
 const LONGER_WAIT: Duration = Duration::from_millis(8);
-/// So long nobody waits longer.
-const FIRST: Duration = Duration::from_millis(16);
+const SOON: Duration = Duration::from_millis(16);
 /// After a lock that others wait for. Who comes back at once would otherwise always be first.
 const COURTESY: Duration = Duration::from_millis(2);
 
@@ -98,7 +98,7 @@ fn wait(
         if waited >= PATIENCE {
             return Err(locked(disk, clock, lock));
         }
-        let is_between = waited > FIRST && waited < PATIENCE / 2;
+        let is_between = waited > SOON && waited < PATIENCE / 2;
         clock.sleep(if is_between { LONGER_WAIT } else { WAIT });
     }
     Ok(())

@@ -93,12 +93,12 @@ pub enum Moment {
 #[derive(Debug)]
 pub struct Relay {
     job: Option<Job>,
-    /// The process of which it is.
+    /// The job's process.
     pid: Option<u32>,
     clock: SystemClock,
     /// Whether the window is there; one that has closed does not come back.
     has_window: bool,
-    /// When the job is looked at, which may not have heard that.
+    /// When to look for a program that has not heard that it closed.
     tell_again: Option<Duration>,
     resized: UnixStream,
     typed: Vec<u8>,
@@ -158,15 +158,15 @@ impl Relay {
         self.tell_again = Some(self.clock.monotonic() + LOOK);
     }
 
-    /// Tells the program of the job once more, if that had not begun: a shell that starts a program loses what it is told
-    /// between the two. Whoever has heard it has ended, or handles it.
+    /// Tells the program of the job once more if it has not heard it. A shell that forks loses the signal until the
+    /// program begins. A program that has heard it has ended, or handles it.
     fn tell_unheard(&mut self) {
         let now = self.clock.monotonic();
         if self.tell_again.take_if(|at| *at <= now).is_none() {
             return;
         }
         let Some((pid, table)) = self.pid.zip(Table::read().ok()) else { return };
-        if unheard(&table, pid) {
+        if tell_programs(&table, pid) {
             self.tell_again = Some(now + LOOK);
         }
     }
@@ -271,11 +271,11 @@ impl Relay {
 }
 
 /// The name of what runs a command as its job wants it (`assets/command.sh`).
-const COMMAND: &str = "tpu-command";
+pub const COMMAND: &str = "tpu-command";
 
-/// Tells the programs below a launcher that would end by it that their window has closed. Whether there are any, or one is
-/// only being started.
-fn unheard(table: &Table, launcher: u32) -> bool {
+/// Hangs up on the programs below a launcher that would end by it. Whether to look again: there was one, or one is only
+/// being started.
+fn tell_programs(table: &Table, launcher: u32) -> bool {
     let words = |process: &Process| std::fs::read(format!("/proc/{}/cmdline", process.pid)).ok();
     let mut is_any = false;
     let attends = table.children(launcher);

@@ -73,25 +73,25 @@ pub fn record_closed(effects: &Effects, id: &JobId, token: &LaunchToken) -> Resu
     Ok(atomic::write_file(&**effects.store.disk(), &path, line.as_bytes(), 0o600)?)
 }
 
-/// The window of a job is open again, or says nothing of how it ended.
+/// Takes that word back: another window is open, or the job went on without one.
 pub fn forget_closed(effects: &Effects, id: &JobId) {
     drop(effects.store.disk().remove(&effects.store.paths().job(id).join(CLOSED)));
 }
 
-/// The file that is there from when a window is opened again until somebody hears the workers in it.
-const AGAIN: &str = "again";
+/// The file that says that a later window is open, and that its workers have not been heard there yet.
+const REOPENED: &str = "reopened";
 
-/// Writes down that a window is opened again. Whether nothing was heard in the one before.
-pub(super) fn record_again(effects: &Effects, id: &JobId) -> Result<bool, RunError> {
-    let was_unheard = file(effects, id, AGAIN).is_some();
-    let path = effects.store.paths().job(id).join(AGAIN);
+/// Writes down that a later window is opened. Whether nothing was heard in the last one that was.
+pub(super) fn record_reopened(effects: &Effects, id: &JobId) -> Result<bool, RunError> {
+    let was_unheard = file(effects, id, REOPENED).is_some();
+    let path = effects.store.paths().job(id).join(REOPENED);
     atomic::write_file(&**effects.store.disk(), &path, b"", 0o600)?;
     Ok(was_unheard)
 }
 
-/// The workers are heard in a window that was opened again.
+/// Writes down that the workers are heard in it.
 pub fn record_heard(effects: &Effects, id: &JobId) {
-    drop(effects.store.disk().remove(&effects.store.paths().job(id).join(AGAIN)));
+    drop(effects.store.disk().remove(&effects.store.paths().job(id).join(REOPENED)));
 }
 
 /// Whether somebody has closed the window of a job, as its launcher wrote down.

@@ -9,6 +9,7 @@ use tpu_core::model::checkpoint_signal::CheckpointSignal;
 use tpu_core::model::job::Job;
 use tpu_system::effects::Effects;
 use tpu_system::sys::procs::{Process, Signal, Table};
+use tpu_system::sys::pty::COMMAND;
 use tpu_system::sys::stop::{self, StopError};
 
 use super::beside;
@@ -61,9 +62,6 @@ fn live<'a>(
     let live = processes.into_iter().filter(is_live);
     live.map(|process| (process.pid, process.clone())).collect()
 }
-
-/// The name of what runs a command as its job wants it (`assets/command.sh`).
-const COMMAND: &str = "tpu-command";
 
 /// Sends a signal to the program that the launcher of a job has started: not to what that has started itself, which
 /// may know nothing of the signal and would end by it.

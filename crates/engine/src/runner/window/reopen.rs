@@ -14,7 +14,7 @@ use crate::runner::{RunError, RunRef};
 /// The word by which a launcher knows that its job has begun before.
 const AGAIN: &str = "again";
 
-/// What a log is called that was heard before.
+/// The ending of the log of the windows before.
 const BEFORE: &str = "before";
 
 /// A window that was opened again.
@@ -22,7 +22,7 @@ const BEFORE: &str = "before";
 pub struct Reopened {
     /// On which server.
     pub place: Place,
-    /// Whether the one before, which was opened again too, ended before anything was heard in it.
+    /// Whether the last one that was opened again ended before a worker was heard in it.
     pub was_unheard: bool,
 }
 
@@ -61,7 +61,7 @@ pub fn reopen(
         set_aside(&**disk, before, log)?;
     }
     beside::forget_closed(effects, &id);
-    let was_unheard = beside::record_again(effects, &id)?;
+    let was_unheard = beside::record_reopened(effects, &id)?;
     effects.tmux.open_window(&window).inspect_err(|_| {
         if let Some((before, log)) = &moved {
             drop(disk.rename(before, log));

@@ -301,8 +301,8 @@ pub fn make_way(ctx: &Ctx, vacated: &Vacated) {
     }
 }
 
-/// Somebody has said how a job has ended. Where that is its script, it is still there: what waits for its place may begin
-/// once its launcher says that it has ended. The original has no launcher.
+/// A script or a person has said how a job ended. A script is still there: its launcher lets the next one begin when the
+/// script has ended. Here that is done where no launcher will: the original has none.
 pub fn after_word(ctx: &Ctx, id: &JobId) {
     let Ok(data) = ctx.data() else { return };
     let has_said_so = |launch: &Launch| launch.ended.is_some();

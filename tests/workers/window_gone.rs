@@ -71,8 +71,11 @@ impl Lab {
             assert_eq!(starts.unwrap().lines().count(), 1, "one copy");
         }
         assert_eq!(self.env.jobs("alice").len(), 1);
-        let ends = self.env.journal().into_iter().filter(|event| event.kind == "finished").count();
-        assert_eq!(ends, 1);
+        let ends =
+            || self.env.journal().into_iter().filter(|event| event.kind == "finished").count();
+        // The journal is written after the record.
+        wait_until("its end is in the journal", || ends() > 0);
+        assert_eq!(ends(), 1);
     }
 }
 

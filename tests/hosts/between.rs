@@ -88,8 +88,7 @@ fn what_waited_for_a_machine_that_is_gone_begins_on_another_one_and_once() {
     let place = lab.env.path("starts");
     let line = format!("submit h[1-2] -- bash count.sh {}", place.display());
     drop(lab.env.tpu(&line).exits(0));
-    drop(lab.env.tpu("queue resume default").exits(0));
-    loses(&mut lab, "queue run --once");
+    loses(&mut lab, "queue resume default");
     wait_until("it runs on the other one", || starts(&lab) == 1);
     let jobs = lab.env.jobs("alice");
     assert_eq!((jobs.len(), lab.env.queued()), (1, 0), "{jobs:#?}");

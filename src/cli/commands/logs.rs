@@ -39,11 +39,13 @@ pub(in crate::cli) fn logs(app: &App, args: &Logs) -> Outcome {
         Err(error) if error.kind == Kind::NotFound && follows && logs::has_engine(ctx, &id)? => {
             logs::Output { bytes: Vec::new(), next: Some(0) }
         }
-        // So with one whose window has only just been opened.
-        Ok(logs::Output { bytes, next: None })
-            if follows && logs::is_kept(ctx, &id)? && !logs::is_over(ctx, &id)? =>
-        {
-            logs::Output { bytes, next: Some(0) }
+        // So with one whose window has only just been opened. It may have ended since that was looked at.
+        Ok(logs::Output { next: None, .. }) if follows && logs::is_kept(ctx, &id)? => {
+            if logs::is_over(ctx, &id)? {
+                logs::output(ctx, &id)?
+            } else {
+                logs::Output { bytes: Vec::new(), next: Some(0) }
+            }
         }
         other => other?,
     };

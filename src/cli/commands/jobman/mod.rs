@@ -284,8 +284,10 @@ fn run_here(app: &App, called: &Called, setup: Option<&str>) -> Outcome {
     let leaf = newest(app, &called.id)?.unwrap_or(called.id.window);
     let words = vec![format!("w={leaf}"), called.id.user.to_string()];
     let of = Logs { words: words.clone(), follow: true, lines: None, grep: None, worker: None };
-    drop(logs::logs(app, &of)?);
-    let ended = wait::wait(app, &Wait { words, what: WaitFor::Finished, timeout: None })?;
+    // It has printed what is kept, and says what is only shown.
+    let shown = logs::logs(app, &of)?;
+    let mut ended = wait::wait(app, &Wait { words, what: WaitFor::Finished, timeout: None })?;
+    ended.text.insert_str(0, &shown.text);
     Ok(ended.notes(begun.notes))
 }
 

@@ -177,15 +177,15 @@ fn a_hanging_ssh_holds_up_nothing_but_itself() {
     };
     terminal.until("ssh hangs", || !hanging().is_empty());
     terminal.shows("tpu ssh lab-hosts");
+    // Whoever leaves is told what would be left unfinished.
+    terminal.press("q");
+    terminal.shows("Still tpu ssh lab-hosts");
+    terminal.press("Escape");
     answers(&terminal);
     terminal.press("t");
     terminal.types("meanwhile");
     terminal.press("Enter");
     terminal.until("the tag is stored", || env.job("alice", 1)["job_tags"] == "meanwhile");
-    terminal.shows("tpu ssh lab-hosts");
-    // Whoever leaves is told what would be left unfinished.
-    terminal.press("q");
-    terminal.shows("Still tpu ssh lab-hosts");
     let ended = || {
         for pid in hanging() {
             if let Some(process) = Process::read(pid) {

@@ -154,7 +154,7 @@ fn an_end_that_nobody_has_seen_is_no_success() {
     wait_until("Slurm has forgotten it", || lab.cluster.jobs().is_empty());
     let shown = lab.shown(killed);
     assert!(shown["unknown"].is_string(), "{shown}");
-    lab.missing_for_a_minute();
+    lab.missing_for_a_minute(killed);
     let shown = lab.shown(killed);
     assert_ne!(shown["status"], "finished", "{shown}");
     assert_ne!(shown["status"], "running", "{shown}");
@@ -171,7 +171,7 @@ fn an_end_that_slurm_has_forgotten_is_told_by_slurms_word_in_the_log() {
     lab.cluster.run(&["scancel", &id.to_string()]);
     wait_until("Slurm has forgotten it", || lab.cluster.jobs().is_empty());
     drop(lab.shown(window));
-    lab.missing_for_a_minute();
+    lab.missing_for_a_minute(window);
     let shown = lab.wait_shown(window, "killed");
     assert_eq!(evidence(&shown).0, "engine", "{shown}");
 }

@@ -234,22 +234,34 @@ impl Lab {
         self.env.a_minute_later("alice");
     }
 
-    /// Lets what is missing be missing for a minute.
+    /// Lets a job that is missing be missing for a minute.
     #[track_caller]
-    pub(super) fn missing_for_a_minute(&self) {
+    pub(super) fn missing_for_a_minute(&self, window: u64) {
+        let token = self.token(window);
+        self.missing_for_longer(&|key| key == token);
+    }
+
+    /// The same of all that are missing.
+    #[track_caller]
+    pub(super) fn all_missing_for_a_minute(&self) {
+        self.missing_for_longer(&|_| true);
+    }
+
+    #[track_caller]
+    fn missing_for_longer(&self, is_meant: &dyn Fn(&str) -> bool) {
         let path = self
             .env
             .path(&format!("tpu-state/slurm/missing-{}", rustix::process::getuid().as_raw()));
-        let read = || -> Option<Value> {
-            let missing = serde_json::from_str(&std::fs::read_to_string(&path).ok()?).ok()?;
-            Some(missing).filter(|missing: &Value| missing != &json!({}))
+        let read = || -> Option<serde_json::Map<String, Value>> {
+            let missing: Value = serde_json::from_str(&std::fs::read_to_string(&path).ok()?).ok()?;
+            let missing = missing.as_object()?;
+            missing.keys().any(|key| is_meant(key)).then(|| missing.clone())
         };
-        wait_until("somebody has missed it", || read().is_some());
-        let mut missing = read().unwrap();
-        for job in missing.as_object_mut().unwrap().values_mut() {
+        let mut missing = wait_for("somebody has missed it", read);
+        for (_, job) in missing.iter_mut().filter(|(key, _)| is_meant(key)) {
             job["since"] = (job["since"].as_i64().unwrap() - 60).into();
         }
-        write_file(&path, &missing.to_string());
+        write_file(&path, &Value::from(missing).to_string());
     }
 
     /// A daemon that has turned at least once.

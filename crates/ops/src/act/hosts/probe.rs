@@ -25,8 +25,8 @@ const PROBE: &str = concat!(
     include_str!("../../../../../assets/probe.sh")
 );
 
-/// How long a machine may take to answer somebody who waits for a job to begin.
-pub const PATIENCE: Duration = Duration::from_secs(5);
+/// How long a machine may take to answer somebody who waits for a job to begin: a login takes seconds where much runs.
+pub const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Less than this on its disk, in MiB, and a job could not even log.
 const LEAST_DISK: u64 = 64;

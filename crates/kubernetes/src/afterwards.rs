@@ -4,7 +4,6 @@ use tpu_core::model::exit::Exit;
 use tpu_core::model::facts::{ErrorKind, RunFact, RunState};
 use tpu_core::model::job::Job;
 
-use super::facts::fact;
 use super::note::LastSeen;
 
 /// What is left to say of a run whose Job is not there any more. `ttl_s` is how long the server keeps one that has ended, if
@@ -12,7 +11,7 @@ use super::note::LastSeen;
 pub(super) fn afterwards(job: &Job, seen: Option<&LastSeen>, ttl_s: Option<u64>) -> RunFact {
     let gone = |cause, raw: &str, why: &str| RunFact {
         cause,
-        ..fact(RunState::Gone, raw, Some(why.to_owned()))
+        ..RunFact::of_engine(RunState::Gone, raw, Some(why.to_owned()))
     };
     let Some(seen) = seen else {
         return gone(
@@ -41,7 +40,7 @@ pub(super) fn afterwards(job: &Job, seen: Option<&LastSeen>, ttl_s: Option<u64>)
         cause: seen.cause.as_deref().and_then(ErrorKind::parse),
         nodes,
         restarts: seen.restarts,
-        ..fact(RunState::Ended, seen.raw.clone(), seen.reason.clone())
+        ..RunFact::of_engine(RunState::Ended, seen.raw.clone(), seen.reason.clone())
     }
 }
 

@@ -140,7 +140,7 @@ impl Engine<'_> {
     fn facts(&self, runs: &[RunRef<'_>]) -> Vec<RunFact> {
         let asked_at = self.site.effects.clock.now();
         let known: Vec<JobRef> = runs.iter().map(|run| JobRef::of(run.job)).collect();
-        if runs.iter().all(|run| is_past(run.job)) {
+        if runs.iter().all(|run| run.job.is_past()) {
             return runs.iter().map(|run| self.past(run.job)).collect();
         }
         let only = known.first().filter(|_| known.len() == 1);
@@ -149,7 +149,7 @@ impl Engine<'_> {
             Ok(listing) => listing,
             Err(trouble) => {
                 let untold = |(run, known): (&RunRef<'_>, &JobRef)| {
-                    if is_past(run.job) {
+                    if run.job.is_past() {
                         self.past(run.job)
                     } else {
                         self.untold(run.job, known, &trouble)
@@ -162,7 +162,7 @@ impl Engine<'_> {
             .iter()
             .zip(&known)
             .map(|(run, known)| match listing.jobs.get(&known.token) {
-                _ if is_past(run.job) => self.past(run.job),
+                _ if run.job.is_past() => self.past(run.job),
                 Some(job) => self.of_listed(run.job, (known, job), &listing),
                 None => self.of_missing(run.job, known, (asked_at, until)),
             })
@@ -217,7 +217,7 @@ impl Engine<'_> {
         let seen = is_lost.then(|| note::last_seen(self.site.effects, &JobRef::of(job).token));
         let nodes = seen.flatten().map(|seen| seen.nodes).unwrap_or_default();
         let exit = code.map(|code| job.exit(code));
-        RunFact { exit, nodes, ..facts::fact(RunState::Ended, "Ended", None) }
+        RunFact { exit, nodes, ..RunFact::of_engine(RunState::Ended, "Ended", None) }
     }
 
     /// What is known of a run of which the server does not tell now. An end that was seen stands, though nobody has come to
@@ -238,7 +238,7 @@ impl Engine<'_> {
         }
         let why =
             format!("it has ended, and what it printed last waits: {}", self.silence(trouble));
-        facts::fact(RunState::Unknown, "UNKNOWN", Some(why))
+        RunFact::of_engine(RunState::Unknown, "UNKNOWN", Some(why))
     }
 
     fn silence(&self, trouble: &Trouble) -> String {
@@ -246,7 +246,7 @@ impl Engine<'_> {
     }
 
     fn silent(&self, trouble: &Trouble) -> RunFact {
-        facts::fact(RunState::Unknown, "UNKNOWN", Some(self.silence(trouble)))
+        RunFact::of_engine(RunState::Unknown, "UNKNOWN", Some(self.silence(trouble)))
     }
 
     /// What is known of a run whose Job the server does not list.
@@ -257,10 +257,11 @@ impl Engine<'_> {
         (asked_at, until): (Timestamp, Duration),
     ) -> RunFact {
         let effects = self.site.effects;
-        let unknown = |why: &str| facts::fact(RunState::Unknown, "UNKNOWN", Some(why.to_owned()));
+        let unknown =
+            |why: &str| RunFact::of_engine(RunState::Unknown, "UNKNOWN", Some(why.to_owned()));
         let never = || RunFact {
             cause: Some(ErrorKind::Launch),
-            ..facts::fact(
+            ..RunFact::of_engine(
                 RunState::Gone,
                 "NeverSubmitted",
                 Some("it never reached the cluster".to_owned()),
@@ -322,7 +323,7 @@ impl Engine<'_> {
         let effects = self.site.effects;
         let mut wanted: Vec<(usize, Wanted<'_>)> = Vec::new();
         for (place, (run, known)) in runs.iter().zip(known).enumerate() {
-            if is_past(run.job) || !listing.jobs.contains_key(&known.token) {
+            if run.job.is_past() || !listing.jobs.contains_key(&known.token) {
                 continue;
             }
             let pods = listing.pods.get(&known.token).into_iter().flatten();
@@ -386,14 +387,8 @@ fn waits_for_log(fact: &RunFact) -> RunFact {
         text_waits: true,
         nodes: fact.nodes.clone(),
         restarts: fact.restarts,
-        ..facts::fact(RunState::Running, fact.raw.to_string(), Some(why))
+        ..RunFact::of_engine(RunState::Running, fact.raw.to_string(), Some(why))
     }
-}
-
-/// Whether the record says already that it is over: nobody is asked about it again.
-fn is_past(job: &Job) -> bool {
-    let is_final = !job.status.is_live() && !matches!(job.status, Status::Error(_));
-    is_final || job.launch.as_ref().is_none_or(|launch| launch.ended.is_some())
 }
 
 impl Runner for Engine<'_> {

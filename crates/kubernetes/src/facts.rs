@@ -13,7 +13,7 @@ use k8s_openapi::api::core::v1::{
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 use tpu_core::model::exit::Exit;
-use tpu_core::model::facts::{ErrorKind, RunFact, RunState, Source};
+use tpu_core::model::facts::{ErrorKind, RunFact, RunState};
 use tpu_core::model::job::Job;
 use tpu_core::model::time::{Timestamp, age};
 
@@ -25,16 +25,6 @@ const OVERDUE_S: u64 = 60;
 
 /// So many lines are told of what failed before the command.
 const LAST_LINES: usize = 3;
-
-/// A fact of Kubernetes'.
-pub(super) fn fact(state: RunState, raw: impl Into<String>, reason: Option<String>) -> RunFact {
-    RunFact {
-        reason: reason.map(Cow::Owned),
-        source: Source::Engine,
-        raw: Cow::Owned(raw.into()),
-        ..RunFact::new(state, "")
-    }
-}
 
 /// A Job with its pods, the newest first.
 pub(super) struct Seen<'s> {
@@ -66,9 +56,10 @@ impl<'s> Seen<'s> {
     /// What is known of the run.
     pub(super) fn fact(&self, job: &Job) -> RunFact {
         let fact = match self.condition() {
-            Some(("Complete", _, _)) => {
-                RunFact { exit: Some(job.exit(0)), ..fact(RunState::Ended, "Complete", None) }
-            }
+            Some(("Complete", _, _)) => RunFact {
+                exit: Some(job.exit(0)),
+                ..RunFact::of_engine(RunState::Ended, "Complete", None)
+            },
             Some((_, reason, message)) => self.failed(job, reason, message),
             None => self.open(job),
         };
@@ -105,7 +96,7 @@ impl<'s> Seen<'s> {
         }
         if self.pods.len() < self.wanted() {
             let why = format!("{} of {} pods are made", self.pods.len(), self.wanted());
-            return fact(RunState::Pending, "NoPod", Some(why));
+            return RunFact::of_engine(RunState::Pending, "NoPod", Some(why));
         }
         let rank = |fact: &RunFact| match fact.state {
             RunState::Gone | RunState::Unknown => 0,
@@ -161,7 +152,11 @@ impl<'s> Seen<'s> {
         let why = format!("{said}its pods are gone, and nothing tells how they ended");
         RunFact {
             cause: Some(ErrorKind::Lost),
-            ..fact(RunState::Ended, if reason.is_empty() { "Failed" } else { reason }, Some(why))
+            ..RunFact::of_engine(
+                RunState::Ended,
+                if reason.is_empty() { "Failed" } else { reason },
+                Some(why),
+            )
         }
     }
 
@@ -181,9 +176,10 @@ impl<'s> Seen<'s> {
         if let Some(end) = end(job, pod) {
             // The Job has its last word within a second; what it will be, the pod has said already.
             return match phase(pod) {
-                "Succeeded" => {
-                    RunFact { exit: Some(job.exit(0)), ..fact(RunState::Ended, "Succeeded", None) }
-                }
+                "Succeeded" => RunFact {
+                    exit: Some(job.exit(0)),
+                    ..RunFact::of_engine(RunState::Ended, "Succeeded", None)
+                },
                 _ => end,
             };
         }
@@ -193,7 +189,7 @@ impl<'s> Seen<'s> {
         match phase(pod) {
             "Running" => running(pod),
             "Pending" => self.pending(pod),
-            other => fact(
+            other => RunFact::of_engine(
                 RunState::Unknown,
                 other,
                 Some(format!("its pod is {other}: its node does not say how it is")),
@@ -208,7 +204,7 @@ impl<'s> Seen<'s> {
                 Some(queue) => format!("it waits in the queue {queue} of Kueue for its turn"),
                 None => "it is suspended: its pods are made when somebody has it go on".to_owned(),
             };
-            return fact(RunState::Pending, "Suspended", Some(why));
+            return RunFact::of_engine(RunState::Pending, "Suspended", Some(why));
         }
         let uid = self.job.metadata.uid.as_deref();
         let warning = self.newest_warning(uid);
@@ -216,7 +212,7 @@ impl<'s> Seen<'s> {
             warning.and_then(|event| event.reason.clone()).unwrap_or_else(|| "NoPod".to_owned());
         let why = warning.and_then(|event| event.message.as_deref()).map(refused_in_words);
         let why = why.unwrap_or_else(|| "its pod is being made".to_owned());
-        fact(RunState::Pending, raw, Some(why))
+        RunFact::of_engine(RunState::Pending, raw, Some(why))
     }
 
     /// Whether nothing of it is to run for now (1.21 and later).
@@ -280,7 +276,7 @@ impl<'s> Seen<'s> {
             );
             return RunFact {
                 cause: Some(ErrorKind::Lost),
-                ..fact(RunState::Gone, "Terminating", Some(why))
+                ..RunFact::of_engine(RunState::Gone, "Terminating", Some(why))
             };
         }
         let why = disruption(pod).map(|(_, why)| why.to_owned()).or_else(|| {
@@ -288,7 +284,10 @@ impl<'s> Seen<'s> {
             Some(format!("a pod of higher rank takes its place ({said})"))
         });
         let why = why.unwrap_or_else(|| "its pod is being ended".to_owned());
-        RunFact { text_waits: true, ..fact(RunState::Running, "Terminating", Some(why)) }
+        RunFact {
+            text_waits: true,
+            ..RunFact::of_engine(RunState::Running, "Terminating", Some(why))
+        }
     }
 
     fn pending(&self, pod: &Pod) -> RunFact {
@@ -304,7 +303,7 @@ impl<'s> Seen<'s> {
                 condition.message.clone().unwrap_or_else(|| "no node has it yet".to_owned());
             let message = message.trim_end_matches('.');
             let why = format!("no node takes it: {message}{}", since.unwrap_or_default());
-            return fact(RunState::Pending, raw, Some(why));
+            return RunFact::of_engine(RunState::Pending, raw, Some(why));
         }
         let waiting = containers(pod).find_map(|status| {
             let waiting = status.state.as_ref()?.waiting.as_ref()?;
@@ -321,11 +320,11 @@ impl<'s> Seen<'s> {
                 message,
             )) => {
                 let why = format!("the image {} cannot be pulled{}", status.image, behind(message));
-                fact(RunState::Pending, reason, Some(why))
+                RunFact::of_engine(RunState::Pending, reason, Some(why))
             }
             Some((status, "InvalidImageName", message)) => {
                 let why = format!("{} is no name of an image{}", status.image, behind(message));
-                fact(RunState::Pending, "InvalidImageName", Some(why))
+                RunFact::of_engine(RunState::Pending, "InvalidImageName", Some(why))
             }
             Some((
                 _,
@@ -333,17 +332,19 @@ impl<'s> Seen<'s> {
                 message,
             )) => {
                 let why = format!("its container cannot be made{}", behind(message));
-                fact(RunState::Pending, reason, Some(why))
+                RunFact::of_engine(RunState::Pending, reason, Some(why))
             }
             Some((_, reason, _)) => {
                 let event = self.newest_warning(pod.metadata.uid.as_deref());
                 let why = event.and_then(|event| event.message.as_deref());
                 let why = why.unwrap_or("its container is being made").to_owned();
-                fact(RunState::Pending, reason, Some(why))
+                RunFact::of_engine(RunState::Pending, reason, Some(why))
             }
-            None => {
-                fact(RunState::Starting, "Pending", Some("its node is making it ready".to_owned()))
-            }
+            None => RunFact::of_engine(
+                RunState::Starting,
+                "Pending",
+                Some("its node is making it ready".to_owned()),
+            ),
         }
     }
 }
@@ -375,20 +376,24 @@ fn refused_in_words(message: &str) -> String {
 }
 
 fn over(cause: ErrorKind, raw: &str, why: &str) -> RunFact {
-    RunFact { cause: Some(cause), ..fact(RunState::Ended, raw, Some(why.to_owned())) }
+    RunFact { cause: Some(cause), ..RunFact::of_engine(RunState::Ended, raw, Some(why.to_owned())) }
 }
 
 fn running(pod: &Pod) -> RunFact {
     let main = main_of(pod);
     let is_at_work = main.is_some_and(|state| state.running.is_some());
     if !is_at_work {
-        return fact(RunState::Starting, "Running", Some("its container begins".to_owned()));
+        return RunFact::of_engine(
+            RunState::Starting,
+            "Running",
+            Some("its container begins".to_owned()),
+        );
     }
     let silent = condition_of(pod, "Ready").filter(|ready| {
         ready.status != "True" && ready.reason.as_deref() != Some("ContainersNotReady")
     });
     let why = silent.map(|_| format!("its node {} does not answer", node(pod)));
-    fact(RunState::Running, "Running", why)
+    RunFact::of_engine(RunState::Running, "Running", why)
 }
 
 /// How a pod has ended; `None` while it has not.
@@ -426,7 +431,7 @@ fn end(job: &Job, pod: &Pod) -> Option<RunFact> {
             (None, Some((name, terminated))) => Some(of_container(job, name, terminated)),
             (None, None) if phase(pod) == "Succeeded" => Some(RunFact {
                 exit: Some(job.exit(0)),
-                ..fact(RunState::Ended, "Succeeded", None)
+                ..RunFact::of_engine(RunState::Ended, "Succeeded", None)
             }),
             (None, None) => {
                 let why = if message.is_empty() { "nothing tells how it ended" } else { message };
@@ -469,7 +474,10 @@ fn of_container(job: &Job, name: &str, terminated: &ContainerStateTerminated) ->
             reason,
             &format!("its command could not be started{}", behind(message)),
         ),
-        _ => RunFact { exit: Some(job.exit(code)), ..fact(RunState::Ended, reason, None) },
+        _ => RunFact {
+            exit: Some(job.exit(code)),
+            ..RunFact::of_engine(RunState::Ended, reason, None)
+        },
     }
 }
 

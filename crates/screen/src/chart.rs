@@ -40,11 +40,6 @@ pub struct Looked<'a> {
 }
 
 impl Looked<'_> {
-    /// The name of what is shown.
-    pub fn name(&self) -> &str {
-        self.names.get(self.at).copied().unwrap_or_default()
-    }
-
     /// The points that are shown.
     pub fn shown(&self) -> Vec<Point> {
         let (from, to) = self.steps;
@@ -142,7 +137,10 @@ mod tests {
     #[test]
     fn metrics_are_gone_through_in_a_circle() {
         let (curves, mut chart) = (curves(), Chart::default());
-        let name = |chart: &Chart| chart.look(&curves).unwrap().name().to_owned();
+        let name = |chart: &Chart| {
+            let looked = chart.look(&curves).unwrap();
+            looked.names[looked.at].to_owned()
+        };
         assert_eq!(name(&chart), "loss");
         for (on, shown) in [(true, "lr"), (true, "acc"), (true, "loss"), (false, "acc")] {
             chart.turn(&curves, on);

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use tpu_core::model::facts::{ErrorKind, RunFact, RunState};
 use tpu_core::model::ids::LaunchToken;
-use tpu_core::model::job::{EngineRun, Handle, Job, Status};
+use tpu_core::model::job::{EngineRun, Handle, Job};
 use tpu_core::model::options::KindOptions;
 use tpu_core::model::target::TargetKind;
 use tpu_core::model::time::Timestamp;
@@ -96,13 +96,13 @@ impl Engine<'_> {
                 missing_jobs.found(run.job);
                 facts.push(self.of_row(run.job, row));
                 // The list may be older than the end of which the record tells.
-                if is_past(run.job) && !states::stage(&row.state).is_over() {
+                if run.job.is_past() && !states::stage(&row.state).is_over() {
                     returned.push(Missing { index, job: run.job, known });
                 }
                 continue;
             }
             missing.push(Missing { index, job: run.job, known });
-            facts.push(facts::fact(RunState::Unknown, "UNKNOWN", None));
+            facts.push(RunFact::of_engine(RunState::Unknown, "UNKNOWN", None));
         }
         // Who has cancelled it only the accounts say.
         let cancelled = runs
@@ -165,7 +165,7 @@ impl Engine<'_> {
         let last = last.or_else(|| answered::last(self.controller.effects, cluster));
         let last = last.map(|last| format!("; {last}")).unwrap_or_default();
         let reason = format!("{} does not answer: {why}{last}", cluster.in_words());
-        facts::fact(RunState::Unknown, "UNKNOWN", Some(reason))
+        RunFact::of_engine(RunState::Unknown, "UNKNOWN", Some(reason))
     }
 
     /// How jobs were cancelled, and by whom, as far as there are accounts that say so.
@@ -196,7 +196,7 @@ impl Engine<'_> {
         look: &mut Look<'_>,
     ) -> Vec<(usize, RunFact)> {
         let (past, rest): (Vec<Missing<'r>>, Vec<Missing<'r>>) =
-            missing.into_iter().partition(|one| is_past(one.job));
+            missing.into_iter().partition(|one| one.job.is_past());
         let (begun, open): (Vec<Missing<'r>>, Vec<Missing<'r>>) =
             rest.into_iter().partition(|one| has_begun(one.job, &one.known));
         let mut facts: Vec<(usize, RunFact)> =
@@ -293,7 +293,7 @@ impl Engine<'_> {
         let (asked_at, budget) = (look.asked_at, look.budget);
         let never = || RunFact {
             cause: Some(ErrorKind::Launch),
-            ..facts::fact(
+            ..RunFact::of_engine(
                 RunState::Gone,
                 "NEVER_SUBMITTED",
                 Some("it never reached Slurm".to_owned()),
@@ -369,12 +369,6 @@ fn put<T>(all: &mut [T], index: usize, value: T) {
     }
 }
 
-/// Whether the record says already that it is over: nobody is asked about it again.
-fn is_past(job: &Job) -> bool {
-    let is_final = !job.status.is_live() && !matches!(job.status, Status::Error(_));
-    is_final || job.launch.as_ref().is_none_or(|launch| launch.ended.is_some())
-}
-
 /// Whether somebody has written down that Slurm has it.
 fn has_begun(job: &Job, known: &JobRef) -> bool {
     known.id.is_some() || job.launch.as_ref().is_some_and(|launch| launch.confirmed)
@@ -382,12 +376,12 @@ fn has_begun(job: &Job, known: &JobRef) -> bool {
 
 /// One of which the record tells the end.
 fn ended() -> RunFact {
-    facts::fact(RunState::Ended, "ENDED", None)
+    RunFact::of_engine(RunState::Ended, "ENDED", None)
 }
 
 /// One of which nothing certain can be said.
 fn unknown(why: String) -> RunFact {
-    facts::fact(RunState::Unknown, "UNKNOWN", Some(why))
+    RunFact::of_engine(RunState::Unknown, "UNKNOWN", Some(why))
 }
 
 /// One that Slurm had, and of which nothing tells how it ended.
@@ -395,14 +389,14 @@ fn forgotten() -> RunFact {
     let reason = "Slurm does not know it any more, and nothing tells how it ended".to_owned();
     RunFact {
         cause: Some(ErrorKind::Lost),
-        ..facts::fact(RunState::Gone, "FORGOTTEN", Some(reason))
+        ..RunFact::of_engine(RunState::Gone, "FORGOTTEN", Some(reason))
     }
 }
 
 /// Whether what a run has printed says something about it.
 fn has_text(job: &Job, fact: &RunFact) -> bool {
     let has_begun = matches!(fact.state, RunState::Starting | RunState::Running | RunState::Ended);
-    let is_open = job.status.is_live() || matches!(job.status, Status::Error(_));
+    let is_open = !job.status.is_final();
     has_begun && is_open
 }
 

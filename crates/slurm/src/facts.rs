@@ -1,9 +1,7 @@
 //! What Slurm says of a job, as a fact about its run.
 
-use std::borrow::Cow;
-
 use tpu_core::model::exit::Exit;
-use tpu_core::model::facts::{ErrorKind, RunFact, RunState, Source};
+use tpu_core::model::facts::{ErrorKind, RunFact, RunState};
 use tpu_core::model::job::Job;
 use tpu_core::model::pattern;
 
@@ -51,23 +49,13 @@ pub(super) struct JobEnd {
     pub(super) nodes: String,
 }
 
-/// A fact of Slurm's.
-pub(super) fn fact(state: RunState, raw: impl Into<String>, reason: Option<String>) -> RunFact {
-    RunFact {
-        reason: reason.map(Cow::Owned),
-        source: Source::Engine,
-        raw: Cow::Owned(raw.into()),
-        ..RunFact::new(state, "")
-    }
-}
-
 /// What a row of a listing says.
 pub(super) fn of_row(job: &Job, row: &JobRow) -> RunFact {
     let stage = states::stage(&row.state);
     let there = |state, reason| RunFact {
         nodes: node_names(&row.nodes),
         restarts: row.restarts,
-        ..fact(state, states::bare(&row.state), reason)
+        ..RunFact::of_engine(state, states::bare(&row.state), reason)
     };
     match stage {
         JobStage::Waiting => {
@@ -129,7 +117,7 @@ pub(super) fn of_end(job: &Job, end: &JobEnd) -> RunFact {
         exit,
         cause,
         nodes: nodes.clone(),
-        ..fact(RunState::Ended, raw.clone(), reason)
+        ..RunFact::of_engine(RunState::Ended, raw.clone(), reason)
     };
     match states::stage(&end.word) {
         JobStage::Done => RunFact { exit: Some(job.exit(0)), ..over(None, None) },
@@ -167,7 +155,11 @@ pub(super) fn of_end(job: &Job, end: &JobEnd) -> RunFact {
             RunFact { exit: None, ..over(Some(kind), Some(why_ended(&end.word, kind, &on))) }
         }
         JobStage::Waiting | JobStage::Starting | JobStage::Working | JobStage::Unclear => {
-            fact(RunState::Unknown, raw.clone(), Some(format!("Slurm says {}", end.word)))
+            RunFact::of_engine(
+                RunState::Unknown,
+                raw.clone(),
+                Some(format!("Slurm says {}", end.word)),
+            )
         }
     }
 }
@@ -183,7 +175,7 @@ pub(super) fn cancelled(word: Option<&str>) -> RunFact {
         Some((_, uid)) => format!("cancelled by uid {}", uid.trim()),
         None => "somebody has cancelled it".to_owned(),
     };
-    RunFact { is_cancelled: true, ..fact(RunState::Ended, "CANCELLED", Some(why)) }
+    RunFact { is_cancelled: true, ..RunFact::of_engine(RunState::Ended, "CANCELLED", Some(why)) }
 }
 
 /// A job that is cancelled within so many seconds, and has printed nothing, was never launched.
@@ -210,7 +202,7 @@ pub(super) fn ended_by_slurm(nodes: &str) -> RunFact {
     RunFact {
         cause: Some(ErrorKind::Lost),
         nodes: node_names(nodes),
-        ..fact(RunState::Ended, "CANCELLED", Some(why))
+        ..RunFact::of_engine(RunState::Ended, "CANCELLED", Some(why))
     }
 }
 
@@ -264,6 +256,7 @@ pub(super) fn node_names(text: &str) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use tpu_core::model::facts::Source;
     use tpu_core::model::ids::{JobId, JobNumber, TargetName, UserName};
     use tpu_core::model::job::{Launch, LaunchMode};
     use tpu_core::model::time::Timestamp;

@@ -289,6 +289,11 @@ impl Job {
         self.spec.as_ref()?.name.as_deref()
     }
 
+    /// Whether the record says already that it is over: its engine is not asked about it again.
+    pub fn is_past(&self) -> bool {
+        self.status.is_final() || self.launch.as_ref().is_none_or(|launch| launch.ended.is_some())
+    }
+
     /// What its engine calls this very attempt, where people call it so.
     pub fn engine_name(&self) -> Option<&str> {
         self.engine.as_ref()?.name.as_deref()

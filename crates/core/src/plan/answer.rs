@@ -120,7 +120,7 @@ pub fn may_be_judged_yet(job: &Job, now: Timestamp) -> bool {
 /// Whether the launch or the end of an attempt stands so far in the future that it was written down by a clock that is
 /// ahead, or that has been set back since: no answer would be younger for as long.
 pub fn is_ahead(job: &Job, now: Timestamp) -> bool {
-    let is_open = job.status.is_live() || matches!(job.status, Status::Error(_));
+    let is_open = !job.status.is_final();
     let Some(launch) = job.launch.as_ref().filter(|_| is_open && job.child.is_none()) else {
         return false;
     };

@@ -186,13 +186,6 @@ pub struct Ground {
     pub taken: Vec<u32>,
 }
 
-impl Ground {
-    /// The highest number that is taken, which a new job is to exceed.
-    pub fn highest(&self) -> u32 {
-        self.taken.iter().copied().max().unwrap_or_default()
-    }
-}
-
 /// What is to be started: the record as it was claimed, and what it does not keep.
 #[derive(Debug)]
 pub struct Attempt<'a> {

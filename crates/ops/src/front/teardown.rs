@@ -8,11 +8,10 @@
 use tpu_core::model::data::Data;
 use tpu_core::model::facts::TargetState;
 use tpu_core::model::ids::{JobId, TargetName};
-use tpu_core::model::job::Status;
 use tpu_core::model::lineage::Lineage;
 use tpu_core::model::target::{Machines, Target};
 
-use super::clean::{self, Cleaned, Ends, Extent};
+use super::clean::{self, Ends, Extent};
 use crate::act::kill;
 use crate::act::provision::{self, Change};
 use crate::base::ctx::job_of;
@@ -27,8 +26,6 @@ pub struct TornDown {
     pub target: Option<TargetName>,
     /// Targets on which it was before, and which stay.
     pub left: Vec<TargetName>,
-    /// What has become of its records.
-    pub cleaned: Cleaned,
 }
 
 /// The target that goes with a job: one that a provider has made, and would make anew.
@@ -81,7 +78,7 @@ pub fn tear_down(ctx: &Ctx, leaf: &JobId) -> Result<TornDown, Error> {
     let extent = Extent { force: true, ..Extent::of(Ends::All) };
     let cleaned = clean::clean_some(ctx, &leaf.user, std::slice::from_ref(leaf), extent)?;
     if cleaned.archived.contains(leaf) {
-        return Ok(TornDown { target: target.map(|target| target.name), left, cleaned });
+        return Ok(TornDown { target: target.map(|target| target.name), left });
     }
     let kept = cleaned.kept.iter().find(|kept| kept.job == *leaf);
     let why = kept.map_or("it has changed meanwhile", |kept| kept.reason.as_str());
@@ -94,7 +91,7 @@ pub fn tear_down(ctx: &Ctx, leaf: &JobId) -> Result<TornDown, Error> {
 fn stop(ctx: &Ctx, leaf: &JobId) -> Result<(), Error> {
     let data = ctx.data()?;
     let job = job_of(&data, leaf)?;
-    let is_over = !job.status.is_live() && !matches!(job.status, Status::Error(_));
+    let is_over = job.status.is_final();
     if is_over && !records::may_be_at_work(job) {
         return Ok(());
     }

@@ -108,29 +108,25 @@ pub struct BoardRow {
     pub at: usize,
 }
 
+fn of_tab<T>([targets, queue, events, plan, usage]: [T; 5], tab: Tab) -> T {
+    match tab {
+        Tab::Jobs | Tab::Targets => targets,
+        Tab::Queue => queue,
+        Tab::Events => events,
+        Tab::Plan => plan,
+        Tab::Usage => usage,
+    }
+}
+
 impl Boards {
     /// The choice on a tab.
     pub fn choosing(&self, tab: Tab) -> &Choosing {
-        let [targets, queue, events, plan, usage] = &self.choosing;
-        match tab {
-            Tab::Jobs | Tab::Targets => targets,
-            Tab::Queue => queue,
-            Tab::Events => events,
-            Tab::Plan => plan,
-            Tab::Usage => usage,
-        }
+        of_tab(self.choosing.each_ref(), tab)
     }
 
     /// The same, to be changed.
     pub(crate) fn choosing_mut(&mut self, tab: Tab) -> &mut Choosing {
-        let [targets, queue, events, plan, usage] = &mut self.choosing;
-        match tab {
-            Tab::Jobs | Tab::Targets => targets,
-            Tab::Queue => queue,
-            Tab::Events => events,
-            Tab::Plan => plan,
-            Tab::Usage => usage,
-        }
+        of_tab(self.choosing.each_mut(), tab)
     }
 
     /// The chosen row of a tab.

@@ -12,7 +12,6 @@ use crate::view::columns;
 use crate::view::layout::Layout;
 use tpu_core::model::groups;
 use tpu_core::model::ids::JobId;
-use tpu_core::model::job::Status;
 use tpu_core::model::view::JobView;
 use tpu_core::plan::filter::Filter;
 
@@ -369,7 +368,7 @@ fn rerun(model: &mut Model) -> Vec<Effect> {
 
 /// Whether a kill is possible: on what is live and on failures.
 fn killable(job: &JobView) -> bool {
-    job.shown.status.is_live() || matches!(job.shown.status, Status::Error(_))
+    !job.shown.status.is_final()
 }
 
 fn confirm_kill(model: &mut Model) {

@@ -45,7 +45,22 @@ struct Task<'a> {
     comes_back: bool,
 }
 
-impl Task<'_> {
+impl<'a> Task<'a> {
+    /// One that was never begun.
+    fn new(id: &'a str, accelerator: &'a str) -> Self {
+        Self {
+            id,
+            accelerator,
+            is_hidden: false,
+            most: 1,
+            job: None,
+            state: NEW,
+            running: Vec::new(),
+            attempts: Vec::new(),
+            comes_back: false,
+        }
+    }
+
     /// How often it was begun.
     fn runs(&self) -> usize {
         self.attempts.len()
@@ -156,36 +171,14 @@ fn tasks_of<'a>(
     let mut all = Vec::new();
     for task in &file.tasks.tasks {
         let JobmanTask { id, accelerator, is_hidden, most, .. } = task;
-        let known = file.submitted(data, id);
-        let of = Task {
-            id,
-            accelerator,
-            is_hidden: *is_hidden,
-            most: *most,
-            job: None,
-            state: NEW,
-            running: Vec::new(),
-            attempts: Vec::new(),
-            comes_back: false,
-        };
-        all.push(match known {
+        let of = Task { is_hidden: *is_hidden, most: *most, ..Task::new(id, accelerator) };
+        all.push(match file.submitted(data, id) {
             Some(known) => stands(app, data, (of, known), jobs)?,
             None => of,
         });
     }
     for known in file.gone(data) {
-        let of = Task {
-            id: &known.id,
-            accelerator: "-",
-            is_hidden: false,
-            most: 1,
-            job: None,
-            state: NEW,
-            running: Vec::new(),
-            attempts: Vec::new(),
-            comes_back: false,
-        };
-        all.push(stands(app, data, (of, known), jobs)?);
+        all.push(stands(app, data, (Task::new(&known.id, "-"), known), jobs)?);
     }
     Ok(all)
 }

@@ -87,6 +87,16 @@ impl RunFact {
         }
     }
 
+    /// A run of an engine, with the engine's own word for how it is, and why.
+    pub fn of_engine(state: RunState, raw: impl Into<String>, reason: Option<String>) -> Self {
+        Self {
+            reason: reason.map(Cow::Owned),
+            source: Source::Engine,
+            raw: Cow::Owned(raw.into()),
+            ..Self::new(state, "")
+        }
+    }
+
     /// A run whose command is known to have ended in this way.
     pub fn ended(exit: Exit) -> Self {
         Self { exit: Some(exit), ..Self::new(RunState::Ended, "exit-code") }

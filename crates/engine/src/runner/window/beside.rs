@@ -2,7 +2,6 @@
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt as _;
-use std::path::PathBuf;
 
 use crate::runner::RunError;
 use tpu_core::model::exit::Exit;
@@ -28,6 +27,17 @@ const NUMBERED: char = ' ';
 pub fn file(effects: &Effects, id: &JobId, name: &str) -> Option<Vec<u8>> {
     let path = effects.store.paths().job(id).join(name);
     effects.store.disk().read(&path).ok().map(|contents| contents.bytes)
+}
+
+/// Writes a file beside the launcher of a job.
+fn write(effects: &Effects, id: &JobId, name: &str, bytes: &[u8]) -> Result<(), RunError> {
+    let path = effects.store.paths().job(id).join(name);
+    Ok(atomic::write_file(&**effects.store.disk(), &path, bytes, 0o600)?)
+}
+
+/// Removes one. What cannot be removed is only looked at once more.
+fn remove(effects: &Effects, id: &JobId, name: &str) {
+    drop(effects.store.disk().remove(&effects.store.paths().job(id).join(name)));
 }
 
 /// Whether what lies there is of this launch: the directory may still be that of an earlier job of the number.
@@ -68,14 +78,12 @@ const CLOSED: &str = "closed";
 
 /// Writes down that somebody has closed the window of a launch.
 pub fn record_closed(effects: &Effects, id: &JobId, token: &LaunchToken) -> Result<(), RunError> {
-    let path = effects.store.paths().job(id).join(CLOSED);
-    let line = format!("{token}\n");
-    Ok(atomic::write_file(&**effects.store.disk(), &path, line.as_bytes(), 0o600)?)
+    write(effects, id, CLOSED, format!("{token}\n").as_bytes())
 }
 
 /// Takes that word back: another window is open, or the job went on without one.
 pub fn forget_closed(effects: &Effects, id: &JobId) {
-    drop(effects.store.disk().remove(&effects.store.paths().job(id).join(CLOSED)));
+    remove(effects, id, CLOSED);
 }
 
 /// The file that says that a later window is open, and that its workers have not been heard there yet.
@@ -84,14 +92,13 @@ const REOPENED: &str = "reopened";
 /// Writes down that a later window is opened. Whether nothing was heard in the last one that was.
 pub(super) fn record_reopened(effects: &Effects, id: &JobId) -> Result<bool, RunError> {
     let was_unheard = file(effects, id, REOPENED).is_some();
-    let path = effects.store.paths().job(id).join(REOPENED);
-    atomic::write_file(&**effects.store.disk(), &path, b"", 0o600)?;
+    write(effects, id, REOPENED, b"")?;
     Ok(was_unheard)
 }
 
 /// Writes down that the workers are heard in it.
 pub fn record_heard(effects: &Effects, id: &JobId) {
-    drop(effects.store.disk().remove(&effects.store.paths().job(id).join(REOPENED)));
+    remove(effects, id, REOPENED);
 }
 
 /// Whether somebody has closed the window of a job, as its launcher wrote down.
@@ -111,9 +118,7 @@ pub fn record_cause(
     token: &LaunchToken,
     (kind, why): (ErrorKind, &str),
 ) -> Result<(), RunError> {
-    let text = format!("{token}\n{}\n{why}\n", kind.as_str());
-    let path = effects.store.paths().job(id).join(CAUSE);
-    Ok(atomic::write_file(&**effects.store.disk(), &path, text.as_bytes(), 0o600)?)
+    write(effects, id, CAUSE, format!("{token}\n{}\n{why}\n", kind.as_str()).as_bytes())
 }
 
 /// The file that says since when a command is at work that something was set up for: the token and the instant.
@@ -121,16 +126,14 @@ const BEGUN: &str = "begun";
 
 /// Writes down that all is set up, and the command begins.
 pub fn record_begin(effects: &Effects, id: &JobId, token: &LaunchToken) -> Result<(), RunError> {
-    let dir = effects.store.paths().job(id);
-    drop(effects.store.disk().remove(&dir.join(PROGRESS)));
+    remove(effects, id, PROGRESS);
     // Where a window was opened again this is heard once more.
     let known = file(effects, id, BEGUN).unwrap_or_default();
     if known.starts_with(format!("{token} ").as_bytes()) {
         return Ok(());
     }
     let text = format!("{token} {}\n", effects.clock.now().to_rfc3339());
-    let path = dir.join(BEGUN);
-    Ok(atomic::write_file(&**effects.store.disk(), &path, text.as_bytes(), 0o600)?)
+    write(effects, id, BEGUN, text.as_bytes())
 }
 
 /// The file that says how far the set-up of a job is: the token and the words.
@@ -138,9 +141,7 @@ const PROGRESS: &str = "set-up";
 
 /// Writes down how far the set-up of a job is; what cannot be written is only not known.
 pub fn record_progress(effects: &Effects, id: &JobId, token: &LaunchToken, said: &str) {
-    let path = effects.store.paths().job(id).join(PROGRESS);
-    let text = format!("{token} {said}\n");
-    drop(atomic::write_file(&**effects.store.disk(), &path, text.as_bytes(), 0o600));
+    drop(write(effects, id, PROGRESS, format!("{token} {said}\n").as_bytes()));
 }
 
 /// The same look at a run at work, with how far its set-up is, as long as its command has not begun.
@@ -176,30 +177,27 @@ pub fn begun_at(effects: &Effects, job: &Job) -> Option<Timestamp> {
 /// How the name of the file begins that lies beside a launcher for as long as a worker of it cannot be heard.
 const UNHEARD: &str = "unheard-";
 
-fn unheard(effects: &Effects, id: &JobId, worker: u32) -> PathBuf {
-    effects.store.paths().job(id).join(format!("{UNHEARD}{worker}"))
-}
-
 /// Writes down whether a worker can be heard now: its silence says nothing of its command. What cannot be written is only
 /// not known.
 pub fn record_hearing(effects: &Effects, id: &JobId, worker: u32, is_heard: bool) {
-    let (disk, path) = (effects.store.disk(), unheard(effects, id, worker));
+    let name = format!("{UNHEARD}{worker}");
     if is_heard {
-        drop(disk.remove(&path));
+        remove(effects, id, &name);
     } else {
-        drop(atomic::write_file(&**disk, &path, b"", 0o600));
+        drop(write(effects, id, &name, b""));
     }
 }
 
 /// Whether all workers of a job can be heard, as far as whoever attends to them has written.
 pub fn are_heard(effects: &Effects, job: &Job) -> bool {
-    let is_silent = |worker: &Worker| unheard(effects, &job.id(), worker.index).exists();
+    let dir = effects.store.paths().job(&job.id());
+    let is_silent = |worker: &Worker| dir.join(format!("{UNHEARD}{}", worker.index)).exists();
     !workers(effects, job).iter().any(is_silent)
 }
 
 /// The reason that was written down for an end that does not come.
 pub fn forget_cause(effects: &Effects, id: &JobId) {
-    drop(effects.store.disk().remove(&effects.store.paths().job(id).join(CAUSE)));
+    remove(effects, id, CAUSE);
 }
 
 /// The same look at a run, with the reason that was [written down](record_cause) for its end.
@@ -233,9 +231,7 @@ pub(crate) fn record_stopped(effects: &Effects, job: &Job) {
     let id = job.id();
     let Some(launch) = &job.launch else { return };
     if is_of_launch(effects, &id, launch.token.as_str()) {
-        let path = effects.store.paths().job(&id).join(STOPPED);
-        let line = format!("{}\n", launch.token);
-        drop(atomic::write_file(&**effects.store.disk(), &path, line.as_bytes(), 0o600));
+        drop(write(effects, &id, STOPPED, format!("{}\n", launch.token).as_bytes()));
     }
 }
 
@@ -271,13 +267,12 @@ pub fn record_workers(effects: &Effects, id: &JobId, workers: &[Worker]) -> Resu
         bytes.extend_from_slice(format!("{}{NUMBERED}{}", worker.index, worker.address).as_bytes());
         bytes.push(0);
     }
-    let path = effects.store.paths().job(id).join(WORKERS);
-    Ok(atomic::write_file(&**effects.store.disk(), &path, &bytes, 0o600)?)
+    write(effects, id, WORKERS, &bytes)
 }
 
-/// Nothing is left on the workers. What cannot be removed is only looked at once more.
+/// Nothing is left on the workers.
 pub fn forget_workers(effects: &Effects, id: &JobId) {
-    drop(effects.store.disk().remove(&effects.store.paths().job(id).join(WORKERS)));
+    remove(effects, id, WORKERS);
 }
 
 fn words(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {

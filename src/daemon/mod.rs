@@ -2,22 +2,23 @@
 //! gathers is `ops::act::outlook`, what it decides is `plan::decide`, what it does are the same `ops` that
 //! keys and commands call.
 //!
-//! [`run`] is the loop; `wake` says when it is worth looking; `turn` is one round; `crew` carries the
-//! actions out, each lineage on its own; `figures` has machines asked and `notices` people told beside that. `beside` says
-//! whether it acts at all; where it only watches, `foretold` says what it would do.
+//! [`run`] is the loop; `wake` says when it is worth looking; `turn` is one round; `worker_pool` has
+//! what is under way, each piece on its own: `job_work` on jobs, `target_work` on targets; `figures` has machines asked
+//! and `notices` people told beside that. `beside` says whether it acts at all; where it only watches, `foretold` says what it would do.
 //! `ops::act::service` starts and ends a daemon in its tmux session, `ops::base::watch` is how everybody else sees it.
 //!
 //! It never exits by itself. Killed at any instant, it leaves nothing that its successor cannot complete.
 
 mod beside;
 mod checks;
-mod crew;
 mod figures;
 mod foretold;
-mod makers;
+mod job_work;
 mod notices;
+mod target_work;
 mod turn;
 mod wake;
+mod worker_pool;
 
 use std::io::Write;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -29,19 +30,23 @@ use tpu_core::model::time::Timestamp;
 use tpu_ops::base::{original, watch};
 use tpu_ops::observe::snapshot::LookMemory;
 use tpu_ops::{Ctx, Error};
+use tpu_system::sys::clock::Clock;
 
 use beside::{Neighbour, Watches};
 use checks::Checks;
-use crew::Crew;
 use figures::Rounds;
 use foretold::Foretold;
-use makers::Makers;
+use job_work::Crew;
 use notices::Notices;
+use target_work::Makers;
 use turn::{Cause, Turn};
 use wake::Wake;
 
 /// How often it is asked whether something has happened.
 const POLL: Duration = Duration::from_millis(100);
+
+/// How often the last pieces of work are looked at.
+const LAST_POLL: Duration = Duration::from_millis(20);
 
 /// Between two turns, whatever happens.
 const AT_LEAST: Duration = Duration::from_millis(250);
@@ -85,6 +90,14 @@ pub fn run(
         original::may_act_beside(ctx, &data)?;
     }
     watch::as_monitor(ctx, || Monitor::new(ctx, role, out).serve(stop))
+}
+
+/// Waits until all is done, at most so long.
+fn wait_at_most(clock: &dyn Clock, patience: Duration, mut is_done: impl FnMut() -> bool) {
+    let deadline = clock.monotonic() + patience;
+    while !is_done() && clock.monotonic() < deadline {
+        clock.sleep(LAST_POLL);
+    }
 }
 
 struct Monitor<'a> {
@@ -233,7 +246,7 @@ impl<'a> Monitor<'a> {
         for line in self.crew.take_report().into_iter().chain(made) {
             self.say(&line);
         }
-        let rests = self.makers.rest(ctx.clock.monotonic());
+        let rests = self.makers.first_rest(ctx.clock.monotonic());
         turn.rest = rests.map_or(turn.rest, |rest| rest.min(turn.rest));
         turn
     }

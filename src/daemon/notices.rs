@@ -11,12 +11,11 @@ use tpu_ops::{Ctx, Error};
 use tpu_system::sys::clock::Clock;
 use tpu_wire::notices::body;
 
+use super::wait_at_most;
+
 /// From one round to the next, if nothing happens: what waits in the outbox may have been put there by nobody's doing
 /// that is seen here, as a setting that was changed.
 const AT_LEAST_EVERY: Duration = Duration::from_secs(5);
-
-/// How often the last ones are looked at.
-const POLL: Duration = Duration::from_millis(20);
 
 /// What this daemon remembers of it.
 #[derive(Default)]
@@ -109,10 +108,7 @@ impl Notices {
 
     /// Waits for what is on its way, but not for ever: what then is, is sent again by the next one, under the same id.
     pub(super) fn finish(&self, clock: &dyn Clock, patience: Duration) {
-        let deadline = clock.monotonic() + patience;
-        while self.shared.at_work.load(Ordering::SeqCst) > 0 && clock.monotonic() < deadline {
-            clock.sleep(POLL);
-        }
+        wait_at_most(clock, patience, || self.shared.at_work.load(Ordering::SeqCst) == 0);
     }
 }
 

@@ -21,8 +21,8 @@ use tpu_ops::observe::snapshot::{self, LookMemory};
 use tpu_ops::waiting::queue::pass;
 use tpu_ops::{Ctx, Error};
 
-use super::crew::{Crew, Task};
 use super::foretold::Planned;
+use super::job_work::{Crew, Task};
 
 /// A kill of somebody of whom nobody knows whether he lives is completed after so many seconds.
 const KILL_OVERDUE_S: u64 = 60;

@@ -3,14 +3,14 @@
 //! leaves on its disk must stand still, before its absence counts.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
 use tpu_core::model::job::Job;
 use tpu_core::model::time::{Timestamp, age};
 use tpu_system::effects::Effects;
-use tpu_system::store::atomic;
+use tpu_system::store::cache::CacheFile;
 
 use super::ask::{self, TimeLeft};
 use super::client::{ClusterDisk, FileMark, ProgramAnswer, ProgramCall};
@@ -124,9 +124,7 @@ pub(super) struct MissingJobs<'a> {
 impl<'a> MissingJobs<'a> {
     /// What is known by now.
     pub(super) fn read(effects: &'a Effects) -> Self {
-        let contents = effects.store.disk().read(&path(effects)).ok();
-        let missed = contents.and_then(|contents| serde_json::from_slice(&contents.bytes).ok());
-        Self { effects, missed: missed.unwrap_or_default(), is_changed: false }
+        Self { effects, missed: file(effects).read(), is_changed: false }
     }
 
     /// A job is there.
@@ -163,7 +161,7 @@ impl<'a> MissingJobs<'a> {
         })
     }
 
-    /// Writes down what has changed. What cannot be written is not known to others: that is all.
+    /// Writes down what has changed.
     pub(super) fn keep(mut self) {
         let Self { effects, .. } = self;
         let is_kept = self.is_changed && !effects.store.is_dry_run();
@@ -173,14 +171,14 @@ impl<'a> MissingJobs<'a> {
         let now = effects.clock.now();
         self.missed
             .retain(|_, missed| now.seconds_since(Timestamp::from_second(missed.since)) < KEPT_S);
-        let text = serde_json::to_vec(&self.missed).unwrap_or_default();
-        drop(atomic::write_file(&**effects.store.disk(), &path(effects), &text, MODE));
+        file(effects).write(&self.missed);
     }
 }
 
 /// One for each account: in that directory nobody replaces the file of another one.
-fn path(effects: &Effects) -> PathBuf {
-    note::all(effects).root().join(format!("missing-{}", effects.env.uid))
+fn file(effects: &Effects) -> CacheFile<'_> {
+    let path = note::all(effects).root().join(format!("missing-{}", effects.env.uid));
+    CacheFile { store: &effects.store, path, mode: MODE }
 }
 
 fn key(job: &Job) -> &str {

@@ -6,13 +6,12 @@ use std::time::Duration;
 use tpu_engine::runner::RunError;
 use tpu_system::effects::Effects;
 
-use super::answered;
 use super::ask;
 use super::client::{Client, ProgramCall};
 use super::cluster::Cluster;
 use super::config::{self, ControllerConfig};
-use super::heard::ClusterMemory;
 use super::job_id::JobRef;
+use super::last_seen::{self, ClusterMemory};
 use super::listing::{self, JobTable};
 
 /// A cluster.
@@ -39,7 +38,7 @@ impl Controller<'_> {
         let question = listing::question(self.other_account(), names.as_deref(), limit);
         let text = ask::ask(&*self.client, &question)?;
         self.heard.noting(&self.cluster, self.effects.clock.monotonic(), || {
-            answered::note(self.effects, &self.cluster);
+            last_seen::note_answer(self.effects, &self.cluster);
         });
         Ok(JobTable::read(&text))
     }
@@ -62,7 +61,7 @@ impl Controller<'_> {
 
     /// The error for a question that it has not answered.
     pub(super) fn silent(&self, why: &str) -> RunError {
-        let last = answered::last(self.effects, &self.cluster);
+        let last = last_seen::last_answer(self.effects, &self.cluster);
         let last = last.map(|last| format!("; {last}")).unwrap_or_default();
         ask::unreachable(&self.cluster, &format!("{why}{last}"))
     }

@@ -16,12 +16,12 @@ use tpu_engine::runner::{
 use tpu_system::sys::clock::Clock;
 
 use super::absent::{self, Absence, Inquiry, MissingJobs};
-use super::answered;
 use super::ask::{self, TimeLeft};
 use super::controller::Controller;
 use super::ended::{self, Afterwards};
 use super::facts::{self, JobEnd};
 use super::job_id::{JobRef, kept, name_of};
+use super::last_seen;
 use super::listing::{JobRow, JobTable};
 use super::note;
 use super::preempt;
@@ -162,7 +162,7 @@ impl Engine<'_> {
         let Controller { cluster, heard, .. } = &self.controller;
         let token = job.launch.as_ref().map_or("", |launch| launch.token.as_str());
         let last = heard.last(cluster, token, self.clock().monotonic());
-        let last = last.or_else(|| answered::last(self.controller.effects, cluster));
+        let last = last.or_else(|| last_seen::last_answer(self.controller.effects, cluster));
         let last = last.map(|last| format!("; {last}")).unwrap_or_default();
         let reason = format!("{} does not answer: {why}{last}", cluster.in_words());
         RunFact::of_engine(RunState::Unknown, "UNKNOWN", Some(reason))

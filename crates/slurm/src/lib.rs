@@ -7,7 +7,6 @@ pub mod client;
 pub mod cluster;
 
 mod absent;
-mod answered;
 mod array;
 mod ask;
 mod config;
@@ -18,9 +17,9 @@ mod engine;
 mod facts;
 mod far;
 mod found;
-mod heard;
 mod job_id;
 mod laid;
+mod last_seen;
 mod limits;
 mod listing;
 mod local;
@@ -57,7 +56,7 @@ use client::{Client, Clients};
 use cluster::{Cluster, LoginNode};
 use controller::Controller;
 use engine::Engine;
-use heard::ClusterMemory;
+use last_seen::ClusterMemory;
 use tpu_engine::kinds::{Destination, Door, KindOfTarget, KindOption, OwnRoots, Refusal, Within};
 
 /// The word of this kind.

@@ -32,6 +32,6 @@ pub mod setting_layers;
 
 // What is remembered between two questions.
 pub mod ancestors;
-pub mod asked;
-pub(crate) mod heard;
+pub mod answer_cache;
+pub(crate) mod fact_cache;
 pub mod seen_lately;

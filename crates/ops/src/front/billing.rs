@@ -6,7 +6,7 @@ use tpu_core::model::billing::{BillingQuery, BillingTable, Charge, ChargeBy, Mon
 use tpu_core::model::data::User;
 use tpu_engine::provider::{ProviderError, Trouble};
 
-use crate::base::asked::{self, Aged};
+use crate::base::answer_cache::{self, Aged};
 use crate::{Ctx, Error};
 
 /// An answer younger than this, in seconds, is shown again: exports come a few times a day.
@@ -94,12 +94,14 @@ pub fn read(ctx: &Ctx, user: Option<&User>, request: &BillingRequest) -> Result<
     let mut trouble: Option<ProviderError> = None;
     for at in &places {
         let question = format!("bill of {month} in {} by {}, {at}", asked.table, asked.by.as_str());
-        if let Some(charges) = asked::last(ctx, &question, YOUNG_S).filter(|_| !request.fresh) {
+        if let Some(charges) =
+            answer_cache::last(ctx, &question, YOUNG_S).filter(|_| !request.fresh)
+        {
             return Ok(Bill { asked, charges });
         }
         match ctx.provider(at).charges(&asked) {
             Ok(charges) => {
-                let charges = asked::keep(ctx, &question, charges);
+                let charges = answer_cache::keep(ctx, &question, charges);
                 return Ok(Bill { asked, charges });
             }
             Err(error) if trouble.is_none() => trouble = Some(error),

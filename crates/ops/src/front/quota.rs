@@ -9,7 +9,7 @@ use tpu_core::model::time::Timestamp;
 use tpu_engine::provider::{ProviderError, QuotaReport, Trouble};
 use tpu_system::sys::threads::next_of;
 
-use crate::base::asked::{self, Aged};
+use crate::base::answer_cache::{self, Aged};
 use crate::base::error::did_you_mean;
 use crate::{Ctx, Error};
 
@@ -138,7 +138,8 @@ fn question(at: &ProviderAt) -> String {
 
 /// The last answer, if it is young enough to be shown again.
 fn known(ctx: &Ctx, at: &ProviderAt, fresh: bool) -> Option<ProviderQuotas> {
-    let Aged { answer, at: said } = asked::last(ctx, &question(at), YOUNG_S).filter(|_| !fresh)?;
+    let Aged { answer, at: said } =
+        answer_cache::last(ctx, &question(at), YOUNG_S).filter(|_| !fresh)?;
     Some(ProviderQuotas { provider: at.to_string(), rows: answer, at: said, unknown: Vec::new() })
 }
 
@@ -154,7 +155,7 @@ fn learned(ctx: &Ctx, at: &ProviderAt, report: QuotaReport) -> ProviderQuotas {
     let unknown: Vec<NotLearned> = report.unknown.iter().map(NotLearned::from).collect();
     // What lacks a part is asked for again: somebody may have been given the role meanwhile.
     let answer = if unknown.is_empty() {
-        asked::keep(ctx, &question(at), report.rows)
+        answer_cache::keep(ctx, &question(at), report.rows)
     } else {
         Aged { answer: report.rows, at: ctx.clock.now() }
     };

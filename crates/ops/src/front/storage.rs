@@ -20,7 +20,7 @@ use tpu_system::sys::random::Random;
 use tpu_system::sys::threads::next_of;
 
 use crate::act::checkpoints::shelf::{self, Shelf};
-use crate::base::asked::{self, Aged};
+use crate::base::answer_cache::{self, Aged};
 use crate::{Ctx, Error};
 
 /// An answer that is younger is not asked for again.
@@ -106,7 +106,7 @@ pub fn report(ctx: &Ctx, named: &[String], anew: bool) -> Result<StorageReport, 
     let question =
         |place: &StoragePlace| format!("storage of {place}{}", if is_split { "/" } else { "" });
     let is_old = |place: &&StoragePlace| {
-        anew || asked::last::<Vec<(String, StorageFigures)>>(ctx, &question(place), FRESH_S)
+        anew || answer_cache::last::<Vec<(String, StorageFigures)>>(ctx, &question(place), FRESH_S)
             .is_none()
     };
     let asked: Vec<StoragePlace> = places.iter().filter(is_old).cloned().collect();
@@ -127,7 +127,7 @@ pub fn report(ctx: &Ctx, named: &[String], anew: bool) -> Result<StorageReport, 
         let Some(place) = asked.get(at) else { continue };
         match answer {
             Ok(counted) if counted.unread.is_empty() => {
-                drop(asked::keep(ctx, &question(place), counted.rows));
+                drop(answer_cache::keep(ctx, &question(place), counted.rows));
             }
             // Somebody may mend it: it is asked for again.
             Ok(counted) => drop(partly.insert(question(place), counted)),
@@ -148,7 +148,7 @@ pub fn report(ctx: &Ctx, named: &[String], anew: bool) -> Result<StorageReport, 
             continue;
         }
         // However old it is: it says so.
-        let known = asked::last(ctx, &question, u64::MAX);
+        let known = answer_cache::last(ctx, &question, u64::MAX);
         told(ctx, &mut report, place, (known, failed.get(&question)));
     }
     Ok(report)

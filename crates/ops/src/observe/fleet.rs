@@ -20,7 +20,7 @@ use tpu_engine::provider::none::NoProvider;
 use tpu_engine::provider::{Answer, EVERYWHERE, ProviderError, Trouble, ZoneAnswer};
 use tpu_system::sys::threads::{self, Threads};
 
-use crate::base::heard::{Heard, HeardOf};
+use crate::base::fact_cache::{Heard, HeardOf};
 use crate::base::providers::{Numbered, Places};
 use crate::{Ctx, Error, Kind};
 

@@ -11,6 +11,7 @@
 mod archive;
 pub mod atomic;
 mod backup;
+pub mod cache;
 pub mod disk;
 mod error;
 mod flag;

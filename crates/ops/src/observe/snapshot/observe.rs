@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::Ctx;
-use crate::base::heard::{self, HeardOf};
+use crate::base::fact_cache::{self, HeardOf};
 use crate::base::watch;
 use crate::observe::fleet::{ProviderFacts, Question};
 use crate::observe::runners;
@@ -118,14 +118,14 @@ impl LookMemory {
         let fleet =
             ProviderFacts::in_turn(ctx, &mut self.questions, known).after(|| self.before(ctx));
         if fleet.is_worth_keeping() {
-            heard::keep(ctx, fleet.heard());
+            fact_cache::keep(ctx, fleet.heard());
         }
         Arc::new(fleet)
     }
 
     /// What was heard in earlier looks, else by the daemon.
     fn before(&self, ctx: &Ctx) -> HeardOf {
-        self.fleet.as_ref().map_or_else(|| heard::last(ctx), |(_, fleet)| fleet.heard())
+        self.fleet.as_ref().map_or_else(|| fact_cache::last(ctx), |(_, fleet)| fleet.heard())
     }
 
     /// A person who looks is not kept waiting: then what was known before is shown, with its age.

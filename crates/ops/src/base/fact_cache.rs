@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use tpu_core::model::facts::TargetFact;
 use tpu_core::model::ids::TargetName;
-use tpu_system::store::atomic;
+use tpu_system::store::cache::CacheFile;
 
 use crate::Ctx;
 
@@ -20,30 +20,27 @@ pub(crate) type Heard = HashMap<TargetName, TargetFact>;
 /// The same of every provider, by what it is called: another one says nothing about its targets.
 pub(crate) type HeardOf = BTreeMap<String, Heard>;
 
-/// The file.
-#[derive(Debug, Serialize, Deserialize)]
+/// The contents of the file.
+#[derive(Debug, Default, Serialize, Deserialize)]
 struct Kept {
     providers: BTreeMap<String, Vec<TargetFact>>,
 }
 
-/// Writes down what was heard. What cannot be written is not known to others: that is all.
+fn file(ctx: &Ctx) -> CacheFile<'_> {
+    CacheFile { store: &ctx.store, path: ctx.store.paths().heard(), mode: MODE }
+}
+
+/// Writes down what was heard.
 pub(crate) fn keep(ctx: &Ctx, heard: HeardOf) {
     let providers = heard.into_iter().map(|(at, heard)| (at, heard.into_values().collect()));
-    let kept = Kept { providers: providers.collect() };
-    let bytes = serde_json::to_vec(&kept).unwrap_or_default();
-    let path = ctx.store.paths().heard();
-    drop(atomic::write_file(&**ctx.store.disk(), &path, &bytes, MODE));
+    file(ctx).write(&Kept { providers: providers.collect() });
 }
 
 /// What was heard last.
 pub(crate) fn last(ctx: &Ctx) -> HeardOf {
-    let read = || {
-        let bytes = ctx.store.disk().read(&ctx.store.paths().heard()).ok()?.bytes;
-        serde_json::from_slice::<Kept>(&bytes).ok()
-    };
     let heard = |facts: Vec<TargetFact>| {
         facts.into_iter().map(|fact| (fact.name.clone(), fact)).collect::<Heard>()
     };
-    let providers = read().map(|kept| kept.providers).unwrap_or_default();
+    let Kept { providers } = file(ctx).read();
     providers.into_iter().map(|(at, facts)| (at, heard(facts))).collect()
 }

@@ -1,16 +1,26 @@
-//! What clusters have said to this process: how each of our jobs was when it was last heard of, so that silence can be
-//! told with the age of what is known.
+//! What clusters have said last, so that silence can be told with the age of what is known: to this process, how each of
+//! our jobs was; to this account, when they answered. That is one small file beside the notes of submissions, from which
+//! also a new process can tell it.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tpu_core::model::time::age;
+use tpu_system::effects::Effects;
+use tpu_system::store::cache::{AnswerCache, CacheFile};
 
 use super::cluster::Cluster;
+use super::note;
 
 /// So often it is written down that a cluster answers.
-pub(super) const NOTED_EVERY: Duration = Duration::from_secs(5);
+const NOTED_EVERY: Duration = Duration::from_secs(5);
+
+/// What is older is forgotten, in seconds.
+const KEPT_S: u64 = 30 * 24 * 3600;
+
+/// Mode of the file: whoever sees the jobs may see this.
+const MODE: u32 = 0o644;
 
 /// What was heard, by cluster.
 #[derive(Debug, Default)]
@@ -92,6 +102,29 @@ impl ClusterMemory {
     pub(super) fn set_accounting(&self, cluster: &Cluster, has: bool) {
         self.lock().entry(cluster.clone()).or_default().has_accounting = Some(has);
     }
+}
+
+/// When each cluster has last answered. One file for each account: in that directory nobody replaces the file of another.
+fn answers(effects: &Effects) -> AnswerCache<'_> {
+    let path = note::all(effects).root().join(format!("answered-{}", effects.env.uid));
+    AnswerCache { file: CacheFile { store: &effects.store, path, mode: MODE }, kept_s: KEPT_S }
+}
+
+/// Notes that a cluster has answered now.
+pub(super) fn note_answer(effects: &Effects, cluster: &Cluster) {
+    let (now, cluster) = (effects.clock.now(), cluster.to_string());
+    let last = answers(effects).last::<()>(&cluster);
+    let is_noted = last.is_some_and(|last| now.seconds_since(last.at) < NOTED_EVERY.as_secs());
+    if is_noted || effects.store.is_dry_run() || note::all(effects).make_root().is_err() {
+        return;
+    }
+    answers(effects).keep(&cluster, now, ());
+}
+
+/// How long ago a cluster has last answered, in words.
+pub(super) fn last_answer(effects: &Effects, cluster: &Cluster) -> Option<String> {
+    let at = answers(effects).last::<()>(&cluster.to_string())?.at;
+    Some(format!("it last answered {} ago", age(effects.clock.now().seconds_since(at))))
 }
 
 #[cfg(test)]

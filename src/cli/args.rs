@@ -22,6 +22,7 @@ mod insight;
 mod jobman;
 mod jobs;
 mod kinds;
+mod new_job;
 mod overview;
 mod queue;
 mod state;
@@ -59,6 +60,7 @@ pub use jobs::{
 pub use kinds::{Brought, FromKind, OfJob, OfMachine, OfTarget, OptionsOfKind};
 pub(super) use kinds::{have_kinds, kinds};
 pub(in crate::cli) use kinds::{kind_commands, kind_words};
+pub use new_job::{CommandOptions, FileOptions, JobOptions, TypeOptions};
 pub use queue::{
     Dequeue, HoldJobs, OneQueue, QueueCommand, QueueStep, Requeue, RunQueue, SetPriority, SetQueue,
     SomeQueues, Submit,

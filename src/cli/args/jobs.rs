@@ -1,9 +1,8 @@
 //! The arguments of the commands about jobs.
 
-use std::ffi::OsString;
-
-use super::{Brought, OfJob};
 use clap::{Args, ValueEnum};
+
+use super::{CommandOptions, FileOptions, JobOptions, TypeOptions};
 
 /// `tpu run`.
 #[derive(Debug, Default, Args)]
@@ -11,13 +10,9 @@ pub struct Run {
     /// Target, user, directory slot, KEY=VALUE, in any order; or FILE.yaml
     #[arg(value_name = "TARGET|USER|N|KEY=VALUE|FILE")]
     pub words: Vec<String>,
-    /// With FILE.yaml: a value for {{KEY}} in it
-    #[arg(long, value_name = "KEY=VALUE")]
-    pub set: Vec<String>,
-    /// With FILE.yaml: set up what is not so (auto), all of it (force), or nothing
-    /// (skip)
-    #[arg(long, value_name = "HOW")]
-    pub setup: Option<String>,
+    /// Of a job file.
+    #[command(flatten)]
+    pub of_file: FileOptions,
     /// Do not open the monitor afterwards
     #[arg(short, long)]
     pub quiet: bool,
@@ -36,41 +31,21 @@ pub struct Run {
     /// Take the best free target of the type (without one, of any type)
     #[arg(long)]
     pub auto: bool,
-    /// With a type: on-demand targets only
-    #[arg(short = 'n', long, conflicts_with = "pre")]
-    pub norm: bool,
-    /// With a type: preemptible and spot targets only
-    #[arg(short = 'p', long, alias = "preemptible")]
-    pub pre: bool,
-    /// With a type: only in these zones, regions or continents
-    #[arg(long, value_name = "ZONE", value_delimiter = ',')]
-    pub zone: Vec<String>,
+    /// Of a type.
+    #[command(flatten)]
+    pub of_type: TypeOptions,
     /// With a type: wait in line until one is free, even across a reboot
     #[arg(long)]
     pub wait: bool,
-    /// Of several machines the first, any, that with most or with least room:
-    /// sequential, random, smart, frugal [default: the setting]
-    #[arg(long, value_name = "POLICY")]
-    pub policy: Option<String>,
-    /// Pass the number of resumes to the program as --config.stage
-    #[arg(long)]
-    pub log_stage: bool,
-    /// A name by which it and its successors are called wherever a job is
-    #[arg(long, value_name = "NAME")]
-    pub name: Option<String>,
-    /// Tell somebody of it, beside the setting: [EVENT,…=]WHERE, as in
-    /// error,finished=me@example.org, a URL, tmux, or a command; none: nobody
-    #[arg(long, value_name = "RECEIVER")]
-    pub notify: Vec<String>,
+    /// Of the job.
+    #[command(flatten)]
+    pub of_job: JobOptions,
     /// Several jobs as one group, whose members these are: 0-3 or 0,2,5-7; 0-9%2 runs two at once
     #[arg(long, value_name = "MEMBERS")]
     pub array: Option<String>,
-    /// Options of one kind of target alone, by their names
+    /// What it runs.
     #[command(flatten)]
-    pub of_kind: Brought<OfJob>,
-    /// Run this command instead of staging.sh
-    #[arg(last = true, value_name = "COMMAND")]
-    pub command: Vec<OsString>,
+    pub of_command: CommandOptions,
 }
 
 /// `tpu show`.

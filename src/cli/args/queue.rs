@@ -1,10 +1,8 @@
 //! `tpu submit`, `tpu queue` and what changes what waits.
 
-use std::ffi::OsString;
-
 use clap::{Args, Subcommand};
 
-use super::{Brought, OfJob};
+use super::{CommandOptions, FileOptions, JobOptions, TypeOptions};
 
 /// `tpu submit`.
 #[derive(Debug, Default, Args)]
@@ -12,42 +10,21 @@ pub struct Submit {
     /// Targets, types, a pool or a pattern; user, directory slot, KEY=VALUE, in any order; or FILE.yaml
     #[arg(value_name = "TARGET|USER|N|KEY=VALUE|FILE")]
     pub words: Vec<String>,
-    /// With FILE.yaml: a value for {{KEY}} in it
-    #[arg(long, value_name = "KEY=VALUE")]
-    pub set: Vec<String>,
-    /// With FILE.yaml: set up what is not so (auto), all of it (force), or nothing
-    /// (skip)
-    #[arg(long, value_name = "HOW")]
-    pub setup: Option<String>,
+    /// Of a job file.
+    #[command(flatten)]
+    pub of_file: FileOptions,
     /// Go on where a check would refuse: shell characters in values
     #[arg(short, long)]
     pub force: bool,
     /// Do not use the notes as a tag
     #[arg(long)]
     pub no_tag: bool,
-    /// With a type: on-demand targets only
-    #[arg(short = 'n', long, conflicts_with = "pre")]
-    pub norm: bool,
-    /// With a type: preemptible and spot targets only
-    #[arg(short = 'p', long, alias = "preemptible")]
-    pub pre: bool,
-    /// With a type: only in these zones, regions or continents
-    #[arg(long, value_name = "ZONE", value_delimiter = ',')]
-    pub zone: Vec<String>,
-    /// Of several machines the first, any, that with most or with least room:
-    /// sequential, random, smart, frugal [default: the setting]
-    #[arg(long, value_name = "POLICY")]
-    pub policy: Option<String>,
-    /// Pass the number of resumes to the program as --config.stage
-    #[arg(long)]
-    pub log_stage: bool,
-    /// A name by which it and its successors are called wherever a job is
-    #[arg(long, value_name = "NAME")]
-    pub name: Option<String>,
-    /// Tell somebody of it, beside the setting: [EVENT,…=]WHERE, as in
-    /// error,finished=me@example.org, a URL, tmux, or a command; none: nobody
-    #[arg(long, value_name = "RECEIVER")]
-    pub notify: Vec<String>,
+    /// Of a type.
+    #[command(flatten)]
+    pub of_type: TypeOptions,
+    /// Of the job.
+    #[command(flatten)]
+    pub of_job: JobOptions,
     /// Several jobs as one group, whose members these are: 0-3 or 0,2,5-7; 0-9%2 runs two at once
     #[arg(long, value_name = "MEMBERS", conflicts_with_all = ["sweep", "zip"])]
     pub array: Option<String>,
@@ -69,12 +46,9 @@ pub struct Submit {
     /// Make a target where none is free, of those that are known and not there
     #[arg(long)]
     pub apply: bool,
-    /// Options of one kind of target alone, by their names
+    /// What it runs.
     #[command(flatten)]
-    pub of_kind: Brought<OfJob>,
-    /// Run this command instead of staging.sh
-    #[arg(last = true, value_name = "COMMAND")]
-    pub command: Vec<OsString>,
+    pub of_command: CommandOptions,
 }
 
 /// `tpu queue`.

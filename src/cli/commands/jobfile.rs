@@ -34,14 +34,14 @@ pub(in crate::cli) fn run_file(app: &App, args: &Run, file: &str) -> Result<Ran,
     stands_alone(&Beside::of_run(args))?;
     let ctx = app.ctx()?;
     let path = ctx.env.cwd.join(file);
-    let jobs = read(app, jobfile::documents(app.ctx()?, &path, file)?, (file, &args.set))?;
+    let jobs = read(app, jobfile::documents(app.ctx()?, &path, file)?, (file, &args.of_file.set))?;
     let [job] = jobs.as_slice() else {
         let what = format!("{file} has {}, and run starts one", counted(jobs.len(), "job"));
         return Err(Error::usage(what).hint(format!("all of them: tpu submit {file}")));
     };
     let data = ctx.data()?;
     let user = app.user(&data, None)?;
-    let setup = args.setup.as_deref().map(setup_how).transpose()?;
+    let setup = args.of_file.setup.as_deref().map(setup_how).transpose()?;
     let beside = BesideFile { force: args.force, setup, ..BesideFile::default() };
     let commands = legacy::command_words();
     let of_file = JobFile {
@@ -101,7 +101,7 @@ pub(super) fn submit(
     documents: Vec<Yaml>,
 ) -> Outcome {
     let ctx = app.ctx()?;
-    let jobs = read(app, documents, (file, &args.set))?;
+    let jobs = read(app, documents, (file, &args.of_file.set))?;
     let data = ctx.data()?;
     let user = app.user(&data, None)?;
     let (beside, commands) = (beside_file(args)?, legacy::command_words());
@@ -127,7 +127,7 @@ pub(super) fn beside_file(args: &Submit) -> Result<BesideFile, Error> {
         stages_late: args.stage_late,
         applies: args.apply,
         is_now: false,
-        setup: args.setup.as_deref().map(setup_how).transpose()?,
+        setup: args.of_file.setup.as_deref().map(setup_how).transpose()?,
     })
 }
 
@@ -209,54 +209,42 @@ struct Beside<'a> {
 
 impl<'a> Beside<'a> {
     fn of_run(args: &'a Run) -> Self {
-        let Run {
-            words,
-            no_tag,
-            norm,
-            pre,
-            zone,
-            policy,
-            log_stage,
-            name,
-            array,
-            of_kind,
-            command,
-            ..
-        } = args;
+        let Run { of_type, of_job, of_command, .. } = args;
         let flags = vec![
-            (*no_tag, "--no-tag"),
-            (*norm, "--norm"),
-            (*pre, "--pre"),
-            (!zone.is_empty(), "--zone"),
+            (args.no_tag, "--no-tag"),
+            (of_type.norm, "--norm"),
+            (of_type.pre, "--pre"),
+            (!of_type.zone.is_empty(), "--zone"),
             (args.auto, "--auto"),
             (args.ask_notes, "-ssn"),
-            (policy.is_some(), "--policy"),
-            (*log_stage, "--log-stage"),
-            (name.is_some(), "--name"),
-            (array.is_some(), "--array"),
-            (!args.notify.is_empty(), "--notify"),
-            (!of_kind.said.is_empty(), "an option of a kind of target"),
-            (!command.is_empty(), "a command"),
+            (of_job.policy.is_some(), "--policy"),
+            (of_job.log_stage, "--log-stage"),
+            (of_job.name.is_some(), "--name"),
+            (args.array.is_some(), "--array"),
+            (!of_job.notify.is_empty(), "--notify"),
+            (!of_command.of_kind.said.is_empty(), "an option of a kind of target"),
+            (!of_command.command.is_empty(), "a command"),
         ];
-        Self { words, flags }
+        Self { words: &args.words, flags }
     }
 
     fn of_submit(args: &'a Submit) -> Self {
+        let Submit { of_type, of_job, of_command, .. } = args;
         let flags = vec![
             (args.no_tag, "--no-tag"),
-            (args.norm, "--norm"),
-            (args.pre, "--pre"),
-            (!args.zone.is_empty(), "--zone"),
-            (args.policy.is_some(), "--policy"),
-            (args.log_stage, "--log-stage"),
-            (args.name.is_some(), "--name"),
+            (of_type.norm, "--norm"),
+            (of_type.pre, "--pre"),
+            (!of_type.zone.is_empty(), "--zone"),
+            (of_job.policy.is_some(), "--policy"),
+            (of_job.log_stage, "--log-stage"),
+            (of_job.name.is_some(), "--name"),
             (args.array.is_some(), "--array"),
-            (!args.notify.is_empty(), "--notify"),
+            (!of_job.notify.is_empty(), "--notify"),
             (args.sweep, "--sweep"),
             (args.zip, "--zip"),
             (args.at_once.is_some(), "--at-once"),
-            (!args.of_kind.said.is_empty(), "an option of a kind of target"),
-            (!args.command.is_empty(), "a command"),
+            (!of_command.of_kind.said.is_empty(), "an option of a kind of target"),
+            (!of_command.command.is_empty(), "a command"),
         ];
         Self { words: &args.words, flags }
     }

@@ -8,7 +8,8 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use crate::cli::Outcome;
 use crate::cli::app::{App, Undone, asked_to_end};
 use crate::cli::args::{
-    Dequeue, HoldJobs, QueueCommand, QueueStep, RunQueue, SetPriority, SetQueue, Submit,
+    Dequeue, HoldJobs, JobOptions, QueueCommand, QueueStep, RunQueue, SetPriority, SetQueue,
+    Submit, TypeOptions,
 };
 use crate::cli::console;
 use crate::cli::print::Output;
@@ -191,8 +192,13 @@ fn as_in_the_original(app: &App, args: &QueueCommand) -> Outcome {
         permissions.iter().map(|word| permission(word)).collect::<Result<_, _>>()?;
     let data = app.ctx()?.data()?;
     let (zone, words) = words.into_iter().partition(|word| is_zone(&data, word));
-    let (log_stage, no_tag) = (args.log_stage, args.no_tag);
-    let typed = Submit { words, no_tag, zone, log_stage, ..Submit::default() };
+    let typed = Submit {
+        words,
+        no_tag: args.no_tag,
+        of_type: TypeOptions { zone, ..TypeOptions::default() },
+        of_job: JobOptions { log_stage: args.log_stage, ..JobOptions::default() },
+        ..Submit::default()
+    };
     Ok(submit(app, &typed)?.notes(notes))
 }
 

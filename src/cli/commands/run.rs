@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use crate::cli::app::App;
-use crate::cli::args::Run;
+use crate::cli::args::{FileOptions, Run};
 use crate::cli::console;
 use crate::cli::legacy;
 use crate::cli::print::Output;
@@ -68,15 +68,15 @@ pub(super) fn in_words(ctx: &Ctx, plan: &LaunchPlan) -> Result<PlanInWords, Erro
 /// Starts the job that the words ask for, of which none is a job file.
 pub(in crate::cli) fn run(app: &App, args: &Run) -> Result<Ran, Error> {
     refuse_other_files(app, &args.words)?;
-    refuse_of_files(&args.set, args.setup.as_deref())?;
+    refuse_of_files(&args.of_file)?;
     let request = request(app, args, &*app.ctx()?.data()?, Begins::Now)?;
     start(app, args, &request)
 }
 
 /// Refuses a value for a file where there is none.
-pub(super) fn refuse_of_files(set: &[String], setup: Option<&str>) -> Result<(), Error> {
-    let set = set.first().map(|set| format!("--set {set}"));
-    match set.or_else(|| setup.map(|how| format!("--setup {how}"))) {
+pub(super) fn refuse_of_files(said: &FileOptions) -> Result<(), Error> {
+    let set = said.set.first().map(|set| format!("--set {set}"));
+    match set.or_else(|| said.setup.as_ref().map(|how| format!("--setup {how}"))) {
         None => Ok(()),
         Some(what) => Err(Error::usage(format!("{what}: there is no file that it could be about"))
             .hint("name one: tpu submit job.yaml --set key=value")),
@@ -169,7 +169,7 @@ pub(super) fn request(
         Ok(user)
     };
     let request = request::of_words(ctx, data, (sorted, &whose), (&said(args)?, begins))?;
-    if let Some(name) = &args.name {
+    if let Some(name) = &args.of_job.name {
         names::refuse_as_job(name, &legacy::command_words())?;
     }
     Ok(request)
@@ -177,7 +177,8 @@ pub(super) fn request(
 
 /// What stands beside the words.
 fn said(args: &Run) -> Result<Beside, Error> {
-    let reclaimable = match (args.norm, args.pre) {
+    let Run { of_type, of_job, of_command, .. } = args;
+    let reclaimable = match (of_type.norm, of_type.pre) {
         (true, _) => Some(false),
         (_, true) => Some(true),
         _ => None,
@@ -187,14 +188,14 @@ fn said(args: &Run) -> Result<Beside, Error> {
         is_any: args.auto,
         waits: args.wait,
         reclaimable,
-        zones: args.zone.clone(),
-        policy: args.policy.clone(),
-        name: args.name.clone(),
+        zones: of_type.zone.clone(),
+        policy: of_job.policy.clone(),
+        name: of_job.name.clone(),
         array: args.array.clone(),
-        command: (!args.command.is_empty()).then(|| args.command.clone()),
-        options: args.of_kind.said.clone(),
-        notify: notify::typed(&args.notify)?,
-        log_stage: args.log_stage,
+        command: (!of_command.command.is_empty()).then(|| of_command.command.clone()),
+        options: of_command.of_kind.said.clone(),
+        notify: notify::typed(&of_job.notify)?,
+        log_stage: of_job.log_stage,
         notes_are_no_tag: args.no_tag,
     })
 }

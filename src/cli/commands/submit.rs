@@ -2,7 +2,7 @@
 
 use crate::cli::Outcome;
 use crate::cli::app::App;
-use crate::cli::args::{Run, Submit};
+use crate::cli::args::{JobOptions, Run, Submit};
 use crate::cli::legacy;
 use crate::cli::print::Output;
 use tpu_core::model::data::Data;
@@ -31,32 +31,25 @@ const KEYS: [&str; 6] = ["queue", "priority", "after", "after_any", "after_not",
 
 /// `submit`.
 pub(in crate::cli) fn submit(app: &App, args: &Submit) -> Outcome {
-    refuse_of_files(&args.set, args.setup.as_deref())?;
+    refuse_of_files(&args.of_file)?;
     refuse_other_files(app, &args.words)?;
     let ctx = app.ctx()?;
     let data = ctx.data()?;
     let (pairs, words) = own_pairs(&args.words);
+    let (names, name) = match args.of_job.name.clone() {
+        Some(names) if pattern::is_pattern(&names) => (Some(names), None),
+        name => (None, name),
+    };
     let typed = Run {
         words,
-        quiet: true,
         force: args.force,
-        apply: false,
         no_tag: args.no_tag,
-        ask_notes: false,
-        auto: false,
-        norm: args.norm,
-        pre: args.pre,
-        zone: args.zone.clone(),
         wait: true,
-        policy: args.policy.clone(),
-        log_stage: args.log_stage,
-        name: args.name.clone().filter(|name| !pattern::is_pattern(name)),
-        notify: args.notify.clone(),
+        of_type: args.of_type.clone(),
+        of_job: JobOptions { name, ..args.of_job.clone() },
         array: args.array.clone(),
-        of_kind: args.of_kind.clone(),
-        command: args.command.clone(),
-        set: Vec::new(),
-        setup: None,
+        of_command: args.of_command.clone(),
+        ..Run::default()
     };
     let mut request = request(app, &typed, &data, Begins::InTurn)?;
     warn_of_aliases(ctx, (&data, &request.user), &args.words, &KEYS);
@@ -65,9 +58,8 @@ pub(in crate::cli) fn submit(app: &App, args: &Submit) -> Outcome {
     how.stages_late = args.stage_late;
     how.applies = args.apply;
     how.sweep = sweep(args, &mut request)?;
-    let names = args.name.as_deref().filter(|name| pattern::is_pattern(name));
     let requests =
-        names.map_or_else(|| Ok(vec![request.clone()]), |names| by_names(names, &request))?;
+        names.map_or_else(|| Ok(vec![request.clone()]), |names| by_names(&names, &request))?;
     // All of them differ in no more than their names and the values of some configs.
     let Some(request) = requests.first() else { return Err(Error::usage("nothing to submit")) };
     let jobs: usize = requests.iter().map(jobs_of).sum();

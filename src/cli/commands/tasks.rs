@@ -97,7 +97,7 @@ pub(in crate::cli) fn submit_any(app: &App, args: &Submit) -> Outcome {
     let documents = jobfile::documents(app.ctx()?, &path, file)?;
     match documents.as_slice() {
         [only] if jobman::is_tasks(only) => {
-            if let Some(set) = args.set.first() {
+            if let Some(set) = args.of_file.set.first() {
                 let what = format!("--set {set}: nothing is filled in in a file of tasks");
                 return Err(Error::usage(what).hint("leave it away"));
             }

@@ -280,7 +280,7 @@ fn whatever_many_do_at_once_is_what_the_journal_says_and_each_key_acts_once() {
     };
     let lab = Lab::new(extent);
     let holders = lab.holders(count);
-    let monitor = lab.monitor();
+    let monitor = lab.env.daemon(&[]);
     let screen = lab.screen();
     let dice =
         |number: u64| Dice(SEED.wrapping_mul(number + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15));

@@ -25,7 +25,7 @@ fn a_cluster_is_a_pool() {
 }
 
 /// The states of a queue, and what each is here.
-const STATES: [(&str, &str); 14] = [
+pub(super) const STATES: [(&str, &str); 14] = [
     ("ready", "held"),
     ("undefined", "held, without a target"),
     ("end", "finished"),

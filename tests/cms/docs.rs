@@ -1,5 +1,6 @@
 //! `docs/cloudmesh.md` has every command that `cms job help` prints, and every state.
 
+use super::clusters::STATES;
 use super::lab;
 
 #[test]
@@ -16,21 +17,7 @@ fn the_page_has_every_command_and_every_state() {
         rows += 1;
     }
     assert!(rows > 20, "{help}");
-    for (state, here) in [
-        ("ready", "held"),
-        ("undefined", "held, without a target"),
-        ("end", "finished"),
-        ("done", "finished"),
-        ("kill", "killed"),
-        ("killed", "killed"),
-        ("fail_start", "error: launch"),
-        ("crash", "error: lost"),
-        ("failed", "error: unknown"),
-        ("timeout", "error: timeout"),
-        ("submitted", "left alone"),
-        ("run", "left alone"),
-        ("start", "left alone"),
-    ] {
+    for (state, here) in STATES.iter().filter(|(state, _)| !state.starts_with("epoch")) {
         let row = format!("| `{state}` | {here}");
         assert!(page.contains(&row), "no row {row}");
     }

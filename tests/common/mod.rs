@@ -7,6 +7,7 @@ pub(crate) mod env;
 pub(crate) mod fakes;
 pub(crate) mod fleet;
 pub(crate) mod json_schema;
+pub(crate) mod lab;
 pub(crate) mod output;
 pub(crate) mod queued;
 pub(crate) mod readme;

@@ -11,7 +11,7 @@ use tpu_system::sys::clock::{Clock as _, SystemClock};
 use tpu_system::sys::env::Env;
 use tpu_system::sys::procs::{self, Process, Signal};
 
-use crate::common::env::{Running, TestEnv, lives, wait_gone};
+use crate::common::env::{TestEnv, lives, wait_gone};
 use crate::common::wait::{wait_for, wait_until};
 
 /// What a program prints when its coordination service has lost a peer.
@@ -59,22 +59,6 @@ impl Lab {
         window
     }
 
-    /// A running daemon that has turned at least once.
-    pub(super) fn monitor(&self, vars: &[(&str, &str)]) -> Running {
-        let running = self.env.start_tpu("daemon run", vars);
-        wait_until("the daemon's first turn", || self.env.tpu("daemon status").code == 0);
-        running
-    }
-
-    /// Waits until the daemon has turned once more.
-    pub(super) fn turn(&self) {
-        drop(self.env.tpu("ack").exits(0));
-        wait_until("a turn after ack", || self.env.data()["ack_MONITOR"] == false);
-        // The flag falls at the beginning of a turn; the next one begins after its end.
-        drop(self.env.tpu("ack").exits(0));
-        wait_until("a second turn", || self.env.data()["ack_MONITOR"] == false);
-    }
-
     /// The pids that the attempts of a job have noted, from their checkpoints.
     pub(super) fn children(&self, name: &str) -> Vec<u32> {
         let text = std::fs::read_to_string(self.env.path(&format!("children-{name}")));
@@ -117,7 +101,7 @@ fn a_lost_peer_is_answered_once_and_the_run_ends_as_if_nothing_had_happened() {
     let train = "exec \"$TPU_BIN\" demo-train --workdir=\"$TPU_LOG_DIR\" \"$@\"";
     let common = ["--config.steps=80", "--config.checkpoint_every=10"];
     let straight = lab.run(train, &common);
-    let monitor = lab.monitor(&[]);
+    let monitor = lab.env.daemon(&[]);
     let broken = lab.run(train, &[common[0], common[1], "--config.grpc_at=35"]);
     let child = broken + 1;
     let end = wait_for("the end of the child", || {
@@ -130,7 +114,7 @@ fn a_lost_peer_is_answered_once_and_the_run_ends_as_if_nothing_had_happened() {
     assert_eq!(end["extra_msgs"]["recovery"]["infra"], 1, "counted in the claim, and handed on");
     assert_eq!(end["extra_msgs"]["intent"], Value::Null);
     assert_eq!(last_loss(&end), last_loss(&lab.env.wait_status(straight, "finished")));
-    lab.turn();
+    lab.env.turn();
     assert_eq!(lab.env.jobs("alice").len(), 3, "once, and what has finished is left alone");
     drop(lab.env.tpu("-Ml").exits(0).says(&["resume", "(daemon)"]));
     drop(monitor);
@@ -170,9 +154,9 @@ fn killed_at(point: &str) {
     });
     monitor.kill();
     let begun = lab.children("a").len();
-    let second = lab.monitor(&[]);
+    let second = lab.env.daemon(&[]);
     wait_until(&format!("the child after {point}"), || !lab.children("a").is_empty());
-    lab.turn();
+    lab.env.turn();
     let leaf = lab.leaf(parent);
     let live = |job: &Value| matches!(job["status"].as_str(), Some("starting" | "running"));
     assert!(live(&leaf), "{point}: {leaf:#}");
@@ -209,7 +193,7 @@ fn race() {
             (name, window)
         })
         .collect();
-    let monitor = lab.monitor(&[]);
+    let monitor = lab.env.daemon(&[]);
     let over = AtomicBool::new(false);
     std::thread::scope(|scope| {
         let watcher = scope.spawn(|| {
@@ -246,7 +230,7 @@ fn race() {
         over.store(true, Ordering::Relaxed);
         watcher.join().unwrap();
     });
-    lab.turn();
+    lab.env.turn();
     for (name, window) in &windows {
         let leaf = lab.leaf(*window);
         let begun = usize::from(leaf["status"] == "running");
@@ -265,7 +249,7 @@ fn what_dies_as_soon_as_it_is_started_is_started_three_times_and_check_says_so()
     let lab = Lab::new();
     let script = format!("echo w >\"$TPU_LOG_DIR/checkpoint_1\"; {LOST_PEER}exit 134");
     drop(lab.env.tpu("set-settings patience 0 alice").exits(0));
-    let monitor = lab.monitor(&[]);
+    let monitor = lab.env.daemon(&[]);
     lab.run(&script, &["x"]);
     let stopped = wait_for("the end of the lineage", || {
         lab.much_later(1);
@@ -275,7 +259,7 @@ fn what_dies_as_soon_as_it_is_started_is_started_three_times_and_check_says_so()
     assert!(stopped.contains("3 attempts in a row died within 60 s"), "{stopped}");
     assert_eq!(lab.env.jobs("alice").len(), 4);
     lab.much_later(1);
-    lab.turn();
+    lab.env.turn();
     assert_eq!(lab.env.jobs("alice").len(), 4, "it stays stopped");
     drop(lab.env.tpu("check alice").exits(0).says(&[&stopped, "tpu resume w=4 alice"]));
     // A person begins anew.
@@ -292,11 +276,11 @@ fn a_failure_of_the_program_is_left_alone() {
     let lab = Lab::new();
     let script = "echo w >\"$TPU_LOG_DIR/checkpoint_1\"; echo 'Traceback (most recent call last):'; \
         echo '  File \"a.py\", line 1, in <module>'; echo 'ValueError: bad shape'; exit 1";
-    let monitor = lab.monitor(&[]);
+    let monitor = lab.env.daemon(&[]);
     let window = lab.run(script, &["x"]);
     drop(lab.env.tpu(&format!("set-rule {window} python-error:resume,oom:resume")).exits(0));
     assert_eq!(lab.env.wait_status(window, "error")["error"], "python-error");
-    lab.turn();
+    lab.env.turn();
     assert_eq!(lab.env.jobs("alice").len(), 1);
     let plan = lab.env.tpu("daemon plan").exits(0);
     drop(plan.says(&["pass: python-error is a failure of the program"]));
@@ -311,12 +295,11 @@ fn what_cannot_be_looked_at_is_left_alone() {
     lab.env.wait_status(running, "running");
     let before = lab.env.data();
     // This daemon finds no tmux.
-    let blind = lab.monitor(&[("PATH", lab.env.root())]);
-    drop(lab.env.tpu("ack").exits(0));
-    wait_until("a turn after ack", || lab.env.data()["ack_MONITOR"] == false);
+    let blind = lab.env.daemon(&[("PATH", lab.env.root())]);
+    lab.env.acknowledge();
     assert_eq!(lab.env.data(), before, "nothing follows from what is unknown");
     blind.kill();
-    let seeing = lab.monitor(&[]);
+    let seeing = lab.env.daemon(&[]);
     wait_until("the resume", || lab.children("a").len() == 1);
     assert_eq!(lab.env.job("alice", window)["status"], "resumed");
     drop(seeing);
@@ -332,8 +315,8 @@ fn a_kill_that_was_cut_short_is_completed() {
     wait_until("the intent", || {
         lab.env.job("alice", window)["extra_msgs"]["intent"]["action"] == "killing"
     });
-    let monitor = lab.monitor(&[]);
-    lab.turn();
+    let monitor = lab.env.daemon(&[]);
+    lab.env.turn();
     assert!(lives(&job), "whoever began it is alive: it is his");
     running.kill();
     drop(lab.env.tpu("ack").exits(0));
@@ -370,7 +353,7 @@ fn there_is_one_monitor_and_it_ends_when_it_is_asked_to() {
     drop(lab.env.tpu("daemon status").exits(1));
     let jobs = lab.env.jobs("alice");
     assert!(jobs.iter().all(|job| job["extra_msgs"]["intent"].is_null()), "{jobs:#?}");
-    let again = lab.monitor(&[]);
+    let again = lab.env.daemon(&[]);
     wait_until("the resume", || lab.children("a").len() == 1);
     assert_eq!(lab.env.jobs("alice").len(), 2);
     drop(again);
@@ -416,9 +399,9 @@ fn the_plan_says_what_then_happens() {
     let check = lab.env.tpu("check alice").exits(0);
     drop(check.says(&["the daemon does not run", "the rule for grpc is resume"]));
 
-    let monitor = lab.monitor(&[]);
+    let monitor = lab.env.daemon(&[]);
     wait_until("the resume", || lab.children("a").len() == 1);
-    lab.turn();
+    lab.env.turn();
     assert_eq!(lab.env.jobs("alice").len(), 5);
     for (window, status) in
         [(resumed, "resumed"), (passed, "error"), (observed, "error"), (running, "running")]
@@ -433,7 +416,7 @@ fn the_plan_says_what_then_happens() {
 #[test]
 fn monitors_log_can_be_read_and_begun_anew() {
     let lab = Lab::new();
-    let monitor = lab.monitor(&[]);
+    let monitor = lab.env.daemon(&[]);
     lab.failing("a");
     wait_until("the resume", || lab.children("a").len() == 1);
     drop(lab.env.tpu("-Ml").exits(0).says(&["resume", "(daemon)"]));
@@ -450,7 +433,7 @@ fn monitors_log_can_be_read_and_begun_anew() {
 fn a_monitor_whose_lock_file_was_removed_stays_the_only_one() {
     let lab = Lab::new();
     drop(lab.env.tpu("-a k config.k").exits(0));
-    let _monitor = lab.monitor(&[]);
+    let _monitor = lab.env.daemon(&[]);
     let mut removed = 0;
     for entry in std::fs::read_dir(lab.env.path("tpu-state")).unwrap() {
         let path = entry.unwrap().path();
@@ -466,7 +449,7 @@ fn a_monitor_whose_lock_file_was_removed_stays_the_only_one() {
 #[test]
 fn a_lock_that_what_a_killed_daemon_was_starting_still_holds_is_waited_for() {
     let lab = Lab::new();
-    drop(lab.monitor(&[]));
+    drop(lab.env.daemon(&[]));
     let mut files = std::fs::read_dir(lab.env.path("tpu-state")).unwrap();
     let is_lock = |path: &Path| {
         let name = path.file_name().unwrap().to_str().unwrap();
@@ -538,18 +521,18 @@ fn what_is_done_again_is_no_progress() {
     };
     shows(1, "step 40/300");
     upto(25);
-    let monitor = lab.monitor(&[]);
+    let monitor = lab.env.daemon(&[]);
     let pid = lab.env.wait_pid("data.json.pid");
     assert!(procs::signal(&pid, Signal::Kill).unwrap());
     lab.env.wait_status(1, "resumed");
     lab.env.wait_status(2, "running");
     shows(2, "step 25/300");
-    lab.turn();
+    lab.env.turn();
     assert_eq!(progress(2), 0, "{:#?}", lab.env.journal());
     assert_eq!(lab.env.job("alice", 2)["extra_msgs"]["recovery"]["infra"], 1);
     upto(60);
     shows(2, "step 60/300");
-    lab.turn();
+    lab.env.turn();
     wait_until("its progress is noted", || progress(2) == 1);
     drop(monitor);
 }

@@ -57,7 +57,7 @@ fn closing_a_window_ends_its_job() {
     let (by_pane, by_window) = (recoverable(&lab, "a"), recoverable(&lab, "b"));
     let (of_script, in_session) = (script(&lab), recoverable(&lab, "c"));
     lab.env.tmux().run(&["new-session", "-d", "-s", "other"]);
-    let monitor = lab.monitor(&[]);
+    let monitor = lab.env.daemon(&[]);
     lab.env.tmux().run(&["kill-pane", "-t", &pane(&lab, by_pane)]);
     lab.env.tmux().run(&["kill-window", "-t", &pane(&lab, by_window)]);
     lab.env.tmux().run(&["kill-pane", "-t", &pane(&lab, of_script)]);
@@ -66,7 +66,7 @@ fn closing_a_window_ends_its_job() {
     }
     lab.env.tmux().run(&["kill-session", "-t", "=alice"]);
     lab.env.wait_status(in_session, "killed");
-    lab.turn();
+    lab.env.turn();
     for window in [by_pane, by_window, of_script, in_session] {
         let job = lab.env.job("alice", window);
         assert!(job["extra_msgs"]["child"].is_null(), "{job:#}");
@@ -119,7 +119,7 @@ fn a_window_that_is_closed_as_its_command_begins_ends_that() {
 fn what_was_killed_in_its_window_comes_back() {
     let lab = Lab::new();
     let window = recoverable(&lab, "a");
-    let monitor = lab.monitor(&[]);
+    let monitor = lab.env.daemon(&[]);
     procs::signal(&launcher(&lab, window), Signal::Kill).unwrap();
     wait_until("the resume", || lab.children("a").len() == 1);
     assert_eq!(lab.env.job("alice", window)["error"], "lost");
@@ -132,7 +132,7 @@ fn what_was_killed_in_its_window_comes_back() {
 fn a_hang_up_that_does_not_come_from_tmux_is_no_window_that_was_closed() {
     let lab = Lab::new();
     let window = script(&lab);
-    let monitor = lab.monitor(&[]);
+    let monitor = lab.env.daemon(&[]);
     procs::signal(&launcher(&lab, window), Signal::HangUp).unwrap();
     let lost = lab.env.wait_status(window, "resumed");
     assert_eq!(lost["error"], "lost");
@@ -150,7 +150,7 @@ fn where_the_machine_shuts_down_nobody_has_closed_a_window() {
         std::env::join_paths(std::iter::once(bin).chain(std::env::split_paths(&path))).unwrap();
     lab.env.set("PATH", path);
     let window = recoverable(&lab, "a");
-    let monitor = lab.monitor(&[]);
+    let monitor = lab.env.daemon(&[]);
     lab.env.tmux().run(&["kill-pane", "-t", &pane(&lab, window)]);
     wait_until("the resume", || lab.children("a").len() == 1);
     assert_eq!(lab.env.job("alice", window)["error"], "lost");
@@ -165,10 +165,10 @@ fn what_goes_on_without_its_window_is_not_ended_and_is_not_started_again() {
     lab.env.touch("fail-a");
     let window = lab.run(&format!("{stays}{RECOVERS}"), &["a"]);
     let program = lab.env.wait_pid("pid");
-    let monitor = lab.monitor(&[]);
+    let monitor = lab.env.daemon(&[]);
     lab.env.tmux().run(&["kill-pane", "-t", &pane(&lab, window)]);
     wait_until("its window is gone", || !lab.env.has_window("alice", window));
-    lab.turn();
+    lab.env.turn();
     let explained = lab.env.tpu(&format!("explain {window}")).exits(0);
     drop(explained.says(&["running", "its window is gone; it continues here", "tpu kill w="]));
     assert_eq!(lab.env.job("alice", window)["status"], "running");

@@ -14,7 +14,7 @@ use tpu_system::sys::env::Env;
 use tpu_system::sys::procs::Process;
 use tpu_system::sys::random::{OsRandom, Random as _};
 
-use crate::common::env::{Running, TestEnv};
+use crate::common::env::TestEnv;
 use crate::common::tmux::write_file;
 use crate::common::wait::{wait_at_most, wait_for, wait_until};
 
@@ -50,12 +50,6 @@ impl Fleet {
             wait_until("the first attempt", || fleet.attempts(name).len() == 1);
         }
         fleet
-    }
-
-    fn monitor(&self) -> Running {
-        let running = self.env.start_tpu("daemon run", &[]);
-        wait_until("the daemon's first turn", || self.env.tpu("daemon status").code == 0);
-        running
     }
 
     /// Plays a story on the simulated cloud.
@@ -163,7 +157,7 @@ impl Drop for Fleet {
 fn ten_preempted_targets_are_made_anew_at_the_same_time() {
     let fleet = Fleet::new(10);
     fleet.play("[timing]\ncreate_s = 20\ndelete_s = 0.2\n");
-    let monitor = fleet.monitor();
+    let monitor = fleet.env.daemon(&[]);
     fleet.preempt_all();
     drop(fleet.env.tpu("ack").exits(0));
     fleet.all_at_work(2);
@@ -195,7 +189,7 @@ fn a_monitor_that_is_killed_at_random_moments_is_succeeded_and_nothing_runs_twic
                 SystemClock::new().sleep(Duration::from_millis(OsRandom.below(900)));
                 monitor.kill();
             }
-            let monitor = fleet.monitor();
+            let monitor = fleet.env.daemon(&[]);
             fleet.all_at_work(round + 1);
             drop(monitor);
         }
@@ -213,7 +207,7 @@ fn nothing_follows_from_a_control_plane_that_does_not_answer() {
     fleet.play(
         "[[step]]\nat = 0\nevent = \"error\"\nclass = \"transient\"\ncall = \"list\"\ntimes = 5\n",
     );
-    let monitor = fleet.monitor();
+    let monitor = fleet.env.daemon(&[]);
     let asked = || fleet.env.tpu("check-status lab-spot-1 --json").exits(0).json();
     wait_until("five failed lists and then an answer", || {
         drop(fleet.env.tpu("ack").exits(0));
@@ -240,8 +234,7 @@ fn nothing_follows_from_a_control_plane_that_does_not_answer() {
             .says(&["no rule fires before it is known what happened"]),
     );
     for _ in 0..3 {
-        drop(fleet.env.tpu("ack").exits(0));
-        wait_until("a turn", || fleet.env.data()["ack_MONITOR"] == false);
+        fleet.env.acknowledge();
     }
     assert_eq!(fleet.env.jobs("alice").len(), 2);
     assert_eq!(fleet.operations("delete").len() + fleet.operations("create").len(), 0);
@@ -267,12 +260,11 @@ fn after_a_restart_of_the_machine_the_rules_act_once() {
         let unknown = job["unknown"].as_str().unwrap_or_default();
         assert!(unknown.contains("its workers are to be asked"), "{job:#}");
     }
-    let monitor = fleet.monitor();
+    let monitor = fleet.env.daemon(&[]);
     fleet.watched(|| fleet.all_at_work(2));
     drop(monitor);
-    let again = fleet.monitor();
-    drop(fleet.env.tpu("ack").exits(0));
-    wait_until("a turn", || fleet.env.data()["ack_MONITOR"] == false);
+    let again = fleet.env.daemon(&[]);
+    fleet.env.acknowledge();
     fleet.all_at_work(2);
     drop(again);
 }
@@ -284,7 +276,7 @@ fn without_capacity_for_twenty_tries_the_waits_grow_and_the_same_target_is_made_
     fleet.play("[timing]\ncreate_s = 0.1\ndelete_s = 0.1\n");
     let before = fleet.env.data()["targets"][name].clone();
     drop(fleet.env.tpu(&format!("sim capacity {name} --off --times 20")).exits(0));
-    let monitor = fleet.monitor();
+    let monitor = fleet.env.daemon(&[]);
     fleet.preempt_all();
     drop(fleet.env.tpu("ack").exits(0));
     for tried in 1..=20_u64 {

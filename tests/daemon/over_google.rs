@@ -10,7 +10,7 @@ use tpu_lab::sim::{Call, Event, Timing};
 use tpu_system::sys::clock::{Clock as _, SystemClock};
 use tpu_system::sys::env::Env;
 
-use crate::common::env::{Running, TPU, TestEnv};
+use crate::common::env::{TPU, TestEnv};
 use crate::common::rest::Served;
 use crate::common::terminal::Terminal;
 use crate::common::wait::{wait_at_most, wait_for, wait_until};
@@ -74,20 +74,6 @@ impl Lab {
         drop(self.env.tpu("ack").exits(0));
     }
 
-    fn monitor(&self) -> Running {
-        let running = self.env.start_tpu("daemon run", &[]);
-        wait_until("the daemon's first turn", || self.env.tpu("daemon status").code == 0);
-        running
-    }
-
-    /// Waits until the daemon has turned once more.
-    fn turn(&self) {
-        for _ in 0..2 {
-            drop(self.env.tpu("ack").exits(0));
-            wait_until("a turn after ack", || self.env.data()["ack_MONITOR"] == false);
-        }
-    }
-
     /// How often the API was asked for this.
     fn count(&self, method: &str, part: &str) -> usize {
         let is_it = |asked: &&Value| {
@@ -121,7 +107,7 @@ fn what_fails_for_a_login_is_asked_for_once_until_a_person_says_so() {
     let lab = Lab::new(1);
     let target = lab.targets[0].clone();
     lab.pull(&failing(Trouble::Auth, Call::Create, u32::MAX));
-    let monitor = lab.monitor();
+    let monitor = lab.env.daemon(&[]);
     lab.preempt(&target);
     let login = wait_for("the refusal in the record", || {
         let job = lab.env.job("alice", 1);
@@ -166,8 +152,8 @@ fn while_it_is_silent_what_was_known_stays_with_its_age_and_nothing_is_done() {
         "; nothing was heard before",
     ]));
     lab.pull(&Event::Calm);
-    let _monitor = lab.monitor();
-    lab.turn();
+    let _monitor = lab.env.daemon(&[]);
+    lab.env.turn();
     let terminal = Terminal::new(&lab.env);
     terminal.command(&format!("{TPU} monitor alice"));
     terminal.shows("running");
@@ -186,7 +172,7 @@ fn while_it_is_silent_what_was_known_stays_with_its_age_and_nothing_is_done() {
     // The panel is narrow.
     terminal.shows("was READY");
     terminal.shows("running");
-    lab.turn();
+    lab.env.turn();
     let changes = lab.count("POST", "") + lab.count("DELETE", "");
     assert_eq!((changes, lab.children()), (0, 0), "{:#?}", lab.served.asked());
     assert_eq!(lab.env.job("alice", 1)["status"], "running");
@@ -200,19 +186,19 @@ fn while_it_is_silent_what_was_known_stays_with_its_age_and_nothing_is_done() {
 #[test]
 fn questions_that_fail_delete_nothing() {
     let lab = Lab::new(1);
-    let monitor = lab.monitor();
+    let monitor = lab.env.daemon(&[]);
     for class in [Trouble::Auth, Trouble::Permission, Trouble::Quota, Trouble::NotFound] {
         lab.pull(&failing(class, Call::List, 5));
         for _ in 0..3 {
-            lab.turn();
+            lab.env.turn();
         }
         lab.pull(&Event::Calm);
     }
     // And a target in a state that nobody knows is left alone.
     lab.pull(&Event::Say { target: lab.targets[0].clone(), word: "HIDDEN".to_owned() });
-    lab.turn();
+    lab.env.turn();
     assert_eq!(lab.state(&lab.targets[0]), "HIDDEN");
-    lab.turn();
+    lab.env.turn();
     assert_eq!(lab.count("DELETE", ""), 0);
     assert_eq!(lab.count("POST", ""), 0);
     assert_eq!(lab.env.jobs("alice").len(), 1);
@@ -237,7 +223,7 @@ fn nothing_happens(words: &str, vars: impl FnOnce(&str) -> Vec<(&'static str, St
     assert_eq!(lab.count("DELETE", "") + lab.count("POST", ""), 0, "{words}");
     monitor.kill();
     // The way is free again.
-    let monitor = lab.monitor();
+    let monitor = lab.env.daemon(&[]);
     wait_until("the child", || lab.children() == 1);
     drop(monitor);
 }
@@ -267,7 +253,7 @@ fn what_stands_between_us_and_the_api_makes_nothing_happen() {
 #[test]
 fn a_target_whose_creation_lost_its_answer_is_adopted_and_never_doubled() {
     let lab = Lab::new(1);
-    let monitor = lab.monitor();
+    let monitor = lab.env.daemon(&[]);
     lab.pull(&Event::LoseAnswer { call: Some(Call::Create), target: None, times: Some(1) });
     lab.preempt(&lab.targets[0]);
     wait_until("the child", || lab.children() == 1);
@@ -281,7 +267,7 @@ fn a_target_whose_creation_lost_its_answer_is_adopted_and_never_doubled() {
 #[test]
 fn a_deletion_that_fails_stays_visible_and_is_tried_again() {
     let lab = Lab::new(1);
-    let monitor = lab.monitor();
+    let monitor = lab.env.daemon(&[]);
     let late = Event::FailLate {
         class: Trouble::Transient,
         call: Some(Call::Delete),
@@ -328,12 +314,12 @@ fn a_queued_request_survives_its_monitor_and_is_made_once() {
     .unwrap();
     wait_until("its end", || lab.state(&target) == "not there");
     // Begun only now: between two of these steps it could see a preempted target, and ask anew for that one.
-    let monitor = lab.monitor();
+    let monitor = lab.env.daemon(&[]);
     wait_until("the request", || lab.count("POST", "/queuedResources?") == 1);
     wait_until("its waiting", || lab.state(&target) == "WAITING_FOR_RESOURCES");
     monitor.kill();
-    let second = lab.monitor();
-    lab.turn();
+    let second = lab.env.daemon(&[]);
+    lab.env.turn();
     assert_eq!(lab.state(&target), "WAITING_FOR_RESOURCES");
     lab.pull(&Event::Capacity { target: Some(target), zone: None });
     wait_until("the child", || lab.children() == 1);
@@ -350,12 +336,12 @@ fn ten_preempted_targets_come_back_side_by_side_with_few_questions() {
     let (create_s, limit_s) = if is_slow { (60.0, 90) } else { (6.0, 150) };
     let lab = Lab::new(10);
     lab.pull(&Event::Time { timing: Timing { create_s, ..Timing::default() } });
-    let monitor = lab.monitor();
-    lab.turn();
+    let monitor = lab.env.daemon(&[]);
+    lab.env.turn();
     let clock = SystemClock::new();
     let quiet = lab.served.asked().len();
     for _ in 0..4 {
-        lab.turn();
+        lab.env.turn();
     }
     // Two zones, and each of these may have been two turns. Where they take long, others come in between by themselves:
     // however many there are, no zone is asked more than once a second.

@@ -4,7 +4,7 @@
 use serde_json::Value;
 use tpu_core::model::ids::{JobId, JobNumber, LaunchToken};
 
-use crate::common::env::{Running, TestEnv, wait_gone};
+use crate::common::env::{TestEnv, wait_gone};
 use crate::common::tmux::write_file;
 use crate::common::wait::{wait_for, wait_until};
 
@@ -58,12 +58,6 @@ impl Lab {
         lab.env.wait_status(1, "running");
         let _begun = lab.env.wait_file("first");
         lab
-    }
-
-    fn monitor(&self, vars: &[(&str, &str)]) -> Running {
-        let running = self.env.start_tpu("daemon run", vars);
-        wait_until("the daemon's first turn", || self.env.tpu("daemon status").code == 0);
-        running
     }
 
     fn children(&self) -> usize {
@@ -138,7 +132,7 @@ fn a_launch_holds_its_target_until_its_record_gives_it_up() {
 fn a_preempted_target_is_made_anew_and_its_job_goes_on() {
     let lab = Lab::new("pre");
     let first = lab.env.wait_pid("first");
-    let monitor = lab.monitor(&[]);
+    let monitor = lab.env.daemon(&[]);
     drop(lab.env.tpu("sim preempt v2-1").exits(0));
     drop(lab.env.tpu("ack").exits(0));
     lab.went_on_once("undisturbed");
@@ -163,7 +157,7 @@ fn a_monitor_that_is_killed_at_any_step_of_a_reapply_is_succeeded() {
             scope.spawn(move || {
                 let lab = Lab::new("pre");
                 let points = format!("{point}=pause");
-                let monitor = lab.monitor(&[("FAILPOINTS", &points)]);
+                let monitor = lab.env.daemon(&[("FAILPOINTS", &points)]);
                 drop(lab.env.tpu("sim preempt v2-1").exits(0));
                 drop(lab.env.tpu("ack").exits(0));
                 let intent = || lab.env.job("alice", 1)["extra_msgs"]["intent"].is_object();
@@ -177,7 +171,7 @@ fn a_monitor_that_is_killed_at_any_step_of_a_reapply_is_succeeded() {
                     _ => lab.env.jobs("alice").len() == 2,
                 });
                 monitor.kill();
-                let second = lab.monitor(&[]);
+                let second = lab.env.daemon(&[]);
                 lab.went_on_once(point);
                 drop(second);
             });
@@ -189,7 +183,7 @@ fn a_monitor_that_is_killed_at_any_step_of_a_reapply_is_succeeded() {
 fn nothing_is_touched_on_a_doubt() {
     // The rule does not ask for it, nobody watches, or the zone says nothing.
     let lab = Lab::new("resume");
-    let monitor = lab.monitor(&[]);
+    let monitor = lab.env.daemon(&[]);
     drop(lab.env.tpu("sim preempt v2-1").exits(0));
     drop(lab.env.tpu("ack").exits(0));
     assert_eq!(lab.env.wait_status(1, "error")["error"], "preempted");
@@ -207,7 +201,7 @@ fn what_was_preempted_before_its_first_checkpoint_begins_again_from_nothing() {
         let plan = lab.env.tpu("daemon plan").exits(0).to_string();
         plan.contains("reapply") && plan.contains("from nothing, since there is no checkpoint yet")
     });
-    let monitor = lab.monitor(&[]);
+    let monitor = lab.env.daemon(&[]);
     drop(lab.env.tpu("ack").exits(0));
     lab.went_on_once("from nothing");
     let words = std::fs::read_to_string(lab.env.path("children")).unwrap();
@@ -221,7 +215,7 @@ fn what_was_preempted_before_its_first_checkpoint_begins_again_from_nothing() {
 #[test]
 fn what_cannot_begin_again_is_not_promised_and_no_target_is_made_for_it() {
     let lab = Lab::before_its_first_checkpoint();
-    let monitor = lab.monitor(&[]);
+    let monitor = lab.env.daemon(&[]);
     // Neither the copy that it ran from nor the directory is there any more.
     let code = lab.env.path("code-alice");
     std::fs::rename(&code, lab.env.path("moved-away")).unwrap();
@@ -232,8 +226,7 @@ fn what_cannot_begin_again_is_not_promised_and_no_target_is_made_for_it() {
     let next = &plan["jobs"][0]["next"];
     assert_eq!((&next["action"], &next["in_s"]), (&"pass".into(), &Value::Null), "{plan:#}");
     drop(lab.env.tpu("explain 1").exits(0).says(&["the directory of alice/1 is gone"]));
-    drop(lab.env.tpu("ack").exits(0));
-    wait_until("another turn", || lab.env.data()["ack_MONITOR"] == false);
+    lab.env.acknowledge();
     assert_eq!((lab.begun("delete"), lab.begun("create")), (0, 0));
     let counted = &lab.env.job("alice", 1)["extra_msgs"]["recovery"]["capacity"];
     assert_eq!(counted.as_u64().unwrap_or(0), 0, "nothing was tried");
@@ -253,7 +246,7 @@ fn of_two_that_were_preempted_on_one_target_one_comes_back_at_its_first_try() {
     drop(lab.env.tpu("run v2-1 alice rule=pre -q --force").exits(0));
     lab.env.wait_status(2, "running");
     wait_until("both", || lab.env.wait_file("first").split(|byte| *byte == b'\n').count() == 3);
-    let monitor = lab.monitor(&[]);
+    let monitor = lab.env.daemon(&[]);
     drop(lab.env.tpu("sim preempt v2-1").exits(0));
     drop(lab.env.tpu("ack").exits(0));
     let leaf = wait_for("a child at work", || {
@@ -278,10 +271,9 @@ fn a_cloud_that_is_set_after_monitor_has_begun_is_used() {
     for how in ["set-settings cloud sim alice", "the machine's file"] {
         let mut lab = Lab::new("pre");
         lab.env.unset("TPU_CLOUD");
-        let monitor = lab.monitor(&[]);
+        let monitor = lab.env.daemon(&[]);
         drop(lab.env.tpu("sim preempt v2-1").exits(0));
-        drop(lab.env.tpu("ack").exits(0));
-        wait_until("a turn", || lab.env.data()["ack_MONITOR"] == false);
+        lab.env.acknowledge();
         assert_eq!(lab.env.job("alice", 1)["status"], "running", "nobody can know");
         if how.starts_with("set") {
             drop(lab.env.tpu(how).exits(0));
@@ -304,11 +296,10 @@ fn a_settings_file_that_is_gone_for_a_moment_changes_nothing_and_is_told_of_once
     let file = dir.join("settings.json");
     write_file(&file, r#"{"cloud": "sim"}"#);
     lab.env.unset("TPU_CLOUD");
-    let monitor = lab.monitor(&[]);
+    let monitor = lab.env.daemon(&[]);
     std::fs::rename(&file, lab.env.path("settings.json.old")).unwrap();
     let turn = || {
-        drop(lab.env.tpu("ack").exits(0));
-        wait_until("a turn", || lab.env.data()["ack_MONITOR"] == false);
+        lab.env.acknowledge();
     };
     turn();
     turn();
@@ -336,7 +327,7 @@ fn a_settings_file_that_is_gone_for_a_moment_changes_nothing_and_is_told_of_once
 #[test]
 fn a_monitor_that_was_started_with_another_cloud_promises_nothing() {
     let lab = Lab::new("pre");
-    let monitor = lab.monitor(&[("TPU_CLOUD", "none")]);
+    let monitor = lab.env.daemon(&[("TPU_CLOUD", "none")]);
     drop(lab.env.tpu("sim preempt v2-1").exits(0));
     let why = "the daemon works with cloud none and not with sim";
     wait_until("the plan says why nothing happens", || {
@@ -355,7 +346,7 @@ fn a_monitor_that_was_started_with_another_cloud_promises_nothing() {
 #[test]
 fn without_capacity_it_is_asked_for_again_later_and_not_at_once() {
     let lab = Lab::new("pre");
-    let monitor = lab.monitor(&[]);
+    let monitor = lab.env.daemon(&[]);
     drop(lab.env.tpu("sim capacity v2-1 --off --times 1").exits(0));
     drop(lab.env.tpu("sim preempt v2-1").exits(0));
     drop(lab.env.tpu("ack").exits(0));

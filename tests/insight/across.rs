@@ -9,7 +9,6 @@ use tpu_engine::provider::storage::UploadState;
 use tpu_lab::sim::{Call, Event};
 
 use super::shelves::Shelves;
-use crate::common::env::Running;
 use crate::common::wait::wait_until;
 
 /// A job of alice's whose log directory is in a bucket of one region, and a target in another one.
@@ -100,19 +99,6 @@ fn nobody_begins_from_a_half_copy() {
     lab.env.tpu(RESUME).exits(0).says(&["checkpoint_12"]);
 }
 
-/// A running daemon that has turned at least once, and looks every second.
-fn monitor(lab: &Shelves) -> Running {
-    let running = lab.env.start_tpu("daemon run", &[]);
-    wait_until("the daemon's first turn", || lab.env.tpu("daemon status").code == 0);
-    running
-}
-
-/// The daemon has turned once more.
-fn turns(lab: &Shelves) {
-    drop(lab.env.tpu("ack").exits(0));
-    wait_until("a turn", || lab.env.data()["ack_MONITOR"] == false);
-}
-
 /// Logs to a bucket of the other region and loses a peer; from a checkpoint it says with what it has begun.
 const LOSES_A_PEER: &str = r#"
 case " $* " in *load_from=*) echo "$@" >"$TPU_DATA.args"; sleep 1000 ;; esac
@@ -127,7 +113,7 @@ fn a_rule_takes_the_checkpoint_along_by_itself() {
     let lab = run();
     lab.env.code("alice", "staging.sh", LOSES_A_PEER);
     drop(lab.env.tpu("run lab-eu-v2-8 alice rule=resume -q").exits(0));
-    let monitor = monitor(&lab);
+    let monitor = lab.env.daemon(&[]);
     let args = begun_with(&lab);
     assert!(args.contains("load_from=gs://lab-eu/logs/run"), "{args}");
     assert!(lab.store().object(&ObjectAt::new("lab-eu", "logs/run/checkpoint_9/w")).is_ok());
@@ -149,10 +135,10 @@ fn what_the_queue_carries_over_keeps_no_turn_waiting() {
     lab.env.write_data(&data);
     // A copy that takes its time: each question takes it a hundred bytes further.
     lab.pull(&Event::Storage { page: None, rewrite: Some(100) });
-    let monitor = monitor(&lab);
+    let monitor = lab.env.daemon(&[]);
     wait_until("it copies", || lab.asked("POST", "rewriteTo") > 0);
     for _ in 0..3 {
-        turns(&lab);
+        lab.env.acknowledge();
     }
     assert_eq!(lab.env.jobs("alice").len(), 1, "it has not begun");
     assert!(!lab.env.data()["queue"]["entries"].as_array().unwrap().is_empty(), "it waits");

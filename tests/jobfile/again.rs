@@ -13,40 +13,20 @@ use super::setup::lab;
 const THIRD: &str = "echo r >>\"$HOME/runs\"; [ $(wc -l <\"$HOME/runs\") -ge 3 ] || { echo 'Traceback (most \
     recent call last):'; echo 'ValueError: x'; exit 4; }; echo well";
 
-fn here() -> TestEnv {
-    let mut env = TestEnv::new();
-    env.set("TPU_USER", "alice");
-    env
-}
-
-fn run(env: &TestEnv, text: &str) {
-    let file = env.path("job.yaml");
-    write_file(&file, text);
-    drop(env.tpu_words(&["run", file.to_str().unwrap(), "-q"]).exits(0));
-}
-
-fn log(env: &TestEnv, window: u64) -> String {
-    let dir = env.job("alice", window)["log_dir"].as_str().unwrap().to_owned();
-    let path = Path::new(&dir).join("output.log");
-    std::fs::read_to_string(path).unwrap_or_default().replace('\r', "")
-}
-
 fn runs(path: &Path) -> usize {
     std::fs::read_to_string(path).unwrap_or_default().lines().count()
 }
 
 #[test]
 fn it_begins_again_until_it_ends_well_and_that_is_one_run() {
-    let env = here();
-    run(
-        &env,
-        &format!(
+    let env = TestEnv::alice();
+    env.run_file(&format!(
             "target: local\nrepeat: {{when: on-failure, pause: 1s}}\noutput: ~/o.txt\ncommand: |\n  {THIRD}\n"
         ),
     );
     env.wait_status(1, "finished");
     assert_eq!((runs(&env.path("runs")), env.jobs("alice").len()), (3, 1));
-    let said = log(&env, 1);
+    let said = env.plain_log(1);
     let again = "tpu: alice/1 \u{b7} ended with exit code 4, and begins again in 1 s (repeat: on-failure)\n";
     assert_eq!(said.matches(again).count(), 2, "{said}");
     assert!(std::fs::read_to_string(env.path("o.txt")).unwrap().ends_with("well\n"));
@@ -54,16 +34,15 @@ fn it_begins_again_until_it_ends_well_and_that_is_one_run() {
 
 #[test]
 fn a_kill_ends_it_also_between_two_runs() {
-    let env = here();
+    let env = TestEnv::alice();
     let text = "target: local\nrepeat: always\ncommand: echo r >>\"$HOME/runs\"\n";
-    run(&env, text);
-    wait_until("it waits for the next run", || log(&env, 1).contains("begins again in 60 s"));
+    env.run_file(text);
+    wait_until("it waits for the next run", || env.plain_log(1).contains("begins again in 60 s"));
     assert_eq!(env.job("alice", 1)["status"], "running");
     drop(env.tpu("kill 1 -y").exits(0));
     assert_eq!(env.job("alice", 1)["status"], "killed");
     assert_eq!(runs(&env.path("runs")), 1);
-    run(
-        &env,
+    env.run_file(
         "target: local\nrepeat: {when: always, pause: 1s}\ncommand: |\n  trap 'exit 0' INT TERM\n  \
          echo s >>\"$HOME/begun\"; echo $$ > \"$HOME/pid\"; until [ -e \"$HOME/nothing\" ]; do sleep 0.4; done\n",
     );
@@ -78,8 +57,10 @@ fn a_kill_ends_it_also_between_two_runs() {
 
 #[test]
 fn its_time_holds_for_all_of_its_runs() {
-    let env = here();
-    run(&env, "target: local\ntimeout: 2s\nrepeat: {when: always, pause: 1s}\ncommand: 'true'\n");
+    let env = TestEnv::alice();
+    env.run_file(
+        "target: local\ntimeout: 2s\nrepeat: {when: always, pause: 1s}\ncommand: 'true'\n",
+    );
     let ended = env.wait_status(1, "error");
     assert_eq!(ended["error"], "timeout", "{ended}");
 }
@@ -89,7 +70,7 @@ fn each_worker_begins_again_by_itself() {
     let Some(lab) = lab(2) else { return };
     let job =
         format!("target: pod\nrepeat: {{when: on-failure, pause: 1s}}\ncommand: |\n  {THIRD}\n");
-    run(&lab.env, &job);
+    lab.env.run_file(&job);
     lab.env.wait_status(1, "finished");
     for worker in 0..2 {
         assert_eq!(runs(&lab.hosts.home(worker).join("runs")), 3);
@@ -98,7 +79,7 @@ fn each_worker_begins_again_by_itself() {
 
 #[test]
 fn what_contradicts_it_is_refused_with_its_place() {
-    let env = here();
+    let env = TestEnv::alice();
     for (text, says) in [
         ("repeat: sometimes\n", ":3:9: repeat: 'sometimes' is unknown"),
         ("repeat: {pause: 5s}\n", ":3:9: repeat: when: is missing"),

@@ -160,15 +160,9 @@ fn each_defect_has_tests_that_are_there() {
     assert_eq!(known, numbers);
 }
 
-fn here() -> TestEnv {
-    let mut env = TestEnv::new();
-    env.set("TPU_USER", "alice");
-    env
-}
-
 #[test]
 fn a_command_that_takes_longer_than_its_set_up_may_runs_once() {
-    let env = here();
+    let env = TestEnv::alice();
     let text = "target: local\nsetup: [{name: quick, run: 'true', timeout: 3s}]\n\
                 command: 'echo begun >> \"$HOME/begun\"; sleep 4.5; echo over >> \"$HOME/begun\"'\n";
     write_file(&env.path("job.yaml"), text);
@@ -180,7 +174,7 @@ fn a_command_that_takes_longer_than_its_set_up_may_runs_once() {
 
 #[test]
 fn a_word_in_its_output_is_no_success() {
-    let env = here();
+    let env = TestEnv::alice();
     let said = "echo Main command completed successfully; echo Multihost runner finished successfully; exit 1";
     drop(env.tpu_words(&["run", "local", "-q", "--", "bash", "-c", said]).exits(0));
     drop(env.wait_status(1, "error"));
@@ -218,7 +212,7 @@ fn what_is_done_once_on_a_machine_is_done_again_on_the_next_one_of_its_name() {
 #[test]
 fn who_asks_a_slow_cloud_keeps_nobody_from_writing() {
     let silent = TcpListener::bind("127.0.0.1:0").unwrap();
-    let mut env = here();
+    let mut env = TestEnv::alice();
     drop(env.tpu("register other --type v3-8 --zone zone-a").exits(0));
     let address = format!("http://{}", silent.local_addr().unwrap());
     for (name, value) in [
@@ -249,7 +243,7 @@ fn who_asks_a_slow_cloud_keeps_nobody_from_writing() {
 
 #[test]
 fn help_and_what_needs_no_cloud_need_no_credentials() {
-    let mut env = here();
+    let mut env = TestEnv::alice();
     env.set("TPU_CLOUD", "google");
     for line in ["--help", "jobman --help", "help run", "list-users", "run local -q -- true"] {
         drop(env.tpu(line).exits(0));
@@ -263,7 +257,7 @@ fn each_verb_of_the_page_is_understood() {
     let page = std::fs::read_to_string(path).unwrap();
     let (_, commands) = page.split_once("## Its commands").unwrap();
     let (commands, _) = commands.split_once("## Its tasks").unwrap();
-    let env = here();
+    let env = TestEnv::alice();
     let mut verbs = 0;
     for row in commands.lines().filter(|line| line.starts_with("| `")) {
         let (_, does) = row[2..].split_once(" | ").unwrap();

@@ -4,7 +4,7 @@
 
 use serde_json::Value;
 
-use super::orders::{lab, monitor, play};
+use super::orders::{lab, play};
 use crate::common::env::TestEnv;
 use crate::common::tmux::write_file;
 use crate::common::wait::wait_until;
@@ -56,27 +56,19 @@ fn runs(env: &TestEnv) {
     wait_until("it runs", || env.path("begun").exists());
 }
 
-/// The daemon turns once more, from beginning to end.
-fn turn(env: &TestEnv) {
-    for _ in 0..2 {
-        drop(env.tpu("ack").exits(0));
-        wait_until("a turn after ack", || env.data()["ack_MONITOR"] == false);
-    }
-}
-
 #[test]
 fn it_goes_once_when_its_job_is_over_whoever_dies_meanwhile() {
     let env = lab();
     submit(&env, &job("end"));
     let first = env.start_tpu("daemon run", &[("FAILPOINTS", "loan-deleted=pause")]);
     runs(&env);
-    turn(&env);
+    env.turn();
     assert_eq!((state(&env).as_str(), loans(&env)), ("ready", 1), "not before");
     env.touch("end");
     wait_until("it is deleted", || happened(&env, "gone") == 1);
     first.kill();
     assert_eq!(loans(&env), 1, "nobody has written that down");
-    let _next = monitor(&env);
+    let _next = env.daemon(&[]);
     wait_until("that is written down", || loans(&env) == 0);
     assert_eq!(happened(&env, "gone"), 1);
     let journal = env.tpu("monitor-log -n 200").exits(0).stdout;
@@ -88,13 +80,13 @@ fn whoever_dies_while_it_is_made_leaves_none_that_stays() {
     let env = lab();
     play(&env, "[timing]\ncreate_s = 10\ndelete_s = 0.2\n");
     submit(&env, &job("end"));
-    let first = monitor(&env);
+    let first = env.daemon(&[]);
     wait_until("it is being made", || is_asked_for(&env));
     assert!(env.data()["queue"]["loans"][0]["made"].is_string(), "{}", env.data()["queue"]);
     first.kill();
     // Who comes after him finds it there, and has nothing more to make.
     wait_until("it is there", || state(&env) == "ready");
-    let _next = monitor(&env);
+    let _next = env.daemon(&[]);
     runs(&env);
     env.touch("end");
     wait_until("it is deleted", || happened(&env, "gone") == 1);
@@ -106,7 +98,7 @@ fn one_that_was_there_before_stays() {
     drop(env.tpu("register mine --type v4-8 --zone zone-a --spot").exits(0));
     drop(env.tpu("apply mine").exits(0));
     submit(&env, &job("end"));
-    let _monitor = monitor(&env);
+    let _monitor = env.daemon(&[]);
     runs(&env);
     env.touch("end");
     drop(env.wait_status(1, "finished"));
@@ -118,7 +110,7 @@ fn one_that_was_there_before_stays() {
 fn it_stays_while_somebody_else_has_it_and_goes_then() {
     let env = lab();
     submit(&env, &job("end"));
-    let _monitor = monitor(&env);
+    let _monitor = env.daemon(&[]);
     runs(&env);
     submit(
         &env,
@@ -126,7 +118,7 @@ fn it_stays_while_somebody_else_has_it_and_goes_then() {
     );
     env.touch("end");
     wait_until("the other one runs", || env.path("other").exists());
-    turn(&env);
+    env.turn();
     assert_eq!((state(&env).as_str(), loans(&env)), ("ready", 1));
     env.touch("over");
     wait_until("it is deleted", || state(&env) == "gone");
@@ -137,12 +129,12 @@ fn it_stays_while_somebody_else_has_it_and_goes_then() {
 fn nothing_is_deleted_because_a_question_failed() {
     let env = lab();
     submit(&env, &job("end"));
-    let _monitor = monitor(&env);
+    let _monitor = env.daemon(&[]);
     runs(&env);
     drop(env.tpu("sim event error class=auth times=99999").exits(0));
     env.touch("end");
     drop(env.wait_status(1, "finished"));
-    turn(&env);
+    env.turn();
     assert_eq!((loans(&env), happened(&env, "gone")), (1, 0));
     drop(env.tpu("sim event calm").exits(0));
     drop(env.tpu("ack").exits(0));
@@ -154,7 +146,7 @@ fn nothing_is_deleted_because_a_question_failed() {
 fn what_its_rule_makes_anew_is_its_own_as_well_and_a_kill_is_an_end() {
     let env = lab();
     submit(&env, &job("end"));
-    let _monitor = monitor(&env);
+    let _monitor = env.daemon(&[]);
     runs(&env);
     drop(env.tpu("sim preempt mine").exits(0));
     let attempts = || {

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use serde_json::Value;
 
-use crate::common::env::{Running, TestEnv};
+use crate::common::env::TestEnv;
 use crate::common::tmux::{write_file, write_script};
 use crate::common::wait::{wait_for, wait_until};
 
@@ -36,12 +36,6 @@ fn submit(env: &TestEnv, text: &str, code: i32) -> String {
     done.stdout.clone() + &done.stderr
 }
 
-pub(super) fn monitor(env: &TestEnv) -> Running {
-    let running = env.start_tpu("daemon run", &[]);
-    wait_until("the daemon's first turn", || env.tpu("daemon status").code == 0);
-    running
-}
-
 fn target_of(env: &TestEnv, window: u64) -> String {
     let jobs = env.jobs("alice");
     let job = jobs.iter().find(|job| job["windows_id"] == window);
@@ -63,7 +57,7 @@ fn wait_until_nothing_is_made(env: &TestEnv) {
 #[test]
 fn each_gets_a_number_that_nobody_has_and_a_target_of_its_own() {
     let env = lab();
-    let _monitor = monitor(&env);
+    let _monitor = env.daemon(&[]);
     let text = "target: {accelerator: v4-8, zone: zone-a, pricing: spot}\n\
                 tpu: {name: mine, number: auto}\ncommand: 'echo on $TPU_TARGET; exec sleep 1000'\n";
     submit(&env, text, 0);
@@ -88,7 +82,7 @@ fn where_the_first_is_not_to_be_had_the_next_is_asked_for() {
         &env,
         "[timing]\ncreate_s = 0.3\ndelete_s = 0.2\n[[step]]\nat = 0\nevent = \"no-capacity\"\nzone = \"zone-a\"\n",
     );
-    let _monitor = monitor(&env);
+    let _monitor = env.daemon(&[]);
     let text = "target: {accelerator: [v4-8, v2-8], zone: [zone-a, zone-b]}\ntpu: {name: any}\n\
                 command: exec sleep 1000\n";
     submit(&env, text, 0);
@@ -102,7 +96,7 @@ fn any_zone_is_one_to_practise_with() {
     env.set("TPU_USER", "alice");
     env.set("TPU_CLOUD", "sim");
     play(&env, "[timing]\ncreate_s = 0.3\ndelete_s = 0.2\n");
-    let _monitor = monitor(&env);
+    let _monitor = env.daemon(&[]);
     let text = "target: {accelerator: v6e-16, zone: us-east5-b, pricing: spot}\ntpu: {name: mine}\n\
                 command: exec sleep 1000\n";
     submit(&env, text, 0);
@@ -147,7 +141,7 @@ fn a_machine_that_somebody_else_has_is_not_taken_for_the_jobs() {
 #[test]
 fn the_plainest_file_runs_and_one_that_failed_leaves_its_number_free() {
     let env = lab();
-    let _monitor = monitor(&env);
+    let _monitor = env.daemon(&[]);
     let text = "name: train\ntarget: {accelerator: v4-8, zone: zone-a}\ncommand: exit 3\n";
     submit(&env, text, 0);
     wait_until("its TPU is there", || !target_of(&env, 1).is_empty());
@@ -271,7 +265,7 @@ fn a_file_of_jobman_is_submitted_as_it_is_and_its_tpu_is_made() {
     env.set("PATH", format!("{}:{path}", env.path("bin").display()));
     write_file(&env.path("key"), "a private key\n");
     write_file(&env.path("key.pub"), "a public key\n");
-    let _monitor = monitor(&env);
+    let _monitor = env.daemon(&[]);
     let text =
         QUICK_START.replace("@HOME@", env.path("").display().to_string().trim_end_matches('/'));
     let said = submit(&env, &text, 0);
@@ -322,7 +316,7 @@ fn the_cheapest_is_tried_first_by_the_prices_that_somebody_has_set() {
     );
     submit(&env, OF_TWO, 0);
     drop(env.tpu("explain 1").exits(0).says(&["order: cheapest first: v2-8 in zone-a (2.00"]));
-    let _monitor = monitor(&env);
+    let _monitor = env.daemon(&[]);
     wait_until("it runs", || !target_of(&env, 1).is_empty());
     assert_eq!(target_of(&env, 1), "any-v2-8-zone-a");
     drop(env.tpu("explain 1").exits(0).says(&["order: cheapest first: v2-8 in zone-a (2.00"]));
@@ -339,7 +333,7 @@ fn the_fastest_is_what_jobs_have_waited_for_least() {
                 tpu: {name: any, number: auto}\ncommand: exec sleep 1000\n";
     submit(&env, text, 0);
     drop(env.tpu("explain 1").exits(0).says(&["written: nobody has waited for any of them yet"]));
-    let _monitor = monitor(&env);
+    let _monitor = env.daemon(&[]);
     wait_until("it runs", || !target_of(&env, 1).is_empty());
     assert_eq!(target_of(&env, 1), "any-v4-8-zone-b-1");
     submit(&env, &text.replace("command", "hold: true\ncommand"), 0);

@@ -8,37 +8,24 @@ use crate::common::tmux::write_file;
 
 use super::setup::lab;
 
-fn here() -> TestEnv {
-    let mut env = TestEnv::new();
-    env.set("TPU_USER", "alice");
-    env
-}
-
-fn run(env: &TestEnv, text: &str) {
-    let file = env.path("job.yaml");
-    write_file(&file, text);
-    drop(env.tpu_words(&["run", file.to_str().unwrap(), "-q"]).exits(0));
-}
-
 fn read(path: &Path) -> String {
     std::fs::read_to_string(path).unwrap_or_default()
 }
 
-fn log(env: &TestEnv, window: u64) -> String {
-    let dir = env.job("alice", window)["log_dir"].as_str().unwrap().to_owned();
-    read(&Path::new(&dir).join("output.log")).replace('\r', "")
-}
-
 #[test]
 fn it_is_added_to_the_file_and_stands_in_the_log_as_well() {
-    let env = here();
+    let env = TestEnv::alice();
     let text = "target: local\noutput: ~/logs/o.txt\ncommand: 'echo first; echo second >&2; seq 2000; exit 7'\n";
     for window in 1..=2 {
-        run(&env, text);
+        env.run_file(text);
         let ended = env.wait_status(window, "error");
         assert_eq!(ended["extra_msgs"]["launch"]["exit"], 7, "its code is the command's");
-        assert!(log(&env, window).contains("first\nsecond\n1\n2\n"), "{}", log(&env, window));
-        assert!(log(&env, window).contains("\n2000\n"), "to the last word");
+        assert!(
+            env.plain_log(window).contains("first\nsecond\n1\n2\n"),
+            "{}",
+            env.plain_log(window)
+        );
+        assert!(env.plain_log(window).contains("\n2000\n"), "to the last word");
     }
     let kept = read(&env.path("logs/o.txt"));
     let lines: Vec<&str> = kept.lines().collect();
@@ -47,22 +34,20 @@ fn it_is_added_to_the_file_and_stands_in_the_log_as_well() {
     // What is shown of it is the command.
     let script = env.tpu("script 2").exits(0).stdout;
     assert!(script.contains("echo second") && !script.contains("tee"), "{script}");
-    run(&env, "target: local\noutput: /proc/nowhere/x\ncommand: touch \"$HOME/began\"\n");
+    env.run_file("target: local\noutput: /proc/nowhere/x\ncommand: touch \"$HOME/began\"\n");
     env.wait_status(3, "error");
     assert!(
-        log(&env, 3).contains("tpu: output: /proc/nowhere/x cannot be written"),
+        env.plain_log(3).contains("tpu: output: /proc/nowhere/x cannot be written"),
         "{}",
-        log(&env, 3)
+        env.plain_log(3)
     );
     assert!(!env.path("began").exists());
 }
 
 #[test]
 fn what_is_killed_says_its_last_words_there() {
-    let env = here();
-    run(
-        &env,
-        "target: local\noutput: ~/o.txt\nsetup: [{name: a, run: echo of the set-up}]\n\
+    let env = TestEnv::alice();
+    env.run_file("target: local\noutput: ~/o.txt\nsetup: [{name: a, run: echo of the set-up}]\n\
          command: |\n  trap 'echo saved; exit 0' INT TERM\n  echo at work\n  echo $$ > \"$HOME/pid\"\n  \
          until [ -e \"$HOME/nothing\" ]; do sleep 0.4; done\n",
     );
@@ -74,10 +59,9 @@ fn what_is_killed_says_its_last_words_there() {
 
 #[test]
 fn a_wish_to_save_reaches_the_command_and_it_does_not_begin_again() {
-    let env = here();
+    let env = TestEnv::alice();
     drop(env.tpu("set-settings checkpoint_signal USR1").exits(0));
-    run(
-        &env,
+    env.run_file(
         "target: local\noutput: ~/o.txt\nrepeat: {when: always, pause: 1s}\ncommand: |\n  \
          trap 'echo saved; exit 0' USR1\n  echo begun; echo $$ > \"$HOME/pid\"\n  \
          until [ -e \"$HOME/nothing\" ]; do sleep 0.4; done\n",
@@ -90,18 +74,18 @@ fn a_wish_to_save_reaches_the_command_and_it_does_not_begin_again() {
 #[test]
 fn each_worker_has_a_file_of_its_own() {
     let Some(lab) = lab(2) else { return };
-    run(&lab.env, "target: pod\noutput: ~/o.txt\ncommand: 'echo \"worker $TPU_WORKER\"'\n");
+    lab.env.run_file("target: pod\noutput: ~/o.txt\ncommand: 'echo \"worker $TPU_WORKER\"'\n");
     lab.env.wait_status(1, "finished");
     for worker in 0..2 {
         let kept = read(&lab.hosts.home(worker).join("o.txt"));
         assert_eq!(kept, format!("worker {worker}\n"));
     }
-    assert!(log(&lab.env, 1).contains("[worker 1] worker 1\n"), "{}", log(&lab.env, 1));
+    assert!(lab.env.plain_log(1).contains("[worker 1] worker 1\n"), "{}", lab.env.plain_log(1));
 }
 
 #[test]
 fn a_path_without_a_beginning_is_meant_from_where_the_file_lies_and_not_from_the_copy() {
-    let env = here();
+    let env = TestEnv::alice();
     env.code("alice", "configs/job.yaml", "target: local\noutput: out/o.txt\ncommand: echo kept\n");
     let file = env.path("code-alice/configs/job.yaml");
     let words = |verb: &str| env.tpu_words(&[verb, file.to_str().unwrap(), "--dry-run"]);
@@ -113,14 +97,14 @@ fn a_path_without_a_beginning_is_meant_from_where_the_file_lies_and_not_from_the
     assert_eq!(read(&there), "kept\n");
     // What ran can be submitted again from anywhere.
     let again = env.tpu("script 1 --yaml").exits(0).stdout;
-    run(&env, &again);
+    env.run_file(&again);
     env.wait_status(2, "finished");
     assert_eq!(read(&there), "kept\nkept\n");
 }
 
 #[test]
 fn a_machine_without_that_directory_has_it_where_the_command_runs() {
-    let env = here();
+    let env = TestEnv::alice();
     let there = env.path("elsewhere");
     std::fs::create_dir_all(&there).unwrap();
     write_file(

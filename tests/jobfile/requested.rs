@@ -16,7 +16,7 @@ use tpu_ops::base::providers::Providers;
 use tpu_system::sys::clock::{Clock as _, ManualClock};
 use tpu_system::sys::env::Env;
 
-use super::orders::{monitor, play};
+use super::orders::play;
 use crate::common::env::TestEnv;
 use crate::common::rest::{Rest, Served};
 use crate::common::sim::{Sim, ZONE};
@@ -97,7 +97,7 @@ fn each(check: impl Fn(&Lab)) {
 #[test]
 fn its_states_are_shown_and_a_kill_takes_it_back() {
     each(|lab| {
-        let _monitor = monitor(&lab.env);
+        let _monitor = lab.env.daemon(&[]);
         lab.submit();
         wait_until("it waits", || lab.why().contains("mine-q: WAITING_FOR_RESOURCES for"));
         assert!(lab.why().contains("its place in line is not told"), "{}", lab.why());
@@ -118,7 +118,7 @@ fn its_states_are_shown_and_a_kill_takes_it_back() {
 #[test]
 fn one_that_has_ended_is_taken_away_and_asked_for_again_in_its_time() {
     each(|lab| {
-        let _monitor = monitor(&lab.env);
+        let _monitor = lab.env.daemon(&[]);
         lab.submit();
         wait_until("it waits", || lab.queued() == 1);
         lab.say("FAILED");
@@ -139,14 +139,14 @@ fn one_that_has_ended_is_taken_away_and_asked_for_again_in_its_time() {
 #[test]
 fn one_that_has_ended_goes_with_its_job() {
     each(|lab| {
-        let first = monitor(&lab.env);
+        let first = lab.env.daemon(&[]);
         lab.submit();
         wait_until("it waits", || lab.queued() == 1);
         // Nobody sees its end but he who comes after the kill.
         first.kill();
         lab.event("say-queued target=mine word=SUSPENDED");
         drop(lab.env.tpu("kill 1 -y").exits(0));
-        let _next = monitor(&lab.env);
+        let _next = lab.env.daemon(&[]);
         wait_until("it is taken away", || lab.requests().is_empty());
         wait_until("nobody makes it", || {
             let makings = lab.env.data()["queue"]["makings"].as_array().cloned();

@@ -15,12 +15,6 @@ use super::setup::lab;
 /// Nothing else on the machine has this in it.
 const VALUE: &str = "kQ7'x $HOME \"9\"-vX2";
 
-fn here() -> TestEnv {
-    let mut env = TestEnv::new();
-    env.set("TPU_USER", "alice");
-    env
-}
-
 /// Runs a command with something on its standard input.
 fn piped(env: &TestEnv, line: &str, input: &str) -> CommandOutput {
     let words: Vec<&str> = line.split(' ').collect();
@@ -66,7 +60,7 @@ const SAYS: &str =
 
 #[test]
 fn a_command_has_it_and_nothing_else_on_disk_or_in_arguments() {
-    let env = here();
+    let env = TestEnv::alice();
     keep(&env, VALUE);
     write_file(&env.path("expected"), VALUE);
     write_file(&env.path("job.yaml"), &format!("target: local\nsecrets: [A_KEY]\n{SAYS}"));
@@ -112,7 +106,7 @@ fn every_worker_has_it_and_none_keeps_it() {
 
 #[test]
 fn what_begins_now_takes_it_from_its_caller_and_what_begins_later_needs_the_store() {
-    let mut env = here();
+    let mut env = TestEnv::alice();
     let text = "target: local\nsecrets: [A_KEY]\ncommand: 'echo \"$A_KEY\" > \"$HOME/got\"'\n";
     write_file(&env.path("job.yaml"), text);
     drop(
@@ -142,7 +136,7 @@ fn what_begins_now_takes_it_from_its_caller_and_what_begins_later_needs_the_stor
 
 #[test]
 fn what_is_typed_is_not_seen_and_ctrl_c_leaves_the_terminal_as_it_was() {
-    let env = here();
+    let env = TestEnv::alice();
     let terminal = Terminal::new(&env);
     terminal.prompts();
     terminal.note_settings();
@@ -168,7 +162,7 @@ fn what_is_typed_is_not_seen_and_ctrl_c_leaves_the_terminal_as_it_was() {
 
 #[test]
 fn a_store_that_others_may_read_or_an_odd_name_is_refused() {
-    let env = here();
+    let env = TestEnv::alice();
     for (name, says) in [
         ("A-KEY", "no name of a variable"),
         ("../x", "no name of a variable"),
@@ -197,7 +191,7 @@ fn a_store_that_others_may_read_or_an_odd_name_is_refused() {
 
 #[test]
 fn the_server_of_windows_hands_it_to_nobody_else() {
-    let mut env = here();
+    let mut env = TestEnv::alice();
     keep(&env, "of the store");
     env.set("A_KEY", VALUE);
     env.set("OWN_KEY", VALUE);
@@ -216,7 +210,7 @@ fn the_server_of_windows_hands_it_to_nobody_else() {
 
 #[test]
 fn a_launch_that_never_came_to_it_leaves_nothing() {
-    let env = here();
+    let env = TestEnv::alice();
     keep(&env, VALUE);
     write_file(&env.path("job.yaml"), "target: local\nsecrets: [A_KEY]\ncommand: sleep 1000\n");
     let laid = |window| env.state_of("alice", window).join("secrets");
@@ -234,7 +228,7 @@ fn a_launch_that_never_came_to_it_leaves_nothing() {
 
 #[test]
 fn who_could_not_begin_again_is_not_stopped_for_the_queue() {
-    let env = here();
+    let env = TestEnv::alice();
     keep(&env, VALUE);
     write_file(&env.path("job.yaml"), "target: local\nsecrets: [A_KEY]\ncommand: sleep 1000\n");
     drop(env.tpu("run job.yaml -q").exits(0));
@@ -247,7 +241,7 @@ fn who_could_not_begin_again_is_not_stopped_for_the_queue() {
 
 #[test]
 fn what_waits_is_held_with_the_reason_where_its_store_may_not_be_read() {
-    let env = here();
+    let env = TestEnv::alice();
     keep(&env, VALUE);
     write_file(&env.path("job.yaml"), "target: local\nsecrets: [A_KEY]\ncommand: 'true'\n");
     drop(env.tpu("submit job.yaml --hold").exits(0));

@@ -14,28 +14,6 @@ use crate::common::sshd::{Hosts, is_installed};
 use crate::common::tmux::{write_file, write_script};
 use crate::common::wait::wait_until;
 
-/// The data file of somebody who runs things here.
-fn here() -> TestEnv {
-    let mut env = TestEnv::new();
-    env.set("TPU_USER", "alice");
-    env
-}
-
-#[track_caller]
-fn run(env: &TestEnv, text: &str) {
-    let file = env.path("job.yaml");
-    write_file(&file, text);
-    drop(env.tpu_words(&["run", file.to_str().unwrap(), "-q"]).exits(0));
-}
-
-fn log_dir(env: &TestEnv, window: u64) -> PathBuf {
-    env.job("alice", window)["log_dir"].as_str().unwrap().into()
-}
-
-fn output(env: &TestEnv, window: u64) -> String {
-    std::fs::read_to_string(log_dir(env, window).join("output.log")).unwrap_or_default()
-}
-
 fn noted(path: &Path) -> String {
     std::fs::read_to_string(path).unwrap_or_default()
 }
@@ -49,31 +27,31 @@ const THREE: &str = "setup:
 
 #[test]
 fn what_is_missing_is_brought_about_in_order_and_nothing_is_done_twice() {
-    let env = here();
+    let env = TestEnv::alice();
     let job = format!(
         "target: local\n{THREE}command: 'echo \"from $HOME: $TPU_JOB\"; test -e \"$HOME/data\"'\n"
     );
-    run(&env, &job);
+    env.run_file(&job);
     env.wait_status(1, "finished");
     assert_eq!(noted(&env.path("noted")), "making\nonce\neach\n");
-    let said = output(&env, 1);
+    let said = env.log(1);
     for words in ["alice/1 \u{b7} set-up: data: set up", "all of it is so", "from /", ": alice/1\n"]
     {
         assert!(said.contains(words), "{words}: {said}");
     }
     assert!(!said.contains("tpu-set-up"), "{said}");
-    assert!(noted(&log_dir(&env, 1).join("data_worker_0.log")).contains("some words"));
+    assert!(noted(&env.log_dir(1).join("data_worker_0.log")).contains("some words"));
     // Beside it what the job was to do, which can be submitted again, and what had happened before it began.
-    let spec = log_dir(&env, 1).join("spec.yaml");
+    let spec = env.log_dir(1).join("spec.yaml");
     assert!(noted(&spec).contains("once_per: machine"), "{}", noted(&spec));
     drop(env.tpu(&format!("submit {} --dry-run", spec.display())).exits(0).says(&["queue 1 job"]));
-    let queue = noted(&log_dir(&env, 1).join("queue.log"));
+    let queue = noted(&env.log_dir(1).join("queue.log"));
     assert!(queue.contains(" run: on local\n"), "{queue}");
-    assert!(log_dir(&env, 1).join("tpu.log").exists());
-    run(&env, &job);
+    assert!(env.log_dir(1).join("tpu.log").exists());
+    env.run_file(&job);
     env.wait_status(2, "finished");
     assert_eq!(noted(&env.path("noted")), "making\nonce\neach\neach\n");
-    assert!(output(&env, 2).contains("set-up: once: is so already"), "{}", output(&env, 2));
+    assert!(env.log(2).contains("set-up: once: is so already"), "{}", env.log(2));
     // Nothing of it is left lying about.
     let left: Vec<_> = std::fs::read_dir(env.path(".cache/tpu")).unwrap().flatten().collect();
     let left: Vec<String> = left.iter().map(|of| of.file_name().display().to_string()).collect();
@@ -82,9 +60,8 @@ fn what_is_missing_is_brought_about_in_order_and_nothing_is_done_twice() {
 
 #[test]
 fn what_fails_is_an_error_of_its_own_and_the_command_never_begins() {
-    let env = here();
-    run(
-        &env,
+    let env = TestEnv::alice();
+    env.run_file(
         "target: local\nsetup:\n  - {name: wheels, run: 'echo no such wheel; exit 3'}\ncommand: touch \"$HOME/began\"\n",
     );
     let job = env.wait_status(1, "error");
@@ -94,12 +71,13 @@ fn what_fails_is_an_error_of_its_own_and_the_command_never_begins() {
     assert!(!env.path("began").exists());
     drop(env.tpu("check").exits(0).says(&["setup", "no such wheel"]));
     // What is set up, and is not so all the same.
-    run(&env, "target: local\nsetup:\n  - {name: data, check: 'false', run: 'true'}\ncommand: x\n");
+    env.run_file(
+        "target: local\nsetup:\n  - {name: data, check: 'false', run: 'true'}\ncommand: x\n",
+    );
     let job = env.wait_status(2, "error");
     assert_eq!(job["error"], "setup");
     // A rule may try it again, and a person.
-    run(
-        &env,
+    env.run_file(
         "target: local\nsetup:\n  - {name: a, run: 'test -e \"$HOME/now\"'}\ncommand: touch \"$HOME/began\"\n",
     );
     env.wait_status(3, "error");
@@ -110,10 +88,10 @@ fn what_fails_is_an_error_of_its_own_and_the_command_never_begins() {
 
 #[test]
 fn how_far_a_set_up_is_can_be_seen_and_it_can_be_forced_or_skipped() {
-    let env = here();
+    let env = TestEnv::alice();
     let text = "target: local\nsetup:\n  - {name: data, check: 'test -e \"$HOME/ok\"', run: 'echo halfway there; \
         until [ -e \"$HOME/go\" ]; do sleep 0.4; done; touch \"$HOME/ok\"; echo made >> \"$HOME/noted\"'}\ncommand: echo hello\n";
-    run(&env, text);
+    env.run_file(text);
     let seen = || env.tpu("check").exits(0).stdout;
     wait_until("it says how far it is", || seen().contains("set-up: data: halfway there"));
     assert!(seen().contains("setting-up"), "{}", seen());
@@ -139,17 +117,16 @@ fn how_far_a_set_up_is_can_be_seen_and_it_can_be_forced_or_skipped() {
 
 #[test]
 fn a_job_without_a_command_sets_up_and_is_finished() {
-    let env = here();
-    run(&env, "target: local\nsetup:\n  - {name: a, run: 'touch \"$HOME/a\"'}\n");
+    let env = TestEnv::alice();
+    env.run_file("target: local\nsetup:\n  - {name: a, run: 'touch \"$HOME/a\"'}\n");
     env.wait_status(1, "finished");
     assert!(env.path("a").exists());
 }
 
 #[test]
 fn a_kill_ends_what_is_being_set_up() {
-    let env = here();
-    run(
-        &env,
+    let env = TestEnv::alice();
+    env.run_file(
         "target: local\nsetup:\n  - {name: a, run: 'echo $$ > \"$HOME/pid\"; sleep 1000'}\ncommand: touch \"$HOME/began\"\n",
     );
     let process = env.wait_pid("pid");
@@ -172,24 +149,24 @@ fn a_real_virtual_environment_is_made_once_and_anew_when_its_file_changes() {
         writeln!(std::io::stderr(), "skipped: there is no python3 with venv").unwrap();
         return;
     }
-    let env = here();
+    let env = TestEnv::alice();
     env.code("alice", "r.txt", "# nothing is wanted\n");
     let job = "target: local\nsetup:\n  - venv: {name: train, requirements: r.txt}\n\
         command: |\n  echo \"in $VIRTUAL_ENV\"\n  python -c 'import sys; print(\"it runs\", sys.prefix)'\n  echo 'it''s \"$HOME\"'\n";
-    run(&env, job);
+    env.run_file(job);
     env.wait_status(1, "finished");
-    let said = output(&env, 1);
+    let said = env.log(1);
     let prefix = env.path(".venvs/train").display().to_string();
     assert!(said.contains(&format!("it runs {prefix}")), "{said}");
     assert!(said.contains(&format!("in {prefix}")), "{said}");
     assert!(said.contains("set-up: venv: set up"), "{said}");
-    run(&env, job);
+    env.run_file(job);
     env.wait_status(2, "finished");
-    assert!(output(&env, 2).contains("set-up: venv: is so already"), "{}", output(&env, 2));
+    assert!(env.log(2).contains("set-up: venv: is so already"), "{}", env.log(2));
     env.code("alice", "r.txt", "# another one\n");
-    run(&env, job);
+    env.run_file(job);
     env.wait_status(3, "finished");
-    assert!(output(&env, 3).contains("set-up: venv: set up"), "{}", output(&env, 3));
+    assert!(env.log(3).contains("set-up: venv: set up"), "{}", env.log(3));
 }
 
 /// Real hosts as the workers of one target.
@@ -203,7 +180,7 @@ pub(super) fn lab(count: usize) -> Option<Lab> {
         return None;
     }
     let hosts = Hosts::new(count);
-    let env = here();
+    let env = TestEnv::alice();
     std::fs::create_dir_all(env.path("config/tpu")).unwrap();
     let settings = json!({ "ssh_options": hosts.options(), "ssh_key": hosts.path("client") });
     write_file(&env.path("config/tpu/settings.json"), &settings.to_string());
@@ -232,9 +209,9 @@ fn four_workers_set_up_side_by_side_and_begin_together() {
     );
     std::fs::create_dir_all(lab.hosts.home(3).join(".ssh")).unwrap();
     write_file(&lab.hosts.home(3).join(".ssh/config"), "Host mine\n  User me\n");
-    run(&lab.env, &job);
+    lab.env.run_file(&job);
     lab.env.wait_status(1, "finished");
-    let said = output(&lab.env, 1);
+    let said = lab.env.log(1);
     for worker in 0..4 {
         assert_eq!(lab.noted(worker), "making\nonce\neach\n");
         let home = lab.hosts.home(worker);
@@ -244,7 +221,7 @@ fn four_workers_set_up_side_by_side_and_begin_together() {
         assert_eq!(config.contains("Host mine"), worker == 3, "{config}");
         let began = said.contains(&format!("[worker {worker}] began {worker}"));
         assert_eq!(began, worker % 2 == 0, "{said}");
-        let logs = log_dir(&lab.env, 1);
+        let logs = lab.env.log_dir(1);
         assert!(logs.join(format!("once_worker_{worker}.log")).exists());
         let kept = noted(&logs.join(format!("command_worker_{worker}.log")));
         let of_command =
@@ -252,15 +229,15 @@ fn four_workers_set_up_side_by_side_and_begin_together() {
         assert_eq!(kept.replace('\r', ""), of_command);
     }
     let ips: serde_json::Value =
-        serde_json::from_str(&noted(&log_dir(&lab.env, 1).join("ips.json"))).unwrap();
+        serde_json::from_str(&noted(&lab.env.log_dir(1).join("ips.json"))).unwrap();
     let addresses: Vec<&str> =
         ips.as_array().unwrap().iter().filter_map(|one| one["address"].as_str()).collect();
     assert_eq!(addresses.len(), 4, "{ips}");
     assert!(said.contains("ssh_keys on worker 2: set up"), "{said}");
     assert!(said.contains("all of it is so on 4 workers"), "{said}");
-    run(&lab.env, &job);
+    lab.env.run_file(&job);
     lab.env.wait_status(2, "finished");
-    let said = output(&lab.env, 2);
+    let said = lab.env.log(2);
     assert!(said.contains("ssh_keys on worker 2: is so already"), "{said}");
     assert_eq!(lab.noted(3), "making\nonce\neach\neach\n");
 }
@@ -270,7 +247,7 @@ fn one_broken_worker_keeps_all_from_beginning_and_is_named() {
     let Some(lab) = lab(3) else { return };
     let job = "target: pod\nsetup:\n  - name: data\n    run: |\n      [ \"$TPU_WORKER\" != 1 ] || { echo 'disk full'; exit 9; }\n      \
                sleep 1\ncommand: touch \"$HOME/began\"\n";
-    run(&lab.env, job);
+    lab.env.run_file(job);
     let job = lab.env.wait_status(1, "error");
     assert_eq!(job["error"], "setup");
     let line = job["extra_msgs"]["verdict"]["line"].as_str().unwrap();
@@ -314,7 +291,7 @@ esac
 
 #[test]
 fn the_command_runs_in_its_container_byte_for_byte_and_ends_with_it() {
-    let mut env = here();
+    let mut env = TestEnv::alice();
     std::fs::create_dir_all(env.path("bin")).unwrap();
     write_script(&env.path("bin/docker"), ENGINE);
     first_in_path(&mut env);
@@ -325,10 +302,10 @@ fn the_command_runs_in_its_container_byte_for_byte_and_ends_with_it() {
          command: |\n  printf '%s|' \"$PLAIN\" '$HOME' \"two\n  lines\"\n  [ ! -e \"$HOME/stay\" ] || {{ echo $$ > \"$HOME/pid\"; exec sleep 1000; }}\n  exit 7\n",
         notes = notes.display(),
     );
-    run(&env, &job);
+    env.run_file(&job);
     let ended = env.wait_status(1, "error");
     assert_eq!(ended["extra_msgs"]["launch"]["exit"], 7);
-    let said = output(&env, 1).replace('\r', "");
+    let said = env.plain_log(1);
     assert!(said.contains("it's|$HOME|two\nlines|"), "{said}");
     let told = noted(&notes);
     for words in [
@@ -340,7 +317,7 @@ fn the_command_runs_in_its_container_byte_for_byte_and_ends_with_it() {
     }
     assert!(!told.contains("it's"), "values are in nobody's list of words: {told}");
     env.touch("stay");
-    run(&env, &job);
+    env.run_file(&job);
     let process = env.wait_pid("pid");
     drop(env.tpu("kill 2 -y").exits(0));
     assert!(!crate::common::env::lives(&process));
@@ -354,7 +331,7 @@ fn the_command_runs_in_its_container_byte_for_byte_and_ends_with_it() {
 
 #[test]
 fn a_mount_of_something_else_is_not_taken_for_the_bucket() {
-    let mut env = here();
+    let mut env = TestEnv::alice();
     std::fs::create_dir_all(env.path("bin")).unwrap();
     write_script(
         &env.path("bin/gcsfuse"),
@@ -362,7 +339,9 @@ fn a_mount_of_something_else_is_not_taken_for_the_bucket() {
     );
     first_in_path(&mut env);
     // /proc is mounted, and is no bucket.
-    run(&env, "target: local\nsetup:\n  - gcsfuse: {bucket: lab-data, mount: /proc}\ncommand: x\n");
+    env.run_file(
+        "target: local\nsetup:\n  - gcsfuse: {bucket: lab-data, mount: /proc}\ncommand: x\n",
+    );
     let job = env.wait_status(1, "error");
     let line = job["extra_msgs"]["verdict"]["line"].as_str().unwrap();
     assert!(
@@ -372,9 +351,7 @@ fn a_mount_of_something_else_is_not_taken_for_the_bucket() {
     assert_eq!(noted(&env.path("mounted")), "");
     // What is said to be mounted and is not is no mount.
     let mount = env.path("data");
-    run(
-        &env,
-        &format!(
+    env.run_file(&format!(
             "target: local\nsetup:\n  - gcsfuse: {{bucket: gs://lab-data, mount: {}, cache: {{file_max_size_mb: 50}}}}\ncommand: x\n",
             mount.display()
         ),
@@ -389,27 +366,23 @@ fn a_mount_of_something_else_is_not_taken_for_the_bucket() {
 
 #[test]
 fn a_limit_on_its_time_ends_a_job_and_says_so() {
-    let env = here();
-    run(&env, "target: local\ntimeout: 2s\ncommand: 'echo begun; exec sleep 1000'\n");
+    let env = TestEnv::alice();
+    env.run_file("target: local\ntimeout: 2s\ncommand: 'echo begun; exec sleep 1000'\n");
     let job = env.wait_status(1, "error");
     assert_eq!(job["error"], "timeout");
     // One that saves what it has and ends well has had its time all the same; one that speaks is not stalled.
     let text = "target: local\nidle_timeout: 4s\nsetup:\n  - {name: slow, run: sleep 6}\n\
         command: 'trap \"exit 0\" INT; for i in 1 2 3 4 5; do echo $i; sleep 1; done; while :; do sleep 0.3; done'\n";
-    run(&env, text);
+    env.run_file(text);
     let job = env.wait_status(2, "error");
     assert_eq!(job["error"], "stalled");
-    assert!(
-        output(&env, 2).contains("5\n") || output(&env, 2).contains("5\r\n"),
-        "{}",
-        output(&env, 2)
-    );
+    assert!(env.log(2).contains("5\n") || env.log(2).contains("5\r\n"), "{}", env.log(2));
     drop(env.tpu("check").exits(0).says(&["timeout: 2s", "printed nothing for 4s"]));
 }
 
 #[test]
 fn a_plan_names_what_is_set_up_and_touches_nothing() {
-    let env = here();
+    let env = TestEnv::alice();
     write_file(&env.path("job.yaml"), &format!("target: local\ntimeout: 2h\n{THREE}command: x\n"));
     let file = env.path("job.yaml");
     let shown = env.tpu_words(&["run", file.to_str().unwrap(), "--dry-run"]).exits(0);
@@ -420,16 +393,14 @@ fn a_plan_names_what_is_set_up_and_touches_nothing() {
 
 #[test]
 fn the_first_line_that_fails_is_the_steps_failure_and_what_it_leaves_running_holds_nothing() {
-    let env = here();
-    run(
-        &env,
+    let env = TestEnv::alice();
+    env.run_file(
         "target: local\nsetup:\n  - {name: a, run: \"false\\ntouch $HOME/ok\"}\ncommand: touch \"$HOME/began\"\n",
     );
     assert_eq!(env.wait_status(1, "error")["error"], "setup");
     assert!(!env.path("ok").exists() && !env.path("began").exists());
     // A daemon that a step starts keeps nobody waiting, and is not the job's: it outlives it.
-    run(
-        &env,
+    env.run_file(
         "target: local\nsetup:\n  - {name: daemon, run: 'sleep 1000 & echo $! > \"$HOME/daemon\"'}\n\
          command: touch \"$HOME/began\"\n",
     );
@@ -442,15 +413,13 @@ fn the_first_line_that_fails_is_the_steps_failure_and_what_it_leaves_running_hol
 
 #[test]
 fn a_key_or_an_environment_that_somebody_else_has_made_stays_his() {
-    let env = here();
+    let env = TestEnv::alice();
     std::fs::create_dir_all(env.path(".ssh")).unwrap();
     std::fs::create_dir_all(env.path(".venvs/mine")).unwrap();
     write_file(&env.path(".ssh/id"), "his own\n");
     write_file(&env.path("id"), "another one\n");
     let key = env.path("id").display().to_string();
-    run(
-        &env,
-        &format!(
+    env.run_file(&format!(
             "target: local\nsetup: [{{ssh_keys: {{identities: [{{private_key: {key}}}]}}}}]\ncommand: x\n"
         ),
     );
@@ -458,7 +427,7 @@ fn a_key_or_an_environment_that_somebody_else_has_made_stays_his() {
     let line = job["extra_msgs"]["verdict"]["line"].as_str().unwrap();
     assert!(line.contains("is there, and is another key"), "{line}");
     assert_eq!(noted(&env.path(".ssh/id")), "his own\n");
-    run(&env, "target: local\nsetup: [{venv: {name: mine}}]\ncommand: x\n");
+    env.run_file("target: local\nsetup: [{venv: {name: mine}}]\ncommand: x\n");
     let job = env.wait_status(2, "error");
     let line = job["extra_msgs"]["verdict"]["line"].as_str().unwrap();
     assert!(line.contains("somebody else has made it"), "{line}");
@@ -473,7 +442,7 @@ fn a_kill_ends_the_set_up_of_all_workers_and_leaves_no_key_behind() {
          - {{name: slow, run: 'echo $$ > \"$HOME/pid\"; sleep 1000'}}\ncommand: touch \"$HOME/began\"\n",
         lab.env.path("key").display()
     );
-    run(&lab.env, &job);
+    lab.env.run_file(&job);
     let there = |worker: usize| lab.hosts.home(worker).join("pid").exists();
     wait_until("both are at it", || there(0) && there(1));
     let token =
@@ -490,8 +459,7 @@ fn a_kill_ends_the_set_up_of_all_workers_and_leaves_no_key_behind() {
 #[test]
 fn a_command_on_one_worker_alone_is_killed_where_it_runs() {
     let Some(lab) = lab(2) else { return };
-    run(
-        &lab.env,
+    lab.env.run_file(
         "target: pod\nworkers: [1]\ncommand: 'echo $$ > \"$HOME/pid\"; exec sleep 1000'\n",
     );
     let home = lab.hosts.home(1).join("pid");

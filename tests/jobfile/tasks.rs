@@ -7,7 +7,7 @@ use crate::common::env::{Running, TestEnv};
 use crate::common::tmux::write_file;
 use crate::common::wait::wait_until;
 
-use super::orders::{lab, monitor};
+use super::orders::lab;
 
 /// A lab with a repository of one file, on two branches.
 fn with_code() -> TestEnv {
@@ -68,7 +68,7 @@ fn with_tpus(env: &TestEnv) -> Running {
         drop(env.tpu(&format!("register {name} --type {of} --zone {zone}")).exits(0));
         drop(env.tpu(&format!("apply {name}")).exits(0));
     }
-    monitor(env)
+    env.daemon(&[])
 }
 
 #[test]
@@ -278,7 +278,7 @@ fn of_those_that_may_be_at_work_on_one_task_none_begins_when_it_is_done() {
 #[test]
 fn a_task_runs_on_a_machine_as_well() {
     let env = lab();
-    let _monitor = monitor(&env);
+    let _monitor = env.daemon(&[]);
     write(
         &env,
         "accelerators: {local: {tasks: [{id: here, run: 'echo here >> \"$HOME/ran\"'}]}}\n",
@@ -300,7 +300,7 @@ fn a_value_that_looks_secret_is_taken_from_the_store() {
     drop(said.says(&["no secret WANDB_API_KEY is kept"]));
     let keep = env.spawn(&["secrets", "set", "WANDB_API_KEY"]).stdin(b"in-the-store".to_vec());
     drop(env.output(&keep).exits(0));
-    let _monitor = monitor(&env);
+    let _monitor = env.daemon(&[]);
     assert!(submit(&env).contains("tpu secrets set WANDB_API_KEY"));
     wait_until("it has run", || ran(&env) == ["in-the-store"]);
     assert!(!env.data().to_string().contains("in-the-file"));
@@ -407,7 +407,7 @@ fn a_number_that_a_task_has_had_is_nobody_elses() {
     drop(env.tpu("reset-window-num 1").exits(4).says(&["windows up to"]));
     // A group that has nothing to do with it keeps all its members.
     drop(env.tpu("submit v4-8 --array 0-3 --hold -- true").exits(0));
-    let _monitor = monitor(&env);
+    let _monitor = env.daemon(&[]);
     assert_eq!(env.data()["queue"]["entries"].as_array().unwrap().len(), 1);
     assert_eq!(task(&env, "one")["state"], "DONE");
 }
@@ -450,7 +450,7 @@ fn what_waits_for_a_task_waits_for_what_it_has_become() {
     wait_until("it has failed", || task(&env, "a")["state"] != "RUNNING");
     write(&env, &text.replace("exit 3", "exit 0"));
     wait_until("it begins anew", || env.tpu("jobman queue tasks.yaml --reset a").code == 0);
-    let _monitor = monitor(&env);
+    let _monitor = env.daemon(&[]);
     is(&env, "b", "DONE");
     assert_eq!(ran(&env), ["b"]);
 }

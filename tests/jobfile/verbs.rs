@@ -10,7 +10,7 @@ use crate::common::output::CommandOutput;
 use crate::common::tmux::write_file;
 use crate::common::wait::wait_until;
 
-use super::orders::{lab, monitor};
+use super::orders::lab;
 
 /// What JobMan's own command is called.
 struct JobMan {
@@ -70,7 +70,7 @@ impl JobMan {
 #[test]
 fn a_job_keeps_its_number_from_create_to_delete() {
     let jobman = JobMan::new();
-    let _monitor = monitor(&jobman.env);
+    let _monitor = jobman.env.daemon(&[]);
     jobman.config();
     let said = jobman.run("create --config=config.yaml").exits(0);
     assert!(said.stdout.contains("alice/1"), "{}", said.report());
@@ -156,7 +156,7 @@ fn no_rule_makes_a_tpu_anew_behind_a_delete() {
     drop(env.tpu("run mine rule=pre -q -- sleep 1000").exits(0));
     jobman.is("000001", "RUNNING");
     drop(env.tpu("sim capacity mine --off").exits(0));
-    let _monitor = monitor(env);
+    let _monitor = env.daemon(&[]);
     drop(env.tpu("sim preempt mine").exits(0));
     // It is asked for again and again, since its job is to come back.
     jobman.is("000001", "QUEUEING");
@@ -235,7 +235,7 @@ fn a_stop_ends_also_what_a_rule_would_bring_back() {
     drop(env.tpu("run mine rule=pre -q -- sleep 1000").exits(0));
     jobman.is("000001", "RUNNING");
     drop(env.tpu("sim capacity mine --off").exits(0));
-    let _monitor = monitor(env);
+    let _monitor = env.daemon(&[]);
     drop(env.tpu("sim preempt mine").exits(0));
     wait_until("it has failed", || env.job("alice", 1)["status"] == "error");
     wait_until("it is stopped", || jobman.run("stop 1").code == 0);

@@ -8,12 +8,6 @@ const KEY: &str = "0123456789abcdef-the-key";
 const JOB: &str = "target: local\nsetup:\n  - wandb: {key: WANDB_API_KEY}\n\
     command: 'test \"$WANDB_API_KEY\" = \"$(cat \"$HOME/expected\")\"'\n";
 
-fn run(env: &TestEnv, text: &str) {
-    let file = env.path("job.yaml");
-    write_file(&file, text);
-    drop(env.tpu_words(&["run", file.to_str().unwrap(), "-q"]).exits(0));
-}
-
 fn logs(env: &TestEnv, window: u64) -> String {
     let dir = env.job("alice", window)["log_dir"].as_str().unwrap().to_owned();
     let all = std::fs::read_dir(&dir).unwrap().flatten();
@@ -32,7 +26,7 @@ fn the_login_is_made_once_and_again_when_the_key_is_another_one() {
         &netrc,
         &format!("{others}machine api.wandb.ai\n  login user\n  password an-old-one\n"),
     );
-    run(&env, JOB);
+    env.run_file(JOB);
     env.wait_status(1, "finished");
     let kept = std::fs::read_to_string(&netrc).unwrap();
     assert_eq!(kept, format!("{others}machine api.wandb.ai\n  login user\n  password {KEY}\n"));
@@ -42,13 +36,13 @@ fn the_login_is_made_once_and_again_when_the_key_is_another_one() {
     assert!(logs(&env, 1).contains("set-up: wandb: set up"), "{}", logs(&env, 1));
     assert!(!logs(&env, 1).contains(KEY), "the key is in no log");
     assert!(!String::from_utf8_lossy(&env.data_bytes()).contains(KEY), "and in no record");
-    run(&env, JOB);
+    env.run_file(JOB);
     env.wait_status(2, "finished");
     assert!(logs(&env, 2).contains("set-up: wandb: is so already"), "{}", logs(&env, 2));
     assert_eq!(std::fs::read_to_string(&netrc).unwrap(), kept);
     env.set("WANDB_API_KEY", "another-one");
     write_file(&env.path("expected"), "another-one");
-    run(&env, JOB);
+    env.run_file(JOB);
     env.wait_status(3, "finished");
     let kept = std::fs::read_to_string(&netrc).unwrap();
     assert!(kept.ends_with("  password another-one\n") && kept.starts_with(others), "{kept}");

@@ -1,17 +1,9 @@
 //! `code: none`: the command runs in a directory that its machine has, and nothing is copied; so do its successors.
 
-use std::path::Path;
-
 use crate::common::env::TestEnv;
 use crate::common::tmux::write_file;
 
 use super::setup::lab;
-
-fn here() -> TestEnv {
-    let mut env = TestEnv::new();
-    env.set("TPU_USER", "alice");
-    env
-}
 
 fn file(env: &TestEnv, text: &str) -> String {
     let path = env.path("job.yaml");
@@ -19,14 +11,9 @@ fn file(env: &TestEnv, text: &str) -> String {
     path.display().to_string()
 }
 
-fn output(env: &TestEnv, window: u64) -> String {
-    let dir = env.job("alice", window)["log_dir"].as_str().unwrap().to_owned();
-    std::fs::read_to_string(Path::new(&dir).join("output.log")).unwrap_or_default()
-}
-
 #[test]
 fn it_runs_where_it_is_told_and_nothing_is_copied() {
-    let env = here();
+    let env = TestEnv::alice();
     std::fs::create_dir_all(env.path("data/train")).unwrap();
     let whole = env.path("data/train").display().to_string();
     for (window, verb, dir) in [(1, "run", whole.as_str()), (2, "submit", "~/data/train/")] {
@@ -35,14 +22,14 @@ fn it_runs_where_it_is_told_and_nothing_is_copied() {
         drop(env.tpu_words(&[verb, &file(&env, &text)]).exits(0));
         let job = env.wait_status(window, "finished");
         assert!(job["stage_dir"].is_null(), "{job}");
-        assert!(output(&env, window).contains(&format!("{whole}\n")), "{}", output(&env, window));
+        assert!(env.log(window).contains(&format!("{whole}\n")), "{}", env.log(window));
         assert!(env.path(&format!("data/train/was-{verb}")).exists());
     }
     assert!(!env.path("stage").exists() && !env.path("state/stage").exists());
     // What goes on from it runs there as well, and so does what is written of it.
     drop(env.tpu("rerun 1 -f").exits(0));
     env.wait_status(3, "finished");
-    assert!(output(&env, 3).contains(&format!("{whole}\n")), "{}", output(&env, 3));
+    assert!(env.log(3).contains(&format!("{whole}\n")), "{}", env.log(3));
     let said = env.tpu("script 3 --yaml").exits(0).stdout;
     assert!(said.contains(&format!("dir: {whole}\ncode: none\n")), "{said}");
     let would = env.tpu_words(&["run", &env.path("job.yaml").display().to_string(), "--dry-run"]);
@@ -51,7 +38,7 @@ fn it_runs_where_it_is_told_and_nothing_is_copied() {
 
 #[test]
 fn what_makes_no_sense_of_it_is_refused_with_its_place() {
-    let env = here();
+    let env = TestEnv::alice();
     for (text, says) in [
         ("code: none\ncommand: x\n", ":2:1: code: dir: is missing"),
         ("code: none\ndir: 2\ncommand: x\n", ":3:6: dir: '2' is no directory of a machine"),

@@ -5,12 +5,6 @@ use crate::common::env::{TPU, TestEnv};
 use crate::common::terminal::Terminal;
 use crate::common::tmux::write_file;
 
-fn lab() -> TestEnv {
-    let mut env = TestEnv::new();
-    env.set("TPU_USER", "alice");
-    env
-}
-
 const RUN: &str = "run local alice -- sleep 1000";
 
 /// Leaves the screen, and insists that the start is told once.
@@ -29,7 +23,7 @@ fn a_bad_setting_of_the_screen_falls_back_with_a_word() {
         (r#"{"keys": {"nosuch": "x"}}"#, "keys.nosuch"),
         (r#"{"keys": {"quit": "j"}}"#, "would mean both"),
     ] {
-        let env = lab();
+        let env = TestEnv::alice();
         std::fs::create_dir_all(env.path("config/tpu")).unwrap();
         write_file(&env.path("config/tpu/settings.json"), settings);
         let terminal = Terminal::new(&env);
@@ -43,7 +37,7 @@ fn a_bad_setting_of_the_screen_falls_back_with_a_word() {
 
 #[test]
 fn a_screen_that_does_not_open_is_no_error_of_the_job() {
-    let env = lab();
+    let env = TestEnv::alice();
     let terminal = Terminal::new(&env);
     terminal.command(&format!("FAILPOINTS=no-raw-mode=return {TPU} {RUN}; echo code $?"));
     terminal.shows("code 0");
@@ -53,7 +47,7 @@ fn a_screen_that_does_not_open_is_no_error_of_the_job() {
 
 #[test]
 fn a_terminal_that_is_too_small_still_tells() {
-    let env = lab();
+    let env = TestEnv::alice();
     let terminal = Terminal::new(&env);
     terminal.resize((70, 5));
     terminal.command(&format!("clear; {TPU} {RUN}"));
@@ -68,7 +62,7 @@ fn a_terminal_that_is_too_small_still_tells() {
 #[test]
 fn a_terminal_without_a_name_or_with_an_unknown_one_still_tells() {
     for term in ["env -u TERM", "env TERM=", "env TERM=nosuch"] {
-        let env = lab();
+        let env = TestEnv::alice();
         let terminal = Terminal::new(&env);
         terminal.command(&format!("{term} {TPU} {RUN}; echo code $?"));
         terminal.shows("1 job");
@@ -81,7 +75,7 @@ fn a_terminal_without_a_name_or_with_an_unknown_one_still_tells() {
 #[test]
 fn where_standard_input_is_no_terminal_it_is_told_and_no_screen_opens() {
     for from in ["</dev/null", "<&-", "< <(echo y)"] {
-        let env = lab();
+        let env = TestEnv::alice();
         let terminal = Terminal::new(&env);
         terminal.command(&format!("{TPU} {RUN} {from}; echo code $?"));
         terminal.shows("code 0");
@@ -92,7 +86,7 @@ fn where_standard_input_is_no_terminal_it_is_told_and_no_screen_opens() {
 #[test]
 fn where_nobody_reads_what_is_printed_it_is_started_once_and_is_no_failure() {
     for to in [">&-", ">&- 2>&-", "| true; (exit ${PIPESTATUS[0]})", ">/dev/null", "2>&-"] {
-        let env = lab();
+        let env = TestEnv::alice();
         let terminal = Terminal::new(&env);
         let quiet = RUN.replace(" --", " -q --");
         terminal.command(&format!("{TPU} {quiet} {to}; echo code $?"));
@@ -100,7 +94,7 @@ fn where_nobody_reads_what_is_printed_it_is_started_once_and_is_no_failure() {
         assert_eq!(env.jobs("alice").len(), 1, "{to}");
     }
     // Without `-q` the screen does not open on what is no terminal.
-    let env = lab();
+    let env = TestEnv::alice();
     let terminal = Terminal::new(&env);
     terminal.command(&format!("{TPU} {RUN} >&-; echo code $?"));
     terminal.shows("code 0");
@@ -109,7 +103,7 @@ fn where_nobody_reads_what_is_printed_it_is_started_once_and_is_no_failure() {
 
 #[test]
 fn what_cannot_be_printed_is_told_all_the_same() {
-    let env = lab();
+    let env = TestEnv::alice();
     for (line, said) in [
         (RUN.to_owned(), "Started alice/1"),
         (format!("--json {RUN}"), "Started alice/2"),
@@ -125,7 +119,7 @@ fn what_cannot_be_printed_is_told_all_the_same() {
 
 #[test]
 fn a_clock_that_nobody_can_write_down_is_an_error() {
-    let mut env = lab();
+    let mut env = TestEnv::alice();
     env.set("FAILPOINTS", "clock-in-year-10000=return");
     for command in ["check", "ls", "run local alice -q -- true", "-a k config.k"] {
         drop(env.tpu(command).exits(5).says(&["a year beyond 9999", "date"]));

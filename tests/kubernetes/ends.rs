@@ -99,7 +99,7 @@ fn a_place_that_is_taken_by_higher_rank_is_a_preemption_and_comes_back_once() {
 #[test]
 fn what_is_preempted_for_good_is_brought_back_by_rule_once() {
     let lab = Lab::new();
-    let _monitor = lab.monitor();
+    let _monitor = lab.daemon(&[]);
     let first = lab.train("a", "rule=preempted:rerun");
     lab.wait_starts("a", 1);
     // So says a server of 1.26 and later, where such an end is the Job's.
@@ -141,7 +141,7 @@ fn what_fails_before_the_command_says_with_what() {
 #[test]
 fn what_is_lost_is_brought_back_by_rule_once() {
     let lab = Lab::new();
-    let _monitor = lab.monitor();
+    let _monitor = lab.daemon(&[]);
     let first = lab.train("a", "rule=lost:rerun");
     lab.wait_starts("a", 1);
     let pod = lab.pod_in(first, "Running");
@@ -157,7 +157,7 @@ fn what_is_lost_is_brought_back_by_rule_once() {
 #[test]
 fn what_is_lost_with_its_node_is_brought_back_elsewhere_once() {
     let lab = Lab::new();
-    let _monitor = lab.monitor();
+    let _monitor = lab.daemon(&[]);
     let first = lab.train("a", "rule=lost:rerun");
     lab.wait_starts("a", 1);
     let pod = lab.pod_in(first, "Running");

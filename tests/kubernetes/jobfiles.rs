@@ -116,7 +116,7 @@ fn a_flavor_in_a_file_is_taken_along_and_the_file_may_go() {
     }
     drop(lab.tpu("run other alice -q -- true").exits(0));
     drop(lab.tpu("run lab alice -q -r own.json -- true").exits(2).says(&["no flavor own.json"]));
-    let _monitor = lab.monitor();
+    let _monitor = lab.daemon(&[]);
     wait_until("all of them are submitted", || lab.jobs().len() == 3);
     for name in lab.jobs() {
         let job = lab.cluster.get(&format!("/apis/batch/v1/namespaces/lab/jobs/{name}"));

@@ -1,24 +1,23 @@
 //! A user of a cluster: a home with a target that is a namespace, and programs that do what a test tells them.
 
-use serde_json::Value;
+use std::ops::Deref;
 
 use super::client::Cluster;
-use crate::common::env::{Running, TestEnv};
-use crate::common::output::CommandOutput;
+use crate::common::env::TestEnv;
 use crate::common::tmux::write_file;
-use crate::common::wait::{wait_for, wait_until};
-
-/// Prints a step each tenth of a second, writes checkpoints, and notes each of its starts; what it says and does at
-/// last is in a file. `@` stands for the directory of the test, and its first word is its name there.
-const TRAIN: &str = "echo \"$*\" >>\"@/$0.starts\"; n=0; \
-    until [ -e \"@/$0.end\" ]; do n=$((n+1)); echo \"step $n/1000 loss 0.5\"; \
-    mkdir -p \"$TPU_LOG_DIR/checkpoints\"; echo $n >\"$TPU_LOG_DIR/checkpoints/step_$n\"; sleep 0.3; done; \
-    . \"@/$0.end\"";
 
 /// A user with a cluster.
 pub(super) struct Lab {
     pub(super) env: TestEnv,
     pub(super) cluster: Cluster,
+}
+
+impl Deref for Lab {
+    type Target = TestEnv;
+
+    fn deref(&self) -> &TestEnv {
+        &self.env
+    }
 }
 
 impl Lab {
@@ -42,16 +41,9 @@ impl Lab {
 
     /// The same without a target.
     pub(super) fn bare(nodes: usize) -> Self {
-        let (mut env, cluster) = (TestEnv::new(), Cluster::with_nodes(nodes));
-        env.set("TPU_USER", "alice");
+        let (mut env, cluster) = (TestEnv::alice(), Cluster::with_nodes(nodes));
         env.set("KUBECONFIG", cluster.kubeconfig().as_os_str());
         Self { env, cluster }
-    }
-
-    /// Runs `tpu` with words separated by blanks.
-    #[must_use = "say how it should have ended: .exits(0)"]
-    pub(super) fn tpu(&self, line: &str) -> CommandOutput {
-        self.env.tpu(line)
     }
 
     /// Starts a script of the shell on `lab`; returns its window.
@@ -63,56 +55,13 @@ impl Lab {
     /// Starts a command on `lab`; returns its window.
     #[track_caller]
     pub(super) fn run_words(&self, command: &[&str], options: &str) -> u64 {
-        let fixed = ["run", "lab", "alice", "-q", "--json"];
-        let words = fixed.into_iter().chain(options.split_whitespace()).chain(["--"]);
-        let words: Vec<&str> = words.chain(command.iter().copied()).collect();
-        let output = self.env.output(&self.env.spawn(&words)).exits(0);
-        output.json()["launched"]["window"].as_u64().unwrap()
+        self.launched(&self.starting("lab", options, command))
     }
 
     /// Starts a program of this name; returns its window.
     #[track_caller]
     pub(super) fn train(&self, name: &str, options: &str) -> u64 {
-        let program = TRAIN.replace('@', self.env.root());
-        self.run_words(&["sh", "-c", &program, name], options)
-    }
-
-    /// What each start of a program was told, oldest first.
-    pub(super) fn starts(&self, name: &str) -> Vec<String> {
-        let text = std::fs::read_to_string(self.env.path(&format!("{name}.starts")));
-        text.unwrap_or_default().lines().map(str::to_owned).collect()
-    }
-
-    /// Waits until a program has been started so often.
-    #[track_caller]
-    pub(super) fn wait_starts(&self, name: &str, count: usize) {
-        let what = format!("{name} is started {count} times");
-        wait_until(&what, || self.starts(name).len() >= count);
-        assert_eq!(self.starts(name).len(), count, "{:?}", self.starts(name));
-    }
-
-    /// Lets a program say and do this at last.
-    pub(super) fn end(&self, name: &str, script: &str) {
-        let fresh = self.env.path(&format!("{name}.fresh"));
-        write_file(&fresh, script);
-        std::fs::rename(fresh, self.env.path(&format!("{name}.end"))).unwrap();
-    }
-
-    /// A job as it is shown.
-    #[track_caller]
-    pub(super) fn shown(&self, window: u64) -> Value {
-        let all = self.tpu("check alice --json").exits(0).json();
-        let jobs = all["jobs"].as_array().unwrap();
-        jobs.iter().find(|job| job["window"] == window).unwrap_or_else(|| panic!("{all}")).clone()
-    }
-
-    /// Waits until a job is shown with a status.
-    #[track_caller]
-    pub(super) fn wait_shown(&self, window: u64, status: &str) -> Value {
-        wait_for(&format!("{window} is {status}"), || {
-            let shown = self.shown(window);
-            (shown["status"] == status).then_some(shown)
-        })
+        self.run_words(&["sh", "-c", &self.program(), name], options)
     }
 
     /// The name of the Job of a window in the cluster.
@@ -153,13 +102,6 @@ impl Lab {
     /// What a job has printed so far; nothing where nothing is kept yet.
     pub(super) fn printed(&self, window: u64) -> String {
         self.tpu(&format!("logs {window}")).stdout
-    }
-
-    /// The daemon, until the value is dropped.
-    pub(super) fn monitor(&self) -> Running {
-        let running = self.env.start_tpu("daemon run", &[]);
-        wait_until("the daemon runs", || self.tpu("daemon status").code == 0);
-        running
     }
 }
 

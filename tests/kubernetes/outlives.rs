@@ -77,7 +77,7 @@ fn the_log_of_a_job_that_was_cleaned_away_is_here_when_others_have_begun_since()
 #[test]
 fn monitor_keeps_what_is_printed_until_somebody_deletes_the_job() {
     let lab = Lab::new();
-    let _monitor = lab.monitor();
+    let _monitor = lab.daemon(&[]);
     let window = counting(&lab, "a");
     let token = lab.env.job("alice", window)["extra_msgs"]["launch"]["token"].clone();
     let kept = format!("tpu-state/kubernetes/{}/output.log", token.as_str().unwrap());
@@ -139,7 +139,7 @@ fn wait_followed(lab: &Lab, window: u64) {
 #[test]
 fn the_log_of_a_pod_that_somebody_deletes_or_whose_node_is_gone_is_here() {
     let lab = Lab::new();
-    let _monitor = lab.monitor();
+    let _monitor = lab.daemon(&[]);
     for (fault, name) in [("delete", "a"), ("node-lost", "b")] {
         let window = counting(&lab, name);
         wait_followed(&lab, window);
@@ -161,7 +161,7 @@ fn the_log_of_a_pod_that_somebody_deletes_or_whose_node_is_gone_is_here() {
 #[test]
 fn the_log_of_a_job_that_went_by_its_ttl_is_here_whole() {
     let lab = Lab::new();
-    let _monitor = lab.monitor();
+    let _monitor = lab.daemon(&[]);
     let (truth, stop) = (lab.env.path("a.truth"), lab.env.path("a.stop"));
     let script = format!(
         "n=0; until [ -e '{1}' ]; do n=$((n+1)); echo \"$n of many\" >>'{0}'; echo \"$n of many\"; sleep 0.001; done",
@@ -183,7 +183,7 @@ fn the_log_of_a_job_that_went_by_its_ttl_is_here_whole() {
 #[test]
 fn whoever_reads_at_the_same_time_doubles_nothing() {
     let lab = Lab::new();
-    let _monitor = lab.monitor();
+    let _monitor = lab.daemon(&[]);
     let window = counting(&lab, "a");
     wait_until("it prints", || lines(&lab.env.path("a.truth")) > 100);
     std::thread::scope(|scope| {

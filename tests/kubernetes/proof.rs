@@ -98,7 +98,7 @@ impl Proof {
 
     /// The daemon, which has just been allowed to begin what waits.
     fn daemon_that_begins(&self) -> Running {
-        let monitor = self.lab.monitor();
+        let monitor = self.lab.daemon(&[]);
         drop(self.lab.tpu("queue resume default").exits(0));
         monitor
     }
@@ -252,7 +252,7 @@ fn what_a_pod_has_printed_is_here_whenever_it_is_deleted() {
     let moments = asked_for("TPU_PROVE_KUBERNETES_LOGS").unwrap_or(SHARE);
     let seed = OsRandom.below(u64::MAX);
     let (lab, clock, draw) = (Lab::new(), SystemClock::new(), SeededRandom::new(seed));
-    let _monitor = lab.monitor();
+    let _monitor = lab.daemon(&[]);
     let mut lines_in_all = 0;
     for moment in 0..moments {
         let truth = lab.env.path(&format!("{moment}.truth"));
@@ -310,7 +310,7 @@ fn a_log_whose_connection_has_died_is_followed_by_another() {
         return;
     }
     let (lab, wire) = by_wire();
-    let _monitor = lab.monitor();
+    let _monitor = lab.daemon(&[]);
     let window = lab.train("a", "");
     lab.wait_starts("a", 1);
     let token = token_of(&lab.env.job("alice", window));
@@ -337,7 +337,7 @@ fn a_server_that_is_away_for_a_minute_costs_nothing_but_the_minute() {
     let away = asked_for("TPU_PROVE_KUBERNETES").map_or(AWAY, |_| Duration::from_secs(60));
     let (lab, wire) = by_wire();
     let clock = SystemClock::new();
-    let _monitor = lab.monitor();
+    let _monitor = lab.daemon(&[]);
     for (round, is) in [WireIs::Cut, WireIs::Dead].into_iter().enumerate() {
         let name = |what: &str| format!("{what}{round}");
         let goes_on = lab.train(&name("on"), "");

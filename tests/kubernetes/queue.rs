@@ -115,7 +115,7 @@ fn of_a_thousand_jobs_there_is_one_list_in_each_look() {
 #[test]
 fn one_watch_of_jobs_and_one_of_pods_serve_whoever_follows_many() {
     let lab = Lab::new();
-    let _monitor = lab.monitor();
+    let _monitor = lab.daemon(&[]);
     let names = ["a", "b", "c", "d"];
     let windows = names.map(|name| lab.train(name, ""));
     for name in names {

@@ -24,7 +24,7 @@ fn it_trains_with_progress_and_loss_in_the_list_and_finishes() {
     drop(raw.says(&["Running", "\"kind\": \"Job\"", &lab.name(window)]));
 
     // Whoever follows it hears all of it, and is let go at its end, which the daemon writes down.
-    let _monitor = lab.monitor();
+    let _monitor = lab.daemon(&[]);
     let followed = std::thread::scope(|scope| {
         let follower = scope.spawn(|| lab.tpu(&format!("logs {window} -f")).exits(0));
         lab.end("a", "echo the last line; exit 0");

@@ -29,7 +29,7 @@ fn a_server_that_is_asked_too_often_is_asked_again() {
 #[test]
 fn what_cannot_be_asked_is_unknown_and_nothing_happens_to_it() {
     let lab = Lab::new();
-    let _monitor = lab.monitor();
+    let _monitor = lab.daemon(&[]);
     let window = lab.train("a", "rule=lost:rerun");
     lab.wait_starts("a", 1);
     lab.wait_shown(window, "running");
@@ -77,7 +77,7 @@ fn credentials_that_are_not_handed_out_hold_up_nobody() {
     let (window, other) = (lab.train("a", ""), lab.train("b", ""));
     lab.wait_starts("a", 1);
     lab.wait_starts("b", 1);
-    let monitor = lab.monitor();
+    let monitor = lab.daemon(&[]);
     write_file(&lab.env.path("hangs"), "");
     let shown = within(LOOK, "a look", || lab.shown(window));
     assert!(shown["unknown"].to_string().contains("credentials"), "{shown}");
@@ -122,7 +122,7 @@ fn a_creation_that_fails_in_the_open_is_settled_and_never_doubled() {
 #[test]
 fn a_watch_that_is_too_old_is_begun_anew() {
     let lab = Lab::new();
-    let _monitor = lab.monitor();
+    let _monitor = lab.daemon(&[]);
     let window = lab.train("a", "");
     lab.wait_starts("a", 1);
     lab.env.wait_status(window, "running");

@@ -29,7 +29,7 @@ fn a_list_says_who_is_told_of_what_and_what_waits_for_whom() {
     let said =
         lab.env.tpu("notify list alice").exits(0).says(&["no daemon runs", "tpu daemon start"]);
     assert!(hook.got().is_empty() && said.stdout.contains("1  webhook"), "{said}");
-    let monitor = lab.monitor();
+    let monitor = lab.env.daemon(&[]);
     wait_until("a try", || lab.env.tpu("notify list alice").stdout.contains("503"));
     let said = lab.env.tpu("notify list alice").exits(0);
     let said = said.says(&[
@@ -106,7 +106,7 @@ fn a_command_reads_the_events_and_its_end_says_whether_it_has_them() {
     let script =
         format!("test -e {0}/go || exit 1; cat >> {0}/told; echo >> {0}/told", lab.env.root());
     lab.tell("alice", &json!([{ "command": ["bash", "-c", script] }]));
-    let monitor = lab.monitor();
+    let monitor = lab.env.daemon(&[]);
     lab.fail("alice", "$(it); `it`");
     wait_until("a try", || lab.env.tpu("notify list alice").stdout.contains("ended with 1"));
     lab.env.touch("go");
@@ -124,7 +124,7 @@ fn slack_reads_a_message_of_its_own_shape() {
     let hook = Hook::good();
     let url = format!("{}/${{SLACK_HOOK}}", hook.url());
     lab.tell("alice", &json!([{ "webhook": url, "shape": "slack" }]));
-    let monitor = lab.monitor();
+    let monitor = lab.env.daemon(&[]);
     lab.fail("alice", "<!channel> & co");
     wait_until("it", || !hook.got().is_empty());
     assert_eq!(

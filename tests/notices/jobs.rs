@@ -19,7 +19,7 @@ fn a_job_is_told_of_by_those_whom_it_names_and_those_of_the_setting() {
     let lab = Lab::new();
     let (setting, own) = (Hook::good(), Hook::good());
     lab.tell("alice", &webhook(&setting.url()));
-    let monitor = lab.monitor();
+    let monitor = lab.env.daemon(&[]);
     let notify = format!("finished={}", own.url());
     let words =
         ["run", "local", "alice", "--name", "train", "--notify", &notify, "--json", "--", "true"];
@@ -55,7 +55,7 @@ fn a_job_that_names_nobody_is_told_to_nobody() {
     let lab = Lab::new();
     let setting = Hook::good();
     lab.tell("alice", &webhook(&setting.url()));
-    let monitor = lab.monitor();
+    let monitor = lab.env.daemon(&[]);
     drop(lab.env.tpu("run local alice --notify none -- true").exits(0));
     drop(lab.env.wait_status(1, "finished"));
     drop(lab.env.tpu("run local alice -- true").exits(0));
@@ -74,7 +74,7 @@ fn a_file_says_it_and_is_told_back_as_it_stood() {
     );
     write_file(&lab.env.path("job.yaml"), &file);
     drop(lab.env.tpu("set-settings notify_merge 1 alice").exits(0));
-    let monitor = lab.monitor();
+    let monitor = lab.env.daemon(&[]);
     let as_alice = lab.env.spawn(&["submit", "job.yaml"]).env("TPU_USER", "alice");
     drop(lab.env.output(&as_alice).exits(0));
     wait_until("it", || events(&hook).contains(&"finished".to_owned()));
@@ -94,7 +94,7 @@ fn a_resume_and_an_empty_queue_are_told() {
     let lab = Lab::new();
     let hook = Hook::good();
     lab.tell("alice", &webhook(&hook.url()));
-    let monitor = lab.monitor();
+    let monitor = lab.env.daemon(&[]);
     drop(lab.env.tpu("submit local alice -- bash -c true").exits(0));
     wait_until("its turn", || events(&hook).contains(&"queue-empty".to_owned()));
     wait_until("its end", || events(&hook).contains(&"finished".to_owned()));

@@ -10,7 +10,7 @@ use crate::common::wait::wait_until;
 fn a_setting_made_while_monitor_runs_holds_for_the_next_event() {
     let lab = Lab::new();
     let hook = Hook::good();
-    let monitor = lab.monitor();
+    let monitor = lab.env.daemon(&[]);
     lab.fail("alice", "before");
     drop(lab.env.tpu("ack").exits(0));
     lab.tell("alice", &webhook(&hook.url()));
@@ -35,11 +35,11 @@ fn what_happens_while_no_monitor_runs_is_told_by_the_next_one() {
     lab.fail("alice", "before");
     lab.tell("alice", &webhook(&hook.url()));
     lab.fail("alice", "between");
-    let monitor = lab.monitor();
+    let monitor = lab.env.daemon(&[]);
     wait_until("it", || !hook.got().is_empty());
     monitor.kill();
     lab.fail("alice", "without");
-    let monitor = lab.monitor();
+    let monitor = lab.env.daemon(&[]);
     wait_until("both", || hook.evidence().len() == 2);
     assert_eq!(hook.evidence(), ["between", "without"]);
     drop(monitor);
@@ -48,11 +48,10 @@ fn what_happens_while_no_monitor_runs_is_told_by_the_next_one() {
 #[test]
 fn nothing_is_kept_where_nobody_wants_to_be_told() {
     let lab = Lab::new();
-    let monitor = lab.monitor();
+    let monitor = lab.env.daemon(&[]);
     lab.fail("alice", "it");
     for _ in 0..2 {
-        drop(lab.env.tpu("ack").exits(0));
-        wait_until("a turn", || lab.env.data()["ack_MONITOR"] == false);
+        lab.env.acknowledge();
     }
     assert!(!lab.env.path("tpu-state/outbox.json").exists());
     drop(monitor);
@@ -64,7 +63,7 @@ fn an_outbox_that_nobody_can_read_is_put_aside_and_the_next_event_is_told() {
     let hook = Hook::good();
     lab.tell("alice", &webhook(&hook.url()));
     lab.env.touch("tpu-state/outbox.json");
-    let monitor = lab.monitor();
+    let monitor = lab.env.daemon(&[]);
     wait_until("it is put aside", || lab.env.path("tpu-state/outbox.unreadable").exists());
     wait_until("another one", || lab.env.path("tpu-state/outbox.json").exists());
     lab.fail("alice", "it");

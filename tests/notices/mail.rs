@@ -20,7 +20,7 @@ fn a_mail_says_what_happened_and_nothing_in_it_becomes_a_header() {
     let server = Mails::new(|number| if number == 0 { Fate::Cut } else { Fate::Taken });
     lab.smtp(&json!({ "host": "127.0.0.1", "port": server.port(), "tls": "none", "from": "tpu@lab.org" }));
     lab.tell("alice", &json!([{ "mail": "me@lab.org", "on": "error" }]));
-    let monitor = lab.monitor();
+    let monitor = lab.env.daemon(&[]);
     lab.fail("alice", "x\r\nBcc: all@lab.org\r\n\r\n.\r\nQUIT\u{1b}[2J");
     wait_until("the second try", || server.got().len() == 2);
     let mails = server.got();

@@ -23,8 +23,7 @@ use tpu_system::store::Event;
 use tpu_system::sys::clock::{Clock as _, SystemClock};
 use tpu_system::sys::env::Env;
 
-use crate::common::env::{Running, TestEnv};
-use crate::common::wait::wait_until;
+use crate::common::env::TestEnv;
 
 /// A place of alice and bob, in which things happen.
 struct Lab {
@@ -49,13 +48,6 @@ impl Lab {
     fn keep(&self, name: &str, value: &str) {
         let spawn = self.env.spawn(&["secrets", "set", name]).stdin(value);
         drop(self.env.output(&spawn).exits(0));
-    }
-
-    /// A running daemon that has turned at least once.
-    fn monitor(&self) -> Running {
-        let running = self.env.start_tpu("daemon run", &[]);
-        wait_until("the daemon's first turn", || self.env.tpu("daemon status").code == 0);
-        running
     }
 
     /// Notes things as a job does that fails.

@@ -117,7 +117,7 @@ fn each_event_arrives_once_and_in_order_whoever_fails_and_dies() {
     lab.tell("bob", &json!([{ "webhook": bobs.url() }]));
     let mut dice = Dice(0x1234_5678_9abc_def1);
     let (mut alice, mut bob) = (Vec::new(), Vec::new());
-    let mut monitor = Some(lab.monitor());
+    let mut monitor = Some(lab.env.daemon(&[]));
     let (mut kills, mut is_away) = (0, false);
     while alice.len() + bob.len() < events {
         let count = (1 + dice.below(BURST)).min(events - alice.len() - bob.len());

@@ -10,7 +10,7 @@ use crate::common::wait::wait_until;
 fn a_message_is_shown_to_those_who_look_and_acts_on_nothing() {
     let lab = Lab::new();
     lab.tell("alice", &json!([{ "message": "tmux" }]));
-    let monitor = lab.monitor();
+    let monitor = lab.env.daemon(&[]);
     assert_eq!(lab.env.start("exec sleep 1000", &[""; 0]), 1);
     let owned = lab.env.path("owned");
     let touch = owned.display();

@@ -51,7 +51,7 @@ fn a_secret_is_in_what_is_sent_and_in_nothing_that_is_kept_or_shown() {
             { "command": ["bash", lab.env.path("tell.sh")], "secret": "TOKEN" },
         ]),
     );
-    let monitor = lab.monitor();
+    let monitor = lab.env.daemon(&[]);
     lab.fail("alice", "it");
     wait_until("those who take it", || !bearer.got().is_empty() && !path.got().is_empty());
     let outbox = || std::fs::read_to_string(lab.env.path("tpu-state/outbox.json")).unwrap();

@@ -248,7 +248,7 @@ fn what_a_program_shows_while_it_is_there_is_told_once() {
     let lab = Lab::new();
     let hook = Hook::good();
     lab.tell("alice", &webhook(&hook.url()));
-    let monitor = lab.monitor();
+    let monitor = lab.env.daemon(&[]);
     let words = |shell: &str| {
         drop(
             lab.env

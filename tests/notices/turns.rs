@@ -25,7 +25,7 @@ fn while_a_receiver_hangs_monitor_turns_and_others_are_told() {
     let lab = Lab::new();
     let (hangs, takes) = (Hook::new(|_| Fate::Hangs), Hook::good());
     lab.tell("alice", &json!([{ "webhook": hangs.url() }, { "webhook": takes.url() }]));
-    let monitor = lab.monitor();
+    let monitor = lab.env.daemon(&[]);
     lab.fail("alice", "first");
     wait_until("the one that hangs", || hangs.open() == 1);
     for _ in 0..5 {

@@ -13,7 +13,7 @@ fn a_second_user_hears_nothing_of_the_first() {
     let (alice, bob) = (Hook::good(), Hook::good());
     lab.tell("alice", &webhook(&alice.url()));
     lab.tell("bob", &webhook(&bob.url()));
-    let monitor = lab.monitor();
+    let monitor = lab.env.daemon(&[]);
     lab.fail("alice", "of alice");
     lab.fail("bob", "of bob");
     wait_until("both", || !alice.got().is_empty() && !bob.got().is_empty());
@@ -33,7 +33,7 @@ fn the_file_of_one_users_account_has_nobody_else_told() {
     let file = json!({ "user": "bob", "notify": webhook(&own.url()), "notify_merge": 1 });
     std::fs::create_dir_all(lab.env.path("config/tpu")).unwrap();
     write_file(&lab.env.path("config/tpu/settings.json"), &file.to_string());
-    let monitor = lab.monitor();
+    let monitor = lab.env.daemon(&[]);
     lab.fail("alice", "of alice");
     lab.fail("bob", "of bob");
     wait_until("both", || !alice.got().is_empty() && !own.got().is_empty());
@@ -49,7 +49,7 @@ fn the_file_of_a_lab_has_all_told() {
     let file = json!({ "notify": webhook(&all.url()), "notify_merge": 1 });
     std::fs::create_dir_all(lab.env.path("config/tpu")).unwrap();
     write_file(&lab.env.path("config/tpu/settings.json"), &file.to_string());
-    let monitor = lab.monitor();
+    let monitor = lab.env.daemon(&[]);
     lab.fail("alice", "of alice");
     lab.fail("bob", "of bob");
     wait_until("both", || all.evidence().len() == 2);

@@ -96,7 +96,7 @@ fn what_a_rule_brings_back_that_kept_no_place_waits_for_one() {
     assert!(lab.env.jobs("alice").iter().any(|job| job["windows_id"] == first));
     drop(lab.env.tpu("kill --all --dry-run").exits(0).says(&[&format!("alice/{first}")]));
     let monitor = daemon(&lab);
-    lab.a_turn_passes();
+    lab.env.turn();
     assert_eq!(lab.running(), [second]);
     let why = format!("queue night has 1 jobs at once: alice/{second}");
     drop(lab.env.tpu(&format!("explain {first}")).exits(0).says(&[&why]));
@@ -141,7 +141,7 @@ fn a_limit_by_which_it_keeps_its_place_hides_none_by_which_it_does_not() {
     drop(lab.env.tpu("queue set night --max-parallel 1").exits(0));
     drop(lab.env.tpu(&format!("set-rule {first} unknown:rerun")).exits(0));
     let monitor = daemon(&lab);
-    lab.a_turn_passes();
+    lab.env.turn();
     assert_eq!(lab.running(), [older, 3, 4]);
     let why = "alice has 3 jobs at once: alice/2, alice/3, alice/4";
     drop(lab.env.tpu(&format!("explain {first}")).exits(0).says(&[why]));

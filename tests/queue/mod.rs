@@ -110,15 +110,6 @@ impl Lab {
         });
     }
 
-    /// Waits until the daemon has turned once more.
-    pub(crate) fn a_turn_passes(&self) {
-        for _ in 0..2 {
-            // The flag falls at the beginning of a turn; the next one begins after its end.
-            drop(self.env.tpu("ack").exits(0));
-            wait_until("a turn after ack", || self.env.data()["ack_MONITOR"] == false);
-        }
-    }
-
     /// Waits until these run and no others.
     #[track_caller]
     pub(crate) fn wait_running(&self, windows: &[u64]) {

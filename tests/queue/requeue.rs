@@ -62,7 +62,7 @@ fn one_that_ended_waits_in_line_again_and_no_rule_brings_it_back_beside() {
     drop(lab.env.tpu(&format!("requeue {first} -y")).exits(4).says(&["waits to go on as alice/3"]));
     let monitor = lab.env.start_tpu("daemon run", &[]);
     wait_until("the daemon runs", || lab.env.tpu("daemon status").code == 0);
-    lab.a_turn_passes();
+    lab.env.turn();
     assert_eq!(lab.running(), [blocks]);
     assert_eq!(last(&lab), blocks, "nothing was started beside what waits");
     lab.kill(blocks);

@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 
-use crate::common::env::{Running, TestEnv};
+use crate::common::env::TestEnv;
 use crate::common::tmux::write_file;
 use crate::common::wait::{wait_for, wait_until};
 
@@ -36,12 +36,6 @@ impl Lab {
         write_file(&file, story);
         let words = ["sim", "play", file.to_str().unwrap()];
         drop(self.env.tpu_words(&words).exits(0));
-    }
-
-    fn monitor(&self, vars: &[(&str, &str)]) -> Running {
-        let running = self.env.start_tpu("daemon run", vars);
-        wait_until("the daemon's first turn", || self.env.tpu("daemon status").code == 0);
-        running
     }
 
     /// What the control plane was asked to do, by the target.
@@ -82,7 +76,7 @@ impl Lab {
 #[test]
 fn a_target_is_made_for_each_that_waits_and_no_more_than_may_be_there() {
     let lab = Lab::new();
-    let _monitor = lab.monitor(&[]);
+    let _monitor = lab.env.daemon(&[]);
     let most = lab.ready() + 1;
     drop(lab.env.tpu(&format!("set-settings max_targets {most} alice")).exits(0));
     drop(lab.env.tpu("submit v4-8 --array 0-2 --apply -- sleep 1000").exits(0));
@@ -104,7 +98,7 @@ fn a_target_is_made_for_each_that_waits_and_no_more_than_may_be_there() {
 fn without_capacity_it_is_asked_for_again_and_says_so() {
     let lab = Lab::new();
     drop(lab.env.tpu("sim capacity lab-v4-8-1 --off").exits(0));
-    let _monitor = lab.monitor(&[]);
+    let _monitor = lab.env.daemon(&[]);
     drop(lab.env.tpu("submit lab-v4-8-1 --apply -- sleep 1000").exits(0));
     wait_until("it was asked for in vain", || lab.why(1).contains("is asked for again in"));
     assert_eq!(lab.makings()[0]["tries"], 1, "{:?}", lab.makings());
@@ -121,7 +115,7 @@ fn without_capacity_it_is_asked_for_again_and_says_so() {
 fn what_nobody_waits_for_any_more_is_taken_back() {
     let lab = Lab::new();
     lab.play("[timing]\ncreate_s = 600\ndelete_s = 0.2\n");
-    let _monitor = lab.monitor(&[]);
+    let _monitor = lab.env.daemon(&[]);
     drop(lab.env.tpu("submit lab-v4-8-1 --apply -- sleep 1000").exits(0));
     wait_until("it is on its way", || lab.asked("create").len() == 1);
     assert!(lab.why(1).contains("lab-v4-8-1 is being made for it"), "{}", lab.why(1));
@@ -135,7 +129,7 @@ fn what_nobody_waits_for_any_more_is_taken_back() {
 fn what_somebody_else_has_asked_for_is_not_taken_back() {
     let lab = Lab::new();
     drop(lab.env.tpu("sim capacity lab-v4-8-1 --off").exits(0));
-    let _monitor = lab.monitor(&[]);
+    let _monitor = lab.env.daemon(&[]);
     drop(lab.env.tpu("submit lab-v4-8-1 --apply -- sleep 1000").exits(0));
     wait_until("it was asked for in vain", || lab.why(1).contains("is asked for again in"));
     lab.play("[timing]\ncreate_s = 600\ndelete_s = 0.2\n");
@@ -153,7 +147,7 @@ fn what_somebody_else_has_asked_for_is_not_taken_back() {
 fn a_limit_of_the_user_counts_for_what_is_made() {
     let lab = Lab::new();
     drop(lab.env.tpu("set-settings max_parallel 1 alice").exits(0));
-    let _monitor = lab.monitor(&[]);
+    let _monitor = lab.env.daemon(&[]);
     for number in 1..=2 {
         drop(lab.env.tpu(&format!("submit lab-v4-8-{number} --apply -- sleep 1000")).exits(0));
     }
@@ -166,7 +160,7 @@ fn a_limit_of_the_user_counts_for_what_is_made() {
 fn a_monitor_that_is_killed_meanwhile_is_succeeded_and_one_target_is_made() {
     for points in ["supply-written=sleep(100000)", "reapply-asked=sleep(100000)"] {
         let lab = Lab::new();
-        let monitor = lab.monitor(&[("FAILPOINTS", points)]);
+        let monitor = lab.env.daemon(&[("FAILPOINTS", points)]);
         drop(lab.env.tpu("submit v4-8 --apply -- sleep 1000").exits(0));
         let token = wait_for("it is written down", || {
             let makings = lab.makings();
@@ -178,7 +172,7 @@ fn a_monitor_that_is_killed_meanwhile_is_succeeded_and_one_target_is_made() {
         }
         monitor.kill();
         assert_eq!(lab.makings()[0]["token"], token, "{points}");
-        let _next = lab.monitor(&[]);
+        let _next = lab.env.daemon(&[]);
         wait_until("it runs", || lab.running() == 1);
         wait_until("nothing is in the making", || lab.makings().is_empty());
         assert_eq!(lab.asked("create").len(), 1, "{points}: {:?}", lab.asked("create"));
@@ -193,7 +187,7 @@ fn a_target_that_was_taken_away_is_made_anew_and_no_other_beside_it() {
     drop(lab.env.tpu("sim preempt lab-v4-8-1").exits(0));
     // So many turns see it on its way out.
     lab.play("[timing]\ncreate_s = 0.5\ndelete_s = 3\n");
-    let _monitor = lab.monitor(&[]);
+    let _monitor = lab.env.daemon(&[]);
     drop(lab.env.tpu("submit v4-8 --apply -- sleep 1000").exits(0));
     wait_until("it runs", || {
         drop(lab.env.tpu("ack"));
@@ -209,7 +203,7 @@ fn what_is_there_is_not_made_whatever_people_wrote() {
     let mut data = lab.env.data();
     data["board"]["lab-v4-8-1"] = serde_json::json!({ "status": "gone" });
     lab.env.write_data(&data);
-    let _monitor = lab.monitor(&[]);
+    let _monitor = lab.env.daemon(&[]);
     for number in 1..=2 {
         drop(lab.env.tpu(&format!("submit lab-v4-8-{number} --apply -- sleep 1000")).exits(0));
     }

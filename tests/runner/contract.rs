@@ -1,11 +1,15 @@
 //! The contract of [`Runner`], which every runner passes: one that joins is one line at the end.
 
+use std::io::Write as _;
+use std::path::PathBuf;
+
 use tpu_core::model::facts::{RunFact, RunState};
 use tpu_core::model::ids::{JobId, JobNumber, LaunchToken, TargetName, UserName};
 use tpu_core::model::job::{EngineRun, Handle, Job, Launch, LaunchMode};
+use tpu_core::model::variables::Secrets;
 use tpu_engine::runner::{
-    Chunk, Observed, OutputWanted, RunError, RunRef, Runner, StopOrder, StopOutcome, StopPart,
-    Submitted, Unreached, Want,
+    Attempt, Chunk, Observed, OutputWanted, RunError, RunRef, Runner, StopOrder, StopOutcome,
+    StopPart, Submitted, Unreached, Want,
 };
 use tpu_ops::Ctx;
 use tpu_system::sys::random::{OsRandom, Random as _};
@@ -77,6 +81,34 @@ pub(super) fn claimed(
     job.launch = Some(Launch::claimed(token, LaunchMode::Native, ctx.clock.now()));
     job.keep_handle(ground.handle);
     job
+}
+
+/// An attempt whose program, in a shell, prints [`LINES`] lines, waits until it is let go on, and ends with [`EXIT`].
+pub(super) fn attempt<'a>(env: &TestEnv, job: &'a Job, [shell, program]: [&str; 2]) -> Attempt<'a> {
+    let (count, code) = (LINES.to_string(), EXIT.to_string());
+    let words = [shell, "-c", program, "job", &count, LAST, &code];
+    Attempt {
+        job,
+        session: "alice",
+        name: "job".to_owned(),
+        cwd: env.path("code-alice"),
+        words: words.iter().map(Into::into).collect(),
+        env: Vec::new(),
+        secrets: Secrets::default(),
+        preparation: None,
+        workers_by: None,
+        avoid: Vec::new(),
+        at_once: None,
+    }
+}
+
+/// Adds to the log of a job what its program would have printed.
+pub(super) fn write_log(job: &Job, text: &str) {
+    let dir = PathBuf::from(job.log_dir.as_ref().unwrap());
+    std::fs::create_dir_all(&dir).unwrap();
+    let mut options = std::fs::OpenOptions::new();
+    let mut file = options.append(true).create(true).open(dir.join("output.log")).unwrap();
+    file.write_all(text.as_bytes()).unwrap();
 }
 
 /// What of a handle says which run it is. An engine gives its own number, and a name, to what it has accepted.

@@ -11,10 +11,9 @@ use tpu_core::model::ids::TargetName;
 use tpu_core::model::job::Job;
 use tpu_core::model::target::{Registration, TargetKind};
 use tpu_core::model::time::Timestamp;
-use tpu_core::model::variables::Secrets;
 use tpu_engine::kinds::KindOfTarget as _;
 use tpu_engine::runner::window::{FarWorkers, WindowRunner};
-use tpu_engine::runner::{Attempt, RunError, Runner, Submitted, Unreached};
+use tpu_engine::runner::{RunError, Runner, Submitted, Unreached};
 use tpu_kubernetes::Kubernetes;
 use tpu_kubernetes::api::{ApiAnswer, ApiCall, ApiServer, ApiServers, ApiVerb, Unanswered};
 use tpu_kubernetes::cluster::NamespaceAt;
@@ -24,7 +23,7 @@ use tpu_system::effects::Effects;
 use tpu_system::sys::clock::{Clock, SystemClock};
 use tpu_system::sys::env::Env;
 
-use super::contract::{Cut, EXIT, LAST, LINES, World, claimed, run};
+use super::contract::{Cut, World, attempt, claimed, run};
 use crate::common::env::TestEnv;
 use crate::common::tmux::write_file;
 use crate::common::wait::wait_until;
@@ -181,21 +180,7 @@ impl World for KubernetesWorld {
     fn submit(&self, job: &Job, cut: Option<Cut>) -> Result<Submitted, RunError> {
         self.way.lock().unwrap().cut = cut;
         let program = PROGRAM.replace('@', self.env.root());
-        let (count, code) = (LINES.to_string(), EXIT.to_string());
-        let words = ["sh", "-c", &program, "job", &count, LAST, &code];
-        self.runner().submit(&Attempt {
-            job,
-            session: "alice",
-            name: "job".to_owned(),
-            cwd: self.env.path("code-alice"),
-            words: words.iter().map(Into::into).collect(),
-            env: Vec::new(),
-            secrets: Secrets::default(),
-            preparation: None,
-            workers_by: None,
-            avoid: Vec::new(),
-            at_once: None,
-        })
+        self.runner().submit(&attempt(&self.env, job, ["sh", &program]))
     }
 
     fn starts(&self, job: &Job) -> usize {

@@ -10,16 +10,15 @@ use tpu_core::model::ids::TargetName;
 use tpu_core::model::job::Job;
 use tpu_core::model::target::{Registration, TargetKind};
 use tpu_core::model::time::Timestamp;
-use tpu_core::model::variables::Secrets;
 use tpu_engine::kinds::KindOfTarget as _;
 use tpu_engine::runner::window::{FarWorkers, WindowRunner};
-use tpu_engine::runner::{Attempt, RunError, Runner, StopOrder, StopPart, Submitted, Unreached};
+use tpu_engine::runner::{RunError, Runner, StopOrder, StopPart, Submitted, Unreached};
 use tpu_ops::Ctx;
 use tpu_slurm::Slurm;
 use tpu_system::sys::clock::ManualClock;
 use tpu_system::sys::env::Env;
 
-use super::contract::{Cut, EXIT, LAST, LINES, World, claimed, first_output, run};
+use super::contract::{Cut, EXIT, LAST, World, attempt, claimed, first_output, run, write_log};
 use crate::common::env::TestEnv;
 use crate::common::tmux::{write_file, write_script};
 use crate::common::wait::wait_until;
@@ -115,22 +114,7 @@ impl SlurmWorld {
     /// Submits it, and whatever was ordered for that happens.
     pub(super) fn submit_as_is(&self, job: &Job) -> Result<Submitted, RunError> {
         let program = PROGRAM.replace('@', self.env.root());
-        let count = LINES.to_string();
-        let code = EXIT.to_string();
-        let words = ["bash", "-c", &program, "job", &count, LAST, &code];
-        self.runner().submit(&Attempt {
-            job,
-            session: "alice",
-            name: "job".to_owned(),
-            cwd: self.env.path("code-alice"),
-            words: words.iter().map(Into::into).collect(),
-            env: Vec::new(),
-            secrets: Secrets::default(),
-            preparation: None,
-            workers_by: None,
-            avoid: Vec::new(),
-            at_once: None,
-        })
+        self.runner().submit(&attempt(&self.env, job, ["bash", &program]))
     }
 
     /// A file of one job.
@@ -141,15 +125,6 @@ impl SlurmWorld {
     /// The name by which the cluster knows it.
     pub(super) fn name(job: &Job) -> String {
         format!("tpu-{}", job.launch.as_ref().unwrap().token)
-    }
-
-    fn write_log(job: &Job, text: &str) {
-        use std::io::Write as _;
-        let dir = PathBuf::from(job.log_dir.as_ref().unwrap());
-        std::fs::create_dir_all(&dir).unwrap();
-        let mut options = std::fs::OpenOptions::new();
-        let mut file = options.append(true).create(true).open(dir.join("output.log")).unwrap();
-        file.write_all(text.as_bytes()).unwrap();
     }
 }
 
@@ -189,7 +164,7 @@ impl World for SlurmWorld {
         let before = cluster.accepted(&Self::name(job));
         let submitted = self.submit_as_is(job);
         if cluster.accepted(&Self::name(job)) > before {
-            Self::write_log(job, &first_output());
+            write_log(job, &first_output());
         }
         submitted
     }
@@ -220,7 +195,7 @@ impl World for SlurmWorld {
             write_file(&self.file("go", job), "");
             return;
         };
-        Self::write_log(job, &format!("{LAST}\n"));
+        write_log(job, &format!("{LAST}\n"));
         cluster.end(cluster.named(&Self::name(job))[0].id, EXIT);
     }
 
@@ -323,7 +298,7 @@ fn absence_counts_after_a_minute_without_a_sign_of_life() {
     assert_eq!(fact().state, RunState::Unknown);
     later(59);
     assert_eq!(fact().state, RunState::Unknown);
-    SlurmWorld::write_log(&job, "step 2\n");
+    write_log(&job, "step 2\n");
     later(59);
     assert!(fact().why().contains("works on"), "{:?}", fact());
     later(59);

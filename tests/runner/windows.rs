@@ -7,8 +7,7 @@ use std::sync::{Arc, Mutex};
 
 use tpu_core::model::facts::{PaneFact, TmuxFact};
 use tpu_core::model::job::Job;
-use tpu_core::model::variables::Secrets;
-use tpu_engine::runner::{Attempt, RunError, Runner, Submitted};
+use tpu_engine::runner::{RunError, Runner, Submitted};
 use tpu_ops::Ctx;
 use tpu_ops::observe::runners;
 use tpu_system::sys::clock::SystemClock;
@@ -16,7 +15,7 @@ use tpu_system::sys::env::Env;
 use tpu_system::tmux::oneshot::OneShot;
 use tpu_system::tmux::{Capture, Captured, NewWindow, Occupant, Tmux, TmuxError};
 
-use super::contract::{Cut, EXIT, LAST, LINES, World, claimed, first_output};
+use super::contract::{Cut, EXIT, LAST, World, attempt, claimed, first_output, write_log};
 use crate::common::env::TestEnv;
 use crate::common::fakes::tmux::FakeTmux;
 use crate::common::wait::wait_until;
@@ -149,15 +148,6 @@ impl Windows {
         self.env.path(&format!("data.json.{what}-{token}"))
     }
 
-    fn write_log(job: &Job, text: &str) {
-        use std::io::Write as _;
-        let dir = PathBuf::from(job.log_dir.as_ref().unwrap());
-        std::fs::create_dir_all(&dir).unwrap();
-        let mut options = std::fs::OpenOptions::new();
-        let mut file = options.append(true).create(true).open(dir.join("output.log")).unwrap();
-        file.write_all(text.as_bytes()).unwrap();
-    }
-
     fn pane_of(&self, job: &Job) -> Option<(PaneFact, u32)> {
         let TmuxFact::Up { place, panes } = self.door.tmux.look() else { return None };
         let token = job.launch.as_ref().map(|launch| launch.token.clone());
@@ -182,25 +172,10 @@ impl World for Windows {
 
     fn submit(&self, job: &Job, cut: Option<Cut>) -> Result<Submitted, RunError> {
         *self.door.cut.lock().unwrap() = cut;
-        let count = LINES.to_string();
-        let code = EXIT.to_string();
-        let words = ["bash", "-c", PROGRAM, "job", &count, LAST, &code];
         let before = self.starts(job);
-        let submitted = self.runner().submit(&Attempt {
-            job,
-            session: "alice",
-            name: "job".to_owned(),
-            cwd: self.env.path("code-alice"),
-            words: words.iter().map(Into::into).collect(),
-            env: Vec::new(),
-            secrets: Secrets::default(),
-            preparation: None,
-            workers_by: None,
-            at_once: None,
-            avoid: Vec::new(),
-        });
+        let submitted = self.runner().submit(&attempt(&self.env, job, ["bash", PROGRAM]));
         if self.fake.is_some() && self.starts(job) > before {
-            Self::write_log(job, &first_output());
+            write_log(job, &first_output());
         }
         submitted
     }
@@ -223,7 +198,7 @@ impl World for Windows {
             crate::common::tmux::write_file(&self.file("go", job), "");
             return;
         };
-        Self::write_log(job, &format!("{LAST}\n"));
+        write_log(job, &format!("{LAST}\n"));
         let (pane, _) = self.pane_of(job).unwrap();
         fake.set_pane_option(&pane.pane_id, "@tpu_exit", &EXIT.to_string());
     }

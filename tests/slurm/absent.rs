@@ -1,7 +1,6 @@
 //! A list that lies, and a controller that was set back to an older state, lose and double nothing: a job that a list has
 //! not got is asked for by its number, and what works on is not gone.
 
-use std::path::Path;
 use std::time::{Duration, SystemTime};
 
 use super::cluster::Setup;
@@ -62,7 +61,7 @@ fn a_lie_makes_nothing_of_what_works(lie: &str) {
     let window = lab.train_alone("a", "rule=pre");
     let job = lab.wait_runs(window);
     lab.wait_starts("a", 1);
-    let monitor = lab.monitor();
+    let monitor = lab.daemon(&[]);
     lab.env.wait_status(window, "running");
     lab.a_minute_later();
     lab.turn();
@@ -98,7 +97,7 @@ fn what_a_controller_has_forgotten_is_lost_after_a_while_and_comes_back_once() {
     lab.wait_starts("a", 1);
     lab.wait_checkpoint(window);
     lab.wait_shown(window, "running");
-    let _monitor = lab.monitor();
+    let _monitor = lab.daemon(&[]);
     lab.env.wait_status(window, "running");
     lab.cluster.restore_state();
     wait_until("nobody knows it any more", || lab.cluster.jobs_of(&lab.token(window)).is_empty());
@@ -114,7 +113,7 @@ fn what_a_controller_has_forgotten_is_lost_after_a_while_and_comes_back_once() {
     assert_eq!(parent["error"], "lost", "{parent:#}");
     // Its last sign of life is 90 s old by now. Its number is given again, and its node does not take that while it has the
     // first: Slurm cancels the next one, which counts as lost as well, and another one follows.
-    let alive = Path::new(&lab.log_dir(window)).join("slurm-alive");
+    let alive = lab.log_dir(window).join("slurm-alive");
     let long_ago = SystemTime::UNIX_EPOCH + Duration::from_secs(600);
     std::fs::File::options().write(true).open(alive).unwrap().set_modified(long_ago).unwrap();
     wait_until("one of them begins", || {
@@ -143,7 +142,7 @@ fn lost_and_there_again(setup: Setup) -> Option<(Lab, u64, u32, Running)> {
     let window = lab.run(&script, "rule=pre");
     let id = lab.wait_runs(window).id;
     lab.wait_shown(window, "running");
-    let monitor = lab.monitor();
+    let monitor = lab.daemon(&[]);
     lab.env.wait_status(window, "running");
     lab.begin_to_lie();
     wait_until("it is lost, and goes on", || lab.is_lost_and_goes_on(window));

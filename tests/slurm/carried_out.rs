@@ -1,8 +1,6 @@
 //! How a command is carried out, as a job file says it, holds on a cluster as on every other target: limits on its time,
 //! what is set up before it on each node, and on which of its tasks it runs.
 
-use std::path::Path;
-
 use super::cluster::Setup;
 use super::lab::Lab;
 use crate::common::tmux::write_file;
@@ -24,7 +22,7 @@ fn why(lab: &Lab, window: u64, kind: &str) -> String {
 }
 
 fn output(lab: &Lab, window: u64) -> String {
-    let path = Path::new(&lab.log_dir(window)).join("output.log");
+    let path = lab.log_dir(window).join("output.log");
     std::fs::read_to_string(path).unwrap_or_default()
 }
 
@@ -137,9 +135,9 @@ fn every_node_is_set_up_before_the_command_begins_and_once() {
         assert!(said.contains(words), "{words}: {said}");
     }
     assert!(!said.contains("tpu-set-up"), "{said}");
-    let log = Path::new(&lab.log_dir(1)).join("data_worker_1.log");
+    let log = lab.log_dir(1).join("data_worker_1.log");
     assert!(log.exists());
-    assert!(!Path::new(&lab.log_dir(1)).join(".set-up").exists(), "nothing is left of it");
+    assert!(!lab.log_dir(1).join(".set-up").exists(), "nothing is left of it");
     run(&lab, &text);
     drop(lab.tpu("wait 2 --timeout 60s").exits(0));
     let said = output(&lab, 2);
@@ -164,7 +162,7 @@ fn a_node_that_cannot_be_set_up_is_named_with_the_module_and_nothing_begins() {
     assert_eq!(said, "wheels on node n2: its set-up ended with 3: no room left");
     assert!(!lab.env.path("began").exists());
     assert!(output(&lab, 1).contains(&format!("set-up failed: {said}")), "{}", output(&lab, 1));
-    let log = Path::new(&lab.log_dir(1)).join("wheels_worker_1.log");
+    let log = lab.log_dir(1).join("wheels_worker_1.log");
     assert!(std::fs::read_to_string(log).unwrap().contains("no room left"));
 }
 
@@ -217,6 +215,6 @@ fn each_member_of_a_group_is_set_up_where_it_runs() {
         drop(lab.tpu(&format!("wait {member} --timeout 60s")).exits(0));
         let said = output(&lab, window);
         assert!(said.contains("set-up: words on node") && said.contains("these\nas "), "{said}");
-        assert!(!Path::new(&lab.log_dir(window)).join(".set-up").exists());
+        assert!(!lab.log_dir(window).join(".set-up").exists());
     }
 }

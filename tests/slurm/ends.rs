@@ -105,7 +105,7 @@ fn cancelled_by_somebody_else_is_killed_and_nobody_brings_it_back() {
     let window = lab.train("a", "rule=pre");
     let job = lab.wait_runs(window);
     lab.wait_starts("a", 1);
-    let _monitor = lab.monitor();
+    let _monitor = lab.daemon(&[]);
     lab.cluster.run(&["scancel", &job.id.to_string()]);
     let shown = lab.wait_shown(window, "killed");
     let (source, _, line) = evidence(&shown);
@@ -122,7 +122,7 @@ fn what_was_seen_outlives_the_memory_of_slurm() {
     let setup = Setup { min_job_age: 2, keeps_ended: false, ..Setup::default() };
     let Some(lab) = Lab::with(setup) else { return };
     let windows = [lab.run("exit 0", ""), lab.run("exit 7", "rule=pass")];
-    let _monitor = lab.monitor();
+    let _monitor = lab.daemon(&[]);
     lab.env.wait_status(windows[0], "finished");
     lab.env.wait_status(windows[1], "error");
     wait_until("Slurm has forgotten them", || lab.cluster.jobs().is_empty());

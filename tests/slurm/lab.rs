@@ -2,7 +2,7 @@
 //! tells them.
 
 use std::ffi::OsStr;
-use std::path::Path;
+use std::ops::Deref;
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -12,23 +12,22 @@ use tpu_system::sys::proc::Spawn;
 use tpu_system::sys::procs::Table;
 
 use super::cluster::{Cluster, Listed, Setup, is_installed};
-use crate::common::env::{Running, TestEnv};
-use crate::common::output::CommandOutput;
+use crate::common::env::TestEnv;
 use crate::common::tmux::{write_file, write_script};
 use crate::common::wait::{wait_for, wait_until};
-
-/// Prints a step each tenth of a second, writes checkpoints, and notes each of its starts; what it says and
-/// does at last is in a file: its last lines, then `exit N`. `@` stands for the directory of the test, and its first
-/// word is its name there.
-const TRAIN: &str = "echo \"$*\" >>\"@/$0.starts\"; n=0; \
-    until [ -e \"@/$0.end\" ]; do n=$((n+1)); echo \"step $n/1000 loss 0.5\"; \
-    mkdir -p \"$TPU_LOG_DIR/checkpoints\"; echo $n >\"$TPU_LOG_DIR/checkpoints/step_$n\"; sleep 0.3; done; \
-    . \"@/$0.end\"";
 
 /// A user with a cluster. What is of the user ends first.
 pub(super) struct Lab {
     pub(super) env: TestEnv,
     pub(super) cluster: Cluster,
+}
+
+impl Deref for Lab {
+    type Target = TestEnv;
+
+    fn deref(&self) -> &TestEnv {
+        &self.env
+    }
 }
 
 impl Lab {
@@ -50,9 +49,7 @@ impl Lab {
         if !is_installed() {
             return None;
         }
-        let mut env = TestEnv::new();
-        env.set("TPU_USER", "alice");
-        Some(Self { env, cluster: Cluster::with(setup) })
+        Some(Self { env: TestEnv::alice(), cluster: Cluster::with(setup) })
     }
 
     /// Makes a partition a target.
@@ -60,12 +57,6 @@ impl Lab {
     pub(super) fn register(&self, name: &str, cluster: &Cluster, words: &str) {
         let conf = cluster.conf();
         drop(self.tpu(&format!("register {name} --kind slurm --cluster {conf} {words}")).exits(0));
-    }
-
-    /// Runs `tpu` with words separated by blanks.
-    #[must_use = "say how it should have ended: .exits(0)"]
-    pub(super) fn tpu(&self, line: &str) -> CommandOutput {
-        self.env.tpu(line)
     }
 
     /// Puts a script in the place of a program, for whatever the user starts from now on.
@@ -88,70 +79,16 @@ impl Lab {
 
     /// The same, not yet running.
     pub(super) fn training(&self, name: &str, options: &str) -> Spawn {
-        let script = self.program();
-        let fixed = ["run", "gpu", "alice", "-q", "--json"];
-        let words = fixed.into_iter().chain(options.split_whitespace());
-        let words: Vec<&str> = words.chain(["--", "bash", "-c", &script, name]).collect();
-        self.env.spawn(&words)
-    }
-
-    /// The program itself.
-    pub(super) fn program(&self) -> String {
-        TRAIN.replace('@', self.env.root())
-    }
-
-    /// Runs a command that starts something; returns the window of it.
-    #[track_caller]
-    pub(super) fn launched(&self, spawn: &Spawn) -> u64 {
-        let output = self.env.output(spawn).exits(0);
-        output.json()["launched"]["window"].as_u64().unwrap()
+        self.starting("gpu", options, &["bash", "-c", &self.program(), name])
     }
 
     /// Starts a script of bash on `gpu`; returns its window.
     #[track_caller]
     pub(super) fn run(&self, script: &str, options: &str) -> u64 {
-        let fixed = ["run", "gpu", "alice", "-q", "--json"];
-        let words = fixed.into_iter().chain(options.split_whitespace());
-        let words: Vec<&str> = words.chain(["--", "bash", "-c", script, "job"]).collect();
-        self.launched(&self.env.spawn(&words))
-    }
-
-    /// What each start of a program was told, oldest first.
-    pub(super) fn starts(&self, name: &str) -> Vec<String> {
-        let text = std::fs::read_to_string(self.env.path(&format!("{name}.starts")));
-        text.unwrap_or_default().lines().map(str::to_owned).collect()
-    }
-
-    /// Waits until a program has been started so often.
-    #[track_caller]
-    pub(super) fn wait_starts(&self, name: &str, count: usize) {
-        let what = format!("{name} is started {count} times");
-        wait_until(&what, || self.starts(name).len() >= count);
-        assert_eq!(self.starts(name).len(), count, "{:?}", self.starts(name));
-    }
-
-    /// Lets a program say and do this at last.
-    pub(super) fn end(&self, name: &str, script: &str) {
-        let fresh = self.env.path(&format!("{name}.fresh"));
-        write_file(&fresh, script);
-        std::fs::rename(fresh, self.env.path(&format!("{name}.end"))).unwrap();
-    }
-
-    /// Lets it go on once more.
-    pub(super) fn let_go_on(&self, name: &str) {
-        std::fs::remove_file(self.env.path(&format!("{name}.end"))).unwrap();
+        self.launched(&self.starting("gpu", options, &["bash", "-c", script, "job"]))
     }
 
     // -- what is said of them
-
-    /// One job as `check` shows it.
-    #[track_caller]
-    pub(super) fn shown(&self, window: u64) -> Value {
-        let document = self.tpu("check alice --json").exits(0).json();
-        let jobs = document["jobs"].as_array().unwrap();
-        let found = jobs.iter().find(|job| job["window"] == window).cloned();
-        found.unwrap_or_else(|| panic!("no job {window}: {document:#}"))
-    }
 
     /// Waits until `check` shows a job so.
     #[track_caller]
@@ -194,14 +131,9 @@ impl Lab {
         wait_for(&what, || Some(self.listed(window)).filter(|job| job.state == "RUNNING"))
     }
 
-    /// The directory of its logs.
-    pub(super) fn log_dir(&self, window: u64) -> String {
-        self.env.job("alice", window)["log_dir"].as_str().unwrap().to_owned()
-    }
-
     /// Checkpoints that it has written.
     pub(super) fn checkpoints(&self, window: u64) -> usize {
-        let dir = Path::new(&self.log_dir(window)).join("checkpoints");
+        let dir = self.log_dir(window).join("checkpoints");
         std::fs::read_dir(dir).map_or(0, Iterator::count)
     }
 
@@ -262,21 +194,6 @@ impl Lab {
             job["since"] = (job["since"].as_i64().unwrap() - 60).into();
         }
         write_file(&path, &Value::from(missing).to_string());
-    }
-
-    /// A daemon that has turned at least once.
-    pub(super) fn monitor(&self) -> Running {
-        let running = self.env.start_tpu("daemon run", &[]);
-        wait_until("the daemon runs", || self.tpu("daemon status").code == 0);
-        running
-    }
-
-    /// Waits until the daemon has turned once more, from beginning to end.
-    pub(super) fn turn(&self) {
-        for _ in 0..2 {
-            drop(self.tpu("ack").exits(0));
-            wait_until("a turn after ack", || self.env.data()["ack_MONITOR"] == false);
-        }
     }
 }
 

@@ -72,7 +72,7 @@ fn endure(liar: Liar) -> String {
         lab.wait_starts(&format!("j{job}"), 1);
         lab.wait_checkpoint(*window);
     }
-    let monitor = lab.monitor();
+    let monitor = lab.daemon(&[]);
     for window in &windows {
         lab.env.wait_status(*window, "running");
     }

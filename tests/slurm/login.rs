@@ -70,7 +70,7 @@ fn it_is_run_followed_and_stopped_through_the_login_node() {
     lab.let_go_on("a");
     drop(lab.tpu(&format!("resume {window} --yes")).exits(0));
     lab.wait_starts("a", 2);
-    let from = format!("--config.load_from={}", lab.log_dir(window));
+    let from = format!("--config.load_from={}", lab.log_dir(window).display());
     assert!(lab.starts("a")[1].contains(&from), "{:?}", lab.starts("a"));
     let next = lab.env.job("alice", window)["extra_msgs"]["child"].as_u64().unwrap();
     drop(lab.tpu(&format!("kill {next} -y")).exits(0));

@@ -29,7 +29,7 @@ fn a_number_that_is_given_again_is_not_ours() {
         // Whatever it says, it does nothing to theirs.
         drop(lab.tpu(&format!("kill {window} -y")));
     }
-    let _monitor = lab.monitor();
+    let _monitor = lab.daemon(&[]);
     lab.turn();
     for id in theirs {
         assert_eq!(lab.cluster.job(id).state, "RUNNING");

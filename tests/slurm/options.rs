@@ -83,7 +83,7 @@ fn what_slurm_refuses_is_refused_in_its_words() {
     assert!(lab.cluster.submissions().is_empty());
     let live = |job: &serde_json::Value| job["status"] == "starting" || job["status"] == "running";
     assert!(!lab.env.jobs("alice").iter().any(live));
-    let _monitor = lab.monitor();
+    let _monitor = lab.daemon(&[]);
     lab.turn();
     assert!(lab.cluster.submissions().is_empty(), "nobody tries it again");
 }

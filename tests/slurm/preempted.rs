@@ -22,7 +22,7 @@ fn what_slurm_has_ended_is_brought_back_once_from_its_checkpoint() {
     let window = lab.train("a", "lr=0.1 rule=pre");
     let first = lab.wait_runs(window);
     lab.wait_checkpoint(window);
-    let _monitor = lab.monitor();
+    let _monitor = lab.daemon(&[]);
     lab.env.wait_status(window, "running");
     let high = take_all(&lab);
     lab.cluster.wait_state(first.id, "PREEMPTED");
@@ -39,7 +39,7 @@ fn what_slurm_has_ended_is_brought_back_once_from_its_checkpoint() {
     lab.cluster.run(&["scancel", &high.to_string()]);
     lab.wait_runs(second);
     lab.wait_starts("a", 2);
-    let from = format!("--config.load_from={}", lab.log_dir(window));
+    let from = format!("--config.load_from={}", lab.log_dir(window).display());
     assert!(lab.starts("a")[1].contains(&from), "{:?}", lab.starts("a"));
     lab.turn();
     assert_eq!(lab.env.jobs("alice").len(), 2);
@@ -55,7 +55,7 @@ fn it_is_seen_within_five_seconds_also_by_a_monitor_that_rests() {
     let window = lab.train("a", "rule=pre");
     let first = lab.wait_runs(window);
     lab.wait_checkpoint(window);
-    let _monitor = lab.monitor();
+    let _monitor = lab.daemon(&[]);
     lab.env.wait_status(window, "running");
     let turned_s = || lab.tpu("daemon status --json").json()["turn_age_s"].as_u64().unwrap();
     for _ in 0..2 {
@@ -104,7 +104,7 @@ fn what_slurm_starts_again_all_the_same_is_followed_as_one_more_attempt() {
     let job = lab.wait_runs(window);
     lab.wait_checkpoint(window);
     lab.cluster.run(&["scontrol", "update", &format!("jobid={}", job.id), "Requeue=1"]);
-    let _monitor = lab.monitor();
+    let _monitor = lab.daemon(&[]);
     lab.env.wait_status(window, "running");
     let high = take_all(&lab);
     lab.cluster.wait_state(job.id, "PENDING");

@@ -32,7 +32,7 @@ fn it_trains_with_progress_and_loss_in_the_list_and_finishes() {
     drop(raw.says(&["RUNNING", "low"]));
 
     // Whoever follows it hears all of it, and is let go at its end, which the daemon writes down.
-    let _monitor = lab.monitor();
+    let _monitor = lab.daemon(&[]);
     let followed = std::thread::scope(|scope| {
         let follower = scope.spawn(|| lab.tpu(&format!("logs {window} -f")).exits(0));
         lab.end("a", "echo the last line; exit 0");
@@ -131,7 +131,7 @@ fn resume_goes_on_from_its_checkpoint_and_rerun_begins_again() {
     let jobs = lab.env.jobs("alice");
     let second = jobs[1]["windows_id"].as_u64().unwrap();
     let told = &lab.starts("a")[1];
-    let from = format!("--config.load_from={}", lab.log_dir(first));
+    let from = format!("--config.load_from={}", lab.log_dir(first).display());
     assert!(told.contains("learning_rate=0.1") && told.contains(&from), "{told}");
     assert_eq!(jobs[1]["stage_dir"], jobs[0]["stage_dir"]);
     assert_eq!(lab.shown(second)["lineage"], json!([first, second]));
@@ -242,7 +242,7 @@ fn a_launch_that_never_came_is_given_up_where_its_nodes_see_it() {
     lab.replace("sbatch", "kill -9 $$");
     drop(lab.tpu("run gpu alice -q -- true").exits(6));
     lab.a_minute_later();
-    let mark = Path::new(&lab.log_dir(1)).join("slurm-given-up");
+    let mark = lab.log_dir(1).join("slurm-given-up");
     drop(lab.tpu("check alice").exits(0));
     drop(lab.tpu("kill 1 --dry-run"));
     assert!(!mark.exists(), "nobody has given it up");

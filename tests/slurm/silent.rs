@@ -45,7 +45,7 @@ fn nothing_follows(how: Silence) {
     let (one, other) = (lab.train("a", "rule=pre"), lab.train("b", "rule=pre"));
     let before = [lab.wait_runs(one), lab.wait_runs(other)];
     lab.wait_starts("b", 1);
-    let monitor = lab.monitor();
+    let monitor = lab.daemon(&[]);
     lab.env.wait_status(one, "running");
     lab.env.wait_status(other, "running");
     be_silent(&mut lab.cluster, how);
@@ -104,7 +104,7 @@ fn a_kill_into_silence_is_carried_out_when_there_is_an_answer() {
     be_silent(&mut lab.cluster, Silence::Hangs);
     drop(lab.tpu(&format!("kill {one} -y")).exits(6));
     assert_ne!(lab.env.job("alice", one)["status"], "killed");
-    let _monitor = lab.monitor();
+    let _monitor = lab.daemon(&[]);
     answer_again(&mut lab.cluster, Silence::Hangs);
     lab.cluster.wait_state(one_id, "CANCELLED");
     lab.env.wait_status(one, "killed");

@@ -15,12 +15,6 @@ use tpu_system::sys::random::{OsRandom, Random, SeededRandom};
 use crate::common::env::TestEnv;
 use crate::common::wait::wait_until;
 
-fn lab() -> TestEnv {
-    let mut env = TestEnv::new();
-    env.set("TPU_USER", "alice");
-    env
-}
-
 /// Whether nobody holds the lock of the data file.
 pub(crate) fn is_free(env: &TestEnv) -> bool {
     let path = Paths::new(env.data_path()).lock();
@@ -54,7 +48,7 @@ fn rounds() -> u64 {
 
 #[test]
 fn sigkill_at_random_moments_of_writers_leaves_everything_whole() {
-    let env = lab();
+    let env = TestEnv::alice();
     let clock = SystemClock::new();
     drop(env.tpu("-a first config.first alice").exits(0));
     let whole = clock.monotonic();
@@ -99,7 +93,7 @@ fn vandalise(lock: &std::path::Path, draw: &dyn Random) {
 
 #[test]
 fn lock_files_that_vanish_or_are_replaced_lose_no_write_that_was_acknowledged() {
-    let env = lab();
+    let env = TestEnv::alice();
     drop(env.tpu("-a first config.first alice").exits(0));
     let lock = Paths::new(env.data_path()).lock();
     let (clock, over) = (SystemClock::new(), AtomicBool::new(false));
@@ -168,7 +162,7 @@ fn told(event: &Event) -> String {
 #[test]
 fn what_eight_processes_did_at_once_is_what_the_journal_tells() {
     let lab = || {
-        let env = lab();
+        let env = TestEnv::alice();
         for user in ["alice", "bob"] {
             drop(env.tpu(&format!("set-dir / 1 {user}")).exits(0));
         }
@@ -201,7 +195,7 @@ fn what_eight_processes_did_at_once_is_what_the_journal_tells() {
 
 #[test]
 fn whoever_holds_the_lock_and_stands_still_is_named_after_ten_seconds() {
-    let env = lab();
+    let env = TestEnv::alice();
     drop(env.tpu("-a first config.first alice").exits(0));
     let mut holder = env.start_at_points("-a second config.second alice", "txn-read=sleep(600000)");
     let pid = Pid::from_child(&holder);

@@ -2,8 +2,6 @@
 //! each, its lines say whose they are, the highest exit code is the job's, a broken connection is no end,
 //! and a kill ends exactly what was started.
 
-use std::path::PathBuf;
-
 use serde_json::Value;
 
 use tpu_system::sys::procs::Process;
@@ -27,11 +25,6 @@ fn lab() -> TestEnv {
 fn run(env: &TestEnv, script: &str) -> u64 {
     let words = ["run", TARGET, "alice", "--json", "--", "bash", "-c", script];
     env.tpu_words(&words).exits(0).json()["launched"]["window"].as_u64().unwrap()
-}
-
-fn output(env: &TestEnv, window: u64) -> String {
-    let log = env.job("alice", window)["log_dir"].as_str().unwrap().to_owned();
-    std::fs::read_to_string(PathBuf::from(log).join("output.log")).unwrap_or_default()
 }
 
 /// The processes that the workers have noted, in their order.
@@ -62,7 +55,7 @@ fn it_starts_once_on_each_and_the_highest_exit_code_is_the_jobs() {
     let job = env.wait_status(window, "error");
     assert_eq!(job["extra_msgs"]["launch"]["exit"], 3);
     assert_eq!(starts(&env), [1, 1, 1, 1]);
-    let output = output(&env, window);
+    let output = env.log(window);
     for worker in 0..4 {
         assert!(output.contains(&format!("[worker {worker}] ready {worker}\n")), "{output}");
         assert!(output.contains(&format!("[worker {worker}] over {worker}\n")), "{output}");
@@ -107,7 +100,7 @@ fn what_a_worker_draws_is_shown_in_lines() {
     "#;
     let window = run(&env, script);
     env.wait_status(window, "finished");
-    let output = output(&env, window);
+    let output = env.log(window);
     for worker in 0..4 {
         let mark = format!("[worker {worker}] ");
         let lines: Vec<&str> =
@@ -155,10 +148,10 @@ fn a_broken_connection_is_no_end_and_no_second_start() {
     let env = lab();
     let window = run(&env, STAYS);
     let _all = pids(&env);
-    wait_until("all are heard", || output(&env, window).matches("ready").count() == 4);
+    wait_until("all are heard", || env.log(window).matches("ready").count() == 4);
     drop(env.tpu(&format!("sim cut {TARGET}")).exits(0));
     wait_until("the silence is noticed", || {
-        output(&env, window).matches("does not answer").count() == 4
+        env.log(window).matches("does not answer").count() == 4
     });
     // It may be at work behind the silence: it cannot be killed for certain, and is not said to be.
     drop(env.tpu(&format!("kill {window} -y")).exits(6).says(&["the connection is broken"]));
@@ -174,13 +167,13 @@ fn it_is_heard_again_when_the_connection_comes_back() {
     let env = lab();
     let window = run(&env, STAYS);
     let _all = pids(&env);
-    wait_until("all are heard", || output(&env, window).matches("ready").count() == 4);
+    wait_until("all are heard", || env.log(window).matches("ready").count() == 4);
     drop(env.tpu(&format!("sim cut {TARGET}")).exits(0));
-    wait_until("the silence is noticed", || output(&env, window).contains("does not answer"));
+    wait_until("the silence is noticed", || env.log(window).contains("does not answer"));
     env.touch("go");
     drop(env.tpu(&format!("sim mend {TARGET}")).exits(0));
     env.wait_status(window, "finished");
-    let output = output(&env, window);
+    let output = env.log(window);
     assert_eq!(output.matches("ready").count(), 4, "nothing is heard twice: {output}");
     assert_eq!(output.matches("over").count(), 4, "nothing is lost: {output}");
     assert_eq!(starts(&env), [1, 1, 1, 1]);
@@ -192,12 +185,12 @@ fn ctrl_c_in_the_window_reaches_the_workers() {
     let script = "trap 'echo \"asked $TPU_WORKER\"; exit 7' INT; echo \"ready $TPU_WORKER\"; \
         while :; do sleep 0.4; done";
     let window = run(&env, script);
-    wait_until("all are heard", || output(&env, window).matches("ready").count() == 4);
+    wait_until("all are heard", || env.log(window).matches("ready").count() == 4);
     let pane = env.pane_id("alice", window).unwrap();
     env.tmux().run(&["send-keys", "-t", &pane, "C-c"]);
     let job = env.wait_status(window, "error");
     assert_eq!(job["extra_msgs"]["launch"]["exit"], 7);
-    assert_eq!(output(&env, window).matches("asked").count(), 4);
+    assert_eq!(env.log(window).matches("asked").count(), 4);
 }
 
 #[test]

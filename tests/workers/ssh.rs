@@ -64,8 +64,7 @@ impl Lab {
     }
 
     fn output(&self, window: u64) -> String {
-        let log = self.env.job("alice", window)["log_dir"].as_str().unwrap().to_owned();
-        std::fs::read_to_string(PathBuf::from(log).join("output.log")).unwrap_or_default()
+        self.env.log(window)
     }
 
     /// The processes that so many workers have noted, in their order.

@@ -1,11 +1,9 @@
 //! A window that is gone takes nothing from the workers: they are asked whether the job goes on, and a window is opened
 //! again that shows it. One copy runs, and its end is written down as any.
 
-use std::path::PathBuf;
-
 use tpu_system::sys::procs::{self, Process, Signal};
 
-use crate::common::env::{Running, TestEnv, lives, wait_gone};
+use crate::common::env::{TestEnv, lives, wait_gone};
 use crate::common::wait::wait_until;
 
 /// A fleet of one target with four workers.
@@ -36,8 +34,7 @@ impl Lab {
     }
 
     fn output(&self) -> String {
-        let log = self.env.job("alice", 1)["log_dir"].as_str().unwrap().to_owned();
-        std::fs::read_to_string(PathBuf::from(log).join("output.log")).unwrap_or_default()
+        self.env.log(1)
     }
 
     /// The tmux server ends, and with it whoever attended to the workers.
@@ -46,12 +43,6 @@ impl Lab {
         wait_until("it is noticed", || {
             self.env.tpu("check").exits(0).to_string().contains("its workers are to be asked")
         });
-    }
-
-    fn daemon(&self) -> Running {
-        let running = self.env.start_tpu("daemon run", &[]);
-        wait_until("the daemon's first turn", || self.env.tpu("daemon status").code == 0);
-        running
     }
 
     fn is_reopened(&self) -> bool {
@@ -84,7 +75,7 @@ fn the_daemon_asks_the_workers_and_opens_a_window_again() {
     let lab = Lab::new();
     lab.lose_server();
     assert_eq!(lab.env.job("alice", 1)["status"], "running");
-    let daemon = lab.daemon();
+    let daemon = lab.env.daemon(&[]);
     wait_until("its window is open again", || lab.is_reopened());
     drop(lab.env.tpu("check").exits(0).says(&["running"]));
     lab.ends_well();
@@ -108,7 +99,7 @@ fn without_a_daemon_it_is_explained_and_a_person_opens_its_window() {
 #[test]
 fn closing_its_window_does_not_end_it() {
     let lab = Lab::new();
-    let daemon = lab.daemon();
+    let daemon = lab.env.daemon(&[]);
     let pane = lab.env.pane_id("alice", 1).unwrap();
     lab.env.tmux().run(&["kill-pane", "-t", &pane]);
     wait_until("another window", || {
@@ -127,7 +118,7 @@ fn while_a_worker_cannot_be_asked_nothing_is_known() {
     drop(lab.env.tpu("resume w=1").exits(6).says(&["cannot be asked"]));
     drop(lab.env.tpu("attach w=1").exits(6).says(&["cannot be asked"]));
     assert_eq!(lab.env.job("alice", 1)["status"], "running");
-    let daemon = lab.daemon();
+    let daemon = lab.env.daemon(&[]);
     drop(lab.env.tpu(&format!("sim mend {TARGET}")).exits(0));
     drop(lab.env.tpu("ack").exits(0));
     wait_until("its window is open again", || lab.is_reopened());
@@ -141,7 +132,7 @@ fn where_somebody_has_a_window_of_its_number_it_is_opened_behind_all_others() {
     lab.lose_server();
     lab.env.tmux().run(&["new-session", "-d", "-s", "alice"]);
     lab.env.tmux().run(&["new-window", "-d", "-t", "=alice:1", "exec sleep 1000"]);
-    let daemon = lab.daemon();
+    let daemon = lab.env.daemon(&[]);
     wait_until("it is heard again", || {
         let shown = lab.env.tpu("check --json").exits(0).json();
         shown["jobs"][0]["unknown"].is_null() && lab.output().matches("ready").count() == 4
@@ -161,7 +152,7 @@ fn loses_its_workers(lab: &Lab) {
         procs::signal(process, Signal::Kill).unwrap();
     }
     lab.programs.iter().for_each(wait_gone);
-    let daemon = lab.daemon();
+    let daemon = lab.env.daemon(&[]);
     let lost = lab.env.wait_status(1, "error");
     assert_eq!(lost["error"], "lost", "{lost:#}");
     drop(daemon);

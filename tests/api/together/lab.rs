@@ -19,7 +19,7 @@ use super::super::{Said, doors, heard, token};
 use crate::common::dice::Dice;
 use crate::common::env::{Running, TPU, TestEnv};
 use crate::common::terminal::Terminal;
-use crate::common::wait::{wait_for, wait_until};
+use crate::common::wait::wait_for;
 
 /// Whose jobs there are.
 pub(super) const USERS: [&str; 2] = ["alice", "bob"];
@@ -93,13 +93,6 @@ impl Lab {
             Holder { actor: format!("api token {name}"), token, user, is_admin }
         };
         (0..count).map(one).collect()
-    }
-
-    /// The daemon, from its first turn on.
-    pub(super) fn monitor(&self) -> Running {
-        let running = self.env.start_tpu("daemon run", &[]);
-        wait_until("the daemon's first turn", || self.env.tpu("daemon status").code == 0);
-        running
     }
 
     /// The screen, as somebody has it open all the time.

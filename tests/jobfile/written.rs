@@ -28,7 +28,7 @@ fn bare(mut job: OwnJob) -> OwnJob {
         }
     }
     let of = |key: &str| Ask::KEYS.iter().position(|known| *known == key);
-    job.pairs.sort_by_key(|(key, _)| of(key).unwrap_or(Ask::KEYS.len()));
+    job.asks.sort_by_key(|(key, _)| of(key).unwrap_or(Ask::KEYS.len()));
     job
 }
 

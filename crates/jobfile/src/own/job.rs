@@ -7,32 +7,28 @@ use std::ffi::OsString;
 use crate::BadFile;
 use crate::yaml::{Yaml, YamlValue};
 use tpu_core::model::capacity::Ask;
-use tpu_core::model::entry::{AfterWhich, Priority};
+use tpu_core::model::entry::AfterWhich;
 use tpu_core::model::execution::Execution;
 use tpu_core::model::facts::ErrorKind;
 use tpu_core::model::member::Array;
 use tpu_core::model::order::TargetOrder;
-use tpu_core::model::policy::Policy;
 use tpu_core::model::repeat::Repeat;
 use tpu_core::model::repository::Repository;
-use tpu_core::model::rules::{Action, Rules};
-use tpu_core::model::setup::{Module, SetUpHow};
+use tpu_core::model::rules::Action;
+use tpu_core::model::setup::Module;
 use tpu_core::model::sweep::{Sweep, values};
-use tpu_core::model::variables;
-use tpu_core::text::either;
 
 use super::filled::Known;
-use super::keys::{self, KeyState};
-use super::notify;
+use super::keys::{self, KEYS, KeyState};
 use super::order;
-use super::repeat;
 use super::retry;
-use super::setup;
+use super::schema::REPOSITORY;
 use super::setup::as_directory;
 use super::several::Said;
 use super::target;
 use super::values::{bad, bad_key, map, text, texts, truth, unknown, word};
-use super::{Before, Given, KeyPlaces, OwnCode, OwnJob, OwnTarget, OwnWaits, Place};
+use super::written::FED;
+use super::{Before, Given, KeyPlaces, OwnCode, OwnJob, OwnTarget, Place};
 
 /// The values of a job by their keys, with all fields filled in.
 struct Values(Vec<(String, Yaml)>);
@@ -60,6 +56,14 @@ impl Values {
     /// Refuses a key that makes no sense beside, or without, another.
     fn refuse(&self, key: &str, what: &str, hint: &str) -> Result<(), BadFile> {
         self.get(key).map_or(Ok(()), |value| Err(bad_key(value, key, what, hint)))
+    }
+
+    /// Refuses a key that makes no sense without a command.
+    fn needs_command(&self, key: &str, what: &str) -> Result<(), BadFile> {
+        match self.get("command").or_else(|| self.get("script")) {
+            Some(_) => Ok(()),
+            None => self.refuse(key, what, "leave it away"),
+        }
     }
 }
 
@@ -91,60 +95,47 @@ pub(super) fn read(
     let Some(on) = values.get("target") else {
         return Err(bad_job("it has no target:", "as in target: local"));
     };
+    let mut job = OwnJob::at(said.place, KeyPlaces(values.places()));
     let is_order = order::is_order(on);
-    let (target, mut pairs) = if is_order {
-        (OwnTarget::at((on.line, on.column)), Vec::new())
-    } else {
-        target::read(on, given.kinds)?
-    };
+    job.target = OwnTarget::at((on.line, on.column));
+    if !is_order {
+        (job.target, job.asks) = target::read(on, given.kinds)?;
+    }
     for key in Ask::KEYS {
         let Some(value) = values.get(key) else { continue };
-        if pairs.iter().any(|(known, _)| known == key) {
+        if job.asks.iter().any(|(known, _)| known == key) {
             return Err(bad_key(value, key, "target: says it already", "leave one of them away"));
         }
-        pairs.push(target::ask(key, value, key)?);
+        job.asks.push(target::ask(key, value, key)?);
     }
-    let command = fed(&values)?;
-    let (array, sweep) = array(&values, &in_command)?;
-    pairs.extend(configs(&values)?);
-    for (key, typed) in [("tag", "tag"), ("notes", "ssn")] {
-        let said = values.with(key, |value, field| {
-            Ok(text(value, field, &format!("{key}: TEXT"))?.to_owned())
-        })?;
-        pairs.extend(said.map(|said| (typed.to_owned(), said)));
-    }
-    pairs.extend(values.with("rules", rules)?.map(|rules| ("rule".to_owned(), rules)));
-    let name = match &said.called {
-        Some(called) => Some(called.clone()),
-        None => {
-            values.with("name", |value, field| Ok(text(value, field, "name: train")?.to_owned()))?
+    job.command = fed(&values)?;
+    (job.array, job.sweep) = array(&values, &in_command)?;
+    for key in KEYS {
+        if let Some(value) = values.get(key.name) {
+            key.form.read(value, key.name, &mut job)?;
         }
-    };
-    if name.is_some() && above.contains(&name.as_deref()) {
+    }
+    if let Some(called) = &said.called {
+        job.name = Some(called.clone());
+    }
+    let name = job.name.as_deref();
+    if name.is_some() && above.contains(&name) {
         return Err(bad_job("a job above has the same name", "give each a name of its own"));
     }
-    let order = ordered(&values, (on, is_order), name.as_deref())?;
-    if order.is_some() {
+    job.order = ordered(&values, (on, is_order), name)?;
+    if job.order.is_some() {
         let what = "an array on a TPU that is made for it is not built yet";
         values.refuse("array", what, "write a job for each, parted by ---")?;
     }
-    let (dir, code, workplace) = directory(&values)?;
-    Ok(OwnJob {
-        place: said.place,
-        places: KeyPlaces(values.places()),
-        waits: waits(&values, name.as_deref(), above)?,
-        name,
-        target,
-        order,
-        dir,
-        code,
-        pairs,
-        command,
-        array,
-        sweep,
-        policy: values.with("policy", policy)?,
-        execution: Execution { workplace, ..execution(&values)? },
-    })
+    job.waits.after = after(&values, name, above)?;
+    (job.dir, job.code, job.execution.workplace) = directory(&values)?;
+    begins_again(&values, &job.execution)?;
+    values.needs_command("output", "there is no command: that could print")?;
+    with_keys(&values, &mut job.execution)?;
+    let beside = (values.get("rules"), job.execution.repeat);
+    let retry = values.with("retry", |value, field| retry::read(value, field, beside))?;
+    job.execution.retry = retry.flatten();
+    Ok(job)
 }
 
 /// The target that is made for a job which names none.
@@ -168,39 +159,12 @@ fn ordered(
     order::read(on, values.get("tpu"), (name, login)).map(Some)
 }
 
-/// How its command is carried out.
-fn execution(values: &Values) -> Result<Execution, BadFile> {
-    let workers = values.with("workers", setup::workers)?.flatten();
-    let repeat = values.with("repeat", repeat::read)?.flatten();
-    begins_again(values, repeat)?;
-    let setup = values.with("setup", setup::modules)?.unwrap_or_default();
-    let secrets = with_keys(values, secrets(values)?, &setup)?;
-    Ok(Execution {
-        variables: values.with("env", env)?.unwrap_or_default(),
-        secrets,
-        setup,
-        setup_how: SetUpHow::Auto,
-        workplace: None,
-        output: values.with("output", |value, field| output(values, value, field))?,
-        workers,
-        timeout_s: values.with("timeout", setup::seconds)?,
-        idle_timeout_s: values.with("idle_timeout", setup::seconds)?,
-        repeat,
-        retry: values
-            .with("retry", |value, field| retry::read(value, field, (values.get("rules"), repeat)))?
-            .flatten(),
-        notify: values.with("notify", notify::read)?,
-    })
-}
-
 /// Refuses what contradicts that a command begins again where it runs.
-fn begins_again(values: &Values, repeat: Option<Repeat>) -> Result<(), BadFile> {
-    let Some(repeat) = repeat else { return Ok(()) };
-    if values.get("command").is_none() && values.get("script").is_none() {
-        values.refuse("repeat", "there is no command: that could end", "leave it away")?;
-    }
+fn begins_again(values: &Values, job: &Execution) -> Result<(), BadFile> {
+    let Some(repeat) = job.repeat else { return Ok(()) };
+    values.needs_command("repeat", "there is no command: that could end")?;
     let silence = values.get("idle_timeout");
-    if let Some((at, most)) = silence.zip(values.with("idle_timeout", setup::seconds)?)
+    if let Some((at, most)) = silence.zip(job.idle_timeout_s)
         && most <= u64::from(repeat.pause_s)
     {
         let what = format!("repeat: prints nothing for {} s between two runs", repeat.pause_s);
@@ -222,75 +186,28 @@ fn begins_again(values: &Values, repeat: Option<Repeat>) -> Result<(), BadFile> 
     }
 }
 
-/// A second place for what a command prints.
-fn output(values: &Values, value: &Yaml, field: &str) -> Result<String, BadFile> {
-    let file = text(value, field, "output: train.out")?;
-    if values.get("command").is_none() && values.get("script").is_none() {
-        let what = "there is no command: that could print";
-        return Err(bad_key(value, field, what, "leave it away"));
+/// Adds the secrets that its set-up names, and refuses those that have a value in `env:`.
+fn with_keys(values: &Values, job: &mut Execution) -> Result<(), BadFile> {
+    let has_value = |name: &str| job.variables.iter().any(|(known, _)| known == name);
+    let secrets = values.get("secrets").map(|value| texts(value, "secrets", "")).transpose()?;
+    if let Some((at, _)) = secrets.into_iter().flatten().find(|(_, name)| has_value(name)) {
+        return Err(bad(at, "secrets", "env: has a value for it", "leave one of them away"));
     }
-    if file.contains('\n') || file.ends_with('/') {
-        let what = format!("'{}' is no name of a file", file.escape_debug());
-        return Err(bad(value, field, what, "as in output: train.out, or ~/logs/train.out"));
-    }
-    Ok(file.to_owned())
-}
-
-fn env(value: &Yaml, field: &str) -> Result<Vec<(String, String)>, BadFile> {
-    let mut all = Vec::new();
-    for (name, value) in map(value, field, "env: {WANDB_PROJECT: x}")? {
-        let field = format!("{field}.{name}");
-        variables::as_own(name).map_err(|(what, hint)| bad_key(value, &field, what, hint))?;
-        if variables::looks_secret(name) {
-            let what = "it looks like a secret, and would stand in data.json for all to read";
-            return Err(bad_key(value, &field, what, format!("secrets: [{name}]")));
+    for module in &job.setup {
+        let Module::Wandb(of) = module else { continue };
+        if has_value(&of.key) {
+            let what = format!("wandb: {}: env: has a value for it", of.key);
+            values.refuse("setup", &what, "leave it out there: it is a secret")?;
         }
-        all.push((name.clone(), word(value, &field)?.to_owned()));
-    }
-    Ok(all)
-}
-
-/// Names of variables whose values come from elsewhere.
-fn secrets(values: &Values) -> Result<Vec<String>, BadFile> {
-    let own = values.get("env");
-    let read = |value: &Yaml, field: &str| {
-        let mut all: Vec<String> = Vec::new();
-        for (at, name) in texts(value, field, "secrets: [WANDB_API_KEY]")? {
-            variables::as_secret(name).map_err(|(what, hint)| bad(at, field, what, hint))?;
-            if own.is_some_and(|own| own.get(name).is_some()) {
-                return Err(bad(at, field, "env: has a value for it", "leave one of them away"));
-            }
-            if all.iter().any(|known| known == name) {
-                return Err(bad(at, field, format!("{name} is there twice"), "leave one away"));
-            }
-            all.push(name.to_owned());
+        if !job.secrets.contains(&of.key) {
+            job.secrets.push(of.key.clone());
         }
-        Ok(all)
-    };
-    Ok(values.with("secrets", read)?.unwrap_or_default())
+    }
+    Ok(())
 }
 
 /// Where its code is, by its slot or otherwise, or the directory of its machines in which it runs as it lies there.
 type Directory = (Option<u32>, Option<OwnCode>, Option<String>);
-
-/// The secrets of a job with those that its set-up names.
-fn with_keys(
-    values: &Values,
-    mut secrets: Vec<String>,
-    setup: &[Module],
-) -> Result<Vec<String>, BadFile> {
-    for module in setup {
-        let Module::Wandb(of) = module else { continue };
-        if values.get("env").is_some_and(|own| own.get(&of.key).is_some()) {
-            let what = format!("wandb: {}: env: has a value for it", of.key);
-            values.refuse("setup", &what, "leave it out there: it is a secret")?;
-        }
-        if !secrets.contains(&of.key) {
-            secrets.push(of.key.clone());
-        }
-    }
-    Ok(secrets)
-}
 
 fn directory(values: &Values) -> Result<Directory, BadFile> {
     let is_none = values.get("code").is_some_and(|code| code.text() == Some("none"));
@@ -371,22 +288,13 @@ fn code(value: &Yaml, field: &str) -> Result<OwnCode, BadFile> {
     Ok(OwnCode::Repository(repository))
 }
 
-/// The members of a repository.
-pub(super) const REPOSITORY: [&str; 2] = ["repo", "branch"];
-
-/// Gives a command a file to read: the first word that follows.
-pub(super) const FED: &str =
-    r#"f=$0; case $f in "~/"*) f=$HOME/${f#"~/"} ;; esac; exec "$@" <"$f""#;
-
 /// The command, with the file that it reads.
 fn fed(values: &Values) -> Result<Option<Vec<OsString>>, BadFile> {
     let command = command(values)?;
     let file = values
         .with("stdin", |value, field| Ok(text(value, field, "stdin: questions.txt")?.to_owned()))?;
     let Some(file) = file else { return Ok(command) };
-    if values.get("command").is_none() && values.get("script").is_none() {
-        values.refuse("stdin", "there is no command: that could read it", "leave it away")?;
-    }
+    values.needs_command("stdin", "there is no command: that could read it")?;
     let begin: [OsString; 4] = ["bash".into(), "-c".into(), FED.into(), file.into()];
     Ok(command.map(|words| begin.into_iter().chain(words).collect()))
 }
@@ -426,27 +334,6 @@ fn command(values: &Values) -> Result<Option<Vec<OsString>>, BadFile> {
         }
     }
     .map(Some)
-}
-
-fn configs(values: &Values) -> Result<Vec<(String, String)>, BadFile> {
-    let read = |value: &Yaml, field: &str| {
-        let mut all = Vec::new();
-        for (key, value) in map(value, field, "configs: {lr: 1e-3}")? {
-            let field = format!("{field}.{key}");
-            let is_own = ["user", "id", "w", "window", "windows", "dir", "tpu", "ka", "monitor"]
-                .into_iter()
-                .chain(["tag", "ssn", "rule"])
-                .chain(Ask::KEYS)
-                .any(|own| own == key);
-            if is_own || key.is_empty() || key.contains('=') {
-                let hint = "give it to the program in the command";
-                return Err(bad_key(value, &field, "it cannot be the name of a config", hint));
-            }
-            all.push((key.clone(), word(value, &field)?.to_owned()));
-        }
-        Ok(all)
-    };
-    Ok(values.with("configs", read)?.unwrap_or_default())
 }
 
 fn array(
@@ -515,40 +402,12 @@ fn command_of(values: &Values) -> YamlValue {
     values.get("command").map_or(YamlValue::Blank, |command| command.value.clone())
 }
 
-fn rules(value: &Yaml, field: &str) -> Result<String, BadFile> {
-    const EXAMPLE: &str = "rules: {preempted: resume}";
-    let check = |at: &Yaml, field: &str, typed: &str| {
-        Rules::parse(typed).map(|_| ()).map_err(|what| {
-            bad(at, field, format!("{what} is unknown"), "`tpu check-rules` lists them")
-        })
-    };
-    if let Some(typed) = value.text() {
-        check(value, field, typed)?;
-        return Ok(typed.to_owned());
-    }
-    let mut all = Vec::new();
-    for (kind, action) in map(value, field, EXAMPLE)? {
-        let field = format!("{field}.{kind}");
-        let rule = format!("{kind}:{}", text(action, &field, EXAMPLE)?);
-        check(action, &field, &rule)?;
-        all.push(rule);
-    }
-    Ok(all.join(","))
-}
-
-fn policy(value: &Yaml, field: &str) -> Result<Policy, BadFile> {
-    Policy::parse(text(value, field, "policy: smart")?).ok_or_else(|| {
-        bad(value, field, "no such policy", either(&Policy::ALL.map(Policy::as_str)))
-    })
-}
-
-fn waits(values: &Values, name: Option<&str>, above: &[Option<&str>]) -> Result<OwnWaits, BadFile> {
-    let priority = |value: &Yaml, field: &str| {
-        Priority::parse(text(value, field, "priority: 50")?)
-            .ok_or_else(|| bad(value, field, "no number from 0 to 100", "as in priority: 50"))
-    };
-    let queue =
-        values.with("queue", |value, field| Ok(text(value, field, "queue: night")?.to_owned()))?;
+/// The jobs that have to end before one of this name.
+fn after(
+    values: &Values,
+    name: Option<&str>,
+    above: &[Option<&str>],
+) -> Result<Vec<(AfterWhich, Before)>, BadFile> {
     let mut after = Vec::new();
     for (key, which) in [
         ("after", AfterWhich::Ok),
@@ -568,10 +427,5 @@ fn waits(values: &Values, name: Option<&str>, above: &[Option<&str>]) -> Result<
             after.push((which, before));
         }
     }
-    Ok(OwnWaits {
-        queue,
-        priority: values.with("priority", priority)?,
-        is_held: values.with("hold", truth)?.unwrap_or_default(),
-        after,
-    })
+    Ok(after)
 }

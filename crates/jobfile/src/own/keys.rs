@@ -1,4 +1,15 @@
-//! The keys of a job, and what becomes of each.
+//! The keys of a job: the reader, the writer, the JSON Schema and the page for people come from this table.
+
+use serde_json::Value;
+
+use tpu_core::model::entry::AfterWhich;
+
+use super::schema;
+use super::shape::{
+    CONFIGS, ENV, Form, JointKey, NAME, NOTES, NOTIFY, OUTPUT, POLICY, PRIORITY, PlainKey, QUEUE,
+    REPEAT, RULES, SECONDS, SECRETS, SETUP, TAG, TRUTH, WORKERS,
+};
+use super::written;
 
 /// Whether a key is carried out today.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,22 +31,31 @@ pub struct JobKey {
     pub meaning: &'static str,
     /// Lines of a job that say it, with what it needs beside it; empty where it is not carried out.
     pub example: &'static str,
+    /// How it is read, written and described to editors.
+    pub(super) form: &'static dyn Form,
 }
 
-const fn built(name: &'static str, meaning: &'static str, example: &'static str) -> JobKey {
-    JobKey { name, state: KeyState::Built, meaning, example }
+const fn built(
+    name: &'static str,
+    meaning: &'static str,
+    example: &'static str,
+    form: &'static dyn Form,
+) -> JobKey {
+    JobKey { name, state: KeyState::Built, meaning, example, form }
 }
 
 const fn later(name: &'static str, meaning: &'static str, instead: &'static str) -> JobKey {
-    JobKey { name, state: KeyState::Later(instead), meaning, example: "" }
+    let form = &JointKey(|_| None, |_| Value::Null);
+    JobKey { name, state: KeyState::Later(instead), meaning, example: "", form }
 }
 
 /// All keys, in the order in which they are described.
-pub const KEYS: &[JobKey] = &[
+pub static KEYS: &[JobKey] = &[
     built(
         "name",
         "The name by which it is called; the key of `jobs:` is one too.",
         "name: llama-{{tag}}\ntag: small",
+        &PlainKey(NAME, |job| &mut job.name),
     ),
     built(
         "target",
@@ -45,6 +65,7 @@ pub const KEYS: &[JobKey] = &[
          types and zones are tried as they are written, or `prefer: cheapest` by the setting `prices`, `prefer: fastest` \
          by how long jobs have waited for each.",
         "target: {slurm: gpu, nodes: 2, gpus: 4}",
+        &JointKey(|job| Some(written::target(job)), schema::target),
     ),
     built(
         "tpu",
@@ -52,39 +73,51 @@ pub const KEYS: &[JobKey] = &[
          `startup_script`, `network`, `flags`, and `delete_after: done`: the daemon deletes it \
          when the job is over and no rule brings it back, as soon as nobody else uses it; one that was there before stays.",
         "target: {accelerator: [v6e-16, v5p-8], zone: us-east5-b, pricing: spot}\ntpu: {name: my-tpu, number: auto, tags: [a]}",
+        &JointKey(written::tpu, |_| schema::tpu()),
     ),
     built(
         "user",
         "The account on a TPU that is made.",
         "target: {accelerator: v6e-8, zone: us-east5-b}\ntpu: {name: my-tpu}\nuser: alice",
+        &JointKey(written::user, |_| schema::text()),
     ),
     built(
         "dir",
         "The slot of the directory of its code; 1 without a word. With `code: none` the directory of the machine in which \
          it runs, by its whole path or below `~/`.",
         "dir: 2",
+        &JointKey(written::dir, |_| schema::dir()),
     ),
     built(
         "code",
         "`.`: the directory of the file, which has to be in a slot of yours; `{repo, branch}`: what git clones of it as \
          the job is submitted; or `none`: nothing is copied, and it runs in a directory that its machines have.",
         "code: none\ndir: /data/train\ncommand: ./train.sh",
+        &JointKey(written::code, |_| schema::code()),
     ),
     built(
         "command",
         "A string is shell text, a list is words.",
         "command: python3 train.py --lr {{lr}}\narray: {lr: [1e-3, 1e-4]}",
+        &JointKey(written::command, |_| schema::command()),
     ),
-    built("script", "A script that bash runs, instead of a command.", "script: staging.sh"),
+    built(
+        "script",
+        "A script that bash runs, instead of a command.",
+        "script: staging.sh",
+        &JointKey(|_| None, |_| schema::text()),
+    ),
     built(
         "shell",
         "Of a command that is one string: bash.",
         "command: python3 train.py\nshell: bash",
+        &JointKey(|_| None, |_| schema::choice(&["bash"])),
     ),
     built(
         "stdin",
         "A file that the command reads, where it runs: beside its code, below `~/`, or anywhere by its whole path.",
         "command: [python3, score.py]\nstdin: questions.txt",
+        &JointKey(written::stdin, |_| schema::text()),
     ),
     built(
         "output",
@@ -93,30 +126,45 @@ pub const KEYS: &[JobKey] = &[
          such as a worker of a TPU, has it beside the copy of the code. The command then writes into a pipe, and to no \
          terminal.",
         "command: python3 train.py\noutput: ~/logs/train.out",
+        &PlainKey(OUTPUT, |job| &mut job.execution.output),
     ),
     built(
         "configs",
         "Names and values that the program is given as --NAME=VALUE.",
         "command: [python3, train.py]\nconfigs: {lr: 1e-3}",
+        &PlainKey(CONFIGS, |job| &mut job.configs),
     ),
     built(
         "array",
         "Members as in 0-99%8, or names with their values: one job for each combination.",
         "command: [python3, train.py]\narray: {lr: [1e-3, 1e-4], seed: 0-4}",
+        &JointKey(written::array, |_| schema::array()),
     ),
     built(
         "zip",
         "true: the first values of the array together, then the second ones, and so on.",
         "command: [python3, train.py]\narray: {lr: [1e-3, 1e-4], steps: [100, 200]}\nzip: true",
+        &JointKey(written::zip, |_| schema::truth()),
     ),
-    built("max_parallel", "So many members of the array at once.", "array: 0-99\nmax_parallel: 8"),
-    built("env", "Variables of the command: names and their values.", "env: {WANDB_PROJECT: scan}"),
+    built(
+        "max_parallel",
+        "So many members of the array at once.",
+        "array: 0-99\nmax_parallel: 8",
+        &JointKey(written::max_parallel, |_| schema::whole(1, schema::MOST)),
+    ),
+    built(
+        "env",
+        "Variables of the command: names and their values.",
+        "env: {WANDB_PROJECT: scan}",
+        &PlainKey(ENV, |job| &mut job.execution.variables),
+    ),
     built(
         "secrets",
         "Names of variables whose values are nobody's business: from the environment of whoever runs it, else from \
          `tpu secrets set NAME`. What begins later needs the second. They are in no record, log, script or argument. \
          Docker keeps what a container was started with until it is removed.",
         "secrets: [WANDB_API_KEY]",
+        &PlainKey(SECRETS, |job| &mut job.execution.secrets),
     ),
     built(
         "setup",
@@ -125,30 +173,35 @@ pub const KEYS: &[JobKey] = &[
          On Slurm it is each node that is set up, and done once is until that is started anew.",
         "setup:\n  - venv: {name: train, requirements: r.txt}\n  - {name: data, check: test -d ~/data, run: mkdir ~/data}\n\
          command: python train.py",
+        &PlainKey(SETUP, |job| &mut job.execution.setup),
     ),
     built(
         "workers",
         "On which workers the command runs: `all`, a number, or a list of them; on Slurm, on which of its tasks. A set-up \
          is made on all.",
         "command: python train.py\nworkers: [0, 2]",
+        &PlainKey(WORKERS, |job| &mut job.execution.workers),
     ),
     built(
         "timeout",
         "How long it may run, with its set-up left out. Slurm is asked for as long, and for what its set-up may take, \
          unless `target: {slurm: …, time: …}` says how long.",
         "timeout: 24h",
+        &PlainKey(SECONDS, |job| &mut job.execution.timeout_s),
     ),
     built(
         "idle_timeout",
         "How long it may print nothing, before it is taken for stalled and stopped.",
         "idle_timeout: 30m",
+        &PlainKey(SECONDS, |job| &mut job.execution.idle_timeout_s),
     ),
-    built("tag", "A tag.", "tag: sweep"),
-    built("notes", "Notes.", "notes: with the new tokens"),
+    built("tag", "A tag.", "tag: sweep", &PlainKey(TAG, |job| &mut job.tag)),
+    built("notes", "Notes.", "notes: with the new tokens", &PlainKey(NOTES, |job| &mut job.notes)),
     built(
         "rules",
         "What is done after which failure: `{preempted: resume}`, or a name of rules.",
         "rules: {preempted: resume, oom: rerun}",
+        &PlainKey(RULES, |job| &mut job.rules),
     ),
     built(
         "repeat",
@@ -156,6 +209,7 @@ pub const KEYS: &[JobKey] = &[
          with the pause before, 60 s without a word. It is one run of the job, until it is killed or its `timeout` is over; on \
          several workers each begins again by itself. No rule and no retry hears of ends that it answers.",
         "command: python3 serve.py\nrepeat: {when: on-failure, pause: 10s}",
+        &PlainKey(REPEAT, |job| &mut job.execution.repeat),
     ),
     built(
         "retry",
@@ -166,30 +220,79 @@ pub const KEYS: &[JobKey] = &[
          `backoff`, if that is longer. The same exit code and line of a program (but for numbers) is retried twice at \
          most.",
         "retry: {max: 3, on: [preempted, lost, oom], backoff: 60s}",
+        &JointKey(written::retry, |_| schema::retry()),
     ),
-    built("gpus", "A number of GPUs.", "gpus: 2"),
-    built("gpu", "The numbers of GPUs, as in 0,2.", "gpu: [0, 2]"),
-    built("cpus", "A number of CPUs.", "cpus: 8"),
-    built("mem", "An amount of memory, as in 32G.", "mem: 32G"),
+    built(
+        "gpus",
+        "A number of GPUs.",
+        "gpus: 2",
+        &JointKey(|job| written::asked(job, "gpus"), |_| schema::gpus()),
+    ),
+    built(
+        "gpu",
+        "The numbers of GPUs, as in 0,2.",
+        "gpu: [0, 2]",
+        &JointKey(|job| written::asked(job, "gpu"), |_| schema::gpu()),
+    ),
+    built(
+        "cpus",
+        "A number of CPUs.",
+        "cpus: 8",
+        &JointKey(|job| written::asked(job, "cpus"), |_| schema::cpus()),
+    ),
+    built(
+        "mem",
+        "An amount of memory, as in 32G.",
+        "mem: 32G",
+        &JointKey(|job| written::asked(job, "mem"), |_| schema::memory()),
+    ),
     built(
         "policy",
         "Which of several machines is taken: sequential, random, smart, frugal.",
         "target: {hosts: 'gpu[1-4]'}\npolicy: smart",
+        &PlainKey(POLICY, |job| &mut job.policy),
     ),
-    built("queue", "The queue in which it waits.", "queue: night"),
-    built("priority", "0 to 100; higher ones come first; 50 without a word.", "priority: 80"),
-    built("hold", "true: it does not begin before `tpu unhold`.", "hold: true"),
+    built(
+        "queue",
+        "The queue in which it waits.",
+        "queue: night",
+        &PlainKey(QUEUE, |job| &mut job.waits.queue),
+    ),
+    built(
+        "priority",
+        "0 to 100; higher ones come first; 50 without a word.",
+        "priority: 80",
+        &PlainKey(PRIORITY, |job| &mut job.waits.priority),
+    ),
+    built(
+        "hold",
+        "true: it does not begin before `tpu unhold`.",
+        "hold: true",
+        &PlainKey(TRUTH, |job| &mut job.waits.is_held),
+    ),
     built(
         "after",
         "Jobs that have to finish well before, also jobs above it in the same file.",
         "after: [12, tok]",
+        &JointKey(|job| written::after(job, AfterWhich::Ok), |_| schema::texts(&schema::text())),
     ),
-    built("after_any", "Jobs that have to end before, however they end.", "after_any: 12"),
-    built("after_not", "Jobs that have to fail before.", "after_not: 12"),
+    built(
+        "after_any",
+        "Jobs that have to end before, however they end.",
+        "after_any: 12",
+        &JointKey(|job| written::after(job, AfterWhich::Any), |_| schema::texts(&schema::text())),
+    ),
+    built(
+        "after_not",
+        "Jobs that have to fail before.",
+        "after_not: 12",
+        &JointKey(|job| written::after(job, AfterWhich::Not), |_| schema::texts(&schema::text())),
+    ),
     built(
         "after_each",
         "A group: each member waits for the member of its number.",
         "array: 0-3\nafter_each: 12",
+        &JointKey(|job| written::after(job, AfterWhich::Each), |_| schema::texts(&schema::text())),
     ),
     built(
         "notify",
@@ -199,6 +302,7 @@ pub const KEYS: &[JobKey] = &[
          A webhook has a `shape`: `json`, `slack`, or `brevo` with `from` and `to`; `secret` names what lets us in, and `${NAME}` \
          in its URL is a secret, too: `tpu secrets set NAME`.",
         "notify: {on: [error, finished], mail: me@example.org}\ncommand: python3 train.py",
+        &PlainKey(NOTIFY, |job| &mut job.execution.notify),
     ),
     later("keep", "How long what it leaves behind is kept.", "leave it away"),
 ];

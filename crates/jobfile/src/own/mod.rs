@@ -3,11 +3,13 @@
 //! ```text
 //! text ─ yaml ─ one map for each job (documents, or jobs: over defaults:)
 //!      ─ filled: {{field}} of the job and of --set; those of its array stay, for each member has its own
-//!      ─ job: each key read by its own reader, all others refused with the nearest
+//!      ─ job: each key read as the table of keys says, all others refused with the nearest
 //!      → OwnJob; the command line makes requests of them as of words, and enters all or none
 //! ```
 //! What a value means is decided where the words decide it, in `model`; what exists is known to `ops` alone.
 
+mod file;
+mod file_schema;
 mod filled;
 mod job;
 pub mod keys;
@@ -19,6 +21,7 @@ mod retry;
 mod schema;
 mod setup;
 mod several;
+mod shape;
 mod target;
 mod values;
 mod written;
@@ -39,10 +42,10 @@ use tpu_core::model::sweep::Sweep;
 use super::BadFile;
 use super::yaml::{self, Yaml};
 
+pub use file::{document, documents};
+pub use file_schema::schema;
 pub use of_spec::{SaidAgain, of_spec};
-pub use schema::schema;
 pub(crate) use written::literal;
-pub use written::{document, documents};
 
 /// Line and column, each counted from 1.
 pub type Place = (u64, u64);
@@ -109,7 +112,7 @@ impl KindKey {
 }
 
 /// A job as its file says it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct OwnJob {
     /// Where it stands.
     pub place: Place,
@@ -125,8 +128,16 @@ pub struct OwnJob {
     pub dir: Option<u32>,
     /// Where its code is, if it is in no slot by its number.
     pub code: Option<OwnCode>,
-    /// `key=value`, as they are typed: configs, what is asked of the target, tag, notes and rules.
-    pub pairs: Vec<(String, String)>,
+    /// What is asked of its target beside a place, as it is typed: `gpus=2`.
+    pub asks: Vec<(String, String)>,
+    /// Names and values that its program is given.
+    pub configs: Vec<(String, String)>,
+    /// Tag.
+    pub tag: Option<String>,
+    /// Notes.
+    pub notes: Option<String>,
+    /// Rules, as they are typed.
+    pub rules: Option<String>,
     /// The command, word by word.
     pub command: Option<Vec<OsString>>,
     /// The members of the group that it is to be.
@@ -141,6 +152,20 @@ pub struct OwnJob {
     pub waits: OwnWaits,
 }
 
+impl OwnJob {
+    /// One of which nothing else is said.
+    fn at(place: Place, places: KeyPlaces) -> Self {
+        Self { place, places, target: OwnTarget::at(place), ..Self::default() }
+    }
+
+    /// `key=value`, as they are typed: what is asked of the target, configs, tag, notes and rules.
+    pub fn pairs(&self) -> Vec<(String, String)> {
+        let own = [("tag", &self.tag), ("ssn", &self.notes), ("rule", &self.rules)];
+        let own = own.into_iter().filter_map(|(key, said)| Some((key.to_owned(), said.clone()?)));
+        self.asks.iter().chain(&self.configs).cloned().chain(own).collect()
+    }
+}
+
 /// Where the code of a job is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum OwnCode {
@@ -151,7 +176,7 @@ pub enum OwnCode {
 }
 
 /// The target of a job.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct OwnTarget {
     /// Where it is said.
     pub place: Place,
@@ -170,14 +195,7 @@ pub struct OwnTarget {
 impl OwnTarget {
     /// None that has a name.
     fn at(place: Place) -> Self {
-        Self {
-            place,
-            words: Vec::new(),
-            kind: None,
-            options: KindOptions::default(),
-            zones: Vec::new(),
-            reclaimable: None,
-        }
+        Self { place, ..Self::default() }
     }
 }
 
@@ -299,7 +317,7 @@ mod tests {
         assert_eq!(job.target.kind.as_deref(), Some("slurm"));
         assert_eq!(job.target.options.all("sbatch"), ["a=b", "c=d"]);
         assert_eq!(words(&job), ["python", "train.py", ""]);
-        let pairs: Vec<String> = job.pairs.iter().map(|(k, v)| format!("{k}={v}")).collect();
+        let pairs: Vec<String> = job.pairs().iter().map(|(k, v)| format!("{k}={v}")).collect();
         let rules = "rule=preempted:resume,grpc:rerun";
         assert_eq!(pairs, ["gpus=1", "lr=1e-3", "tag=base", "ssn=first try", rules]);
         assert_eq!(job.waits.priority.map(Priority::number), Some(70));
@@ -352,7 +370,7 @@ mod tests {
         let names: Vec<_> = jobs.iter().map(|job| job.name.as_deref().unwrap()).collect();
         assert_eq!(names, ["tok", "train", "last"]);
         let pair = |(k, v): (&str, &str)| (k.to_owned(), v.to_owned());
-        assert_eq!(jobs[1].pairs, [("a", "1"), ("b", "3")].map(pair));
+        assert_eq!(jobs[1].configs, [("a", "1"), ("b", "3")].map(pair));
         assert_eq!(jobs[1].waits.after, [(AfterWhich::Ok, Before::OfFile(0))]);
         assert_eq!(jobs[2].waits.after, [(AfterWhich::Each, Before::OfFile(1))]);
     }

@@ -21,21 +21,17 @@ pub struct SaidAgain {
 /// A specification as a job of a file. `kind` is that of its target, whose options it may have.
 pub fn of_spec(spec: &JobSpec, kind: &str) -> SaidAgain {
     let mut left_out = Vec::new();
-    let mut pairs = spec.configs.clone();
+    let mut configs = spec.configs.clone();
     let words = || spec.words.iter().map(OsString::from);
     let command =
         spec.command.as_ref().map(|command| command.iter().cloned().chain(words()).collect());
     // Without a command the directory's own script is given them.
     for word in spec.words.iter().filter(|_| spec.command.is_none()) {
         match word.strip_prefix("--").and_then(|word| word.split_once('=')) {
-            Some((key, value)) => pairs.push((key.to_owned(), value.to_owned())),
+            Some((key, value)) => configs.push((key.to_owned(), value.to_owned())),
             None => left_out.push(format!("the argument {word}: there is no command:")),
         }
     }
-    pairs.extend(asked(spec));
-    pairs.extend(spec.tag.clone().map(|tag| ("tag".to_owned(), tag)));
-    pairs.extend(spec.notes.clone().map(|notes| ("ssn".to_owned(), notes)));
-    pairs.extend(rules(spec).map(|rules| ("rule".to_owned(), rules)));
     if let Some(staged) = spec.staged.as_ref().filter(|_| spec.dir.is_none()) {
         left_out.push(format!("code: the repository of which {} is a copy", staged.copy));
     }
@@ -49,28 +45,22 @@ pub fn of_spec(spec: &JobSpec, kind: &str) -> SaidAgain {
         TargetRequest::Any(any_of) => Some(any_of),
         TargetRequest::Named(_) => None,
     };
+    let queue = spec.queue.as_ref().filter(|queue| **queue != QueueName::usual());
     let job = OwnJob {
-        place: (0, 0),
-        places: KeyPlaces::default(),
         name: spec.name.clone(),
         target: target(spec, kind),
-        order: None,
         dir: spec.dir.filter(|slot| *slot != 1),
-        code: None,
-        pairs,
+        asks: asked(spec),
+        configs,
+        tag: spec.tag.clone(),
+        notes: spec.notes.clone(),
+        rules: rules(spec),
         command,
         array: spec.array.clone(),
-        sweep: None,
         policy: any_of.and_then(|any_of| any_of.policy),
         execution: spec.execution.clone(),
-        waits: OwnWaits {
-            queue: spec
-                .queue
-                .clone()
-                .filter(|queue| *queue != QueueName::usual())
-                .map(|queue| queue.to_string()),
-            ..OwnWaits::default()
-        },
+        waits: OwnWaits { queue: queue.map(ToString::to_string), ..OwnWaits::default() },
+        ..OwnJob::at((0, 0), KeyPlaces::default())
     };
     SaidAgain { job, left_out }
 }

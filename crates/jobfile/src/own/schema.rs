@@ -1,22 +1,17 @@
-//! The format as a JSON Schema (draft 2020-12), for editors that look at a file as it is typed. What the reader takes, the
-//! schema takes; what no schema can say (that a name stands in the file, that no two jobs have one) the reader alone says.
+//! The JSON Schema of each value.
 //!
 //! A scalar is text to the reader, whatever a YAML library makes of it: each is said here as text and as the number or
 //! truth that it may become. A `{{field}}` may stand wherever one value does.
 
 use serde_json::{Map, Value, json};
 
-use tpu_core::model::capacity::Ask;
 use tpu_core::model::facts::ErrorKind;
 use tpu_core::model::notify::{MessageScreen, Occasion, WebhookShape};
 use tpu_core::model::order::Preferred;
-use tpu_core::model::policy::Policy;
 use tpu_core::model::repeat::RepeatWhen;
 use tpu_core::model::rules::{Action, NAMED};
 
 use super::KindWords;
-use super::job::REPOSITORY;
-use super::keys::{KEYS, KeyState};
 use super::order::{TARGET, TPU};
 use super::repeat::NEVER;
 use super::setup::{CACHE, MODULES};
@@ -27,181 +22,72 @@ const U32: &str = "[0-9]{1,9}|[1-3][0-9]{9}|4[01][0-9]{8}|42[0-8][0-9]{7}|429[0-
     |42949[0-5][0-9]{4}|429496[0-6][0-9]{3}|4294967[01][0-9]{2}|42949672[0-8][0-9]|429496729[0-5]";
 
 /// The largest of them.
-const MOST: u64 = u32::MAX as u64;
+pub(super) const MOST: u64 = u32::MAX as u64;
 
-/// The schema of a file. Documents that are parted by `---` are each of it.
-pub fn schema(kinds: &[KindWords]) -> Value {
-    // What a job leaves out of a map, `defaults:` may have said.
-    let nameless =
-        json!({ "allOf": [{ "$ref": "#/$defs/parts" }, { "not": { "required": ["name"] } }] });
-    let several = json!({
-        "type": "object",
-        "properties": {
-            "jobs": {
-                "type": "object",
-                "minProperties": 1,
-                "additionalProperties": { "anyOf": [nameless.clone(), { "type": "null" }] },
-            },
-            "defaults": nameless,
-        },
-        "required": ["jobs"],
-        "additionalProperties": false,
-    });
-    json!({
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "title": "A job of tpu, or several",
-        "anyOf": [{ "$ref": "#/$defs/job" }, several],
-        "$defs": {
-            "members": members(kinds),
-            "parts": loosened(members(kinds)),
-            "job": { "allOf": [{ "$ref": "#/$defs/members" }, together()] },
-        },
-    })
+/// A slot, or a directory of a machine.
+pub(super) fn dir() -> Value {
+    json!({ "anyOf": [whole(0, MOST), directory()] })
 }
 
-/// The keys of a job, each by itself: what `defaults:` may say as well.
-fn members(kinds: &[KindWords]) -> Value {
-    let mut properties = Map::new();
-    for key in KEYS.iter().filter(|key| key.state == KeyState::Built) {
-        let mut of = value(key.name, kinds);
-        if let Value::Object(of) = &mut of {
-            of.insert("description".to_owned(), json!(key.meaning));
-        }
-        properties.insert(key.name.to_owned(), of);
-    }
-    json!({
-        "type": "object",
-        "properties": properties,
-        "additionalProperties": false,
-        "minProperties": 1,
-    })
+/// The members of a repository.
+pub(super) const REPOSITORY: [&str; 2] = ["repo", "branch"];
+
+pub(super) fn code() -> Value {
+    let said = json!({ "allOf": [text(), { "not": { "pattern": "^\\s*-" } }] });
+    let members = REPOSITORY.map(|key| (key, said.clone()));
+    json!({ "anyOf": [choice(&[".", "none"]), object(&members, &["repo"])] })
 }
 
-/// The same where nothing has to be there.
-fn loosened(schema: Value) -> Value {
-    match schema {
-        Value::Object(members) => {
-            let is_demand = |key: &str, of: &Value| key == "required" && of.is_array();
-            let rest = members.into_iter().filter(|(key, of)| !is_demand(key, of));
-            Value::Object(rest.map(|(key, of)| (key, loosened(of))).collect())
-        }
-        Value::Array(all) => Value::Array(all.into_iter().map(loosened).collect()),
-        other => other,
-    }
+/// A file for what a command prints.
+pub(super) fn output() -> Value {
+    json!({ "allOf": [text(), { "not": { "type": "string", "pattern": "\\S\\s*\\n\\s*\\S|/\\s*$" } }] })
 }
 
-/// What keys make of one another.
-fn together() -> Value {
-    let needs = |key: &str, other: &str| json!({ "anyOf": [{ "not": { "required": [key] } }, { "required": [other] }] });
-    let of_command = |key: &str| {
-        json!({ "anyOf": [
-            { "not": { "required": [key] } },
-            { "required": ["command"] },
-            { "required": ["script"] },
-        ]})
-    };
-    let apart = |key: &str, other: &str| json!({ "not": { "required": [key, other] } });
-    let where_is = |key: &str, of: Value, then: Value| {
-        let known = json!({ "properties": { key: of }, "required": [key] });
-        json!({ "if": known, "then": then })
-    };
-    let none = choice(&["none"]);
-    let never = choice(&[NEVER]);
-    let never = json!({ "anyOf": [never, object(&[("when", never.clone()), ("pause", seconds())], &["when"])] });
-    let dir_of = |of: &Value| json!({ "required": ["dir"], "properties": { "dir": of } });
-    let has_order = json!({ "type": "object", "required": ["accelerator"] });
-    let none_of = |keys: &[&str]| {
-        let all: Vec<Value> = keys.iter().map(|key| json!({ "required": [key] })).collect();
-        json!({ "not": { "anyOf": all } })
-    };
-    let asked_once = |key: &str| {
-        where_is("target", json!({ "type": "object", "required": [key] }), none_of(&[key]))
-    };
-    json!({ "allOf": [
-        { "required": ["target"] },
-        apart("command", "script"),
-        where_is("code", none.clone(), dir_of(&directory())),
-        where_is("dir", directory(), json!({ "required": ["code"], "properties": { "code": none } })),
-        where_is("dir", whole(0, MOST), none_of(&["code"])),
-        needs("shell", "command"),
-        of_command("stdin"),
-        of_command("output"),
-        { "anyOf": [
-            { "not": { "required": ["repeat"] } },
-            { "properties": { "repeat": never }, "required": ["repeat"] },
-            { "required": ["command"] },
-            { "required": ["script"] },
-        ]},
-        needs("zip", "array"),
-        needs("max_parallel", "array"),
-        where_is("command", json!({ "type": "array" }), none_of(&["shell"])),
-        where_is("command", json!({ "not": { "type": "array" } }), none_of(&["configs"])),
-        where_is("array", json!({ "not": { "type": "object" } }), none_of(&["zip"])),
-        where_is(
-            "array",
-            json!({ "type": "string", "pattern": "%" }),
-            none_of(&["max_parallel"]),
-        ),
-        where_is("target", has_order.clone(), none_of(&["array"])),
-        where_is("target", json!({ "not": has_order }), none_of(&["tpu", "user"])),
-        { "allOf": Ask::KEYS.map(asked_once) },
+/// Shell text, or words.
+pub(super) fn command() -> Value {
+    json!({ "anyOf": [text(), { "type": "array", "minItems": 1, "items": word() }] })
+}
+
+pub(super) fn array() -> Value {
+    json!({ "anyOf": [
+        matching("[0-9]+(-[0-9]+)?(,[0-9]+(-[0-9]+)?)*(%[0-9]*[1-9][0-9]*)?"),
+        { "type": "integer", "minimum": 0 },
+        names(&json!({}), &json!({ "anyOf": [{ "type": "array", "minItems": 1, "items": text() }, text()] })),
     ]})
 }
 
-/// What may stand behind a key of a job.
-fn value(key: &str, kinds: &[KindWords]) -> Value {
-    match key {
-        "target" => target(kinds),
-        "tpu" => tpu(),
-        "dir" => json!({ "anyOf": [whole(0, MOST), directory()] }),
-        "code" => {
-            let said = json!({ "allOf": [text(), { "not": { "pattern": "^\\s*-" } }] });
-            let members = REPOSITORY.map(|key| (key, said.clone()));
-            json!({ "anyOf": [choice(&[".", "none"]), object(&members, &["repo"])] })
-        }
-        "shell" => choice(&["bash"]),
-        "output" => {
-            json!({ "allOf": [text(), { "not": { "type": "string", "pattern": "\\S\\s*\\n\\s*\\S|/\\s*$" } }] })
-        }
-        "command" => {
-            json!({ "anyOf": [text(), { "type": "array", "minItems": 1, "items": word() }] })
-        }
-        "configs" => names(&json!({ "pattern": "^[^=]+$" }), &word()),
-        "env" => names(&json!({ "pattern": "^[A-Za-z_][A-Za-z0-9_]*$" }), &word()),
-        "secrets" => texts(&matching("[A-Z_][A-Z0-9_]*")),
-        "after" | "after_any" | "after_not" | "after_each" => texts(&text()),
-        "array" => json!({ "anyOf": [
-            matching("[0-9]+(-[0-9]+)?(,[0-9]+(-[0-9]+)?)*(%[0-9]*[1-9][0-9]*)?"),
-            { "type": "integer", "minimum": 0 },
-            names(&json!({}), &json!({ "anyOf": [{ "type": "array", "minItems": 1, "items": text() }, text()] })),
-        ]}),
-        "zip" | "hold" => truth(),
-        "max_parallel" => whole(1, MOST),
-        "cpus" => one(&whole(1, MOST)),
-        "gpus" => one(&whole(0, MOST)),
-        "gpu" => texts(&json!({ "anyOf": [
-            { "type": "integer", "minimum": 0, "maximum": MOST },
-            matching(&format!("\\+?0*(?:{U32})(?:\\s*,\\s*\\+?0*(?:{U32}))*")),
-        ]})),
-        "mem" => one(&json!({ "anyOf": [
-            { "type": "number", "exclusiveMinimum": 0 },
-            matching("(?:[0-9]+(?:\\.[0-9]*)?|\\.[0-9]+)[MmGgTt]?i?[Bb]?"),
-        ]})),
-        "setup" => json!({ "type": "array", "items": module() }),
-        "workers" => json!({ "anyOf": [choice(&["all"]), texts(&whole(0, MOST))] }),
-        "timeout" | "idle_timeout" => seconds(),
-        "rules" => rules(),
-        "repeat" => repeat(),
-        "retry" => retry(),
-        "notify" => notify(),
-        "policy" => choice(&Policy::ALL.map(Policy::as_str)),
-        "priority" => whole(0, 100),
-        _ => text(),
-    }
+/// A number of CPUs.
+pub(super) fn cpus() -> Value {
+    one(&whole(1, MOST))
+}
+
+/// A number of GPUs.
+pub(super) fn gpus() -> Value {
+    one(&whole(0, MOST))
+}
+
+/// Numbers of GPUs.
+pub(super) fn gpu() -> Value {
+    texts(&json!({ "anyOf": [
+        { "type": "integer", "minimum": 0, "maximum": MOST },
+        matching(&format!("\\+?0*(?:{U32})(?:\\s*,\\s*\\+?0*(?:{U32}))*")),
+    ]}))
+}
+
+pub(super) fn memory() -> Value {
+    one(&json!({ "anyOf": [
+        { "type": "number", "exclusiveMinimum": 0 },
+        matching("(?:[0-9]+(?:\\.[0-9]*)?|\\.[0-9]+)[MmGgTt]?i?[Bb]?"),
+    ]}))
+}
+
+/// All workers, or some of them by their numbers.
+pub(super) fn workers() -> Value {
+    json!({ "anyOf": [choice(&["all"]), texts(&whole(0, MOST))] })
 }
 
 /// One value that is not blank.
-fn text() -> Value {
+pub(super) fn text() -> Value {
     json!({ "anyOf": [
         { "type": "string", "pattern": "^[^\\u0000]*[^\\s\\u0000][^\\u0000]*$" },
         { "type": ["number", "boolean"] },
@@ -209,7 +95,7 @@ fn text() -> Value {
 }
 
 /// One value, which may be empty.
-fn word() -> Value {
+pub(super) fn word() -> Value {
     json!({ "anyOf": [
         { "type": "string", "pattern": "^[^\\u0000]*$" },
         { "type": ["number", "boolean"] },
@@ -217,7 +103,7 @@ fn word() -> Value {
 }
 
 /// Text of this form, with blanks around it.
-fn matching(form: &str) -> Value {
+pub(super) fn matching(form: &str) -> Value {
     filled(&json!({ "type": "string", "pattern": format!("^\\s*(?:{form})\\s*$") }))
 }
 
@@ -226,12 +112,12 @@ fn filled(of: &Value) -> Value {
     json!({ "anyOf": [of, { "type": "string", "pattern": "\\{\\{" }] })
 }
 
-fn choice(words: &[&str]) -> Value {
+pub(super) fn choice(words: &[&str]) -> Value {
     matching(&words.iter().map(|word| word.replace('.', "\\.")).collect::<Vec<_>>().join("|"))
 }
 
 /// A whole number between two others.
-fn whole(least: u64, most: u64) -> Value {
+pub(super) fn whole(least: u64, most: u64) -> Value {
     let text = match most {
         100 => "100|[0-9]{1,2}",
         10_000 => "10000|[0-9]{1,4}",
@@ -246,16 +132,16 @@ fn whole(least: u64, most: u64) -> Value {
     json!({ "anyOf": [number, { "allOf": [text, { "not": zero }] }] })
 }
 
-fn truth() -> Value {
+pub(super) fn truth() -> Value {
     json!({ "anyOf": [{ "type": "boolean" }, choice(&["true", "false"])] })
 }
 
-fn seconds() -> Value {
+pub(super) fn seconds() -> Value {
     json!({ "anyOf": [{ "type": "integer", "minimum": 1 }, matching("\\+?0*[1-9][0-9]{0,12}[smhd]?")] })
 }
 
 /// One value, or a list of them.
-fn texts(of: &Value) -> Value {
+pub(super) fn texts(of: &Value) -> Value {
     json!({ "anyOf": [{ "type": "array", "minItems": 1, "items": of }, of] })
 }
 
@@ -270,12 +156,12 @@ fn some(of: &Value) -> Value {
 }
 
 /// Names of this form with such values.
-fn names(name: &Value, of: &Value) -> Value {
+pub(super) fn names(name: &Value, of: &Value) -> Value {
     json!({ "type": "object", "minProperties": 1, "propertyNames": name, "additionalProperties": of })
 }
 
 /// An object of these members, some of which have to be there. Where nothing stands it is as if the key were not there.
-fn object(members: &[(&str, Value)], required: &[&str]) -> Value {
+pub(super) fn object(members: &[(&str, Value)], required: &[&str]) -> Value {
     let one = |(key, of): &(&str, Value)| {
         let is_needed = required.contains(key);
         let of = if is_needed { of.clone() } else { or_blank(of) };
@@ -303,10 +189,11 @@ fn target_words() -> Value {
     ]}))
 }
 
-fn target(kinds: &[KindWords]) -> Value {
+pub(super) fn target(kinds: &[KindWords]) -> Value {
     let mut forms = vec![target_words()];
     let asks = || -> Map<String, Value> {
-        Ask::KEYS.into_iter().map(|key| (key.to_owned(), value(key, &[]))).collect()
+        let all = [("gpus", gpus()), ("gpu", gpu()), ("cpus", cpus()), ("mem", memory())];
+        all.into_iter().map(|(key, of)| (key.to_owned(), of)).collect()
     };
     let form = |word: &str, mut properties: Map<String, Value>, patterns: Value| {
         properties.insert(word.to_owned(), target_words());
@@ -350,7 +237,7 @@ fn target(kinds: &[KindWords]) -> Value {
     json!({ "anyOf": forms })
 }
 
-fn tpu() -> Value {
+pub(super) fn tpu() -> Value {
     let of = |key: &str| match key {
         "number" => json!({ "anyOf": [whole(0, MOST), choice(&["auto"])] }),
         "tags" | "network" | "startup_script" => some(&text()),
@@ -371,11 +258,11 @@ fn plain() -> Value {
 }
 
 /// A directory of a worker.
-fn directory() -> Value {
+pub(super) fn directory() -> Value {
     matching("(?:/|~/)[^\\n]*[^/\\n\\s]/*")
 }
 
-fn module() -> Value {
+pub(super) fn module() -> Value {
     let of = |name: &str| match name {
         "ssh_keys" => {
             let identity = object(
@@ -442,7 +329,7 @@ fn module() -> Value {
             ("check", text()),
             ("run", text()),
             ("files", files),
-            ("workers", value("workers", &[])),
+            ("workers", workers()),
             ("timeout", seconds()),
             ("once_per", choice(&["machine", "job"])),
         ],
@@ -473,7 +360,7 @@ fn kinds_of_failure(but: Option<ErrorKind>) -> String {
     words.map(|word| word.chars().map(loose).collect()).collect::<Vec<String>>().join("|")
 }
 
-fn rules() -> Value {
+pub(super) fn rules() -> Value {
     let actions = Action::ALL.map(Action::as_str).join("|");
     let kinds = kinds_of_failure(None);
     let rule = format!("\\s*(?:{kinds})\\s*:(?:{actions})");
@@ -483,14 +370,14 @@ fn rules() -> Value {
     ]})
 }
 
-fn repeat() -> Value {
+pub(super) fn repeat() -> Value {
     let [always, on_failure] = RepeatWhen::ALL.map(RepeatWhen::as_str);
     let when = choice(&[NEVER, always, on_failure]);
     json!({ "anyOf": [when, object(&[("when", when.clone()), ("pause", seconds())], &["when"])] })
 }
 
 /// Receivers. What a text names is looked at by the reader alone.
-fn notify() -> Value {
+pub(super) fn notify() -> Value {
     let on: Vec<&str> = Occasion::named().map(Occasion::as_str).collect();
     let on = texts(&choice(&on));
     let url = matching("(?:https?://|\\$\\{)[^\\s\\x00-\\x1f\\x7f]+");
@@ -516,7 +403,7 @@ fn notify() -> Value {
     json!({ "anyOf": [receiver, { "type": "array", "items": receiver }] })
 }
 
-fn retry() -> Value {
+pub(super) fn retry() -> Value {
     let max = whole(0, 10_000);
     let members = [
         ("max", max.clone()),

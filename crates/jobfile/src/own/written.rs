@@ -1,61 +1,23 @@
-//! Jobs as a file again: what the reader makes of it are the same jobs.
-//!
-//! The order of keys is that of the page; what is as without a word is left out.
-
-use std::ffi::OsString;
+//! What keys say of a job, as a file has it; what is as without a word is left out.
 
 use serde_json::Value;
 
 use crate::yaml::{Yaml, YamlValue};
-use tpu_core::model::capacity::Ask;
-use tpu_core::model::entry::{AfterWhich, Priority};
-use tpu_core::model::execution::Execution;
+use tpu_core::model::entry::AfterWhich;
 use tpu_core::model::notify::Receiver;
 use tpu_core::model::order::{Numbered, STARTUP_SCRIPT, TargetOrder};
 use tpu_core::model::repeat::Repeat;
-use tpu_core::model::retry::Retry;
-use tpu_core::model::setup::{BucketMount, Gcsfuse, Identity, Module, OwnStep, StepFile};
+use tpu_core::model::setup::{BucketMount, Gcsfuse, Module, OwnStep, StepFile};
 use tpu_core::model::sweep::Sweep;
 use tpu_core::model::target::Pricing;
 
-use super::job::FED;
 use super::setup::CACHE;
 use super::{Before, OwnCode, OwnJob, OwnTarget};
 
-/// The documents of jobs. A word of a command that is no text, in UTF-8, can stand in no file: it is the error.
-pub fn documents(jobs: &[OwnJob]) -> Result<Vec<Yaml>, OsString> {
-    jobs.iter().map(|job| among(job, jobs)).collect()
-}
-
-/// The document of one job; the error is as that of [`documents`].
-pub fn document(job: &OwnJob) -> Result<Yaml, OsString> {
-    among(job, std::slice::from_ref(job))
-}
-
-/// Members of a map, as they are written.
-struct Members(Vec<(String, Yaml)>);
-
-impl Members {
-    fn new() -> Self {
-        Self(Vec::new())
-    }
-
-    fn say(&mut self, key: &str, value: Option<Yaml>) {
-        self.0.extend(value.map(|value| (key.to_owned(), value)));
-    }
-
-    fn map(self) -> Yaml {
-        yaml(YamlValue::Map(self.0))
-    }
-}
-
 /// A map of what is said.
-fn map<const N: usize>(members: [(&str, Option<Yaml>); N]) -> Yaml {
-    let mut all = Members::new();
-    for (key, value) in members {
-        all.say(key, value);
-    }
-    all.map()
+pub(super) fn map<'a>(members: impl IntoIterator<Item = (&'a str, Option<Yaml>)>) -> Yaml {
+    let said = members.into_iter().filter_map(|(key, value)| Some((key.to_owned(), value?)));
+    yaml(YamlValue::Map(said.collect()))
 }
 
 fn yaml(value: YamlValue) -> Yaml {
@@ -63,7 +25,7 @@ fn yaml(value: YamlValue) -> Yaml {
 }
 
 /// Text into which nothing is to be filled in.
-fn text(of: impl AsRef<str>) -> Yaml {
+pub(super) fn text(of: impl AsRef<str>) -> Yaml {
     yaml(YamlValue::Text(literal(of.as_ref())))
 }
 
@@ -72,20 +34,24 @@ pub(crate) fn literal(text: &str) -> String {
     text.replace("{{", "{{\"{{\"}}")
 }
 
-fn maybe(of: Option<&String>) -> Option<Yaml> {
+pub(super) fn maybe(of: Option<&String>) -> Option<Yaml> {
     of.map(text)
 }
 
-fn number(of: impl Into<u64>) -> Yaml {
+pub(super) fn number(of: impl Into<u64>) -> Yaml {
     text(of.into().to_string())
 }
 
-fn truth(is: bool) -> Option<Yaml> {
+pub(super) fn truth(is: bool) -> Option<Yaml> {
     is.then(|| text("true"))
 }
 
-fn list(all: impl IntoIterator<Item = impl AsRef<str>>) -> Option<Yaml> {
-    let all: Vec<Yaml> = all.into_iter().map(text).collect();
+pub(super) fn list(all: impl IntoIterator<Item = impl AsRef<str>>) -> Option<Yaml> {
+    list_of(all.into_iter().map(text))
+}
+
+pub(super) fn list_of(all: impl IntoIterator<Item = Yaml>) -> Option<Yaml> {
+    let all: Vec<Yaml> = all.into_iter().collect();
     (!all.is_empty()).then(|| yaml(YamlValue::List(all)))
 }
 
@@ -98,85 +64,65 @@ fn one_or_list(all: impl IntoIterator<Item = impl AsRef<str>>) -> Option<Yaml> {
     }
 }
 
-fn names<'a>(all: impl IntoIterator<Item = &'a (String, String)>) -> Option<Yaml> {
+pub(super) fn names<'a>(all: impl IntoIterator<Item = &'a (String, String)>) -> Option<Yaml> {
     let all: Vec<(String, Yaml)> =
         all.into_iter().map(|(name, value)| (name.clone(), text(value))).collect();
     (!all.is_empty()).then(|| yaml(YamlValue::Map(all)))
 }
 
-fn seconds(of: u64) -> Yaml {
+pub(super) fn seconds(of: u64) -> Yaml {
     text(format!("{of}s"))
 }
 
-fn among(job: &OwnJob, all: &[OwnJob]) -> Result<Yaml, OsString> {
-    let mut members = Members::new();
-    members.say("name", maybe(job.name.as_ref()));
-    match &job.order {
-        Some(order) => {
-            members.say("target", Some(wanted(order)));
-            members.say("tpu", Some(request(order)));
-            members.say("user", maybe(order.login.as_ref()));
+pub(super) fn target(job: &OwnJob) -> Yaml {
+    job.order.as_ref().map_or_else(|| named(&job.target), wanted)
+}
+
+pub(super) fn tpu(job: &OwnJob) -> Option<Yaml> {
+    job.order.as_ref().map(request)
+}
+
+pub(super) fn user(job: &OwnJob) -> Option<Yaml> {
+    maybe(job.order.as_ref()?.login.as_ref())
+}
+
+pub(super) fn dir(job: &OwnJob) -> Option<Yaml> {
+    job.dir.map(number).or_else(|| maybe(job.execution.workplace.as_ref()))
+}
+
+pub(super) fn code(job: &OwnJob) -> Option<Yaml> {
+    match &job.code {
+        Some(OwnCode::Here(_)) => Some(text(".")),
+        Some(OwnCode::Repository(of)) => {
+            Some(map([("repo", Some(text(&of.url))), ("branch", maybe(of.branch.as_ref()))]))
         }
-        None => members.say("target", Some(target(&job.target))),
+        None => job.execution.workplace.as_ref().map(|_| text("none")),
     }
-    let workplace = job.execution.workplace.as_ref();
-    members.say("dir", job.dir.map(number).or_else(|| maybe(workplace)));
-    members.say("code", job.code.as_ref().map(code).or_else(|| workplace.map(|_| text("none"))));
-    command(job, &mut members)?;
-    let said = |key: &str| {
-        let found = job.pairs.iter().find(|(known, _)| known == key);
-        found.map(|(_, value)| text(value))
-    };
-    members.say("configs", names(job.pairs.iter().filter(|pair| is_config(pair))));
-    array(job, &mut members);
-    execution(&job.execution, &mut members);
-    for (key, typed) in [("tag", "tag"), ("notes", "ssn"), ("rules", "rule")] {
-        members.say(key, said(typed));
-    }
-    members.say("repeat", job.execution.repeat.map(repeat));
-    members.say("retry", job.execution.retry.as_ref().map(retry));
-    members.say("notify", job.execution.notify.as_deref().map(notify));
-    for key in Ask::KEYS {
-        members.say(key, said(key));
-    }
-    members.say("policy", job.policy.map(|policy| text(policy.as_str())));
-    members.say("queue", maybe(job.waits.queue.as_ref()));
-    members.say("priority", job.waits.priority.map(Priority::number).map(number));
-    members.say("hold", truth(job.waits.is_held));
-    for (key, which) in [
-        ("after", AfterWhich::Ok),
-        ("after_any", AfterWhich::Any),
-        ("after_not", AfterWhich::Not),
-        ("after_each", AfterWhich::Each),
-    ] {
-        let of_kind = job.waits.after.iter().filter(|(known, _)| *known == which);
-        let word = |(_, before): &(AfterWhich, Before)| match before {
-            Before::Other(_, word) => Some(word.clone()),
-            Before::OfFile(index) => all.get(*index)?.name.clone(),
-        };
-        members.say(key, one_or_list(of_kind.filter_map(word)));
-    }
-    Ok(members.map())
 }
 
-/// Whether a pair is one for the program, and has no key of its own.
-fn is_config((key, _): &(String, String)) -> bool {
-    !["tag", "ssn", "rule"].contains(&&**key) && !Ask::KEYS.contains(&&**key)
+/// What is asked of the target by this key.
+pub(super) fn asked(job: &OwnJob, key: &str) -> Option<Yaml> {
+    job.asks.iter().find(|(known, _)| known == key).map(|(_, value)| text(value))
 }
 
-fn target(of: &OwnTarget) -> Yaml {
+/// The jobs that have to end before, in this way.
+pub(super) fn after(job: &OwnJob, which: AfterWhich) -> Option<Yaml> {
+    let of_kind = job.waits.after.iter().filter(|(known, _)| *known == which);
+    one_or_list(of_kind.filter_map(|(_, before)| match before {
+        Before::Other(_, word) => Some(word),
+        Before::OfFile(_) => None,
+    }))
+}
+
+fn named(of: &OwnTarget) -> Yaml {
     let words = one_or_list(&of.words);
     if !of.zones.is_empty() || of.reclaimable.is_some() {
         let pricing = of.reclaimable.map(|is| text(if is { "spot" } else { "on-demand" }));
         return map([("type", words), ("zone", one_or_list(&of.zones)), ("pricing", pricing)]);
     }
     let Some(kind) = &of.kind else { return words.unwrap_or_else(|| text("local")) };
-    let mut members = Members::new();
-    members.say(kind, words);
-    for name in of.options.names() {
-        members.say(name, one_or_list(of.options.all(name)));
-    }
-    members.map()
+    let options = of.options.names().map(|name| (name, one_or_list(of.options.all(name))));
+    map(std::iter::once((kind.as_str(), words)).chain(options))
 }
 
 /// `target:` of one that is made.
@@ -233,44 +179,39 @@ fn request(order: &TargetOrder) -> Yaml {
     ])
 }
 
-fn code(of: &OwnCode) -> Yaml {
-    match of {
-        OwnCode::Here(_) => text("."),
-        OwnCode::Repository(of) => {
-            map([("repo", Some(text(&of.url))), ("branch", maybe(of.branch.as_ref()))])
+/// Gives a command a file to read: the first word that follows.
+pub(super) const FED: &str =
+    r#"f=$0; case $f in "~/"*) f=$HOME/${f#"~/"} ;; esac; exec "$@" <"$f""#;
+
+/// The words of the command, and before them the file that it reads.
+fn words(job: &OwnJob) -> Option<(Option<&str>, Vec<&str>)> {
+    let words: Vec<&str> = job.command.as_ref()?.iter().filter_map(|word| word.to_str()).collect();
+    Some(match words.as_slice() {
+        ["bash", "-c", fed, file, rest @ ..] if *fed == FED && !rest.is_empty() => {
+            (Some(*file), rest.to_vec())
         }
-    }
+        _ => (None, words),
+    })
 }
 
-/// The command, with the file that it reads.
-fn command(job: &OwnJob, members: &mut Members) -> Result<(), OsString> {
-    let Some(words) = &job.command else { return Ok(()) };
-    let words: Vec<&str> = words
-        .iter()
-        .map(|word| word.to_str().ok_or_else(|| word.clone()))
-        .collect::<Result<_, _>>()?;
-    let (file, words) = match words.as_slice() {
-        ["bash", "-c", fed, file, rest @ ..] if *fed == FED && !rest.is_empty() => {
-            (Some(*file), rest)
-        }
-        words => (None, words),
-    };
+pub(super) fn stdin(job: &OwnJob) -> Option<Yaml> {
+    words(job)?.0.map(text)
+}
+
+pub(super) fn command(job: &OwnJob) -> Option<Yaml> {
+    let (_, words) = words(job)?;
     let filled = job.sweep.as_ref().map(Sweep::filled).unwrap_or_default();
     let is_filled = |(axis, _): &(String, Vec<String>)| filled.contains(axis);
     let is_all_filled = job.sweep.iter().all(|sweep| sweep.axes().iter().all(is_filled));
-    let has_configs = job.pairs.iter().any(is_config);
     let word = |word: &str| yaml(YamlValue::Text(open(word, filled)));
-    let said = match words {
+    Some(match words.as_slice() {
         ["bash", "-c", shell, "bash"]
-            if !shell.trim().is_empty() && is_all_filled && !has_configs =>
+            if !shell.trim().is_empty() && is_all_filled && job.configs.is_empty() =>
         {
             word(shell)
         }
         words => yaml(YamlValue::List(words.iter().map(|one| word(one)).collect())),
-    };
-    members.say("command", Some(said));
-    members.say("stdin", file.map(text));
-    Ok(())
+    })
 }
 
 /// Text in which the axes of an array are filled in, and nothing else.
@@ -282,34 +223,27 @@ fn open(of: &str, axes: &[String]) -> String {
     text
 }
 
-fn array(job: &OwnJob, members: &mut Members) {
-    let Some(array) = &job.array else { return };
-    let Some(sweep) = &job.sweep else {
-        members.say("array", Some(text(array.to_string())));
-        return;
-    };
+pub(super) fn array(job: &OwnJob) -> Option<Yaml> {
+    let array = job.array.as_ref()?;
+    let Some(sweep) = &job.sweep else { return Some(text(array.to_string())) };
     let axes = sweep.axes().iter().filter_map(|(axis, values)| Some((axis.clone(), list(values)?)));
-    members.say("array", Some(yaml(YamlValue::Map(axes.collect()))));
-    members.say("zip", truth(sweep.is_zipped()));
-    members.say("max_parallel", array.at_once().map(number));
+    Some(yaml(YamlValue::Map(axes.collect())))
 }
 
-fn execution(of: &Execution, members: &mut Members) {
-    members.say("env", names(&of.variables));
-    members.say("secrets", list(&of.secrets));
-    let setup: Vec<Yaml> = of.setup.iter().map(module).collect();
-    members.say("setup", (!setup.is_empty()).then(|| yaml(YamlValue::List(setup))));
-    members.say("output", maybe(of.output.as_ref()));
-    members.say("workers", of.workers.as_deref().and_then(workers));
-    members.say("timeout", of.timeout_s.map(seconds));
-    members.say("idle_timeout", of.idle_timeout_s.map(seconds));
+pub(super) fn zip(job: &OwnJob) -> Option<Yaml> {
+    truth(job.sweep.as_ref()?.is_zipped())
 }
 
-fn workers(all: &[u32]) -> Option<Yaml> {
+pub(super) fn max_parallel(job: &OwnJob) -> Option<Yaml> {
+    job.sweep.as_ref()?;
+    job.array.as_ref()?.at_once().map(number)
+}
+
+pub(super) fn workers(all: &[u32]) -> Option<Yaml> {
     one_or_list(all.iter().map(u32::to_string))
 }
 
-fn repeat(of: Repeat) -> Yaml {
+pub(super) fn repeat(of: Repeat) -> Yaml {
     let when = text(of.when.as_str());
     match of.pause_s {
         Repeat::PAUSE_S => when,
@@ -318,20 +252,8 @@ fn repeat(of: Repeat) -> Yaml {
 }
 
 /// Receivers as they are kept; an empty list is nobody.
-fn notify(of: &[Receiver]) -> Yaml {
-    let value = |value: &Value| match value {
-        Value::Array(all) => list(all.iter().filter_map(Value::as_str)),
-        one => one.as_str().map(text),
-    };
-    let one = |receiver: &Receiver| {
-        let mut members = Members::new();
-        if let Value::Object(said) = receiver.to_value() {
-            for (key, said) in &said {
-                members.say(key, value(said));
-            }
-        }
-        members.map()
-    };
+pub(super) fn notify(of: &[Receiver]) -> Yaml {
+    let one = |receiver: &Receiver| kept(&receiver.to_value());
     match of {
         [] => text("none"),
         [only] => one(only),
@@ -339,63 +261,40 @@ fn notify(of: &[Receiver]) -> Yaml {
     }
 }
 
-fn retry(of: &Retry) -> Yaml {
-    map([
+pub(super) fn retry(job: &OwnJob) -> Option<Yaml> {
+    let of = job.execution.retry.as_ref()?;
+    Some(map([
         ("max", Some(number(of.max))),
         ("on", one_or_list(of.on.iter().map(|kind| kind.as_str()))),
         ("backoff", of.backoff_s.map(u64::from).map(seconds)),
-    ])
+    ]))
 }
 
-fn module(of: &Module) -> Yaml {
-    let (name, said) = match of {
-        Module::Step(step) => return self::step(step),
-        Module::Recipe(name) => ("recipe", text(name)),
-        Module::SshKeys(keys) => {
-            let identity = |of: &Identity| {
-                map([
-                    ("private_key", maybe(of.private_key.as_ref())),
-                    ("public_key", maybe(of.public_key.as_ref())),
-                    ("config_entry", maybe(of.config_entry.as_ref())),
-                ])
-            };
-            let all = keys.identities.iter().map(identity).collect();
-            ("ssh_keys", map([("identities", Some(yaml(YamlValue::List(all))))]))
+pub(super) fn module(of: &Module) -> Yaml {
+    match of {
+        Module::Step(step) => self::step(step),
+        Module::Gcsfuse(of) => map([("gcsfuse", Some(buckets(of)))]),
+        Module::SshKeys(_)
+        | Module::Nfs(_)
+        | Module::Docker(_)
+        | Module::Conda(_)
+        | Module::Venv(_)
+        | Module::Wandb(_)
+        | Module::Recipe(_) => kept(&serde_json::to_value(of).unwrap_or_default()),
+    }
+}
+
+/// What is kept in the words of a file.
+fn kept(value: &Value) -> Yaml {
+    yaml(match value {
+        Value::Null => YamlValue::Blank,
+        Value::Array(all) => YamlValue::List(all.iter().map(kept).collect()),
+        Value::Object(all) => {
+            YamlValue::Map(all.iter().map(|(key, value)| (key.clone(), kept(value))).collect())
         }
-        Module::Gcsfuse(of) => ("gcsfuse", buckets(of)),
-        Module::Nfs(of) => (
-            "nfs",
-            map([
-                ("export", Some(text(&of.export))),
-                ("mount", Some(text(&of.mount))),
-                ("options", maybe(of.options.as_ref())),
-            ]),
-        ),
-        Module::Docker(of) => (
-            "docker",
-            map([
-                ("image", Some(text(&of.image))),
-                ("mounts", list(&of.mounts)),
-                ("workdir", maybe(of.workdir.as_ref())),
-                ("flags", list(&of.flags)),
-            ]),
-        ),
-        Module::Conda(of) => {
-            ("conda", map([("name", Some(text(&of.name))), ("file", maybe(of.file.as_ref()))]))
-        }
-        Module::Wandb(of) => {
-            ("wandb", map([("key", Some(text(&of.key))), ("host", maybe(of.host.as_ref()))]))
-        }
-        Module::Venv(of) => (
-            "venv",
-            map([
-                ("name", Some(text(&of.name))),
-                ("python", maybe(of.python.as_ref())),
-                ("requirements", maybe(of.requirements.as_ref())),
-            ]),
-        ),
-    };
-    map([(name, Some(said))])
+        Value::String(said) => return text(said),
+        Value::Bool(_) | Value::Number(_) => return text(value.to_string()),
+    })
 }
 
 fn buckets(of: &Gcsfuse) -> Yaml {

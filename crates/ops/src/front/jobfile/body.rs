@@ -91,10 +91,8 @@ impl UnderstoodJobs {
 
     /// Whether one of them wants a target deleted or restarted that is still there.
     pub fn take_targets_down(&self) -> bool {
-        let mut pairs = self.jobs.iter().flat_map(|job| &job.pairs);
-        pairs.any(|(key, value)| {
-            key == "rule" && Rules::parse(value).is_ok_and(|rules| rules.take_targets_down())
-        })
+        let mut rules = self.jobs.iter().filter_map(|job| job.rules.as_deref());
+        rules.any(|rules| Rules::parse(rules).is_ok_and(|rules| rules.take_targets_down()))
     }
 
     /// Refuses what cannot begin at once as a whole.

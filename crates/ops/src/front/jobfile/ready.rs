@@ -165,7 +165,7 @@ impl JobFile<'_> {
             // It has no name before it enters the queue; what the words say of another target is not kept.
             sorted.rest.push(LOCAL.to_owned());
         }
-        sorted.pairs.clone_from(&job.pairs);
+        sorted.pairs = job.pairs();
         let dir = match &job.code {
             Some(OwnCode::Here(place)) => {
                 Some(self.slot().map_err(|error| self.at(*place, error))?)

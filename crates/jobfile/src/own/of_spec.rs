@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 
-use tpu_core::model::capacity::GpuAsk;
+use tpu_core::model::capacity::{Ask, GpuAsk};
 use tpu_core::model::ids::QueueName;
 use tpu_core::model::rules::{Action, Rules};
 use tpu_core::model::spec::{AnyOf, JobSpec, TargetRequest};
@@ -21,13 +21,21 @@ pub struct SaidAgain {
 /// A specification as a job of a file. `kind` is that of its target, whose options it may have.
 pub fn of_spec(spec: &JobSpec, kind: &str) -> SaidAgain {
     let mut left_out = Vec::new();
-    let mut configs = spec.configs.clone();
+    let (mut asks, mut configs) = (asked(spec), spec.configs.clone());
+    let (mut tag, mut notes, mut rules) = (spec.tag.clone(), spec.notes.clone(), rules(spec));
     let words = || spec.words.iter().map(OsString::from);
     let command =
         spec.command.as_ref().map(|command| command.iter().cloned().chain(words()).collect());
     // Without a command the directory's own script is given them.
     for word in spec.words.iter().filter(|_| spec.command.is_none()) {
         match word.strip_prefix("--").and_then(|word| word.split_once('=')) {
+            // A config cannot have the name of a key: the key says it.
+            Some(("tag", value)) => tag = Some(value.to_owned()),
+            Some(("ssn", value)) => notes = Some(value.to_owned()),
+            Some(("rule", value)) => rules = Some(value.to_owned()),
+            Some((key, value)) if Ask::KEYS.contains(&key) => {
+                asks.insert(0, (key.to_owned(), value.to_owned()));
+            }
             Some((key, value)) => configs.push((key.to_owned(), value.to_owned())),
             None => left_out.push(format!("the argument {word}: there is no command:")),
         }
@@ -50,11 +58,11 @@ pub fn of_spec(spec: &JobSpec, kind: &str) -> SaidAgain {
         name: spec.name.clone(),
         target: target(spec, kind),
         dir: spec.dir.filter(|slot| *slot != 1),
-        asks: asked(spec),
+        asks,
         configs,
-        tag: spec.tag.clone(),
-        notes: spec.notes.clone(),
-        rules: rules(spec),
+        tag,
+        notes,
+        rules,
         command,
         array: spec.array.clone(),
         policy: any_of.and_then(|any_of| any_of.policy),

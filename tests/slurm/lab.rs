@@ -5,7 +5,7 @@ use std::ffi::OsStr;
 use std::ops::Deref;
 use std::time::Duration;
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use tpu_system::sys::clock::{Clock as _, SystemClock};
 use tpu_system::sys::proc::Spawn;
@@ -185,7 +185,8 @@ impl Lab {
             .env
             .path(&format!("tpu-state/slurm/missing-{}", rustix::process::getuid().as_raw()));
         let read = || -> Option<serde_json::Map<String, Value>> {
-            let missing: Value = serde_json::from_str(&std::fs::read_to_string(&path).ok()?).ok()?;
+            let missing: Value =
+                serde_json::from_str(&std::fs::read_to_string(&path).ok()?).ok()?;
             let missing = missing.as_object()?;
             missing.keys().any(|key| is_meant(key)).then(|| missing.clone())
         };

@@ -121,3 +121,22 @@ fn rules(spec: &JobSpec) -> Option<String> {
         each.map(|(kind, action)| format!("{kind}:{}", action.as_str())).collect();
     Some(if each.is_empty() { "pass".to_owned() } else { each.join(",") })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Such as a script of the original was given: the keys of a file say them.
+    #[test]
+    fn words_that_have_a_key_of_their_own_are_no_configs() {
+        let words = ["--tag=night", "--ssn=slow", "--rule=pre", "--gpus=2", "--lr=0.01"];
+        let words = words.map(str::to_owned).to_vec();
+        let spec = JobSpec { words, ..JobSpec::on(TargetRequest::Named("local".to_owned())) };
+        let SaidAgain { job, left_out } = of_spec(&spec, "local");
+        assert_eq!(left_out, [""; 0]);
+        let said = [job.tag, job.notes, job.rules].map(Option::unwrap);
+        assert_eq!(said, ["night", "slow", "pre"]);
+        let pair = |key: &str, value: &str| (key.to_owned(), value.to_owned());
+        assert_eq!((job.asks, job.configs), (vec![pair("gpus", "2")], vec![pair("lr", "0.01")]));
+    }
+}

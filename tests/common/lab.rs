@@ -11,7 +11,7 @@ use super::env::{Running, TestEnv};
 use super::tmux::write_file;
 use super::wait::{wait_for, wait_until};
 
-/// Prints a step each tenth of a second, writes checkpoints, and notes each of its starts; what it says and
+/// Prints steps and writes a checkpoint at each, and notes each of its starts; what it says and
 /// does at last is in a file: its last lines, then `exit N`. `@` stands for the directory of the test, and its first
 /// word is its name there.
 const TRAIN: &str = "echo \"$*\" >>\"@/$0.starts\"; n=0; \

@@ -104,6 +104,7 @@ stories! {
     a_token_starts_once_whoever_comes_with_it
     a_listener_that_comes_back_hears_the_rest
     stopping_reaches_exactly_the_processes_of_the_token
+    what_was_told_to_stop_before_it_began_does_not_begin
     what_left_its_parent_and_its_variables_is_stopped_as_well
     what_does_not_listen_is_killed_and_its_code_recorded
     a_look_at_a_worker_tells_what_runs_and_what_has_ended
@@ -216,6 +217,18 @@ fn stopping_reaches_exactly_the_processes_of_the_token(world: &World) {
     assert_eq!(again.unwrap(), Stopped::NotRunning);
     let never = world.bench.remote.stop(world.one(), &LaunchToken::from("t9")).remove(0).1;
     assert_eq!(never.unwrap(), Stopped::NotRunning);
+}
+
+fn what_was_told_to_stop_before_it_began_does_not_begin(world: &World) {
+    let token = LaunchToken::from("late");
+    let (_, stopped) = world.bench.remote.stop(world.one(), &token).remove(0);
+    assert_eq!(stopped.unwrap(), Stopped::NotRunning);
+    let late = world.bench.start(world.one(), &world.bench.script("echo no"), "late");
+    assert_eq!(late[0].as_ref().unwrap(), &Started::Already);
+    let end = world.bench.hear(world.one(), "late").remove(&0).unwrap();
+    assert_eq!(end, (String::new(), End::Lost("it was never started there".to_owned())));
+    let there = world.bench.remote.probe(world.one()).remove(0).1.unwrap();
+    assert!(there.iter().all(|run| run.token != token), "{there:?}");
 }
 
 fn what_left_its_parent_and_its_variables_is_stopped_as_well(world: &World) {

@@ -232,18 +232,6 @@ fn strangers_are_listed_and_end_only_when_they_are_named() {
 }
 
 #[test]
-fn what_was_told_to_stop_before_it_began_does_not_begin() {
-    let Some(world) = world(1) else { return };
-    let token = LaunchToken::from("late");
-    let (_, stopped) = world.bench.remote.stop(&world.workers, &token).remove(0);
-    assert_eq!(stopped.unwrap(), Stopped::NotRunning);
-    let late = world.bench.start(&world.workers, &world.bench.script("echo no"), "late");
-    assert_eq!(late[0].as_ref().unwrap(), &Started::Already);
-    let end = world.bench.hear(&world.workers, "late").remove(&0).unwrap();
-    assert_eq!(end, (String::new(), End::Lost("it was never started there".to_owned())));
-}
-
-#[test]
 fn a_secret_is_on_nobodys_command_line() {
     const SECRET: &str = "s3cr3t-of-the-lab";
     let Some(world) = world(2) else { return };

@@ -1,6 +1,13 @@
 //! A window that is gone takes nothing from the workers: they are asked whether the job goes on, and a window is opened
 //! again that shows it. One copy runs, and its end is written down as any.
 
+use std::ffi::OsString;
+use std::sync::Arc;
+
+use tpu_core::model::ids::LaunchToken;
+use tpu_system::remote::local::LocalRemote;
+use tpu_system::remote::{Remote as _, Started, Work, Worker};
+use tpu_system::sys::clock::SystemClock;
 use tpu_system::sys::procs::{self, Process, Signal};
 
 use crate::common::env::{TestEnv, lives, wait_gone};
@@ -175,4 +182,69 @@ fn so_is_what_was_on_its_workers_when_somebody_closed_its_window() {
     });
     assert!(lab.env.path("tpu-state/jobs/alice/1/closed").exists());
     loses_its_workers(&lab);
+}
+
+/// Workers, and the token of a job whose attendant hangs before it has started anything there, and goes with its window.
+fn interrupted(env: &mut TestEnv) -> (Vec<Worker>, LaunchToken) {
+    env.set("TPU_USER", "alice");
+    env.set("TPU_CLOUD", "sim");
+    drop(env.tpu("sim list").exits(0).says(&[TARGET, "READY"]));
+    env.set("FAILPOINTS", "workers-recorded=pause");
+    let words = ["run", TARGET, "alice", "rule=pass", "-q", "--", "bash", "-c", STAYS];
+    drop(env.tpu_words(&words).exits(0));
+    env.unset("FAILPOINTS");
+    let noted = String::from_utf8(env.wait_file("tpu-state/jobs/alice/1/workers")).unwrap();
+    let address = |word: &str| word.split_once(' ').map(|(_, address)| address.to_owned());
+    let addresses: Vec<String> = noted.split('\0').filter_map(address).collect();
+    assert_eq!(addresses.len(), 4, "{noted}");
+    let job = env.job("alice", 1);
+    let token = job["extra_msgs"]["launch"]["token"].as_str().unwrap().to_owned();
+    env.tmux().kill_server();
+    let uid = rustix::process::getuid().as_raw();
+    wait_until("nothing of it is left here", || {
+        let table = procs::Table::read().unwrap();
+        let here = table.with_token(&token, uid);
+        here.iter().for_each(|process| drop(procs::signal(process, Signal::Kill)));
+        here.is_empty() && env.tpu("check").to_string().contains("its workers are to be asked")
+    });
+    (Worker::all(&addresses), LaunchToken::from(token.as_str()))
+}
+
+/// Starts a command that is there for `go`, as somebody who was late with it.
+fn comes_late(env: &TestEnv, workers: &[Worker], token: &LaunchToken) -> Vec<Started> {
+    let argv = ["bash", "-c", STAYS].map(OsString::from).to_vec();
+    let home = vec![("HOME".into(), env.root().into())];
+    let work = Work { argv, env: home, ..Work::default() };
+    let remote = LocalRemote::new(Arc::new(SystemClock::new()));
+    let started = remote.start(workers, &work, token);
+    started.into_iter().map(|(_, started)| started.unwrap()).collect()
+}
+
+#[test]
+fn what_was_on_its_way_to_its_workers_does_not_begin_once_it_counts_as_lost() {
+    let mut env = TestEnv::new();
+    let (workers, token) = interrupted(&mut env);
+    drop(env.tpu("explain 1").exits(0).says(&["nothing of it is on", "tpu resume w=1 alice"]));
+    drop(env.tpu("resume w=1 --yes").exits(0));
+    env.wait_pid("pid-0");
+    assert_eq!(comes_late(&env, &workers, &token), [Started::Already; 4]);
+    env.touch("go");
+    env.wait_status(2, "finished");
+    let starts = std::fs::read_to_string(env.path("starts-0")).unwrap();
+    assert_eq!(starts.lines().count(), 1, "one copy");
+}
+
+#[test]
+fn what_has_begun_on_some_of_its_workers_only_is_ended_and_lost() {
+    let mut env = TestEnv::new();
+    let (workers, token) = interrupted(&mut env);
+    assert_eq!(comes_late(&env, &workers[..1], &token), [Started::New]);
+    let first = env.wait_pid("pid-0");
+    drop(env.tpu("explain 1").exits(0).says(&["it has begun on some workers of", "only"]));
+    assert!(lives(&first), "who only asks ends nothing");
+    let daemon = env.daemon(&[]);
+    let lost = env.wait_status(1, "error");
+    assert_eq!(lost["error"], "lost", "{lost:#}");
+    wait_gone(&first);
+    drop(daemon);
 }

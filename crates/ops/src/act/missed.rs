@@ -1,5 +1,6 @@
 //! Jobs on workers whose window is gone. The workers are asked whether a job goes on; then a window is opened again that
-//! shows it, and its end is written down as any. What is on none of them any more is lost.
+//! shows it, and its end is written down as any. What is on none of them any more is lost, as is what had begun on some
+//! of them only.
 
 use tpu_core::model::facts::{TmuxFact, WORKERS_UNASKED};
 use tpu_core::model::ids::JobId;
@@ -25,7 +26,7 @@ pub enum Reattached {
     Reopened,
     /// The same, and in the window before nothing was heard.
     ReopenedInVain,
-    /// Nothing of it is on its workers.
+    /// Nothing of it is on its workers, and nothing begins there any more.
     Over,
 }
 
@@ -33,6 +34,8 @@ pub enum Reattached {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Answer {
     Continues,
+    /// It was being started when its window went, and has begun on some of them only.
+    InPart,
     Over,
 }
 
@@ -43,8 +46,8 @@ pub fn reattach(ctx: &Ctx, id: &JobId) -> Result<Reattached, Error> {
     if !is_missed(ctx, job)? {
         return Ok(Reattached::Here);
     }
-    if ask(ctx, job)? == Answer::Over {
-        forget(ctx, job);
+    if ask(ctx, job)? != Answer::Continues {
+        forget(ctx, job)?;
         return Ok(Reattached::Over);
     }
     let lease = match lease::take(ctx, id, |_| Ok(())) {
@@ -79,13 +82,18 @@ fn reopen(ctx: &Ctx, id: &JobId) -> Result<Reattached, Error> {
     Ok(if was_unheard { Reattached::ReopenedInVain } else { Reattached::Reopened })
 }
 
-/// Nothing of a job is on its workers. That somebody has closed its window is not what ended it, if it had begun there.
-fn forget(ctx: &Ctx, job: &Job) {
+/// A job does not go on on its workers. What is still on its way to them does not begin there any more. That somebody has
+/// closed its window is not what ended it, if it had begun there.
+fn forget(ctx: &Ctx, job: &Job) -> Result<(), Error> {
+    if let (_, Some(unseen)) = worker_processes::stop(ctx, job)? {
+        return Err(unseen);
+    }
     let id = job.id();
     if beside::begun_at(ctx, job).is_some() {
         beside::forget_closed(ctx, &id);
     }
     beside::forget_workers(ctx, &id);
+    Ok(())
 }
 
 /// Refuses a next attempt while a job goes on on its workers. With `force` it writes down first that somebody has closed
@@ -95,7 +103,7 @@ pub(crate) fn settle(ctx: &Ctx, id: &JobId, force: bool) -> Result<(), Error> {
     let job = job_of(&data, id)?;
     if is_missed(ctx, job)? {
         match ask(ctx, job)? {
-            Answer::Over => forget(ctx, job),
+            Answer::Over | Answer::InPart => forget(ctx, job)?,
             Answer::Continues => {
                 return Err(Error::refused(continues(job))
                     .hint(format!("to end it: tpu kill w={} {}", id.window, id.user)));
@@ -115,11 +123,14 @@ pub fn told(ctx: &Ctx, id: &JobId) -> Result<Option<String>, Error> {
     if !is_missed(ctx, job)? {
         return Ok(None);
     }
+    let (window, user, on) = (job.windows_id, &job.user, &job.tpu);
     Ok(Some(match ask(ctx, job) {
         Ok(Answer::Continues) => continues(job),
+        Ok(Answer::InPart) => {
+            format!("it has begun on some workers of {on} only: tpu resume w={window} {user}")
+        }
         Ok(Answer::Over) => {
-            let (window, user) = (job.windows_id, &job.user);
-            format!("nothing of it is on {} any more: tpu resume w={window} {user}", job.tpu)
+            format!("nothing of it is on {on} any more: tpu resume w={window} {user}")
         }
         Err(error) => error.message,
     }))
@@ -165,21 +176,21 @@ fn ask(ctx: &Ctx, job: &Job) -> Result<Answer, Error> {
     if there.is_empty() {
         return Ok(Answer::Over);
     }
-    let mut silent = Vec::new();
+    let (mut begun, mut not_begun, mut silent) = (0, 0, Vec::new());
     for (worker, answer) in doors::to(ctx, &asked)?.remote.probe(&there) {
         match answer {
             Ok(found) => {
                 let is_ours = |of: &&Running| of.token == launch.token;
-                if found
-                    .iter()
-                    .filter(is_ours)
-                    .any(|of| !of.processes.is_empty() || of.exit.is_some())
-                {
-                    return Ok(Answer::Continues);
-                }
+                let is_begun = |of: &Running| !of.processes.is_empty() || of.exit.is_some();
+                let is_there = found.iter().filter(is_ours).any(is_begun);
+                *if is_there { &mut begun } else { &mut not_begun } += 1;
             }
             Err(error) => silent.push(format!("worker {worker}: {error}")),
         }
+    }
+    if begun > 0 {
+        let is_whole = not_begun == 0 || !silent.is_empty() || beside::begun_at(ctx, job).is_some();
+        return Ok(if is_whole { Answer::Continues } else { Answer::InPart });
     }
     if silent.is_empty() {
         return Ok(Answer::Over);

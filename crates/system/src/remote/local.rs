@@ -32,6 +32,8 @@ use tpu_core::model::ids::LaunchToken;
 /// The wrapper's exit codes.
 const DOWN: i32 = 3;
 const STARTED_BEFORE: i32 = 4;
+/// The file in a run's directory that says that it was stopped before it began.
+const STOPPED: &str = "stopped";
 /// How long a guard may take to write down how its command ended.
 const LAST_LINE: Duration = Duration::from_secs(5);
 /// How often we look whether something has changed.
@@ -79,7 +81,8 @@ impl Machine {
         };
         let names = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
         let tokens = names.filter(|name| !name.starts_with('.')).map(LaunchToken::new);
-        Ok(tokens.map(|token| Run { machine: self.clone(), token }).collect())
+        let runs = tokens.map(|token| Run { machine: self.clone(), token });
+        Ok(runs.filter(|run| !run.dir().join(STOPPED).exists()).collect())
     }
 
     /// Why it cannot be reached, if it cannot.
@@ -166,6 +169,16 @@ impl Run {
 
     fn exit(&self) -> Option<i32> {
         fs::read_to_string(self.dir().join("exit")).ok()?.trim().parse().ok()
+    }
+
+    /// What was told to stop does not start any more, whoever is on the way with it.
+    fn keep_from_beginning(&self) {
+        let dir = self.dir();
+        if dir.parent().is_some_and(|runs| fs::create_dir_all(runs).is_ok())
+            && fs::create_dir(&dir).is_ok()
+        {
+            drop(fs::File::create(dir.join(STOPPED)));
+        }
     }
 
     /// Its processes without its guard, which ends with them and writes down how.
@@ -270,6 +283,7 @@ impl Run {
 
     fn stop(&self, clock: &dyn Clock) -> Result<Stopped, RemoteError> {
         self.machine.environment()?;
+        self.keep_from_beginning();
         let stopped = stop::stop((clock, &OsProcesses), || self.processes())
             .map_err(|source| RemoteError::Stop { worker: self.machine.worker, source })?;
         // Its guard still writes down how it ended. If it cannot (a full disk), nobody waits for it.
@@ -407,7 +421,7 @@ impl Tail {
             (Some(why), _) => lost(why),
             (None, Some(code)) => Some(End::Exit(code)),
             (None, None) if watched => None,
-            (None, None) if self.run.dir().exists() => {
+            (None, None) if self.run.dir().exists() && !self.run.dir().join(STOPPED).exists() => {
                 lost("its processes are gone, and no exit code was recorded")
             }
             (None, None) => lost("it was never started there"),

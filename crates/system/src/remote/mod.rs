@@ -189,7 +189,7 @@ pub trait Remote: Send + Sync {
     fn follow(&self, workers: &[Worker], token: &LaunchToken, from: &BTreeMap<u32, u64>) -> Stream;
 
     /// Stops exactly the processes of a token: SIGINT, after 3 s SIGTERM, after 10 s SIGKILL. Returns
-    /// when they are gone.
+    /// when they are gone. Where nothing was started, nothing of that token starts any more.
     fn stop(&self, workers: &[Worker], token: &LaunchToken) -> PerWorker<Stopped>;
 
     /// Whether workers can be reached, and which commands of ours are on them.

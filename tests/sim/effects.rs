@@ -17,7 +17,6 @@ use tpu_lab::sim::SimCloud;
 use tpu_system::store::disk::{Contents, Disk, Lock, Locked, Stat};
 use tpu_system::sys::clock::Clock;
 use tpu_system::sys::procs::{Process, Processes, Signal, Table};
-use tpu_system::sys::threads::Threads;
 use tpu_system::tmux::{Capture, Captured, NewWindow, Occupant, Tmux, TmuxError};
 
 use super::world::{Pid, Purpose, Role, World, die};
@@ -331,25 +330,6 @@ impl Me {
             return Err(Self::lost("new-window"));
         }
         Ok(pane)
-    }
-}
-
-impl Threads for Me {
-    fn spawn(&self, work: Box<dyn FnOnce() + Send>) {
-        self.world.state().begun.push((self.pid, work));
-    }
-
-    fn wait(&self, limit: Duration, hear: &mut dyn FnMut(Duration) -> bool) -> bool {
-        let end = self.world.state().now + limit;
-        loop {
-            if hear(Duration::ZERO) {
-                return true;
-            }
-            if self.world.state().now >= end {
-                return false;
-            }
-            self.world.sleep(self.pid, Duration::from_millis(20));
-        }
     }
 }
 

@@ -35,6 +35,7 @@ mod queue_days;
 mod queues;
 mod run;
 mod slurm;
+mod threads;
 mod tpu;
 mod turns;
 mod world;

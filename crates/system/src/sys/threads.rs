@@ -1,12 +1,26 @@
 //! Doing something beside what is being done. A simulation decides itself who goes on when.
 
-use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::Duration;
 
 /// The door to threads.
 pub trait Threads: Send + Sync {
     /// Begins `work`, and does not wait for it. Whoever wants to know its end has `work` tell it.
     fn spawn(&self, work: Box<dyn FnOnce() + Send>);
+
+    /// Does `work`, and meanwhile calls `again` each time that so long has passed.
+    fn while_at(&self, every: Duration, again: &(dyn Fn() + Sync), work: &mut dyn FnMut()) {
+        let (over, is_over) = channel::<()>();
+        std::thread::scope(|threads| {
+            threads.spawn(move || {
+                while is_over.recv_timeout(every) == Err(RecvTimeoutError::Timeout) {
+                    again();
+                }
+            });
+            work();
+            drop(over);
+        });
+    }
 
     /// Waits for what such work says: `hear` waits so long for it, and returns whether it has heard something.
     fn wait(&self, limit: Duration, hear: &mut dyn FnMut(Duration) -> bool) -> bool {

@@ -1,7 +1,6 @@
 //! Launches that are claimed and not submitted yet: whoever holds them says from time to time that he is still at
 //! it, and asks once more, before he submits them, whether they still stand.
 
-use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;
 
 use crate::base::records;
@@ -43,17 +42,11 @@ pub(super) fn while_at<T>(ctx: &Ctx, jobs: &[&Job], work: impl FnOnce() -> T) ->
     if jobs.iter().all(|job| job.engine.is_none()) {
         return work();
     }
-    let (over, is_over) = channel::<()>();
-    std::thread::scope(|threads| {
-        threads.spawn(move || {
-            while is_over.recv_timeout(SAY_AGAIN) == Err(RecvTimeoutError::Timeout) {
-                say_again(ctx, jobs.iter().copied());
-            }
-        });
-        let done = work();
-        drop(over);
-        done
-    })
+    let (mut work, mut done) = (Some(work), None);
+    ctx.threads.while_at(SAY_AGAIN, &|| say_again(ctx, jobs.iter().copied()), &mut || {
+        done = work.take().map(|work| work());
+    });
+    done.expect("the work is done once")
 }
 
 /// Which of these launches still stand, now that they are about to be submitted. What runs windows asks for itself

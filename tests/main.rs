@@ -13,6 +13,7 @@ mod cli;
 mod cms;
 mod common;
 mod daemon;
+mod first_hour;
 mod hosts;
 mod insight;
 mod jobfile;

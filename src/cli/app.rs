@@ -133,6 +133,11 @@ impl App {
         std::env::current_exe().unwrap_or_else(|_| PathBuf::from("tpu"))
     }
 
+    /// Whether somebody has said which the data file is.
+    pub(super) fn names_data(&self) -> Result<bool, Error> {
+        Ok(self.global.data.is_some() || self.ctx()?.settings(None)?.data.is_some())
+    }
+
     /// The data file: `--data` or `$TPU_DATA`, settings, else the user's data directory.
     fn data_path(&self, settings: &Settings) -> Result<PathBuf, Error> {
         let path = match (&self.global.data, &settings.data) {

@@ -73,9 +73,12 @@ pub(super) fn verb(command: Command) -> Verb {
             let asks = args.ask_notes;
             Verb::new(Does::Act, move |app| {
                 let file = args.words.iter().find(|word| is_file(word));
-                let run = |app: &App| match file {
-                    Some(file) => jobfile::run_file(app, &args, file),
-                    None => run::run(app, &args),
+                let run = |app: &App| {
+                    run::begin_if_new(app)?;
+                    match file {
+                        Some(file) => jobfile::run_file(app, &args, file),
+                        None => run::run(app, &args),
+                    }
                 };
                 run_then_watch(app, run, args.quiet)
             })

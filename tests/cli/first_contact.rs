@@ -32,7 +32,7 @@ fn before_any_set_up_run_says_what_is_missing_and_how_to_get_it() {
     let env = nothing_yet();
     drop(env.tpu("run local -- true").exits(5).says(&["no data file", "tpu init"]));
     drop(env.tpu("add-user carol").exits(0));
-    drop(env.tpu("run local -- true").exits(3).says(&["no directory 1", "tpu init --name carol"]));
+    drop(env.tpu("run local").exits(3).says(&["no directory 1", "tpu init --name carol"]));
     drop(env.tpu("set-cur 1").exits(0));
     drop(env.tpu("run").exits(2).says(&[
         "on which target?",
@@ -90,7 +90,7 @@ fn whoever_was_added_begins_with_init_and_takes_over_nobody_s_account() {
     drop(begin("alice").exits(0).says(&["Added user alice", "Wrote user = \"alice\""]));
     let next = "in the directory of your code: tpu init --name zoe";
     drop(env.tpu("add-user zoe").exits(0).says(&[next]));
-    for line in ["run local zoe -- true", "ls zoe", "doctor"] {
+    for line in ["run local zoe", "ls zoe", "doctor"] {
         let said = env.tpu(line).to_string();
         assert!(said.contains(next), "{line}: {said}");
         assert!(!said.contains("set-cur"), "{line}: {said}");

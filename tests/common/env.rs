@@ -93,10 +93,16 @@ impl TestEnv {
         self.through = words;
     }
 
-    /// A program and its words, with those that come before.
+    /// A program and its words, with those that come before. Job files lie above the code.
     fn command_words<W: AsRef<OsStr>>(&self, program: &str, words: &[W]) -> Vec<OsString> {
         let before = self.through.iter().map(OsString::from).chain([program.into()]);
-        before.chain(words.iter().map(|word| word.as_ref().to_owned())).collect()
+        let word = |word: &W| match word.as_ref().to_str().and_then(job_file) {
+            Some((option, file)) if self.path(file).is_file() && !file.starts_with('/') => {
+                format!("{option}../{file}").into()
+            }
+            _ => word.as_ref().to_owned(),
+        };
+        before.chain(words.iter().map(word)).collect()
     }
 
     /// The variables of all commands.
@@ -164,10 +170,11 @@ impl TestEnv {
 
     /// Any program with the environment of the test, not yet running.
     pub(crate) fn spawn_program<W: AsRef<OsStr>>(&self, program: &str, words: &[W]) -> Spawn {
+        let cwd = self.stands_in(words.iter().map(AsRef::as_ref));
         let mut words = self.command_words(program, words).into_iter();
         let mut spawn = Spawn::new(words.next().unwrap())
             .args(words)
-            .cwd(self.tmux.dir())
+            .cwd(cwd)
             .timeout(Duration::from_secs(60))
             .own_group()
             .env_clear();
@@ -175,6 +182,13 @@ impl TestEnv {
             spawn = spawn.env(name, value);
         }
         spawn
+    }
+
+    /// Where these words are typed: what starts jobs in the code of `alice`, all else in the directory of the test.
+    fn stands_in<'w>(&self, mut words: impl Iterator<Item = &'w OsStr>) -> PathBuf {
+        let starts = |word: &OsStr| word == "--" || word.to_str().and_then(job_file).is_some();
+        let code = self.path("code-alice");
+        if words.any(starts) && code.is_dir() { code } else { self.path("") }
     }
 
     /// Starts `tpu` with fail points, as a process that can be stopped and continued. It is killed with
@@ -188,7 +202,7 @@ impl TestEnv {
             .env_clear()
             .envs(spawn.env.iter().filter_map(|(name, value)| Some((name, value.as_ref()?))))
             .env("FAILPOINTS", points)
-            .current_dir(self.root())
+            .current_dir(spawn.cwd.unwrap())
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(Stdio::null())
@@ -230,13 +244,14 @@ impl TestEnv {
         vars: &[(&str, &str)],
     ) -> Running {
         let words: Vec<&str> = line.split_whitespace().collect();
+        let cwd = self.stands_in(words.iter().map(OsStr::new));
         let words = self.command_words(program, &words);
         let child = Command::new(&words[0])
             .args(&words[1..])
             .env_clear()
             .envs(&self.vars)
             .envs(vars.iter().copied())
-            .current_dir(self.tmux.dir())
+            .current_dir(cwd)
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(Stdio::null())
@@ -497,6 +512,13 @@ impl Drop for TestEnv {
             pause = (2 * pause).min(Duration::from_millis(50));
         }
     }
+}
+
+/// A word that names a job file, as what stands before its name, and the name.
+fn job_file(word: &str) -> Option<(&str, &str)> {
+    let at = word.find('=').filter(|_| word.starts_with("--")).map_or(0, |at| at + 1);
+    let (option, file) = word.split_at(at);
+    (file.ends_with(".yaml") || file.ends_with(".yml")).then_some((option, file))
 }
 
 /// Whether a process still lives.

@@ -102,8 +102,8 @@ pub(crate) fn plain(text: &str, home: &str) -> String {
     let text = phases.replace_all(&text, "$1 ").into_owned();
     let text = ages.replace_all(&text, "").into_owned();
     // Part of what a cluster calls a job is nobody else's.
-    let called = Regex::new(r"(where it is called [a-z]+)-[0-9a-z]{8}\.").unwrap();
-    let text = called.replace_all(&text, "$1.").into_owned();
+    let called = Regex::new(r"(where it is called [a-z]+)-[0-9a-z]{8}\b").unwrap();
+    let text = called.replace_all(&text, "$1").into_owned();
     let text = numbers.replace_all(&text, "N").into_owned();
     let lines: Vec<String> =
         text.lines().map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ")).collect();

@@ -121,18 +121,21 @@ fn the_examples_run() {
 }
 
 #[test]
-fn a_file_that_lies_elsewhere_says_where_its_code_is() {
+fn a_file_can_name_the_directory_of_its_code() {
     let lab = lab();
-    let path = file(&lab, "name: a\ntarget: local\ncommand: 'true'\n");
-    let said = submit(&lab, &path, "--dry-run").exits(0).stderr;
-    assert!(
-        said.contains("directory 1 of alice; to take what lies beside the file: code: ."),
-        "{said}"
-    );
-    lab.env.code("alice", "job.yaml", "name: a\ntarget: local\ncommand: 'true'\n");
-    let beside = lab.env.path("code-alice/job.yaml");
-    let said = submit(&lab, &beside, "--dry-run").exits(0).stderr;
-    assert!(!said.contains("directory 1"), "{said}");
+    let code = |below: &str| lab.env.path(below).to_str().unwrap().to_owned();
+    for (says, dir) in [
+        ("".to_owned(), code("code-alice")),
+        ("code: .\n".to_owned(), code("code-bob")),
+        (format!("dir: {}\n", code("code-bob")), code("code-bob")),
+        ("dir: ~/code-bob\n".to_owned(), code("code-bob")),
+    ] {
+        let path = lab.env.path("code-bob/job.yaml");
+        write_file(&path, &format!("target: local\ncommand: 'true'\n{says}"));
+        drop(submit(&lab, &path, "").exits(0));
+        let job = lab.env.jobs("alice").pop().unwrap();
+        assert_eq!((job["job_dir"].as_str(), job["job_dir_id"].as_u64()), (Some(&*dir), None));
+    }
 }
 
 #[test]

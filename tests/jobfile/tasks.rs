@@ -156,7 +156,7 @@ fn what_a_file_says_anew_is_said_and_done_when_asked_for() {
     );
     let said = submit(&env);
     assert!(said.contains("task a is not as when it became alice/1 (command)"), "{said}");
-    assert!(said.contains("task b (alice/2) is no longer in tasks.yaml"), "{said}");
+    assert!(said.contains("task b (alice/2) is no longer in ../tasks.yaml"), "{said}");
     assert_eq!(task(&env, "b")["state"], "RUNNING");
     drop(env.tpu("kill 2").exits(0));
     is(&env, "c", "DONE");
@@ -216,7 +216,7 @@ fn a_task_fails_as_often_as_its_file_allows() {
     // As long as nobody knows what has happened to its machine a rule may bring it back.
     wait_until("it begins anew", || {
         let said = env.tpu("jobman queue tasks.yaml --reset-failed").exits(0);
-        !said.stdout.contains("No task of tasks.yaml has failed")
+        !said.stdout.contains("No task of ../tasks.yaml has failed")
     });
     is(&env, "a", "DONE");
     assert_eq!(ran(&env).len(), 3);

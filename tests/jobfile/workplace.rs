@@ -42,7 +42,7 @@ fn what_makes_no_sense_of_it_is_refused_with_its_place() {
     for (text, says) in [
         ("code: none\ncommand: x\n", ":2:1: code: dir: is missing"),
         ("code: none\ndir: 2\ncommand: x\n", ":3:6: dir: '2' is no directory of a machine"),
-        ("dir: /data\ncommand: x\n", ":2:6: dir: a directory by its path"),
+        ("dir: data\ncommand: x\n", ":2:6: dir: 'data' is no slot and no directory"),
         ("dir: 2\ncode: .\ncommand: x\n", ":3:1: code: dir: says already"),
         ("code: none\ndir: /data\n", "there is no command"),
     ] {

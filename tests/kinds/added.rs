@@ -445,7 +445,7 @@ fn what_makes_no_sense_for_it_is_refused_with_what_would() {
 fn the_screen_shows_it_and_its_keys_stop_it() {
     let lab = Lab::new();
     let ran = lab.tpu("run cave -q -- ./train").exits(0);
-    assert_eq!(ran.stdout.trim(), "Started alice/1 on cave.", "it has no window");
+    assert_eq!(ran.stdout.trim(), "Started alice/1 on cave: ./train (code of ~/code-alice)");
     drop(lab.tpu("check alice status:pending").exits(0).says(&["Window 1"]));
     drop(lab.tpu("check alice status:running").exits(0).says(&["No job is meant"]));
     let paged = lab.env.path("paged");

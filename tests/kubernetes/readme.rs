@@ -24,7 +24,10 @@ fn what_the_readme_says_of_a_cluster_is_what_happens_there() {
     let mut all = examples();
     all.retain(|example| example.section == KUBERNETES);
     assert!(all.len() > 5, "{} examples", all.len());
-    for example in &all {
+    for example in &mut all {
+        for line in &mut example.printed {
+            *line = line.replace(": python3 ", &format!(": {} ", program.display()));
+        }
         let command = example.command.replace("-- python3 ", &format!("-- {} ", program.display()));
         if example.command == "tpu kill base -y" {
             let kept = || reader.typed("tpu logs base");

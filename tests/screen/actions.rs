@@ -192,7 +192,7 @@ fn a_run_is_started_on_the_selected_target() {
 #[test]
 fn what_a_form_cannot_mean_is_said() {
     for (field, text, said) in [
-        ("tab", "two", "slots are numbers"),
+        ("tab", "two", "no slot, and no path"),
         ("tab tab", "lr", "'lr' has no value"),
         ("tab tab", "'lr=1", "a quote is not closed"),
     ] {

@@ -134,6 +134,10 @@ impl KindOfTarget for Kubernetes {
         options::OF_JOB
     }
 
+    fn copies_code(&self, said: &KindOptions) -> bool {
+        submit::copies_code(said)
+    }
+
     fn kept(&self, said: KindOptions, dir: Option<&Path>) -> Result<KindOptions, RunError> {
         let Some(dir) = dir else { return Ok(said) };
         taken_in(&said, dir).map_err(|why| RunError::usage(why, LIKE_FLAVOR))

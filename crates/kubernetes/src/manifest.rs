@@ -170,7 +170,7 @@ pub(super) fn of(attempt: &Attempt<'_>, parts: &Parts<'_>) -> Result<Manifest, R
     if let Some(place) = job.workplace() {
         main["workingDir"] = Value::from(place);
     } else if parts.has_code {
-        main["workingDir"] = Value::from(CODE);
+        main["workingDir"] = Value::from(job.within(CODE));
     }
     if job.execution().is_some_and(|execution| !execution.secrets.is_empty()) {
         main["envFrom"] = json!([{"secretRef": {"name": secret_of(&known)}}]);

@@ -87,8 +87,12 @@ impl Submission {
 
 /// Whether the code of a job goes with it: it may have none, or be at home where it runs.
 fn takes_code(job: &Job) -> bool {
-    let said = job.spec.as_ref().and_then(|spec| spec.options.get(options::CODE));
-    job.workplace().is_none() && said != Some(options::NONE)
+    job.workplace().is_none() && job.spec.as_ref().is_none_or(|spec| copies_code(&spec.options))
+}
+
+/// Whether its code goes with a job of which this is said.
+pub(super) fn copies_code(said: &KindOptions) -> bool {
+    said.get(options::CODE) != Some(options::NONE)
 }
 
 /// A manifest as text. `kubectl apply -f` takes it.

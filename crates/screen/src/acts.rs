@@ -18,6 +18,7 @@ use tpu_ops::act::resume::{self, AgainRequest};
 use tpu_ops::act::target_spec::Wish;
 use tpu_ops::act::{kill, service};
 use tpu_ops::base::called::JobWord;
+use tpu_ops::base::code_dir;
 use tpu_ops::base::named::resolve_target;
 use tpu_ops::front::clean::{self, Ends, Extent};
 use tpu_ops::front::dry_run;
@@ -111,7 +112,7 @@ pub(super) fn carry_out(ctx: &Ctx, flags: &[String], act: &Act) -> Result<Did, P
             Ok("The daemon has ended; jobs go on, and nothing happens by itself any more.".into())
         }
         Act::Run(request) => {
-            let outcome = begin::start(ctx, request, When::Now, &Nobody)?;
+            let outcome = begin::start(ctx, &with_code(ctx, request), When::Now, &Nobody)?;
             return Ok(Did { words: outcome.in_words(), began: outcome.job().cloned() });
         }
         Act::Submit { request, queue, priority, sweep } => {
@@ -165,7 +166,10 @@ pub(super) fn would(ctx: &Ctx, act: &Act) -> Result<String, Problem> {
             };
             before + &dry_run::recipe_to_text(ctx, &solving(ctx, target)?)?
         }
-        Act::Run(request) => begin::start(&ctx.dry_run(), request, When::Now, &Nobody)?.in_words(),
+        Act::Run(request) => {
+            let request = with_code(ctx, request);
+            begin::start(&ctx.dry_run(), &request, When::Now, &Nobody)?.in_words()
+        }
         Act::Submit { request, queue, priority, sweep } => {
             let (dry, waiting) =
                 (ctx.dry_run(), waiting(ctx, request, queue, *priority, sweep.as_ref())?);
@@ -266,9 +270,16 @@ fn waiting(
     Ok([(in_turn(ctx, request)?, how)])
 }
 
+/// The same, with the code of the directory that its form names.
+fn with_code(ctx: &Ctx, request: &RunRequest) -> RunRequest {
+    let mut request = request.clone();
+    code_dir::stand_in_typed(ctx, &mut request.spec);
+    request
+}
+
 /// A job as it waits: the word for its target may mean any of several.
 fn in_turn(ctx: &Ctx, request: &RunRequest) -> Result<RunRequest, Error> {
-    let mut request = request.clone();
+    let mut request = with_code(ctx, request);
     if let TargetRequest::Named(word) = &request.spec.target {
         request.spec.target = wanted(&*ctx.data()?, word);
     }

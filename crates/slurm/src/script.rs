@@ -155,7 +155,11 @@ pub(super) fn of(attempts: &[Attempt<'_>], is_here: bool, lost: &[String]) -> St
     }
     let (place, what) = match first.job.workplace() {
         Some(there) => (on_machine(there), "the directory in which it runs"),
-        None => ("\"$TPU_STAGE_DIR\"".to_owned(), "the copy of the code"),
+        None => {
+            let below = first.job.within("");
+            let below = if below.is_empty() { below } else { quoted(OsStr::new(&below)) };
+            (format!("\"$TPU_STAGE_DIR\"{below}"), "the copy of the code")
+        }
     };
     text += &format!(
         "place={place}\ncd -- \"$place\" || {{ echo \"tpu: $(hostname) does not see {what}, \

@@ -1,6 +1,7 @@
 //! The options that `tpu run` and `tpu submit` share.
 
 use std::ffi::OsString;
+use std::path::PathBuf;
 
 use clap::Args;
 
@@ -45,6 +46,9 @@ pub struct JobOptions {
     /// A name by which it and its successors are called wherever a job is
     #[arg(long, value_name = "NAME")]
     pub name: Option<String>,
+    /// Take the code of this directory, as if the command were typed there
+    #[arg(short = 'C', long, value_name = "PATH")]
+    pub directory: Option<PathBuf>,
     /// Tell somebody of it, beside the setting: [EVENT,…=]WHERE, as in
     /// error,finished=me@example.org, a URL, tmux, or a command; none: nobody
     #[arg(long, value_name = "RECEIVER")]

@@ -26,6 +26,7 @@ use tpu_ops::waiting::words::wants;
 use tpu_ops::{Ctx, Error};
 use tpu_wire::jobfile::{ConvertedDocument, FormatSchemaDocument};
 
+use super::run::code_dir;
 use super::run::{self, Ran};
 use super::submit::{jobs_of, queue};
 
@@ -42,7 +43,8 @@ pub(in crate::cli) fn run_file(app: &App, args: &Run, file: &str) -> Result<Ran,
     let data = ctx.data()?;
     let user = app.user(&data, None)?;
     let setup = args.of_file.setup.as_deref().map(setup_how).transpose()?;
-    let beside = BesideFile { force: args.force, setup, ..BesideFile::default() };
+    let code = Some(code_dir(app, args.of_job.directory.as_deref())?);
+    let beside = BesideFile { force: args.force, setup, code, ..BesideFile::default() };
     let commands = legacy::command_words();
     let of_file = JobFile {
         ctx,
@@ -104,7 +106,7 @@ pub(super) fn submit(
     let jobs = read(app, documents, (file, &args.of_file.set))?;
     let data = ctx.data()?;
     let user = app.user(&data, None)?;
-    let (beside, commands) = (beside_file(args)?, legacy::command_words());
+    let (beside, commands) = (beside_file(app, args)?, legacy::command_words());
     let file = JobFile {
         ctx,
         data: &data,
@@ -120,13 +122,14 @@ pub(super) fn submit(
 }
 
 /// What of the options of `submit` is said beside a file.
-pub(super) fn beside_file(args: &Submit) -> Result<BesideFile, Error> {
+pub(super) fn beside_file(app: &App, args: &Submit) -> Result<BesideFile, Error> {
     Ok(BesideFile {
         force: args.force,
         is_held: args.hold,
         stages_late: args.stage_late,
         applies: args.apply,
         is_now: false,
+        code: Some(code_dir(app, args.of_job.directory.as_deref())?),
         setup: args.of_file.setup.as_deref().map(setup_how).transpose()?,
     })
 }

@@ -1,6 +1,6 @@
 //! `tpu run`.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::cli::app::App;
 use crate::cli::args::{FileOptions, Run};
@@ -18,6 +18,7 @@ use tpu_ops::act::selection;
 use tpu_ops::base::{named, names};
 use tpu_ops::waiting::begin::{self, StartOutcome, When};
 use tpu_ops::waiting::request::{self, Begins, Beside};
+use tpu_ops::waiting::users;
 use tpu_ops::{Ctx, Error};
 use tpu_wire::launches::{
     LaunchPlanDocument, LaunchPlanPart, LaunchedDocument, LaunchedGroupDocument, WaitPlanDocument,
@@ -71,6 +72,20 @@ pub(in crate::cli) fn run(app: &App, args: &Run) -> Result<Ran, Error> {
     refuse_of_files(&args.of_file)?;
     let request = request(app, args, &*app.ctx()?.data()?, Begins::Now)?;
     start(app, args, &request)
+}
+
+/// Makes whoever types a first command a user. Nothing has to be set up before it; a file that somebody names and that is
+/// not there is a mistake, and is not made.
+pub(in crate::cli) fn begin_if_new(app: &App) -> Result<(), Error> {
+    let ctx = app.ctx()?;
+    if app.global.user.is_some() || !users::is_anybody_missing(ctx, app.names_data()?) {
+        return Ok(());
+    }
+    if let Some(user) = users::begin_as_account(ctx, &legacy::command_words())? {
+        let data = ctx.store.paths().data();
+        ctx.warn([format!("made user {user} in {}", data.display())]);
+    }
+    Ok(())
 }
 
 /// Refuses a value for a file where there is none.
@@ -168,7 +183,7 @@ pub(super) fn request(
         warn_of_aliases(ctx, (data, &user), &args.words, &Ask::KEYS);
         Ok(user)
     };
-    let request = request::of_words(ctx, data, (sorted, &whose), (&said(args)?, begins))?;
+    let request = request::of_words(ctx, data, (sorted, &whose), (&said(app, args)?, begins))?;
     if let Some(name) = &args.of_job.name {
         names::refuse_as_job(name, &legacy::command_words())?;
     }
@@ -176,13 +191,16 @@ pub(super) fn request(
 }
 
 /// What stands beside the words.
-fn said(args: &Run) -> Result<Beside, Error> {
+fn said(app: &App, args: &Run) -> Result<Beside, Error> {
     let Run { of_type, of_job, of_command, .. } = args;
     let reclaimable = match (of_type.norm, of_type.pre) {
         (true, _) => Some(false),
         (_, true) => Some(true),
         _ => None,
     };
+    // Scripts, and what the settings have as a command, lie in a slot.
+    let named = of_job.directory.as_deref();
+    let code = named.is_some() || !of_command.command.is_empty();
     Ok(Beside {
         force: args.force,
         is_any: args.auto,
@@ -192,12 +210,28 @@ fn said(args: &Run) -> Result<Beside, Error> {
         policy: of_job.policy.clone(),
         name: of_job.name.clone(),
         array: args.array.clone(),
+        code: code.then(|| code_dir(app, named)).transpose()?,
         command: (!of_command.command.is_empty()).then(|| of_command.command.clone()),
         options: of_command.of_kind.said.clone(),
         notify: notify::typed(&of_job.notify)?,
         log_stage: of_job.log_stage,
         notes_are_no_tag: args.no_tag,
     })
+}
+
+/// The directory in which a command is typed, or that it names in its place.
+pub(super) fn code_dir(app: &App, named: Option<&Path>) -> Result<PathBuf, Error> {
+    let cwd = &app.env.cwd;
+    let Some(named) = named else { return Ok(cwd.clone()) };
+    let dir = cwd.join(named);
+    if !dir.is_dir() {
+        return Err(Error::not_found(format!(
+            "-C {}: there is no such directory",
+            named.display()
+        ))
+        .hint("name one that is there"));
+    }
+    Ok(dir)
 }
 
 /// Says which of the keys that were typed a user has given another meaning, which does not count.

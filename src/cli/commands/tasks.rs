@@ -30,6 +30,7 @@ use tpu_ops::waiting::queue::tasks::{self, TaskOf};
 use tpu_ops::{Ctx, Error};
 
 use super::jobfile::{beside_file, directory, submits_alone, would};
+use super::run::begin_if_new;
 use super::submit::queue;
 
 /// A file of tasks that was read.
@@ -89,6 +90,7 @@ impl<'a> TaskFile<'a> {
 
 /// `submit`: of a file, if one of the words is one, and else of the words.
 pub(in crate::cli) fn submit_any(app: &App, args: &Submit) -> Outcome {
+    begin_if_new(app)?;
     let Some(file) = args.words.iter().find(|word| jobfile::is_file(word)) else {
         return super::submit::submit(app, args);
     };
@@ -124,7 +126,7 @@ pub(super) fn submit_tasks(
     let mut notes = file.notes();
     let user = user_of(&data, &app.user(&data, None)?)?;
     let path = Path::new(&file.file);
-    let (beside, commands) = (beside_file(args)?, legacy::command_words());
+    let (beside, commands) = (beside_file(app, args)?, legacy::command_words());
     let of_file = JobFile {
         ctx,
         data: &data,

@@ -16,7 +16,7 @@ use super::member::Member;
 pub use super::recovery::{Mark, Recovery, StoredVerdict};
 use super::rules::Rules;
 pub use super::source::Raw;
-use super::spec::{JobSpec, Staged, StoredSpec, TargetRequest};
+use super::spec::{CodeDir, JobSpec, Staged, StoredSpec, TargetRequest};
 pub use super::status::Status;
 use super::time::Timestamp;
 use super::waited::Waited;
@@ -216,6 +216,7 @@ impl Job {
     pub fn spec_with(&self, words: Vec<String>) -> JobSpec {
         let stored = self.spec.clone().unwrap_or_default();
         let named = || TargetRequest::Named(self.tpu.as_str().to_owned());
+        let code = CodeDir { top: self.job_dir.clone(), below: stored.below };
         JobSpec {
             name: stored.name,
             array: None,
@@ -223,6 +224,7 @@ impl Job {
             target: stored.any_of.map_or_else(named, TargetRequest::Any),
             chosen: None,
             dir: self.job_dir_id,
+            code: self.stands_in_no_slot().then_some(code),
             configs: Vec::new(),
             words,
             command: self.command.clone(),
@@ -237,6 +239,12 @@ impl Job {
             staged: stored.staged,
             execution: stored.execution,
         }
+    }
+
+    /// Whether its code was copied from a directory that no slot has named.
+    fn stands_in_no_slot(&self) -> bool {
+        let is_clone = self.staged().is_some_and(Staged::is_clone);
+        self.job_dir_id.is_none() && !is_clone && self.workplace().is_none()
     }
 
     /// Takes over what it is to do. Target, directory, rules and arguments stand in the record as what they
@@ -259,6 +267,7 @@ impl Job {
             options: spec.options.clone(),
             queue: spec.queue.clone(),
             staged: spec.staged.clone(),
+            below: spec.code.as_ref().and_then(|code| code.below.clone()),
             execution: spec.execution.clone(),
         };
         self.spec = (stored != StoredSpec::default()).then(|| Box::new(stored));
@@ -267,6 +276,14 @@ impl Job {
     /// The copy of its code that was made when it was submitted, if it runs from that or a copy of it.
     pub fn staged(&self) -> Option<&Staged> {
         self.spec.as_ref()?.staged.as_ref()
+    }
+
+    /// Where its command begins, by the directory that holds the copy of its code.
+    pub fn within(&self, copy: &str) -> String {
+        match self.spec.as_ref().and_then(|spec| spec.below.as_deref()) {
+            Some(below) => format!("{copy}/{below}"),
+            None => copy.to_owned(),
+        }
     }
 
     /// Variables of its own, over those that are kept of whoever asked for it.

@@ -137,7 +137,7 @@ mod tests {
     use crate::model::repeat::{Repeat, RepeatWhen};
     use crate::model::retry::Retry;
     use crate::model::setup::{Docker, Module, SetUpHow};
-    use crate::model::spec::{AnyOf, JobSpec, Staged, TargetRequest};
+    use crate::model::spec::{AnyOf, CodeDir, JobSpec, Staged, TargetRequest};
     use crate::model::sweep::Sweep;
     use crate::model::time::Timestamp;
     use crate::model::walk::Walk;
@@ -197,6 +197,7 @@ mod tests {
             target,
             chosen: None,
             dir: Some(2),
+            code: Some(CodeDir { top: "/exp".to_owned(), below: Some("sub".to_owned()) }),
             configs: vec![("lr".to_owned(), "0.1 = x".to_owned())],
             words: vec!["--fast".to_owned(), String::new()],
             command: Some(vec!["python".into(), OsString::from_vec(b"a\xffb".to_vec())]),

@@ -33,6 +33,8 @@ pub struct JobSpec {
     pub chosen: Option<String>,
     /// Slot of the user's working directory; `None` where the directory stands in no slot.
     pub dir: Option<u32>,
+    /// The directory of its code that whoever asked for it stood in, where no slot was named.
+    pub code: Option<CodeDir>,
     /// `key=value` in order, keys as typed: an alias of the user, or `config.…`.
     pub configs: Vec<(String, String)>,
     /// Arguments that arrive as they stand, after the configs.
@@ -59,6 +61,25 @@ pub struct JobSpec {
     pub staged: Option<Staged>,
     /// How its command is carried out.
     pub execution: Execution,
+}
+
+/// A directory of code that stands in no slot.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CodeDir {
+    /// The directory that is copied: the top of a git work tree, or a directory of its own.
+    pub top: String,
+    /// The directory below it in which the command begins; the top itself without.
+    pub below: Option<String>,
+}
+
+impl CodeDir {
+    /// The directory in which the command begins, by its whole path.
+    pub fn begins_in(&self) -> String {
+        match &self.below {
+            Some(below) => format!("{}/{below}", self.top),
+            None => self.top.clone(),
+        }
+    }
 }
 
 /// Code as it was when a job was submitted: what is edited while that waits changes nothing.
@@ -137,6 +158,8 @@ pub struct StoredSpec {
     pub queue: Option<QueueName>,
     /// [`JobSpec::staged`].
     pub staged: Option<Staged>,
+    /// [`CodeDir::below`] of its code.
+    pub below: Option<String>,
     /// [`JobSpec::execution`].
     pub execution: Execution,
 }
@@ -151,6 +174,7 @@ impl JobSpec {
             target,
             chosen: None,
             dir: Some(1),
+            code: None,
             configs: Vec::new(),
             words: Vec::new(),
             command: None,
@@ -176,6 +200,18 @@ fn read_staged(value: Json<'_>, path: &Path<'_>) -> Result<Staged, DataError> {
     })
 }
 
+fn read_code(value: Json<'_>, path: &Path<'_>) -> Result<CodeDir, DataError> {
+    let fields = Fields::new(value, path)?;
+    Ok(CodeDir {
+        top: fields.need("top", "a directory", read::text)?,
+        below: fields.with("below", read::text)?,
+    })
+}
+
+fn write_code(code: &CodeDir) -> Value {
+    json!({ "top": code.top, "below": code.below })
+}
+
 fn write_staged(staged: &Staged) -> Value {
     json!({ "from": staged.from, "copy": staged.copy })
 }
@@ -199,6 +235,7 @@ pub(super) fn read(fields: &Fields<'_>, target: TargetRequest) -> Result<JobSpec
         target,
         chosen: None,
         dir: fields.with("dir", read::number)?,
+        code: fields.with("code", read_code)?,
         configs: fields
             .with("configs", |value, path| read::list(value, path, pair))?
             .unwrap_or_default(),
@@ -241,7 +278,8 @@ pub(super) fn write(spec: &JobSpec) -> Map<String, Value> {
         ("options", json!(spec.options.to_value())),
         ("staged", json!(spec.staged.as_ref().map(write_staged))),
     ];
-    let members = members.into_iter().map(|(key, value)| (key.to_owned(), value));
+    let code = spec.code.iter().map(|code| ("code", write_code(code)));
+    let members = members.into_iter().chain(code).map(|(key, value)| (key.to_owned(), value));
     members.chain(execution::write(&spec.execution)).collect()
 }
 
@@ -292,6 +330,7 @@ pub(super) fn read_stored(value: Json<'_>, path: &Path<'_>) -> Result<StoredSpec
         options: fields.with("options", KindOptions::read)?.unwrap_or_default(),
         queue: fields.with("queue", read::text)?.map(QueueName::new),
         staged: fields.with("staged", read_staged)?,
+        below: fields.with("below", read::text)?,
         execution: execution::read(&fields)?,
     })
 }
@@ -309,6 +348,7 @@ pub(super) fn write_stored(stored: &StoredSpec) -> Value {
         ("options", json!(options)),
         ("queue", json!(stored.queue)),
         ("staged", json!(stored.staged.as_ref().map(write_staged))),
+        ("below", json!(stored.below)),
     ];
     let known = members.into_iter().filter(|(_, value)| !value.is_null());
     let known = known.map(|(key, value)| (key.to_owned(), value));

@@ -82,6 +82,11 @@ pub trait KindOfTarget: Send + Sync {
         &[]
     }
 
+    /// Whether the code of a job of which this is said is copied to where it runs.
+    fn copies_code(&self, _said: &KindOptions) -> bool {
+        true
+    }
+
     /// What is kept of what a person says of a job. What lies where he says it, as a file does, is taken in: a job may begin
     /// elsewhere, and later. Paths begin in `dir`; without one there is nothing that he could mean by a path.
     fn kept(&self, said: KindOptions, _dir: Option<&Path>) -> Result<KindOptions, RunError> {

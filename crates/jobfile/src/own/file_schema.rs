@@ -102,7 +102,7 @@ fn together() -> Value {
         { "required": ["target"] },
         apart("command", "script"),
         where_is("code", none.clone(), dir_of(&directory())),
-        where_is("dir", directory(), json!({ "required": ["code"], "properties": { "code": none } })),
+        where_is("dir", directory(), json!({ "properties": { "code": none } })),
         where_is("dir", whole(0, MOST), none_of(&["code"])),
         needs("shell", "command"),
         of_command("stdin"),

@@ -225,22 +225,17 @@ fn directory(values: &Values) -> Result<Directory, BadFile> {
         }
         return Ok((None, None, values.with("dir", path)?));
     }
-    let slot = |value: &Yaml, field: &str| {
-        let said = text(value, field, "dir: 1")?;
-        said.parse().map_err(|_| match as_directory(said) {
-            Some(_) => {
-                let what = "a directory by its path is one of the machine, where nothing is copied";
-                let hint = "code: none beside it; or a slot: `tpu set-dir PATH 2`, and dir: 2";
-                bad(value, field, what, hint)
-            }
-            None => bad(value, field, format!("'{said}' is no slot"), "as in dir: 2"),
-        })
-    };
-    let slot = values.with("dir", slot)?;
-    if slot.is_some() {
-        values.refuse("code", "dir: says already where its code is", "leave one of them away")?;
+    let Some(dir) = values.get("dir") else { return Ok((None, values.with("code", code)?, None)) };
+    values.refuse("code", "dir: says already where its code is", "leave one of them away")?;
+    let said = text(dir, "dir", "dir: 1")?;
+    match (said.parse(), as_directory(said)) {
+        (Ok(slot), _) => Ok((Some(slot), None, None)),
+        (Err(_), Some(path)) => Ok((None, Some(OwnCode::Dir(path)), None)),
+        (Err(_), None) => {
+            let hint = "as in dir: 2, or dir: ~/exp";
+            Err(bad(dir, "dir", format!("'{said}' is no slot and no directory"), hint))
+        }
     }
-    Ok((slot, values.with("code", code)?, None))
 }
 
 const NO_CODE: &str = "code: none, and dir: /where/on/the/machine";

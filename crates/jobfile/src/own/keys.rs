@@ -83,15 +83,14 @@ pub static KEYS: &[JobKey] = &[
     ),
     built(
         "dir",
-        "The slot of the directory of its code; 1 without a word. With `code: none` the directory of the machine in which \
-         it runs, by its whole path or below `~/`.",
-        "dir: 2",
+        "The directory of its code: a slot, or a path. Without a word it is the directory in which the file is submitted; \
+         of a file without `command`, slot 1. With `code: none` it is the directory of the machine in which the job runs.",
+        "dir: ~/exp",
         &JointKey(written::dir, |_| schema::dir()),
     ),
     built(
         "code",
-        "`.`: the directory of the file, which has to be in a slot of yours; `{repo, branch}`: what git clones of it as \
-         the job is submitted; or `none`: nothing is copied, and it runs in a directory that its machines have.",
+        "`.`: the directory of the file; `{repo, branch}`: what git clones of it as the job is submitted; or `none`: nothing is copied, and it runs in a directory that its machines have.",
         "code: none\ndir: /data/train\ncommand: ./train.sh",
         &JointKey(written::code, |_| schema::code()),
     ),

@@ -171,6 +171,8 @@ impl OwnJob {
 pub enum OwnCode {
     /// `.`: in the directory of the file.
     Here(Place),
+    /// In this directory: a whole path, or one below `~/`.
+    Dir(String),
     /// In a repository.
     Repository(Repository),
 }

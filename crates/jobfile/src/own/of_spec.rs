@@ -7,7 +7,7 @@ use tpu_core::model::ids::QueueName;
 use tpu_core::model::rules::{Action, Rules};
 use tpu_core::model::spec::{AnyOf, JobSpec, TargetRequest};
 
-use super::{KeyPlaces, OwnJob, OwnTarget, OwnWaits};
+use super::{KeyPlaces, OwnCode, OwnJob, OwnTarget, OwnWaits};
 
 /// A job of a file, and what of it no file can say.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -40,7 +40,7 @@ pub fn of_spec(spec: &JobSpec, kind: &str) -> SaidAgain {
             None => left_out.push(format!("the argument {word}: there is no command:")),
         }
     }
-    if let Some(staged) = spec.staged.as_ref().filter(|_| spec.dir.is_none()) {
+    if let Some(staged) = spec.staged.as_ref().filter(|staged| staged.is_clone()) {
         left_out.push(format!("code: the repository of which {} is a copy", staged.copy));
     }
     if !spec.monitor {
@@ -58,6 +58,7 @@ pub fn of_spec(spec: &JobSpec, kind: &str) -> SaidAgain {
         name: spec.name.clone(),
         target: target(spec, kind),
         dir: spec.dir.filter(|slot| *slot != 1),
+        code: spec.code.as_ref().map(|code| OwnCode::Dir(code.begins_in())),
         asks,
         configs,
         tag,

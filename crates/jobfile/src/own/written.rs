@@ -87,7 +87,11 @@ pub(super) fn user(job: &OwnJob) -> Option<Yaml> {
 }
 
 pub(super) fn dir(job: &OwnJob) -> Option<Yaml> {
-    job.dir.map(number).or_else(|| maybe(job.execution.workplace.as_ref()))
+    let path = match &job.code {
+        Some(OwnCode::Dir(path)) => Some(path),
+        Some(OwnCode::Here(_) | OwnCode::Repository(_)) | None => job.execution.workplace.as_ref(),
+    };
+    job.dir.map(number).or_else(|| maybe(path))
 }
 
 pub(super) fn code(job: &OwnJob) -> Option<Yaml> {
@@ -96,6 +100,7 @@ pub(super) fn code(job: &OwnJob) -> Option<Yaml> {
         Some(OwnCode::Repository(of)) => {
             Some(map([("repo", Some(text(&of.url))), ("branch", maybe(of.branch.as_ref()))]))
         }
+        Some(OwnCode::Dir(_)) => None,
         None => job.execution.workplace.as_ref().map(|_| text("none")),
     }
 }

@@ -252,7 +252,8 @@ fn work(ctx: &Ctx, job: &Job, is_elsewhere: bool) -> Work {
     let names = job.execution().map(|execution| execution.secrets.as_slice()).unwrap_or_default();
     let of_ours = |name: &String| Some((name.into(), ctx.env.var_os(name)?.to_owned()));
     let secrets = Secrets(names.iter().filter_map(of_ours).collect());
-    let dir = job.stage_dir.as_deref().or(job.workplace()).map(PathBuf::from);
+    let copy = job.stage_dir.as_deref().map(|copy| job.within(copy));
+    let dir = copy.or(job.workplace().map(str::to_owned)).map(PathBuf::from);
     Work { argv: beside::work(ctx, &job.id()), env, secrets, dir }
 }
 

@@ -13,8 +13,10 @@ pub fn user_at_work(ctx: &Ctx, data: &Data) -> Result<Option<UserName>, Error> {
     if let Some(name) = setting.as_deref().map(UserName::from) {
         return user_of(data, &name).map(|user| Some(user.name.clone()));
     }
-    let account = account(ctx).map(|name| UserName::from(name.as_str()));
-    if let Some(user) = account.and_then(|name| data.user(&name)) {
+    let account = account(ctx).unwrap_or_default();
+    let as_user = as_user(&account);
+    let names = [&account, &as_user].map(|name| UserName::from(name.as_str()));
+    if let Some(user) = names.iter().find_map(|name| data.user(name)) {
         return Ok(Some(user.name.clone()));
     }
     match data.users() {
@@ -31,7 +33,14 @@ pub(crate) fn name_at_work(ctx: &Ctx, data: &Data) -> String {
     user.or_else(|| account(ctx)).unwrap_or_else(|| "somebody".to_owned())
 }
 
+/// The name of an account as that of a user can be written: letters, digits, `-` and `_`, with a letter first.
+pub fn as_user(account: &str) -> String {
+    let plain = |c: char| if c.is_ascii_alphanumeric() || c == '_' { c } else { '-' };
+    let name = account.trim_start_matches(|c: char| !c.is_ascii_alphabetic());
+    name.chars().map(plain).take(30).collect()
+}
+
 /// The account, as the environment calls it.
-fn account(ctx: &Ctx) -> Option<String> {
+pub fn account(ctx: &Ctx) -> Option<String> {
     ["USER", "LOGNAME"].iter().find_map(|name| ctx.env.non_empty(name)).map(str::to_owned)
 }

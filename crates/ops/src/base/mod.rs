@@ -20,6 +20,7 @@ pub mod reservations;
 // What words and names mean.
 pub mod account;
 pub mod called;
+pub mod code_dir;
 pub mod launch_paths;
 pub mod named;
 pub mod names;

@@ -12,7 +12,7 @@ use tpu_system::store::StoreError;
 use super::queue::after;
 use crate::act::outlook;
 use crate::base::ctx::user_of;
-use crate::base::names;
+use crate::base::{account, names};
 use crate::observe::snapshot;
 use crate::{Ctx, Error};
 
@@ -62,6 +62,40 @@ pub fn add(ctx: &Ctx, new: &NewUser) -> Result<(), Error> {
         tx.edited(Some(&name), format!("user {name} is added"));
         Ok(())
     })
+}
+
+/// Whether there is no user yet. A data file that somebody names and that is not there says nothing.
+pub fn is_anybody_missing(ctx: &Ctx, is_file_named: bool) -> bool {
+    match ctx.store.read() {
+        Ok(data) => data.users().is_empty(),
+        Err(StoreError::Missing { .. }) => !is_file_named,
+        Err(_) => false,
+    }
+}
+
+/// Makes the account of this process a user, where there is none yet, and says which; `None` where nothing says which
+/// account it is.
+pub fn begin_as_account(ctx: &Ctx, commands: &[String]) -> Result<Option<UserName>, Error> {
+    let mut name = account::as_user(&account::account(ctx).unwrap_or_default());
+    if name.is_empty() {
+        return Ok(None);
+    }
+    if refuse_as_user(&name, commands).is_err() {
+        name += "-1";
+    }
+    let new = NewUser {
+        name: name.clone(),
+        tmux_name: None,
+        dir: None,
+        time_zone: None,
+        commands: commands.to_owned(),
+    };
+    match add(ctx, &new) {
+        Ok(()) => Ok(Some(UserName::from(name.as_str()))),
+        // Somebody else was faster.
+        Err(_) if ctx.data().is_ok_and(|data| !data.users().is_empty()) => Ok(None),
+        Err(error) => Err(error),
+    }
 }
 
 /// Refuses what nobody can be called. `commands` are the words of the command line that are commands.

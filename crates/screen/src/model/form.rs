@@ -10,7 +10,7 @@ use crate::message::{Act, Choices, Problem, Proposal};
 use tpu_core::model::entry::Priority;
 use tpu_core::model::ids::{QueueName, UserName};
 use tpu_core::model::member::Array;
-use tpu_core::model::spec::{JobSpec, TargetRequest};
+use tpu_core::model::spec::{CodeDir, JobSpec, TargetRequest};
 use tpu_core::model::sweep::Sweep;
 use tpu_ops::act::launch::RunRequest;
 use tpu_ops::front::jobfile;
@@ -42,7 +42,11 @@ pub enum FieldId {
 /// The fields from top to bottom, with what to write into them.
 pub const FIELDS: [(FieldId, &str, &str); 9] = [
     (FieldId::Target, "target", "any part of its name finds it; or a job file: train.yaml"),
-    (FieldId::Dir, "directory", "the number of a slot, or any part of its path"),
+    (
+        FieldId::Dir,
+        "directory",
+        "a path, or the number of a slot; empty: where the monitor was started",
+    ),
     (FieldId::Configs, "configs", "lr=0.01 bs=512; aliases are proposed"),
     (FieldId::Rule, "rule", "empty: the target's own"),
     (FieldId::Tag, "tag", "may be empty"),
@@ -130,7 +134,10 @@ impl Form {
         };
         let text = |id: FieldId| match id {
             FieldId::Target => target.clone(),
-            FieldId::Dir => spec.dir.map(|slot| slot.to_string()).unwrap_or_default(),
+            FieldId::Dir => match (spec.dir, &spec.code) {
+                (Some(slot), _) => slot.to_string(),
+                (None, code) => code.as_ref().map(CodeDir::begins_in).unwrap_or_default(),
+            },
             FieldId::Configs => quoted(&configs),
             FieldId::Sweep => way.unwrap_or_default().to_owned(),
             FieldId::Rule => spec.rules.clone().unwrap_or_default(),
@@ -315,15 +322,6 @@ impl Form {
         if !self.is_kept(FieldId::Target) {
             spec.target = TargetRequest::Named(target.to_owned());
         }
-        if !self.is_kept(FieldId::Dir) {
-            spec.dir = match self.text(FieldId::Dir) {
-                "" => Some(1),
-                slot => Some(slot.parse().map_err(|_| {
-                    let what = format!("directory {slot}: slots are numbers");
-                    Problem::new(what, "`tpu ls` lists them")
-                })?),
-            };
-        }
         // What is kept stays in the order in which it was said; a sweep is taken out of what stands in the field.
         if !self.is_kept(FieldId::Configs) || !self.text(FieldId::Sweep).is_empty() {
             spec.configs.clear();
@@ -339,6 +337,20 @@ impl Form {
             let command = split(FieldId::Command, "command")?;
             spec.command =
                 (!command.is_empty()).then(|| command.into_iter().map(OsString::from).collect());
+        }
+        if !self.is_kept(FieldId::Dir) {
+            let typed = self.text(FieldId::Dir);
+            let is_path = typed.contains('/') || ["", ".", "..", "~"].contains(&typed);
+            spec.dir = match typed.parse() {
+                Err(_) if typed.is_empty() && spec.command.is_none() => Some(1),
+                Err(_) if !is_path => {
+                    let what = format!("directory {typed}: no slot, and no path");
+                    return Err(Problem::new(what, "as in 2, or ~/exp; `tpu ls` lists slots"));
+                }
+                slot => slot.ok(),
+            };
+            let top = typed.to_owned();
+            spec.code = spec.dir.is_none().then_some(CodeDir { top, below: None });
         }
         let given = |field| Some(self.text(field).to_owned()).filter(|text| !text.is_empty());
         spec.tag = given(FieldId::Tag);

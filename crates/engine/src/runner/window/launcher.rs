@@ -36,7 +36,7 @@ pub fn prepare(
     let dir = fresh_directory(effects, id)?;
     // What attends to workers needs a directory of this machine, which is made before it begins.
     let here = attempt.workers_by.as_ref().and(job.workplace()).and(job.log_dir.as_deref());
-    let workplace = here.unwrap_or_else(|| workplace(job, launch));
+    let workplace = here.map_or_else(|| workplace(job, launch), str::to_owned);
     let log = job.log_dir.as_ref().map(|dir| format!("{dir}/output.log")).unwrap_or_default();
     let link = dir.join("bin").join("tpu");
     link_program(effects, &link)?;
@@ -89,10 +89,10 @@ pub fn prepare(
 }
 
 /// The directory in which the command runs.
-pub(super) fn workplace<'a>(job: &'a Job, launch: &Launch) -> &'a str {
+pub(super) fn workplace(job: &Job, launch: &Launch) -> String {
     match (launch.mode, &job.stage_dir) {
-        (LaunchMode::Native, Some(stage)) => stage,
-        _ => job.staged().map_or(&job.job_dir, |staged| &staged.copy),
+        (LaunchMode::Native, Some(stage)) => job.within(stage),
+        _ => job.staged().map_or(&job.job_dir, |staged| &staged.copy).clone(),
     }
 }
 

@@ -10,6 +10,7 @@ use serde_json::json;
 use crate::act::lately::Lately;
 use crate::act::setup::SetUp;
 use crate::act::stage;
+use crate::base::code_dir::whole_path;
 use crate::base::launch_paths::{directory_name, stage_dir};
 use crate::base::lease::{self, Held};
 use crate::base::{names, queue_entries, records, secrets};
@@ -33,8 +34,8 @@ use tpu_engine::runner::files::Files;
 use tpu_engine::runner::{Attempt, Preparation, Runner};
 use tpu_system::store::Tx;
 
-use super::check::{kept_environment, parse_rules, whole_path};
-use super::plan::{LaunchPlan, Machine, Parent};
+use super::check::{kept_environment, parse_rules};
+use super::plan::{LaunchPlan, Machine, Parent, quoted};
 use super::room;
 use super::settle::{self, Came, Outcome};
 use super::{turn, unsubmitted};
@@ -500,21 +501,6 @@ fn record(plan: &LaunchPlan, id: &JobId, (token, now): (&LaunchToken, Timestamp)
 /// the daemon sees which one it is.
 fn is_just_seen(machine: &Machine, now: Timestamp) -> bool {
     now.seconds_since(machine.seen_at) <= 2 && machine.seen_at.seconds_since(now) == 0
-}
-
-/// Config arguments as the one string of the record; plain ones look as the original wrote them.
-pub(crate) fn quoted(configs: &[String]) -> String {
-    let is_plain = |arg: &str| {
-        !arg.is_empty()
-            && arg.chars().all(|c| c.is_ascii_alphanumeric() || "-_.,:/=+@%".contains(c))
-    };
-    let quoted = configs.iter().map(|arg| {
-        if is_plain(arg) {
-            return arg.clone();
-        }
-        shlex::try_quote(arg).map_or_else(|_| arg.clone(), std::borrow::Cow::into_owned)
-    });
-    quoted.collect::<Vec<_>>().join(" ")
 }
 
 /// The name that tmux shows; only decoration.

@@ -1,11 +1,12 @@
 //! Everything that must hold before a job is started. All problems are reported together.
 
 use std::ffi::OsString;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use crate::act::hosts::probe;
 use crate::act::lately::Lately;
 use crate::act::stage;
+use crate::base::code_dir::{self, whole_path};
 use crate::base::ctx::{how_to_begin, user_of};
 use crate::base::error::did_you_mean;
 use crate::base::launch_paths::roots_at;
@@ -20,7 +21,7 @@ use tpu_core::model::facts::{TargetState, TargetStep};
 use tpu_core::model::job::LaunchMode;
 use tpu_core::model::repository::Repository;
 use tpu_core::model::rules::{NAMED, Rules};
-use tpu_core::model::spec::JobSpec;
+use tpu_core::model::spec::{JobSpec, TargetRequest};
 use tpu_core::model::target::{Machines, Target};
 use tpu_core::model::variables;
 use tpu_engine::runner::RunError;
@@ -68,6 +69,7 @@ pub(super) fn check_lately(
     }
     if let Some(target) = &target {
         note(&mut problems, has_workplace(ctx, target, spec));
+        note(&mut problems, stays_here(ctx, spec, Some(target)));
         note(&mut problems, understood(ctx, target, spec));
         note(&mut problems, takes_several((ctx, &data), target, spec));
         note(&mut problems, carried_out((ctx, &data), target, (spec, mode)));
@@ -113,14 +115,16 @@ pub(super) fn check_lately(
         return Err(error);
     }
     let roots = roots_at(ctx, &data, user, &target)?;
+    let mut spec =
+        JobSpec { chosen: request.on.as_ref().map(|chosen| chosen.reason.clone()), ..spec.clone() };
+    if mode == LaunchMode::Native && target.is_here() && code_dir::is_home(ctx, &spec) {
+        spec.execution.workplace = Some(dir.clone());
+    }
     Ok(LaunchPlan {
         user: user.name.clone(),
         session: user.tmux_name.clone(),
         target,
-        spec: JobSpec {
-            chosen: request.on.as_ref().map(|chosen| chosen.reason.clone()),
-            ..spec.clone()
-        },
+        spec,
         dir,
         rules,
         mode,
@@ -207,6 +211,11 @@ pub(crate) fn may_wait(
     if let Some(dir) = dir.as_deref().filter(|_| repository.is_none()) {
         note(&mut problems, runnable((dir, spec), mode).map_err(at(MeantKey::Command)));
     }
+    let target = match &spec.target {
+        TargetRequest::Named(named) => resolve_target(&data, named).ok(),
+        TargetRequest::Any(_) => None,
+    };
+    note(&mut problems, stays_here(ctx, spec, target.as_ref()).map_err(at(MeantKey::Code)));
     if let Some(args) = note(&mut problems, arguments(user, spec).map_err(at(MeantKey::Configs))) {
         note(&mut problems, passable(&args, mode, request.force).map_err(at(MeantKey::Configs)));
     }
@@ -237,6 +246,16 @@ fn directory(user: &User, spec: &JobSpec) -> Result<String, Error> {
     }
     if let Some(there) = &spec.execution.workplace {
         return Ok(there.clone());
+    }
+    if let Some(code) = &spec.code {
+        if !Path::new(&code.top).is_dir() {
+            return Err(Error::not_found(format!(
+                "the directory of its code is gone: {}",
+                code.top
+            ))
+            .hint("name another one: -C PATH, or dir=N"));
+        }
+        return Ok(code.top.clone());
     }
     let slot = spec.dir.unwrap_or(1);
     let Some(path) = user.dir(slot) else {
@@ -427,12 +446,20 @@ fn has_workplace(ctx: &Ctx, target: &Target, spec: &JobSpec) -> Result<(), Error
         .hint("with code: none it is a directory of the machine on which it runs"))
 }
 
-/// A path of this machine, `~/` being our home.
-pub(super) fn whole_path(ctx: &Ctx, path: &str) -> PathBuf {
-    match (path.strip_prefix("~/"), ctx.env.non_empty("HOME")) {
-        (Some(below), Some(home)) => Path::new(home).join(below),
-        _ => path.into(),
+/// A home directory is left to no other machine: it holds keys.
+fn stays_here(ctx: &Ctx, spec: &JobSpec, target: Option<&Target>) -> Result<(), Error> {
+    let Some(code) = spec.code.as_ref().filter(|_| code_dir::is_home(ctx, spec)) else {
+        return Ok(());
+    };
+    let copies = |target: &Target| {
+        !target.is_here() && ctx.kinds.of(target).is_ok_and(|kind| kind.copies_code(&spec.options))
+    };
+    if !target.is_none_or(copies) {
+        return Ok(());
     }
+    let where_to = target.map_or("another machine", |target| target.name.as_str());
+    let what = format!("{} holds keys, and is not copied to {where_to}", code.top);
+    Err(Error::refused(what).hint("go to the directory of your code, or name it: -C PATH"))
 }
 
 /// Its secrets must get where it runs.

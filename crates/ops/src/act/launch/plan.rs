@@ -2,9 +2,10 @@
 
 use std::ffi::{OsStr, OsString};
 
-use crate::Error;
 use crate::act::checkpoints::across::Haul;
+use crate::base::code_dir;
 use crate::base::launch_paths::Roots;
+use crate::{Ctx, Error};
 use tpu_core::model::capacity::BusyGpus;
 use tpu_core::model::entry::QueueEntry;
 use tpu_core::model::execution::Execution;
@@ -12,9 +13,13 @@ use tpu_core::model::facts::{ErrorKind, Progress};
 use tpu_core::model::ids::{JobId, JobNumber, QueueName, UserName};
 use tpu_core::model::job::{Handle, Job, LaunchMode, Status, StoredVerdict, Succession};
 use tpu_core::model::rules::Rules;
-use tpu_core::model::spec::JobSpec;
+use tpu_core::model::spec::{CodeDir, JobSpec};
 use tpu_core::model::target::Target;
 use tpu_core::model::time::{Timestamp, age};
+use tpu_core::text;
+
+/// So much of a command is said on a line.
+const MOST_COLUMNS: usize = 100;
 
 /// A checked attempt.
 #[derive(Clone, Debug)]
@@ -198,6 +203,24 @@ impl LaunchPlan {
         words
     }
 
+    /// The command and where its code is from, on one line.
+    pub(crate) fn in_short(&self, ctx: &Ctx) -> String {
+        let command = match self.mode {
+            LaunchMode::Native => in_a_shell(&self.words()),
+            LaunchMode::Script => format!("staging.sh {}", in_a_shell(&self.config_words())),
+        };
+        let command = text::escape(&text::cut(command.trim_end(), MOST_COLUMNS)).into_owned();
+        let spec = &self.spec;
+        let at = |dir: &str| text::escape(&code_dir::shown(ctx, dir)).into_owned();
+        let code = match (&spec.execution.workplace, &spec.code, &spec.staged) {
+            (Some(there), _, _) => format!("in {}, without a copy", at(there)),
+            (None, Some(code), _) => format!("code of {}", at(&code.begins_in())),
+            (None, None, Some(staged)) if staged.is_clone() => "code of a clone".to_owned(),
+            (None, None, _) => format!("code of {}", at(&self.dir)),
+        };
+        format!("{command} ({code})")
+    }
+
     /// The whole plan, for people.
     pub fn to_text(&self) -> String {
         let mut text = String::new();
@@ -209,7 +232,8 @@ impl LaunchPlan {
         if let Some(array) = &self.spec.array {
             text += &line("members", &array.to_string());
         }
-        text += &line("directory", &self.dir);
+        let begins_in = self.spec.code.as_ref().map(CodeDir::begins_in);
+        text += &line("directory", begins_in.as_ref().unwrap_or(&self.dir));
         let words = self.words();
         let command = shown(&words);
         text += &match self.mode {
@@ -308,6 +332,35 @@ fn line(name: &str, value: &str) -> String {
 pub fn shown(words: &[OsString]) -> String {
     let quoted: Vec<String> = words.iter().map(|word| quote(word)).collect();
     quoted.join(" ")
+}
+
+/// The same of shell text as its author wrote it.
+fn in_a_shell(words: &[OsString]) -> String {
+    match words {
+        [shell, how, text] | [shell, how, text, _] if shell == "bash" && how == "-c" => {
+            text.to_string_lossy().into_owned()
+        }
+        _ => {
+            let words: Vec<String> =
+                words.iter().map(|word| word.to_string_lossy().into_owned()).collect();
+            quoted(&words)
+        }
+    }
+}
+
+/// Config arguments as the one string of the record; plain ones look as the original wrote them.
+pub(crate) fn quoted(configs: &[String]) -> String {
+    let is_plain = |arg: &str| {
+        !arg.is_empty()
+            && arg.chars().all(|c| c.is_ascii_alphanumeric() || "-_.,:/=+@%".contains(c))
+    };
+    let quoted = configs.iter().map(|arg| {
+        if is_plain(arg) {
+            return arg.clone();
+        }
+        shlex::try_quote(arg).map_or_else(|_| arg.clone(), std::borrow::Cow::into_owned)
+    });
+    quoted.collect::<Vec<_>>().join(" ")
 }
 
 fn quote(word: &OsStr) -> String {

@@ -31,21 +31,21 @@ pub struct Launched {
     pub share: Option<Share>,
     /// What the engine calls it that has it, where people call it so.
     pub called: Option<String>,
+    /// Its name.
+    pub name: Option<String>,
+    /// Its command, and where its code is from, in words.
+    pub what: String,
 }
 
 impl Launched {
-    /// In words: which job has started, on what, and in which window if it has one.
+    /// In words: which job has started, on what, and what it runs.
     pub fn in_words(&self) -> String {
+        let name = self.name.as_ref().map(|name| format!(" \"{name}\"")).unwrap_or_default();
         let share = self.share.as_ref().map(Share::in_words).filter(|words| !words.is_empty());
         let with = share.map(|share| format!(" with {share}")).unwrap_or_default();
-        let started = format!("Started {} on {}{with}", self.job, self.target);
-        if let Some(called) = &self.called {
-            return format!("{started}, where it is called {called}.");
-        }
-        if self.pane.is_empty() {
-            return format!("{started}.");
-        }
-        format!("{started} in tmux window {}:{}.", self.session, self.job.window)
+        let called = self.called.as_ref().map(|called| format!(", where it is called {called}"));
+        let called = called.unwrap_or_default();
+        format!("Started {}{name} on {}{with}{called}: {}", self.job, self.target, self.what)
     }
 }
 
@@ -97,7 +97,12 @@ impl Came<'_> {
     }
 
     /// What is to be said of it, once it is written down.
-    fn told(self, runner: &dyn Runner, written: Result<bool, Error>) -> Result<Launched, Error> {
+    fn told(
+        self,
+        ctx: &Ctx,
+        runner: &dyn Runner,
+        written: Result<bool, Error>,
+    ) -> Result<Launched, Error> {
         let Self { plan, job, outcome } = self;
         match outcome {
             Outcome::Started(submitted) => {
@@ -116,6 +121,8 @@ impl Came<'_> {
                     parent: plan.parent.as_ref().map(|parent| parent.window),
                     share: job.share.clone(),
                     called,
+                    name: plan.spec.name.clone(),
+                    what: plan.in_short(ctx),
                 })
             }
             Outcome::Unclear(why) => {
@@ -147,7 +154,7 @@ pub(super) fn settle(
         Ok(written) => written,
         Err(error) => all.iter().map(|_| Err(error.again())).collect(),
     };
-    all.into_iter().zip(written).map(|(came, written)| came.told(runner, written)).collect()
+    all.into_iter().zip(written).map(|(came, written)| came.told(ctx, runner, written)).collect()
 }
 
 /// Gives up an attempt of which nothing was submitted; what is to be said of it.

@@ -10,10 +10,11 @@ use crate::waiting::queue::once::Once;
 use crate::{Ctx, Error};
 use tpu_core::model::data::User;
 use tpu_core::model::ids::UserName;
+use tpu_core::model::job::Job;
 use tpu_core::model::rules::Rules;
 use tpu_engine::kinds::Kinds;
 use tpu_jobfile::BadFile;
-use tpu_jobfile::own::{self, Given, OwnJob};
+use tpu_jobfile::own::{self, Given, OwnCode, OwnJob};
 use tpu_jobfile::yaml::{self, Yaml, YamlValue};
 
 use super::ready::{self, BesideFile, JobFile, slot_of};
@@ -191,14 +192,20 @@ fn name_slots(user: &User, document: &mut Yaml) -> Result<(), Error> {
     for (key, value) in members {
         match key.as_str() {
             "dir" if is_copied => {
-                let Some(path) = value.text().filter(|path| path.starts_with('/')) else {
+                let is_path = |path: &&str| path.starts_with('/') || path.starts_with("~/");
+                let Some(path) = value.text().filter(is_path) else {
                     continue;
                 };
-                let slot = slot_of(user, &whole(Path::new(path))).ok_or_else(|| {
-                    Error::refused(format!("dir: {path} is in no slot of {}", user.name))
-                        .hint(format!("put it into one: tpu set-dir {path} 2 user={}", user.name))
-                })?;
-                value.value = YamlValue::Text(slot.to_string());
+                match slot_of(user, &whole(Path::new(path))) {
+                    Some(slot) => value.value = YamlValue::Text(slot.to_string()),
+                    None if has_run_from(user, path) => {}
+                    None => {
+                        let what = format!("dir: {path} is in no slot of {}", user.name);
+                        let hint =
+                            format!("put it into one: tpu set-dir {path} 2 user={}", user.name);
+                        return Err(Error::refused(what).hint(hint));
+                    }
+                }
             }
             "defaults" => name_slots(user, value)?,
             "jobs" => {
@@ -211,10 +218,16 @@ fn name_slots(user: &User, document: &mut Yaml) -> Result<(), Error> {
     Ok(())
 }
 
+/// Whether a job of a user has had its code from a directory: somebody at this machine has chosen it.
+fn has_run_from(user: &User, path: &str) -> bool {
+    let begins_in = |job: &Job| job.job_dir_id.is_none() && job.within(&job.job_dir) == path;
+    user.jobs().iter().any(begins_in)
+}
+
 /// A request lies in no directory: where code is staged from this machine, it says from which.
 fn says_where_its_code_is(file: &JobFile<'_>, job: &OwnJob) -> Result<(), Error> {
     let is_elsewhere = file.repository(job).is_some() || job.execution.workplace.is_some();
-    if is_elsewhere || job.dir.is_some() {
+    if is_elsewhere || job.dir.is_some() || matches!(job.code, Some(OwnCode::Dir(_))) {
         return Ok(());
     }
     let what = match job.code {

@@ -1,11 +1,11 @@
 //! A job of a file as a request, and how it waits: as the words of `tpu submit` would have said it.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::act::launch::RunRequest;
 use crate::act::launch::check::MeantKey;
 use crate::act::selection;
-use crate::base::ctx::user_of;
+use crate::base::code_dir::{self, whole_path};
 use crate::base::names;
 use crate::waiting::queue::after;
 use crate::waiting::queue::submit::Submission;
@@ -40,6 +40,8 @@ pub struct BesideFile {
     pub is_now: bool,
     /// What of a set-up is done.
     pub setup: Option<SetUpHow>,
+    /// The directory of their code, where the file names none.
+    pub code: Option<PathBuf>,
 }
 
 /// The jobs of a file. Those of JobMan are read too, and what of them is not as it was is said.
@@ -166,22 +168,13 @@ impl JobFile<'_> {
             sorted.rest.push(LOCAL.to_owned());
         }
         sorted.pairs = job.pairs();
-        let dir = match &job.code {
-            Some(OwnCode::Here(place)) => {
-                Some(self.slot().map_err(|error| self.at(*place, error))?)
-            }
-            Some(OwnCode::Repository(_)) | None => job.dir,
-        };
-        sorted.numbers.extend(dir);
+        sorted.numbers.extend(job.dir);
         let whose = |_| Ok(self.user.clone());
         let words = (sorted, &whose as &Whose<'_>);
         let mut request = request::of_words(self.ctx, self.data, words, (&said, begins))
             .map_err(|error| self.at(job.target.place, error))?;
         let is_in_slot = self.repository(job).is_none() && job.execution.workplace.is_none();
         request.spec.dir = request.spec.dir.filter(|_| is_in_slot);
-        if is_in_slot && job.code.is_none() && job.dir.is_none() {
-            self.tell_of_code()?;
-        }
         let beside = Some(self.dir).filter(|_| !self.is_sent);
         request.spec.options = (self.ctx.kinds)
             .kept(job.target.options.clone(), beside)
@@ -193,6 +186,9 @@ impl JobFile<'_> {
         if let Some(how) = self.beside.setup {
             request.spec.execution.setup_how = how;
         }
+        if let Some(code) = self.code_dir(job).filter(|_| is_in_slot) {
+            code_dir::stand_in(self.ctx, &mut request.spec, &code);
+        }
         if let Some(order) = &job.order {
             request.spec.target = TargetRequest::Named(order.in_words());
         }
@@ -200,28 +196,22 @@ impl JobFile<'_> {
         Ok(request)
     }
 
-    /// Says where the code of a job is that does not say it, if the file lies elsewhere.
-    fn tell_of_code(&self) -> Result<(), Error> {
-        let usual = user_of(self.data, self.user)?.dir(1).map(Path::new);
-        let Some(usual) = usual else { return Ok(()) };
-        let here = whole(self.dir);
-        if !here.starts_with(whole(usual)) {
-            let said = format!(
-                "{}: its code is {}, directory 1 of {}; to take what lies beside the file: code: .",
-                self.shown,
-                usual.display(),
-                self.user
-            );
-            self.ctx.warn([said]);
+    /// The directory of the code of a job, if it is in none by its number. A file without a command runs the script of
+    /// a slot, as the words of `submit` do.
+    fn code_dir(&self, job: &OwnJob) -> Option<PathBuf> {
+        match &job.code {
+            Some(OwnCode::Here(_)) => Some(self.dir.to_owned()),
+            Some(OwnCode::Dir(dir)) => Some(whole_path(self.ctx, dir)),
+            Some(OwnCode::Repository(_)) => None,
+            None => self.beside.code.clone().filter(|_| job.dir.is_none() && job.command.is_some()),
         }
-        Ok(())
     }
 
     /// Where the code of a job is, if it is in a repository.
     pub fn repository(&self, job: &OwnJob) -> Option<Repository> {
         match &job.code {
             Some(OwnCode::Repository(repository)) => Some(repository.clone().from(self.dir)),
-            Some(OwnCode::Here(_)) | None => None,
+            Some(OwnCode::Here(_) | OwnCode::Dir(_)) | None => None,
         }
     }
 
@@ -234,15 +224,6 @@ impl JobFile<'_> {
         }
         let dir = whole(self.dir);
         format!("{}/./{}", dir.display(), output.trim_start_matches("./"))
-    }
-
-    /// The slot of that directory.
-    fn slot(&self) -> Result<u32, Error> {
-        let here = whole(self.dir);
-        slot_of(user_of(self.data, self.user)?, &here).ok_or_else(|| {
-            Error::refused(format!("code: {} is in no slot of {}", here.display(), self.user))
-                .hint(format!("put it into one: tpu set-dir {} 2", here.display()))
-        })
     }
 
     fn is_of_kind(&self, job: &OwnJob) -> Result<(), Error> {

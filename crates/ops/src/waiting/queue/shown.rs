@@ -6,7 +6,7 @@
 use std::cell::OnceCell;
 use std::collections::{HashMap, HashSet};
 
-use crate::act::launch::attempt::quoted;
+use crate::act::launch::plan::quoted;
 use crate::act::outlook;
 use crate::base::called::WaitingCalled;
 use crate::base::queue_entries::occupancy;

@@ -4,6 +4,7 @@ use crate::act::launch::RunRequest;
 use crate::act::launch::check::{self, MeantKey, Ready};
 use crate::act::{clone, notices, stage};
 use crate::base::account::name_at_work;
+use crate::base::code_dir;
 use crate::base::ctx::user_of;
 use crate::base::queue_entries::follow;
 use crate::base::{lease, named, names, records, secrets, watch};
@@ -242,7 +243,7 @@ fn staged(
         }
         let code = match &how.repository {
             Some(repository) => Code::Repository(repository),
-            None if how.stages_late || request.spec.execution.workplace.is_some() => {
+            None if how.stages_late || stays_where_it_is(ctx, &request.spec) => {
                 each.push(None);
                 continue;
             }
@@ -264,6 +265,11 @@ fn staged(
         each.push(Some(copy));
     }
     Ok(each)
+}
+
+/// Whether nothing of its code is copied.
+fn stays_where_it_is(ctx: &Ctx, spec: &JobSpec) -> bool {
+    spec.execution.workplace.is_some() || code_dir::is_home(ctx, spec)
 }
 
 /// The place in a queue that a job is to have, all but what it has in common with others.

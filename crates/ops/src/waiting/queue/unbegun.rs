@@ -1,6 +1,6 @@
 //! The records of what waited and is over before it began.
 
-use crate::act::launch::attempt::quoted;
+use crate::act::launch::plan::quoted;
 use crate::act::launch::plan::shown;
 use crate::base::records;
 use tpu_core::model::data::Data;
@@ -50,6 +50,9 @@ fn target(data: &Data, entry: &QueueEntry) -> TargetName {
 pub(super) fn dir(data: &Data, entry: &QueueEntry) -> String {
     if let Some(staged) = &entry.spec.staged {
         return staged.from.clone();
+    }
+    if let Some(code) = &entry.spec.code {
+        return code.top.clone();
     }
     let user = data.user(&entry.user);
     user.and_then(|user| user.dir(entry.spec.dir.unwrap_or(1))).unwrap_or_default().to_owned()

@@ -3,6 +3,7 @@
 mod target;
 
 use std::ffi::OsString;
+use std::path::PathBuf;
 
 use tpu_core::model::capacity::Ask;
 use tpu_core::model::data::Data;
@@ -15,6 +16,7 @@ use tpu_core::model::spec::{AnyOf, JobSpec, TargetRequest};
 
 use crate::act::launch::RunRequest;
 use crate::act::selection::Sorted;
+use crate::base::code_dir;
 use crate::{Ctx, Error};
 
 /// When a job is to begin.
@@ -47,6 +49,8 @@ pub struct Beside {
     pub array: Option<String>,
     /// Its command.
     pub command: Option<Vec<OsString>>,
+    /// The directory of its code, where no slot is named.
+    pub code: Option<PathBuf>,
     /// Options of one kind of target.
     pub options: KindOptions,
     /// Who is told of it.
@@ -128,10 +132,10 @@ pub fn of_words(
     let tag = sorted.take("tag").or_else(|| notes.clone().filter(|_| !said.notes_are_no_tag));
     let rules = sorted.take("rule");
     let options = ctx.kinds.kept(said.options.clone(), Some(&ctx.env.cwd))?;
-    let spec = JobSpec {
+    let mut spec = JobSpec {
         name: said.name.clone(),
         array,
-        dir: Some(dir),
+        dir: Some(dir.unwrap_or(1)),
         configs: sorted.pairs,
         command: said.command.clone(),
         tag,
@@ -144,6 +148,9 @@ pub fn of_words(
         execution: Execution { notify: said.notify.clone(), ..Execution::default() },
         ..JobSpec::on(target)
     };
+    if let Some(code) = said.code.as_ref().filter(|_| dir.is_none()) {
+        code_dir::stand_in(ctx, &mut spec, code);
+    }
     Ok(RunRequest { user, spec, on: None, force: said.force })
 }
 
@@ -160,8 +167,8 @@ fn ask(sorted: &mut Sorted) -> Result<Ask, Error> {
     Ok(ask)
 }
 
-/// `dir=N` or a bare N; slot 1 if neither is given.
-fn directory(sorted: &mut Sorted) -> Result<u32, Error> {
+/// `dir=N` or a bare N, if either is given.
+fn directory(sorted: &mut Sorted) -> Result<Option<u32>, Error> {
     let named = match sorted.take("dir") {
         None => None,
         Some(text) => Some(text.parse().map_err(|_| {
@@ -176,8 +183,8 @@ fn directory(sorted: &mut Sorted) -> Result<u32, Error> {
     }
     let all: Vec<u32> = named.into_iter().chain(sorted.numbers.iter().copied()).collect();
     match all.as_slice() {
-        [] => Ok(1),
-        [one] => Ok(*one),
+        [] => Ok(None),
+        [one] => Ok(Some(*one)),
         _ => Err(Error::usage("one directory at a time, please").hint("as in dir=2")),
     }
 }

@@ -1,0 +1,105 @@
+//! The code of a job where no slot names it: the directory that somebody stands in.
+
+use std::path::{Path, PathBuf};
+
+use tpu_core::model::spec::{CodeDir, JobSpec};
+
+use crate::Ctx;
+
+/// Lets a job have the code of a directory: all of the git work tree around it.
+pub fn stand_in(ctx: &Ctx, spec: &mut JobSpec, dir: &Path) {
+    let dir = resolved(dir);
+    spec.dir = None;
+    spec.code = Some(match spec.command {
+        Some(_) => code_of(&dir, home(ctx).as_deref()),
+        // A script lies where it is run.
+        None => CodeDir { top: text(&dir), below: None },
+    });
+}
+
+/// Whether the code of a job is a home directory, or has one in it. That is never copied: it holds keys, and everything
+/// else. The command runs there as it lies.
+pub(crate) fn is_home(ctx: &Ctx, spec: &JobSpec) -> bool {
+    spec.code.as_ref().is_some_and(|code| holds(Path::new(&code.top), home(ctx).as_deref()))
+}
+
+/// The same of a directory as it was typed: by its path from here, or below `~/`.
+pub fn stand_in_typed(ctx: &Ctx, spec: &mut JobSpec) {
+    if let Some(typed) = spec.code.as_ref().filter(|_| spec.staged.is_none()) {
+        let dir = ctx.env.cwd.join(whole_path(ctx, &typed.begins_in()));
+        stand_in(ctx, spec, &dir);
+    }
+}
+
+/// The code of whoever stands in a directory.
+fn code_of(dir: &Path, home: Option<&Path>) -> CodeDir {
+    let is_top = |above: &&Path| above.join(".git").exists() && !holds(above, home);
+    let top = dir.ancestors().find(is_top).unwrap_or(dir);
+    let below = dir.strip_prefix(top).ok().filter(|below| !below.as_os_str().is_empty());
+    CodeDir { top: text(top), below: below.map(text) }
+}
+
+fn home(ctx: &Ctx) -> Option<PathBuf> {
+    ctx.env.non_empty("HOME").map(|home| resolved(Path::new(home)))
+}
+
+/// Whether a directory is the home directory, or has it in itself.
+fn holds(dir: &Path, home: Option<&Path>) -> bool {
+    dir == Path::new("/") || home.is_some_and(|home| home.starts_with(dir))
+}
+
+/// A path of this machine, `~/` being our home.
+pub(crate) fn whole_path(ctx: &Ctx, path: &str) -> PathBuf {
+    let below = if path == "~" { Some("") } else { path.strip_prefix("~/") };
+    match (below, ctx.env.non_empty("HOME")) {
+        (Some(below), Some(home)) => Path::new(home).join(below),
+        _ => path.into(),
+    }
+}
+
+/// Without links, where it is there.
+fn resolved(path: &Path) -> PathBuf {
+    path.canonicalize().unwrap_or_else(|_| path.to_owned())
+}
+
+fn text(path: &Path) -> String {
+    path.to_string_lossy().into_owned()
+}
+
+/// A directory as a person writes it: below their home with `~`.
+pub(crate) fn shown(ctx: &Ctx, dir: &str) -> String {
+    match home(ctx).as_deref().and_then(|home| Path::new(dir).strip_prefix(home).ok()) {
+        Some(below) if below.as_os_str().is_empty() => "~".to_owned(),
+        Some(below) => format!("~/{}", below.display()),
+        None => dir.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_top_is_that_of_a_work_tree_which_holds_no_home() {
+        let root = tempfile::tempdir().unwrap();
+        let root = resolved(root.path());
+        for path in
+            ["home/exp/.git", "home/exp/sub", "home/plain/deep", "dots/.git", "dots/home/exp"]
+        {
+            std::fs::create_dir_all(root.join(path)).unwrap();
+        }
+        let of = |dir: &str, home: &str| {
+            let code = code_of(&root.join(dir), Some(&root.join(home)));
+            let top = Path::new(&code.top).strip_prefix(&root).unwrap().display().to_string();
+            (top, code.below)
+        };
+        let below = |below: &str| Some(below.to_owned());
+        assert_eq!(of("home/exp", "home"), ("home/exp".into(), None));
+        assert_eq!(of("home/exp/sub", "home"), ("home/exp".into(), below("sub")));
+        assert_eq!(of("home/plain/deep", "home"), ("home/plain/deep".into(), None));
+        assert_eq!(of("dots/home/exp", "dots"), ("dots/home/exp".into(), None), "a home under git");
+        assert_eq!(of("dots/home/exp", "dots/home"), ("dots/home/exp".into(), None), "or above it");
+        assert!(holds(&root, Some(&root.join("home"))) && holds(Path::new("/"), None));
+        assert!(!holds(&root.join("home/exp"), Some(&root.join("home"))));
+    }
+}

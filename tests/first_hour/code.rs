@@ -1,0 +1,113 @@
+//! The code is the directory that one stands in.
+
+use super::{Newcomer, below_home};
+
+/// Task 2.
+#[test]
+fn ones_own_script_runs_in_ones_own_directory_without_any_preparation() {
+    let newcomer = Newcomer::new();
+    let answer = newcomer.types("exp", "run local -q -- python3 my.py").exits(0);
+    let exp = below_home("exp");
+    answer.says(&[
+        &format!("Started john-doe/1 on local: python3 my.py (code of {exp})"),
+        "made user john-doe in",
+        ".local/share/tpu/data.json",
+    ]);
+    assert_eq!(newcomer.prints(1), "this is mine\n");
+    let job = newcomer.job(1);
+    assert!(job["job_dir_id"].is_null(), "{job:#}");
+    assert_eq!(job["job_dir"], newcomer.path("exp").to_str().unwrap());
+    let again = newcomer.types("exp", "run local -q -- python3 my.py").exits(0);
+    assert!(!again.stderr.contains("made user"), "{}", again.stderr);
+}
+
+/// A name that is no user's, and one that means something else.
+#[test]
+fn an_account_becomes_a_user_under_a_name_that_can_be_typed() {
+    let mut newcomer = Newcomer::new();
+    newcomer.env.set("USER", "monitor");
+    drop(newcomer.types("exp", "run local -q -- true").exits(0).says(&["Started monitor-1/1 on"]));
+    let mut other = Newcomer::new();
+    other.env.set("TPU_DATA", other.path("typo.json").as_os_str());
+    drop(other.types("exp", "run local -q -- true").says(&["there is no data file"]));
+    assert!(!other.path("typo.json").exists(), "a file that was named is a mistake");
+}
+
+/// Task 5.
+#[test]
+fn three_seeds_of_one_script_are_told_apart_in_the_answers() {
+    let newcomer = Newcomer::new();
+    newcomer.file("exp/tr.py", "import sys\nprint(sys.argv)\n");
+    for seed in 0..3 {
+        let line = format!("run local -q --name s{seed} -- python3 tr.py --seed {seed}");
+        let told = format!("\"s{seed}\" on local: python3 tr.py --seed {seed} (code of ~/exp)");
+        drop(newcomer.types("exp", &line).exits(0).says(&[&told]));
+    }
+    assert_eq!(newcomer.prints(3), "['tr.py', '--seed', '2']\n");
+}
+
+/// Task 16: all of a work tree is copied, and the command begins where it was typed.
+#[test]
+fn from_a_sub_directory_the_whole_work_tree_is_there() {
+    let newcomer = Newcomer::new();
+    newcomer.dir("exp/.git");
+    newcomer.file("exp/data/x.txt", "seven");
+    newcomer.file("exp/sub/reads.py", "print(open('../data/x.txt').read())\n");
+    let answer = newcomer.types("exp/sub", "run local -q -- python3 ../my.py").exits(0);
+    drop(answer.says(&["(code of ~/exp/sub)"]));
+    assert_eq!(newcomer.prints(1), "this is mine\n");
+    drop(newcomer.types("exp/sub", "run local -q -- python3 reads.py").exits(0));
+    assert_eq!(newcomer.prints(2), "seven\n");
+    // What follows it begins there as well, with the code as it is by then.
+    newcomer.file("exp/data/x.txt", "eight");
+    drop(newcomer.types("exp", "rerun 2 --force").exits(0));
+    assert_eq!(newcomer.prints(3), "eight\n");
+}
+
+#[test]
+fn what_waits_runs_the_code_that_was_there_as_it_was_submitted() {
+    let newcomer = Newcomer::new();
+    newcomer.dir("exp/.git");
+    newcomer.file("exp/sub/own.py", "print('before')\n");
+    drop(newcomer.types("exp/sub", "submit local --hold -- python3 own.py").exits(0));
+    newcomer.file("exp/sub/own.py", "print('after')\n");
+    drop(newcomer.types("exp", "unhold 1").exits(0));
+    assert_eq!(newcomer.prints(1), "before\n");
+    newcomer.file("exp/sub/job.yaml", "target: local\ncommand: python3 own.py\n");
+    drop(newcomer.types("exp/sub", "run job.yaml -q").exits(0).says(&["code of ~/exp/sub"]));
+    assert_eq!(newcomer.prints(2), "after\n");
+}
+
+#[test]
+fn another_directory_can_be_named() {
+    let newcomer = Newcomer::new();
+    newcomer.file("other/my.py", "print('another')\n");
+    let answer = newcomer.types("exp", "run local -q -C ../other -- python3 my.py").exits(0);
+    drop(answer.says(&["(code of ~/other)"]));
+    assert_eq!(newcomer.prints(1), "another\n");
+    drop(newcomer.types("other", "set-cur 2").exits(0));
+    drop(newcomer.types("exp", "run local -q dir=2 -- python3 my.py").exits(0));
+    assert_eq!(newcomer.prints(2), "another\n");
+    assert_eq!(newcomer.job(2)["job_dir_id"], 2);
+    let missing = newcomer.types("exp", "run local -q -C nowhere -- true").exits(3);
+    drop(missing.says(&["nowhere"]));
+}
+
+/// A home under git is no work tree of everything below it.
+#[test]
+fn a_home_is_never_copied() {
+    let mut newcomer = Newcomer::new();
+    newcomer.dir(".git");
+    newcomer.file("mine.py", "open('result', 'w').write('here')\n");
+    let answer = newcomer.types("", "run local -q -- python3 mine.py").exits(0);
+    drop(answer.says(&["(in ~, without a copy)"]));
+    newcomer.prints(1);
+    assert_eq!(std::fs::read_to_string(newcomer.path("result")).unwrap(), "here");
+    drop(newcomer.types("exp", "run local -q -- python3 my.py").exits(0).says(&["of ~/exp)"]));
+    newcomer.env.set("TPU_CLOUD", "sim");
+    drop(newcomer.types("", "register lab-tpuvm-v2-32-1").exits(0));
+    drop(newcomer.types("", "sim list").exits(0));
+    for line in ["run lab-tpuvm-v2-32-1 -q -- true", "submit lab-tpuvm-v2-32-1 -- true"] {
+        drop(newcomer.types("", line).exits(4).says(&["holds keys", "-C PATH"]));
+    }
+}

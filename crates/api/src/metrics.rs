@@ -40,9 +40,7 @@ fn metrics(asked: &Asked<'_>) -> Result<Answer, Failure> {
     family(&mut text, "tpu_daemon_running", "gauge", "Whether the daemon runs.");
     let runs = seen.snapshot.monitor != MonitorHealth::NotRunning;
     line(&mut text, "tpu_daemon_running", &[], u64::from(runs));
-    if let MonitorHealth::Running { turn_age_s } | MonitorHealth::Watching { turn_age_s, .. } =
-        seen.snapshot.monitor
-    {
+    if let Some(turn_age_s) = seen.snapshot.monitor.turn_age_s() {
         family(&mut text, "tpu_daemon_turn_age_seconds", "gauge", "Age of its last turn.");
         line(&mut text, "tpu_daemon_turn_age_seconds", &[], turn_age_s);
     }

@@ -347,6 +347,24 @@ pub enum MonitorHealth {
     },
 }
 
+impl MonitorHealth {
+    /// Seconds since its last turn ended, if it runs.
+    pub fn turn_age_s(&self) -> Option<u64> {
+        match self {
+            Self::NotRunning => None,
+            Self::Running { turn_age_s } | Self::Watching { turn_age_s, .. } => Some(*turn_age_s),
+        }
+    }
+
+    /// Why it only watches, if it does.
+    pub fn watches(&self) -> Option<&str> {
+        match self {
+            Self::Watching { why, .. } => Some(why),
+            Self::Running { .. } | Self::NotRunning => None,
+        }
+    }
+}
+
 /// Whose jobs a look is at: those of some users, or, where none is named, everybody's.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Whose(Vec<UserName>);

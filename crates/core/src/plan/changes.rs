@@ -115,10 +115,7 @@ fn at_large<'a>(before: &'a Snapshot, after: &'a Snapshot) -> Vec<LookChange<'a>
     if runs(before) != runs(after) {
         changes.push(LookChange::Daemon { runs: runs(after) });
     }
-    let watches = |look: &'a Snapshot| match &look.monitor {
-        MonitorHealth::Watching { why, .. } => Some(why.as_str()),
-        MonitorHealth::Running { .. } | MonitorHealth::NotRunning => None,
-    };
+    let watches = |look: &'a Snapshot| look.monitor.watches();
     // Why it does may be said in other words each time.
     if runs(after) && watches(before).is_some() != watches(after).is_some() {
         changes.push(LookChange::DaemonWatches(watches(after)));

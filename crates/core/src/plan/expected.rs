@@ -82,6 +82,14 @@ impl ExpectedStart {
         }
     }
 
+    /// When the last of it is expected to, where anybody can say that.
+    pub fn last(&self) -> Option<Timestamp> {
+        match self {
+            Self::About { last, .. } => *last,
+            Self::Unknown(_) => None,
+        }
+    }
+
     /// For people; `None` where there is nothing to say, since it begins at the next look.
     pub fn in_words(&self, now: Timestamp) -> Option<String> {
         self.told(now, &Timestamp::to_rfc3339)

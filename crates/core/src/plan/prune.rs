@@ -88,6 +88,16 @@ pub enum PruneFate {
     Keep(&'static str),
 }
 
+impl PruneFate {
+    /// Why it stays; nothing where it goes.
+    pub fn reason(self) -> Option<&'static str> {
+        match self {
+            Self::Keep(why) => Some(why),
+            Self::Remove => None,
+        }
+    }
+}
+
 /// How many of the newest a run may go on from.
 const MAY_GO_ON_FROM: usize = 2;
 

@@ -44,6 +44,16 @@ pub enum StepEnd {
     Lost(String),
 }
 
+impl StepEnd {
+    /// Why it is not well, if it is not.
+    pub fn why(&self) -> Option<&str> {
+        match self {
+            Self::Failed(why) | Self::Lost(why) => Some(why),
+            Self::Done | Self::SetUp => None,
+        }
+    }
+}
+
 /// One step on one worker.
 #[derive(Clone, Debug)]
 pub struct Outcome {

@@ -177,7 +177,8 @@ impl Follower {
 /// As a server-sent event: JSON has no line break, so that it is one line.
 fn as_text(event: &Event, place: Bookmark) -> String {
     let id = in_words(place);
-    let data = serde_json::to_string(&StreamedEventPart::new(event, &id)).unwrap_or_default();
+    let data =
+        serde_json::to_string(&StreamedEventPart::from((event, id.as_str()))).unwrap_or_default();
     format!("id: {id}\ndata: {data}\n\n")
 }
 

@@ -11,140 +11,115 @@ use tpu_core::model::target::Pricing;
 use tpu_core::plan::board::{Row, Standing};
 use tpu_ops::act::board::sheet::{COLUMNS, Imported};
 
+use super::document::{documents, part};
 use super::jobs::JobIdPart;
 use super::words::{TimePart, Word};
 
-/// Targets on the board.
-#[derive(Serialize, JsonSchema)]
-pub struct BoardDocument<'a> {
-    /// Those that were asked for.
-    pub targets: Vec<BoardRowPart<'a>>,
-    /// How many of them stand in which way.
-    pub counts: BoardCountsPart,
-}
+documents! {
+    /// Targets on the board.
+    pub struct BoardDocument<'a> from rows: &'a [Row] {
+        /// Those that were asked for.
+        targets: Vec<BoardRowPart<'a>> = part(rows),
+        /// How many of them stand in which way.
+        counts: BoardCountsPart = part(rows),
+    }
 
-impl<'a> From<&'a [Row]> for BoardDocument<'a> {
-    fn from(rows: &'a [Row]) -> Self {
-        let count = |of: &[Standing]| rows.iter().filter(|row| of.contains(&row.standing)).count();
-        Self {
-            targets: rows.iter().map(BoardRowPart::from).collect(),
-            counts: BoardCountsPart {
-                gone: count(&[Standing::Gone]),
-                creating: count(&[Standing::Creating]),
-                free: count(&[Standing::Free]),
-                reserved: count(&[Standing::Reserved, Standing::Error]),
-                running: count(&[Standing::Running]),
-                unknown: count(&[Standing::Unknown]),
-            },
-        }
+    /// One target on the board.
+    pub struct BoardRowPart<'a> from row: &'a Row {
+        /// Full name.
+        target: &'a TargetName,
+        /// Shortest alias, else the full name.
+        label: &'a str,
+        /// Accelerator type.
+        r#type: Option<&'a str> = part(&row.accelerator),
+        /// Zone.
+        zone: Option<&'a str>,
+        /// How it is paid for.
+        pricing: Word<Pricing>,
+        /// How it stands.
+        standing: Word<Standing>,
+        /// Who has it.
+        user: Option<&'a str>,
+        /// Notes of people, else those of the job there.
+        notes: &'a str,
+        /// Tags of the jobs there.
+        tags: &'a [String],
+        /// Live jobs there.
+        jobs: Vec<JobIdPart<'a>>,
+        /// Until when it is kept.
+        reserved_until: Option<TimePart> = part(&row.until),
+        /// What people wrote that is not so.
+        disagreement: Option<&'a str>,
+    }
+
+    /// How many targets stand in which way.
+    pub struct BoardCountsPart from rows: &'a [Row] {
+        /// Deleted or taken away.
+        gone: usize = count(rows, &[Standing::Gone]),
+        /// On their way.
+        creating: usize = count(rows, &[Standing::Creating]),
+        /// Nobody has them.
+        free: usize = count(rows, &[Standing::Free]),
+        /// Somebody keeps them.
+        reserved: usize = count(rows, &[Standing::Reserved, Standing::Error]),
+        /// Jobs are at work there.
+        running: usize = count(rows, &[Standing::Running]),
+        /// Nobody knows.
+        unknown: usize = count(rows, &[Standing::Unknown]),
+    }
+
+    /// A target that is given back.
+    pub struct ReleasedDocument<'a> {
+        /// Full name.
+        target: &'a TargetName,
+        /// Whether anybody had it.
+        was_taken: bool,
+    }
+
+    /// A target that is kept for somebody.
+    pub struct ReservedDocument<'a> {
+        /// Full name.
+        target: &'a TargetName,
+        /// For whom.
+        user: &'a UserName,
+        /// Until when.
+        until: TimePart,
+    }
+
+    /// The notes of a target.
+    pub struct NotesDocument<'a> {
+        /// Full name.
+        target: &'a TargetName,
+        /// All of them, as they are now.
+        notes: &'a str,
+    }
+
+    /// The board as a spreadsheet.
+    pub struct SheetDocument<'a> from table: &'a [[String; 10]] {
+        /// Row by row.
+        rows: Vec<SheetRowPart<'a>> = table.iter().map(SheetRowPart).collect(),
+    }
+
+    /// What came of an import of a spreadsheet.
+    pub struct SheetImportDocument<'a> from imported: &'a Imported {
+        /// Targets whose rows were taken.
+        taken: &'a [TargetName],
+        /// Rows that were not.
+        refused: Vec<RefusedRowPart<'a>>,
+    }
+
+    /// A row that was not taken.
+    pub struct RefusedRowPart<'a> from (place, why): &'a (String, String) {
+        /// Where it stands, as in line 7 or row 3.
+        place: &'a str = place,
+        /// Why it was not taken.
+        why: &'a str = why,
     }
 }
 
-/// One target on the board.
-#[derive(Serialize, JsonSchema)]
-pub struct BoardRowPart<'a> {
-    /// Full name.
-    pub target: &'a TargetName,
-    /// Shortest alias, else the full name.
-    pub label: &'a str,
-    /// Accelerator type.
-    pub r#type: Option<&'a str>,
-    /// Zone.
-    pub zone: Option<&'a str>,
-    /// How it is paid for.
-    pub pricing: Word<Pricing>,
-    /// How it stands.
-    pub standing: Word<Standing>,
-    /// Who has it.
-    pub user: Option<&'a str>,
-    /// Notes of people, else those of the job there.
-    pub notes: &'a str,
-    /// Tags of the jobs there.
-    pub tags: &'a [String],
-    /// Live jobs there.
-    pub jobs: Vec<JobIdPart<'a>>,
-    /// Until when it is kept.
-    pub reserved_until: Option<TimePart>,
-    /// What people wrote that is not so.
-    pub disagreement: Option<&'a str>,
-}
-
-impl<'a> From<&'a Row> for BoardRowPart<'a> {
-    fn from(row: &'a Row) -> Self {
-        Self {
-            target: &row.target,
-            label: &row.label,
-            r#type: row.accelerator.as_deref(),
-            zone: row.zone.as_deref(),
-            pricing: Word(row.pricing),
-            standing: Word(row.standing),
-            user: row.user.as_deref(),
-            notes: &row.notes,
-            tags: &row.tags,
-            jobs: row.jobs.iter().map(JobIdPart::from).collect(),
-            reserved_until: row.until.map(TimePart),
-            disagreement: row.disagreement.as_deref(),
-        }
-    }
-}
-
-/// How many targets stand in which way.
-#[derive(Serialize, JsonSchema)]
-pub struct BoardCountsPart {
-    /// Deleted or taken away.
-    pub gone: usize,
-    /// On their way.
-    pub creating: usize,
-    /// Nobody has them.
-    pub free: usize,
-    /// Somebody keeps them.
-    pub reserved: usize,
-    /// Jobs are at work there.
-    pub running: usize,
-    /// Nobody knows.
-    pub unknown: usize,
-}
-
-/// A target that is given back.
-#[derive(Serialize, JsonSchema)]
-pub struct ReleasedDocument<'a> {
-    /// Full name.
-    pub target: &'a TargetName,
-    /// Whether anybody had it.
-    pub was_taken: bool,
-}
-
-/// A target that is kept for somebody.
-#[derive(Serialize, JsonSchema)]
-pub struct ReservedDocument<'a> {
-    /// Full name.
-    pub target: &'a TargetName,
-    /// For whom.
-    pub user: &'a UserName,
-    /// Until when.
-    pub until: TimePart,
-}
-
-/// The notes of a target.
-#[derive(Serialize, JsonSchema)]
-pub struct NotesDocument<'a> {
-    /// Full name.
-    pub target: &'a TargetName,
-    /// All of them, as they are now.
-    pub notes: &'a str,
-}
-
-/// The board as a spreadsheet.
-#[derive(Serialize, JsonSchema)]
-pub struct SheetDocument<'a> {
-    /// Row by row.
-    pub rows: Vec<SheetRowPart<'a>>,
-}
-
-impl<'a> From<&'a [[String; 10]]> for SheetDocument<'a> {
-    fn from(table: &'a [[String; 10]]) -> Self {
-        Self { rows: table.iter().map(SheetRowPart).collect() }
-    }
+/// How many targets stand in one of these ways.
+fn count(rows: &[Row], standings: &[Standing]) -> usize {
+    rows.iter().filter(|row| standings.contains(&row.standing)).count()
 }
 
 /// The cells of a row, by the names of their columns.
@@ -174,29 +149,4 @@ impl JsonSchema for SheetRowPart<'_> {
             "properties": cells, "required": COLUMNS,
         })
     }
-}
-
-/// What came of an import of a spreadsheet.
-#[derive(Serialize, JsonSchema)]
-pub struct SheetImportDocument<'a> {
-    /// Targets whose rows were taken.
-    pub taken: &'a [TargetName],
-    /// Rows that were not.
-    pub refused: Vec<RefusedRowPart<'a>>,
-}
-
-impl<'a> From<&'a Imported> for SheetImportDocument<'a> {
-    fn from(imported: &'a Imported) -> Self {
-        let refused = imported.refused.iter().map(|(place, why)| RefusedRowPart { place, why });
-        Self { taken: &imported.taken, refused: refused.collect() }
-    }
-}
-
-/// A row that was not taken.
-#[derive(Serialize, JsonSchema)]
-pub struct RefusedRowPart<'a> {
-    /// Where it stands, as in line 7 or row 3.
-    pub place: &'a str,
-    /// Why it was not taken.
-    pub why: &'a str,
 }

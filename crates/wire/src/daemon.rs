@@ -1,8 +1,5 @@
 //! The daemon: how it is and what it plans.
 
-use schemars::JsonSchema;
-use serde::Serialize;
-
 use tpu_core::model::facts::ErrorKind;
 use tpu_core::model::ids::{JobNumber, UserName};
 use tpu_core::model::rules::Action;
@@ -10,136 +7,97 @@ use tpu_core::model::view::{MonitorHealth, Shown};
 use tpu_ops::waiting::ack::Acked;
 use tpu_ops::waiting::preview::{Entry, Plan};
 
+use super::document::{documents, part};
 use super::jobs::{EvidencePart, MonitorPart, NextPart, ProgressPart};
 use super::words::{TimePart, Word};
 
-/// The daemon has been started.
-#[derive(Serialize, JsonSchema)]
-pub struct MonitorStartedDocument<'a> {
-    /// It runs.
-    #[schemars(extend("const" = true))]
-    pub running: bool,
-    /// Its process.
-    pub pid: u32,
-    /// Its tmux session.
-    pub session: &'a str,
-}
+documents! {
+    /// The daemon has been started.
+    pub struct MonitorStartedDocument<'a> {
+        /// It runs.
+        #[schemars(extend("const" = true))]
+        running: bool,
+        /// Its process.
+        pid: u32,
+        /// Its tmux session.
+        session: &'a str,
+    }
 
-/// The daemon has been ended.
-#[derive(Serialize, JsonSchema)]
-pub struct MonitorStoppedDocument {
-    /// It does not run.
-    #[schemars(extend("const" = false))]
-    pub running: bool,
-    /// The process that it was.
-    pub pid: u32,
-}
+    /// The daemon has been ended.
+    pub struct MonitorStoppedDocument {
+        /// It does not run.
+        #[schemars(extend("const" = false))]
+        running: bool,
+        /// The process that it was.
+        pid: u32,
+    }
 
-/// Whether the daemon runs; where it does not, nothing else is said.
-#[derive(Serialize, JsonSchema)]
-pub struct MonitorStatusDocument {
-    /// Whether it does.
-    pub running: bool,
-    /// Its process.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "u32")]
-    pub pid: Option<u32>,
-    /// When it began.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "TimePart")]
-    pub since: Option<TimePart>,
-    /// Seconds since its last turn.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "u64")]
-    pub turn_age_s: Option<u64>,
-    /// Why it only watches; absent where it acts.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "String")]
-    pub watches: Option<String>,
-}
+    /// Whether the daemon runs; where it does not, nothing else is said.
+    pub struct MonitorStatusDocument {
+        /// Whether it does.
+        running: bool,
+        /// Its process.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        #[schemars(with = "u32")]
+        pid: Option<u32>,
+        /// When it began.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        #[schemars(with = "TimePart")]
+        since: Option<TimePart>,
+        /// Seconds since its last turn.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        #[schemars(with = "u64")]
+        turn_age_s: Option<u64>,
+        /// Why it only watches; absent where it acts.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        #[schemars(with = "String")]
+        watches: Option<String>,
+    }
 
-/// What the daemon does next with every job.
-#[derive(Serialize, JsonSchema)]
-pub struct PlanDocument<'a> {
-    /// When it was planned.
-    pub generated_at: TimePart,
-    /// Whether there is a daemon to do it.
-    pub monitor: MonitorPart,
-    /// Every job, in the order of the data file.
-    pub jobs: Vec<PlannedJobPart<'a>>,
-}
+    /// What the daemon does next with every job.
+    pub struct PlanDocument<'a> from plan: &'a Plan {
+        /// When it was planned.
+        generated_at: TimePart = part(&plan.at),
+        /// Whether there is a daemon to do it.
+        monitor: MonitorPart<'a> = whether(&plan.monitor),
+        /// Every job, in the order of the data file.
+        jobs: Vec<PlannedJobPart<'a>>,
+    }
 
-impl<'a> From<&'a Plan> for PlanDocument<'a> {
-    fn from(plan: &'a Plan) -> Self {
-        Self {
-            generated_at: TimePart(plan.at),
-            monitor: whether(&plan.monitor),
-            jobs: plan.jobs.iter().map(PlannedJobPart::from).collect(),
-        }
+    /// What is planned for one job.
+    pub struct PlannedJobPart<'a> from entry: &'a Entry {
+        /// Whose job it is.
+        user: &'a UserName = &entry.view.id.user,
+        /// Number of the job and of its tmux window.
+        window: JobNumber = entry.view.id.window,
+        /// The status after all facts were heard.
+        status: Word<&'a Shown> = Word(&entry.view.shown),
+        /// The kind of failure; null if it has not failed.
+        error: Option<Word<ErrorKind>> = entry.view.failure().map(Word),
+        /// Why it has its status.
+        evidence: Option<EvidencePart<'a>> = part(&entry.view.shown.evidence),
+        /// What its rules say of such a failure.
+        rule: Option<Word<Action>> = entry.view.rule_action().map(Word),
+        /// What will happen by itself; null if nothing is wrong.
+        next: Option<NextPart<'a>>,
+        /// Why nothing is to be done, where nothing is wrong.
+        reason: &'a str,
+        /// How far it is, or was when it ended; null if nothing is known of that.
+        progress: Option<ProgressPart> = ProgressPart::known(&entry.view.shown.progress),
+    }
+
+    /// The daemon was asked to look at once, and what waited was woken.
+    pub struct AckDocument<'a> from acked: &'a Acked {
+        /// Whether there is one.
+        monitor: MonitorPart<'a> = whether(&acked.monitor),
+        /// Jobs that waited to be brought back, or for a login: each as `USER/NUMBER`.
+        jobs: Vec<String> = acked.jobs.iter().map(ToString::to_string).collect(),
+        /// Targets that were to be asked for later.
+        targets: Vec<String> = acked.targets.iter().map(ToString::to_string).collect(),
     }
 }
 
 /// Whether the daemon runs, and no more.
-fn whether(health: &MonitorHealth) -> MonitorPart {
+fn whether(health: &MonitorHealth) -> MonitorPart<'_> {
     MonitorPart { turn_age_s: None, ..MonitorPart::from(health) }
-}
-
-/// What is planned for one job.
-#[derive(Serialize, JsonSchema)]
-pub struct PlannedJobPart<'a> {
-    /// Whose job it is.
-    pub user: &'a UserName,
-    /// Number of the job and of its tmux window.
-    pub window: JobNumber,
-    /// The status after all facts were heard.
-    pub status: Word<&'a Shown>,
-    /// The kind of failure; null if it has not failed.
-    pub error: Option<Word<ErrorKind>>,
-    /// Why it has its status.
-    pub evidence: Option<EvidencePart<'a>>,
-    /// What its rules say of such a failure.
-    pub rule: Option<Word<Action>>,
-    /// What will happen by itself; null if nothing is wrong.
-    pub next: Option<NextPart<'a>>,
-    /// Why nothing is to be done, where nothing is wrong.
-    pub reason: &'a str,
-    /// How far it is, or was when it ended; null if nothing is known of that.
-    pub progress: Option<ProgressPart>,
-}
-
-impl<'a> From<&'a Entry> for PlannedJobPart<'a> {
-    fn from(Entry { view, next, reason, .. }: &'a Entry) -> Self {
-        Self {
-            user: &view.id.user,
-            window: view.id.window,
-            status: Word(&view.shown),
-            error: view.failure().map(Word),
-            evidence: view.shown.evidence.as_ref().map(EvidencePart::from),
-            rule: view.rule_action().map(Word),
-            next: next.as_ref().map(NextPart::from),
-            reason,
-            progress: ProgressPart::known(&view.shown.progress),
-        }
-    }
-}
-
-/// The daemon was asked to look at once, and what waited was woken.
-#[derive(Serialize, JsonSchema)]
-pub struct AckDocument {
-    /// Whether there is one.
-    pub monitor: MonitorPart,
-    /// Jobs that waited to be brought back, or for a login: each as `USER/NUMBER`.
-    pub jobs: Vec<String>,
-    /// Targets that were to be asked for later.
-    pub targets: Vec<String>,
-}
-
-impl From<&Acked> for AckDocument {
-    fn from(acked: &Acked) -> Self {
-        Self {
-            monitor: whether(&acked.monitor),
-            jobs: acked.jobs.iter().map(ToString::to_string).collect(),
-            targets: acked.targets.iter().map(ToString::to_string).collect(),
-        }
-    }
 }

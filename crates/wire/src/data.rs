@@ -2,114 +2,79 @@
 
 use std::collections::BTreeMap;
 
-use schemars::JsonSchema;
-use serde::Serialize;
 use serde_json::Value;
 
 use tpu_ops::base::data::Changed;
 use tpu_ops::front::import::{FoundUser, Report};
 
-/// What stands at a path of the data file.
-#[derive(Serialize, JsonSchema)]
-pub struct DataDocument<'a> {
-    /// The path as it was typed; null for the whole file.
-    pub path: Option<&'a str>,
-    /// What stands there; secrets do not leave.
-    pub value: Value,
-}
+use super::document::{documents, part};
 
-/// What has changed in the data file.
-#[derive(Serialize, JsonSchema)]
-pub struct ChangedDataDocument<'a> {
-    /// Place by place.
-    pub changed: Vec<ChangedPart<'a>>,
-}
-
-impl<'a> From<&'a [Changed]> for ChangedDataDocument<'a> {
-    fn from(changed: &'a [Changed]) -> Self {
-        let part =
-            |Changed { path, old, new }: &'a Changed| ChangedPart { path, old: old.as_ref(), new };
-        Self { changed: changed.iter().map(part).collect() }
+documents! {
+    /// What stands at a path of the data file.
+    pub struct DataDocument<'a> {
+        /// The path as it was typed; null for the whole file.
+        path: Option<&'a str>,
+        /// What stands there; secrets do not leave.
+        value: Value,
     }
-}
 
-/// A place of the data file that has changed.
-#[derive(Serialize, JsonSchema)]
-pub struct ChangedPart<'a> {
-    /// Where.
-    pub path: &'a str,
-    /// What was there; null also if nothing was.
-    pub old: Option<&'a Value>,
-    /// What is there now.
-    pub new: &'a Value,
-}
-
-/// An installation that has begun.
-#[derive(Serialize, JsonSchema)]
-pub struct BegunDocument<'a> {
-    /// The user who was made known.
-    pub user: &'a str,
-    /// What was done, in words.
-    pub done: &'a [String],
-}
-
-/// What was found in an installation of the original.
-#[derive(Serialize, JsonSchema)]
-pub struct FoundDocument<'a> {
-    /// Its data file.
-    pub data: String,
-    /// Its users.
-    pub users: Vec<FoundUserPart<'a>>,
-    /// How many targets it names.
-    pub targets: usize,
-    /// How many aliases of targets it has.
-    pub aliases: usize,
-    /// Keys that are nobody's; they stay.
-    pub unknown_keys: &'a [String],
-    /// Whether reading and writing it gives the very same bytes.
-    pub same_bytes: bool,
-    /// What the original keeps beside it, and what becomes of that.
-    pub beside: &'a [String],
-    /// What a person should know.
-    pub remarks: &'a [String],
-    /// What using the file changes.
-    pub changes: &'a [String],
-    /// What was done, in words.
-    pub done: &'a [String],
-}
-
-impl<'a> From<(&'a Report, &'a [String])> for FoundDocument<'a> {
-    fn from((report, done): (&'a Report, &'a [String])) -> Self {
-        Self {
-            data: report.data.to_string_lossy().into_owned(),
-            users: report.users.iter().map(FoundUserPart::from).collect(),
-            targets: report.targets,
-            aliases: report.aliases,
-            unknown_keys: &report.unknown_keys,
-            same_bytes: report.same_bytes,
-            beside: &report.beside,
-            remarks: &report.remarks,
-            changes: &report.changes,
-            done,
-        }
+    /// What has changed in the data file.
+    pub struct ChangedDataDocument<'a> from changed: &'a [Changed] {
+        /// Place by place.
+        changed: Vec<ChangedPart<'a>> = part(changed),
     }
-}
 
-/// A user of an installation of the original.
-#[derive(Serialize, JsonSchema)]
-pub struct FoundUserPart<'a> {
-    /// Name.
-    pub name: &'a str,
-    /// tmux session.
-    pub tmux_name: &'a str,
-    /// How many directories.
-    pub dirs: usize,
-    /// How many jobs by status.
-    pub jobs: &'a BTreeMap<String, usize>,
-}
+    /// A place of the data file that has changed.
+    pub struct ChangedPart<'a> from place: &'a Changed {
+        /// Where.
+        path: &'a str,
+        /// What was there; null also if nothing was.
+        old: Option<&'a Value>,
+        /// What is there now.
+        new: &'a Value,
+    }
 
-impl<'a> From<&'a FoundUser> for FoundUserPart<'a> {
-    fn from(FoundUser { name, tmux_name, dirs, jobs }: &'a FoundUser) -> Self {
-        Self { name, tmux_name, dirs: *dirs, jobs }
+    /// An installation that has begun.
+    pub struct BegunDocument<'a> {
+        /// The user who was made known.
+        user: &'a str,
+        /// What was done, in words.
+        done: &'a [String],
+    }
+
+    /// What was found in an installation of the original.
+    pub struct FoundDocument<'a> from (report, done): (&'a Report, &'a [String]) {
+        /// Its data file.
+        data: String = report.data.to_string_lossy().into_owned(),
+        /// Its users.
+        users: Vec<FoundUserPart<'a>>,
+        /// How many targets it names.
+        targets: usize,
+        /// How many aliases of targets it has.
+        aliases: usize,
+        /// Keys that are nobody's; they stay.
+        unknown_keys: &'a [String],
+        /// Whether reading and writing it gives the very same bytes.
+        same_bytes: bool,
+        /// What the original keeps beside it, and what becomes of that.
+        beside: &'a [String],
+        /// What a person should know.
+        remarks: &'a [String],
+        /// What using the file changes.
+        changes: &'a [String],
+        /// What was done, in words.
+        done: &'a [String] = done,
+    }
+
+    /// A user of an installation of the original.
+    pub struct FoundUserPart<'a> from user: &'a FoundUser {
+        /// Name.
+        name: &'a str,
+        /// tmux session.
+        tmux_name: &'a str,
+        /// How many directories.
+        dirs: usize,
+        /// How many jobs by status.
+        jobs: &'a BTreeMap<String, usize>,
     }
 }

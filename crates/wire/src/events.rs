@@ -1,7 +1,5 @@
 //! What has happened: `history` and the log of the daemon.
 
-use schemars::JsonSchema;
-use serde::Serialize;
 use serde_json::Value;
 
 use tpu_core::model::ids::{JobNumber, UserName};
@@ -9,116 +7,75 @@ use tpu_core::model::time::Timestamp;
 use tpu_ops::observe::journal::Event;
 use tpu_ops::observe::news::News;
 
+use super::document::{documents, part};
 use super::words::TimePart;
 
-/// What has happened.
-#[derive(Serialize, JsonSchema)]
-pub struct EventsDocument<'a> {
-    /// The oldest first.
-    pub events: Vec<EventPart<'a>>,
-}
-
-impl<'a> From<&'a [Event]> for EventsDocument<'a> {
-    fn from(events: &'a [Event]) -> Self {
-        Self { events: events.iter().map(EventPart::from).collect() }
+documents! {
+    /// What has happened.
+    pub struct EventsDocument<'a> from events: &'a [Event] {
+        /// The oldest first.
+        events: Vec<EventPart<'a>> = part(events),
     }
-}
 
-/// What is new for a user.
-#[derive(Serialize, JsonSchema)]
-pub struct NewsDocument<'a> {
-    /// The newest, the oldest of them first.
-    pub events: Vec<EventPart<'a>>,
-    /// How many older ones are new as well.
-    pub more: usize,
-    /// When this was asked the last time.
-    pub since: Option<TimePart>,
-}
-
-impl<'a> From<&'a News> for NewsDocument<'a> {
-    fn from(news: &'a News) -> Self {
-        Self {
-            events: news.events.iter().map(EventPart::from).collect(),
-            more: news.more,
-            since: news.since.map(TimePart),
-        }
+    /// What is new for a user.
+    pub struct NewsDocument<'a> from news: &'a News {
+        /// The newest, the oldest of them first.
+        events: Vec<EventPart<'a>>,
+        /// How many older ones are new as well.
+        more: usize,
+        /// When this was asked the last time.
+        since: Option<TimePart>,
     }
-}
 
-/// A line of the journal.
-#[derive(Serialize, JsonSchema)]
-pub struct EventPart<'a> {
-    /// When.
-    #[schemars(with = "TimePart")]
-    pub at: Timestamp,
-    /// Who did it: a command, the daemon, a callback.
-    pub actor: &'a str,
-    /// Whose affair it is.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "UserName")]
-    pub user: Option<&'a UserName>,
-    /// Which of that user's jobs.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "JobNumber")]
-    pub job: Option<JobNumber>,
-    /// The kind of event, for programs.
-    pub kind: &'a str,
-    /// What happened, for people.
-    pub text: &'a str,
-    /// Details, for programs.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Value")]
-    pub data: Option<&'a Value>,
-}
-
-impl<'a> From<&'a Event> for EventPart<'a> {
-    fn from(event: &'a Event) -> Self {
-        Self {
-            at: event.at,
-            actor: &event.actor,
-            user: event.user.as_ref(),
-            job: event.job,
-            kind: &event.kind,
-            text: &event.text,
-            data: Some(&event.data).filter(|data| !data.is_null()),
-        }
+    /// A line of the journal.
+    pub struct EventPart<'a> from event: &'a Event {
+        /// When.
+        #[schemars(with = "TimePart")]
+        at: Timestamp = event.at,
+        /// Who did it: a command, the daemon, a callback.
+        actor: &'a str,
+        /// Whose affair it is.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        #[schemars(with = "UserName")]
+        user: Option<&'a UserName>,
+        /// Which of that user's jobs.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        #[schemars(with = "JobNumber")]
+        job: Option<JobNumber>,
+        /// The kind of event, for programs.
+        kind: &'a str,
+        /// What happened, for people.
+        text: &'a str,
+        /// Details, for programs.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        #[schemars(with = "Value")]
+        data: Option<&'a Value> = Some(&event.data).filter(|data| !data.is_null()),
     }
-}
 
-/// The log of the daemon begins anew.
-#[derive(Serialize, JsonSchema)]
-pub struct ClearedLogDocument {
-    /// It does.
-    #[schemars(extend("const" = true))]
-    pub cleared: bool,
-}
+    /// The log of the daemon begins anew.
+    pub struct ClearedLogDocument {
+        /// It does.
+        #[schemars(extend("const" = true))]
+        cleared: bool,
+    }
 
-/// An event as it is streamed.
-#[derive(Serialize, JsonSchema)]
-pub struct StreamedEventPart<'a> {
-    /// What it is called: `Last-Event-ID` asks for what came behind it.
-    pub id: &'a str,
-    /// When.
-    pub time: TimePart,
-    /// The kind of event, for programs.
-    pub kind: &'a str,
-    /// Who did it: a command, the daemon, a callback.
-    pub actor: &'a str,
-    /// Whose affair it is.
-    pub user: Option<&'a UserName>,
-    /// Which of that user's jobs.
-    pub job: Option<JobNumber>,
-    /// What happened, for people.
-    pub text: &'a str,
-    /// Details, for programs.
-    pub data: &'a Value,
-}
-
-impl<'a> StreamedEventPart<'a> {
-    /// An event, called so.
-    pub fn new(event: &'a Event, id: &'a str) -> Self {
-        let Event { at, actor, user, job, kind, text, data } = event;
-        let (user, time) = (user.as_ref(), TimePart(*at));
-        Self { id, time, kind, actor, user, job: *job, text, data }
+    /// An event as it is streamed.
+    pub struct StreamedEventPart<'a> from (event, id): (&'a Event, &'a str) {
+        /// What it is called: `Last-Event-ID` asks for what came behind it.
+        id: &'a str = id,
+        /// When.
+        time: TimePart = part(&event.at),
+        /// The kind of event, for programs.
+        kind: &'a str,
+        /// Who did it: a command, the daemon, a callback.
+        actor: &'a str,
+        /// Whose affair it is.
+        user: Option<&'a UserName>,
+        /// Which of that user's jobs.
+        job: Option<JobNumber>,
+        /// What happened, for people.
+        text: &'a str,
+        /// Details, for programs.
+        data: &'a Value,
     }
 }

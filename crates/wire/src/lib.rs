@@ -2,7 +2,8 @@
 //! JSON Schema of all of them is derived from the types by the table in [`schema`] and kept as `docs/schema.json`.
 //!
 //! A type named `…Document` is all that a command prints; a `…Part` stands in one. A doc comment is what the
-//! schema says of a member. Within version 1 members may be added, and none is taken away.
+//! schema says of a member. The macro of [`document`] declares them, each with what it is made of. Within version 1
+//! members may be added, and none is taken away.
 
 pub mod archive;
 pub mod board;
@@ -14,6 +15,7 @@ pub mod curves;
 pub mod daemon;
 pub mod data;
 pub mod doctor;
+mod document;
 pub mod errors;
 pub mod events;
 pub mod figures;

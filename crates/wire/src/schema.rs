@@ -87,7 +87,7 @@ pub trait Book {
 }
 
 /// Reads the table of documents: each with the commands that print it.
-macro_rules! documents {
+macro_rules! table {
     ($($document:ty: $($command:literal),+;)+) => {
         $(impl Document for $document {})+
 
@@ -98,7 +98,7 @@ macro_rules! documents {
     };
 }
 
-documents! {
+table! {
     SnapshotDocument<'_>: "check", "check-simp", "caj", "maj";
     ExplainDocument<'_>: "explain";
     WaitDocument<'_>: "wait", "jobman";
@@ -174,7 +174,7 @@ documents! {
     DescribeMachinesDocument<'_>: "describe";
     TargetsDocument<'_>: "targets";
     ImportDocument<'_>: "targets";
-    CloudmeshDocument: "import";
+    CloudmeshDocument<'_>: "import";
     ConvertedDocument<'_>: "convert";
     FormatSchemaDocument: "schema";
     NotifyDocument<'_>: "notify";
@@ -214,7 +214,7 @@ documents! {
     MonitorStoppedDocument: "daemon-stop";
     MonitorStatusDocument: "daemon-status";
     PlanDocument<'_>: "daemon-plan";
-    AckDocument: "ack";
+    AckDocument<'_>: "ack";
     VerdictDocument<'_>: "classify";
     PatternsDocument: "classify";
     FindingsDocument<'_>: "doctor";

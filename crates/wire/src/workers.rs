@@ -7,154 +7,130 @@ use tpu_core::model::ids::TargetName;
 use tpu_ops::act::recipes::{Outcome, StepEnd};
 use tpu_ops::act::worker_shell::{Ended, Stranger, Swept};
 
-/// What a command has printed on workers.
-#[derive(Serialize, JsonSchema)]
-pub struct SshDocument<'a> {
-    /// Full name.
-    pub target: &'a TargetName,
-    /// Each worker that was asked.
-    pub workers: Vec<SpokenPart<'a>>,
-}
+use super::document::{documents, part};
 
-/// How a command has ended on a worker.
-#[derive(Serialize, JsonSchema)]
-pub struct EndedPart<'a> {
-    /// The worker's number.
-    pub worker: u32,
-    /// Its address.
-    pub address: &'a str,
-    /// The exit code there; null if nobody knows.
-    pub exit: Option<i32>,
-    /// Why nobody knows.
-    pub lost: Option<&'a str>,
-}
-
-impl<'a> From<&'a Ended> for EndedPart<'a> {
-    fn from(ended: &'a Ended) -> Self {
-        Self {
-            worker: ended.worker,
-            address: &ended.address,
-            exit: ended.code.as_ref().ok().copied(),
-            lost: ended.code.as_ref().err().map(String::as_str),
-        }
+documents! {
+    /// What a command has printed on workers.
+    pub struct SshDocument<'a> {
+        /// Full name.
+        target: &'a TargetName,
+        /// Each worker that was asked.
+        workers: Vec<SpokenPart<'a>>,
     }
-}
 
-/// What a command has printed on a worker, and how it has ended.
-#[derive(Serialize, JsonSchema)]
-pub struct SpokenPart<'a> {
-    /// How it has ended.
-    #[serde(flatten)]
-    pub ended: EndedPart<'a>,
-    /// What it printed.
-    pub stdout: String,
-    /// What it printed as errors.
-    pub stderr: String,
-}
-
-/// What became of a copy.
-#[derive(Serialize, JsonSchema)]
-pub struct CopiedDocument<'a> {
-    /// Each worker that it concerned.
-    pub workers: Vec<EndedPart<'a>>,
-}
-
-/// What was ended on a target.
-#[derive(Serialize, JsonSchema)]
-pub struct SweptDocument<'a> {
-    /// Full name.
-    pub target: &'a TargetName,
-    /// Launches of ours that had something left.
-    pub launches: usize,
-    /// Processes of ours that were ended.
-    pub processes: usize,
-    /// Processes of others that were ended.
-    pub ended_of_others: usize,
-    /// Processes that are not ours and were not touched.
-    pub others: Vec<StrangerPart<'a>>,
-    /// Workers that could not be asked.
-    pub unknown: Vec<SilentWorkerPart<'a>>,
-}
-
-impl<'a> From<(&'a TargetName, &'a Swept)> for SweptDocument<'a> {
-    fn from((target, swept): (&'a TargetName, &'a Swept)) -> Self {
-        Self {
-            target,
-            launches: swept.stopped.len(),
-            processes: swept.stopped.values().sum(),
-            ended_of_others: swept.ended,
-            others: swept.strangers.iter().map(StrangerPart::from).collect(),
-            unknown: swept
-                .unknown
-                .iter()
-                .map(|(worker, reason)| SilentWorkerPart { worker: *worker, reason })
-                .collect(),
-        }
+    /// How a command has ended on a worker.
+    pub struct EndedPart<'a> from ended: &'a Ended {
+        /// The worker's number.
+        worker: u32,
+        /// Its address.
+        address: &'a str,
+        /// The exit code there; null if nobody knows.
+        exit: Option<i32> = ended.code.as_ref().ok().copied(),
+        /// Why nobody knows.
+        lost: Option<&'a str> = ended.code.as_ref().err().map(String::as_str),
     }
-}
 
-/// A process of somebody else on a worker.
-#[derive(Serialize, JsonSchema)]
-pub struct StrangerPart<'a> {
-    /// The worker's number.
-    pub worker: u32,
-    /// Its process id there.
-    pub pid: u32,
-    /// Whose it is.
-    pub user: &'a str,
-    /// Seconds since it began.
-    pub age_s: u64,
-    /// What runs.
-    pub command: &'a str,
-}
-
-impl<'a> From<&'a Stranger> for StrangerPart<'a> {
-    fn from(Stranger { worker, process }: &'a Stranger) -> Self {
-        Self {
-            worker: *worker,
-            pid: process.pid,
-            user: &process.user,
-            age_s: process.age_s,
-            command: &process.command,
-        }
+    /// What a command has printed on a worker, and how it has ended.
+    pub struct SpokenPart<'a> {
+        /// How it has ended.
+        #[serde(flatten)]
+        ended: EndedPart<'a>,
+        /// What it printed.
+        stdout: String,
+        /// What it printed as errors.
+        stderr: String,
     }
-}
 
-/// A worker that could not be asked.
-#[derive(Serialize, JsonSchema)]
-pub struct SilentWorkerPart<'a> {
-    /// Its number.
-    pub worker: u32,
-    /// Why not.
-    pub reason: &'a str,
-}
+    /// What became of a copy.
+    pub struct CopiedDocument<'a> {
+        /// Each worker that it concerned.
+        workers: Vec<EndedPart<'a>>,
+    }
 
-/// What came of a recipe.
-#[derive(Serialize, JsonSchema)]
-pub struct RecipeDocument<'a> {
-    /// Full name of the target.
-    pub target: &'a TargetName,
-    /// Name of the recipe.
-    pub recipe: &'a str,
-    /// Each step on each worker.
-    pub steps: Vec<StepPart<'a>>,
-}
+    /// What was ended on a target.
+    pub struct SweptDocument<'a> from (target, swept): (&'a TargetName, &'a Swept) {
+        /// Full name.
+        target: &'a TargetName = target,
+        /// Launches of ours that had something left.
+        launches: usize = swept.stopped.len(),
+        /// Processes of ours that were ended.
+        processes: usize = swept.stopped.values().sum(),
+        /// Processes of others that were ended.
+        ended_of_others: usize = swept.ended,
+        /// Processes that are not ours and were not touched.
+        others: Vec<StrangerPart<'a>> = part(&swept.strangers),
+        /// Workers that could not be asked.
+        unknown: Vec<SilentWorkerPart<'a>> = part(&swept.unknown),
+    }
 
-/// One step on one worker.
-#[derive(Serialize, JsonSchema)]
-pub struct StepPart<'a> {
-    /// The worker's number.
-    pub worker: u32,
-    /// Name of the step.
-    pub step: &'a str,
-    /// What came of it.
-    pub result: StepResultPart,
-    /// Why it is not well.
-    pub why: Option<&'a str>,
-    /// File in which its words are kept.
-    pub log: String,
-    /// What it said, where the recipe wants it shown.
-    pub says: &'a [String],
+    /// A process of somebody else on a worker.
+    pub struct StrangerPart<'a> from stranger: &'a Stranger {
+        /// The worker's number.
+        worker: u32,
+        /// Its process id there.
+        pid: u32 = stranger.process.pid,
+        /// Whose it is.
+        user: &'a str = &stranger.process.user,
+        /// Seconds since it began.
+        age_s: u64 = stranger.process.age_s,
+        /// What runs.
+        command: &'a str = &stranger.process.command,
+    }
+
+    /// A worker that could not be asked.
+    pub struct SilentWorkerPart<'a> from (worker, reason): &'a (u32, String) {
+        /// Its number.
+        worker: u32 = *worker,
+        /// Why not.
+        reason: &'a str = reason,
+    }
+
+    /// What came of a recipe.
+    pub struct RecipeDocument<'a> {
+        /// Full name of the target.
+        target: &'a TargetName,
+        /// Name of the recipe.
+        recipe: &'a str,
+        /// Each step on each worker.
+        steps: Vec<StepPart<'a>>,
+    }
+
+    /// One step on one worker.
+    pub struct StepPart<'a> from outcome: &'a Outcome {
+        /// The worker's number.
+        worker: u32,
+        /// Name of the step.
+        step: &'a str,
+        /// What came of it.
+        result: StepResultPart = StepResultPart::from(&outcome.result),
+        /// Why it is not well.
+        why: Option<&'a str> = outcome.result.why(),
+        /// File in which its words are kept.
+        log: String = outcome.log.to_string_lossy().into_owned(),
+        /// What it said, where the recipe wants it shown.
+        says: &'a [String] = &outcome.shown,
+    }
+
+    /// What a dry run of a recipe would do.
+    pub struct RecipePlanDocument<'a> {
+        /// Nothing was changed.
+        #[schemars(extend("const" = true))]
+        dry_run: bool,
+        /// Full name of the target.
+        target: &'a TargetName,
+        /// Name of the recipe.
+        recipe: &'a str,
+        /// Each step, on each worker.
+        plan: Vec<PlannedStepPart<'a>>,
+    }
+
+    /// A step that a dry run would take.
+    pub struct PlannedStepPart<'a> {
+        /// Name of the step.
+        step: &'a str,
+        /// What it would do, in words.
+        would: &'a str,
+    }
 }
 
 /// What came of a step.
@@ -171,44 +147,13 @@ pub enum StepResultPart {
     Lost,
 }
 
-impl<'a> From<&'a Outcome> for StepPart<'a> {
-    fn from(outcome: &'a Outcome) -> Self {
-        let (result, why) = match &outcome.result {
-            StepEnd::Done => (StepResultPart::Well, None),
-            StepEnd::SetUp => (StepResultPart::SetUp, None),
-            StepEnd::Failed(why) => (StepResultPart::Failed, Some(why.as_str())),
-            StepEnd::Lost(why) => (StepResultPart::Lost, Some(why.as_str())),
-        };
-        Self {
-            worker: outcome.worker,
-            step: &outcome.step,
-            result,
-            why,
-            log: outcome.log.to_string_lossy().into_owned(),
-            says: &outcome.shown,
+impl From<&StepEnd> for StepResultPart {
+    fn from(end: &StepEnd) -> Self {
+        match end {
+            StepEnd::Done => Self::Well,
+            StepEnd::SetUp => Self::SetUp,
+            StepEnd::Failed(_) => Self::Failed,
+            StepEnd::Lost(_) => Self::Lost,
         }
     }
-}
-
-/// What a dry run of a recipe would do.
-#[derive(Serialize, JsonSchema)]
-pub struct RecipePlanDocument<'a> {
-    /// Nothing was changed.
-    #[schemars(extend("const" = true))]
-    pub dry_run: bool,
-    /// Full name of the target.
-    pub target: &'a TargetName,
-    /// Name of the recipe.
-    pub recipe: &'a str,
-    /// Each step, on each worker.
-    pub plan: Vec<PlannedStepPart<'a>>,
-}
-
-/// A step that a dry run would take.
-#[derive(Serialize, JsonSchema)]
-pub struct PlannedStepPart<'a> {
-    /// Name of the step.
-    pub step: &'a str,
-    /// What it would do, in words.
-    pub would: &'a str,
 }

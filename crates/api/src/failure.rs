@@ -125,7 +125,7 @@ impl Failure {
     /// As it leaves.
     pub(super) fn answer(&self, path: &str) -> Answer {
         let Said { status, error, now, headers, .. } = &*self.0;
-        let document = ProblemDocument::new(status.as_u16(), error, path, now.as_ref());
+        let document = ProblemDocument::from((error, *status, path, now.as_ref()));
         let text = serde_json::to_string(&document).unwrap_or_default();
         let mut answer = Answer::text(text).kind("application/problem+json").status(*status);
         for (name, value) in headers {

@@ -220,7 +220,7 @@ fn list(asked: &Asked<'_>) -> Result<Answer, Failure> {
     }
     let prices = asked.ctx.provider_settings().prices;
     let sums = inventory::sums(&seen, &prices);
-    Ok(Answer::document(&TargetsDocument::of(&seen, &sums, &prices)))
+    Ok(Answer::document(&TargetsDocument::from((&seen, &sums, &prices))))
 }
 
 fn reserve(asked: &Asked<'_>) -> Result<Answer, Failure> {

@@ -40,7 +40,7 @@ fn dirs(asked: &Asked<'_>) -> Result<Answer, Failure> {
 
 fn aliases(asked: &Asked<'_>) -> Result<Answer, Failure> {
     let (data, name) = (asked.ctx.data()?, asked.user());
-    Ok(Answer::document(&ConfigAliasesDocument::of(&name, user_of(&data, &name)?)))
+    Ok(Answer::document(&ConfigAliasesDocument::from((user_of(&data, &name)?, &name))))
 }
 
 fn list(asked: &Asked<'_>) -> Result<Answer, Failure> {

@@ -1,9 +1,6 @@
 //! Checkpoints, copies of them, and what lies in buckets and directories.
 
-use schemars::JsonSchema;
-use serde::Serialize;
-
-use tpu_core::model::ids::{JobNumber, UserName};
+use tpu_core::model::ids::{JobId, JobNumber, UserName};
 use tpu_core::plan::prune::PruneFate;
 use tpu_ops::act::checkpoints::copy::CopiedCheckpoint;
 use tpu_ops::act::checkpoints::find::FoundCheckpoint;
@@ -11,223 +8,145 @@ use tpu_ops::act::checkpoints::listed::CheckpointList;
 use tpu_ops::act::checkpoints::prune::{PruneReport, PrunedCheckpoint};
 use tpu_ops::front::storage::{StorageReport, StorageRow};
 
+use super::document::{documents, part};
 use super::words::TimePart;
 
-/// The checkpoints of jobs.
-#[derive(Serialize, JsonSchema)]
-pub struct CheckpointsDocument<'a> {
-    /// Of each job the oldest step first.
-    pub checkpoints: Vec<CheckpointPartOf<'a>>,
-    /// Places of which it is not known what is there.
-    pub unknown: Vec<UnknownPlacePart>,
-}
+documents! {
+    /// The checkpoints of jobs.
+    pub struct CheckpointsDocument<'a> from list: &'a CheckpointList {
+        /// Of each job the oldest step first.
+        checkpoints: Vec<CheckpointPartOf<'a>> = part(&list.found),
+        /// Places of which it is not known what is there.
+        unknown: Vec<UnknownPlacePart> = unknown(&list.unknown),
+    }
 
-/// A checkpoint.
-#[derive(Serialize, JsonSchema)]
-pub struct CheckpointPartOf<'a> {
-    /// Whose it is.
-    pub user: Option<&'a UserName>,
-    /// The attempt in whose log directory it is.
-    pub window: Option<JobNumber>,
-    /// Its step.
-    pub step: u64,
-    /// Its bytes.
-    pub bytes: u64,
-    /// Whether it is whole.
-    pub complete: bool,
-    /// Why it is not.
-    pub why: Option<String>,
-    /// Where it is; of several files that are one together, the first.
-    #[serde(rename = "where")]
-    pub place: String,
-    /// When its newest part was written.
-    pub written: Option<TimePart>,
-}
+    /// A checkpoint.
+    pub struct CheckpointPartOf<'a> from (id, found): &'a (JobId, FoundCheckpoint) {
+        /// Whose it is.
+        user: Option<&'a UserName> = Some(&id.user),
+        /// The attempt in whose log directory it is.
+        window: Option<JobNumber> = Some(id.window),
+        /// Its step.
+        step: u64 = found.step,
+        /// Its bytes.
+        bytes: u64 = found.bytes(),
+        /// Whether it is whole.
+        complete: bool = found.state.is_complete(),
+        /// Why it is not.
+        why: Option<&'a str> = found.state.why(),
+        /// Where it is; of several files that are one together, the first.
+        #[serde(rename = "where")]
+        place: String = found.place(),
+        /// When its newest part was written.
+        written: Option<TimePart> = found.written().map(TimePart),
+    }
 
-impl<'a> CheckpointPartOf<'a> {
-    fn new(found: &FoundCheckpoint, of: Option<(&'a UserName, JobNumber)>) -> Self {
-        Self {
-            user: of.map(|(user, _)| user),
-            window: of.map(|(_, window)| window),
-            step: found.step,
-            bytes: found.bytes(),
-            complete: found.state.is_complete(),
-            why: found.state.why().map(str::to_owned),
-            place: found.place(),
-            written: found.written().map(TimePart),
-        }
+    /// A place that could not be asked.
+    pub struct UnknownPlacePart {
+        /// Which one.
+        #[serde(rename = "where")]
+        place: String,
+        /// Why.
+        why: String,
+    }
+
+    /// Checkpoints that were copied, or would be.
+    pub struct CopiedCheckpointsDocument {
+        /// The oldest step first.
+        copied: Vec<CopiedCheckpointPart>,
+        /// Whether it only would be so.
+        dry_run: bool,
+    }
+
+    /// One of them.
+    pub struct CopiedCheckpointPart
+        from (found, done, cost): (&'a FoundCheckpoint, &'a CopiedCheckpoint, Option<String>)
+    {
+        /// Where it was.
+        from: String = found.place(),
+        /// Where it is now.
+        to: String = done.to.to_string(),
+        /// Its step.
+        step: u64,
+        /// Its bytes.
+        bytes: u64 = done.bytes,
+        /// It was there already.
+        was_there: bool = done.was_there,
+        /// What it costs to move it out of its region, in words; `null` within one.
+        cost: Option<String> = cost,
+    }
+
+    /// Checkpoints that were taken away, or would be.
+    pub struct PrunedDocument from (report, dry_run): (&'a PruneReport, bool) {
+        /// Those that went, or would.
+        removed: Vec<PrunedPart> = chosen(report, |fate| fate == PruneFate::Remove),
+        /// Those that stay.
+        kept: Vec<PrunedPart> = chosen(report, |fate| fate != PruneFate::Remove),
+        /// Directories that could not be read: nothing of their runs goes.
+        unknown: Vec<UnknownPlacePart> = unknown(&report.unread),
+        /// The bytes of those that went, or would.
+        bytes: u64 = report.removed().map(FoundCheckpoint::bytes).sum(),
+        /// Whether it only would be so.
+        dry_run: bool = dry_run,
+    }
+
+    /// One of them.
+    pub struct PrunedPart from one: &'a PrunedCheckpoint {
+        /// Where it is.
+        #[serde(rename = "where")]
+        place: String = one.found.place(),
+        /// Its step.
+        step: u64 = one.found.step,
+        /// Its bytes.
+        bytes: u64 = one.found.bytes(),
+        /// Why it stays.
+        why: Option<&'static str> = one.fate.reason(),
+    }
+
+    /// What lies in buckets and directories.
+    pub struct StorageDocument<'a> from report: &'a StorageReport {
+        /// One for each place or what is directly below it.
+        rows: Vec<StorageRowPart<'a>>,
+    }
+
+    /// One row.
+    pub struct StorageRowPart<'a> from row: &'a StorageRow {
+        /// The place.
+        name: &'a str,
+        /// Its bytes; `null` where nobody knows.
+        bytes: Option<u64> = row.figures.as_ref().map(|figures| figures.bytes),
+        /// Its objects or files.
+        objects: Option<u64> = row.figures.as_ref().map(|figures| figures.objects),
+        /// When the oldest of them was written.
+        oldest: Option<TimePart> = row.figures.as_ref().and_then(|figures| part(&figures.oldest)),
+        /// The largest checkpoint below it.
+        largest_checkpoint: Option<LargestPart<'a>> =
+            row.figures.as_ref().and_then(|figures| part(&figures.largest)),
+        /// How old the answer is, in seconds.
+        age_s: Option<u64>,
+        /// Why it could not be asked now.
+        unknown: Option<&'a str>,
+    }
+
+    /// The largest checkpoint of a place.
+    pub struct LargestPart<'a> from (name, bytes): &'a (String, u64) {
+        /// Where it is.
+        name: &'a str = name,
+        /// Its bytes.
+        bytes: u64 = *bytes,
     }
 }
 
-/// A place that could not be asked.
-#[derive(Serialize, JsonSchema)]
-pub struct UnknownPlacePart {
-    /// Which one.
-    #[serde(rename = "where")]
-    pub place: String,
-    /// Why.
-    pub why: String,
+/// Places that could not be asked, each with why.
+fn unknown(places: &[(impl ToString, String)]) -> Vec<UnknownPlacePart> {
+    let part = |(place, why): &(_, String)| UnknownPlacePart {
+        place: ToString::to_string(place),
+        why: why.clone(),
+    };
+    places.iter().map(part).collect()
 }
 
-impl<'a> From<&'a CheckpointList> for CheckpointsDocument<'a> {
-    fn from(list: &'a CheckpointList) -> Self {
-        let part = |(id, found): &'a (tpu_core::model::ids::JobId, FoundCheckpoint)| {
-            CheckpointPartOf::new(found, Some((&id.user, id.window)))
-        };
-        let unknown = list
-            .unknown
-            .iter()
-            .map(|(place, why)| UnknownPlacePart { place: place.clone(), why: why.clone() });
-        Self { checkpoints: list.found.iter().map(part).collect(), unknown: unknown.collect() }
-    }
-}
-
-/// Checkpoints that were copied, or would be.
-#[derive(Serialize, JsonSchema)]
-pub struct CopiedCheckpointsDocument {
-    /// The oldest step first.
-    pub copied: Vec<CopiedCheckpointPart>,
-    /// Whether it only would be so.
-    pub dry_run: bool,
-}
-
-/// One of them.
-#[derive(Serialize, JsonSchema)]
-pub struct CopiedCheckpointPart {
-    /// Where it was.
-    pub from: String,
-    /// Where it is now.
-    pub to: String,
-    /// Its step.
-    pub step: u64,
-    /// Its bytes.
-    pub bytes: u64,
-    /// It was there already.
-    pub was_there: bool,
-    /// What it costs to move it out of its region, in words; `null` within one.
-    pub cost: Option<String>,
-}
-
-impl CopiedCheckpointPart {
-    /// One that was copied, or would be.
-    pub fn new(found: &FoundCheckpoint, done: &CopiedCheckpoint, cost: Option<String>) -> Self {
-        Self {
-            from: found.place(),
-            to: done.to.to_string(),
-            step: found.step,
-            bytes: done.bytes,
-            was_there: done.was_there,
-            cost,
-        }
-    }
-}
-
-/// Checkpoints that were taken away, or would be.
-#[derive(Serialize, JsonSchema)]
-pub struct PrunedDocument {
-    /// Those that went, or would.
-    pub removed: Vec<PrunedPart>,
-    /// Those that stay.
-    pub kept: Vec<PrunedPart>,
-    /// Directories that could not be read: nothing of their runs goes.
-    pub unknown: Vec<UnknownPlacePart>,
-    /// The bytes of those that went, or would.
-    pub bytes: u64,
-    /// Whether it only would be so.
-    pub dry_run: bool,
-}
-
-/// One of them.
-#[derive(Serialize, JsonSchema)]
-pub struct PrunedPart {
-    /// Where it is.
-    #[serde(rename = "where")]
-    pub place: String,
-    /// Its step.
-    pub step: u64,
-    /// Its bytes.
-    pub bytes: u64,
-    /// Why it stays.
-    pub why: Option<&'static str>,
-}
-
-impl PrunedDocument {
-    /// What was, or would be, done.
-    pub fn new(report: &PruneReport, dry_run: bool) -> Self {
-        let part = |one: &PrunedCheckpoint| PrunedPart {
-            place: one.found.place(),
-            step: one.found.step,
-            bytes: one.found.bytes(),
-            why: match one.fate {
-                PruneFate::Keep(why) => Some(why),
-                PruneFate::Remove => None,
-            },
-        };
-        let (removed, kept) =
-            report.all.iter().map(part).partition(|one: &PrunedPart| one.why.is_none());
-        let unread = report.unread.iter();
-        Self {
-            removed,
-            kept,
-            unknown: unread
-                .map(|(place, why)| UnknownPlacePart { place: place.to_string(), why: why.clone() })
-                .collect(),
-            bytes: report.removed().map(FoundCheckpoint::bytes).sum(),
-            dry_run,
-        }
-    }
-}
-
-/// What lies in buckets and directories.
-#[derive(Serialize, JsonSchema)]
-pub struct StorageDocument<'a> {
-    /// One for each place or what is directly below it.
-    pub rows: Vec<StorageRowPart<'a>>,
-}
-
-/// One row.
-#[derive(Serialize, JsonSchema)]
-pub struct StorageRowPart<'a> {
-    /// The place.
-    pub name: &'a str,
-    /// Its bytes; `null` where nobody knows.
-    pub bytes: Option<u64>,
-    /// Its objects or files.
-    pub objects: Option<u64>,
-    /// When the oldest of them was written.
-    pub oldest: Option<TimePart>,
-    /// The largest checkpoint below it.
-    pub largest_checkpoint: Option<LargestPart<'a>>,
-    /// How old the answer is, in seconds.
-    pub age_s: Option<u64>,
-    /// Why it could not be asked now.
-    pub unknown: Option<&'a str>,
-}
-
-/// The largest checkpoint of a place.
-#[derive(Serialize, JsonSchema)]
-pub struct LargestPart<'a> {
-    /// Where it is.
-    pub name: &'a str,
-    /// Its bytes.
-    pub bytes: u64,
-}
-
-impl<'a> From<&'a StorageReport> for StorageDocument<'a> {
-    fn from(report: &'a StorageReport) -> Self {
-        let part = |row: &'a StorageRow| StorageRowPart {
-            name: &row.name,
-            bytes: row.figures.as_ref().map(|of| of.bytes),
-            objects: row.figures.as_ref().map(|of| of.objects),
-            oldest: row.figures.as_ref().and_then(|of| of.oldest).map(TimePart),
-            largest_checkpoint: row
-                .figures
-                .as_ref()
-                .and_then(|of| of.largest.as_ref())
-                .map(|(name, bytes)| LargestPart { name, bytes: *bytes }),
-            age_s: row.age_s,
-            unknown: row.unknown.as_deref(),
-        };
-        Self { rows: report.rows.iter().map(part).collect() }
-    }
+/// The checkpoints with one of the fates that `is_meant` picks.
+fn chosen(report: &PruneReport, is_meant: impl Fn(PruneFate) -> bool) -> Vec<PrunedPart> {
+    report.all.iter().filter(|one| is_meant(one.fate)).map(PrunedPart::from).collect()
 }

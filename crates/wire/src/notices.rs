@@ -1,6 +1,5 @@
 //! What people are told: what a webhook and a command are sent, and how it stands (`notify`).
 
-use schemars::JsonSchema;
 use serde::Serialize;
 
 use tpu_core::model::ids::{JobNumber, UserName};
@@ -9,57 +8,100 @@ use tpu_core::model::notify::{Occasion, Receiver, WebhookShape};
 use tpu_core::plan::notices;
 use tpu_ops::act::notices::{NotifyLook, ReceiverLook, Tried};
 
+use super::document::{documents, part};
 use super::words::{TimePart, Word};
 
-/// What has happened: the body of a webhook, and what a command reads.
-#[derive(Serialize, JsonSchema)]
-pub struct NoticesDocument<'a> {
-    /// The oldest first.
-    pub events: Vec<NoticePart<'a>>,
-}
+documents! {
+    /// What has happened: the body of a webhook, and what a command reads.
+    pub struct NoticesDocument<'a> {
+        /// The oldest first.
+        events: Vec<NoticePart<'a>>,
+    }
 
-/// One thing that has happened.
-#[derive(Serialize, JsonSchema)]
-pub struct NoticePart<'a> {
-    /// By which it is known: what comes a second time, since nobody could say that it had come, has the same.
-    pub id: &'a str,
-    /// When it happened.
-    pub time: TimePart,
-    /// What.
-    pub event: Word<Occasion>,
-    /// Whose affair it is.
-    pub user: &'a UserName,
-    /// Which of that user's jobs, if it is about one.
-    pub job: Option<JobNumber>,
-    /// The name of the job.
-    pub name: Option<&'a str>,
-    /// The target.
-    pub target: Option<&'a str>,
-    /// The status of the job when it was taken note of.
-    pub status: Option<&'a str>,
-    /// The kind of failure.
-    pub error: Option<&'a str>,
-    /// The line that shows it.
-    pub evidence: Option<&'a str>,
-    /// All of it for people, on one line.
-    pub text: &'a str,
-}
+    /// One thing that has happened.
+    pub struct NoticePart<'a> from notice: &'a Notice {
+        /// By which it is known: what comes a second time, since nobody could say that it had come, has the same.
+        id: &'a str,
+        /// When it happened.
+        time: TimePart,
+        /// What.
+        event: Word<Occasion>,
+        /// Whose affair it is.
+        user: &'a UserName,
+        /// Which of that user's jobs, if it is about one.
+        job: Option<JobNumber>,
+        /// The name of the job.
+        name: Option<&'a str>,
+        /// The target.
+        target: Option<&'a str>,
+        /// The status of the job when it was taken note of.
+        status: Option<&'a str>,
+        /// The kind of failure.
+        error: Option<&'a str>,
+        /// The line that shows it.
+        evidence: Option<&'a str>,
+        /// All of it for people, on one line.
+        text: &'a str,
+    }
 
-impl<'a> From<&'a Notice> for NoticePart<'a> {
-    fn from(of: &'a Notice) -> Self {
-        Self {
-            id: &of.id,
-            time: TimePart(of.time),
-            event: Word(of.event),
-            user: &of.user,
-            job: of.job,
-            name: of.name.as_deref(),
-            target: of.target.as_deref(),
-            status: of.status.as_deref(),
-            error: of.error.as_deref(),
-            evidence: of.evidence.as_deref(),
-            text: &of.text,
-        }
+    /// Who is told of a user's affairs.
+    pub struct NotifyDocument<'a> from (user, look): (&'a UserName, &'a NotifyLook) {
+        /// The user.
+        user: &'a UserName = user,
+        /// Where the setting stands.
+        origin: String = look.origin.to_string(),
+        /// Whether a daemon runs here: it delivers.
+        monitor: bool = look.is_monitored,
+        /// Those whom the setting names, in its order; then others for whom something waits.
+        receivers: Vec<ReceiverPart<'a>> = part(&look.receivers),
+    }
+
+    /// A receiver, and what waits for it.
+    pub struct ReceiverPart<'a> from look: &'a ReceiverLook {
+        /// Its number in the setting; null if a job has named it, or the setting does no more.
+        number: Option<usize>,
+        /// The way: webhook, mail, command or message.
+        way: &'a str = look.to.way_word(),
+        /// Where it is. Of a URL no more than the host: the rest may let others in.
+        place: String = look.to.place(),
+        /// Of what it is told.
+        on: Vec<Word<Occasion>> = look.to.on.iter().copied().map(Word).collect(),
+        /// How many notices wait.
+        waiting: usize,
+        /// When the oldest of them happened.
+        oldest: Option<TimePart>,
+        /// How often that was tried in vain.
+        attempts: u32,
+        /// When it is tried again.
+        again: Option<TimePart>,
+        /// When something last arrived.
+        sent: Option<TimePart>,
+        /// What is wrong.
+        problem: Option<&'a str>,
+        /// So many were given up.
+        lost: u64,
+    }
+
+    /// What became of a test.
+    pub struct NotifyTestDocument<'a> {
+        /// The user.
+        user: &'a UserName,
+        /// Each receiver that was tried.
+        tests: Vec<NotifyTestPart<'a>>,
+        /// What was sent, or would be.
+        body: NoticesDocument<'a>,
+    }
+
+    /// How one receiver took it.
+    pub struct NotifyTestPart<'a> from tried: &'a Tried {
+        /// The way.
+        way: &'a str = tried.to.way_word(),
+        /// Where it is.
+        place: String = tried.to.place(),
+        /// Whether it took it; null after a dry run.
+        arrived: Option<bool> = Some(tried.problem.is_none()),
+        /// What went wrong.
+        problem: Option<&'a str>,
     }
 }
 
@@ -120,112 +162,10 @@ pub fn body(to: &Receiver, of: &[Notice]) -> Vec<u8> {
     bytes.unwrap_or_default()
 }
 
-/// Who is told of a user's affairs.
-#[derive(Serialize, JsonSchema)]
-pub struct NotifyDocument<'a> {
-    /// The user.
-    pub user: &'a UserName,
-    /// Where the setting stands.
-    pub origin: String,
-    /// Whether a daemon runs here: it delivers.
-    pub monitor: bool,
-    /// Those whom the setting names, in its order; then others for whom something waits.
-    pub receivers: Vec<ReceiverPart>,
-}
-
-/// A receiver, and what waits for it.
-#[derive(Serialize, JsonSchema)]
-pub struct ReceiverPart {
-    /// Its number in the setting; null if a job has named it, or the setting does no more.
-    pub number: Option<usize>,
-    /// The way: webhook, mail, command or message.
-    pub way: String,
-    /// Where it is. Of a URL no more than the host: the rest may let others in.
-    pub place: String,
-    /// Of what it is told.
-    pub on: Vec<Word<Occasion>>,
-    /// How many notices wait.
-    pub waiting: usize,
-    /// When the oldest of them happened.
-    pub oldest: Option<TimePart>,
-    /// How often that was tried in vain.
-    pub attempts: u32,
-    /// When it is tried again.
-    pub again: Option<TimePart>,
-    /// When something last arrived.
-    pub sent: Option<TimePart>,
-    /// What is wrong.
-    pub problem: Option<String>,
-    /// So many were given up.
-    pub lost: u64,
-}
-
-impl From<&ReceiverLook> for ReceiverPart {
-    fn from(of: &ReceiverLook) -> Self {
-        Self {
-            number: of.number,
-            way: of.to.way_word().to_owned(),
-            place: of.to.place(),
-            on: of.to.on.iter().copied().map(Word).collect(),
-            waiting: of.waiting,
-            oldest: of.oldest.map(TimePart),
-            attempts: of.attempts,
-            again: of.again.map(TimePart),
-            sent: of.sent.map(TimePart),
-            problem: of.problem.clone(),
-            lost: of.lost,
-        }
-    }
-}
-
-impl<'a> NotifyDocument<'a> {
-    /// How it stands for a user.
-    pub fn new(user: &'a UserName, of: &NotifyLook) -> Self {
-        Self {
-            user,
-            origin: of.origin.to_string(),
-            monitor: of.is_monitored,
-            receivers: of.receivers.iter().map(ReceiverPart::from).collect(),
-        }
-    }
-}
-
-/// What became of a test.
-#[derive(Serialize, JsonSchema)]
-pub struct NotifyTestDocument<'a> {
-    /// The user.
-    pub user: &'a UserName,
-    /// Each receiver that was tried.
-    pub tests: Vec<NotifyTestPart>,
-    /// What was sent, or would be.
-    pub body: NoticesDocument<'a>,
-}
-
-/// How one receiver took it.
-#[derive(Serialize, JsonSchema)]
-pub struct NotifyTestPart {
-    /// The way.
-    pub way: String,
-    /// Where it is.
-    pub place: String,
-    /// Whether it took it; null after a dry run.
-    pub arrived: Option<bool>,
-    /// What went wrong.
-    pub problem: Option<String>,
-}
-
-impl NotifyTestPart {
+impl<'a> NotifyTestPart<'a> {
     /// One that would be tried.
-    pub fn would(to: &Receiver) -> Self {
-        let (way, place) = (to.way_word().to_owned(), to.place());
-        Self { way, place, arrived: None, problem: None }
-    }
-}
-
-impl From<&Tried> for NotifyTestPart {
-    fn from(of: &Tried) -> Self {
-        let arrived = Some(of.problem.is_none());
-        Self { arrived, problem: of.problem.clone(), ..Self::would(&of.to) }
+    pub fn would(to: &'a Receiver) -> Self {
+        Self { way: to.way_word(), place: to.place(), arrived: None, problem: None }
     }
 }
 

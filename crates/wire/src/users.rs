@@ -1,129 +1,99 @@
 //! Users, their directories and their config aliases.
 
-use schemars::JsonSchema;
-use serde::Serialize;
-
 use tpu_core::model::data::User;
 use tpu_core::model::ids::UserName;
 
+use super::document::documents;
 use super::words::Members;
 
-/// The user who was added.
-#[derive(Serialize, JsonSchema)]
-pub struct AddedUserDocument<'a> {
-    /// Name.
-    pub user: &'a str,
-}
-
-/// The user who was removed.
-#[derive(Serialize, JsonSchema)]
-pub struct RemovedUserDocument<'a> {
-    /// Name.
-    pub user: &'a UserName,
-    /// How many records went to the archive.
-    pub archived: usize,
-}
-
-/// All users.
-#[derive(Serialize, JsonSchema)]
-pub struct UsersDocument<'a> {
-    /// In the order of the data file.
-    pub users: Vec<UserPart<'a>>,
-}
-
-/// A user.
-#[derive(Serialize, JsonSchema)]
-pub struct UserPart<'a> {
-    /// Number.
-    pub id: u32,
-    /// Name.
-    pub name: &'a UserName,
-    /// tmux session.
-    pub tmux_name: &'a str,
-    /// How many jobs the data file has.
-    pub jobs: usize,
-}
-
-impl<'a> From<&'a User> for UserPart<'a> {
-    fn from(user: &'a User) -> Self {
-        Self { id: user.id, name: &user.name, tmux_name: &user.tmux_name, jobs: user.jobs().len() }
+documents! {
+    /// The user who was added.
+    pub struct AddedUserDocument<'a> {
+        /// Name.
+        user: &'a str,
     }
-}
 
-/// The directories of a user.
-#[derive(Serialize, JsonSchema)]
-pub struct DirsDocument<'a> {
-    /// Whose.
-    pub user: &'a UserName,
-    /// Path by slot.
-    pub dirs: Members<&'a str>,
-}
-
-impl<'a> From<(&'a UserName, &'a [(u32, String)])> for DirsDocument<'a> {
-    fn from((user, dirs): (&'a UserName, &'a [(u32, String)])) -> Self {
-        Self { user, dirs: dirs.iter().map(|(slot, path)| (slot.to_string(), &**path)).collect() }
+    /// The user who was removed.
+    pub struct RemovedUserDocument<'a> {
+        /// Name.
+        user: &'a UserName,
+        /// How many records went to the archive.
+        archived: usize,
     }
-}
 
-/// One directory.
-#[derive(Serialize, JsonSchema)]
-pub struct DirDocument<'a> {
-    /// Its path.
-    pub path: &'a str,
-}
-
-/// A slot that is empty now.
-#[derive(Serialize, JsonSchema)]
-pub struct ForgottenDirDocument<'a> {
-    /// Whose.
-    pub user: &'a UserName,
-    /// Its number.
-    pub slot: u32,
-}
-
-/// Two slots that have each other's directory now.
-#[derive(Serialize, JsonSchema)]
-pub struct SwappedDirsDocument<'a> {
-    /// Whose.
-    pub user: &'a UserName,
-    /// Their numbers.
-    pub slots: [u32; 2],
-}
-
-/// An alias of a config key.
-#[derive(Serialize, JsonSchema)]
-pub struct ConfigAliasDocument<'a> {
-    /// Whose.
-    pub user: &'a UserName,
-    /// The alias.
-    pub alias: &'a str,
-    /// The config key that it stands for.
-    pub full: &'a str,
-}
-
-/// The config aliases of a user.
-#[derive(Serialize, JsonSchema)]
-pub struct ConfigAliasesDocument<'a> {
-    /// Whose.
-    pub user: &'a UserName,
-    /// Config key by alias.
-    pub aliases: Members<&'a str>,
-}
-
-impl<'a> ConfigAliasesDocument<'a> {
-    /// Those of a user.
-    pub fn of(name: &'a UserName, user: &'a User) -> Self {
-        let all = user.config_aliases.iter();
-        let aliases = all.map(|(alias, full)| (alias.clone(), full.as_str())).collect();
-        Self { user: name, aliases }
+    /// All users.
+    pub struct UsersDocument<'a> {
+        /// In the order of the data file.
+        users: Vec<UserPart<'a>>,
     }
-}
 
-/// An alias that stands for nothing any more.
-#[derive(Serialize, JsonSchema)]
-pub struct ForgottenConfigAliasDocument<'a> {
-    /// Whose.
-    pub user: &'a UserName,
-    /// The alias.
-    pub alias: &'a str,
+    /// A user.
+    pub struct UserPart<'a> from user: &'a User {
+        /// Number.
+        id: u32,
+        /// Name.
+        name: &'a UserName,
+        /// tmux session.
+        tmux_name: &'a str,
+        /// How many jobs the data file has.
+        jobs: usize = user.jobs().len(),
+    }
+
+    /// The directories of a user.
+    pub struct DirsDocument<'a> from (user, dirs): (&'a UserName, &'a [(u32, String)]) {
+        /// Whose.
+        user: &'a UserName = user,
+        /// Path by slot.
+        dirs: Members<&'a str> =
+            dirs.iter().map(|(slot, path)| (slot.to_string(), &**path)).collect(),
+    }
+
+    /// One directory.
+    pub struct DirDocument<'a> {
+        /// Its path.
+        path: &'a str,
+    }
+
+    /// A slot that is empty now.
+    pub struct ForgottenDirDocument<'a> {
+        /// Whose.
+        user: &'a UserName,
+        /// Its number.
+        slot: u32,
+    }
+
+    /// Two slots that have each other's directory now.
+    pub struct SwappedDirsDocument<'a> {
+        /// Whose.
+        user: &'a UserName,
+        /// Their numbers.
+        slots: [u32; 2],
+    }
+
+    /// An alias of a config key.
+    pub struct ConfigAliasDocument<'a> {
+        /// Whose.
+        user: &'a UserName,
+        /// The alias.
+        alias: &'a str,
+        /// The config key that it stands for.
+        full: &'a str,
+    }
+
+    /// The config aliases of a user.
+    pub struct ConfigAliasesDocument<'a> from (owner, name): (&'a User, &'a UserName) {
+        /// Whose.
+        user: &'a UserName = name,
+        /// Config key by alias.
+        aliases: Members<&'a str> =
+            owner.config_aliases.iter().map(|(alias, full)| (alias.clone(), &**full)).collect(),
+    }
+
+    /// An alias that stands for nothing any more.
+    pub struct ForgottenConfigAliasDocument<'a> {
+        /// Whose.
+        user: &'a UserName,
+        /// The alias.
+        alias: &'a str,
+    }
 }

@@ -60,7 +60,7 @@ pub(in crate::cli) fn list(app: &App, words: &[String]) -> Outcome {
         text =
             format!("{user} has no config aliases. As in: tpu -a lr config.training.learning_rate");
     }
-    Ok(Output::new(text, &ConfigAliasesDocument::of(&user, owner)))
+    Ok(Output::new(text, &ConfigAliasesDocument::from((owner, &user))))
 }
 
 /// `del-config-alias ALIAS`.

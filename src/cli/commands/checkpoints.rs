@@ -301,7 +301,7 @@ fn copied(app: &App, words: (&str, &str, Option<&str>), which: Chosen) -> Outcom
             text::bytes(done.bytes),
             escape(&done.to.to_string())
         );
-        parts.push(CopiedCheckpointPart::new(one, &done, price(done.bytes)));
+        parts.push(CopiedCheckpointPart::from((*one, &done, price(done.bytes))));
     }
     let document = CopiedCheckpointsDocument { copied: parts, dry_run: app.global.dry_run };
     Ok(Output::new(lines, &document).notes(notes))
@@ -345,7 +345,7 @@ fn pruned(
         notes.push("nothing was removed; to do so: the same with -y".to_owned());
     }
     let text = told(&report, acts, quiet);
-    Ok(Output::new(text, &PrunedDocument::new(&report, !acts)).notes(notes))
+    Ok(Output::new(text, &PrunedDocument::from((&report, !acts))).notes(notes))
 }
 
 /// The places of a region or a continent.

@@ -46,7 +46,7 @@ pub(in crate::cli) fn targets(app: &App, args: &Targets) -> Outcome {
         (_, true) => costs(&sums),
         (_, false) => table(&seen, &prices),
     };
-    let document = TargetsDocument::of(&seen, &sums, &prices);
+    let document = TargetsDocument::from((&seen, &sums, &prices));
     Ok(Output::new(text, &document).notes(silences(&seen.silent)))
 }
 
@@ -170,7 +170,7 @@ fn import(app: &App, wish: &inventory::Wish<'_>) -> Outcome {
         ));
     }
     let answer = |imported: bool, text: String| {
-        Ok(Output::new(text, &ImportDocument::of(&plan, imported)).notes(notes.clone()))
+        Ok(Output::new(text, &ImportDocument::from((&plan, imported))).notes(notes.clone()))
     };
     if plan.changes.is_empty() || app.global.dry_run {
         return answer(false, text);

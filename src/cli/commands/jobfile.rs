@@ -187,7 +187,7 @@ pub(in crate::cli) fn convert(app: &App, args: &Convert) -> Outcome {
         let (line, _) = note.place;
         shown += &format!("# {} (line {line}): {}\n", escape(&note.field), escape(&note.what));
     }
-    Ok(Output::new(shown + &file, &ConvertedDocument::new(&file, &notes)))
+    Ok(Output::new(shown + &file, &ConvertedDocument::from((file.as_str(), notes.as_slice()))))
 }
 
 /// `schema`: a format, for editors.

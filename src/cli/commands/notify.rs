@@ -39,7 +39,7 @@ pub(in crate::cli) fn list(app: &App, words: &[String]) -> Outcome {
     {
         notes.push(format!("those with a number are the setting notify, {}", look.origin));
     }
-    Ok(Output::new(text, &NotifyDocument::new(&user, &look)).notes(notes))
+    Ok(Output::new(text, &NotifyDocument::from((&user, &look))).notes(notes))
 }
 
 fn line(ctx: &Ctx, of: &ReceiverLook) -> String {

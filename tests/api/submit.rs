@@ -59,6 +59,34 @@ fn a_job_is_submitted_as_json_or_as_yaml_and_begins_in_its_turn() {
     assert!(actors.iter().any(|actor| actor == "api token alices"), "{actors:?}");
 }
 
+/// Whoever is far away has no code copied that nobody at the machine has run.
+#[test]
+fn a_directory_that_nobody_has_chosen_is_refused_however_it_is_said() {
+    let api = lab();
+    let token = api.token("alices", TokenRole::Operator, &["alice"]);
+    let place = |name: &str| {
+        std::fs::create_dir_all(api.env.path(name)).unwrap();
+        api.env.path(name).to_str().unwrap().to_owned()
+    };
+    let (keys, exp) = (place("keys"), place("exp"));
+    let from = |dir: &str| json!({"target": "local", "dir": dir, "command": "true"});
+    let refused = |body: &Value| drop(post(&api, &token, ("", &[JSON]), &body.to_string()).is(409));
+    refused(&from(&keys));
+    refused(&from("~/keys"));
+    refused(&json!({"target": "local", "dir": "{{notes}}", "notes": keys, "command": "true"}));
+    refused(
+        &json!({"defaults": {"dir": keys}, "jobs": {"a": {"target": "local", "command": "true"}}}),
+    );
+    assert_eq!((waiting(&api), api.env.jobs("alice").len()), (0, 0));
+    // That something ran there as it lies is no word about what may be copied.
+    let lies = json!({"target": "local", "code": "none", "dir": keys, "command": "true"});
+    drop(post(&api, &token, ("", &[JSON]), &lies.to_string()).is(200));
+    api.env.wait_status(1, "finished");
+    refused(&from(&keys));
+    drop(api.env.tpu_words(&["run", "local", "alice", "-q", "-C", &exp, "--", "true"]).exits(0));
+    drop(post(&api, &token, ("", &[JSON]), &from(&exp).to_string()).is(200));
+}
+
 #[test]
 fn a_request_that_is_sent_again_is_answered_as_before_and_starts_nothing() {
     let mut api = lab();

@@ -1,6 +1,7 @@
 //! The code is the directory that one stands in.
 
 use super::{Newcomer, below_home};
+use crate::common::env::TPU;
 
 /// Task 2.
 #[test]
@@ -110,4 +111,47 @@ fn a_home_is_never_copied() {
     for line in ["run lab-tpuvm-v2-32-1 -q -- true", "submit lab-tpuvm-v2-32-1 -- true"] {
         drop(newcomer.types("", line).exits(4).says(&["holds keys", "-C PATH"]));
     }
+}
+
+/// Whoever begins it may be at home elsewhere.
+#[test]
+fn what_waits_in_a_home_runs_there_whoever_begins_it() {
+    let mut newcomer = Newcomer::new();
+    newcomer.file("mine.py", "open('result', 'w').write('here')\n");
+    drop(newcomer.types("", "submit local --hold -- python3 mine.py").exits(0));
+    let data = newcomer.path(".local/share/tpu/data.json");
+    newcomer.env.set("TPU_DATA", data.as_os_str());
+    newcomer.env.set("HOME", newcomer.path("exp").as_os_str());
+    drop(newcomer.types("exp", "unhold 1").exits(0));
+    newcomer.prints(1);
+    assert_eq!(std::fs::read_to_string(newcomer.path("result")).unwrap(), "here");
+    assert!(newcomer.job(1)["stage_dir"].is_null(), "nothing is copied");
+}
+
+/// git ignores it; who stands in it means it all the same.
+#[test]
+fn a_directory_that_is_ignored_is_there_where_one_stands_in_it() {
+    let newcomer = Newcomer::new();
+    newcomer.dir("exp/.git");
+    newcomer.file("exp/.gitignore", "build/\ndata/\n");
+    newcomer.file("exp/data/big", "");
+    newcomer.file("exp/build/deep/look.py", "import os\nprint(sorted(os.listdir('../..')))\n");
+    drop(newcomer.types("exp/build/deep", "run local -q -- python3 look.py").exits(0));
+    assert_eq!(newcomer.prints(1), "['.gitignore', 'build', 'my.py']\n");
+    drop(newcomer.types("exp/build/deep", "submit local -- python3 look.py").exits(0));
+    assert_eq!(newcomer.prints(2), "['.gitignore', 'build', 'my.py']\n");
+}
+
+/// It has no path, and what tmux takes for it is the home.
+#[test]
+fn a_directory_that_was_deleted_is_refused() {
+    let newcomer = Newcomer::new();
+    newcomer.dir("gone");
+    for line in ["run local -q -- true", "submit local -- true", "run local -q -C .. -- true"] {
+        newcomer.dir("gone");
+        let script = format!("cd gone && rmdir ../gone && exec {TPU} {line}");
+        let spawn = newcomer.env.spawn_program("sh", &["-c", &script]).cwd(newcomer.path(""));
+        drop(newcomer.env.output(&spawn).exits(3).says(&["not there"]));
+    }
+    drop(newcomer.types("exp", "run local -q -C . dir=2 -- true").exits(2).says(&["both say"]));
 }

@@ -112,7 +112,7 @@ pub(super) fn carry_out(ctx: &Ctx, flags: &[String], act: &Act) -> Result<Did, P
             Ok("The daemon has ended; jobs go on, and nothing happens by itself any more.".into())
         }
         Act::Run(request) => {
-            let outcome = begin::start(ctx, &with_code(ctx, request), When::Now, &Nobody)?;
+            let outcome = begin::start(ctx, &with_code(ctx, request)?, When::Now, &Nobody)?;
             return Ok(Did { words: outcome.in_words(), began: outcome.job().cloned() });
         }
         Act::Submit { request, queue, priority, sweep } => {
@@ -167,7 +167,7 @@ pub(super) fn would(ctx: &Ctx, act: &Act) -> Result<String, Problem> {
             before + &dry_run::recipe_to_text(ctx, &solving(ctx, target)?)?
         }
         Act::Run(request) => {
-            let request = with_code(ctx, request);
+            let request = with_code(ctx, request)?;
             begin::start(&ctx.dry_run(), &request, When::Now, &Nobody)?.in_words()
         }
         Act::Submit { request, queue, priority, sweep } => {
@@ -271,15 +271,15 @@ fn waiting(
 }
 
 /// The same, with the code of the directory that its form names.
-fn with_code(ctx: &Ctx, request: &RunRequest) -> RunRequest {
+fn with_code(ctx: &Ctx, request: &RunRequest) -> Result<RunRequest, Error> {
     let mut request = request.clone();
-    code_dir::stand_in_typed(ctx, &mut request.spec);
-    request
+    code_dir::stand_in_typed(ctx, &mut request.spec)?;
+    Ok(request)
 }
 
 /// A job as it waits: the word for its target may mean any of several.
 fn in_turn(ctx: &Ctx, request: &RunRequest) -> Result<RunRequest, Error> {
-    let mut request = with_code(ctx, request);
+    let mut request = with_code(ctx, request)?;
     if let TargetRequest::Named(word) = &request.spec.target {
         request.spec.target = wanted(&*ctx.data()?, word);
     }

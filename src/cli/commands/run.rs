@@ -78,12 +78,14 @@ pub(in crate::cli) fn run(app: &App, args: &Run) -> Result<Ran, Error> {
 /// not there is a mistake, and is not made.
 pub(in crate::cli) fn begin_if_new(app: &App) -> Result<(), Error> {
     let ctx = app.ctx()?;
-    if app.global.user.is_some() || !users::is_anybody_missing(ctx, app.names_data()?) {
+    let is_named = app.global.user.is_some() || ctx.settings(None)?.user.is_some();
+    if is_named || !users::is_anybody_missing(ctx, app.names_data()?) {
         return Ok(());
     }
     if let Some(user) = users::begin_as_account(ctx, &legacy::command_words())? {
         let data = ctx.store.paths().data();
-        ctx.warn([format!("made user {user} in {}", data.display())]);
+        let made = if ctx.store.is_dry_run() { "would make" } else { "made" };
+        ctx.warn([format!("{made} user {user} in {}", data.display())]);
     }
     Ok(())
 }
@@ -198,6 +200,10 @@ fn said(app: &App, args: &Run) -> Result<Beside, Error> {
         (_, true) => Some(true),
         _ => None,
     };
+    if let Some(named) = args.of_job.directory.as_deref().filter(|_| names_slot(&args.words)) {
+        let what = format!("-C {} and dir= both say where the code is", named.display());
+        return Err(Error::usage(what).hint("leave one of them away"));
+    }
     // Scripts, and what the settings have as a command, lie in a slot.
     let named = of_job.directory.as_deref();
     let code = named.is_some() || !of_command.command.is_empty();
@@ -217,6 +223,11 @@ fn said(app: &App, args: &Run) -> Result<Beside, Error> {
         log_stage: of_job.log_stage,
         notes_are_no_tag: args.no_tag,
     })
+}
+
+/// Whether a word says the slot of a directory.
+fn names_slot(words: &[String]) -> bool {
+    words.iter().any(|word| word.starts_with("dir=") || word.parse::<u32>().is_ok())
 }
 
 /// The directory in which a command is typed, or that it names in its place.

@@ -242,7 +242,7 @@ impl Job {
     }
 
     /// Whether its code was copied from a directory that no slot has named.
-    fn stands_in_no_slot(&self) -> bool {
+    pub fn stands_in_no_slot(&self) -> bool {
         let is_clone = self.staged().is_some_and(Staged::is_clone);
         self.job_dir_id.is_none() && !is_clone && self.workplace().is_none()
     }

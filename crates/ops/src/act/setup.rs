@@ -87,7 +87,7 @@ impl SetUp {
             around: modules::around(&execution.setup, &names),
             is_forced: execution.setup_how == SetUpHow::Force,
             token: launch.token.clone(),
-            code: job.stage_dir.as_deref().unwrap_or(&job.job_dir).into(),
+            code: job.within(job.stage_dir.as_deref().unwrap_or(&job.job_dir)).into(),
         }))
     }
 

@@ -34,13 +34,18 @@ const HISTORY: [&str; 2] = ["!.git/", "!.hg/"];
 
 /// Copies code as it is when a job is submitted. Under the name of a copy lies all of it or nothing; what was broken off is
 /// found by `doctor`.
-pub fn keep(ctx: &Ctx, user: &User, (dir, mode): (&str, LaunchMode)) -> Result<Staged, Error> {
+pub fn keep(
+    ctx: &Ctx,
+    user: &User,
+    (dir, below): (&str, Option<&str>),
+    mode: LaunchMode,
+) -> Result<Staged, Error> {
     let (now, token) = (ctx.clock.now(), ctx.random.hex(16));
     // It waits under a number that is not known yet, and others may run from it as well.
     let name = directory_name(JobNumber(0), &LaunchToken::new(token), now);
     let copy = stage_dir(&roots(ctx, user)?, &user.name, &name);
     let (from, to) = (Path::new(dir), Path::new(&copy));
-    let code = code(from, (&ctx.store.paths().state(), to), mode)?;
+    let code = code_with(from, below, (&ctx.store.paths().state(), to), mode)?;
     if mode == LaunchMode::Script && !code.iter().any(|path| path == Path::new("staging.sh")) {
         let what = format!("staging.sh in {dir} is left out of copies of the code");
         return Err(Error::refused(what).hint(
@@ -121,9 +126,38 @@ fn lay(ctx: &Ctx, files: &dyn Files, job: &Job, stage: &str) -> Result<(), Error
     let from = Path::new(job.staged().map_or(&job.job_dir, |staged| &staged.copy));
     let code = match job.staged() {
         Some(staged) if staged.is_clone() => whole(from)?,
-        _ => code(from, (&ctx.store.paths().state(), to), LaunchMode::Native)?,
+        _ => {
+            let below = job.spec.as_ref().and_then(|spec| spec.below.as_deref());
+            let ours = (&*ctx.store.paths().state(), to);
+            code_with(from, below, ours, LaunchMode::Native)?
+        }
     };
     files.put(from, &code, to).map_err(|e| disk("copy the code to", stage, &e))
+}
+
+/// The code below a directory, and what is in the one below it in which somebody stood, also where that is ignored.
+fn code_with(
+    from: &Path,
+    stood_in: Option<&str>,
+    ours: (&Path, &Path),
+    mode: LaunchMode,
+) -> Result<Vec<PathBuf>, Error> {
+    let mut all = code(from, ours, mode)?;
+    let Some(stood_in) = stood_in.map(Path::new).filter(|dir| all.iter().all(|path| path != dir))
+    else {
+        return Ok(all);
+    };
+    let mut dirs: Vec<&Path> =
+        stood_in.ancestors().take_while(|dir| !dir.as_os_str().is_empty()).collect();
+    dirs.reverse();
+    for dir in dirs {
+        if all.iter().all(|path| path != dir) {
+            all.push(dir.to_owned());
+        }
+    }
+    let inside = code(&from.join(stood_in), ours, mode)?;
+    all.extend(inside.iter().map(|path| stood_in.join(path)));
+    Ok(all)
 }
 
 /// The code below a directory: relative paths, directories before what is in them. `state` is our own directory

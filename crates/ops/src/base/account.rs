@@ -15,7 +15,8 @@ pub fn user_at_work(ctx: &Ctx, data: &Data) -> Result<Option<UserName>, Error> {
     }
     let account = account(ctx).unwrap_or_default();
     let as_user = as_user(&account);
-    let names = [&account, &as_user].map(|name| UserName::from(name.as_str()));
+    let names = [account, as_user.clone(), second_name(&as_user)];
+    let names = names.map(|name| UserName::from(name.as_str()));
     if let Some(user) = names.iter().find_map(|name| data.user(name)) {
         return Ok(Some(user.name.clone()));
     }
@@ -38,6 +39,11 @@ pub fn as_user(account: &str) -> String {
     let plain = |c: char| if c.is_ascii_alphanumeric() || c == '_' { c } else { '-' };
     let name = account.trim_start_matches(|c: char| !c.is_ascii_alphabetic());
     name.chars().map(plain).take(30).collect()
+}
+
+/// The name of a user where the first one means something else.
+pub fn second_name(name: &str) -> String {
+    format!("{name}-1")
 }
 
 /// The account, as the environment calls it.

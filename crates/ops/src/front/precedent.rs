@@ -119,7 +119,7 @@ pub fn of_file(
         ctx,
         data: &data,
         user,
-        beside: &BesideFile::default(),
+        beside: &BesideFile { code: Some(ctx.env.cwd.clone()), ..BesideFile::default() },
         shown: file,
         dir: path.parent().unwrap_or(&path),
         is_sent: false,

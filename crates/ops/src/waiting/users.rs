@@ -80,8 +80,9 @@ pub fn begin_as_account(ctx: &Ctx, commands: &[String]) -> Result<Option<UserNam
     if name.is_empty() {
         return Ok(None);
     }
-    if refuse_as_user(&name, commands).is_err() {
-        name += "-1";
+    let is_target = |name: &str| ctx.data().is_ok_and(|data| data.resolve_target(name).is_some());
+    if refuse_as_user(&name, commands).is_err() || is_target(&name) {
+        name = account::second_name(&name);
     }
     let new = NewUser {
         name: name.clone(),

@@ -136,7 +136,8 @@ impl Form {
             FieldId::Target => target.clone(),
             FieldId::Dir => match (spec.dir, &spec.code) {
                 (Some(slot), _) => slot.to_string(),
-                (None, code) => code.as_ref().map(CodeDir::begins_in).unwrap_or_default(),
+                (None, Some(code)) => code.begins_in(),
+                (None, None) => spec.execution.workplace.clone().unwrap_or_default(),
             },
             FieldId::Configs => quoted(&configs),
             FieldId::Sweep => way.unwrap_or_default().to_owned(),
@@ -349,6 +350,7 @@ impl Form {
                 }
                 slot => slot.ok(),
             };
+            spec.execution.workplace = None;
             let top = typed.to_owned();
             spec.code = spec.dir.is_none().then_some(CodeDir { top, below: None });
         }

@@ -26,9 +26,7 @@ pub(super) fn open(model: &mut Model) -> Vec<Effect> {
         note(model, "There is no user yet: tpu init".to_owned());
         return Vec::new();
     };
-    let dir =
-        |(slot, path): &(Option<u32>, String)| slot.map_or(path.clone(), |slot| slot.to_string());
-    let dir = selected.map(|job| dir(&job.dir)).unwrap_or_default();
+    let dir = selected.and_then(|job| job.dir.0).map(|slot| slot.to_string()).unwrap_or_default();
     let target = match model.tab {
         Tab::Targets => chosen_target(model),
         _ => selected.map(|job| job.target_label.clone()),

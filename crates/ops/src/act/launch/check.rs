@@ -451,10 +451,7 @@ fn stays_here(ctx: &Ctx, spec: &JobSpec, target: Option<&Target>) -> Result<(), 
     let Some(code) = spec.code.as_ref().filter(|_| code_dir::is_home(ctx, spec)) else {
         return Ok(());
     };
-    let copies = |target: &Target| {
-        !target.is_here() && ctx.kinds.of(target).is_ok_and(|kind| kind.copies_code(&spec.options))
-    };
-    if !target.is_none_or(copies) {
+    if target.is_some_and(Target::is_here) {
         return Ok(());
     }
     let where_to = target.map_or("another machine", |target| target.name.as_str());

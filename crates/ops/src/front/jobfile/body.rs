@@ -8,7 +8,8 @@ use crate::base::ctx::user_of;
 use crate::waiting::begin::{self, QueueOutcome, QueueRequest};
 use crate::waiting::queue::once::Once;
 use crate::{Ctx, Error};
-use tpu_core::model::data::User;
+use tpu_core::model::data::{Data, User};
+use tpu_core::model::entry::QueueEntry;
 use tpu_core::model::ids::UserName;
 use tpu_core::model::job::Job;
 use tpu_core::model::rules::Rules;
@@ -192,19 +193,12 @@ fn name_slots(user: &User, document: &mut Yaml) -> Result<(), Error> {
     for (key, value) in members {
         match key.as_str() {
             "dir" if is_copied => {
-                let is_path = |path: &&str| path.starts_with('/') || path.starts_with("~/");
-                let Some(path) = value.text().filter(is_path) else {
+                let Some(path) = value.text().filter(|path| path.starts_with('/')) else {
                     continue;
                 };
-                match slot_of(user, &whole(Path::new(path))) {
-                    Some(slot) => value.value = YamlValue::Text(slot.to_string()),
-                    None if has_run_from(user, path) => {}
-                    None => {
-                        let what = format!("dir: {path} is in no slot of {}", user.name);
-                        let hint =
-                            format!("put it into one: tpu set-dir {path} 2 user={}", user.name);
-                        return Err(Error::refused(what).hint(hint));
-                    }
+                // Of what is in no slot, and of what is filled in only later, the jobs are judged.
+                if let Some(slot) = slot_of(user, &whole(Path::new(path))) {
+                    value.value = YamlValue::Text(slot.to_string());
                 }
             }
             "defaults" => name_slots(user, value)?,
@@ -218,17 +212,30 @@ fn name_slots(user: &User, document: &mut Yaml) -> Result<(), Error> {
     Ok(())
 }
 
-/// Whether a job of a user has had its code from a directory: somebody at this machine has chosen it.
-fn has_run_from(user: &User, path: &str) -> bool {
-    let begins_in = |job: &Job| job.job_dir_id.is_none() && job.within(&job.job_dir) == path;
-    user.jobs().iter().any(begins_in)
+/// Whether a job of a user has had its code from a directory, or is to have it from there: somebody at this machine has
+/// chosen it.
+fn has_run_from(data: &Data, user: &UserName, path: &str) -> bool {
+    let begins_in = |job: &Job| job.stands_in_no_slot() && job.within(&job.job_dir) == path;
+    let has_run = data.user(user).is_some_and(|user| user.jobs().iter().any(begins_in));
+    let waits = |entry: &QueueEntry| {
+        entry.user == *user && entry.spec.code.as_ref().is_some_and(|code| code.begins_in() == path)
+    };
+    has_run || data.queues().entries.iter().any(waits)
 }
 
 /// A request lies in no directory: where code is staged from this machine, it says from which.
 fn says_where_its_code_is(file: &JobFile<'_>, job: &OwnJob) -> Result<(), Error> {
     let is_elsewhere = file.repository(job).is_some() || job.execution.workplace.is_some();
-    if is_elsewhere || job.dir.is_some() || matches!(job.code, Some(OwnCode::Dir(_))) {
+    if is_elsewhere || job.dir.is_some() {
         return Ok(());
+    }
+    if let Some(OwnCode::Dir(path)) = &job.code {
+        if has_run_from(file.data, file.user, path) {
+            return Ok(());
+        }
+        let what = format!("dir: {path} is in no slot of {}", file.user);
+        let hint = format!("put it into one: tpu set-dir {path} 2 user={}", file.user);
+        return Err(file.at(job.place, Error::refused(what).hint(hint)));
     }
     let what = match job.code {
         Some(_) => "code: . is the directory of a file, and this is none",

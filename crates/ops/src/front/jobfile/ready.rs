@@ -187,7 +187,7 @@ impl JobFile<'_> {
             request.spec.execution.setup_how = how;
         }
         if let Some(code) = self.code_dir(job).filter(|_| is_in_slot) {
-            code_dir::stand_in(self.ctx, &mut request.spec, &code);
+            code_dir::stand_in(self.ctx, &mut request.spec, &code)?;
         }
         if let Some(order) = &job.order {
             request.spec.target = TargetRequest::Named(order.in_words());

@@ -219,7 +219,7 @@ pub(crate) fn enter_once(
 #[derive(Clone, Copy, PartialEq)]
 enum Code<'a> {
     Repository(&'a Repository),
-    Dir(&'a str, LaunchMode),
+    Dir(&'a str, Option<&'a str>, LaunchMode),
 }
 
 /// The copy of its code for each job, one for all that have the same. Every copy that was made is in `copies`.
@@ -247,7 +247,7 @@ fn staged(
                 each.push(None);
                 continue;
             }
-            None => Code::Dir(&ready.dir, ready.mode),
+            None => Code::Dir(&ready.dir, below(&request.spec), ready.mode),
         };
         let whose = (&request.user, code);
         if let Some((_, copy)) = known.iter().find(|(known, _)| *known == whose) {
@@ -258,13 +258,18 @@ fn staged(
         let user = user_of(&data, &request.user)?;
         let copy = match code {
             Code::Repository(repository) => clone::cloned(ctx, user, repository)?,
-            Code::Dir(dir, mode) => stage::keep(ctx, user, (dir, mode))?,
+            Code::Dir(dir, below, mode) => stage::keep(ctx, user, (dir, below), mode)?,
         };
         copies.push(copy.clone());
         known.push((whose, copy.clone()));
         each.push(Some(copy));
     }
     Ok(each)
+}
+
+/// Where below the top of its code it begins.
+fn below(spec: &JobSpec) -> Option<&str> {
+    spec.code.as_ref()?.below.as_deref()
 }
 
 /// Whether nothing of its code is copied.
@@ -289,6 +294,11 @@ fn entry(
         needs_login: false,
     };
     let owner = how.is_kept.then(|| lease::me(&ctx.env));
+    let mut execution = request.spec.execution.clone();
+    if ready.mode == LaunchMode::Native && code_dir::is_home(ctx, &request.spec) {
+        // Whoever begins it may have another home.
+        execution.workplace = Some(ready.dir.clone());
+    }
     Ok(QueueEntry {
         user: request.user.clone(),
         number,
@@ -297,6 +307,7 @@ fn entry(
             queue: Some(how.queue.clone()),
             command: request.spec.command.clone().or_else(|| ready.words()),
             staged,
+            execution,
             ..request.spec.clone()
         },
         sweep: how.sweep.clone(),

@@ -148,8 +148,10 @@ pub fn of_words(
         execution: Execution { notify: said.notify.clone(), ..Execution::default() },
         ..JobSpec::on(target)
     };
-    if let Some(code) = said.code.as_ref().filter(|_| dir.is_none()) {
-        code_dir::stand_in(ctx, &mut spec, code);
+    // What copies nothing keeps its slot.
+    let is_copied = ctx.kinds.all().all(|kind| kind.copies_code(&spec.options));
+    if let Some(code) = said.code.as_ref().filter(|_| dir.is_none() && is_copied) {
+        code_dir::stand_in(ctx, &mut spec, code)?;
     }
     Ok(RunRequest { user, spec, on: None, force: said.force })
 }

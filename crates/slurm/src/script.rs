@@ -153,13 +153,12 @@ pub(super) fn of(attempts: &[Attempt<'_>], is_here: bool, lost: &[String]) -> St
     if has_secrets {
         text += READ;
     }
-    let (place, what) = match first.job.workplace() {
-        Some(there) => (on_machine(there), "the directory in which it runs"),
-        None => {
-            let below = first.job.within("");
-            let below = if below.is_empty() { below } else { quoted(OsStr::new(&below)) };
-            (format!("\"$TPU_STAGE_DIR\"{below}"), "the copy of the code")
-        }
+    let (place, what) = if let Some(there) = first.job.workplace() {
+        (on_machine(there), "the directory in which it runs")
+    } else {
+        let below = first.job.within("");
+        let below = if below.is_empty() { below } else { quoted(OsStr::new(&below)) };
+        (format!("\"$TPU_STAGE_DIR\"{below}"), "the copy of the code")
     };
     text += &format!(
         "place={place}\ncd -- \"$place\" || {{ echo \"tpu: $(hostname) does not see {what}, \

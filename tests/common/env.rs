@@ -518,7 +518,8 @@ impl Drop for TestEnv {
 fn job_file(word: &str) -> Option<(&str, &str)> {
     let at = word.find('=').filter(|_| word.starts_with("--")).map_or(0, |at| at + 1);
     let (option, file) = word.split_at(at);
-    (file.ends_with(".yaml") || file.ends_with(".yml")).then_some((option, file))
+    let end = Path::new(file).extension()?;
+    (end == "yaml" || end == "yml").then_some((option, file))
 }
 
 /// Whether a process still lives.

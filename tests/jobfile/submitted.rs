@@ -125,7 +125,7 @@ fn a_file_can_name_the_directory_of_its_code() {
     let lab = lab();
     let code = |below: &str| lab.env.path(below).to_str().unwrap().to_owned();
     for (says, dir) in [
-        ("".to_owned(), code("code-alice")),
+        (String::new(), code("code-alice")),
         ("code: .\n".to_owned(), code("code-bob")),
         (format!("dir: {}\n", code("code-bob")), code("code-bob")),
         ("dir: ~/code-bob\n".to_owned(), code("code-bob")),

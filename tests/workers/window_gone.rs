@@ -204,7 +204,9 @@ fn interrupted(env: &mut TestEnv) -> (Vec<Worker>, LaunchToken) {
     wait_until("nothing of it is left here", || {
         let table = procs::Table::read().unwrap();
         let here = table.with_token(&token, uid);
-        here.iter().for_each(|process| drop(procs::signal(process, Signal::Kill)));
+        for process in &here {
+            drop(procs::signal(process, Signal::Kill));
+        }
         here.is_empty() && env.tpu("check").to_string().contains("its workers are to be asked")
     });
     (Worker::all(&addresses), LaunchToken::from(token.as_str()))

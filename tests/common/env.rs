@@ -96,8 +96,12 @@ impl TestEnv {
     /// A program and its words, with those that come before. Job files lie above the code.
     fn command_words<W: AsRef<OsStr>>(&self, program: &str, words: &[W]) -> Vec<OsString> {
         let before = self.through.iter().map(OsString::from).chain([program.into()]);
+        let all: Vec<&OsStr> = words.iter().map(AsRef::as_ref).collect();
+        let takes_jobs = takes_jobs(&all);
         let word = |word: &W| match word.as_ref().to_str().and_then(job_file) {
-            Some((option, file)) if self.path(file).is_file() && !file.starts_with('/') => {
+            Some((option, file))
+                if takes_jobs && self.path(file).is_file() && !file.starts_with('/') =>
+            {
                 format!("{option}../{file}").into()
             }
             _ => word.as_ref().to_owned(),
@@ -185,10 +189,15 @@ impl TestEnv {
     }
 
     /// Where these words are typed: what starts jobs in the code of `alice`, all else in the directory of the test.
-    fn stands_in<'w>(&self, mut words: impl Iterator<Item = &'w OsStr>) -> PathBuf {
-        let starts = |word: &OsStr| word == "--" || word.to_str().and_then(job_file).is_some();
+    fn stands_in<'w>(&self, words: impl Iterator<Item = &'w OsStr>) -> PathBuf {
+        let words: Vec<&OsStr> = words.collect();
+        let starts = |word: &&OsStr| *word == "--" || word.to_str().and_then(job_file).is_some();
         let code = self.path("code-alice");
-        if words.any(starts) && code.is_dir() { code } else { self.path("") }
+        if takes_jobs(&words) && words.iter().any(starts) && code.is_dir() {
+            code
+        } else {
+            self.path("")
+        }
     }
 
     /// Starts `tpu` with fail points, as a process that can be stopped and continued. It is killed with
@@ -512,6 +521,11 @@ impl Drop for TestEnv {
             pause = (2 * pause).min(Duration::from_millis(50));
         }
     }
+}
+
+/// Whether the files that these words name are job files: those of Cloudmesh hold hosts as well.
+fn takes_jobs(words: &[&OsStr]) -> bool {
+    words.first().is_none_or(|first| *first != "cms" && *first != "import")
 }
 
 /// A word that names a job file, as what stands before its name, and the name.

@@ -69,7 +69,7 @@ pub(super) fn check_lately(
     }
     if let Some(target) = &target {
         note(&mut problems, has_workplace(ctx, target, spec));
-        note(&mut problems, stays_here(ctx, spec, Some(target)));
+        note(&mut problems, stays_here(ctx, spec, std::slice::from_ref(target)));
         note(&mut problems, understood(ctx, target, spec));
         note(&mut problems, takes_several((ctx, &data), target, spec));
         note(&mut problems, carried_out((ctx, &data), target, (spec, mode)));
@@ -211,11 +211,14 @@ pub(crate) fn may_wait(
     if let Some(dir) = dir.as_deref().filter(|_| repository.is_none()) {
         note(&mut problems, runnable((dir, spec), mode).map_err(at(MeantKey::Command)));
     }
-    let target = match &spec.target {
-        TargetRequest::Named(named) => resolve_target(&data, named).ok(),
-        TargetRequest::Any(_) => None,
+    let among = match &spec.target {
+        TargetRequest::Named(named) => std::slice::from_ref(named),
+        TargetRequest::Any(any_of) => any_of.among.as_slice(),
     };
-    note(&mut problems, stays_here(ctx, spec, target.as_ref()).map_err(at(MeantKey::Code)));
+    let targets: Option<Vec<Target>> =
+        among.iter().map(|named| resolve_target(&data, named).ok()).collect();
+    let stays = stays_here(ctx, spec, &targets.unwrap_or_default());
+    note(&mut problems, stays.map_err(at(MeantKey::Code)));
     if let Some(args) = note(&mut problems, arguments(user, spec).map_err(at(MeantKey::Configs))) {
         note(&mut problems, passable(&args, mode, request.force).map_err(at(MeantKey::Configs)));
     }
@@ -446,15 +449,16 @@ fn has_workplace(ctx: &Ctx, target: &Target, spec: &JobSpec) -> Result<(), Error
         .hint("with code: none it is a directory of the machine on which it runs"))
 }
 
-/// A home directory is left to no other machine: it holds keys.
-fn stays_here(ctx: &Ctx, spec: &JobSpec, target: Option<&Target>) -> Result<(), Error> {
+/// A home directory is left to no other machine: it holds keys. Without a target nobody knows yet which it will be.
+fn stays_here(ctx: &Ctx, spec: &JobSpec, targets: &[Target]) -> Result<(), Error> {
     let Some(code) = spec.code.as_ref().filter(|_| code_dir::is_home(ctx, spec)) else {
         return Ok(());
     };
-    if target.is_some_and(Target::is_here) {
+    let elsewhere = targets.iter().find(|target| !target.is_here());
+    if elsewhere.is_none() && !targets.is_empty() {
         return Ok(());
     }
-    let where_to = target.map_or("another machine", |target| target.name.as_str());
+    let where_to = elsewhere.map_or("another machine", |target| target.name.as_str());
     let what = format!("{} holds keys, and is not copied to {where_to}", code.top);
     Err(Error::refused(what).hint("go to the directory of your code, or name it: -C PATH"))
 }

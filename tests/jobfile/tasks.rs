@@ -101,7 +101,7 @@ fn the_tasks_of_a_file_run_once_each_and_in_their_order() {
 
     // Submitted again, nothing runs again.
     let again = submit(&env);
-    assert!(again.contains("Nothing is new in tasks.yaml: 3 tasks"), "{again}");
+    assert!(again.contains("Nothing is new in ../tasks.yaml: 3 tasks"), "{again}");
     assert_eq!(env.jobs("alice").len(), 3);
     let table = env.tpu("jobman queue tasks.yaml").exits(0).stdout;
     assert!(table.contains("v6e-8\n  Working: -\n  Idle: large"), "{table}");
@@ -389,7 +389,7 @@ fn one_that_has_ended_well_is_enough_for_what_comes_after_it() {
     drop(env.tpu("kill alice -y --all").exits(0));
     is(&env, "agent", "DONE");
     let said = env.tpu("jobman queue tasks.yaml --reset-failed").exits(0).stdout;
-    assert!(said.contains("No task of tasks.yaml has failed"), "{said}");
+    assert!(said.contains("No task of ../tasks.yaml has failed"), "{said}");
 }
 
 #[test]

@@ -38,9 +38,10 @@ export class Lab {
     this.env = { PATH, LANG, HOME: root, TMUX_TMPDIR: root, TPU_TMUX_SOCKET: "page", TPU_DATA: join(root, "data.json"), XDG_CONFIG_HOME: join(root, "config"), XDG_DATA_HOME: join(root, "share"), XDG_STATE_HOME: join(root, "state"), XDG_CACHE_HOME: join(root, "cache"), XDG_RUNTIME_DIR: join(root, "runtime"), TZ: "UTC", SHELL: "/bin/bash", COLUMNS: "100" };
   }
 
-  /** Runs a command. */
+  /** Runs a command; one that starts a job in the code of alice. */
   tpu(...words) {
-    return execFileSync(PROGRAM, words, { env: this.env, cwd: this.root, encoding: "utf8", stdio: ["ignore", "pipe", "pipe"] });
+    const cwd = words.includes("--") ? join(this.root, "code-alice") : this.root;
+    return execFileSync(PROGRAM, words, { env: this.env, cwd, encoding: "utf8", stdio: ["ignore", "pipe", "pipe"] });
   }
 
   /** Begins a job of a user's on this machine; its number. */

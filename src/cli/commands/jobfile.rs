@@ -26,7 +26,7 @@ use tpu_ops::waiting::words::wants;
 use tpu_ops::{Ctx, Error};
 use tpu_wire::jobfile::{ConvertedDocument, FormatSchemaDocument};
 
-use super::run::code_dir;
+use super::run::typed_in;
 use super::run::{self, Ran};
 use super::submit::{jobs_of, queue};
 
@@ -43,7 +43,7 @@ pub(in crate::cli) fn run_file(app: &App, args: &Run, file: &str) -> Result<Ran,
     let data = ctx.data()?;
     let user = app.user(&data, None)?;
     let setup = args.of_file.setup.as_deref().map(setup_how).transpose()?;
-    let code = Some(code_dir(app, args.of_job.directory.as_deref())?);
+    let code = Some(typed_in(app, args.of_job.directory.as_deref())?);
     let beside = BesideFile { force: args.force, setup, code, ..BesideFile::default() };
     let commands = legacy::command_words();
     let of_file = JobFile {
@@ -129,7 +129,7 @@ pub(super) fn beside_file(app: &App, args: &Submit) -> Result<BesideFile, Error>
         stages_late: args.stage_late,
         applies: args.apply,
         is_now: false,
-        code: Some(code_dir(app, args.of_job.directory.as_deref())?),
+        code: Some(typed_in(app, args.of_job.directory.as_deref())?),
         setup: args.of_file.setup.as_deref().map(setup_how).transpose()?,
     })
 }

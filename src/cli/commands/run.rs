@@ -216,7 +216,7 @@ fn said(app: &App, args: &Run) -> Result<Beside, Error> {
         policy: of_job.policy.clone(),
         name: of_job.name.clone(),
         array: args.array.clone(),
-        code: code.then(|| code_dir(app, named)).transpose()?,
+        code: code.then(|| typed_in(app, named)).transpose()?,
         command: (!of_command.command.is_empty()).then(|| of_command.command.clone()),
         options: of_command.of_kind.said.clone(),
         notify: notify::typed(&of_job.notify)?,
@@ -231,7 +231,7 @@ fn names_slot(words: &[String]) -> bool {
 }
 
 /// The directory in which a command is typed, or that it names in its place.
-pub(super) fn code_dir(app: &App, named: Option<&Path>) -> Result<PathBuf, Error> {
+pub(super) fn typed_in(app: &App, named: Option<&Path>) -> Result<PathBuf, Error> {
     let cwd = &app.env.cwd;
     let Some(named) = named else { return Ok(cwd.clone()) };
     let dir = cwd.join(named);

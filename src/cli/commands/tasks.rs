@@ -20,6 +20,7 @@ use tpu_jobfile::jobman::{self, JobmanTask, Tasks};
 use tpu_jobfile::own::{self, Before, Given, OwnJob};
 use tpu_jobfile::yaml::{self, Yaml, YamlValue};
 use tpu_ops::act::launch::RunRequest;
+use tpu_ops::base::code_dir::resolved;
 use tpu_ops::base::ctx::user_of;
 use tpu_ops::base::names;
 use tpu_ops::front::jobfile;
@@ -48,7 +49,7 @@ impl<'a> TaskFile<'a> {
     pub(super) fn of(shown: &'a str, path: &Path, document: &Yaml) -> Result<Self, Error> {
         let tasks = jobman::tasks(document)
             .map_err(|bad| Error::usage(format!("{shown}{}", bad.in_words())).hint(bad.hint))?;
-        let file = jobfile::whole(path).to_string_lossy().into_owned();
+        let file = resolved(path).to_string_lossy().into_owned();
         Ok(Self { shown, file, tasks })
     }
 

@@ -90,7 +90,8 @@ pub static KEYS: &[JobKey] = &[
     ),
     built(
         "code",
-        "`.`: the directory of the file; `{repo, branch}`: what git clones of it as the job is submitted; or `none`: nothing is copied, and it runs in a directory that its machines have.",
+        "`.`: the directory of the file; `{repo, branch}`: what git clones of it as the job is submitted; or `none`: \
+         nothing is copied, and it runs in a directory that its machines have.",
         "code: none\ndir: /data/train\ncommand: ./train.sh",
         &JointKey(written::code, |_| schema::code()),
     ),

@@ -66,8 +66,8 @@ pub(crate) fn whole_path(ctx: &Ctx, path: &str) -> PathBuf {
     }
 }
 
-/// Without links, where it is there.
-fn resolved(path: &Path) -> PathBuf {
+/// A path without links; as it is where it leads nowhere.
+pub fn resolved(path: &Path) -> PathBuf {
     path.canonicalize().unwrap_or_else(|_| path.to_owned())
 }
 

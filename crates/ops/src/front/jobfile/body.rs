@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
+use crate::base::code_dir::resolved;
 use crate::base::ctx::user_of;
 use crate::waiting::begin::{self, QueueOutcome, QueueRequest};
 use crate::waiting::queue::once::Once;
@@ -18,8 +19,8 @@ use tpu_jobfile::BadFile;
 use tpu_jobfile::own::{self, Given, OwnCode, OwnJob};
 use tpu_jobfile::yaml::{self, Yaml, YamlValue};
 
+use super::kind_words;
 use super::ready::{self, BesideFile, JobFile, slot_of};
-use super::{kind_words, whole};
 
 /// As what a problem names it.
 const BODY: &str = "body";
@@ -197,7 +198,7 @@ fn name_slots(user: &User, document: &mut Yaml) -> Result<(), Error> {
                     continue;
                 };
                 // Of what is in no slot, and of what is filled in only later, the jobs are judged.
-                if let Some(slot) = slot_of(user, &whole(Path::new(path))) {
+                if let Some(slot) = slot_of(user, &resolved(Path::new(path))) {
                     value.value = YamlValue::Text(slot.to_string());
                 }
             }

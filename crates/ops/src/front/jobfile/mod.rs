@@ -3,7 +3,7 @@
 pub mod body;
 pub mod ready;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use tpu_engine::kinds::{KindOfTarget, KindOption, Kinds};
 use tpu_jobfile::BadFile;
@@ -60,9 +60,4 @@ pub fn kind_words(kinds: &Kinds) -> Vec<KindWords> {
 pub fn is_file(word: &str) -> bool {
     let end = Path::new(word).extension();
     !word.contains('=') && end.is_some_and(|end| end == "yaml" || end == "yml")
-}
-
-/// A path without links; as it is where it leads nowhere.
-pub fn whole(path: &Path) -> PathBuf {
-    path.canonicalize().unwrap_or_else(|_| path.to_path_buf())
 }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use crate::act::launch::RunRequest;
 use crate::act::launch::check::MeantKey;
 use crate::act::selection;
-use crate::base::code_dir::{self, whole_path};
+use crate::base::code_dir::{self, resolved, whole_path};
 use crate::base::names;
 use crate::waiting::queue::after;
 use crate::waiting::queue::submit::Submission;
@@ -22,8 +22,6 @@ use tpu_core::model::target::LOCAL;
 use tpu_jobfile::own::{self, Before, Given, OwnCode, OwnJob, Place};
 use tpu_jobfile::yaml::Yaml;
 use tpu_jobfile::{BadFile, jobman};
-
-use super::whole;
 
 /// What is said beside a file.
 #[derive(Clone, Debug, Default)]
@@ -222,7 +220,7 @@ impl JobFile<'_> {
         if is_whole || job.execution.workplace.is_some() {
             return output.to_owned();
         }
-        let dir = whole(self.dir);
+        let dir = resolved(self.dir);
         format!("{}/./{}", dir.display(), output.trim_start_matches("./"))
     }
 
@@ -281,5 +279,5 @@ impl JobFile<'_> {
 /// The slot of a user that is this directory.
 pub(crate) fn slot_of(user: &User, dir: &Path) -> Option<u32> {
     let mut slots = user.working_dir.iter();
-    slots.find(|(_, path)| whole(Path::new(path)) == dir).map(|(slot, _)| *slot)
+    slots.find(|(_, path)| resolved(Path::new(path)) == dir).map(|(slot, _)| *slot)
 }

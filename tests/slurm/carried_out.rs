@@ -104,8 +104,9 @@ const LATE: &str = "/usr/bin/scancel \"$@\"; code=$?; [[ $* != *INT* ]] || sleep
 /// A job that is silent for too long, and prints a failure when it is told to end.
 #[track_caller]
 fn is_interrupted(lab: &Lab) {
-    let command =
-        "trap \"echo RuntimeError: interrupted; sleep 1000\" INT; trap \"\" TERM; sleep 1000";
+    // Where the signal reaches what it waits for first, it still reads on and is told as well.
+    let command = "trap \"echo RuntimeError: interrupted; sleep 1000\" INT; trap \"\" TERM; \
+                   until false; do sleep 1; done";
     run(lab, &format!("target: gpu\nidle_timeout: 2s\ncommand: '{command}'\n"));
     let mut is_told = false;
     let shown = wait_for("it is over", || {

@@ -4,9 +4,11 @@
 #
 # Everything it needs lies beside it, written by the launch; fields and words end in NUL, so any byte a
 # word can hold arrives as it was:
-#   spec   token, job, mode (native|script), directory, log file, path of tpu, and `secrets` where there are some
+#   spec   token, job, mode (native|script), directory, log file, path of tpu, `secrets` where there are some,
+#          and `shell` or `exported`: which file holds the variables of the shell in which it was typed
 #   argv   the command (native) or the arguments of staging.sh (script)
 #   env    NAME=VALUE to export
+#   shell, exported  the same for the command: `shell` replaces the environment of its window, `exported` is added to it
 #   secrets  the same for the command alone; taken away as it begins (may be missing, unless spec ends in `secrets`)
 # It writes: pid (process group and its start time), exit (the exit code and the token), and spool for a moment
 # (output on its way to the log). Whoever stops the job writes the token to `stopped`, and `tpu launcher closed` to
@@ -16,6 +18,7 @@ state=${BASH_SOURCE[0]%/*}
 mapfile -d '' -t spec <"$state/spec"
 mapfile -d '' -t argv <"$state/argv"
 token=${spec[0]} job=${spec[1]} mode=${spec[2]} dir=${spec[3]} log=${spec[4]} tpu=${spec[5]} awaits=${spec[6]:-}
+shell=${spec[7]:-}
 
 # A handler, not an ignored signal: children get the default back, so Ctrl-C ends the job and not us.
 trap ':' INT QUIT
@@ -34,7 +37,7 @@ record_group() {
 # signal the group gets: a job may take its time to save a checkpoint. Handlers, again, so that the
 # arguments get the defaults.
 attend() {
-    local pair stopped=
+    local pair stopped= names=
     record_group
     # In this order, as whoever stops it writes first and looks for the group then: one of both sees the other.
     read -r stopped 2>/dev/null <"$state/stopped"
@@ -43,6 +46,7 @@ attend() {
     if [ -e "$state/secrets" ]; then
         while IFS= read -r -d '' pair; do
             export "$pair"
+            names+=${pair%%=*},
         done <"$state/secrets"
         rm -f -- "$state/secrets" || exit 126
     elif [ -n "$awaits" ]; then
@@ -52,6 +56,8 @@ attend() {
     trap ':' INT QUIT TERM HUP
     case $dir in "~/"*) dir=$HOME/${dir#"~/"} ;; esac
     cd -- "$dir" || exit 126
+    # No bash can set each variable that a shell may have exported, and some would change what this script does.
+    [ -z "$shell" ] || set -- "$tpu" launcher as-typed "$state" "$names" -- "$@"
     # What bash says of a signal that ended it is no word of the job.
     exec 8>&2 2>/dev/null
     "$@" 2>&8 8>&-

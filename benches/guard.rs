@@ -258,7 +258,7 @@ fn look(lab: &Lab) -> io::Result<()> {
         "server_pid": 0, "server_start": 0,
     }))?;
     let tmux = FakeTmux::new(place, Arc::<ManualClock>::clone(&clock));
-    tmux.ensure_session("alice", 2_000, &[]).map_err(io::Error::other)?;
+    tmux.ensure_session("alice", 2_000).map_err(io::Error::other)?;
     for n in 1..=JOBS {
         tmux.open_by_hand("alice", u32::try_from(n).unwrap_or(u32::MAX), "job");
     }

@@ -25,6 +25,8 @@ use tpu_ops::act::launch::{self, RunRequest};
 use tpu_ops::act::resume::{self, AgainRequest};
 use tpu_ops::act::{kill, outlook};
 use tpu_ops::base::ctx::job_of;
+use tpu_ops::base::environment::WantedEnvironment;
+use tpu_ops::base::environment::WhichEnvironment;
 use tpu_ops::front::clean;
 use tpu_ops::observe::{checkpoint, logs, runners, worker_processes};
 use tpu_ops::{Ctx, Error, Kind};
@@ -178,7 +180,14 @@ impl<'a> Story<'a> {
             command: Some(command),
             ..JobSpec::on(TargetRequest::Named(target.to_owned()))
         };
-        let request = RunRequest { user: UserName::from(user), spec, on: None, force: false };
+        let request = RunRequest {
+            user: UserName::from(user),
+            spec,
+            on: None,
+            force: false,
+            copies_all: false,
+            environment: WantedEnvironment::default(),
+        };
         let launched = launch::launch(self.ctx, &request)?;
         self.say(&format!(
             "{} started ({tag}): tpu run {target} {user} lr=0.01 tag={tag}",
@@ -330,6 +339,7 @@ impl<'a> Story<'a> {
             from_nothing: false,
             setup: SetUpHow::Auto,
             turn: None,
+            environment: WhichEnvironment::Kept,
         };
         let again = resume::again(self.ctx, &request).map_err(|error| {
             Error::failed(format!("expected {parent} to resume from its checkpoint: {error}"))

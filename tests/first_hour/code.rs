@@ -135,11 +135,14 @@ fn a_directory_that_is_ignored_is_there_where_one_stands_in_it() {
     newcomer.dir("exp/.git");
     newcomer.file("exp/.gitignore", "build/\ndata/\n");
     newcomer.file("exp/data/big", "");
-    newcomer.file("exp/build/deep/look.py", "import os\nprint(sorted(os.listdir('../..')))\n");
+    newcomer.file(
+        "exp/build/deep/look.py",
+        "import os\nprint(sorted(os.listdir('../..')), os.path.islink('../../data'))\n",
+    );
     drop(newcomer.types("exp/build/deep", "run local -q -- python3 look.py").exits(0));
-    assert_eq!(newcomer.prints(1), "['.gitignore', 'build', 'my.py']\n");
+    assert_eq!(newcomer.prints(1), "['.gitignore', 'build', 'data', 'my.py'] True\n");
     drop(newcomer.types("exp/build/deep", "submit local -- python3 look.py").exits(0));
-    assert_eq!(newcomer.prints(2), "['.gitignore', 'build', 'my.py']\n");
+    assert_eq!(newcomer.prints(2), "['.gitignore', 'build', 'data', 'my.py'] True\n");
 }
 
 /// It has no path, and what tmux takes for it is the home.

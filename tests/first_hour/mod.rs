@@ -10,6 +10,8 @@ use crate::common::output::CommandOutput;
 use crate::common::tmux::write_file;
 
 mod code;
+mod copies;
+mod environment;
 
 /// An account without a state file, and its home.
 struct Newcomer {

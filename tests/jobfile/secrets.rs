@@ -202,6 +202,8 @@ fn the_server_of_windows_hands_it_to_nobody_else() {
     let got = || std::fs::read_to_string(env.path("got")).unwrap_or_default();
     wait_until("its own", || got() == format!("{VALUE}\n"));
     drop(env.wait_status(1, "finished"));
+    env.unset("A_KEY");
+    env.unset("OWN_KEY");
     env.start_for("alice", "env > \"$HOME/env.new\"; mv \"$HOME/env.new\" \"$HOME/env\"", &[""; 0]);
     let seen = || std::fs::read_to_string(env.path("env")).unwrap_or_default();
     wait_until("the other's environment", || seen().contains("TPU_LAUNCH="));

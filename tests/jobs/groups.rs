@@ -65,7 +65,7 @@ fn a_job_that_a_member_starts_is_no_member() {
     drop(env.tpu("run local --array 7 -q -- bash nested.sh").exits(0));
     let told = wait_for("the inner job", || said(&env, 3).filter(|text| text.ends_with('\n')));
     assert_eq!(told, " \n");
-    assert_eq!(env.job("alice", 3)["extra_msgs"]["spec"], Value::Null);
+    assert_eq!(env.job("alice", 3)["extra_msgs"]["spec"]["member"], Value::Null);
 }
 
 #[test]

@@ -233,10 +233,11 @@ esac
 
 #[test]
 fn what_was_about_to_begin_does_not_begin_after_its_kill() {
-    let mut env = TestEnv::new();
+    let env = TestEnv::new();
     let hold = env.path("hold.sh");
     write_file(&hold, STANDS_STILL);
-    env.set("BASH_ENV", hold);
+    drop(env.wait_status(env.start("exit 0", &NONE), "finished"));
+    env.tmux().run(&["set-environment", "-g", "BASH_ENV", hold.to_str().unwrap()]);
     let window = env.start("echo ran >\"$HOME/ran\"", &NONE);
     let about = env.wait_pid("stands");
     drop(env.tpu(&format!("kill w={window} alice -y")).exits(0));

@@ -94,7 +94,7 @@ fn config_values_are_everything_behind_the_first_equals_sign() {
 }
 
 #[test]
-fn the_job_sees_who_it_is_and_no_secret_is_kept() {
+fn the_job_sees_who_it_is_and_what_its_shell_exports() {
     let mut env = TestEnv::new();
     // A server of somebody else's: what reaches the job, reaches it through the launcher.
     env.tmux().run(&["new-session", "-d", "-s", "other"]);
@@ -102,7 +102,7 @@ fn the_job_sees_who_it_is_and_no_secret_is_kept() {
     env.set("TPU_API_TOKEN", "hush-hush-1");
     env.set("CONDA_SECRET", "hush-hush-2");
     env.set("WANDB_API_KEY", "hush-hush-3");
-    env.set("UNRELATED", "left-behind");
+    env.set("UNRELATED", "own");
     let window = env.start(
         "env -0 >\"$HOME/env.new\"; command -v tpu >\"$HOME/which\"; mv \"$HOME/env.new\" \"$HOME/env\"",
         &[] as &[&str],
@@ -125,23 +125,28 @@ fn the_job_sees_who_it_is_and_no_secret_is_kept() {
     assert_eq!(var("TPU_STAGE_DIR").as_deref(), job["stage_dir"].as_str());
     assert_eq!(var("TPU_TMUX_SOCKET").as_deref(), Some(env.tmux().socket()));
     assert_eq!(var("CONDA_PREFIX").as_deref(), Some("/opt/con da"));
-    assert_eq!(var("UNRELATED"), None);
+    assert_eq!(var("UNRELATED").as_deref(), Some("own"));
+    assert_eq!(var("WANDB_API_KEY").as_deref(), Some("hush-hush-3"));
     assert_eq!(var("PWD").as_deref(), job["stage_dir"].as_str());
     assert!(var("PATH").unwrap().starts_with(&format!("{}:", state.join("bin").display())));
     let which = String::from_utf8(env.wait_file("which")).unwrap();
     assert_eq!(Some(which.trim_end()), own.to_str());
 
-    for file in ["env", "spec", "argv", "launcher.sh"] {
+    for file in ["env", "shell", "spec", "argv", "launcher.sh"] {
         let path = state.join(file);
         let mode = std::fs::metadata(&path).unwrap().permissions().mode();
         assert_eq!(mode & 0o077, 0, "{file} can be read by others");
     }
-    let grep = env.output(&env.spawn_program("grep", &["-r", "hush-hush", env.root()]));
-    grep.exits(1);
+    // What the job has written itself, and what is kept for its restarts.
+    let grep = env.output(&env.spawn_program("grep", &["-rl", "hush-hush", env.root()]));
+    let mut holders: Vec<&str> = grep.stdout.lines().collect();
+    holders.sort_unstable();
+    let (own, kept) = (env.path("env"), state.join("shell"));
+    assert_eq!(holders, [own.to_str().unwrap(), kept.to_str().unwrap()]);
 }
 
 #[test]
-fn the_stage_directory_holds_the_code_and_nothing_else() {
+fn the_stage_directory_holds_the_code_and_links_to_the_rest() {
     let env = TestEnv::new();
     for name in [
         "train.py",
@@ -162,12 +167,23 @@ fn the_stage_directory_holds_the_code_and_nothing_else() {
     std::fs::set_permissions(&run, std::fs::Permissions::from_mode(0o755)).unwrap();
     std::os::unix::fs::symlink("train.py", env.path("code-alice/link.py")).unwrap();
 
-    let window = env.start("find . ! -type d | sort >\"$HOME/staged\"; ./run.sh", &[] as &[&str]);
+    let find = "find . ! -type d -printf '%p %y\\n' | sort >\"$HOME/staged\"; ./run.sh";
+    let window = env.start(find, &[] as &[&str]);
     let job = env.wait_status(window, "finished");
     let staged = String::from_utf8(env.wait_file("staged")).unwrap();
     let names: Vec<&str> = staged.lines().collect();
-    let wanted =
-        ["./.gitignore", "./.hidden", "./lib/model.py", "./link.py", "./run.sh", "./train.py"];
+    let wanted = [
+        "./.gitignore f",
+        "./.hidden f",
+        "./junk l",
+        "./lib/model.py f",
+        "./link.py l",
+        "./note.log l",
+        "./plot.png l",
+        "./run.sh f",
+        "./train.py f",
+        "./wandb l",
+    ];
     assert_eq!(names, wanted);
     assert!(job["stage_dir"].as_str().unwrap().starts_with(env.root()));
 }

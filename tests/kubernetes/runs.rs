@@ -128,6 +128,27 @@ fn a_secret_is_in_its_environment_and_goes_with_it() {
 }
 
 #[test]
+fn a_variable_that_is_named_goes_with_its_secret() {
+    let mut lab = Lab::new();
+    let value = "c4nary-of-a-shell";
+    lab.env.set("A_VALUE", value);
+    lab.env.set("FOO", value);
+    let says = "echo \"${#A_VALUE} ${FOO:-none}\"; sleep 1000";
+    let words = ["run", "lab", "-q", "--json", "--env", "A_VALUE", "--", "sh", "-c", says];
+    let run = lab.env.tpu_words(&words).exits(0);
+    let window = run.json()["launched"]["window"].as_u64().unwrap();
+    let seen = format!("{} none", value.len());
+    wait_until("it has begun", || lab.printed(window).contains(&seen));
+    let name = lab.name(window);
+    let job = lab.cluster.get(&format!("/apis/batch/v1/namespaces/lab/jobs/{name}"));
+    assert!(!job.to_string().contains(value));
+    drop(lab.tpu(&format!("kill {window} -y")).exits(0));
+    let left = lab.cluster.get("/api/v1/namespaces/lab/secrets?labelSelector=tpu.launch");
+    assert_eq!(left["items"], json!([]));
+    assert!(!String::from_utf8_lossy(&lab.env.data_bytes()).contains(value));
+}
+
+#[test]
 fn namespaces_in_which_one_may_create_jobs_are_imported() {
     let lab = Lab::bare(1);
     let all = lab.tpu("targets import --kind kubernetes").exits(0);

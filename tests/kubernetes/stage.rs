@@ -15,7 +15,8 @@ use tpu_core::model::variables::Secrets;
 use tpu_engine::kinds::KindOfTarget as _;
 use tpu_engine::runner::window::{FarWorkers, WindowRunner};
 use tpu_engine::runner::{
-    Attempt, RunError, RunRef, Runner, StopOrder, StopOutcome, StopPart, Submitted, Unreached,
+    Attempt, Environment, RunError, RunRef, Runner, StopOrder, StopOutcome, StopPart, Submitted,
+    Unreached,
 };
 use tpu_kubernetes::Kubernetes;
 use tpu_kubernetes::api::{ApiAnswer, ApiCall, ApiServer, ApiServers, ApiVerb, Unanswered};
@@ -202,7 +203,7 @@ impl Stage {
     /// The same with options of its own.
     pub(super) fn claim_with(&self, number: u32, options: &[(&str, &str)]) -> Job {
         let token = LaunchToken::new(OsRandom.hex(16));
-        let ground = self.own().ground("alice", &token, &[]).unwrap();
+        let ground = self.own().ground("alice", &token).unwrap();
         let id = JobId::new(UserName::from("alice"), JobNumber(number));
         let code = self.env.path("code-alice").to_str().unwrap().to_owned();
         let mut job = Job::new(&id, TargetName::from("lab"), code);
@@ -255,6 +256,7 @@ impl Stage {
             cwd: self.env.path("code-alice"),
             words: vec!["true".into()],
             env: Vec::new(),
+            asked: Environment::default(),
             secrets: Secrets::default(),
             preparation: None,
             workers_by: None,

@@ -8,8 +8,8 @@ use tpu_core::model::ids::{JobId, JobNumber, LaunchToken, TargetName, UserName};
 use tpu_core::model::job::{EngineRun, Handle, Job, Launch, LaunchMode};
 use tpu_core::model::variables::Secrets;
 use tpu_engine::runner::{
-    Attempt, Chunk, Observed, OutputWanted, RunError, RunRef, Runner, StopOrder, StopOutcome,
-    StopPart, Submitted, Unreached, Want,
+    Attempt, Chunk, Environment, Observed, OutputWanted, RunError, RunRef, Runner, StopOrder,
+    StopOutcome, StopPart, Submitted, Unreached, Want,
 };
 use tpu_ops::Ctx;
 use tpu_system::sys::random::{OsRandom, Random as _};
@@ -74,7 +74,7 @@ pub(super) fn claimed(
 ) -> Job {
     // Every process of this machine that carries it is the job's.
     let token = LaunchToken::new(OsRandom.hex(16));
-    let ground = world.runner().ground("alice", &token, &[]).unwrap();
+    let ground = world.runner().ground("alice", &token).unwrap();
     let id = JobId::new(UserName::from("alice"), JobNumber(number));
     let code = env.path("code-alice").to_str().unwrap().to_owned();
     let mut job = Job::new(&id, TargetName::from(target), code);
@@ -94,6 +94,7 @@ pub(super) fn attempt<'a>(env: &TestEnv, job: &'a Job, [shell, program]: [&str; 
         cwd: env.path("code-alice"),
         words: words.iter().map(Into::into).collect(),
         env: Vec::new(),
+        asked: Environment::default(),
         secrets: Secrets::default(),
         preparation: None,
         workers_by: None,

@@ -51,7 +51,7 @@ fn refused<T>() -> Result<T, RunError> {
 
 /// Says of each run what its number stands for.
 impl Runner for Echo {
-    fn ground(&self, _: &str, _: &LaunchToken, _: &[String]) -> Result<Ground, RunError> {
+    fn ground(&self, _: &str, _: &LaunchToken) -> Result<Ground, RunError> {
         refused()
     }
 

@@ -161,7 +161,7 @@ fn a_question_that_fails_is_not_taken_for_no_processes() {
     let fake = Arc::new(FakeTmux::on_testhost(Arc::new(SystemClock::new())));
     let mut ctx = env.ctx(Env::fixed([("PATH", "/usr/bin:/bin")]));
     ctx.effects.tmux = Arc::<FakeTmux>::clone(&fake);
-    fake.ensure_session("alice", 0, &[]).unwrap();
+    fake.ensure_session("alice", 0).unwrap();
     assert!(fake.open_by_hand("alice", 5, "of the original"));
     let seen = fake.look();
     let runner = WindowRunner::new(&ctx.effects, Box::new(NoWorkers)).seeing(&seen);

@@ -50,14 +50,9 @@ impl Tmux for Door {
         }
     }
 
-    fn ensure_session(
-        &self,
-        session: &str,
-        history: u32,
-        without: &[String],
-    ) -> Result<(), TmuxError> {
+    fn ensure_session(&self, session: &str, history: u32) -> Result<(), TmuxError> {
         self.broken()?;
-        self.tmux.ensure_session(session, history, without)
+        self.tmux.ensure_session(session, history)
     }
 
     fn open_window(&self, window: &NewWindow) -> Result<PaneFact, TmuxError> {

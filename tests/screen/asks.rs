@@ -66,13 +66,8 @@ impl Tmux for Watched {
         self.tmux.capture_known(pane, server_pid, capture)
     }
 
-    fn ensure_session(
-        &self,
-        session: &str,
-        history: u32,
-        without: &[String],
-    ) -> Result<(), TmuxError> {
-        self.tmux.ensure_session(session, history, without)
+    fn ensure_session(&self, session: &str, history: u32) -> Result<(), TmuxError> {
+        self.tmux.ensure_session(session, history)
     }
 
     fn open_window(&self, window: &NewWindow) -> Result<PaneFact, TmuxError> {

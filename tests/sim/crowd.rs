@@ -15,6 +15,7 @@ use tpu_core::model::spec::{JobSpec, TargetRequest};
 use tpu_core::model::target::{LOCAL, Registration};
 use tpu_ops::act::launch::RunRequest;
 use tpu_ops::act::reconcile;
+use tpu_ops::base::environment::WantedEnvironment;
 use tpu_ops::waiting::queue::pass;
 use tpu_ops::waiting::queue::submit::{Submission, enter};
 
@@ -169,7 +170,14 @@ fn persons(world: &Arc<World>, crowd: Crowd) {
             let (spec, _) = queues::spec_of(&[*lineage], (local, "pass", None));
             let user = UserName::from(USERS[at % USERS.len()]);
             let spec = JobSpec { array: None, ..spec };
-            let request = RunRequest { user, spec, on: None, force: false };
+            let request = RunRequest {
+                user,
+                spec,
+                on: None,
+                force: false,
+                copies_all: false,
+                environment: WantedEnvironment::default(),
+            };
             let how = Submission { stages_late: true, ..Submission::default() };
             drop(enter(ctx, &request, &how));
         }

@@ -383,14 +383,9 @@ impl Tmux for Me {
         fact
     }
 
-    fn ensure_session(
-        &self,
-        session: &str,
-        history: u32,
-        without: &[String],
-    ) -> Result<(), TmuxError> {
+    fn ensure_session(&self, session: &str, history: u32) -> Result<(), TmuxError> {
         self.step("ensure a session");
-        self.tmux().ensure_session(session, history, without)
+        self.tmux().ensure_session(session, history)
     }
 
     fn open_window(&self, window: &NewWindow) -> Result<PaneFact, TmuxError> {

@@ -292,6 +292,30 @@ fn a_secret_reaches_its_command_and_stays_nowhere() {
 }
 
 #[test]
+fn a_variable_that_is_named_is_in_no_batch_script() {
+    const VALUE: &str = "c4nary'x $HOME \"9\"-slurm";
+    let Some(mut lab) = Lab::new() else { return };
+    lab.env.set("A_VALUE", VALUE);
+    lab.env.set("WANDB_MODE", "offline");
+    let says = "echo \"${#A_VALUE} $WANDB_MODE\"; exit 3";
+    drop(
+        lab.env
+            .tpu_words(&["run", "gpu", "-q", "--env", "A_VALUE", "--", "bash", "-c", says])
+            .exits(0),
+    );
+    drop(lab.tpu("wait 1 --timeout 60s").exits(1));
+    drop(lab.tpu("logs 1").exits(0).says(&[&format!("{} offline", VALUE.len())]));
+    let id = lab.listed(1).id.to_string();
+    let script = lab.cluster.run(&["scontrol", "write", "batch_script", &id, "-"]);
+    assert!(script.contains("export TPU_JOB=") && !script.contains(VALUE), "{script}");
+    assert!(!lab.tpu("script 1").exits(0).stdout.contains(VALUE));
+    lab.env.set("A_VALUE", "another");
+    drop(lab.tpu("rerun 1").exits(0));
+    drop(lab.tpu("wait 2 --timeout 60s").exits(1));
+    drop(lab.tpu("logs 2").exits(0).says(&[&format!("{} offline", VALUE.len())]));
+}
+
+#[test]
 fn a_command_without_code_runs_in_a_directory_that_the_node_has() {
     let Some(lab) = Lab::new() else { return };
     let there = lab.env.path("there");

@@ -245,11 +245,13 @@ fn where_it_may_not_write_every_command_leaves_everything_as_it_was() {
     let env = lab();
     let open = std::fs::Permissions::from_mode(0o755);
     std::fs::set_permissions(env.root(), open).unwrap();
-    // Nor may they look into what is not theirs, or reach its tmux.
-    let wrong = go_through(&env, &[3, 5, 6], |command| {
+    // Nor may they look into what is not theirs, reach its tmux, or take its environment, which is refused.
+    let wrong = go_through(&env, &[3, 4, 5, 6], |command| {
         let fixed = ["--reuid=65534", "--regid=65534", "--clear-groups", "--", TPU];
         let words: Vec<&str> = fixed.into_iter().chain(command.split(' ')).collect();
-        env.output(&env.spawn_program("setpriv", &words))
+        let output = env.output(&env.spawn_program("setpriv", &words));
+        assert!(output.code != 4 || output.stderr.contains("belongs to root"), "{output}");
+        output
     });
     nothing_is(&wrong);
     drop(env.tpu("add-tag 2 after alice").exits(0));

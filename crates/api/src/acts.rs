@@ -13,6 +13,7 @@ use tpu_ops::act::kill;
 use tpu_ops::act::launch::check::parse_rules;
 use tpu_ops::act::resume::{self, AgainRequest};
 use tpu_ops::base::ctx::job_of;
+use tpu_ops::base::environment::WhichEnvironment;
 use tpu_ops::front::clean::{self, Ends, Extent};
 use tpu_ops::waiting::queue::requeue::{self, Requeued};
 use tpu_ops::waiting::queue::{edit, pass};
@@ -211,6 +212,7 @@ fn again(asked: &Asked<'_>, how: Succession) -> Result<Answer, Failure> {
         from_nothing: false,
         setup: SetUpHow::default(),
         turn: None,
+        environment: WhichEnvironment::Kept,
     };
     if asked.is_trial() {
         resume::plan(asked.ctx, &request).map_err(|error| with_now(asked, error))?;

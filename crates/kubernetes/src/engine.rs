@@ -392,7 +392,7 @@ fn waits_for_log(fact: &RunFact) -> RunFact {
 }
 
 impl Runner for Engine<'_> {
-    fn ground(&self, _: &str, token: &LaunchToken, _: &[String]) -> Result<Ground, RunError> {
+    fn ground(&self, _: &str, token: &LaunchToken) -> Result<Ground, RunError> {
         let version = self.site.namespace().version(PATIENCE);
         version.map_err(|trouble| self.site.error(&trouble))?;
         let run = EngineRun {

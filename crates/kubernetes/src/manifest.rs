@@ -400,7 +400,7 @@ fn variables(
     parts: &Parts<'_>,
 ) -> Result<Vec<Value>, RunError> {
     let mut vars = environment::of_attempt(attempt, false);
-    for text in said.all(options::ENV) {
+    for text in said.all(options::ENV).chain(said.all(options::VARIABLE)) {
         let named = text.split_once('=').filter(|(name, _)| is_variable(name));
         let (name, value) = named.ok_or_else(|| {
             RunError::usage(format!("'{text}' sets no variable"), "as in: -e NAME=VALUE")

@@ -44,7 +44,9 @@ pub(super) const SETTINGS_ARE: &str = "settings-are";
 pub(super) const SAID: &str = "said";
 /// Whether the code goes with it.
 pub(super) const CODE: &str = "code";
-/// Variables.
+/// Variables that stand in its Job.
+pub(super) const VARIABLE: &str = "variable";
+/// The same in the records of earlier versions.
 pub(super) const ENV: &str = "env";
 /// Who its processes are.
 pub(super) const SECURITY_CONTEXT: &str = "security-context";
@@ -148,7 +150,8 @@ pub(super) const OF_JOB: &[KindOption] = &[
         "Whether what kubernetes.json says holds for it (ours), or only what is said of it (said)",
     ),
     OF_BOTH[7],
-    short('e', many(option(ENV, "NAME=VALUE", "A variable of its environment"))),
+    short('e', many(option(VARIABLE, "NAME=VALUE", "A variable that stands in its Job"))),
+    many(option(ENV, "NAME=VALUE", "The same, as earlier versions called it")),
     map(option(SECURITY_CONTEXT, "JSON", "Who its processes are, in Kubernetes' words")),
     map(many(option(ANNOTATIONS, "JSON", "Annotations of its Job: names and values"))),
 ];

@@ -19,6 +19,7 @@ use tpu_ops::act::target_spec::Wish;
 use tpu_ops::act::{kill, service};
 use tpu_ops::base::called::JobWord;
 use tpu_ops::base::code_dir;
+use tpu_ops::base::environment::WhichEnvironment;
 use tpu_ops::base::named::resolve_target;
 use tpu_ops::front::clean::{self, Ends, Extent};
 use tpu_ops::front::dry_run;
@@ -235,6 +236,7 @@ fn request(job: &JobId, how: Succession) -> AgainRequest {
         from_nothing: false,
         setup: SetUpHow::Auto,
         turn: None,
+        environment: WhichEnvironment::Kept,
     }
 }
 

@@ -401,7 +401,7 @@ fn has_text(job: &Job, fact: &RunFact) -> bool {
 }
 
 impl Runner for Engine<'_> {
-    fn ground(&self, _: &str, token: &LaunchToken, _: &[String]) -> Result<Ground, RunError> {
+    fn ground(&self, _: &str, token: &LaunchToken) -> Result<Ground, RunError> {
         let controller = &self.controller;
         controller.config(ask::PATIENCE).map_err(|why| controller.silent(&why))?;
         let run = EngineRun {

@@ -271,6 +271,7 @@ mod tests {
     use tpu_core::model::spec::StoredSpec;
     use tpu_core::model::time::Timestamp;
     use tpu_core::model::variables::Secrets;
+    use tpu_engine::runner::Environment;
     use tpu_system::sys::proc::ProcessStatus::{self, Code, Signal};
     use tpu_system::sys::proc::{self, Spawn};
 
@@ -293,6 +294,7 @@ mod tests {
             cwd: "/".into(),
             words: words.iter().map(Into::into).collect(),
             env: vec![("PATH".into(), "/opt/bin:/bin".into()), ("HF_HOME".into(), "/hf".into())],
+            asked: Environment::default(),
             secrets: Secrets::default(),
             workers_by: None,
             preparation: None,

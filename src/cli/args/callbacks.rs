@@ -48,6 +48,16 @@ pub enum LauncherStep {
         #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true)]
         words: Vec<OsString>,
     },
+    /// Becomes a program with the variables of the shell in which it was typed
+    AsTyped {
+        /// The directory of the launch
+        state: PathBuf,
+        /// The names of its secrets, each ending in a comma
+        names: String,
+        /// The program and its arguments
+        #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true)]
+        words: Vec<OsString>,
+    },
     /// Leaves the terminal that this was started from, and becomes another program
     Apart {
         /// The program and its arguments

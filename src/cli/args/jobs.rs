@@ -140,6 +140,12 @@ pub struct Again {
     /// (skip)
     #[arg(long, value_name = "HOW")]
     pub setup: Option<String>,
+    /// With what this shell exports now, instead of what it was first given
+    #[arg(long, conflicts_with = "clean_env")]
+    pub env_now: bool,
+    /// With nothing of what a shell exported
+    #[arg(long)]
+    pub clean_env: bool,
 }
 
 /// Commands that take several jobs.

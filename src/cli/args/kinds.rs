@@ -103,11 +103,14 @@ impl<O: OptionsOfKind> FromArgMatches for Brought<O> {
     }
 }
 
+/// Names of options that every kind understands: an option of one kind with such a name is hidden from the command line.
+const OF_ALL: [&str; 1] = ["env"];
+
 /// The options of all kinds; one that several have in common is there once.
 fn args<O: OptionsOfKind>() -> Vec<Arg> {
     let mut by_name: BTreeMap<&str, (&KindOption, Vec<String>)> = BTreeMap::new();
     for kind in kinds().all() {
-        for option in O::of(kind) {
+        for option in O::of(kind).iter().filter(|option| !OF_ALL.contains(&option.name)) {
             let (_, words) = by_name.entry(option.name).or_insert((option, Vec::new()));
             words.push(kind.word().to_string());
         }
@@ -123,7 +126,8 @@ fn args<O: OptionsOfKind>() -> Vec<Arg> {
 }
 
 fn said<O: OptionsOfKind>(matches: &ArgMatches) -> KindOptions {
-    let names: BTreeSet<&str> = kinds().all().flat_map(O::of).map(|option| option.name).collect();
+    let names = kinds().all().flat_map(O::of).map(|option| option.name);
+    let names: BTreeSet<&str> = names.filter(|name| !OF_ALL.contains(name)).collect();
     let said = names.into_iter().filter_map(|name| {
         let values = matches.try_get_many::<String>(name).ok()??;
         Some(values.map(move |value| (name, value.as_str())))

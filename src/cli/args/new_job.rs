@@ -49,6 +49,16 @@ pub struct JobOptions {
     /// Take the code of this directory, as if the command were typed there
     #[arg(short = 'C', long, value_name = "PATH")]
     pub directory: Option<PathBuf>,
+    /// Run the command where it is typed, in no copy of the code
+    #[arg(long)]
+    pub in_place: bool,
+    /// Give the command this variable, with the value that it has here or with this one, wherever
+    /// the job runs
+    #[arg(long, value_name = "NAME[=VALUE]")]
+    pub env: Vec<String>,
+    /// Give the command nothing of what this shell exports
+    #[arg(long)]
+    pub clean_env: bool,
     /// Tell somebody of it, beside the setting: [EVENT,…=]WHERE, as in
     /// error,finished=me@example.org, a URL, tmux, or a command; none: nobody
     #[arg(long, value_name = "RECEIVER")]

@@ -1,6 +1,7 @@
 //! What scripts and launchers call: `upd-log`, `finish-job`, `fail-job`, `launcher`.
 
 use std::ffi::OsString;
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
@@ -15,6 +16,7 @@ use tpu_ops::act::callbacks::{self, Begun};
 use tpu_ops::act::relay::{self, Relayed};
 use tpu_ops::act::setup::{self, SetUpHere};
 use tpu_ops::act::{limits, workers};
+use tpu_ops::base::environment;
 use tpu_ops::waiting::queue::pass;
 use tpu_ops::{Ctx, Error};
 use tpu_system::sys::clock::SystemClock;
@@ -87,6 +89,23 @@ fn become_on_pty(words: &[OsString]) -> Error {
     became_nothing(&proc::become_program(&program(words)))
 }
 
+/// Becomes a command with the variables of the shell in which it was typed. If that fails,
+/// bash tries: it runs files without `#!`, and prints the usual errors.
+fn become_as_typed(env: &Env, state: &Path, (names, words): (&str, &[OsString])) -> Error {
+    let vars = match environment::of_command(env, state, names) {
+        Ok(vars) => vars,
+        Err(error) => return error,
+    };
+    let vars: Vec<_> = vars.into_iter().map(|(name, value)| (name, Some(value))).collect();
+    let with_vars = |program: Spawn| Spawn { env: vars.clone(), ..program.env_clear() };
+    drop(proc::become_program(&with_vars(program(words))));
+    let bash = Spawn::new("/bin/bash").args(["-c", "\"$@\"", "bash"]).args(words);
+    // These would change what bash does before it comes to the command.
+    let plain =
+        ["BASH_ENV", "SHELLOPTS", "BASHOPTS"].into_iter().fold(with_vars(bash), Spawn::env_remove);
+    became_nothing(&proc::become_program(&plain))
+}
+
 /// The first word is the program.
 fn program(words: &[OsString]) -> Spawn {
     let mut words = words.iter();
@@ -117,6 +136,9 @@ pub(in crate::cli) fn launcher(app: &App, step: &LauncherStep) -> Outcome {
             Error::failed(format!("the job cannot have a terminal: {e}"))
                 .hint("this machine may have no more terminals: see /proc/sys/kernel/pty/max")
         })?,
+        LauncherStep::AsTyped { state, names, words } => {
+            return Err(become_as_typed(&app.env, state, (names, words)));
+        }
         LauncherStep::PtyExec { words } => return Err(become_on_pty(words)),
         LauncherStep::Apart { words } => {
             return Err(became_nothing(&proc::become_program_apart(&program(words))));

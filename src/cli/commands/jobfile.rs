@@ -70,6 +70,8 @@ pub(in crate::cli) fn run_file(app: &App, args: &Run, file: &str) -> Result<Ran,
         return Err(of_file.at(job.place, later("members of its array differ")));
     }
     let mut request = of_file.request(job, (args.wait, Begins::Now))?;
+    run::give(app, &mut request, &args.of_job.env)?;
+    request.copies_all = app.global.yes;
     if let Some(repository) = of_file.repository(job) {
         if app.global.dry_run {
             let would = format!("clone {repository}, and start the job from that copy");
@@ -117,7 +119,11 @@ pub(super) fn submit(
         is_sent: false,
         commands: &commands,
     };
-    let (all, placed) = (file.all_ready(&jobs)?, file.placed(&jobs));
+    let (mut all, placed) = (file.all_ready(&jobs)?, file.placed(&jobs));
+    for (request, _) in &mut all {
+        run::give(app, request, &args.of_job.env)?;
+        request.copies_all = app.global.yes;
+    }
     queue(app, &QueueRequest { placed: &placed, ..QueueRequest::of(&all) }, || would(ctx, &all))
 }
 
@@ -225,6 +231,8 @@ impl<'a> Beside<'a> {
             (of_job.name.is_some(), "--name"),
             (args.array.is_some(), "--array"),
             (!of_job.notify.is_empty(), "--notify"),
+            (of_job.clean_env, "--clean-env"),
+            (of_job.in_place, "--in-place"),
             (!of_command.of_kind.said.is_empty(), "an option of a kind of target"),
             (!of_command.command.is_empty(), "a command"),
         ];
@@ -243,6 +251,8 @@ impl<'a> Beside<'a> {
             (of_job.name.is_some(), "--name"),
             (args.array.is_some(), "--array"),
             (!of_job.notify.is_empty(), "--notify"),
+            (of_job.clean_env, "--clean-env"),
+            (of_job.in_place, "--in-place"),
             (args.sweep, "--sweep"),
             (args.zip, "--zip"),
             (args.at_once.is_some(), "--at-once"),

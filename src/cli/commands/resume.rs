@@ -16,6 +16,7 @@ use tpu_ops::Error;
 use tpu_ops::act::resume::{self, Again as AgainDone, AgainRequest};
 use tpu_ops::act::selection;
 use tpu_ops::base::ctx::job_of;
+use tpu_ops::base::environment::{self, WhichEnvironment};
 use tpu_wire::launches::{
     SuccessorDocument, SuccessorPart, SuccessorPlanDocument, SuccessorPlanPart, SuccessorsDocument,
 };
@@ -88,7 +89,12 @@ fn start(app: &App, args: &Again, request: &AgainRequest) -> Result<(String, Aga
     if make_usable(app, &target, args.apply)? {
         resume::provide_target(ctx, request)?;
     }
-    let again = resume::again(ctx, request)?;
+    let other = match request.environment {
+        WhichEnvironment::Kept => environment::differing(ctx, job_of(&*ctx.data()?, &request.job)?),
+        WhichEnvironment::OfNow | WhichEnvironment::Clean => Vec::new(),
+    };
+    let mut again = resume::again(ctx, request)?;
+    again.warnings.extend(with_other_variables(&other));
     let launched = &again.launched;
     let done = match request.how {
         Succession::Resume => "Resumed",
@@ -97,6 +103,19 @@ fn start(app: &App, args: &Again, request: &AgainRequest) -> Result<(String, Aga
     let text =
         format!("{done} {} as window {} on {}.", request.job, launched.job.window, launched.target);
     Ok((text, again))
+}
+
+/// Says that what a job was first given is not what this shell exports.
+fn with_other_variables(names: &[String]) -> Option<String> {
+    const SHOWN: usize = 5;
+    let (shown, more) = names.split_at(names.len().min(SHOWN));
+    let more = if more.is_empty() { String::new() } else { format!(" and {} more", more.len()) };
+    (!shown.is_empty()).then(|| {
+        format!(
+            "it keeps the environment of its first start; {}{more} differ now: --env-now takes today's",
+            shown.join(", ")
+        )
+    })
 }
 
 /// Asks whether to start from scratch, where there is nothing to resume from.
@@ -137,6 +156,11 @@ fn requests(app: &App, args: &Again, how: Succession) -> Result<Vec<AgainRequest
         None => SetUpHow::Auto,
         Some(typed) => setup_how(typed)?,
     };
+    let environment = match (args.env_now, args.clean_env) {
+        (true, _) => WhichEnvironment::OfNow,
+        (_, true) => WhichEnvironment::Clean,
+        _ => WhichEnvironment::Kept,
+    };
     let (on, turn) = (None, None);
     let of = |job| AgainRequest {
         job,
@@ -148,6 +172,7 @@ fn requests(app: &App, args: &Again, how: Succession) -> Result<Vec<AgainRequest
         from_nothing,
         setup,
         turn: turn.clone(),
+        environment,
     };
     Ok(jobs.into_iter().map(of).collect())
 }

@@ -1,5 +1,6 @@
 //! `tpu run`.
 
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 use crate::cli::app::App;
@@ -10,11 +11,14 @@ use crate::cli::print::Output;
 use tpu_core::model::capacity::Ask;
 use tpu_core::model::data::Data;
 use tpu_core::model::ids::{JobId, UserName};
+use tpu_core::model::job::LaunchMode;
+use tpu_core::model::variables;
 use tpu_core::plan::types::parse_type;
 use tpu_ops::act::launch::RunRequest;
-use tpu_ops::act::launch::attempt;
 use tpu_ops::act::launch::plan::LaunchPlan;
+use tpu_ops::act::launch::{attempt, code};
 use tpu_ops::act::selection;
+use tpu_ops::base::environment::OfShell;
 use tpu_ops::base::{named, names};
 use tpu_ops::waiting::begin::{self, StartOutcome, When};
 use tpu_ops::waiting::request::{self, Begins, Beside};
@@ -185,11 +189,66 @@ pub(super) fn request(
         warn_of_aliases(ctx, (data, &user), &args.words, &Ask::KEYS);
         Ok(user)
     };
-    let request = request::of_words(ctx, data, (sorted, &whose), (&said(app, args)?, begins))?;
+    let mut request = request::of_words(ctx, data, (sorted, &whose), (&said(app, args)?, begins))?;
+    request.environment.shell = match args.of_command.command.is_empty() {
+        _ if args.of_job.clean_env => OfShell::Programs,
+        true => OfShell::of_mode(LaunchMode::Script),
+        false => OfShell::of_mode(LaunchMode::Native),
+    };
+    give(app, &mut request, &args.of_job.env)?;
+    request.spec.links_ignored = request.spec.command.is_some();
+    if args.of_job.in_place {
+        let code = request.spec.code.as_ref().ok_or_else(|| {
+            Error::usage("--in-place runs a command where it is typed, and dir= names a slot")
+                .hint("leave dir= away, or name the directory: -C PATH")
+        })?;
+        request.spec.execution.workplace = Some(code.begins_in());
+    }
+    request.copies_all = app.global.yes;
+    if app.may_ask() {
+        request.copies_all = match code::too_much(ctx, &request)? {
+            None => true,
+            Some(much) => app.confirm(&format!("{much}. Copy all of it?"))?,
+        };
+    }
     if let Some(name) = &args.of_job.name {
         names::refuse_as_job(name, &legacy::command_words())?;
     }
     Ok(request)
+}
+
+/// Gives a job the variables that are named for it (`--env`).
+pub(super) fn give(app: &App, request: &mut RunRequest, named: &[String]) -> Result<(), Error> {
+    request.environment.typed_in = Some(app.env.cwd.clone());
+    // A value that looks like a secret is written into no script, whoever names it.
+    let forwarded = match request.environment.shell {
+        OfShell::Programs => Vec::new(),
+        OfShell::All | OfShell::Over => app.ctx()?.settings(None)?.forward_env,
+    };
+    let is_here = |name: &&String| variables::looks_secret(name) && app.env.var_os(name).is_some();
+    for typed in forwarded.iter().filter(is_here).chain(named) {
+        let (name, value) = match typed.split_once('=') {
+            Some((name, value)) => (name, Some(OsStr::new(value))),
+            None => (typed.as_str(), app.env.var_os(typed)),
+        };
+        variables::as_secret(name).map_err(|(what, _)| {
+            Error::usage(format!("--env {name}: {what}")).hint(
+                "say it in a job file, as in env: {NAME: VALUE}; on Kubernetes: -e NAME=VALUE",
+            )
+        })?;
+        let value = value.ok_or_else(|| {
+            Error::usage(format!("--env {name}: this shell does not export it"))
+                .hint(format!("export it, or say it: --env {name}=VALUE"))
+        })?;
+        let names = &mut request.spec.execution.secrets;
+        if names.iter().all(|known| known != name) {
+            names.push(name.to_owned());
+        }
+        let given = &mut request.environment.given.0;
+        given.retain(|(known, _)| known != name);
+        given.push((name.into(), value.to_owned()));
+    }
+    Ok(())
 }
 
 /// What stands beside the words.

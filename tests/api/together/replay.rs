@@ -161,6 +161,11 @@ impl<'a> Replay<'a> {
             ("error", Stand::Live | Stand::Over("error")) | ("dependency", Stand::Waits(..)) => {
                 self.stands(&id, Stand::Over("error"));
             }
+            // Whoever claimed it was killed before the journal had a line of that; there are no more of these than kills.
+            ("error", Stand::Waits(..)) if event.text == "launch: its window was never opened" => {
+                self.excused += 1;
+                self.stands(&id, Stand::Over("error"));
+            }
             // What waits to go on from another takes over what is said of that: it is said of both.
             ("tag", Stand::Waits(..) | Stand::Live | Stand::Over(_)) => {
                 let tag = Some(event.text.clone()).filter(|tag| !tag.is_empty());

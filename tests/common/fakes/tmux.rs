@@ -301,12 +301,7 @@ impl Tmux for FakeTmux {
         }
     }
 
-    fn ensure_session(
-        &self,
-        session: &str,
-        _history: u32,
-        _without: &[String],
-    ) -> Result<(), TmuxError> {
+    fn ensure_session(&self, session: &str, _history: u32) -> Result<(), TmuxError> {
         may_be_named(session)?;
         let now = self.now();
         let mut server = self.server();
@@ -448,7 +443,7 @@ mod tests {
     #[test]
     fn what_somebody_looks_at_is_not_closed_unwatched() {
         let (tmux, _clock) = fake();
-        tmux.ensure_session("alice", 0, &[]).unwrap();
+        tmux.ensure_session("alice", 0).unwrap();
         let pane = tmux.open_window(&window()).unwrap();
         let TmuxFact::Up { place, .. } = tmux.look() else { panic!("it is up") };
         tmux.set_watchers(&pane.pane_id, 1);
@@ -463,11 +458,11 @@ mod tests {
     #[test]
     fn a_server_that_does_not_answer_is_unknown_to_all() {
         let (tmux, _) = fake();
-        tmux.ensure_session("alice", 10, &[]).unwrap();
+        tmux.ensure_session("alice", 10).unwrap();
         tmux.fail("the server hangs");
         assert!(matches!(tmux.look(), TmuxFact::Unknown { reason } if reason.contains("hangs")));
         assert!(tmux.open_window(&window()).is_err());
-        assert!(tmux.ensure_session("bob", 10, &[]).is_err());
+        assert!(tmux.ensure_session("bob", 10).is_err());
         tmux.recover();
         let TmuxFact::Up { panes, .. } = tmux.look() else { panic!("it answers again") };
         assert_eq!(panes.len(), 1, "nothing happened meanwhile");
@@ -476,7 +471,7 @@ mod tests {
     #[test]
     fn what_a_simulation_does_to_a_pane_is_seen() {
         let (tmux, clock) = fake();
-        tmux.ensure_session("alice", 10, &[]).unwrap();
+        tmux.ensure_session("alice", 10).unwrap();
         let pane = tmux.open_window(&window()).unwrap();
         assert_eq!(tmux.opened(&pane.pane_id), Some(window()));
         clock.advance(std::time::Duration::from_secs(5));
@@ -498,7 +493,7 @@ mod tests {
     #[test]
     fn the_last_window_takes_the_server_along() {
         let (tmux, _) = fake();
-        tmux.ensure_session("alice", 10, &[]).unwrap();
+        tmux.ensure_session("alice", 10).unwrap();
         tmux.close_by_hand("alice", 0);
         assert!(matches!(tmux.look(), TmuxFact::Down { place } if place.server_pid == 0));
     }

@@ -263,7 +263,7 @@ impl Engine {
 }
 
 impl Runner for Engine {
-    fn ground(&self, _: &str, token: &LaunchToken, _: &[String]) -> Result<Ground, RunError> {
+    fn ground(&self, _: &str, token: &LaunchToken) -> Result<Ground, RunError> {
         self.ask()?;
         Ok(Ground { handle: self.handle(token, None), taken: Vec::new() })
     }

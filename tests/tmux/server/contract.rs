@@ -191,7 +191,7 @@ pub(super) fn some_pane() -> PaneFact {
 
 fn a_session_has_a_home_window_and_is_prepared_twice_without_harm(world: &dyn World) {
     let tmux = world.tmux();
-    tmux.ensure_session("alice", 10_000, &[]).unwrap();
+    tmux.ensure_session("alice", 10_000).unwrap();
     let (place, panes) = up(tmux);
     assert!(place.server_pid > 0 && place.server_start > 1_700_000_000);
     assert_eq!(place.host, "testhost");
@@ -199,7 +199,7 @@ fn a_session_has_a_home_window_and_is_prepared_twice_without_harm(world: &dyn Wo
     assert_eq!((panes[0].session.as_str(), panes[0].window_index), ("alice", 0));
     assert_eq!((&panes[0].job, &panes[0].launch, panes[0].exit), (&None, &None, None));
     let home = panes[0].pane_id.clone();
-    tmux.ensure_session("alice", 10_000, &[]).unwrap();
+    tmux.ensure_session("alice", 10_000).unwrap();
     let (again, panes) = up(tmux);
     assert_eq!(place, again);
     assert_eq!(panes.len(), 1);
@@ -208,7 +208,7 @@ fn a_session_has_a_home_window_and_is_prepared_twice_without_harm(world: &dyn Wo
 
 fn a_window_is_opened_where_asked_and_marked(world: &dyn World) {
     let tmux = world.tmux();
-    tmux.ensure_session("alice", 10_000, &[]).unwrap();
+    tmux.ensure_session("alice", 10_000).unwrap();
     let window = job_window("alice", 7, "alice", "tok7");
     let pane = tmux.open_window(&window).unwrap();
     assert_eq!((pane.session.as_str(), pane.window_index), ("alice", 7));
@@ -223,7 +223,7 @@ fn a_window_is_opened_where_asked_and_marked(world: &dyn World) {
 
 fn an_index_that_is_taken_is_refused_and_nothing_changes(world: &dyn World) {
     let tmux = world.tmux();
-    tmux.ensure_session("alice", 10_000, &[]).unwrap();
+    tmux.ensure_session("alice", 10_000).unwrap();
     let first = tmux.open_window(&job_window("alice", 7, "alice", "t1")).unwrap();
     let refused = tmux.open_window(&job_window("alice", 7, "alice", "t2")).unwrap_err();
     assert!(matches!(&refused, TmuxError::Failed { .. }), "{refused}");
@@ -240,11 +240,11 @@ fn an_index_that_is_taken_is_refused_and_nothing_changes(world: &dyn World) {
 
 fn sessions_with_a_common_start_are_told_apart(world: &dyn World) {
     let tmux = world.tmux();
-    tmux.ensure_session("bird", 10_000, &[]).unwrap();
+    tmux.ensure_session("bird", 10_000).unwrap();
     let lost = tmux.open_window(&job_window("b", 1, "b", "t1")).unwrap_err();
     assert!(matches!(&lost, TmuxError::Failed { .. }), "{lost}");
     assert_eq!(windows(tmux), ["bird:0"]);
-    tmux.ensure_session("b", 10_000, &[]).unwrap();
+    tmux.ensure_session("b", 10_000).unwrap();
     let pane = tmux.open_window(&job_window("b", 1, "b", "t1")).unwrap();
     tmux.open_window(&job_window("bird", 1, "bird", "t2")).unwrap();
     assert_eq!(windows(tmux), ["b:0", "b:1", "bird:0", "bird:1"]);
@@ -254,7 +254,7 @@ fn sessions_with_a_common_start_are_told_apart(world: &dyn World) {
 
 fn windows_named_like_numbers_are_left_alone(world: &dyn World) {
     let tmux = world.tmux();
-    tmux.ensure_session("alice", 10_000, &[]).unwrap();
+    tmux.ensure_session("alice", 10_000).unwrap();
     assert!(world.open_by_hand("alice", 7, "420run"));
     assert!(world.open_by_hand("alice", 8, "42"));
     let pane = tmux.open_window(&job_window("alice", 42, "alice", "t42")).unwrap();
@@ -274,7 +274,7 @@ fn windows_named_like_numbers_are_left_alone(world: &dyn World) {
 
 fn a_window_is_never_put_in_the_place_of_another(world: &dyn World) {
     let tmux = world.tmux();
-    tmux.ensure_session("alice", 10_000, &[]).unwrap();
+    tmux.ensure_session("alice", 10_000).unwrap();
     let pane = tmux.open_window(&job_window("alice", 7, "alice", "t7")).unwrap();
     assert!(!world.open_by_hand("alice", 7, "mine"), "its number is in use");
     let again = tmux.open_window(&job_window("alice", 7, "alice", "t8")).unwrap_err();
@@ -298,7 +298,7 @@ fn misunderstandings(pane: &PaneFact, server_pid: u32, other: &PaneFact) -> Vec<
 
 fn a_window_is_closed_only_if_it_is_still_the_one(world: &dyn World) {
     let tmux = world.tmux();
-    tmux.ensure_session("alice", 10_000, &[]).unwrap();
+    tmux.ensure_session("alice", 10_000).unwrap();
     let pane = tmux.open_window(&job_window("alice", 7, "alice", "t7")).unwrap();
     let other = tmux.open_window(&job_window("alice", 8, "alice", "t8")).unwrap();
     let pid = up(tmux).0.server_pid;
@@ -321,7 +321,7 @@ fn a_window_is_closed_only_if_it_is_still_the_one(world: &dyn World) {
 
 fn a_window_without_a_mark_is_closed_only_where_it_was(world: &dyn World) {
     let tmux = world.tmux();
-    tmux.ensure_session("alice", 10_000, &[]).unwrap();
+    tmux.ensure_session("alice", 10_000).unwrap();
     for (index, name) in [(7, "mine"), (8, "7")] {
         assert!(world.open_by_hand("alice", index, name));
     }
@@ -353,7 +353,7 @@ fn a_window_without_a_mark_is_closed_only_where_it_was(world: &dyn World) {
 
 fn the_process_of_a_pane_is_told_only_while_it_is_the_one(world: &dyn World) {
     let tmux = world.tmux();
-    tmux.ensure_session("alice", 10_000, &[]).unwrap();
+    tmux.ensure_session("alice", 10_000).unwrap();
     let pane = tmux.open_window(&job_window("alice", 7, "alice", "t7")).unwrap();
     let other = tmux.open_window(&job_window("alice", 8, "alice", "t8")).unwrap();
     assert!(world.open_by_hand("alice", 9, "by hand"));
@@ -378,7 +378,7 @@ fn the_process_of_a_pane_is_told_only_while_it_is_the_one(world: &dyn World) {
 
 fn an_exit_is_read_of_the_pane_where_it_was_set(world: &dyn World) {
     let tmux = world.tmux();
-    tmux.ensure_session("alice", 10_000, &[]).unwrap();
+    tmux.ensure_session("alice", 10_000).unwrap();
     let pane = tmux.open_window(&job_window("alice", 7, "alice", "t7")).unwrap();
     tmux.open_window(&job_window("alice", 8, "alice", "t8")).unwrap();
     assert!(up(tmux).1.iter().all(|pane| pane.exit.is_none()));
@@ -391,7 +391,7 @@ fn an_exit_is_read_of_the_pane_where_it_was_set(world: &dyn World) {
 
 fn panes_are_read_together_and_the_gone_do_not_spoil_it(world: &dyn World) {
     let tmux = world.tmux();
-    tmux.ensure_session("alice", 10_000, &[]).unwrap();
+    tmux.ensure_session("alice", 10_000).unwrap();
     let one = tmux.open_window(&job_window("alice", 1, "alice", "t1")).unwrap();
     let two = tmux.open_window(&job_window("alice", 2, "alice", "t2")).unwrap();
     let blank = tmux.open_window(&job_window("alice", 3, "alice", "t3")).unwrap();
@@ -412,7 +412,7 @@ fn panes_are_read_together_and_the_gone_do_not_spoil_it(world: &dyn World) {
 
 fn a_capture_goes_as_far_back_as_asked(world: &dyn World) {
     let tmux = world.tmux();
-    tmux.ensure_session("alice", 10_000, &[]).unwrap();
+    tmux.ensure_session("alice", 10_000).unwrap();
     let pane = tmux.open_window(&job_window("alice", 1, "alice", "t1")).unwrap();
     let wide = "x".repeat(500);
     let lines: Vec<String> = (1..=3_000).map(|n| format!("line {n}")).collect();
@@ -437,7 +437,7 @@ fn a_capture_goes_as_far_back_as_asked(world: &dyn World) {
 fn a_look_reads_on_what_it_has_seen(world: &dyn World) {
     let tmux = world.tmux();
     assert!(matches!(tmux.look_to_read().fact, TmuxFact::Down { .. }));
-    tmux.ensure_session("alice", 10_000, &[]).unwrap();
+    tmux.ensure_session("alice", 10_000).unwrap();
     let one = tmux.open_window(&job_window("alice", 1, "alice", "t1")).unwrap();
     let two = tmux.open_window(&job_window("alice", 2, "alice", "t2")).unwrap();
     world.show(&one, "first\n\nthird\n");
@@ -455,7 +455,7 @@ fn a_look_reads_on_what_it_has_seen(world: &dyn World) {
 
 fn what_has_gone_since_a_look_is_not_read_on(world: &dyn World) {
     let tmux = world.tmux();
-    tmux.ensure_session("alice", 10_000, &[]).unwrap();
+    tmux.ensure_session("alice", 10_000).unwrap();
     let one = tmux.open_window(&job_window("alice", 1, "alice", "t1")).unwrap();
     let two = tmux.open_window(&job_window("alice", 2, "alice", "t2")).unwrap();
     world.show(&two, "second\n");
@@ -471,7 +471,7 @@ fn what_has_gone_since_a_look_is_not_read_on(world: &dyn World) {
 
 fn a_known_pane_is_read_only_while_it_is_the_one_and_where_it_was(world: &dyn World) {
     let tmux = world.tmux();
-    tmux.ensure_session("alice", 10_000, &[]).unwrap();
+    tmux.ensure_session("alice", 10_000).unwrap();
     let pane = tmux.open_window(&job_window("alice", 7, "alice", "t1")).unwrap();
     let other = tmux.open_window(&job_window("alice", 8, "alice", "t2")).unwrap();
     world.show(&pane, "of the seventh #{pid}\n");
@@ -501,7 +501,7 @@ fn the_pulse_tells_windows_and_ends_and_nothing_else(world: &dyn World) {
         assert!(!pulses.contains(&pulse), "{what}");
         pulses.push(pulse);
     };
-    tmux.ensure_session("alice", 10_000, &[]).unwrap();
+    tmux.ensure_session("alice", 10_000).unwrap();
     beats("a server");
     let pane = tmux.open_window(&job_window("alice", 7, "alice", "t1")).unwrap();
     beats("a window");
@@ -520,7 +520,7 @@ fn the_pulse_tells_windows_and_ends_and_nothing_else(world: &dyn World) {
 
 fn a_window_closed_by_hand_leaves_the_others_where_they_are(world: &dyn World) {
     let tmux = world.tmux();
-    tmux.ensure_session("alice", 10_000, &[]).unwrap();
+    tmux.ensure_session("alice", 10_000).unwrap();
     let gone = tmux.open_window(&job_window("alice", 1, "alice", "t1")).unwrap();
     let stays = tmux.open_window(&job_window("alice", 2, "alice", "t2")).unwrap();
     world.close_by_hand("alice", 1);
@@ -538,12 +538,12 @@ fn a_window_closed_by_hand_leaves_the_others_where_they_are(world: &dyn World) {
 
 fn after_a_restart_the_old_panes_are_never_meant(world: &dyn World) {
     let tmux = world.tmux();
-    tmux.ensure_session("alice", 10_000, &[]).unwrap();
+    tmux.ensure_session("alice", 10_000).unwrap();
     let old = tmux.open_window(&job_window("alice", 1, "alice", "t1")).unwrap();
     let (before, _) = up(tmux);
     world.stop();
     assert!(matches!(tmux.look(), TmuxFact::Down { .. }));
-    tmux.ensure_session("alice", 10_000, &[]).unwrap();
+    tmux.ensure_session("alice", 10_000).unwrap();
     let new = tmux.open_window(&job_window("alice", 1, "alice", "t1")).unwrap();
     let (after, _) = up(tmux);
     assert_eq!(old.pane_id, new.pane_id, "ids come again");
@@ -555,14 +555,14 @@ fn after_a_restart_the_old_panes_are_never_meant(world: &dyn World) {
 
 fn user_names_may_hold_blanks_and_colons(world: &dyn World) {
     let tmux = world.tmux();
-    tmux.ensure_session("wör ld #{pid}", 10_000, &[]).unwrap();
+    tmux.ensure_session("wör ld #{pid}", 10_000).unwrap();
     let window = job_window("wör ld #{pid}", 3, "Dr. No: a/b #{x}", "t1");
     let pane = tmux.open_window(&window).unwrap();
     assert_eq!(pane.job, Some(window.job));
     let (place, panes) = up(tmux);
     assert_eq!(panes.len(), 2);
     assert!(panes.iter().all(|pane| pane.session == "wör ld #{pid}"));
-    tmux.ensure_session("wör ld #{pid}", 10_000, &[]).unwrap();
+    tmux.ensure_session("wör ld #{pid}", 10_000).unwrap();
     tmux.close_pane(&pane, place.server_pid).unwrap();
     assert_eq!(up(tmux).1.len(), 1);
 }
@@ -570,15 +570,15 @@ fn user_names_may_hold_blanks_and_colons(world: &dyn World) {
 fn names_that_no_session_can_have_are_refused(world: &dyn World) {
     let tmux = world.tmux();
     for name in ["", "a.b", "a:b", "$1"] {
-        let error = tmux.ensure_session(name, 10_000, &[]).unwrap_err();
+        let error = tmux.ensure_session(name, 10_000).unwrap_err();
         assert!(matches!(error, TmuxError::BadName { .. }), "{name}: {error}");
         let error = tmux.open_window(&job_window(name, 1, "alice", "t")).unwrap_err();
         assert!(matches!(error, TmuxError::BadName { .. }), "{name}: {error}");
     }
     assert!(matches!(tmux.look(), TmuxFact::Down { .. }));
     for name in ["=x", "@1", "-t", "~", "{last}", "!", "a'b \"c\"", "x;", "*"] {
-        tmux.ensure_session(name, 10_000, &[]).unwrap();
-        tmux.ensure_session(name, 10_000, &[]).unwrap();
+        tmux.ensure_session(name, 10_000).unwrap();
+        tmux.ensure_session(name, 10_000).unwrap();
         let pane = tmux.open_window(&job_window(name, 5, "alice", "t")).unwrap();
         assert_eq!((pane.session.as_str(), pane.window_index), (name, 5));
         let pid = up(tmux).0.server_pid;

@@ -42,7 +42,7 @@ fn a_job_lives_through_every_setting() {
     for (name, config) in settings() {
         let server = PrivateTmux::new(&config);
         let tmux = server.one_shot();
-        tmux.ensure_session("alice", 10_000, &[]).unwrap();
+        tmux.ensure_session("alice", 10_000).unwrap();
         assert_eq!(windows(&tmux), ["alice:0"], "{name}");
         let (place, panes) = up(&tmux);
         let home = panes[0].pane_id.clone();
@@ -68,7 +68,7 @@ fn a_job_lives_through_every_setting() {
         tmux.close_pane(&seven, place.server_pid).unwrap();
         assert_eq!(windows(&tmux), ["alice:0", "alice:8"], "{name}");
         tmux.close_pane(&eight, place.server_pid).unwrap();
-        tmux.ensure_session("alice", 10_000, &[]).unwrap();
+        tmux.ensure_session("alice", 10_000).unwrap();
         let (now, panes) = up(&tmux);
         assert_eq!((now, panes.len(), &panes[0].pane_id), (place, 1, &home), "{name}");
     }
@@ -81,7 +81,7 @@ fn a_session_made_under_hostile_settings_by_hand_is_mended() {
     let tmux = server.one_shot();
     server.run(&["new-session", "-d", "-s", "alice", "-n", "0", "sleep", "100000"]);
     server.run(&["new-window", "-d", "-t", "=alice:9", "-n", "7", "sleep", "100000"]);
-    tmux.ensure_session("alice", 10_000, &[]).unwrap();
+    tmux.ensure_session("alice", 10_000).unwrap();
     assert_eq!(windows(&tmux), ["alice:0", "alice:3", "alice:9"]);
     let pane = tmux.open_window(&job_window("alice", 7, "alice", "t7")).unwrap();
     tmux.close_pane(&pane, up(&tmux).0.server_pid).unwrap();
@@ -113,12 +113,12 @@ fn other_sessions_and_global_options_stay_as_they_are() {
         (global, windows, server.run(&["show-options", "-t", "=bird:"]))
     };
     let before = options();
-    tmux.ensure_session("b", 10_000, &[]).unwrap();
+    tmux.ensure_session("b", 10_000).unwrap();
     tmux.open_window(&job_window("b", 1, "b", "t1")).unwrap();
     assert_eq!(options(), before);
     // A longer history than needed is nobody's mistake.
     server.run(&["set-option", "-t", "=b:", "history-limit", "50000"]);
-    tmux.ensure_session("b", 10_000, &[]).unwrap();
+    tmux.ensure_session("b", 10_000).unwrap();
     let limit = server.run(&["display-message", "-p", "-t", "=b:", "#{history-limit}"]);
     assert_eq!(limit, "50000");
 }
@@ -127,7 +127,7 @@ fn other_sessions_and_global_options_stay_as_they_are() {
 fn the_home_window_survives_its_shell() {
     let server = PrivateTmux::new("");
     let tmux = server.one_shot();
-    tmux.ensure_session("alice", 10_000, &[]).unwrap();
+    tmux.ensure_session("alice", 10_000).unwrap();
     let home = up(&tmux).1[0].pane_id.clone();
     server.run(&["send-keys", "-t", &home, "exit", "Enter"]);
     wait_until("the shell of the home window has ended", || up(&tmux).1[0].dead);
@@ -139,7 +139,7 @@ fn the_home_window_survives_its_shell() {
 fn an_index_without_a_window_is_not_taken_for_a_name() {
     let server = PrivateTmux::new("");
     let tmux = server.one_shot();
-    tmux.ensure_session("alice", 10_000, &[]).unwrap();
+    tmux.ensure_session("alice", 10_000).unwrap();
     server.run(&["new-window", "-d", "-t", "=alice:7", "-n", "420run", "sleep", "100000"]);
     // What a person would get, and the reason for all of this.
     let taken = server.run(&["display-message", "-p", "-t", "=alice:42", "#{window_name}"]);

@@ -22,7 +22,7 @@ fn the_place_is_what_the_server_says_also_before_it_runs() {
     let server = PrivateTmux::new("");
     let tmux = server.one_shot();
     let TmuxFact::Down { place: before } = tmux.look() else { panic!("{:?}", tmux.look()) };
-    tmux.ensure_session("alice", 10_000, &[]).unwrap();
+    tmux.ensure_session("alice", 10_000).unwrap();
     let (place, _) = up(&tmux);
     assert_eq!(place.socket, before.socket);
     assert_eq!(Some(place.server_pid), server.server_pid());
@@ -37,12 +37,12 @@ fn a_server_without_a_session_is_up_and_empty() {
     let (place, panes) = up(&tmux);
     assert_eq!(Some(place.server_pid), server.server_pid());
     assert_eq!(panes, []);
-    tmux.ensure_session("alice", 10_000, &[]).unwrap();
+    tmux.ensure_session("alice", 10_000).unwrap();
     assert_eq!(up(&tmux).0, place);
 }
 
 #[test]
-fn a_server_inherits_the_environment_but_not_the_job() {
+fn a_server_gets_what_is_for_one_and_not_what_a_shell_exports() {
     let vars = [
         ("MARK", "from the caller"),
         ("TPU_NAME", "kept"),
@@ -53,11 +53,11 @@ fn a_server_inherits_the_environment_but_not_the_job() {
     ];
     let server = PrivateTmux::with_env("", &vars);
     let tmux = server.one_shot();
-    tmux.ensure_session("alice", 10_000, &[]).unwrap();
+    tmux.ensure_session("alice", 10_000).unwrap();
     let global = server.run(&["show-environment", "-g"]);
     let has = |line: &str| global.lines().any(|found| found == line);
-    assert!(has("MARK=from the caller") && has("TPU_NAME=kept"), "{global}");
-    for name in ["TPU_JOB", "TPU_LAUNCH", "TPU_LOG_DIR"] {
+    assert!(has("TPU_NAME=kept"), "{global}");
+    for name in ["MARK", "TPU_JOB", "TPU_LAUNCH", "TPU_LOG_DIR"] {
         assert!(!global.contains(name), "{global}");
     }
     assert_eq!(windows(&tmux), ["alice:0"]);
@@ -67,7 +67,7 @@ fn a_server_inherits_the_environment_but_not_the_job() {
 fn words_reach_the_program_byte_for_byte() {
     let server = PrivateTmux::new("set -g default-shell /bin/false");
     let tmux = server.one_shot();
-    tmux.ensure_session("alice", 10_000, &[]).unwrap();
+    tmux.ensure_session("alice", 10_000).unwrap();
     let program = server.dir().join("a program; $(x) #{pid}");
     let out = server.dir().join("out");
     let script = format!(
@@ -97,7 +97,7 @@ fn words_reach_the_program_byte_for_byte() {
 fn a_program_starts_in_exactly_the_given_directory() {
     let server = PrivateTmux::new("");
     let tmux = server.one_shot();
-    tmux.ensure_session("alice", 10_000, &[]).unwrap();
+    tmux.ensure_session("alice", 10_000).unwrap();
     let names =
         ["plain", "with blank", "#{pid}", "#[fg=red]", "##", "##[x]", "a#,b}", "%H", "it's; \"x\""];
     let raw = OsString::from_vec(vec![b'x', 0xff, b'y']);
@@ -129,7 +129,7 @@ fn many_at_once_make_one_session_and_one_window() {
     let opened = std::thread::scope(|scope| {
         let one = || {
             let tmux = server.one_shot();
-            tmux.ensure_session("alice", 10_000, &[]).unwrap();
+            tmux.ensure_session("alice", 10_000).unwrap();
             tmux.open_window(&job_window("alice", 7, "alice", "t")).is_ok()
         };
         let threads: Vec<_> = (0..8).map(|_| scope.spawn(one)).collect();
@@ -143,7 +143,7 @@ fn many_at_once_make_one_session_and_one_window() {
 fn colours_come_on_demand() {
     let server = PrivateTmux::new("");
     let tmux = server.one_shot();
-    tmux.ensure_session("alice", 10_000, &[]).unwrap();
+    tmux.ensure_session("alice", 10_000).unwrap();
     let argv = ["sh", "-c", r"printf '\033[31mred\033[0m\n'; exec sleep 100000"].map(str::to_owned);
     let window = NewWindow { argv: argv.into(), ..job_window("alice", 1, "alice", "t") };
     let pane = tmux.open_window(&window).unwrap();
@@ -159,7 +159,7 @@ fn colours_come_on_demand() {
 fn a_thousand_panes_are_read_in_one_call() {
     let server = PrivateTmux::new("");
     let tmux = server.one_shot();
-    tmux.ensure_session("alice", 10_000, &[]).unwrap();
+    tmux.ensure_session("alice", 10_000).unwrap();
     let pane = tmux.open_window(&job_window("alice", 1, "alice", "t")).unwrap();
     let gone = Capture { pane_id: "%99999".to_owned(), ..all_of(&pane) };
     let asked: Vec<Capture> =
@@ -185,7 +185,7 @@ const CONFUSING: [&str; 8] = [
 fn many_panes_read_the_same_as_each_by_itself() {
     let server = PrivateTmux::new("");
     let tmux = server.one_shot();
-    tmux.ensure_session("alice", 10_000, &[]).unwrap();
+    tmux.ensure_session("alice", 10_000).unwrap();
     let panes: Vec<PaneFact> = (1..)
         .zip(CONFUSING)
         .map(|(number, says)| {
@@ -217,7 +217,7 @@ fn many_panes_read_the_same_as_each_by_itself() {
 fn a_program_that_ended_is_dead_and_its_window_there() {
     let server = PrivateTmux::new("set -g remain-on-exit on");
     let tmux = server.one_shot();
-    tmux.ensure_session("alice", 10_000, &[]).unwrap();
+    tmux.ensure_session("alice", 10_000).unwrap();
     let argv = vec!["true".to_owned()];
     tmux.open_window(&NewWindow { argv, ..job_window("alice", 1, "alice", "t") }).unwrap();
     wait_until("the pane is dead", || up(&tmux).1.iter().any(|p| p.window_index == 1 && p.dead));
@@ -308,7 +308,7 @@ fn a_look_that_breaks_off_is_unknown() {
 #[test]
 fn a_look_and_what_it_reads_are_one_process_that_nobody_sees() {
     let server = PrivateTmux::new("");
-    server.one_shot().ensure_session("alice", 10_000, &[]).unwrap();
+    server.one_shot().ensure_session("alice", 10_000).unwrap();
     let pane = server.one_shot().open_window(&job_window("alice", 1, "alice", "t")).unwrap();
     let (calls, bin) = (server.dir().join("calls"), server.dir().join("bin"));
     std::fs::create_dir(&bin).unwrap();
@@ -341,7 +341,7 @@ fn an_old_tmux_is_refused_before_anything_changes() {
     let path = format!("{}:/usr/bin:/bin", dir.path().display());
     let tmux = OneShot::new(None, &Env::fixed([("PATH", path)]));
     for _ in 0..2 {
-        let error = tmux.ensure_session("alice", 10_000, &[]).unwrap_err();
+        let error = tmux.ensure_session("alice", 10_000).unwrap_err();
         assert_eq!(error.to_string(), "tmux 3.1c is too old: tmux 3.2 or later is needed");
         let error = tmux.open_window(&job_window("alice", 1, "alice", "t")).unwrap_err();
         assert!(matches!(error, TmuxError::TooOld { .. }));
@@ -353,7 +353,7 @@ fn an_old_tmux_is_refused_before_anything_changes() {
 fn a_socket_of_somebody_else_is_unknown() {
     let server = PrivateTmux::new("");
     let tmux = server.one_shot();
-    tmux.ensure_session("alice", 10_000, &[]).unwrap();
+    tmux.ensure_session("alice", 10_000).unwrap();
     let TmuxFact::Up { place, .. } = tmux.look() else { panic!("{:?}", tmux.look()) };
     let folder = PathBuf::from(&place.socket).parent().unwrap().to_owned();
     // tmux itself refuses a directory that others could write to, whoever asks.
@@ -371,7 +371,7 @@ fn a_window_that_is_linked_to_several_places_is_at_each_of_them() {
     let server = PrivateTmux::new("");
     let tmux = server.one_shot();
     for session in ["alice", "bob"] {
-        tmux.ensure_session(session, 10_000, &[]).unwrap();
+        tmux.ensure_session(session, 10_000).unwrap();
     }
     server.run(&["new-window", "-d", "-t", "=alice:7", "sleep", "100000"]);
     tmux.open_window(&job_window("alice", 8, "alice", "t8")).unwrap();
@@ -401,7 +401,7 @@ fn a_window_that_is_linked_to_several_places_is_at_each_of_them() {
 fn a_pane_that_was_put_into_another_window_is_not_where_it_was() {
     let server = PrivateTmux::new("");
     let tmux = server.one_shot();
-    tmux.ensure_session("alice", 10_000, &[]).unwrap();
+    tmux.ensure_session("alice", 10_000).unwrap();
     for index in [7, 8] {
         server.run(&["new-window", "-d", "-t", &format!("=alice:{index}"), "sleep", "100000"]);
     }
@@ -430,7 +430,7 @@ fn a_pane_that_was_put_into_another_window_is_not_where_it_was() {
 fn attaching_depends_on_where_the_person_is() {
     let server = PrivateTmux::new("");
     let tmux = server.one_shot();
-    tmux.ensure_session("alice", 10_000, &[]).unwrap();
+    tmux.ensure_session("alice", 10_000).unwrap();
     let pane = tmux.open_window(&job_window("alice", 7, "alice", "t")).unwrap();
     let (place, _) = up(&tmux);
     let target = format!("=alice:.{}", pane.pane_id);
@@ -454,7 +454,7 @@ fn attaching_depends_on_where_the_person_is() {
 fn looks_that_read_nothing_leave_nothing_in_the_server() {
     let server = PrivateTmux::new("");
     let tmux = server.one_shot();
-    tmux.ensure_session("alice", 10_000, &[]).unwrap();
+    tmux.ensure_session("alice", 10_000).unwrap();
     let (place, _) = up(&tmux);
     let resident = || -> u64 {
         let status = format!("/proc/{}/status", place.server_pid);

@@ -198,6 +198,7 @@ mod tests {
             chosen: None,
             dir: Some(2),
             code: Some(CodeDir { top: "/exp".to_owned(), below: Some("sub".to_owned()) }),
+            links_ignored: true,
             configs: vec![("lr".to_owned(), "0.1 = x".to_owned())],
             words: vec!["--fast".to_owned(), String::new()],
             command: Some(vec!["python".into(), OsString::from_vec(b"a\xffb".to_vec())]),

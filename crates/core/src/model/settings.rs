@@ -210,6 +210,12 @@ settings! {
     keys: Vec<(String, Vec<String>)> = Vec::new(), key_map;
     /// The command of native mode, word by word, where none is given.
     command: Option<Vec<String>> = None, words;
+    /// The variables of a shell that a command has on other machines as well.
+    forward_env: Vec<String> = forwarded(), some_words;
+    /// How many megabytes of code are copied for a job without a question.
+    copy_limit: u32 = 500, positive;
+    /// How many files are.
+    copy_files: u32 = 50_000, positive;
     /// Where code is copied to; else below the state directory.
     stage_root: Option<String> = None, maybe_text;
     /// Where jobs log; else below the state directory.
@@ -514,6 +520,18 @@ fn words(value: Json<'_>, path: &Path<'_>) -> Result<Option<Vec<String>>, DataEr
     };
     let split = shlex::split(&text);
     split.map(Some).ok_or_else(|| path.error("a command with its quotes closed", Some(value)))
+}
+
+/// The same, where no word at all is said by an empty list.
+fn some_words(value: Json<'_>, path: &Path<'_>) -> Result<Vec<String>, DataError> {
+    Ok(words(value, path)?.unwrap_or_default())
+}
+
+/// What says how a program prints and where it logs, and nothing about this machine.
+fn forwarded() -> Vec<String> {
+    ["PYTHONUNBUFFERED", "WANDB_PROJECT", "WANDB_ENTITY", "WANDB_MODE", "HF_HUB_OFFLINE"]
+        .map(str::to_owned)
+        .into()
 }
 
 fn key_map(value: Json<'_>, path: &Path<'_>) -> Result<Vec<(String, Vec<String>)>, DataError> {

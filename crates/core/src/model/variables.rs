@@ -1,7 +1,7 @@
 //! The environment variables that mean something to this program, its jobs and its scripts: **the one table of
 //! them**. Whoever keeps, hands on or takes away a variable asks here.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fmt;
 
 use super::capacity::Accelerators;
@@ -46,7 +46,7 @@ const fn claims(variable: Variable) -> Variable {
 }
 
 /// All of them.
-pub const VARIABLES: [Variable; 21] = [
+pub const VARIABLES: [Variable; 22] = [
     variable("TPU_USER", SetBy::Person),
     variable("TPU_CLOUD", SetBy::Person),
     variable("TPU_CLOUD_AUTH", SetBy::Person),
@@ -64,6 +64,8 @@ pub const VARIABLES: [Variable; 21] = [
     variable("TPU_TARGET", SetBy::Launch),
     variable("TPU_LOG_DIR", SetBy::Launch),
     variable("TPU_STAGE_DIR", SetBy::Launch),
+    // Where the first of a lineage was typed.
+    Variable { is_kept: true, ..variable("TPU_SUBMIT_DIR", SetBy::Launch) },
     variable("TPU_WORKER", SetBy::Launch),
     variable("TPU_SETUP", SetBy::Supervisor),
     variable("TPU_GROUP", SetBy::Launch),
@@ -93,12 +95,61 @@ const PROGRAMS: [&str; 4] = ["PATH", "VIRTUAL_ENV", "PYTHONPATH", "SHELL"];
 /// The same by how they begin.
 const FAMILIES: [&str; 3] = ["CONDA_", "_CE_", "MAMBA_"];
 
+/// Variables of a shell that say something about it, its terminal or its login: whatever it starts for later has others.
+const OF_SHELL: [&str; 13] = [
+    "TERM",
+    "COLORTERM",
+    "COLUMNS",
+    "LINES",
+    "WINDOWID",
+    "DISPLAY",
+    "WAYLAND_DISPLAY",
+    "XDG_RUNTIME_DIR",
+    "SHLVL",
+    "PWD",
+    "OLDPWD",
+    "_",
+    "LS_COLORS",
+];
+
+/// The same by how they begin.
+const FAMILIES_OF_SHELL: [&str; 6] =
+    ["TMUX", "TERM_PROGRAM", "SSH_", "XDG_SESSION_", "DBUS_", "BASH_FUNC_"];
+
+/// Of the account's own variables those with which a server of windows is started, beside what says where programs are.
+const OF_SERVER: [&str; 10] = [
+    "HOME",
+    "USER",
+    "LOGNAME",
+    "MAIL",
+    "LANG",
+    "LANGUAGE",
+    "TZ",
+    "TMPDIR",
+    "LD_LIBRARY_PATH",
+    "FAILPOINTS",
+];
+
+/// The same by how they begin.
+const FAMILIES_OF_SERVER: [&str; 2] = ["LC_", "XDG_"];
+
+/// By how they begin: with these `tpu` itself reaches clouds and clusters, also where it runs in a window.
+const OF_PROVIDERS: [&str; 6] =
+    ["CLOUDSDK_", "GOOGLE_", "GCE_METADATA_", "KUBE", "SLURM_", "SSL_CERT_"];
+
 /// What is in the name of a secret. A launch keeps none.
 const SECRETS: [&str; 5] = ["KEY", "TOKEN", "SECRET", "PASSWORD", "CREDENTIAL"];
 
 /// Variables whose values are nobody's business; they are not shown.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct Secrets(pub Vec<(OsString, OsString)>);
+
+impl Secrets {
+    /// The value of one.
+    pub fn get(&self, name: &str) -> Option<&OsStr> {
+        self.0.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_os_str())
+    }
+}
 
 impl fmt::Debug for Secrets {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -168,6 +219,31 @@ pub fn is_kept(name: &str) -> bool {
     is_meant && !looks_secret(name)
 }
 
+/// Whether a command has a variable of the shell in which it is typed, as it would have it there.
+pub fn is_handed_on(name: &str) -> bool {
+    of_ours(name).is_none() && !is_of_shell(name)
+}
+
+/// Whether a server of windows may be started with a variable: it gives it to every window that it ever opens, and shows it
+/// to everybody who asks. What a shell exported is for the job alone that was typed there.
+pub fn is_of_server(name: &str) -> bool {
+    let is_own = OF_SERVER.contains(&name)
+        || FAMILIES_OF_SERVER.iter().any(|family| name.starts_with(family))
+        || is_of_shell(name) && !name.starts_with("BASH_FUNC_");
+    let reaches = OF_PROVIDERS.iter().any(|family| name.starts_with(family))
+        || name.to_ascii_lowercase().ends_with("_proxy");
+    is_kept(name) || reaches || is_own && !looks_secret(name)
+}
+
+fn is_of_shell(name: &str) -> bool {
+    OF_SHELL.contains(&name) || FAMILIES_OF_SHELL.iter().any(|family| name.starts_with(family))
+}
+
+/// Whether a variable belongs to the window: the value of a shell never replaces it.
+pub fn is_of_window(name: &str) -> bool {
+    name == "TERM" || ["TMUX", "TERM_PROGRAM"].iter().any(|family| name.starts_with(family))
+}
+
 /// Whether a variable says something about this machine alone.
 pub fn stays_here(name: &str) -> bool {
     is_of_programs(name) || of_ours(name).is_some_and(|variable| variable.stays_here)
@@ -208,13 +284,37 @@ mod tests {
 
     #[test]
     fn what_names_one_job_goes_to_no_other() {
-        for name in of_jobs().chain(["TPU_DATA", "HF_TOKEN", "TPU_API_KEY", "HOME"]) {
+        let of_one = of_jobs().filter(|name| *name != "TPU_SUBMIT_DIR");
+        for name in of_one.chain(["TPU_DATA", "HF_TOKEN", "TPU_API_KEY", "HOME"]) {
             assert!(!is_kept(name), "{name}");
         }
         for name in ["PATH", "CONDA_PREFIX", "TPU_USER", "TPU_CLOUD", "TPU_NAME"] {
             assert!(is_kept(name), "{name}");
         }
         assert!(claiming().all(|name| of_jobs().any(|of_job| of_job == name)));
+    }
+
+    #[test]
+    fn a_command_has_what_its_shell_exported_and_a_server_of_windows_has_not() {
+        for name in ["FOO", "HF_TOKEN", "CUDA_VISIBLE_DEVICES", "lower_case", "WANDB_MODE"] {
+            assert!(is_handed_on(name) && !is_of_server(name), "{name}");
+        }
+        for name in ["TMUX_PANE", "SSH_AUTH_SOCK", "SHLVL", "DBUS_SESSION_BUS_ADDRESS", "TPU_JOB"] {
+            assert!(!is_handed_on(name), "{name}");
+        }
+        for name in [
+            "HOME",
+            "PATH",
+            "LC_ALL",
+            "XDG_CONFIG_HOME",
+            "TPU_USER",
+            "SSH_AUTH_SOCK",
+            "GOOGLE_APPLICATION_CREDENTIALS",
+            "https_proxy",
+        ] {
+            assert!(is_of_server(name), "{name}");
+        }
+        assert!(!is_of_server("BASH_FUNC_f%%") && !is_of_server("TPU_DATA"));
     }
 
     #[test]

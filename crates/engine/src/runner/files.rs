@@ -3,7 +3,7 @@
 
 use std::ffi::OsString;
 use std::io::{Read as _, Seek as _, SeekFrom};
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 use std::{fs, io};
 
 use tpu_system::sys::files;
@@ -128,7 +128,7 @@ impl Files for ThisDisk {
         fs::create_dir_all(&partial)?;
         for path in what {
             let (source, copy) = (from.join(path), partial.join(path));
-            put_one(&source, &copy)
+            put_one(&source, &copy, path)
                 .map_err(|e| io::Error::new(e.kind(), format!("{}: {e}", source.display())))?;
         }
         fs::rename(partial, to)
@@ -142,23 +142,52 @@ fn partial(copy: &Path) -> PathBuf {
     PathBuf::from(partial)
 }
 
-/// Copies a directory without what is in it, a link as it is, or a file. Anything else is no code.
-fn put_one(source: &Path, copy: &Path) -> io::Result<()> {
+/// Copies a directory without what is in it, a link so that it points to what it pointed to, or a file. Anything else is no
+/// code. `path` is where it lies below what is copied.
+fn put_one(source: &Path, copy: &Path, path: &Path) -> io::Result<()> {
     let kind = match fs::symlink_metadata(source) {
         Ok(meta) => meta.file_type(),
         // Removed meanwhile: whoever writes there is at work.
-        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Err(e) if matches!(e.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
+            return Ok(());
+        }
         Err(e) => return Err(e),
     };
     if kind.is_dir() {
         fs::create_dir_all(copy)
     } else if kind.is_symlink() {
-        std::os::unix::fs::symlink(fs::read_link(source)?, copy)
+        let mut to = fs::read_link(source)?;
+        let dir = path.parent().unwrap_or(Path::new(""));
+        if leads_out(&dir.join(&to)) {
+            to = source.parent().unwrap_or(source).join(to);
+        }
+        std::os::unix::fs::symlink(to, copy)
     } else if kind.is_file() {
+        // Through a link it would be written over itself, or over something else.
+        let dir = copy.parent().unwrap_or(copy);
+        if !fs::symlink_metadata(dir)?.is_dir() {
+            return Err(io::Error::other("a link stands in the place of its directory"));
+        }
         fs::copy(source, copy).map(drop)
     } else {
         Ok(())
     }
+}
+
+/// Whether a relative path leaves the directory in which it begins.
+fn leads_out(path: &Path) -> bool {
+    let mut depth = 0_u32;
+    path.components().any(|part| match part {
+        Component::ParentDir => {
+            depth = depth.wrapping_sub(1);
+            depth == u32::MAX
+        }
+        Component::Normal(_) => {
+            depth += 1;
+            false
+        }
+        Component::CurDir | Component::RootDir | Component::Prefix(_) => false,
+    })
 }
 
 fn content(path: &Path) -> io::Result<Option<Content>> {

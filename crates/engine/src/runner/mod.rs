@@ -28,19 +28,14 @@ use tpu_system::sys::procs::Process;
 
 use files::Files;
 
+pub use environment::Environment;
 pub use error::{RunError, Said};
 
 /// Starts attempts, and says how they are. Nothing here waits for a run: following is a loop above it.
 pub trait Runner: Send + Sync {
     /// Makes ready what runs of this user need, and says where the next one would be. What it says is written
-    /// down before anything is submitted, so that whoever comes later knows where to look. What it starts for that,
-    /// and all runs would have, is without the variables of some names: the secrets of one.
-    fn ground(
-        &self,
-        session: &str,
-        token: &LaunchToken,
-        without: &[String],
-    ) -> Result<Ground, RunError>;
+    /// down before anything is submitted, so that whoever comes later knows where to look.
+    fn ground(&self, session: &str, token: &LaunchToken) -> Result<Ground, RunError>;
 
     /// Starts an attempt. Called again with the same launch token it gives the same handle, and never starts it
     /// a second time. A question that failed leaves open whether it was started.
@@ -201,6 +196,8 @@ pub struct Attempt<'a> {
     pub words: Vec<OsString>,
     /// The environment that it is given, without what is of this very launch.
     pub env: Vec<(OsString, OsString)>,
+    /// What its successors get of the environment of whoever asked for it.
+    pub asked: Environment,
     /// Variables that are given to the command, and written nowhere that outlives its beginning.
     pub secrets: Secrets,
     /// What is set up before it, for a runner that [sees to that](Runner::carries_out).

@@ -16,6 +16,7 @@ use tpu_system::sys::proc::Spawn;
 use super::ends::{self, Vacated};
 use super::stage;
 use crate::base::ctx::{job_mut, job_of, user_of};
+use crate::base::environment;
 use crate::base::records;
 use crate::observe::printed::Printed;
 use crate::observe::{runners, snapshot};
@@ -272,7 +273,10 @@ pub(super) fn started(ctx: &Ctx, id: &JobId, token: &LaunchToken) -> Result<(), 
         let logs = format!("logs in {}", job.log_dir.as_deref().unwrap_or("?"));
         records::note(tx, id, "started", logs);
         Ok(())
-    })
+    })?;
+    // It does not go back into the queue any more.
+    environment::clear_laid_by(ctx);
+    Ok(())
 }
 
 /// The launcher asks whether what goes on on workers is still to be shown.

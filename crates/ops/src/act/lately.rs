@@ -15,15 +15,12 @@ use tpu_engine::runner::{Ground, Runner};
 /// Which numbers of windows are taken is asked again after so long: a person may open one.
 const GROUND_SERVES: Duration = Duration::from_millis(500);
 
-/// A session, and the variables that a tmux server started for it does not get.
-type Session = (String, Vec<String>);
-
 /// Facts that serve several launches. Who is on a target is asked once: what begins or ends later stands in the records,
 /// by which each launch is claimed.
 #[derive(Debug, Default)]
 pub(crate) struct Lately {
     users: RefCell<HashMap<TargetName, TargetUsers>>,
-    grounds: RefCell<HashMap<Session, (Duration, Ground)>>,
+    grounds: RefCell<HashMap<String, (Duration, Ground)>>,
 }
 
 impl Lately {
@@ -59,19 +56,17 @@ impl Lately {
         runner: &dyn Runner,
         session: &str,
         token: &LaunchToken,
-        without: &[String],
     ) -> Result<Ground, Error> {
         let now = ctx.clock.monotonic();
-        let key = (session.to_owned(), without.to_vec());
-        let known = self.grounds.borrow().get(&key).cloned();
+        let known = self.grounds.borrow().get(session).cloned();
         if let Some((at, Ground { handle, taken })) = known
             && now.saturating_sub(at) < GROUND_SERVES
             && matches!(&handle, Handle::Window { place, .. } if ctx.tmux.is_there(place.server_pid))
         {
             return Ok(Ground { handle: handle.beside(token), taken });
         }
-        let ground = runner.ground(session, token, without)?;
-        self.grounds.borrow_mut().insert(key, (now, ground.clone()));
+        let ground = runner.ground(session, token)?;
+        self.grounds.borrow_mut().insert(session.to_owned(), (now, ground.clone()));
         Ok(ground)
     }
 

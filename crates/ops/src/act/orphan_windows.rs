@@ -8,7 +8,6 @@ use tpu_system::tmux::TmuxError;
 
 use super::reconcile;
 use crate::base::ctx::user_of;
-use crate::base::secrets;
 use crate::observe::orphans::{
     Claims, Closed, Closing, Lone, Unmarked, Which, kept, left, lone, one, unreachable,
 };
@@ -63,7 +62,7 @@ fn keep_session(ctx: &Ctx, user: &User, panes: &[PaneFact], closing: &[Lone]) ->
     };
     let mut of_session = panes.iter().filter(|pane| pane.session == user.tmux_name).peekable();
     if of_session.peek().is_some() && of_session.all(goes) {
-        ctx.tmux.ensure_session(&user.tmux_name, HISTORY, &secrets::withheld(ctx, &[]))?;
+        ctx.tmux.ensure_session(&user.tmux_name, HISTORY)?;
     }
     Ok(())
 }

@@ -4,6 +4,7 @@
 //! Every writing command begins with this; it asks tmux only if some record needs it.
 
 use crate::act::ends;
+use crate::base::environment;
 use crate::base::queue_entries::back::{self, Back};
 use crate::base::{lease, records};
 use crate::observe::runners;
@@ -66,6 +67,7 @@ pub fn reconcile(ctx: &Ctx) -> Result<(), Error> {
             other => other?,
         }
     }
+    environment::clear_laid_by(ctx);
     Ok(())
 }
 

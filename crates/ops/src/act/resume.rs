@@ -15,7 +15,7 @@ use tpu_core::model::time::Timestamp;
 use tpu_core::plan::budget;
 use tpu_core::plan::choice::Assignment;
 use tpu_core::plan::resume_from::{self, ResumeFrom};
-use tpu_engine::runner::{StopOrder, StopPart, Unreached, environment};
+use tpu_engine::runner::{StopOrder, StopPart, Unreached};
 
 use super::checkpoints::across;
 use super::hosts::elsewhere::{self, Search};
@@ -29,6 +29,7 @@ use super::successor::{self, Code};
 use super::target_spec::Wish;
 use super::{missed, outlook, provision, reconcile};
 use crate::base::ctx::{job_mut, job_of, user_of};
+use crate::base::environment::{self, WhichEnvironment};
 use crate::base::lease::{self, Held};
 use crate::base::named::resolve_target;
 use crate::base::{launch_paths, records, secrets};
@@ -62,6 +63,8 @@ pub struct AgainRequest {
     pub setup: SetUpHow,
     /// The place in the queue in which the successor has waited: then it does not matter how the attempt has ended.
     pub turn: Option<Turn>,
+    /// With which environment.
+    pub environment: WhichEnvironment,
 }
 
 /// What came of it.
@@ -138,6 +141,7 @@ pub fn by_rules(job: &JobId, how: Succession) -> AgainRequest {
         from_nothing: true,
         setup: SetUpHow::Auto,
         turn,
+        environment: WhichEnvironment::Kept,
     }
 }
 
@@ -270,8 +274,7 @@ pub(crate) fn not_made(ctx: &Ctx, lease: &Held, reaction: &Reaction, error: Erro
         }
         Ok(())
     });
-    // The lease may be lost or the record gone; the first error says more.
-    drop(counted);
+    drop(counted); // The first error says more.
     error
 }
 
@@ -285,11 +288,9 @@ fn plan_with(
     request: &AgainRequest,
     provided: Provided,
 ) -> Result<(LaunchPlan, Vec<String>), Error> {
-    let data = ctx.data()?;
-    let id = &request.job;
+    let (data, id, mut memory) = (ctx.data()?, &request.job, LookMemory::default());
     let user = user_of(&data, &id.user)?;
     let job = job_of(&data, id)?;
-    let mut memory = LookMemory::default();
     let (parent, lost_with) = succeedable(ctx, job, request, &mut memory)?;
     let target = target(&data, job, request)?;
     let machine = match provided {
@@ -300,8 +301,9 @@ fn plan_with(
         }
         Provided::Later | Provided::LaterByRule => None,
     };
+    let env = environment::of_successor(ctx, job, (request.environment, mode(job)))?;
     if let Some(execution) = job.execution() {
-        secrets::are_there(ctx, execution)?;
+        secrets::are_there(ctx, execution, &env.given)?;
     }
     let args = stored_args(job);
     let mut spec = job.spec_with(args.clone());
@@ -363,6 +365,7 @@ fn plan_with(
     };
     let is_from_nothing = start.as_ref().is_some_and(ResumeFrom::is_from_nothing);
     let roots = launch_paths::roots_at(ctx, &data, user, &target)?;
+    let settings = ctx.settings(Some(user))?;
     let plan = LaunchPlan {
         user: user.name.clone(),
         session: user.tmux_name.clone(),
@@ -388,13 +391,14 @@ fn plan_with(
         occupants,
         busy,
         machine,
-        most: ctx.settings(Some(user))?.max_parallel,
+        most: settings.max_parallel,
+        forwarded: settings.forward_env,
         turn: request.turn.clone(),
         entry: None,
         from_step: start.as_ref().and_then(ResumeFrom::step),
         avoid: avoided(job, lost_with, ctx.clock.now()),
         haul,
-        env: environment::for_successors(ctx, id),
+        env,
     };
     let said = plan.haul.as_ref().map(|haul| haul.said.clone());
     let remarks = [start.and_then(|start| start.remark()), remark, said];

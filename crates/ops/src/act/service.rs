@@ -6,9 +6,8 @@ use tpu_core::model::facts::TmuxFact;
 use tpu_engine::runner::window::HISTORY;
 use tpu_system::sys::procs;
 
-use super::launch::check::kept_environment;
 use crate::base::watch::{self, Note};
-use crate::base::{original, secrets};
+use crate::base::{environment, original};
 use crate::observe::panes;
 use crate::{Ctx, Error};
 
@@ -59,7 +58,7 @@ pub fn may_start(ctx: &Ctx, how: &How) -> Result<(), Error> {
 
 fn start_alone(ctx: &Ctx, how: &How) -> Result<Note, Error> {
     may_start(ctx, how)?;
-    ctx.tmux.ensure_session(SESSION, HISTORY, &secrets::withheld(ctx, &[]))?;
+    ctx.tmux.ensure_session(SESSION, HISTORY)?;
     let index = free_index(&ctx.tmux.look());
     panes::open_own(ctx, SESSION, index, argv(ctx, how)?)?;
     let deadline = ctx.clock.monotonic() + PATIENCE;
@@ -97,7 +96,7 @@ fn argv(ctx: &Ctx, how: &How) -> Result<Vec<String>, Error> {
         Some(((*name).into(), value.to_owned()))
     });
     let mut argv = vec!["env".to_owned()];
-    for (name, value) in kept_environment(ctx).into_iter().chain(more) {
+    for (name, value) in environment::kept(ctx).into_iter().chain(more) {
         // What is no text cannot stand on tmux's command line; nothing that tpu reads is.
         if let (Some(name), Some(value)) = (name.to_str(), value.to_str()) {
             argv.push(format!("{name}={value}"));

@@ -1,12 +1,7 @@
 //! Native mode's copy of the code: what runs stays as it was, whatever happens to the directory.
-//!
-//! `.gitignore` is respected; version control, caches, `wandb` and images stay behind.
 
 use std::io;
 use std::path::{Path, PathBuf};
-
-use ignore::overrides::OverrideBuilder;
-use ignore::{Walk, WalkBuilder};
 
 use tpu_core::model::data::User;
 use tpu_core::model::ids::{JobNumber, LaunchToken};
@@ -14,23 +9,11 @@ use tpu_core::model::job::{Job, LaunchMode};
 use tpu_core::model::spec::Staged;
 use tpu_engine::runner::files::{Files, ThisDisk};
 
+use crate::base::code_files::{CodeAt, CodeFiles, Measure};
 use crate::base::launch_paths::{directory_name, roots, stage_dir};
+use crate::base::named::resolve_target;
 use crate::observe::log_files;
 use crate::{Ctx, Error};
-
-/// What is never copied, in gitignore's notation (`!` = leave out).
-const LEFT_OUT: [&str; 8] = [
-    "!__pycache__/",
-    "!*.pyc",
-    "!.ipynb_checkpoints/",
-    "!wandb/",
-    "!*.png",
-    "!*.jpg",
-    "!*.jpeg",
-    "!.venv/",
-];
-/// Neither are these, except for a script, which may ask them what it stages.
-const HISTORY: [&str; 2] = ["!.git/", "!.hg/"];
 
 /// Copies code as it is when a job is submitted. Under the name of a copy lies all of it or nothing; what was broken off is
 /// found by `doctor`.
@@ -38,22 +21,34 @@ pub fn keep(
     ctx: &Ctx,
     user: &User,
     (dir, below): (&str, Option<&str>),
-    mode: LaunchMode,
+    (mode, is_typed): (LaunchMode, bool),
 ) -> Result<Staged, Error> {
     let (now, token) = (ctx.clock.now(), ctx.random.hex(16));
     // It waits under a number that is not known yet, and others may run from it as well.
     let name = directory_name(JobNumber(0), &LaunchToken::new(token), now);
     let copy = stage_dir(&roots(ctx, user)?, &user.name, &name);
     let (from, to) = (Path::new(dir), Path::new(&copy));
-    let code = code_with(from, below, (&ctx.store.paths().state(), to), mode)?;
-    if mode == LaunchMode::Script && !code.iter().any(|path| path == Path::new("staging.sh")) {
+    let code = code_with(&at(&ctx.store.paths().state(), (from, is_typed), to), below, mode)?;
+    if mode == LaunchMode::Script && !code.paths.contains(Path::new("staging.sh")) {
         let what = format!("staging.sh in {dir} is left out of copies of the code");
         return Err(Error::refused(what).hint(
             "take it out of .gitignore; `tpu submit --stage-late` reads the code when it begins",
         ));
     }
-    ThisDisk.put(from, &code, to).map_err(|e| disk("copy the code to", &copy, &e))?;
+    ThisDisk.put(from, &listed(code), to).map_err(|e| disk("copy the code to", &copy, &e))?;
     Ok(Staged { from: dir.to_owned(), copy })
+}
+
+/// How much of a directory would be copied for a command that is typed in it, or `below` it.
+pub(crate) fn measure(
+    ctx: &Ctx,
+    user: &User,
+    (dir, below): (&Path, Option<&str>),
+) -> Result<Measure, Error> {
+    let copies = PathBuf::from(roots(ctx, user)?.stage);
+    let state = ctx.store.paths().state();
+    let at = CodeAt { from: dir, state: &state, copies: &copies, is_typed: true };
+    Ok(code_with(&at, below, LaunchMode::Native)?.measure(dir))
 }
 
 /// Removes the copy of what never began. What cannot be removed is found by `doctor`.
@@ -114,117 +109,75 @@ pub fn prepare(ctx: &Ctx, files: &dyn Files, jobs: &[&Job]) -> Result<(), Error>
     Ok(())
 }
 
-/// Copies the code of a job, unless a resume or the queue brought its own copy.
+/// Copies the code of a job, unless a resume or the queue brought its own copy; and lets it find what lies beside the code.
 fn lay(ctx: &Ctx, files: &dyn Files, job: &Job, stage: &str) -> Result<(), Error> {
     let to = Path::new(stage);
     let is_there = || files.is_dir(to).map_err(|e| disk("see the stage directory", stage, &e));
-    let is_brought =
-        job.father.is_some() || job.staged().is_some_and(|staged| staged.copy == stage);
-    if is_brought && is_there()? {
+    let staged = job.staged();
+    let is_its_own = staged.is_some_and(|staged| staged.copy == stage);
+    if job.father.is_some() && is_there()? {
         return Ok(());
     }
-    let from = Path::new(job.staged().map_or(&job.job_dir, |staged| &staged.copy));
-    let code = match job.staged() {
-        Some(staged) if staged.is_clone() => whole(from)?,
-        _ => {
-            let below = job.spec.as_ref().and_then(|spec| spec.below.as_deref());
-            let ours = (&*ctx.store.paths().state(), to);
-            code_with(from, below, ours, LaunchMode::Native)?
-        }
-    };
-    files.put(from, &code, to).map_err(|e| disk("copy the code to", stage, &e))
+    let is_typed = job.spec.as_ref().is_some_and(|spec| spec.links_ignored);
+    let state = ctx.store.paths().state();
+    let below = job.spec.as_ref().and_then(|spec| spec.below.as_deref());
+    let origin = Path::new(staged.map_or(&job.job_dir, |staged| &staged.from));
+    let origin = at(&state, (origin, is_typed), to);
+    if !(is_its_own && is_there()?) {
+        let (from, code) = match staged {
+            Some(staged) => {
+                let copy = Path::new(&staged.copy);
+                (copy, CodeFiles::whole(copy)?.without_links_to(origin.from, copy))
+            }
+            None => (origin.from, code_with(&origin, below, LaunchMode::Native)?),
+        };
+        let put = files.put(from, &listed(code), to);
+        put.map_err(|e| disk("copy the code to", stage, &e))?;
+    }
+    if is_typed && !staged.is_some_and(Staged::is_clone) && is_here(ctx, job)? {
+        // It begins without them where the directory is gone by now.
+        let code = code_with(&origin, below, LaunchMode::Native);
+        let linked = code.and_then(|code| {
+            let linked = origin.link_rest(&code, to);
+            linked.map_err(|e| disk("link what lies beside the code into", stage, &e))
+        });
+        ctx.warn(linked.err().map(|error| error.message));
+    }
+    Ok(())
+}
+
+/// Whether a job runs on this machine.
+fn is_here(ctx: &Ctx, job: &Job) -> Result<bool, Error> {
+    let data = ctx.data()?;
+    Ok(resolve_target(&data, job.tpu.as_str()).is_ok_and(|target| target.is_here()))
+}
+
+fn at<'a>(state: &'a Path, (from, is_typed): (&'a Path, bool), to: &'a Path) -> CodeAt<'a> {
+    CodeAt { from, state, copies: to.parent().unwrap_or(to), is_typed }
+}
+
+fn listed(code: CodeFiles) -> Vec<PathBuf> {
+    code.paths.into_iter().collect()
 }
 
 /// The code below a directory, and what is in the one below it in which somebody stood, also where that is ignored.
 fn code_with(
-    from: &Path,
+    at: &CodeAt<'_>,
     stood_in: Option<&str>,
-    ours: (&Path, &Path),
     mode: LaunchMode,
-) -> Result<Vec<PathBuf>, Error> {
-    let mut all = code(from, ours, mode)?;
-    let Some(stood_in) = stood_in.map(Path::new).filter(|dir| all.iter().all(|path| path != dir))
-    else {
+) -> Result<CodeFiles, Error> {
+    let mut all = at.files(mode)?;
+    let Some(stood_in) = stood_in.map(Path::new).filter(|dir| !all.paths.contains(*dir)) else {
         return Ok(all);
     };
-    let mut dirs: Vec<&Path> =
-        stood_in.ancestors().take_while(|dir| !dir.as_os_str().is_empty()).collect();
-    dirs.reverse();
-    for dir in dirs {
-        if all.iter().all(|path| path != dir) {
-            all.push(dir.to_owned());
-        }
-    }
-    let inside = code(&from.join(stood_in), ours, mode)?;
-    all.extend(inside.iter().map(|path| stood_in.join(path)));
+    let dirs = stood_in.ancestors().take_while(|dir| !dir.as_os_str().is_empty());
+    all.paths.extend(dirs.map(Path::to_owned));
+    let inside = CodeAt { from: &at.from.join(stood_in), ..*at }.files(mode)?;
+    all.paths.extend(inside.paths.iter().map(|path| stood_in.join(path)));
     Ok(all)
-}
-
-/// The code below a directory: relative paths, directories before what is in them. `state` is our own directory
-/// and, like the place of this user's copies, never part of the code.
-fn code(
-    from: &Path,
-    (state, copy): (&Path, &Path),
-    mode: LaunchMode,
-) -> Result<Vec<PathBuf>, Error> {
-    let mut rules = OverrideBuilder::new(from);
-    let history = HISTORY.iter().filter(|_| mode == LaunchMode::Native);
-    for rule in LEFT_OUT.iter().chain(history) {
-        rules.add(rule).expect("the patterns above are valid");
-    }
-    let rules = rules.build().expect("the patterns above are valid");
-    let ours = [state.to_owned(), copy.parent().unwrap_or(copy).to_owned()];
-    let walk = WalkBuilder::new(from)
-        .hidden(false)
-        .parents(false)
-        .git_global(false)
-        .require_git(false)
-        .overrides(rules)
-        .filter_entry(move |entry| !ours.iter().any(|ours| entry.path() == ours))
-        .build();
-    below(from, walk)
-}
-
-/// All that lies below a directory, whatever it is.
-fn whole(from: &Path) -> Result<Vec<PathBuf>, Error> {
-    below(from, WalkBuilder::new(from).standard_filters(false).build())
-}
-
-fn below(from: &Path, walk: Walk) -> Result<Vec<PathBuf>, Error> {
-    let mut code = Vec::new();
-    for entry in walk {
-        let entry = entry.map_err(|e| {
-            Error::failed(format!("cannot copy the code: {e}"))
-                .hint("check the rights in the directory of the code, then: tpu rerun")
-        })?;
-        let relative = entry.path().strip_prefix(from).unwrap_or(Path::new(""));
-        if !relative.as_os_str().is_empty() {
-            code.push(relative.to_owned());
-        }
-    }
-    Ok(code)
 }
 
 fn disk(what: &str, path: &str, error: &io::Error) -> Error {
     Error::state(format!("cannot {what} {path}: {error}"))
         .hint("check the space and the rights there, then: tpu rerun")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn copies_and_our_own_state_are_no_code() {
-        let dir = tempfile::tempdir().unwrap();
-        let below = |path: &str| dir.path().join(path);
-        for path in ["state/jobs", "stages/alice/6", "stages/alice/7.partial", "own/deep"] {
-            std::fs::create_dir_all(below(path)).unwrap();
-        }
-        let ours = (&*below("state"), &*below("stages/alice/8"));
-        let found = code(dir.path(), ours, LaunchMode::Native).unwrap();
-        let mut found: Vec<_> = found.iter().map(|path| path.display().to_string()).collect();
-        found.sort_unstable();
-        assert_eq!(found, ["own", "own/deep", "stages"]);
-    }
 }

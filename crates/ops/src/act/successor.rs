@@ -22,7 +22,7 @@ use super::hosts::disk;
 use super::target_spec::{self, Wish};
 use crate::base::ctx::{job_of, user_of};
 use crate::base::reservations::may_take;
-use crate::base::secrets;
+use crate::base::{environment, secrets};
 use crate::observe::checkpoint::{self, Checkpoints};
 use crate::observe::fleet::ProviderFacts;
 use crate::observe::lineage_attempts::{Attempts, attempts};
@@ -337,5 +337,6 @@ pub fn could_follow(ctx: &Ctx, id: &JobId, how: Succession) -> Result<(), Error>
     let data = ctx.data()?;
     let job = job_of(&data, id)?;
     drop(of(ctx, user_of(&data, &id.user)?, job, how)?);
-    job.execution().map_or(Ok(()), |execution| secrets::are_there(ctx, execution))
+    let Some(execution) = job.execution() else { return Ok(()) };
+    secrets::are_there(ctx, execution, &environment::stored(ctx, id)?.unwrap_or_default().given)
 }

@@ -21,11 +21,13 @@ pub mod reservations;
 pub mod account;
 pub mod called;
 pub mod code_dir;
+pub(crate) mod code_files;
 pub mod launch_paths;
 pub mod named;
 pub mod names;
 
 // Settings, secrets, providers.
+pub mod environment;
 pub mod providers;
 pub mod scripts;
 pub mod secrets;

@@ -2,7 +2,8 @@
 //! no record, log, argument or answer.
 //!
 //! ```text
-//! $NAME of whoever asks ─┐
+//! --env NAME=VALUE ──────┐
+//! $NAME of whoever asks ─┤
 //!                        ├─ [found]: a launch ─ 0600 beside the launcher, which takes it away as the command begins
 //! `tpu secrets set NAME` ┘                    ─ stdin of the connection to a worker
 //! ```
@@ -124,15 +125,19 @@ pub(crate) fn kept(ctx: &Ctx, name: &str) -> Result<Option<OsString>, Error> {
     Ok(Some(OsString::from_vec(contents.bytes)))
 }
 
-/// The values of all secrets of a job that begins: from the environment of the person who asks for that, else from the
-/// store. What has waited for its turn, and what the daemon begins, goes by the store alone, whoever may be there to
-/// begin it.
-pub fn found(ctx: &Ctx, execution: &Execution, has_waited: bool) -> Result<Secrets, Error> {
+/// The values of all secrets of a job that begins: those that were `given` with it, else from the environment of the person
+/// who asks for it, else from the store. What has waited for its turn, and what the daemon begins, goes by the store alone,
+/// whoever may be there to begin it.
+pub fn found(
+    ctx: &Ctx,
+    execution: &Execution,
+    (has_waited, given): (bool, &Secrets),
+) -> Result<Secrets, Error> {
     let is_asked_for = !has_waited && ctx.actor != watch::ACTOR;
     let mut all = Vec::new();
     for name in &execution.secrets {
         let own = ctx.env.var_os(name).filter(|value| is_asked_for && !value.is_empty());
-        let value = match own {
+        let value = match given.get(name).or(own) {
             Some(own) => Some(own.to_owned()),
             None => kept(ctx, name)?,
         };
@@ -142,23 +147,15 @@ pub fn found(ctx: &Ctx, execution: &Execution, has_waited: bool) -> Result<Secre
     Ok(Secrets(all))
 }
 
-/// The names of what no server of windows may be started with: it would hand them to every job it ever has. Those of
-/// the job that begins, and those that the account keeps.
-pub(crate) fn withheld(ctx: &Ctx, own: &[String]) -> Vec<String> {
-    // What cannot be listed is kept from nobody.
-    let kept = names(ctx).unwrap_or_default();
-    own.iter().cloned().chain(kept).collect()
-}
-
 /// Whether a job that begins now will have its secrets. What is in the caller's environment alone is told: whatever
 /// brings the job back does not have it.
-pub fn are_there(ctx: &Ctx, execution: &Execution) -> Result<(), Error> {
-    match found(ctx, execution, false) {
+pub fn are_there(ctx: &Ctx, execution: &Execution, given: &Secrets) -> Result<(), Error> {
+    match found(ctx, execution, (false, given)) {
         Err(error) if ctx.store.is_dry_run() => ctx.warn([error.message]),
         Err(error) => return Err(error),
         Ok(found) => drop(found),
     }
-    for name in &execution.secrets {
+    for name in execution.secrets.iter().filter(|name| given.get(name).is_none()) {
         if kept(ctx, name)?.is_none() && ctx.env.var_os(name).is_some() {
             ctx.warn([format!(
                 "{name} is in this environment alone: what brings the job back by itself needs `tpu secrets set {name}`"
@@ -168,10 +165,10 @@ pub fn are_there(ctx: &Ctx, execution: &Execution) -> Result<(), Error> {
     Ok(())
 }
 
-/// Whether the store has the secrets of a job that begins later.
-pub fn are_kept(ctx: &Ctx, execution: &Execution) -> Result<(), Error> {
+/// Whether the store has the secrets of a job that begins later, beside those that were `given` with it.
+pub fn are_kept(ctx: &Ctx, execution: &Execution, given: &Secrets) -> Result<(), Error> {
     let mut absent = Vec::new();
-    for name in &execution.secrets {
+    for name in execution.secrets.iter().filter(|name| given.get(name).is_none()) {
         if kept(ctx, name)?.is_none() {
             absent.push(name.as_str());
         }

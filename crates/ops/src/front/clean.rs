@@ -26,6 +26,7 @@ use self::ends::{
 };
 use crate::act::{kill, orphan_windows, outlook, reconcile};
 use crate::base::ctx::{job_of, user_of};
+use crate::base::environment;
 use crate::base::{lease, records};
 use crate::observe::fleet::AskedOnce;
 use crate::observe::orphans::{self, Closing, Left, Unmarked, Which};
@@ -441,7 +442,7 @@ fn remove(
     if jobs.is_empty() {
         return Ok(Vec::new());
     }
-    ctx.transact(|tx| {
+    let archived = ctx.transact(|tx| {
         let mut leaving = Vec::new();
         for seen in jobs {
             let job = tx.data.user_mut(user).and_then(|owner| owner.job_mut(seen.windows_id));
@@ -459,8 +460,10 @@ fn remove(
         for (id, status) in &leaving {
             records::note(tx, id, "archived", status.clone());
         }
-        Ok(leaving.into_iter().map(|(id, _)| id).collect())
-    })
+        Ok(leaving.into_iter().map(|(id, _)| id).collect::<Vec<JobId>>())
+    })?;
+    environment::discard(ctx, &archived);
+    Ok(archived)
 }
 
 /// `-czj`: archives records that claim a window which is gone for certain. Ancestors of attempts that

@@ -13,6 +13,7 @@ use super::jobfile;
 use super::jobfile::ready::{self, BesideFile, JobFile};
 use crate::act::resume::stored_args;
 use crate::base::ctx::{job_of, user_of};
+use crate::base::environment;
 use crate::observe::log_files;
 use crate::waiting::request::Begins;
 use crate::{Ctx, Error};
@@ -57,8 +58,12 @@ pub fn of(ctx: &Ctx, id: &JobId) -> Result<Precedent, Error> {
     if spec.staged.as_ref().is_some_and(Staged::is_clone) {
         return Err(from_a_file(format!("{id} has its code from a repository")));
     }
-    let spec =
+    let mut spec =
         JobSpec { name: None, member: None, chosen: None, staged: None, queue: None, ..spec };
+    // What was given by name (`--env`) is for that job and its successors.
+    if let Ok(Some(environment)) = environment::stored(ctx, id) {
+        spec.execution.secrets.retain(|name| environment.given.get(name).is_none());
+    }
     typable((&data, user), &id.to_string(), spec, sweep, waits).map_err(from_a_file)
 }
 

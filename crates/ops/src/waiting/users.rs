@@ -12,6 +12,7 @@ use tpu_system::store::StoreError;
 use super::queue::after;
 use crate::act::outlook;
 use crate::base::ctx::user_of;
+use crate::base::environment;
 use crate::base::{account, names};
 use crate::observe::snapshot;
 use crate::{Ctx, Error};
@@ -158,7 +159,7 @@ pub fn delete(ctx: &Ctx, name: &UserName) -> Result<usize, Error> {
         return Err(Error::unreachable("tmux cannot be asked whether jobs are alive")
             .hint("nothing was changed; try again"));
     }
-    ctx.transact(|tx| {
+    let jobs = ctx.transact(|tx| {
         let jobs: Vec<JobId> = user_of(&tx.data, name)?.jobs().iter().map(Job::id).collect();
         after::forget_met_in(tx);
         for id in &jobs {
@@ -170,6 +171,8 @@ pub fn delete(ctx: &Ctx, name: &UserName) -> Result<usize, Error> {
         }
         tx.data.remove_user(name);
         tx.edited(Some(name), format!("user {name} is removed"));
-        Ok(jobs.len())
-    })
+        Ok(jobs)
+    })?;
+    environment::discard(ctx, &jobs);
+    Ok(jobs.len())
 }

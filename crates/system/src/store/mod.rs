@@ -353,6 +353,15 @@ impl Store {
         Ok(dir)
     }
 
+    /// Makes sure that the directory exists in which environments are laid by for what waits.
+    pub fn environments_dir(&self) -> Result<PathBuf, StoreError> {
+        let group = self.disk.stat(self.paths.data()).ok().map(|stat| stat.gid);
+        self.state_dir()?;
+        let dir = self.paths.environments();
+        self.make_dir(&dir, SHARED_DIR, group)?;
+        Ok(dir)
+    }
+
     /// Makes a directory and those above it, for their owner alone: nobody has said that they be shared.
     pub(super) fn make_ancestors(&self, dir: &Path) -> Result<(), StoreError> {
         if self.disk.stat(dir).is_ok() {

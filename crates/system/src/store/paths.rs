@@ -68,6 +68,11 @@ impl Paths {
         self.state().join("jobs").join(user).join(id.window.to_string())
     }
 
+    /// Where environments are laid by for what waits.
+    pub fn environments(&self) -> PathBuf {
+        self.state().join("environments")
+    }
+
     /// Machines that do not answer those who attend to a job there, one file for each.
     pub fn silences(&self) -> PathBuf {
         self.state().join("silences")

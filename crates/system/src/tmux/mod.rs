@@ -149,15 +149,10 @@ pub trait Tmux: Send + Sync {
 
     /// Makes sure that the session exists, with a home window 0 that is no job, and with the options
     /// that jobs rely on (`renumber-windows off`, `destroy-unattached off`, `history-limit` ≥ `history`,
-    /// a wide default size). Starts a server if none runs, with the caller's environment (minus
-    /// `TPU_JOB`, `TPU_LAUNCH` and the like, and the variables `without`: it would hand them to every window). Never changes other sessions. The one thing it sets outside
+    /// a wide default size). Starts a server if none runs, with those of the caller's variables that
+    /// [are for one](tpu_core::model::variables::is_of_server). Never changes other sessions. The one thing it sets outside
     /// the session is the server's `exit-unattached off`: with it on, no server outlives its clients.
-    fn ensure_session(
-        &self,
-        session: &str,
-        history: u32,
-        without: &[String],
-    ) -> Result<(), TmuxError>;
+    fn ensure_session(&self, session: &str, history: u32) -> Result<(), TmuxError>;
 
     /// Opens a window with its pane options in the same tmux call; returns the pane as it then is.
     fn open_window(&self, window: &NewWindow) -> Result<PaneFact, TmuxError>;

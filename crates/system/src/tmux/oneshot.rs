@@ -215,12 +215,7 @@ impl Tmux for OneShot {
         Look { fact, read: Box::new(read) }
     }
 
-    fn ensure_session(
-        &self,
-        session: &str,
-        history: u32,
-        without: &[String],
-    ) -> Result<(), TmuxError> {
+    fn ensure_session(&self, session: &str, history: u32) -> Result<(), TmuxError> {
         check_session_name(session)?;
         self.check_version()?;
         // Almost always it exists. What another process does at the same time is met in the next round.
@@ -234,7 +229,7 @@ impl Tmux for OneShot {
                     let mut spawn = self.spawn(chain.into_args());
                     spawn
                         .env
-                        .retain(|(name, _)| without.iter().all(|other| name != other.as_str()));
+                        .retain(|(name, _)| name.to_str().is_some_and(variables::is_of_server));
                     self.finish(&name, &spawn)
                 }
                 other => other,
@@ -595,6 +590,6 @@ mod tests {
         let tmux = OneShot::new(None, &Env::fixed([("PATH", "/no/such/directory")]));
         let seen = tmux.look();
         assert!(matches!(seen, TmuxFact::Unknown { reason } if reason.contains("not installed")));
-        assert!(matches!(tmux.ensure_session("alice", 1, &[]), Err(TmuxError::Missing)));
+        assert!(matches!(tmux.ensure_session("alice", 1), Err(TmuxError::Missing)));
     }
 }

@@ -148,8 +148,15 @@ fn begin(app: &App, called: &Called, setup: Option<&str>) -> Outcome {
         Stands::Runs | Stands::Failed | Stands::Ended => {
             let setup = setup.map(str::to_owned);
             let however_ended = called.stands == Stands::Ended;
-            let again =
-                Again { words: vec![word], force: false, however_ended, apply: true, setup };
+            let again = Again {
+                words: vec![word],
+                force: false,
+                however_ended,
+                apply: true,
+                setup,
+                env_now: false,
+                clean_env: false,
+            };
             resume::again(app, &again, Succession::Resume).map_err(|error| match called.stands {
                 Stands::Runs if error.kind == Kind::Refused => {
                     error.hint(format!("to stop it and begin it again: tpu jobman reboot {id}"))

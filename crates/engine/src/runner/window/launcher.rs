@@ -51,8 +51,10 @@ pub fn prepare(
         log.as_ref(),
         link.as_os_str(),
     ];
-    if !attempt.secrets.0.is_empty() {
-        spec.push(SECRETS.as_ref());
+    spec.push(if attempt.secrets.0.is_empty() { "" } else { SECRETS }.as_ref());
+    // The process that attends to workers does not get the variables of the shell.
+    if let Some(shell) = attempt.asked.shell.as_ref().filter(|_| attempt.workers_by.is_none()) {
+        spec.push(shell.word().as_ref());
     }
     write(effects, &dir.join("spec"), &nul_ended(spec))?;
     let words = nul_ended(attempt.words.iter().map(OsString::as_os_str));
@@ -73,7 +75,7 @@ pub fn prepare(
     if job.execution().is_some_and(Execution::is_limited) {
         write(effects, &dir.join(LIMITED), b"")?;
     }
-    keep(effects, &dir, &environment)?;
+    keep(&**effects.store.disk(), &dir, (&environment, &attempt.asked))?;
     if !attempt.secrets.0.is_empty() {
         write(effects, &dir.join(SECRETS), &pairs(&attempt.secrets.0))?;
     }
@@ -141,7 +143,7 @@ pub(super) fn environment(
     launch: &Launch,
     link: &Path,
 ) -> Variables {
-    let Attempt { job, env, workers_by, .. } = attempt;
+    let Attempt { job, env, workers_by, asked, .. } = attempt;
     let mut vars = env.clone();
     let bin = link.parent().unwrap_or(link).to_owned();
     let path = vars.iter().find(|(name, _)| name == "PATH").map(|(_, path)| path.clone());
@@ -167,7 +169,9 @@ pub(super) fn environment(
     if launch.mode == LaunchMode::Native {
         set(&mut vars, "TPU_WORKER", "0");
         // On workers, and in pipes of its own, its output goes into no terminal; Python would hold it back.
-        if !vars.iter().any(|(name, _)| name == "PYTHONUNBUFFERED") {
+        let of_shell = asked.shell.as_ref().filter(|_| workers_by.is_none());
+        let is_said = of_shell.is_some_and(|it| it.exported.get("PYTHONUNBUFFERED").is_some());
+        if !is_said && !vars.iter().any(|(name, _)| name == "PYTHONUNBUFFERED") {
             set(&mut vars, "PYTHONUNBUFFERED", "1");
         }
     }

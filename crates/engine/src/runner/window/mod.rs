@@ -250,13 +250,8 @@ fn is_in_a_window(run: RunRef<'_>) -> Result<(), RunError> {
 }
 
 impl Runner for WindowRunner<'_> {
-    fn ground(
-        &self,
-        session: &str,
-        token: &LaunchToken,
-        without: &[String],
-    ) -> Result<Ground, RunError> {
-        self.effects.tmux.ensure_session(session, HISTORY, without)?;
+    fn ground(&self, session: &str, token: &LaunchToken) -> Result<Ground, RunError> {
+        self.effects.tmux.ensure_session(session, HISTORY)?;
         match self.effects.tmux.look() {
             TmuxFact::Up { place, panes } => {
                 let ours = panes.iter().filter(|pane| pane.session == session);

@@ -44,7 +44,7 @@ pub fn reopen(
         return Err(RunError::refused(what, format!("tpu kill w={} {}", id.window, id.user)));
     };
     launcher::renew(effects, &dir)?;
-    effects.tmux.ensure_session(session, HISTORY, &[])?;
+    effects.tmux.ensure_session(session, HISTORY)?;
     let window = NewWindow {
         session: session.to_owned(),
         index: index(effects, session, id.window.0),

@@ -57,7 +57,7 @@ pub(super) fn submit(
         say(options::ANNOTATIONS, given);
     }
     for variable in said.get_many::<String>(words::ENV).unwrap_or_default() {
-        say(options::ENV, variable);
+        say(options::VARIABLE, variable);
     }
     if let Some(class) =
         flavor.priority_class_name.as_ref().or(settings.job.priority_class_name.as_ref())

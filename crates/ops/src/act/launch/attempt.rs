@@ -3,6 +3,7 @@
 //! A crash at any point is settled by `reconcile` or by the launcher's own first callback: a record never has
 //! two windows, and a job never starts without a live record.
 
+use std::ffi::{OsStr, OsString};
 use std::path::Path;
 
 use serde_json::json;
@@ -16,7 +17,7 @@ use crate::base::lease::{self, Held};
 use crate::base::{names, queue_entries, records, secrets};
 use crate::observe::runners;
 use crate::{Ctx, Error};
-use tpu_core::model::capacity::{Accelerators, list};
+use tpu_core::model::capacity::{Accelerators, Share, list};
 use tpu_core::model::data::Data;
 use tpu_core::model::entry::QueueEntry;
 use tpu_core::model::ids::{JobId, JobNumber, LaunchToken};
@@ -29,12 +30,12 @@ use tpu_core::model::variables::{self, Secrets};
 use tpu_core::model::waited::Waited;
 use tpu_core::plan::budget;
 use tpu_engine::runner::command::run_as_wanted;
-use tpu_engine::runner::environment::{self, Variables};
+use tpu_engine::runner::environment::{self, Shell, Variables};
 use tpu_engine::runner::files::Files;
 use tpu_engine::runner::{Attempt, Preparation, Runner};
 use tpu_system::store::Tx;
 
-use super::check::{kept_environment, parse_rules};
+use super::check::parse_rules;
 use super::plan::{LaunchPlan, Machine, Parent, quoted};
 use super::room;
 use super::settle::{self, Came, Outcome};
@@ -55,11 +56,10 @@ pub(crate) fn start_lately(
     lease: Option<&Held>,
     lately: &Lately,
 ) -> Result<Launched, Error> {
-    let secrets = secrets::found(ctx, &plan.spec.execution, plan.turn.is_some())?;
+    let secrets = secrets_of(ctx, plan)?;
     let runner = runners::of_target(ctx, &*ctx.data()?, &plan.target)?;
     let token = LaunchToken::new(ctx.random.hex(16));
-    let withheld = secrets::withheld(ctx, &plan.spec.execution.secrets);
-    let ground = lately.ground(ctx, &*runner, &plan.session, &token, &withheld)?;
+    let ground = lately.ground(ctx, &*runner, &plan.session, &token)?;
     plan.turn.as_ref().map_or(Ok(()), |turn| turn.stays_in_server(&ground.handle))?;
     make_place_for_logs(&*ctx.data()?, plan, &*runner.files());
     fail::fail_point!("launch-planned");
@@ -70,7 +70,8 @@ pub(crate) fn start_lately(
         claim(tx, plan, &Claim { owner: &owner, token: &token, handle, taken, now, lease })
     })?;
     fail::fail_point!("launch-claimed");
-    let env = env_of(ctx, plan, &job);
+    warn_of_devices(ctx, plan, &job);
+    let env = env_of(plan, &job);
     unsubmitted::while_at(ctx, &[&job], || prepare(ctx, (plan, &env), &[&job], &*runner))
         .map_err(|error| settle::give_up(ctx, plan, &job, &error))?;
     if unsubmitted::still_stand(ctx, &[&job])? == [false] {
@@ -80,6 +81,7 @@ pub(crate) fn start_lately(
         .and_then(|set_up| Laid::of(ctx, set_up.as_ref(), &*runner))
         .map_err(|error| settle::give_up(ctx, plan, &job, &error))?;
     let attempt = attempt(ctx, plan, &job)?;
+    let secrets = without_devices(&secrets, &job);
     let attempt = Attempt { secrets, preparation: laid.preparation(), ..attempt };
     let outcome = Outcome::of(&job, runner.submit(&attempt));
     let came = Came { plan, job: &job, outcome };
@@ -121,7 +123,7 @@ pub(super) fn prepare(
     stage::prepare(ctx, &*runner.files(), jobs)?;
     for job in jobs {
         let dir = environment::fresh_directory(ctx, &job.id())?;
-        environment::keep(ctx, &dir, env)?;
+        environment::keep(&**ctx.store.disk(), &dir, (env, &plan.env))?;
     }
     Ok(())
 }
@@ -181,13 +183,29 @@ impl Laid {
     }
 }
 
-/// The environment of an attempt.
-pub(super) fn env_of(ctx: &Ctx, plan: &LaunchPlan, job: &Job) -> Variables {
-    let mut env = plan.env.clone().unwrap_or_else(|| kept_environment(ctx));
+/// The secrets of what is started.
+pub(super) fn secrets_of(ctx: &Ctx, plan: &LaunchPlan) -> Result<Secrets, Error> {
+    secrets::found(ctx, &plan.spec.execution, (plan.turn.is_some(), &plan.env.given))
+}
+
+/// The environment of an attempt, wherever it runs. What its shell exported beside that is for a window here, which sees to
+/// it; another machine has what is forwarded of it.
+pub(super) fn env_of(plan: &LaunchPlan, job: &Job) -> Variables {
+    let mut env = plan.env.kept.clone();
+    if let Some(shell) = plan.env.shell.as_ref().filter(|_| !plan.target.is_here()) {
+        // What looks like a secret is handed on as one, by `--env`; so are those that it names.
+        let is_plain =
+            |name: &&String| !variables::looks_secret(name) && plan.env.given.get(name).is_none();
+        for name in plan.forwarded.iter().filter(is_plain) {
+            if let Some(value) = shell.exported.get(name) {
+                environment::set(&mut env, name, value);
+            }
+        }
+    }
     for (name, value) in &plan.spec.execution.variables {
         environment::set(&mut env, name, value);
     }
-    with_devices(env, job)
+    with_devices(env, job, plan.env.shell.as_ref())
 }
 
 /// What is submitted of a plan.
@@ -213,7 +231,8 @@ pub(super) fn attempt<'a>(
             None => plan.stage_dir.as_ref().or(submitted).unwrap_or(&plan.dir).into(),
         },
         words,
-        env: env_of(ctx, plan, job),
+        env: env_of(plan, job),
+        asked: plan.env.clone(),
         secrets: Secrets::default(),
         preparation: set_up.as_ref().and_then(SetUp::preparation),
         workers_by: plan.is_remote().then(|| ctx.places().usual().name.as_str().to_owned()),
@@ -223,8 +242,15 @@ pub(super) fn attempt<'a>(
 }
 
 /// The environment with the GPUs of the job, where they are given out; those of its parent are not its own.
-fn with_devices(mut env: Variables, job: &Job) -> Variables {
-    let given = job.share.as_ref().and_then(|share| Some((share, share.gpus.as_deref()?)));
+fn with_devices(mut env: Variables, job: &Job, shell: Option<&Shell>) -> Variables {
+    let given = gpus_of(job);
+    // Who asks for none sees none, unless their shell says otherwise.
+    let is_said = |share: &Share| {
+        let own =
+            shell.and_then(|shell| shell.exported.get(variables::of_devices(share.accelerators)));
+        own.is_some_and(|own| !own.is_empty())
+    };
+    let given = given.filter(|(share, gpus)| !gpus.is_empty() || !is_said(share));
     let (order, by_driver) = variables::DEVICE_ORDER;
     // A person may say which chips of a TPU VM are meant, where nobody gives them out.
     let is_meant = |whose: Accelerators| whose == Accelerators::Tpu && given.is_none();
@@ -242,6 +268,35 @@ fn with_devices(mut env: Variables, job: &Job) -> Variables {
         }
     }
     env
+}
+
+/// The secrets without what names GPUs, where the job was given some.
+pub(super) fn without_devices(secrets: &Secrets, job: &Job) -> Secrets {
+    let has_own = gpus_of(job).is_some_and(|(_, gpus)| !gpus.is_empty());
+    let is_meant = |(name, _): &&(OsString, OsString)| !has_own || !names_devices(name);
+    Secrets(secrets.0.iter().filter(is_meant).cloned().collect())
+}
+
+fn names_devices(name: &OsStr) -> bool {
+    let order = variables::DEVICE_ORDER.0;
+    let mut all = Accelerators::ALL.into_iter().map(variables::of_devices).chain([order]);
+    all.any(|known| name == known)
+}
+
+/// The GPUs that a job was given, where they are given out.
+fn gpus_of(job: &Job) -> Option<(&Share, &[u32])> {
+    job.share.as_ref().and_then(|share| Some((share, share.gpus.as_deref()?)))
+}
+
+/// Says that the GPUs which a job was given count, and not those that its shell or `--env` names.
+pub(super) fn warn_of_devices(ctx: &Ctx, plan: &LaunchPlan, job: &Job) {
+    let Some((share, gpus)) = gpus_of(job).filter(|(_, gpus)| !gpus.is_empty()) else { return };
+    let (name, gpus) = (variables::of_devices(share.accelerators), list(gpus));
+    let exported = plan.env.shell.as_ref().filter(|_| plan.target.is_here());
+    let own = plan.env.given.get(name).or(exported.and_then(|shell| shell.exported.get(name)));
+    if own.is_some_and(|own| *own != *gpus) {
+        ctx.warn([format!("{name} of the shell does not count: {} has GPU {gpus}", job.id())]);
+    }
 }
 
 /// What a claim needs beside the plan.

@@ -7,12 +7,12 @@ use crate::act::hosts::probe;
 use crate::act::lately::Lately;
 use crate::act::stage;
 use crate::base::code_dir::{self, whole_path};
-use crate::base::ctx::{how_to_begin, user_of};
+use crate::base::ctx::user_of;
 use crate::base::error::did_you_mean;
 use crate::base::launch_paths::roots_at;
 use crate::base::named::resolve_target;
 use crate::base::reservations::may_take;
-use crate::base::{names, secrets};
+use crate::base::{environment, names, secrets};
 use crate::observe::fleet::AskedOnce;
 use crate::observe::{doors, runners};
 use crate::{Ctx, Error};
@@ -23,10 +23,10 @@ use tpu_core::model::repository::Repository;
 use tpu_core::model::rules::{NAMED, Rules};
 use tpu_core::model::spec::{JobSpec, TargetRequest};
 use tpu_core::model::target::{Machines, Target};
-use tpu_core::model::variables;
 use tpu_engine::runner::RunError;
 
 use super::RunRequest;
+use super::code::{directory, is_small_enough};
 use super::plan::{LaunchPlan, Machine, Provided};
 use super::room::{self, Applicant};
 
@@ -62,6 +62,7 @@ pub(super) fn check_lately(
         note(&mut problems, stage::is_kept(staged));
     } else if let Some(dir) = &dir {
         note(&mut problems, runnable((dir, spec), mode));
+        note(&mut problems, is_small_enough(ctx, (user, &settings), request, dir));
     }
     if let Some(name) = &spec.name {
         note(&mut problems, names::refuse_for_job(&data, user, name));
@@ -75,7 +76,7 @@ pub(super) fn check_lately(
         note(&mut problems, carried_out((ctx, &data), target, (spec, mode)));
         note(&mut problems, hands_on_secrets((ctx, &data), target, spec));
     }
-    note(&mut problems, secrets::are_there(ctx, &spec.execution));
+    note(&mut problems, secrets::are_there(ctx, &spec.execution, &request.environment.given));
     if let Some(args) = &args {
         note(&mut problems, passable(args, mode, request.force));
     }
@@ -140,12 +141,13 @@ pub(super) fn check_lately(
         busy,
         machine,
         most: settings.max_parallel,
+        forwarded: settings.forward_env,
         turn: None,
         entry: None,
         from_step: None,
         avoid: Vec::new(),
         haul: None,
-        env: None,
+        env: environment::asked(ctx, &request.environment),
     })
 }
 
@@ -210,6 +212,8 @@ pub(crate) fn may_wait(
     };
     if let Some(dir) = dir.as_deref().filter(|_| repository.is_none()) {
         note(&mut problems, runnable((dir, spec), mode).map_err(at(MeantKey::Command)));
+        let is_small = is_small_enough(ctx, (user, &settings), request, dir);
+        note(&mut problems, is_small.map_err(at(MeantKey::Code)));
     }
     let among = match &spec.target {
         TargetRequest::Named(named) => std::slice::from_ref(named),
@@ -239,46 +243,6 @@ pub(crate) fn may_wait(
 /// Keeps a result, or remembers what is wrong with it.
 fn note<T>(problems: &mut Vec<Error>, result: Result<T, Error>) -> Option<T> {
     result.map_err(|problem| problems.push(problem)).ok()
-}
-
-/// The directory of a job: the path of its slot, which must be there; of one whose code was copied when it was
-/// submitted that of then.
-fn directory(user: &User, spec: &JobSpec) -> Result<String, Error> {
-    if let Some(staged) = &spec.staged {
-        return Ok(staged.from.clone());
-    }
-    if let Some(there) = &spec.execution.workplace {
-        return Ok(there.clone());
-    }
-    if let Some(code) = &spec.code {
-        if !Path::new(&code.top).is_dir() {
-            return Err(Error::not_found(format!(
-                "the directory of its code is gone: {}",
-                code.top
-            ))
-            .hint("name another one: -C PATH, or dir=N"));
-        }
-        return Ok(code.top.clone());
-    }
-    let slot = spec.dir.unwrap_or(1);
-    let Some(path) = user.dir(slot) else {
-        let known: Vec<String> =
-            user.working_dir.iter().map(|(slot, path)| format!("{slot}: {path}")).collect();
-        let hint = if known.is_empty() {
-            how_to_begin(&user.name)
-        } else {
-            format!("{} has {}", user.name, known.join(", "))
-        };
-        return Err(Error::not_found(format!("{} has no directory {slot}", user.name)).hint(hint));
-    };
-    if !Path::new(path).is_dir() {
-        return Err(Error::not_found(format!(
-            "directory {slot} of {}: {path} is not there",
-            user.name
-        ))
-        .hint(format!("point it elsewhere: tpu set-dir PATH {slot} {}", user.name)));
-    }
-    Ok(path.to_owned())
 }
 
 /// The arguments of the program: `key=value` pairs under their full names, then words as they stand.
@@ -563,12 +527,4 @@ pub fn usable(
     let is_up = fact.state == TargetState::Ready;
     let created_at = fact.created_at.filter(|_| is_up);
     Ok(created_at.map(|created_at| Machine { created_at, seen_at: fact.observed_at }))
-}
-
-/// The environment that a launch keeps for its job and for its successors: the search path, the Python
-/// environment, and what `tpu` itself reads. Nothing that looks like a secret.
-pub(crate) fn kept_environment(ctx: &Ctx) -> Vec<(OsString, OsString)> {
-    let vars =
-        ctx.env.vars.iter().filter(|(name, _)| name.to_str().is_some_and(variables::is_kept));
-    vars.map(|(name, value)| (name.clone(), value.clone())).collect()
 }

@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use crate::base::launch_paths::{directory_name, stage_dir};
-use crate::base::{lease, secrets};
+use crate::base::lease;
 use crate::observe::runners;
 use crate::{Ctx, Error, Kind};
 use tpu_core::model::data::Data;
@@ -99,13 +99,12 @@ pub fn start(ctx: &Ctx, plan: &LaunchPlan) -> Result<LaunchedGroup, Error> {
     let Some(array) = &plan.spec.array else {
         return Err(Error::usage("a group has members").hint("as in: --array 0-3"));
     };
-    let secrets = secrets::found(ctx, &plan.spec.execution, plan.turn.is_some())?;
+    let secrets = attempt::secrets_of(ctx, plan)?;
     let runner = runners::of_target(ctx, &*ctx.data()?, &plan.target)?;
     let tokens: Vec<LaunchToken> =
         array.indexes().iter().map(|_| LaunchToken::new(ctx.random.hex(16))).collect();
     let first = tokens.first().expect("an array has members");
-    let withheld = secrets::withheld(ctx, &plan.spec.execution.secrets);
-    let ground = runner.ground(&plan.session, first, &withheld)?;
+    let ground = runner.ground(&plan.session, first)?;
     plan.turn.as_ref().map_or(Ok(()), |turn| turn.stays_in_server(&ground.handle))?;
     fail::fail_point!("launch-planned");
     let (group, claimed) = claim(ctx, plan, (array, &tokens), &ground)?;
@@ -119,7 +118,10 @@ pub fn start(ctx: &Ctx, plan: &LaunchPlan) -> Result<LaunchedGroup, Error> {
         unsure: Vec::new(),
     };
     let all: Vec<&Job> = claimed.iter().map(|one| &one.job).collect();
-    let env = claimed.first().map(|one| attempt::env_of(ctx, &one.plan, &one.job));
+    for one in &claimed {
+        attempt::warn_of_devices(ctx, &one.plan, &one.job);
+    }
+    let env = claimed.first().map(|one| attempt::env_of(&one.plan, &one.job));
     let env = env.unwrap_or_default();
     let prepared =
         unsubmitted::while_at(ctx, &all, || attempt::prepare(ctx, (plan, &env), &all, &*runner));
@@ -212,7 +214,7 @@ fn submit(
     let mut attempts: Vec<Attempt<'_>> = attempts.collect::<Result<_, Error>>()?;
     for attempt in &mut attempts {
         attempt.at_once = at_once;
-        attempt.secrets.clone_from(secrets);
+        attempt.secrets = attempt::without_devices(secrets, attempt.job);
         attempt.preparation = preparation.cloned();
     }
     runner.submit_all(&attempts, &mut |place, said| {

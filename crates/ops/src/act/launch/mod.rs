@@ -5,6 +5,7 @@
 
 pub mod attempt;
 pub mod check;
+pub mod code;
 pub mod group;
 pub mod plan;
 pub mod room;
@@ -12,17 +13,17 @@ mod settle;
 mod turn;
 mod unsubmitted;
 
-use std::ffi::OsString;
-
 use tpu_core::model::data::Data;
 use tpu_core::model::ids::UserName;
 use tpu_core::model::job::LaunchMode;
 use tpu_core::model::spec::{JobSpec, Staged, TargetRequest};
 use tpu_core::plan::choice::Assignment;
+use tpu_engine::runner::Environment;
 
 use super::lately::Lately;
 use super::target_spec::Wish;
 use super::{notices, provision, reconcile};
+use crate::base::environment::WantedEnvironment;
 use crate::{Ctx, Error};
 use attempt::Launched;
 
@@ -40,6 +41,10 @@ pub struct RunRequest {
     pub on: Option<Assignment>,
     /// Go on where a check would refuse.
     pub force: bool,
+    /// Whether its code is copied however much it is.
+    pub copies_all: bool,
+    /// What it has of the environment in which it is asked for.
+    pub environment: WantedEnvironment,
 }
 
 impl RunRequest {
@@ -80,9 +85,12 @@ pub(crate) fn launch_group(ctx: &Ctx, request: &RunRequest) -> Result<LaunchedGr
 pub(crate) fn plan_in_turn(
     ctx: &Ctx,
     request: &RunRequest,
-    (turn, env): (&Turn, Vec<(OsString, OsString)>),
+    (turn, env): (&Turn, Environment),
     lately: &Lately,
 ) -> Result<LaunchPlan, Error> {
+    let environment =
+        WantedEnvironment { given: env.given.clone(), ..WantedEnvironment::default() };
+    let request = &RunRequest { environment, ..request.clone() };
     let plan = check::check_lately(ctx, request, Provided::Already, lately)?;
     // A copy is run from as it is, where others of its target lie beside it: else that is another disk.
     let beside = format!("{}/", plan.roots.stage);
@@ -90,7 +98,7 @@ pub(crate) fn plan_in_turn(
     let copy = staged.map(|staged| &staged.copy).filter(|copy| copy.starts_with(&beside));
     let data = ctx.data()?;
     let copy = copy.filter(|copy| is_for_one(&data, &plan.spec, turn, copy)).cloned();
-    Ok(LaunchPlan { turn: Some(turn.clone()), env: Some(env), stage_dir: copy, ..plan })
+    Ok(LaunchPlan { turn: Some(turn.clone()), env, stage_dir: copy, ..plan })
 }
 
 /// Whether one job alone is to run from a copy: several would write over what the others write beside their code.

@@ -17,6 +17,7 @@ use tpu_core::model::spec::{CodeDir, JobSpec};
 use tpu_core::model::target::Target;
 use tpu_core::model::time::{Timestamp, age};
 use tpu_core::text;
+use tpu_engine::runner::Environment;
 
 /// So much of a command is said on a line.
 const MOST_COLUMNS: usize = 100;
@@ -72,8 +73,10 @@ pub struct LaunchPlan {
     pub avoid: Vec<(String, Timestamp)>,
     /// What is carried to the region of its target before it begins.
     pub haul: Option<Haul>,
-    /// Environment to hand on instead of the caller's (a resume takes its parent's).
-    pub env: Option<Vec<(OsString, OsString)>>,
+    /// The environment with which it was asked for (a resume takes its parent's).
+    pub env: Environment,
+    /// The variables of its shell that it has on other machines as well.
+    pub forwarded: Vec<String>,
 }
 
 /// Whether a target is made usable after the check.

@@ -2,6 +2,7 @@
 
 use crate::act::kill;
 use crate::act::launch::RunRequest;
+use crate::base::environment::WantedEnvironment;
 use crate::front::clean::{self, Ends, Extent};
 use crate::waiting::queue::{edit, submit};
 use crate::{Ctx, Error};
@@ -65,7 +66,14 @@ fn enter(ctx: &Ctx, user: &UserName, spec: JobSpec, to: &Adding<'_>) -> Result<J
     let known = ctx.data()?.queues().queue(&queue).is_some();
     let queue = if known { queue } else { QueueName::usual() };
     let how = ready::held(queue, &spec);
-    let request = RunRequest { user: user.clone(), spec, on: None, force: false };
+    let request = RunRequest {
+        user: user.clone(),
+        spec,
+        on: None,
+        force: false,
+        copies_all: false,
+        environment: WantedEnvironment::default(),
+    };
     submit::enter(ctx, &request, &how)
 }
 

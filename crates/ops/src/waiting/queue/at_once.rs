@@ -2,6 +2,7 @@
 //! somebody who waits at a terminal: nobody else begins it, and it goes with that process.
 
 use crate::act::stage;
+use crate::base::environment;
 use crate::base::records;
 use crate::{Ctx, Error};
 use tpu_core::model::ids::JobId;
@@ -56,5 +57,6 @@ fn withdraw(ctx: &Ctx, id: &JobId) -> Result<(), Error> {
     if let Some(staged) = left.and_then(|entry| entry.spec.staged) {
         stage::discard_unless_used(ctx, &staged);
     }
+    environment::clear_laid_by(ctx);
     Ok(())
 }

@@ -3,6 +3,7 @@
 use crate::base::account::name_at_work;
 use crate::base::called::JobWord;
 use crate::base::ctx::user_of;
+use crate::base::environment;
 use crate::base::error::did_you_mean;
 use crate::base::queue_entries::gone;
 use crate::base::records;
@@ -101,7 +102,11 @@ pub fn unhold(ctx: &Ctx, ids: &[JobId]) -> Result<(), Error> {
 
 /// Takes them out of the queue, into the archive: nothing of them begins.
 pub fn dequeue(ctx: &Ctx, ids: &[JobId]) -> Result<(), Error> {
-    ctx.transact(|tx| take_out(tx, ids))
+    ctx.transact(|tx| take_out(tx, ids))?;
+    // One that came back into the queue has left its own.
+    environment::discard(ctx, ids);
+    environment::clear_laid_by(ctx);
+    Ok(())
 }
 
 /// The same within a transaction.

@@ -12,6 +12,7 @@ use std::time::Duration;
 use crate::act::launch::RunRequest;
 use crate::act::launch::attempt::Launched;
 use crate::act::stage;
+use crate::base::environment;
 use crate::base::queue_entries::gone;
 use crate::{Ctx, Error, Kind};
 use tpu_core::model::data::Data;
@@ -37,6 +38,7 @@ fn leave(ctx: &Ctx, id: &JobId) -> Result<(), Error> {
     if let Some(staged) = left.and_then(|entry| entry.spec.staged) {
         stage::discard(ctx, &staged);
     }
+    environment::clear_laid_by(ctx);
     Ok(())
 }
 

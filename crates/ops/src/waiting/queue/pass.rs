@@ -4,6 +4,7 @@ use crate::act::ends::Vacated;
 use crate::act::lately::Lately;
 use crate::act::launch::attempt::Launched;
 use crate::act::reconcile;
+use crate::base::environment;
 use crate::base::queue_entries::awaited::{AwaitedEnds, Dependence};
 use crate::base::queue_entries::occupancy;
 use crate::base::{records, watch};
@@ -96,7 +97,9 @@ impl Passage {
 /// the rest is left to the next pass. Trouble of one is none of the others: whoever could never begin as he is is held,
 /// with the reason.
 pub fn pass(ctx: &Ctx, mine: Mine<'_>, most: usize) -> Result<Passage, Error> {
-    pass_by(ctx, mine, most, None, &mut Silent::default())
+    let passage = pass_by(ctx, mine, most, None, &mut Silent::default())?;
+    environment::clear_laid_by(ctx);
+    Ok(passage)
 }
 
 /// Tells of an entry whether somebody is carrying its checkpoint over already.
@@ -191,6 +194,7 @@ fn for_everybody(
         (all.waiting, all.is_left) = (passage.waiting, false);
         Ok(())
     })?;
+    environment::clear_laid_by(ctx);
     Ok(all)
 }
 

@@ -4,6 +4,7 @@
 use std::collections::HashMap;
 
 use crate::act::stage;
+use crate::base::environment;
 use crate::base::{lease, records, watch};
 use crate::{Ctx, Error};
 use tpu_core::model::entry::QueueEntry;
@@ -123,6 +124,9 @@ fn clear(ctx: &Ctx, is_over: impl Fn(&QueueEntry) -> bool) -> Result<usize, Erro
     })?;
     for staged in left.iter().filter_map(|entry| entry.spec.staged.as_ref()) {
         stage::discard_unless_used(ctx, staged);
+    }
+    if !left.is_empty() {
+        environment::clear_laid_by(ctx);
     }
     Ok(left.len())
 }

@@ -9,7 +9,7 @@ use std::time::Duration;
 use crate::act::{kill, reconcile, resume, successor};
 use crate::base::account::name_at_work;
 use crate::base::ctx::{job_mut, job_of, user_of};
-use crate::base::{records, secrets, watch};
+use crate::base::{environment, records, secrets, watch};
 use crate::observe::runners;
 use crate::{Ctx, Error};
 use tpu_core::model::data::Data;
@@ -56,7 +56,8 @@ fn checked(ctx: &Ctx, data: &Data, job: &Job) -> Result<Succession, Error> {
     let way = if job.status == Status::Finished { Succession::Rerun } else { Succession::Resume };
     drop(successor::of(ctx, user_of(data, &job.user)?, job, way)?);
     if let Some(execution) = job.execution() {
-        secrets::are_kept(ctx, execution)?;
+        let given = environment::stored(ctx, &job.id())?.unwrap_or_default().given;
+        secrets::are_kept(ctx, execution, &given)?;
     }
     Ok(way)
 }

@@ -1,8 +1,6 @@
 //! Starts the jobs of an entry at the places that it was given.
 
 use std::collections::HashSet;
-use std::ffi::OsString;
-use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 
 use crate::act::lately::Lately;
 use crate::act::launch::attempt::{self, Launched};
@@ -11,10 +9,11 @@ use crate::act::launch::plan::Turn;
 use crate::act::launch::{self, RunRequest};
 use crate::act::reconcile;
 use crate::act::resume::{self, Again, AgainRequest};
+use crate::base::environment::{self, WantedEnvironment};
 use crate::base::{records, secrets};
 use crate::{Ctx, Error, Kind};
 use tpu_core::model::data::Data;
-use tpu_core::model::entry::{AfterWhich, Awaited, Environment, QueueEntry, QueueHold};
+use tpu_core::model::entry::{AfterWhich, Awaited, QueueEntry, QueueHold};
 use tpu_core::model::facts::TmuxFact;
 use tpu_core::model::ids::{JobId, TargetName};
 use tpu_core::model::spec::{JobSpec, TargetRequest};
@@ -185,7 +184,8 @@ impl Starter<'_> {
                 server: self.silent.server,
             };
             // A store that cannot be read as it is passes by nobody's waiting.
-            let may_begin = secrets::are_kept(ctx, &entry.spec.execution);
+            let may_begin = environment::given_to(ctx, entry)
+                .and_then(|given| secrets::are_kept(ctx, &entry.spec.execution, &given));
             if self.leaves_hauls
                 && let Some(haul) = self.haul_of(entry, &picks, &turn)?
             {
@@ -266,6 +266,8 @@ impl Starter<'_> {
                 spec: spec_of(entry, turn),
                 on: Some(Assignment { target, reason, busy }),
                 force: entry.force,
+                copies_all: true,
+                environment: WantedEnvironment::default(),
             };
             let error = match launch(ctx, &request, turn, entry, lately) {
                 Ok(launched) => {
@@ -339,7 +341,7 @@ fn launch(
         ctx.warn(again.warnings.iter().map(|warning| format!("{job}: {warning}")));
         return Ok(vec![again.launched]);
     }
-    let env = environment(&entry.env);
+    let env = environment::of_entry(ctx, entry)?;
     let plan = launch::plan_in_turn(ctx, request, (turn, env), lately)?;
     if turn.is_whole_group {
         let group = group::start(ctx, &plan)?;
@@ -389,22 +391,4 @@ pub(super) fn hold(ctx: &Ctx, entry: &QueueEntry, error: &Error) -> Result<(), E
         }
         Ok(())
     })
-}
-
-/// What an entry keeps of the environment in which it was asked for.
-pub(super) fn kept(env: Vec<(OsString, OsString)>) -> Environment {
-    let pair = |(name, value): (OsString, OsString)| {
-        OsString::from_vec([name.as_bytes(), b"=", value.as_bytes()].concat())
-    };
-    env.into_iter().map(pair).collect()
-}
-
-fn environment(kept: &Environment) -> Vec<(OsString, OsString)> {
-    let pair = |word: &OsString| {
-        let (name, value) =
-            word.as_bytes().split_at(word.as_bytes().iter().position(|b| *b == b'=')?);
-        let os = |bytes: &[u8]| OsString::from_vec(bytes.to_vec());
-        Some((os(name), os(value.get(1..)?)))
-    };
-    kept.iter().filter_map(pair).collect()
 }

@@ -6,12 +6,16 @@ use crate::act::{clone, notices, stage};
 use crate::base::account::name_at_work;
 use crate::base::code_dir;
 use crate::base::ctx::user_of;
+use crate::base::environment::WantedEnvironment;
 use crate::base::queue_entries::follow;
-use crate::base::{lease, named, names, records, secrets, watch};
+use crate::base::{environment, lease, named, names, records, secrets, watch};
 use crate::observe::doors;
 use crate::{Ctx, Error, Kind};
 use tpu_core::model::data::Data;
-use tpu_core::model::entry::{After, AfterWhich, Keeper, Passed, Priority, QueueEntry, QueueHold};
+use tpu_core::model::entry::{
+    After, AfterWhich, Environment as KeptEnvironment, Keeper, Passed, Priority, QueueEntry,
+    QueueHold,
+};
 use tpu_core::model::ids::{JobId, QueueName, UserName};
 use tpu_core::model::job::LaunchMode;
 use tpu_core::model::order::TargetOrder;
@@ -22,7 +26,6 @@ use tpu_system::store::Tx;
 
 use super::field::Wish;
 use super::once::{Entered, Once};
-use super::starts::kept;
 use super::tasks::{self, TaskOf};
 use super::{after, buckets, edit, loans, now, order, supply};
 
@@ -114,7 +117,7 @@ pub(crate) fn enter_once(
         });
         let whole = (first.as_ref().unwrap_or(request), how.repository.as_ref());
         let may = check::may_wait(ctx, whole, &|what, error| placed(index, what, error))?;
-        match secrets::are_kept(ctx, &request.spec.execution) {
+        match secrets::are_kept(ctx, &request.spec.execution, &request.environment.given) {
             Err(error) if ctx.store.is_dry_run() => ctx.warn([error.message]),
             kept => kept.map_err(at(MeantKey::Secrets))?,
         }
@@ -151,13 +154,13 @@ pub(crate) fn enter_once(
     }
     let mut copies = Vec::new();
     let entered = staged(ctx, all, &ready, &mut copies).and_then(|staged| {
-        let env = kept(check::kept_environment(ctx));
         let place = watch::place(ctx);
         let enter = |tx: &mut Tx<'_>| {
             if let Some(before) = once.and_then(|once| once.known(&tx.data, tx.now)) {
                 return Ok(before);
             }
             let mut ids: Vec<JobId> = Vec::new();
+            let mut environments: Vec<(&WantedEnvironment, KeptEnvironment)> = Vec::new();
             let each = all.iter().zip(&ready).zip(&staged).zip(&orders);
             for (index, ((((request, how), ready), staged), order)) in each.enumerate() {
                 let at = |what: MeantKey| move |error: Error| placed(index, what, error);
@@ -170,11 +173,12 @@ pub(crate) fn enter_once(
                     let is_free = names::refuse_waiting(&tx.data, &request.user, name);
                     is_free.map_err(at(MeantKey::Name))?;
                 }
+                let new = entry(ctx, tx, (request, how), (ready, staged.clone()))?;
                 let mut entry = QueueEntry {
                     after: how.after.iter().cloned().chain(above).collect(),
-                    env: env.clone(),
+                    env: laid_by(ctx, &request.environment, (&mut environments, &new))?,
                     place: place.clone(),
-                    ..entry(ctx, tx, (request, how), (ready, staged.clone()))?
+                    ..new
                 };
                 if let Some(order) = order {
                     let queue = tx.data.queues().queue(&entry.queue);
@@ -215,11 +219,25 @@ pub(crate) fn enter_once(
     entered
 }
 
+/// Where the environment lies with which a job is asked for: once for all that are asked for alike.
+fn laid_by<'a>(
+    ctx: &Ctx,
+    wanted: &'a WantedEnvironment,
+    (known, first): (&mut Vec<(&'a WantedEnvironment, KeptEnvironment)>, &QueueEntry),
+) -> Result<KeptEnvironment, Error> {
+    if let Some((_, env)) = known.iter().find(|(known, _)| *known == wanted) {
+        return Ok(env.clone());
+    }
+    let env = environment::lay_by(ctx, first, &environment::asked(ctx, wanted))?;
+    known.push((wanted, env.clone()));
+    Ok(env)
+}
+
 /// Of what a copy is made.
 #[derive(Clone, Copy, PartialEq)]
 enum Code<'a> {
     Repository(&'a Repository),
-    Dir(&'a str, Option<&'a str>, LaunchMode),
+    Dir(&'a str, Option<&'a str>, (LaunchMode, bool)),
 }
 
 /// The copy of its code for each job, one for all that have the same. Every copy that was made is in `copies`.
@@ -247,7 +265,10 @@ fn staged(
                 each.push(None);
                 continue;
             }
-            None => Code::Dir(&ready.dir, below(&request.spec), ready.mode),
+            None => {
+                let how = (ready.mode, request.spec.links_ignored);
+                Code::Dir(&ready.dir, below(&request.spec), how)
+            }
         };
         let whose = (&request.user, code);
         if let Some((_, copy)) = known.iter().find(|(known, _)| *known == whose) {
@@ -258,7 +279,7 @@ fn staged(
         let user = user_of(&data, &request.user)?;
         let copy = match code {
             Code::Repository(repository) => clone::cloned(ctx, user, repository)?,
-            Code::Dir(dir, below, mode) => stage::keep(ctx, user, (dir, below), mode)?,
+            Code::Dir(dir, below, how) => stage::keep(ctx, user, (dir, below), how)?,
         };
         copies.push(copy.clone());
         known.push((whose, copy.clone()));
@@ -312,7 +333,7 @@ fn entry(
         },
         sweep: how.sweep.clone(),
         force: request.force,
-        env: kept(Vec::new()),
+        env: KeptEnvironment::default(),
         since: tx.now,
         priority: how.priority,
         rank: 0,

@@ -17,6 +17,7 @@ use tpu_core::model::spec::{AnyOf, JobSpec, TargetRequest};
 use crate::act::launch::RunRequest;
 use crate::act::selection::Sorted;
 use crate::base::code_dir;
+use crate::base::environment::WantedEnvironment;
 use crate::{Ctx, Error};
 
 /// When a job is to begin.
@@ -153,7 +154,14 @@ pub fn of_words(
     if let Some(code) = said.code.as_ref().filter(|_| dir.is_none() && is_copied) {
         code_dir::stand_in(ctx, &mut spec, code)?;
     }
-    Ok(RunRequest { user, spec, on: None, force: said.force })
+    Ok(RunRequest {
+        user,
+        spec,
+        on: None,
+        force: said.force,
+        copies_all: false,
+        environment: WantedEnvironment::default(),
+    })
 }
 
 /// What is asked of the target beside a place: `gpus=2`, `gpu=0,2`, `cpus=8`, `mem=32G`.

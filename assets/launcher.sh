@@ -9,7 +9,7 @@
 #   argv   the command (native) or the arguments of staging.sh (script)
 #   env    NAME=VALUE to export
 #   shell, exported  the same for the command: `shell` replaces the environment of its window, `exported` is added to it
-#   secrets  the same for the command alone; taken away as it begins (may be missing, unless spec ends in `secrets`)
+#   secrets  the same for the command alone; taken away as it begins (may be missing, unless spec says `secrets`)
 # It writes: pid (process group and its start time), exit (the exit code and the token), and spool for a moment
 # (output on its way to the log). Whoever stops the job writes the token to `stopped`, and `tpu launcher closed` to
 # `closed`. Whoever opens a later window writes `reopened`; it is taken away once the workers are heard there.

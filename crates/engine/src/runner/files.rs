@@ -3,6 +3,7 @@
 
 use std::ffi::OsString;
 use std::io::{Read as _, Seek as _, SeekFrom};
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Component, Path, PathBuf};
 use std::{fs, io};
 
@@ -163,14 +164,24 @@ fn put_one(source: &Path, copy: &Path, path: &Path) -> io::Result<()> {
         }
         std::os::unix::fs::symlink(to, copy)
     } else if kind.is_file() {
-        // Through a link it would be written over itself, or over something else.
-        let dir = copy.parent().unwrap_or(copy);
-        if !fs::symlink_metadata(dir)?.is_dir() {
-            return Err(io::Error::other("a link stands in the place of its directory"));
+        if is_same(source, copy)? {
+            return Err(io::Error::other("a link stands in the place of a directory above it"));
         }
         fs::copy(source, copy).map(drop)
     } else {
         Ok(())
+    }
+}
+
+/// Whether the place of a copy is the file itself, behind a link: to write there would empty it.
+fn is_same(source: &Path, copy: &Path) -> io::Result<bool> {
+    match fs::metadata(copy) {
+        Ok(there) => {
+            let own = fs::metadata(source)?;
+            Ok((own.dev(), own.ino()) == (there.dev(), there.ino()))
+        }
+        Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(false),
+        Err(e) => Err(e),
     }
 }
 
@@ -243,5 +254,20 @@ mod tests {
         let (other, odd) = (dir.path().join("other"), ["sub/train", "sub"].map(PathBuf::from));
         assert!(ThisDisk.put(&from, &odd, &other).is_err());
         assert!(!other.exists());
+    }
+
+    #[test]
+    fn no_file_is_written_over_itself_through_a_link() {
+        let dir = tempfile::tempdir().unwrap();
+        let (from, behind) = (dir.path().join("from"), dir.path().join("behind"));
+        fs::create_dir_all(behind.join("sub")).unwrap();
+        fs::create_dir_all(&from).unwrap();
+        let own = behind.join("sub/own");
+        fs::File::create(&own).unwrap().write_all(b"kept").unwrap();
+        // It was a directory when the list was made.
+        std::os::unix::fs::symlink(&behind, from.join("data")).unwrap();
+        let what = ["data", "data/sub", "data/sub/own"].map(PathBuf::from);
+        assert!(ThisDisk.put(&from, &what, &dir.path().join("copy")).is_err());
+        assert_eq!(fs::read(&own).unwrap(), b"kept");
     }
 }

@@ -123,21 +123,22 @@ fn lay(ctx: &Ctx, files: &dyn Files, job: &Job, stage: &str) -> Result<(), Error
     let below = job.spec.as_ref().and_then(|spec| spec.below.as_deref());
     let origin = Path::new(staged.map_or(&job.job_dir, |staged| &staged.from));
     let origin = at(&state, (origin, is_typed), to);
+    let code_there = || code_with(&origin, below, LaunchMode::Native);
+    let mut known = None;
     if !(is_its_own && is_there()?) {
         let (from, code) = match staged {
             Some(staged) => {
                 let copy = Path::new(&staged.copy);
                 (copy, CodeFiles::whole(copy)?.without_links_to(origin.from, copy))
             }
-            None => (origin.from, code_with(&origin, below, LaunchMode::Native)?),
+            None => (origin.from, known.insert(code_there()?).clone()),
         };
         let put = files.put(from, &listed(code), to);
         put.map_err(|e| disk("copy the code to", stage, &e))?;
     }
     if is_typed && !staged.is_some_and(Staged::is_clone) && is_here(ctx, job)? {
         // It begins without them where the directory is gone by now.
-        let code = code_with(&origin, below, LaunchMode::Native);
-        let linked = code.and_then(|code| {
+        let linked = known.map_or_else(code_there, Ok).and_then(|code| {
             let linked = origin.link_rest(&code, to);
             linked.map_err(|e| disk("link what lies beside the code into", stage, &e))
         });

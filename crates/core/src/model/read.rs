@@ -6,7 +6,7 @@ use std::fmt;
 use serde_json::{Map, Value};
 
 use super::time::Timestamp;
-use super::walk::{Member, Walk, elements, mark_of, members, once_each};
+use super::walk::{Member, Walk, elements, key_of, mark_of, members, once_each};
 
 /// A value in data.json that cannot be understood.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -42,11 +42,7 @@ impl<'a> Json<'a> {
 
     /// The text of a string; `None` for anything else.
     pub(crate) fn as_str(self) -> Option<Cow<'a, str>> {
-        let inner = self.0.strip_prefix('"')?.strip_suffix('"')?;
-        if memchr::memchr(b'\\', inner.as_bytes()).is_none() {
-            return Some(Cow::Borrowed(inner));
-        }
-        serde_json::from_str(self.0).ok().map(Cow::Owned)
+        self.0.starts_with('"').then(|| key_of(self.0).name())
     }
 
     /// What `parse` makes of the text of a string.

@@ -85,6 +85,10 @@ pub(crate) struct Walk<'a> {
 const OUTLINED_LEVELS: usize = 5;
 /// Room for the members of a record of `job_data`.
 const USUAL_MEMBERS: usize = 24;
+/// Number of bytes that are looked at together.
+const STEP: usize = size_of::<u64>();
+/// Number of bytes up to which a text counts as short.
+const SHORT: usize = 4 * STEP;
 
 impl<'a> Walk<'a> {
     /// Through a document that begins `at` a place in `text`.
@@ -163,8 +167,11 @@ impl<'a> Walk<'a> {
 
     /// The members of the object that comes next.
     pub(crate) fn members(&mut self) -> Vec<Member<'a>> {
-        let mut members = Vec::with_capacity(USUAL_MEMBERS);
+        let mut members = Vec::new();
         let Ok(()) = self.object::<Infallible>(|walk, key| {
+            if members.is_empty() {
+                members.reserve(USUAL_MEMBERS);
+            }
             members.push(Member { key, value: walk.value() });
             Ok(())
         });
@@ -195,13 +202,15 @@ impl<'a> Walk<'a> {
         Key { quoted, is_escaped }
     }
 
-    /// Passes blanks, of which a file that is written for programs has few.
+    /// Passes blanks: none, as in a file that is written for programs, one, as behind a colon, or many.
     #[inline]
     fn blanks(&mut self) {
         let rest = self.text.as_bytes().get(self.at..).unwrap_or(&[]);
-        if rest.first().is_some_and(|byte| *byte <= b' ') {
-            self.at += blanks_len(rest);
-        }
+        self.at += match rest {
+            [b' ', next, ..] if *next > b' ' => 1,
+            [first, ..] if *first <= b' ' => blanks_len(rest),
+            _ => 0,
+        };
     }
 }
 
@@ -220,22 +229,31 @@ pub(crate) fn elements(text: &str) -> Vec<&str> {
     elements
 }
 
-/// The key that `quoted` is.
+/// The key, or the text, that `quoted` is.
 pub(super) fn key_of(quoted: &str) -> Key<'_> {
-    Key { quoted, is_escaped: memchr::memchr(b'\\', quoted.as_bytes()).is_some() }
+    Key { quoted, is_escaped: string_len(quoted.as_bytes()).1 }
 }
 
 /// The length of the blanks that `bytes` begin with. A file that is written for people is a third indentation, so that
 /// is passed in large steps.
 pub(super) fn blanks_len(bytes: &[u8]) -> usize {
-    const INDENTATION: &[u8; 8] = b"        ";
+    const INDENTATION: u64 = u64::from_le_bytes(*b"        ");
     let is_blank = |byte: &u8| matches!(byte, b' ' | b'\n' | b'\r' | b'\t');
     let mut len = usize::from(bytes.first() == Some(&b'\n'));
-    while bytes.get(len..).and_then(<[u8]>::first_chunk) == Some(INDENTATION) {
-        len += INDENTATION.len();
+    while let Some(step) = bytes.get(len..).and_then(<[u8]>::first_chunk) {
+        let blanks = first_of(u64::from_le_bytes(*step) ^ INDENTATION);
+        len += blanks;
+        if blanks < STEP {
+            break;
+        }
     }
     let rest = bytes.get(len..).unwrap_or(&[]);
     len + rest.iter().position(|byte| !is_blank(byte)).unwrap_or(rest.len())
+}
+
+/// The place of the first byte that has a bit set; [`STEP`] where none has.
+fn first_of(bytes: u64) -> usize {
+    bytes.trailing_zeros() as usize / 8
 }
 
 /// The length of the value that `bytes` begin with.
@@ -249,6 +267,10 @@ pub(super) fn value_len(bytes: &[u8]) -> usize {
                 match byte {
                     b'"' => {
                         at += string_len(bytes.get(at..).unwrap_or(&[])).0;
+                        continue;
+                    }
+                    b'\n' => {
+                        at += blanks_len(bytes.get(at..).unwrap_or(&[]));
                         continue;
                     }
                     b'{' | b'[' => depth += 1,
@@ -276,7 +298,7 @@ pub(super) fn value_len(bytes: &[u8]) -> usize {
 fn string_len(bytes: &[u8]) -> (usize, bool) {
     let mut at = 1;
     let mut is_escaped = false;
-    while let Some(found) = memchr::memchr2(b'"', b'\\', bytes.get(at..).unwrap_or(&[])) {
+    while let Some(found) = quote_or_backslash(bytes.get(at..).unwrap_or(&[])) {
         if bytes.get(at + found) == Some(&b'"') {
             return (at + found + 1, is_escaped);
         }
@@ -284,4 +306,55 @@ fn string_len(bytes: &[u8]) -> (usize, bool) {
         at += found + 2;
     }
     (bytes.len(), is_escaped)
+}
+
+/// The place of the first quote or backslash. Most texts are so short that eight bytes at a time are faster than a search
+/// that is made for long ones.
+#[inline]
+fn quote_or_backslash(bytes: &[u8]) -> Option<usize> {
+    const ONES: u64 = u64::from_le_bytes([1; 8]);
+    /// A bit is set in the first byte that is the wanted one, and in none before it.
+    fn places_of(wanted: u8, bytes: u64) -> u64 {
+        let others = bytes ^ (ONES * u64::from(wanted));
+        others.wrapping_sub(ONES) & !others & (ONES << 7)
+    }
+    let mut short = 0;
+    while short < SHORT
+        && let Some(step) = bytes.get(short..).and_then(<[u8]>::first_chunk)
+    {
+        let step = u64::from_le_bytes(*step);
+        let found = first_of(places_of(b'"', step) | places_of(b'\\', step));
+        short += found;
+        if found < STEP {
+            return Some(short);
+        }
+    }
+    let rest = bytes.get(short..).unwrap_or(&[]);
+    memchr::memchr2(b'"', b'\\', rest).map(|found| short + found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn steps_find_what_single_bytes_show() {
+        for len in 0..3 * SHORT {
+            for before in ["", "x", "é", "\u{1}"] {
+                for end in ["\"", "\\\"", "!", "#", "[", "]"] {
+                    let text = format!("{before}{}{end}\" ,", "a".repeat(len));
+                    let found = text.find(['"', '\\']);
+                    assert_eq!(quote_or_backslash(text.as_bytes()), found, "{text}");
+                }
+            }
+            for first in ["", "\n", "\r\n", "\t", "\n\n"] {
+                let blanks = format!("{first}{}", " ".repeat(len));
+                for rest in ["", "\"a\": 1", "}", "\u{a0}", "\t", " \n  x"] {
+                    let text = format!("{blanks}{rest}");
+                    let len = text.len() - text.trim_start_matches([' ', '\n', '\r', '\t']).len();
+                    assert_eq!(blanks_len(text.as_bytes()), len, "{text:?}");
+                }
+            }
+        }
+    }
 }

@@ -132,7 +132,7 @@ fn read_action(value: Json<'_>, path: &Path<'_>) -> Result<Action, DataError> {
 fn read_start(value: Json<'_>, path: &Path<'_>) -> Result<StartTime, DataError> {
     match value.as_str() {
         Some(text) => Ok(Timestamp::parse_rfc3339(&text)
-            .map_or_else(|| StartTime::Original(Box::new(value.to_value())), StartTime::At)),
+            .map_or_else(|| StartTime::Original(Box::new(Value::from(text))), StartTime::At)),
         None if value.is_object() => Ok(StartTime::Original(Box::new(value.to_value()))),
         None => Err(path.error("a time", Some(value))),
     }

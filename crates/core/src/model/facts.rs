@@ -108,13 +108,16 @@ impl ErrorKind {
 
     /// Reads a kind in any case and in the spellings of the original (`OOM`, `file error`, …).
     pub fn parse(text: &str) -> Option<Self> {
-        let text = text.trim().to_ascii_lowercase().replace([' ', '_'], "-");
-        let [deadline, pointer] = Self::OF_THE_ORIGINAL;
-        match text.as_str() {
-            text if text == deadline => Some(Self::Grpc),
-            text if text == pointer => Some(Self::KilledBySignal),
-            _ => Self::ALL.into_iter().find(|kind| kind.as_str() == text),
-        }
+        let of_word = |word: &str| Self::ALL.into_iter().find(|kind| kind.as_str() == word);
+        of_word(text).or_else(|| {
+            let text = text.trim().to_ascii_lowercase().replace([' ', '_'], "-");
+            let [deadline, pointer] = Self::OF_THE_ORIGINAL;
+            match text.as_str() {
+                text if text == deadline => Some(Self::Grpc),
+                text if text == pointer => Some(Self::KilledBySignal),
+                text => of_word(text),
+            }
+        })
     }
 
     /// Who has to act.

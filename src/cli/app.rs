@@ -105,6 +105,8 @@ impl App {
             kinds: kinds().clone(),
         });
         kinds().checked(settings)?;
+        // The process ends with it: to take the document that was read apart, record by record, is work for nothing.
+        std::mem::forget(Arc::clone(&ctx.store));
         let effects = Effects { warnings: self.warnings.clone(), ..ctx.effects };
         let effects = if self.global.dry_run { effects.dry_run() } else { effects };
         Ok(Ctx { effects, layers: Arc::new(layers), ..ctx })

@@ -25,13 +25,14 @@ use super::args::{
 };
 use super::commands::cms::CmsDoes;
 use super::commands::cms::service::{self as cms_service, Service};
+use super::commands::first::begins;
 use super::commands::jobman::JobmanDoes;
 use super::commands::{
     aliases, archive, attach, billing, board, callbacks, check, checkpoints, classify, clean,
-    cloud, cms, daemon as monitor_cmds, data, dirs, doctor, help, history, hosts, import, init,
-    inventory, jobfile, jobman, kill, logs, news, notify, queue, quota, requeue, resume, rules,
-    run, secrets, settings, show, stats, storage, sweep, targets, tasks, tokens, users, wait,
-    workers,
+    cloud, cms, daemon as monitor_cmds, data, dirs, doctor, first, help, history, hosts, import,
+    init, inventory, jobfile, jobman, kill, logs, news, notify, queue, quota, requeue, resume,
+    rules, run, secrets, settings, show, stats, storage, sweep, targets, tasks, tokens, users,
+    wait, workers,
 };
 use super::print::{self, Output};
 use super::screen::{self, Nature};
@@ -74,7 +75,7 @@ pub(super) fn verb(command: Command) -> Verb {
             Verb::new(Does::Act, move |app| {
                 let file = args.words.iter().find(|word| is_file(word));
                 let run = |app: &App| {
-                    run::begin_if_new(app)?;
+                    first::begin_to_run(app, &args.words, &args.of_command.command)?;
                     match file {
                         Some(file) => jobfile::run_file(app, &args, file),
                         None => run::run(app, &args),
@@ -119,7 +120,13 @@ pub(super) fn verb(command: Command) -> Verb {
                 Some(_) => changes,
             };
             let stays = matches!(&args.step, Some(QueueStep::Run(_)));
-            kind(Box::new(move |app: &App| queue::run(app, &args))).on_terminal_if(stays)
+            let makes = match &args.step {
+                None => queue::submits(&args),
+                Some(step) => matches!(step, QueueStep::Create(_) | QueueStep::Set(_)),
+            };
+            let run = move |app: &App| queue::run(app, &args);
+            let run: Borrowing = if makes { Box::new(begins(run)) } else { Box::new(run) };
+            kind(run).on_terminal_if(stays)
         }
         Command::Hold(args) => changes(move |app| queue::hold(app, &args)),
         Command::Requeue(args) => acts(move |app| requeue::requeue(app, &args)).destroys(),
@@ -148,31 +155,33 @@ pub(super) fn verb(command: Command) -> Verb {
         }
         Command::DelUser(args) => changes(move |app| users::delete(app, &args.words)).destroys(),
         Command::ListUsers => looks(users::list),
-        Command::SetCur(args) => changes(move |app| dirs::set_current(app, &args.words)),
-        Command::SetDir(args) => changes(move |app| dirs::set(app, &args.words)),
+        Command::SetCur(args) => changes(begins(move |app| dirs::set_current(app, &args.words))),
+        Command::SetDir(args) => changes(begins(move |app| dirs::set(app, &args.words))),
         Command::Ls(args) => looks(move |app| dirs::list(app, &args.words)),
         Command::GetDir(args) => looks(move |app| dirs::get(app, &args.words)),
         Command::DelDir(args) => changes(move |app| dirs::delete(app, &args.words)),
         Command::SwapDir(args) => changes(move |app| dirs::swap(app, &args.words)),
-        Command::AddConfigAlias(args) => changes(move |app| aliases::add(app, &args.words)),
+        Command::AddConfigAlias(args) => changes(begins(move |app| aliases::add(app, &args.words))),
         Command::ShowConfigAlias(args) => looks(move |app| aliases::list(app, &args.words)),
         Command::DelConfigAlias(args) => changes(move |app| aliases::delete(app, &args.words)),
         Command::GetSettings(args) => looks(move |app| settings::get(app, &args)),
-        Command::SetSettings(args) => changes(move |app| settings::set(app, &args.words)),
+        Command::SetSettings(args) => changes(begins(move |app| settings::set(app, &args.words))),
         Command::ResetSettings(args) => {
             changes(move |app| settings::reset(app, &args.words)).destroys()
         }
         Command::ResetWindowNum(args) => {
             changes(move |app| settings::reset_window_number(app, &args.words))
         }
-        Command::AddTpuAlias(args) => changes(move |app| targets::add_alias(app, &args.words)),
+        Command::AddTpuAlias(args) => {
+            changes(begins(move |app| targets::add_alias(app, &args.words)))
+        }
         Command::ListTpuAliases => looks(targets::list_aliases),
-        Command::Register(args) => changes(move |app| targets::register(app, &args)),
+        Command::Register(args) => changes(begins(move |app| targets::register(app, &args))),
         Command::DelRegistered(args) => {
             changes(move |app| targets::forget(app, &args.words)).destroys()
         }
-        Command::Apply(args) => acts(move |app| cloud::apply(app, &args)),
-        Command::Applyy(args) => acts(move |app| cloud::insist(app, &args)),
+        Command::Apply(args) => acts(begins(move |app| cloud::apply(app, &args))),
+        Command::Applyy(args) => acts(begins(move |app| cloud::insist(app, &args))),
         Command::Reapply(args) => acts(move |app| cloud::reapply(app, &args)).destroys(),
         Command::Delete(of) => {
             acts(move |app| cloud::change(app, ("delete", &of.target), Change::Delete)).destroys()
@@ -195,7 +204,13 @@ pub(super) fn verb(command: Command) -> Verb {
                 Some(_) => changes,
             };
             let destroys = matches!(&args.step, Some(HostsStep::Remove(_)));
-            kind(Box::new(move |app: &App| hosts::run(app, &args))).destroys_if(destroys)
+            let makes = matches!(
+                &args.step,
+                Some(HostsStep::Add(_) | HostsStep::Set(_) | HostsStep::Detect(_))
+            );
+            let run = move |app: &App| hosts::run(app, &args);
+            let run: Borrowing = if makes { Box::new(begins(run)) } else { Box::new(run) };
+            kind(run).destroys_if(destroys)
         }
         Command::Pools(args) if args.step.is_none() => looks(move |app| hosts::pools(app, &args)),
         Command::Pools(args) => changes(move |app| hosts::pools(app, &args)),
@@ -217,7 +232,9 @@ pub(super) fn verb(command: Command) -> Verb {
             kind(Box::new(move |app: &App| checkpoints::run(app, &args))).destroys_if(destroys)
         }
         Command::Insight(Insight::Storage(args)) => looks(move |app| storage::run(app, &args)),
-        Command::Foreign(Foreign::Import(args)) => changes(move |app| import::run(app, &args)),
+        Command::Foreign(Foreign::Import(args)) => {
+            changes(begins(move |app| import::run(app, &args)))
+        }
         Command::JobFiles(JobFiles::Convert(args)) => {
             looks(move |app| jobfile::convert(app, &args))
         }
@@ -241,7 +258,7 @@ pub(super) fn verb(command: Command) -> Verb {
         }
         Command::Http(Http::Token(args)) => match args.step.clone() {
             None | Some(TokenStep::List) => looks(tokens::list),
-            Some(TokenStep::Create(args)) => changes(move |app| tokens::create(app, &args)),
+            Some(TokenStep::Create(args)) => changes(begins(move |app| tokens::create(app, &args))),
             Some(TokenStep::Revoke { name }) => {
                 changes(move |app| tokens::revoke(app, &name)).destroys()
             }
@@ -307,7 +324,7 @@ pub(super) fn verb(command: Command) -> Verb {
         Command::MonitorLog(args) => looks(move |app| monitor_cmds::log(app, &args)),
         Command::ClearMonitorLog => changes(monitor_cmds::clear_log).destroys(),
         Command::SetMonitorConfig(args) => {
-            changes(move |app| settings::set_monitor(app, &args.words))
+            changes(begins(move |app| settings::set_monitor(app, &args.words)))
         }
         Command::GetMonitorConfig => looks(settings::get_monitor),
         Command::UpdLog(args) => changes(move |app| callbacks::upd_log(app, &args.words)),
@@ -412,7 +429,10 @@ fn daemon(app: App, step: &DaemonStep) -> Outcome {
     match step {
         DaemonStep::Run(args) if app.global.dry_run => monitor_cmds::dry_run_run(&app, args),
         DaemonStep::Run(args) => run_daemon(app, args),
-        DaemonStep::Start(args) => monitor_cmds::start(&app, args),
+        DaemonStep::Start(args) => {
+            first::begin(&app, None)?;
+            monitor_cmds::start(&app, args)
+        }
         DaemonStep::Stop => monitor_cmds::stop(&app),
         DaemonStep::Status => monitor_cmds::status(&app),
         DaemonStep::Plan => monitor_cmds::plan(&app),

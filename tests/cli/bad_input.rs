@@ -72,7 +72,7 @@ const ROWS: &[Row<'static>] = &[
     (World::Fresh, "add-user zoe --tmux-name alice", 4, &["alice"], &["--tmux-name"]),
     (World::Fresh, "del-user zoe", 3, &["zoe"], &["list-users"]),
     (World::Nobody, "check", 3, &["no user"], &["tpu init"]),
-    (World::Nobody, "run local -- true", 3, &["no user"], &["tpu init"]),
+    (World::Nobody, "kill 1", 3, &["no user"], &["tpu init"]),
     // The board, data by path, the beginning.
     (World::Fresh, "find v2 v3x", 2, &["'v3x' is no type"], &["v234"]),
     (World::Fresh, "find --delted", 2, &["--delted"], &["--deleted"]),

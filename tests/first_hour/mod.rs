@@ -12,6 +12,7 @@ use crate::common::tmux::write_file;
 mod code;
 mod copies;
 mod environment;
+mod first;
 
 /// An account without a state file, and its home.
 struct Newcomer {

@@ -13,6 +13,7 @@ use crate::cli::print::Output;
 use tpu_core::model::ids::UserName;
 use tpu_core::model::time::{LOCAL, Zone};
 use tpu_core::text::counted;
+use tpu_ops::base::account;
 use tpu_ops::front::import;
 use tpu_ops::front::init::{self, Beginning};
 use tpu_ops::waiting::users::{self, NewUser};
@@ -36,14 +37,16 @@ fn begin(app: &App, args: &Init) -> Outcome {
             "local, us, cn, or one such as Europe/Berlin; `timedatectl list-timezones` lists them",
         ));
     }
-    let account = ["USER", "LOGNAME"].iter().find_map(|name| app.env.non_empty(name));
-    let mut name = args.name.clone().or(app.global.user.clone()).or(account.map(str::to_owned));
+    let named = args.name.clone().or(app.global.user.clone());
+    let mut name = named.clone().unwrap_or(own_name(app)?);
     let mut dir = args.dir.as_ref().map_or(app.env.cwd.clone(), |dir| app.env.cwd.join(dir));
     let mut zone = args.time_zone.clone();
     let mut scripts = args.scripts;
     if app.may_ask() && !app.global.yes {
         if args.name.is_none() {
-            name = Some(asked_name(app, name.as_deref().unwrap_or(""))?);
+            // Whoever can say a better name than a number does.
+            let is_known = named.is_some() || account::in_environment(&app.env).is_some();
+            name = asked_name(app, if is_known { &name } else { "" })?;
         }
         if args.dir.is_none() {
             dir = asked_dir(app, &dir)?;
@@ -61,9 +64,6 @@ fn begin(app: &App, args: &Init) -> Outcome {
             scripts = matches!(answer.to_ascii_lowercase().as_str(), "y" | "yes");
         }
     }
-    let Some(name) = name.filter(|name| !name.is_empty()) else {
-        return Err(Error::usage("which name?").hint("as in: tpu init --name alice"));
-    };
     // Whoever shares an account with others does not begin by taking it over.
     let acts_for =
         app.ctx()?.settings(None)?.user.filter(|user| *user != name && is_user(app, user));
@@ -97,13 +97,21 @@ fn begin(app: &App, args: &Init) -> Outcome {
     Ok(Output::new(text, &BegunDocument { user: &name, done: &said }))
 }
 
+/// The name of this account as a user: the one that it has already, else one that it can have.
+fn own_name(app: &App) -> Result<String, Error> {
+    let account = account::account(&app.env);
+    if is_user(app, &account) {
+        return Ok(account);
+    }
+    Ok(users::name_of_account(app.ctx()?, &legacy::command_words()))
+}
+
 /// Asks for a name until there is one by which somebody can be called.
-fn asked_name(app: &App, account: &str) -> Result<String, Error> {
+fn asked_name(app: &App, default: &str) -> Result<String, Error> {
     let commands = legacy::command_words();
     let refused = |name: &str| users::refuse_as_user(name, &commands).err();
-    let account = if refused(account).is_some() && !is_user(app, account) { "" } else { account };
     loop {
-        let name = asked("Your name here", account)?;
+        let name = asked("Your name here", default)?;
         let problem = refused(&name).filter(|_| !is_user(app, &name));
         match problem {
             None => return Ok(name),

@@ -16,6 +16,7 @@ pub(super) mod daemon;
 pub(super) mod data;
 pub(super) mod dirs;
 pub(super) mod doctor;
+pub(super) mod first;
 pub(super) mod help;
 pub(super) mod history;
 pub(super) mod hosts;

@@ -22,7 +22,6 @@ use tpu_ops::base::environment::OfShell;
 use tpu_ops::base::{named, names};
 use tpu_ops::waiting::begin::{self, StartOutcome, When};
 use tpu_ops::waiting::request::{self, Begins, Beside};
-use tpu_ops::waiting::users;
 use tpu_ops::{Ctx, Error};
 use tpu_wire::launches::{
     LaunchPlanDocument, LaunchPlanPart, LaunchedDocument, LaunchedGroupDocument, WaitPlanDocument,
@@ -76,22 +75,6 @@ pub(in crate::cli) fn run(app: &App, args: &Run) -> Result<Ran, Error> {
     refuse_of_files(&args.of_file)?;
     let request = request(app, args, &*app.ctx()?.data()?, Begins::Now)?;
     start(app, args, &request)
-}
-
-/// Makes whoever types a first command a user. Nothing has to be set up before it; a file that somebody names and that is
-/// not there is a mistake, and is not made.
-pub(in crate::cli) fn begin_if_new(app: &App) -> Result<(), Error> {
-    let ctx = app.ctx()?;
-    let is_named = app.global.user.is_some() || ctx.settings(None)?.user.is_some();
-    if is_named || !users::is_anybody_missing(ctx, app.names_data()?) {
-        return Ok(());
-    }
-    if let Some(user) = users::begin_as_account(ctx, &legacy::command_words())? {
-        let data = ctx.store.paths().data();
-        let made = if ctx.store.is_dry_run() { "would make" } else { "made" };
-        ctx.warn([format!("{made} user {user} in {}", data.display())]);
-    }
-    Ok(())
 }
 
 /// Refuses a value for a file where there is none.

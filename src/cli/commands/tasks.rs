@@ -30,8 +30,8 @@ use tpu_ops::waiting::queue::submit::Submission;
 use tpu_ops::waiting::queue::tasks::{self, TaskOf};
 use tpu_ops::{Ctx, Error};
 
+use super::first;
 use super::jobfile::{beside_file, directory, submits_alone, would};
-use super::run::begin_if_new;
 use super::submit::queue;
 
 /// A file of tasks that was read.
@@ -91,7 +91,7 @@ impl<'a> TaskFile<'a> {
 
 /// `submit`: of a file, if one of the words is one, and else of the words.
 pub(in crate::cli) fn submit_any(app: &App, args: &Submit) -> Outcome {
-    begin_if_new(app)?;
+    first::begin_to_run(app, &args.words, &args.of_command.command)?;
     let Some(file) = args.words.iter().find(|word| jobfile::is_file(word)) else {
         return super::submit::submit(app, args);
     };

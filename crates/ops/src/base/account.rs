@@ -2,6 +2,8 @@
 
 use tpu_core::model::data::Data;
 use tpu_core::model::ids::UserName;
+use tpu_system::sys::accounts;
+use tpu_system::sys::env::Env;
 
 use super::ctx::user_of;
 use crate::{Ctx, Error};
@@ -13,9 +15,8 @@ pub fn user_at_work(ctx: &Ctx, data: &Data) -> Result<Option<UserName>, Error> {
     if let Some(name) = setting.as_deref().map(UserName::from) {
         return user_of(data, &name).map(|user| Some(user.name.clone()));
     }
-    let account = account(ctx).unwrap_or_default();
-    let as_user = as_user(&account);
-    let names = [account, as_user.clone(), second_name(&as_user)];
+    let as_user = as_user(&ctx.env);
+    let names = [account(&ctx.env), as_user.clone(), second_name(&as_user)];
     let names = names.map(|name| UserName::from(name.as_str()));
     if let Some(user) = names.iter().find_map(|name| data.user(name)) {
         return Ok(Some(user.name.clone()));
@@ -31,14 +32,16 @@ pub fn user_at_work(ctx: &Ctx, data: &Data) -> Result<Option<UserName>, Error> {
 /// Who is at work here, for what others read later: the user, else the account.
 pub(crate) fn name_at_work(ctx: &Ctx, data: &Data) -> String {
     let user = user_at_work(ctx, data).ok().flatten().map(|user| user.to_string());
-    user.or_else(|| account(ctx)).unwrap_or_else(|| "somebody".to_owned())
+    user.unwrap_or_else(|| account(&ctx.env))
 }
 
-/// The name of an account as that of a user can be written: letters, digits, `-` and `_`, with a letter first.
-pub fn as_user(account: &str) -> String {
+/// The user name of an account: letters, digits, `-` and `_`, with a letter first.
+pub fn as_user(env: &Env) -> String {
+    let account = account(env);
     let plain = |c: char| if c.is_ascii_alphanumeric() || c == '_' { c } else { '-' };
     let name = account.trim_start_matches(|c: char| !c.is_ascii_alphabetic());
-    name.chars().map(plain).take(30).collect()
+    let name: String = name.chars().map(plain).take(30).collect();
+    if name.is_empty() { numbered(env) } else { name }
 }
 
 /// The name of a user where the first one means something else.
@@ -46,7 +49,18 @@ pub fn second_name(name: &str) -> String {
     format!("{name}-1")
 }
 
+/// The account: as the environment calls it, else by its name on this machine, else by its number. In a container the
+/// environment often has no name for it, and neither has the machine.
+pub fn account(env: &Env) -> String {
+    let listed = || accounts::listed_name(env.uid).unwrap_or_else(|| numbered(env));
+    in_environment(env).map_or_else(listed, str::to_owned)
+}
+
 /// The account, as the environment calls it.
-pub fn account(ctx: &Ctx) -> Option<String> {
-    ["USER", "LOGNAME"].iter().find_map(|name| ctx.env.non_empty(name)).map(str::to_owned)
+pub fn in_environment(env: &Env) -> Option<&str> {
+    ["USER", "LOGNAME"].iter().find_map(|name| env.non_empty(name))
+}
+
+fn numbered(env: &Env) -> String {
+    format!("user-{}", env.uid)
 }

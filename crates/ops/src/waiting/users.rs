@@ -74,17 +74,14 @@ pub fn is_anybody_missing(ctx: &Ctx, is_file_named: bool) -> bool {
     }
 }
 
-/// Makes the account of this process a user, where there is none yet, and says which; `None` where nothing says which
-/// account it is.
-pub fn begin_as_account(ctx: &Ctx, commands: &[String]) -> Result<Option<UserName>, Error> {
-    let mut name = account::as_user(&account::account(ctx).unwrap_or_default());
-    if name.is_empty() {
-        return Ok(None);
-    }
-    let is_target = |name: &str| ctx.data().is_ok_and(|data| data.resolve_target(name).is_some());
-    if refuse_as_user(&name, commands).is_err() || is_target(&name) {
-        name = account::second_name(&name);
-    }
+/// Makes the first user: the one who is named, else the account of this process. Returns the name; `None` where
+/// another process has made one meanwhile.
+pub fn begin(
+    ctx: &Ctx,
+    named: Option<&str>,
+    commands: &[String],
+) -> Result<Option<UserName>, Error> {
+    let name = named.map_or_else(|| name_of_account(ctx, commands), str::to_owned);
     let new = NewUser {
         name: name.clone(),
         tmux_name: None,
@@ -94,10 +91,19 @@ pub fn begin_as_account(ctx: &Ctx, commands: &[String]) -> Result<Option<UserNam
     };
     match add(ctx, &new) {
         Ok(()) => Ok(Some(UserName::from(name.as_str()))),
-        // Somebody else was faster.
         Err(_) if ctx.data().is_ok_and(|data| !data.users().is_empty()) => Ok(None),
         Err(error) => Err(error),
     }
+}
+
+/// A name for the account of this process by which a user can be called.
+pub fn name_of_account(ctx: &Ctx, commands: &[String]) -> String {
+    let name = account::as_user(&ctx.env);
+    let is_target = |name: &str| ctx.data().is_ok_and(|data| data.resolve_target(name).is_some());
+    if refuse_as_user(&name, commands).is_err() || is_target(&name) {
+        return account::second_name(&name);
+    }
+    name
 }
 
 /// Refuses what nobody can be called. `commands` are the words of the command line that are commands.

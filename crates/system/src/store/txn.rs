@@ -257,8 +257,18 @@ impl Store {
         lock::in_turn(disk, clock, &self.who, (self.line.as_ref(), lock), || {
             let once = &mut || result = work.take().map(|work| work());
             original::beside(disk, clock, &self.paths.original_lock(), once)
-        })??;
+        })
+        .map_err(|error| self.or_missing(error))??;
         Ok(result.expect("whoever is beside the original has done the work there"))
+    }
+
+    /// Says that there is no data file where even its directory is missing, and so nothing can be locked.
+    fn or_missing(&self, error: StoreError) -> StoreError {
+        let is_not_found = matches!(&error, StoreError::Io { source, .. } if source.kind() == io::ErrorKind::NotFound);
+        if is_not_found && self.disk.stat(self.paths.dir()).is_err() {
+            return StoreError::Missing { path: self.paths.data().to_owned() };
+        }
+        error
     }
 
     /// Makes a change last. Before the rename nothing has happened; after it only the journal is left,

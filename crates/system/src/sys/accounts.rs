@@ -2,8 +2,13 @@
 
 /// The name of an account, or its number where `/etc/passwd` does not list it.
 pub fn name(uid: u32) -> String {
+    listed_name(uid).unwrap_or_else(|| format!("uid {uid}"))
+}
+
+/// The name of an account; `None` where `/etc/passwd` does not list it.
+pub fn listed_name(uid: u32) -> Option<String> {
     let list = std::fs::read("/etc/passwd").unwrap_or_default();
-    listed(&String::from_utf8_lossy(&list), uid).unwrap_or_else(|| format!("uid {uid}"))
+    listed(&String::from_utf8_lossy(&list), uid)
 }
 
 /// The name of an account in the text of `/etc/passwd`: `name:password:uid:…`.

@@ -7,6 +7,7 @@ use crate::cli::print::Output;
 use tpu_core::text::{counted, escape};
 use tpu_jobfile::cloudmesh::template::{Template, TemplateJob};
 use tpu_ops::Error;
+use tpu_ops::base::account;
 use tpu_ops::base::named::expanded;
 use tpu_ops::front::cloudmesh::{self, jobset, template};
 use tpu_wire::cloudmesh::TemplateDocument;
@@ -68,10 +69,8 @@ pub(super) fn described(
 }
 
 /// The account that is written into a file: `--user`, else whoever this is.
-fn account(app: &App) -> String {
-    let named = app.global.user.as_deref();
-    let account = || ["USER", "LOGNAME"].iter().find_map(|name| app.env.non_empty(name));
-    named.or_else(account).unwrap_or("username").to_owned()
+fn named_account(app: &App) -> String {
+    app.global.user.clone().unwrap_or_else(|| account::account(&app.env))
 }
 
 /// `tpu cms job template`.
@@ -85,11 +84,11 @@ pub(super) fn write(app: &App, file: Option<&str>, force: bool, fields: &CmsJobF
             None => cloudmesh::place(ctx, jobset::USUAL)?,
         },
     };
-    let jobs = described(fields, Some(&account(app)))?;
+    let jobs = described(fields, Some(&named_account(app)))?;
     let data = ctx.data()?;
     let settings = ctx.settings(user.as_ref().and_then(|name| data.user(name)))?;
     let names: Vec<String> = jobs.iter().map(|job| job.name.clone()).collect();
-    let template = Template { user: account(app), policy: settings.policy.as_str(), jobs };
+    let template = Template { user: named_account(app), policy: settings.policy.as_str(), jobs };
     template::write(ctx, &path, &template, force)?;
     let shown = path.display().to_string();
     let text = format!("Wrote {} with {}.", escape(&shown), counted(names.len(), "job"));

@@ -13,6 +13,7 @@ mod code;
 mod copies;
 mod environment;
 mod first;
+mod gpus;
 
 /// An account without a state file, and its home.
 struct Newcomer {

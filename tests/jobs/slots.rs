@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use tpu_core::model::ids::{JobNumber, UserName};
 
 use crate::common::env::TestEnv;
+use crate::common::tmux::write_script;
 use crate::common::wait::wait_for;
 
 /// Says which GPUs it sees, and stays.
@@ -96,6 +97,10 @@ fn where_nobody_counts_gpus_none_is_hidden_or_given() {
     let mut env = TestEnv::new();
     env.set("TPU_USER", "alice");
     env.set("CUDA_VISIBLE_DEVICES", "7");
+    // Whatever this machine has, its driver knows of none.
+    write_script(&env.path("nvidia-smi"), "exit 0");
+    let search = env.variables()[std::ffi::OsStr::new("PATH")].to_str().unwrap().to_owned();
+    env.set("PATH", format!("{}:{search}", env.path("").display()));
     let job = starts(&env, "");
     assert_eq!(job["share"], Value::Null);
     assert!(refused(&env, "gpus=1", 2).contains("no GPUs are known of it"));

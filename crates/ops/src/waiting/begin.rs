@@ -9,6 +9,7 @@ use tpu_core::plan::board::Pick;
 use tpu_core::plan::choice::Assignment;
 use tpu_core::text::counted;
 
+use crate::act::hosts::detect;
 use crate::act::launch::attempt::Launched;
 use crate::act::launch::group::LaunchedGroup;
 use crate::act::launch::plan::LaunchPlan;
@@ -83,6 +84,7 @@ pub fn start(
     when: When,
     attendant: &dyn Attendant,
 ) -> Result<StartOutcome, Error> {
+    detect::on_first_need(ctx, &request.spec)?;
     match Wish::of(request).filter(|_| request.on.is_none()) {
         Some(wish) if ctx.store.is_dry_run() => would_choose(ctx, request, &wish, when),
         Some(wish) => {
@@ -168,6 +170,7 @@ pub enum QueueOutcome {
 /// Puts jobs into their queues, all of them or none, and starts what can start. A job that this process keeps starts at
 /// once, or is taken out again.
 pub fn queue(ctx: &Ctx, request: &QueueRequest<'_>) -> Result<QueueOutcome, Error> {
+    request.jobs.iter().try_for_each(|(job, _)| detect::on_first_need(ctx, &job.spec))?;
     let ids = match submit::enter_once(ctx, request.jobs, request.once, request.placed)? {
         Entered::New(ids) => ids,
         before => return Ok(QueueOutcome::Answered(before)),

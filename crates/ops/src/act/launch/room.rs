@@ -5,7 +5,7 @@ use crate::act::lately::Lately;
 use crate::base::queue_entries::occupancy::holds;
 use crate::base::reservations;
 use crate::{Ctx, Error};
-use tpu_core::model::capacity::{Ask, BusyGpus, Capacity, Share};
+use tpu_core::model::capacity::{Ask, BusyGpus, Capacity, GpuAsk, Share};
 use tpu_core::model::data::Data;
 use tpu_core::model::ids::JobId;
 use tpu_core::model::target::{Machines, Target};
@@ -117,7 +117,20 @@ fn give(
     if target.machines == Machines::Engine {
         return engine(target, ask);
     }
-    slots::give(capacity, tenants, busy, ask, force).map_err(|short| refusal(target, short))
+    let asks_gpus = matches!(ask.gpus, GpuAsk::Count(1..) | GpuAsk::These(_));
+    let is_uncounted = asks_gpus && capacity.gpus.is_none();
+    slots::give(capacity, tenants, busy, ask, force).map_err(|short| match short {
+        Short::Lacks { what } if is_uncounted => uncounted(target, &what),
+        short => refusal(target, short),
+    })
+}
+
+/// Why there is no room where nobody has counted GPUs, and how they are counted.
+fn uncounted(target: &Target, what: &str) -> Error {
+    let name = &target.name;
+    Error::usage(format!("{name} cannot run it: {what}")).hint(format!(
+        "look for some: tpu hosts detect {name}; or say how many it has: tpu hosts set {name} --gpus N"
+    ))
 }
 
 /// An engine gives out what it has by itself, in words of its own.

@@ -57,7 +57,12 @@ attend() {
     case $dir in "~/"*) dir=$HOME/${dir#"~/"} ;; esac
     cd -- "$dir" || exit 126
     # No bash can set each variable that a shell may have exported, and some would change what this script does.
-    [ -z "$shell" ] || set -- "$tpu" launcher as-typed "$state" "$names" -- "$@"
+    if [ -n "$shell" ]; then
+        set -- "$tpu" launcher as-typed "$state" "$names" -- "$@"
+    elif [ "$mode" = native ] && [ "${1##*/}" = bash ] && [ -n "${CONDA_EXE:-}" ]; then
+        # The command of a job file may say `conda activate` too.
+        set -- "$tpu" launcher with-conda "$state" -- "$@"
+    fi
     # What bash says of a signal that ended it is no word of the job.
     exec 8>&2 2>/dev/null
     "$@" 2>&8 8>&-

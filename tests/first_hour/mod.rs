@@ -14,6 +14,7 @@ mod copies;
 mod environment;
 mod first;
 mod gpus;
+mod python;
 
 /// An account without a state file, and its home.
 struct Newcomer {

@@ -58,6 +58,14 @@ pub enum LauncherStep {
         #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true)]
         words: Vec<OsString>,
     },
+    /// Becomes a program that has the functions of conda
+    WithConda {
+        /// The directory of the launch
+        state: PathBuf,
+        /// The program and its arguments
+        #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true)]
+        words: Vec<OsString>,
+    },
     /// Leaves the terminal that this was started from, and becomes another program
     Apart {
         /// The program and its arguments

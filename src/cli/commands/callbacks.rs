@@ -16,7 +16,7 @@ use tpu_ops::act::callbacks::{self, Begun};
 use tpu_ops::act::relay::{self, Relayed};
 use tpu_ops::act::setup::{self, SetUpHere};
 use tpu_ops::act::{limits, workers};
-use tpu_ops::base::environment;
+use tpu_ops::base::{conda, environment};
 use tpu_ops::waiting::queue::pass;
 use tpu_ops::{Ctx, Error};
 use tpu_system::sys::clock::SystemClock;
@@ -92,7 +92,7 @@ fn become_on_pty(words: &[OsString]) -> Error {
 /// Becomes a command with the variables of the shell in which it was typed. If that fails,
 /// bash tries: it runs files without `#!`, and prints the usual errors.
 fn become_as_typed(env: &Env, state: &Path, (names, words): (&str, &[OsString])) -> Error {
-    let vars = match environment::of_command(env, state, names) {
+    let vars = match environment::of_command(env, state, (names, words)) {
         Ok(vars) => vars,
         Err(error) => return error,
     };
@@ -104,6 +104,15 @@ fn become_as_typed(env: &Env, state: &Path, (names, words): (&str, &[OsString]))
     let plain =
         ["BASH_ENV", "SHELLOPTS", "BASHOPTS"].into_iter().fold(with_vars(bash), Spawn::env_remove);
     became_nothing(&proc::become_program(&plain))
+}
+
+/// Becomes a command that has the functions of conda.
+fn become_with_conda(env: &Env, state: &Path, words: &[OsString]) -> Error {
+    let mut vars: Vec<_> = env.vars.clone().into_iter().collect();
+    conda::add_functions(&mut vars, words, state);
+    let vars = vars.into_iter().map(|(name, value)| (name, Some(value)));
+    let program = Spawn { env: vars.collect(), ..program(words).env_clear() };
+    became_nothing(&proc::become_program(&program))
 }
 
 /// The first word is the program.
@@ -138,6 +147,9 @@ pub(in crate::cli) fn launcher(app: &App, step: &LauncherStep) -> Outcome {
         })?,
         LauncherStep::AsTyped { state, names, words } => {
             return Err(become_as_typed(&app.env, state, (names, words)));
+        }
+        LauncherStep::WithConda { state, words } => {
+            return Err(become_with_conda(&app.env, state, words));
         }
         LauncherStep::PtyExec { words } => return Err(become_on_pty(words)),
         LauncherStep::Apart { words } => {

@@ -22,6 +22,7 @@ use tpu_system::store::disk::OsDisk;
 use tpu_system::sys::accounts;
 use tpu_system::sys::env::Env;
 
+use super::conda;
 use crate::{Ctx, Error, Kind};
 
 /// Tells a command where it was typed.
@@ -180,7 +181,11 @@ pub fn differing(ctx: &Ctx, job: &Job) -> Vec<String> {
 
 /// The variables of a command that was typed in a shell, by what lies beside its launcher; its secrets have `names`, each
 /// ending in a comma.
-pub fn of_command(env: &Env, state: &Path, names: &str) -> Result<Variables, Error> {
+pub fn of_command(
+    env: &Env,
+    state: &Path,
+    (names, words): (&str, &[OsString]),
+) -> Result<Variables, Error> {
     let gone = |why: String| {
         Error::state(format!("the variables of its shell cannot be read: {why}"))
             .hint("give it those of now: tpu rerun --env-now")
@@ -191,7 +196,11 @@ pub fn of_command(env: &Env, state: &Path, names: &str) -> Result<Variables, Err
         Err(e) => return Err(gone(e.to_string())),
     };
     let names: Vec<&str> = names.split_terminator(',').collect();
-    Ok(environment::as_typed(env.vars.clone(), (&of_launch, &names), &shell))
+    let mut vars = environment::as_typed(env.vars.clone(), (&of_launch, &names), &shell);
+    if shell.is_all {
+        conda::add_functions(&mut vars, words, state);
+    }
+    Ok(vars)
 }
 
 /// Lays an environment by for what waits, and says where that is. Call it in the transaction that adds its first entry:

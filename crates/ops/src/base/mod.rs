@@ -22,6 +22,7 @@ pub mod account;
 pub mod called;
 pub mod code_dir;
 pub(crate) mod code_files;
+pub mod conda;
 pub mod launch_paths;
 pub mod named;
 pub mod names;

@@ -158,3 +158,65 @@ fn a_directory_that_was_deleted_is_refused() {
     }
     drop(newcomer.types("exp", "run local -q -C . dir=2 -- true").exits(2).says(&["both say"]));
 }
+
+/// What is typed and what is written in the file would be two places.
+#[test]
+fn a_directory_beside_a_file_that_names_one_is_refused() {
+    let newcomer = Newcomer::new();
+    newcomer.file("other/my.py", "print('another')\n");
+    let job = |text: &str| newcomer.file("exp/job.yaml", &format!("target: local\n{text}\n"));
+    for (text, key) in [
+        ("dir: ~/exp\ncommand: python3 my.py", "dir:"),
+        ("dir: 1\ncommand: python3 my.py", "dir:"),
+        ("code: .\ncommand: python3 my.py", "code:"),
+        ("code: none\ndir: /tmp\ncommand: python3 my.py", "dir:"),
+    ] {
+        job(text);
+        for line in ["run job.yaml -q -C ../other", "submit job.yaml -C ../other"] {
+            let refused = newcomer.types("exp", line).exits(2);
+            drop(refused.says(&["job.yaml:", "-C ../other and ", key, "both say where"]));
+        }
+    }
+    job("command: python3 my.py");
+    drop(newcomer.types("exp", "run job.yaml -q -C ../other").exits(0).says(&["code of ~/other"]));
+    assert_eq!(newcomer.prints(1), "another\n");
+    // A file without a command runs the script of its directory.
+    newcomer.file("other/staging.sh", "echo staged; exit 0\n");
+    job("name: base");
+    drop(
+        newcomer
+            .types("exp", "run job.yaml -q --dry-run -C ../other")
+            .exits(0)
+            .says(&["staging.sh"]),
+    );
+}
+
+/// Another account begins what this one has submitted: the code is what lay there then.
+#[test]
+fn what_a_file_calls_its_own_directory_stays_that_for_another_account() {
+    let mut newcomer = Newcomer::new();
+    let file = "target: local\ncode: .\ncommand: python3 my.py\n";
+    newcomer.file("exp/job.yaml", file);
+    newcomer.file("job.yaml", file);
+    newcomer.file("my.py", "open('result', 'w').write('here')\n");
+    newcomer.file("other/my.py", "print('another account')\n");
+    drop(newcomer.types("other", "submit ../exp/job.yaml").exits(0));
+    assert_eq!(newcomer.prints(1), "this is mine\n");
+    for dir in ["../exp", ".."] {
+        let waits = format!("submit {dir}/job.yaml --hold");
+        drop(newcomer.types("other", &waits).exits(0));
+    }
+    newcomer.file("exp/my.py", "print('a later edit')\n");
+    let data = newcomer.path(".local/share/tpu/data.json");
+    newcomer.env.set("TPU_DATA", data.as_os_str());
+    newcomer.env.set("HOME", newcomer.path("other").as_os_str());
+    newcomer.env.set("USER", "bob");
+    drop(newcomer.types("other", "unhold 2 3").exits(0));
+    assert_eq!(newcomer.prints(2), "this is mine\n");
+    newcomer.prints(3);
+    assert_eq!(std::fs::read_to_string(newcomer.path("result")).unwrap(), "here");
+    assert!(newcomer.job(3)["stage_dir"].is_null(), "a home is not copied");
+    // A file in a home that is begun by its own account stays there as well.
+    drop(newcomer.types("other", "run ../exp/job.yaml -q").exits(0));
+    assert_eq!(newcomer.prints(4), "a later edit\n");
+}

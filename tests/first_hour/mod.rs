@@ -11,6 +11,7 @@ use crate::common::tmux::write_file;
 
 mod code;
 mod copies;
+mod elsewhere;
 mod environment;
 mod first;
 mod gpus;

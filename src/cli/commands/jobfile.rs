@@ -43,8 +43,9 @@ pub(in crate::cli) fn run_file(app: &App, args: &Run, file: &str) -> Result<Ran,
     let data = ctx.data()?;
     let user = app.user(&data, None)?;
     let setup = args.of_file.setup.as_deref().map(setup_how).transpose()?;
-    let code = Some(typed_in(app, args.of_job.directory.as_deref())?);
-    let beside = BesideFile { force: args.force, setup, code, ..BesideFile::default() };
+    let typed_code = args.of_job.directory.clone();
+    let code = Some(typed_in(app, typed_code.as_deref())?);
+    let beside = BesideFile { force: args.force, setup, code, typed_code, ..BesideFile::default() };
     let commands = legacy::command_words();
     let of_file = JobFile {
         ctx,
@@ -136,6 +137,7 @@ pub(super) fn beside_file(app: &App, args: &Submit) -> Result<BesideFile, Error>
         applies: args.apply,
         is_now: false,
         code: Some(typed_in(app, args.of_job.directory.as_deref())?),
+        typed_code: args.of_job.directory.clone(),
         setup: args.of_file.setup.as_deref().map(setup_how).transpose()?,
     })
 }

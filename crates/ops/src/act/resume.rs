@@ -293,6 +293,7 @@ fn plan_with(
     let job = job_of(&data, id)?;
     let (parent, lost_with) = succeedable(ctx, job, request, &mut memory)?;
     let target = target(&data, job, request)?;
+    check::stays_here_again(ctx, &data, (job, &target))?;
     let machine = match provided {
         Provided::Already => {
             // What was just said of it need not be asked again; whoever was late is waited for.

@@ -30,7 +30,12 @@ pub fn stand_in(ctx: &Ctx, spec: &mut JobSpec, dir: &Path) -> Result<(), Error> 
 /// Whether the code of a job is a home directory, or has one in it. That is never copied: it holds keys, and everything
 /// else. The command runs there as it lies.
 pub(crate) fn is_home(ctx: &Ctx, spec: &JobSpec) -> bool {
-    spec.code.as_ref().is_some_and(|code| holds(Path::new(&code.top), &home(ctx)))
+    spec.code.as_ref().is_some_and(|code| holds_home(ctx, Path::new(&code.top)))
+}
+
+/// Whether a directory is the home directory, or has it in itself.
+pub(crate) fn holds_home(ctx: &Ctx, dir: &Path) -> bool {
+    holds(dir, &home(ctx))
 }
 
 /// The same of a directory as it was typed: by its path from here, or below `~/`.
@@ -52,7 +57,6 @@ fn home(ctx: &Ctx) -> PathBuf {
     resolved(&ctx.env.home)
 }
 
-/// Whether a directory is the home directory, or has it in itself.
 fn holds(dir: &Path, home: &Path) -> bool {
     home.starts_with(dir)
 }

@@ -18,7 +18,7 @@ use crate::observe::{doors, runners};
 use crate::{Ctx, Error};
 use tpu_core::model::data::{Data, User};
 use tpu_core::model::facts::{TargetState, TargetStep};
-use tpu_core::model::job::LaunchMode;
+use tpu_core::model::job::{Job, LaunchMode};
 use tpu_core::model::repository::Repository;
 use tpu_core::model::rules::{NAMED, Rules};
 use tpu_core::model::spec::{JobSpec, TargetRequest};
@@ -414,7 +414,7 @@ fn has_workplace(ctx: &Ctx, target: &Target, spec: &JobSpec) -> Result<(), Error
 }
 
 /// A home directory is left to no other machine: it holds keys. Without a target nobody knows yet which it will be.
-fn stays_here(ctx: &Ctx, spec: &JobSpec, targets: &[Target]) -> Result<(), Error> {
+pub(crate) fn stays_here(ctx: &Ctx, spec: &JobSpec, targets: &[Target]) -> Result<(), Error> {
     let Some(code) = spec.code.as_ref().filter(|_| code_dir::is_home(ctx, spec)) else {
         return Ok(());
     };
@@ -423,8 +423,24 @@ fn stays_here(ctx: &Ctx, spec: &JobSpec, targets: &[Target]) -> Result<(), Error
         return Ok(());
     }
     let where_to = elsewhere.map_or("another machine", |target| target.name.as_str());
-    let what = format!("{} holds keys, and is not copied to {where_to}", code.top);
-    Err(Error::refused(what).hint("go to the directory of your code, or name it: -C PATH"))
+    Err(holds_keys(&code.top, where_to))
+}
+
+/// What began in a home directory of this machine has no successor on another one, for the same reason.
+pub(crate) fn stays_here_again(
+    ctx: &Ctx,
+    data: &Data,
+    (job, target): (&Job, &Target),
+) -> Result<(), Error> {
+    let was_here = data.target(&job.tpu).is_some_and(|was| was.is_here());
+    let goes = was_here && !target.is_here();
+    let home = job.workplace().filter(|dir| goes && code_dir::holds_home(ctx, Path::new(dir)));
+    home.map_or(Ok(()), |home| Err(holds_keys(home, target.name.as_str())))
+}
+
+fn holds_keys(dir: &str, where_to: &str) -> Error {
+    Error::refused(format!("{dir} holds keys, and is not copied to {where_to}"))
+        .hint("go to the directory of your code, or name it: -C PATH")
 }
 
 /// Its secrets must get where it runs.

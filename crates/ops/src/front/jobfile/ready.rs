@@ -40,6 +40,8 @@ pub struct BesideFile {
     pub setup: Option<SetUpHow>,
     /// The directory of their code, where the file names none.
     pub code: Option<PathBuf>,
+    /// That directory as it was typed, if it was: a file that names another one is refused.
+    pub typed_code: Option<PathBuf>,
 }
 
 /// The jobs of a file. Those of JobMan are read too, and what of them is not as it was is said.
@@ -184,6 +186,7 @@ impl JobFile<'_> {
         if let Some(how) = self.beside.setup {
             request.spec.execution.setup_how = how;
         }
+        self.refuse_two_places(job)?;
         if let Some(code) = self.code_dir(job).filter(|_| is_in_slot) {
             code_dir::stand_in(self.ctx, &mut request.spec, &code)?;
         }
@@ -201,8 +204,25 @@ impl JobFile<'_> {
             Some(OwnCode::Here(_)) => Some(self.dir.to_owned()),
             Some(OwnCode::Dir(dir)) => Some(whole_path(self.ctx, dir)),
             Some(OwnCode::Repository(_)) => None,
-            None => self.beside.code.clone().filter(|_| job.dir.is_none() && job.command.is_some()),
+            None => {
+                let is_meant = job.command.is_some() || self.beside.typed_code.is_some();
+                self.beside.code.clone().filter(|_| job.dir.is_none() && is_meant)
+            }
         }
+    }
+
+    /// Refuses a directory that is typed beside a file which names another place.
+    fn refuse_two_places(&self, job: &OwnJob) -> Result<(), Error> {
+        let Some(typed) = &self.beside.typed_code else { return Ok(()) };
+        let key = match &job.code {
+            Some(OwnCode::Here(_) | OwnCode::Repository(_)) => "code:",
+            Some(OwnCode::Dir(_)) => "dir:",
+            None if job.dir.is_some() || job.execution.workplace.is_some() => "dir:",
+            None => return Ok(()),
+        };
+        let what = format!("-C {} and {key} both say where the code is", typed.display());
+        let error = Error::usage(what).hint("leave one of them away");
+        Err(self.at(place_of(job, MeantKey::Code), error))
     }
 
     /// Where the code of a job is, if it is in a repository.

@@ -140,6 +140,7 @@ pub(crate) fn enter_once(
             let roots: Vec<String> = roots.into_iter().flatten().collect();
             ctx.warn(buckets::elsewhere(ctx, &request.spec, (order, &roots)));
         }
+        stays_on_its_queue(ctx, request, &how.queue).map_err(at(MeantKey::Queue))?;
         if !how.is_target_later && how.order.is_none() {
             can_begin(ctx, (request, how), may.mode).map_err(at(MeantKey::Target))?;
         }
@@ -358,6 +359,17 @@ fn push(ctx: &Ctx, tx: &mut Tx<'_>, entry: QueueEntry) -> Result<JobId, Error> {
     tx.data.queues_mut().entries.push(entry);
     records::note(tx, &id, "queued", format!("in {queue}"));
     Ok(id)
+}
+
+/// Refuses what begins in a home directory, where the queue begins its jobs on other machines.
+fn stays_on_its_queue(ctx: &Ctx, request: &RunRequest, queue: &QueueName) -> Result<(), Error> {
+    let data = ctx.data()?;
+    let Some(queue) = data.queues().queue(queue).filter(|queue| !queue.on.is_empty()) else {
+        return Ok(());
+    };
+    // Names may be of targets that nobody knows yet, and types of machines.
+    let targets = named::named(&data, &queue.on).unwrap_or_default();
+    check::stays_here(ctx, &request.spec, &targets)
 }
 
 /// Refuses what could begin nowhere that is known.

@@ -350,3 +350,25 @@ fn what_it_prints_is_added_to_a_file_of_the_node() {
     assert_eq!(kept.lines().collect::<Vec<_>>(), expected);
     assert!(lab.tpu("logs 1").exits(0).stdout.contains("\n500\n"));
 }
+
+/// Its machines have the disk of this one.
+#[test]
+fn what_git_ignores_is_linked_into_the_copy_and_no_deletion_follows_the_link() {
+    let Some(lab) = Lab::new() else { return };
+    for (path, text) in [(".git/HEAD", ""), (".gitignore", "data/\n"), ("data/x.txt", "seven\n")] {
+        lab.env.code("alice", path, text);
+    }
+    let says = "cat data/x.txt; echo \"$TPU_JOB\" >>data/y.txt";
+    for (window, verb) in [(1, "run gpu -q"), (2, "submit gpu")] {
+        let words: Vec<&str> = verb.split(' ').chain(["--", "sh", "-c", says]).collect();
+        drop(lab.env.tpu_words(&words).exits(0));
+        drop(lab.tpu(&format!("wait {window} --timeout 60s")).exits(0));
+        drop(lab.tpu(&format!("logs {window}")).exits(0).says(&["seven"]));
+        let copy = lab.env.job("alice", window)["stage_dir"].as_str().unwrap().to_owned();
+        assert!(Path::new(&copy).join("data").is_symlink(), "it is not copied");
+    }
+    drop(lab.tpu("clean -y").exits(0));
+    let kept = |name: &str| std::fs::read_to_string(lab.env.path("code-alice/data").join(name));
+    assert_eq!(kept("x.txt").unwrap(), "seven\n");
+    assert_eq!(kept("y.txt").unwrap(), "alice/1\nalice/2\n");
+}

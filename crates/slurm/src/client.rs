@@ -140,6 +140,10 @@ pub struct FileMark {
 pub struct HereDisk;
 
 impl Files for HereDisk {
+    fn is_seen_from_here(&self) -> bool {
+        true
+    }
+
     fn is_dir(&self, path: &Path) -> io::Result<bool> {
         ThisDisk.is_dir(path)
     }

@@ -37,6 +37,11 @@ pub trait Files: Send + Sync {
     /// Copies `what` lies below `from` on this machine: paths relative to it, directories before what is in them.
     /// Under the name `to` there is afterwards all of it or, where that failed, nothing.
     fn put(&self, from: &Path, what: &[PathBuf], to: &Path) -> io::Result<()>;
+
+    /// Whether this machine sees the same files under the same paths.
+    fn is_seen_from_here(&self) -> bool {
+        false
+    }
 }
 
 /// What lies in a directory.
@@ -80,6 +85,10 @@ pub enum Content {
 pub struct ThisDisk;
 
 impl Files for ThisDisk {
+    fn is_seen_from_here(&self) -> bool {
+        true
+    }
+
     fn is_dir(&self, path: &Path) -> io::Result<bool> {
         match fs::metadata(path) {
             Ok(meta) => Ok(meta.is_dir()),

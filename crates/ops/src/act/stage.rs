@@ -7,6 +7,7 @@ use tpu_core::model::data::User;
 use tpu_core::model::ids::{JobNumber, LaunchToken};
 use tpu_core::model::job::{Job, LaunchMode};
 use tpu_core::model::spec::Staged;
+use tpu_core::model::target::Machines;
 use tpu_engine::runner::files::{Files, ThisDisk};
 
 use crate::base::code_files::{CodeAt, CodeFiles, Measure};
@@ -136,7 +137,7 @@ fn lay(ctx: &Ctx, files: &dyn Files, job: &Job, stage: &str) -> Result<(), Error
         let put = files.put(from, &listed(code), to);
         put.map_err(|e| disk("copy the code to", stage, &e))?;
     }
-    if is_typed && !staged.is_some_and(Staged::is_clone) && is_here(ctx, job)? {
+    if is_typed && !staged.is_some_and(Staged::is_clone) && shares_disk(ctx, files, job)? {
         // It begins without them where the directory is gone by now.
         let linked = known.map_or_else(code_there, Ok).and_then(|code| {
             let linked = origin.link_rest(&code, to);
@@ -147,10 +148,13 @@ fn lay(ctx: &Ctx, files: &dyn Files, job: &Job, stage: &str) -> Result<(), Error
     Ok(())
 }
 
-/// Whether a job runs on this machine.
-fn is_here(ctx: &Ctx, job: &Job) -> Result<bool, Error> {
+/// Whether a job runs on this machine, or by an engine whose machines have the disk of this one. All others get the copy
+/// from here.
+fn shares_disk(ctx: &Ctx, files: &dyn Files, job: &Job) -> Result<bool, Error> {
     let data = ctx.data()?;
-    Ok(resolve_target(&data, job.tpu.as_str()).is_ok_and(|target| target.is_here()))
+    let Ok(target) = resolve_target(&data, job.tpu.as_str()) else { return Ok(false) };
+    let has_engine = target.machines == Machines::Engine;
+    Ok(target.is_here() || has_engine && files.is_seen_from_here())
 }
 
 fn at<'a>(state: &'a Path, (from, is_typed): (&'a Path, bool), to: &'a Path) -> CodeAt<'a> {

@@ -51,11 +51,11 @@ pub use hosts::{
     AddHosts, DrainHosts, HostLimits, Hosts, HostsStep, Pools, PoolsStep, SetHosts, SomeHosts,
 };
 pub use http::{Http, ServeArgs, ServeCommand, TokenCreateArgs, TokenStep};
-pub use insight::{ArchiveArgs, ArchiveStep, BillingArgs, Insight, QuotaArgs, StatsArgs};
+pub use insight::{ArchiveArgs, ArchiveStep, BillingArgs, DiskArgs, Insight, QuotaArgs, StatsArgs};
 pub use jobman::{Jobman, JobmanIds, JobmanQueue, JobmanStep};
 pub use jobs::{
-    Again, Check, Clean, Clear, CloseWindows, History, Kill, Logs, Maj, Many, MonitorArgs, Run,
-    ScriptOfJob, ShowJob, Wait, WaitFor,
+    Again, Check, Clean, Clear, CloseWindows, History, JobFilesArgs, Kill, Logs, Maj, Many,
+    MonitorArgs, Run, ScriptOfJob, ShowJob, Wait, WaitFor,
 };
 pub use kinds::{Brought, FromKind, OfJob, OfMachine, OfTarget, OptionsOfKind};
 pub(super) use kinds::{have_kinds, kinds};
@@ -247,7 +247,9 @@ pub enum Command {
     #[command(after_help = "Examples:\n  tpu kill-window 7\n  tpu -kw 7 alice")]
     KillWindow(Deferred<Words>),
     /// Close the windows of ended jobs and archive their records
-    #[command(after_help = "Examples:\n  tpu clean\n  tpu clean alice -re")]
+    #[command(
+        after_help = "Examples:\n  tpu clean\n  tpu clean alice -re\n  tpu clean 7 --with-results\n\nLogs and checkpoints stay. Code is removed from its copies after keep_code\nin the archive; `tpu disk` shows what there is."
+    )]
     Clean(Deferred<Clean>),
     /// Archive finished jobs
     #[command(after_help = "Examples:\n  tpu clear-finished\n  tpu clear-finished alice")]
@@ -289,6 +291,11 @@ pub enum Command {
     /// Print what a job has printed
     #[command(after_help = "Examples:\n  tpu logs 7 -n 100\n  tpu logs 7 -f --grep loss")]
     Logs(Deferred<Logs>),
+    /// List what a job wrote, or copy some of it here
+    #[command(
+        after_help = "Examples:\n  tpu files 7\n  tpu files 7 --get results.csv\n  tpu files 7 --get plots --to ~/plots"
+    )]
+    Files(Deferred<JobFilesArgs>),
     /// Say why a job has the status it has
     #[command(after_help = "Examples:\n  tpu explain 7\n  tpu explain w=7 alice --json")]
     Explain(Deferred<Words>),

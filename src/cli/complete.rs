@@ -79,6 +79,7 @@ const OFFERS: &[(&[&str], &[Offer])] = &[
         &[
             "kill-window",
             "logs",
+            "files",
             "explain",
             "show",
             "script",
@@ -109,6 +110,7 @@ const OFFERS: &[(&[&str], &[Offer])] = &[
             "reset-window-num",
             "add-config-alias",
             "stats",
+            "disk",
         ],
         &[Users],
     ),

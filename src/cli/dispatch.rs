@@ -29,10 +29,10 @@ use super::commands::first::begins;
 use super::commands::jobman::JobmanDoes;
 use super::commands::{
     aliases, archive, attach, billing, board, callbacks, check, checkpoints, classify, clean,
-    cloud, cms, daemon as monitor_cmds, data, dirs, doctor, first, help, history, hosts, import,
-    init, inventory, jobfile, jobman, kill, logs, news, notify, queue, quota, requeue, resume,
-    rules, run, secrets, settings, show, stats, storage, sweep, targets, tasks, tokens, users,
-    wait, workers,
+    cloud, cms, daemon as monitor_cmds, data, dirs, disk, doctor, files, first, help, history,
+    hosts, import, init, inventory, jobfile, jobman, kill, logs, news, notify, queue, quota,
+    requeue, resume, rules, run, secrets, settings, show, stats, storage, sweep, targets, tasks,
+    tokens, users, wait, workers,
 };
 use super::print::{self, Output};
 use super::screen::{self, Nature};
@@ -142,6 +142,7 @@ pub(super) fn verb(command: Command) -> Verb {
             let follows = args.follow;
             looks(move |app| logs::logs(app, &args)).on_terminal_if(follows)
         }
+        Command::Files(args) => looks(move |app| files::files(app, &args)),
         Command::Explain(args) => looks(move |app| check::explain(app, &args.words)),
         Command::Show(args) => looks(move |app| show::show(app, &args)),
         Command::Script(args) => looks(move |app| show::script(app, &args)),
@@ -232,6 +233,7 @@ pub(super) fn verb(command: Command) -> Verb {
             kind(Box::new(move |app: &App| checkpoints::run(app, &args))).destroys_if(destroys)
         }
         Command::Insight(Insight::Storage(args)) => looks(move |app| storage::run(app, &args)),
+        Command::Insight(Insight::Disk(args)) => looks(move |app| disk::run(app, &args)),
         Command::Foreign(Foreign::Import(args)) => {
             changes(begins(move |app| import::run(app, &args)))
         }

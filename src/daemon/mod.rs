@@ -4,7 +4,8 @@
 //!
 //! [`run`] is the loop; `wake` says when it is worth looking; `turn` is one round; `worker_pool` has
 //! what is under way, each piece on its own: `job_work` on jobs, `target_work` on targets; `figures` has machines asked
-//! and `notices` people told beside that. `beside` says whether it acts at all; where it only watches, `foretold` says what it would do.
+//! and `notices` people told beside that, and `old_code` removes the code of jobs that were archived long ago. `beside` says
+//! whether it acts at all; where it only watches, `foretold` says what it would do.
 //! `ops::act::service` starts and ends a daemon in its tmux session, `ops::base::watch` is how everybody else sees it.
 //!
 //! It never exits by itself. Killed at any instant, it leaves nothing that its successor cannot complete.
@@ -15,6 +16,7 @@ mod figures;
 mod foretold;
 mod job_work;
 mod notices;
+mod old_code;
 mod target_work;
 mod turn;
 mod wake;
@@ -38,6 +40,7 @@ use figures::Rounds;
 use foretold::Foretold;
 use job_work::Crew;
 use notices::Notices;
+use old_code::OldCode;
 use target_work::Makers;
 use turn::{Cause, Turn};
 use wake::Wake;
@@ -114,6 +117,7 @@ struct Monitor<'a> {
     /// The control plane that it works with, in words.
     cloud: String,
     checks: Checks,
+    old_code: OldCode,
     rounds: Rounds,
     notices: Notices,
     /// Why people cannot be told, to be said once.
@@ -137,6 +141,7 @@ impl<'a> Monitor<'a> {
             unsettled: None,
             cloud: ctx.usual_provider(),
             checks: Checks::default(),
+            old_code: OldCode::default(),
             rounds: Rounds::default(),
             notices: Notices::default(),
             untold: None,
@@ -174,6 +179,9 @@ impl<'a> Monitor<'a> {
                 next = now + turn.rest;
                 wake.has_live_jobs = turn.has_live_jobs;
                 self.checks.run(ctx, now);
+                if self.watches.is_none() {
+                    self.old_code.run(ctx, now);
+                }
             }
             self.rounds.run(ctx, now, wake.has_live_jobs);
             if self.watches != Some(Watches::Ordered) {

@@ -7,7 +7,6 @@ use tpu_core::model::member::Array;
 use tpu_core::model::spec::{JobSpec, TargetRequest};
 use tpu_core::model::sweep::Sweep;
 use tpu_ops::act::launch::RunRequest;
-use tpu_ops::base::environment::WantedEnvironment;
 use tpu_ops::waiting::queue::submit::{self, Submission};
 use tpu_ops::{Ctx, Error};
 
@@ -29,14 +28,7 @@ pub(super) fn fill(ctx: &Ctx, user: &str, target: &str) -> Result<JobId, Error> 
         command: Some(words.map(OsString::from).to_vec()),
         ..JobSpec::on(TargetRequest::Named(target.to_owned()))
     };
-    let request = RunRequest {
-        user: UserName::from(user),
-        spec,
-        on: None,
-        force: false,
-        copies_all: false,
-        environment: WantedEnvironment::default(),
-    };
+    let request = RunRequest::new(UserName::from(user), spec);
     let how = Submission { sweep: Some(sweep), ..Submission::default() };
     submit::enter(ctx, &request, &how)
 }

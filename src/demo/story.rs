@@ -25,7 +25,6 @@ use tpu_ops::act::launch::{self, RunRequest};
 use tpu_ops::act::resume::{self, AgainRequest};
 use tpu_ops::act::{kill, outlook};
 use tpu_ops::base::ctx::job_of;
-use tpu_ops::base::environment::WantedEnvironment;
 use tpu_ops::base::environment::WhichEnvironment;
 use tpu_ops::front::clean;
 use tpu_ops::observe::{checkpoint, logs, runners, worker_processes};
@@ -180,14 +179,7 @@ impl<'a> Story<'a> {
             command: Some(command),
             ..JobSpec::on(TargetRequest::Named(target.to_owned()))
         };
-        let request = RunRequest {
-            user: UserName::from(user),
-            spec,
-            on: None,
-            force: false,
-            copies_all: false,
-            environment: WantedEnvironment::default(),
-        };
+        let request = RunRequest::new(UserName::from(user), spec);
         let launched = launch::launch(self.ctx, &request)?;
         self.say(&format!(
             "{} started ({tag}): tpu run {target} {user} lr=0.01 tag={tag}",

@@ -58,6 +58,7 @@ const CASES: &[(&[&str], &[&str], &[&str])] = &[
     (&["tpu", "logs", "--fo"], &["--follow"], &["--grep"]),
     (&["tpu", "release", "v3"], &["v3-big"], &["v2-1"]),
     (&["tpu", "stats", "al"], &["alice"], &["llama"]),
+    (&["tpu", "disk", "al"], &["alice"], &["llama"]),
     (&["tpu", "quo"], &["quota"], &["queue"]),
     (&["tpu", "quota", "v5"], &["v5e", "v5p"], &["alice"]),
     (&["tpu", "billing", "--mo"], &["--month"], &["--csv"]),

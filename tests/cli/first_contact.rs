@@ -194,6 +194,7 @@ fn every_dry_run_changes_nothing() {
         "kill 1 alice",
         "kill-window 1 alice",
         "clean alice",
+        "clean alice --with-results",
         "clear-finished alice",
         "clear-error alice",
         "clear-all alice",

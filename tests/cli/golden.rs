@@ -29,6 +29,7 @@ fn golden(env: &TestEnv, name: &str, line: &str) {
             (r"tmux-\d+/", "tmux-[UID]/"),
             (r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z", "[TIME]"),
             (r"\b\d+d \d\dh\b", "[AGE]"),
+            (r"state take [0-9.]+ k?B", "state take [SIZE]"),
         ],
     }, {
         insta::assert_snapshot!(name, text);

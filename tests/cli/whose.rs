@@ -47,7 +47,7 @@ fn a_look_at_a_window_is_at_the_one_user_who_has_it() {
     drop(env.tpu("explain 3").exits(0).says(&["bob/3 is finished"]));
     drop(env.tpu("get-stage-dir w=1").exits(0).says(&["/stage/alice/1"]));
     drop(env.tpu("history 1").exits(0));
-    drop(env.tpu("wait 1 --timeout 1s").exits(0).says(&["alice/1 is finished"]));
+    drop(env.tpu("wait 1 --timeout 1s").exits(0).says(&["alice/1 finished"]));
     // Two have a window 2, nobody has a window 9.
     for line in ["explain 2", "wait 2", "wait 1,3", "logs 9"] {
         let hint = format!("tpu {line} --user alice");

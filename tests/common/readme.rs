@@ -93,6 +93,8 @@ pub(crate) fn plain(text: &str, home: &str) -> String {
     let numbers = Regex::new(r"\b\d+(\.\d+)?[smh]?\b").unwrap();
     let text = text.replace(home, "");
     let text = Regex::new("(?m)^logs: .*$").unwrap().replace_all(&text, "logs: …").into_owned();
+    let copies = Regex::new("(?m), copied to .*$").unwrap();
+    let text = copies.replace_all(&text, ", copied to …").into_owned();
     // Ages and speeds come and go with the moment.
     let ages = Regex::new(r" · (\d+(s|m|h)|\d+m \d\ds|[\d.]+ it/s)").unwrap();
     let phases = Regex::new(r"(running|starting) · (compiling|staging|initializing) ").unwrap();

@@ -140,9 +140,15 @@ fn a_directory_that_is_ignored_is_there_where_one_stands_in_it() {
         "import os\nprint(sorted(os.listdir('../..')), os.path.islink('../../data'))\n",
     );
     drop(newcomer.types("exp/build/deep", "run local -q -- python3 look.py").exits(0));
-    assert_eq!(newcomer.prints(1), "['.gitignore', 'build', 'data', 'my.py'] True\n");
+    assert_eq!(
+        newcomer.prints(1),
+        "['.gitignore', '.tpu-copied', 'build', 'data', 'my.py'] True\n"
+    );
     drop(newcomer.types("exp/build/deep", "submit local -- python3 look.py").exits(0));
-    assert_eq!(newcomer.prints(2), "['.gitignore', 'build', 'data', 'my.py'] True\n");
+    assert_eq!(
+        newcomer.prints(2),
+        "['.gitignore', '.tpu-copied', 'build', 'data', 'my.py'] True\n"
+    );
 }
 
 /// It has no path, and what tmux takes for it is the home.

@@ -10,7 +10,7 @@ const READS: &str = "print(open('data/x.txt').read())\nopen('data/y.txt', 'w').w
 
 impl Newcomer {
     /// Makes the directory `exp` a work tree of git.
-    fn under_git(&self, ignored: &str) {
+    pub(super) fn under_git(&self, ignored: &str) {
         self.file("exp/.gitignore", ignored);
         self.git(&["init", "-q"]);
         self.git(&["config", "user.name", "john"]);
@@ -25,11 +25,11 @@ impl Newcomer {
     }
 
     /// The copy of the code of a job.
-    fn copy(&self, job: u64) -> PathBuf {
+    pub(super) fn copy(&self, job: u64) -> PathBuf {
         PathBuf::from(self.job(job)["stage_dir"].as_str().unwrap())
     }
 
-    fn read(&self, below: &str) -> String {
+    pub(super) fn read(&self, below: &str) -> String {
         std::fs::read_to_string(self.path(below)).unwrap_or_default()
     }
 }
@@ -86,6 +86,7 @@ fn under_git_a_copy_has_what_git_knows_and_what_it_does_not_ignore() {
     seen.sort_unstable();
     let wanted = [
         ".gitignore=f",
+        ".tpu-copied=f",
         ".tpuignore=f",
         "a.log=l",
         "big=l",
@@ -166,4 +167,89 @@ fn more_than_is_usual_is_not_copied_unasked() {
     drop(newcomer.types("exp", "run local -q -- python3 my.py").exits(4));
     drop(newcomer.types("exp", "run local -q -y -- python3 my.py").exits(0));
     assert_eq!(newcomer.prints(3), "this is mine\n");
+}
+
+/// Runs that code without a copy, and says which of it is another by now.
+#[test]
+fn a_restart_without_a_copy_names_what_was_changed_since() {
+    let newcomer = Newcomer::new();
+    newcomer.file("exp/data/x.txt", "seven");
+    newcomer.file("exp/reads.py", READS);
+    newcomer.under_git("data/\n");
+    let now = std::fs::metadata(newcomer.path("exp/my.py")).unwrap().modified().unwrap();
+    let hour = std::time::Duration::from_secs(3_600);
+    let touch = |path: &str, to| {
+        let file = std::fs::File::open(newcomer.path(path)).unwrap();
+        file.set_modified(to).unwrap();
+    };
+    for path in ["exp/reads.py", "exp/my.py", "exp/.gitignore"] {
+        touch(path, now - hour);
+    }
+    drop(newcomer.types("exp", "run local -q --in-place -- python3 reads.py").exits(0));
+    assert_eq!(newcomer.prints(1), "seven\n");
+    let again = newcomer.types("exp", "rerun 1 --force").exits(0);
+    assert!(!again.stderr.contains("changed since"), "{}", again.stderr);
+    touch("exp/my.py", now + hour);
+    drop(newcomer.types("exp", "wait 2").exits(0));
+    let again = newcomer.types("exp", "rerun 2 --force").exits(0);
+    drop(again.says(&["changed since it first began: my.py"]));
+}
+
+#[test]
+fn a_file_says_what_becomes_of_what_is_ignored() {
+    let newcomer = Newcomer::new();
+    newcomer.file("exp/data/x.txt", "seven");
+    newcomer.file("exp/plot.png", "tracked");
+    newcomer
+        .file("exp/look.py", "import os\nprint(sorted(os.listdir('.')), os.path.islink('runs'))\n");
+    newcomer.under_git("data/\n");
+    let job = |more: &str| {
+        newcomer.file("exp/job.yaml", &format!("target: local\ncommand: python3 look.py\n{more}"));
+    };
+    job("");
+    drop(newcomer.types("exp", "run job.yaml -q").exits(0));
+    let own = "'.gitignore', '.tpu-copied', ";
+    let code = "'job.yaml', 'look.py', 'my.py', 'plot.png'";
+    assert_eq!(newcomer.prints(1), format!("[{own}{code}] False\n"), "as git knows it");
+    job("code: {ignored: link}\noutputs: [runs]\n");
+    drop(newcomer.types("exp", "submit job.yaml").exits(0));
+    let linked = format!("[{own}'data', {code}, 'runs'] True\n");
+    assert_eq!(newcomer.prints(2), linked);
+    assert!(newcomer.path("exp/runs").is_dir(), "it is made beside the code");
+    job("code: in-place\n");
+    drop(newcomer.types("exp", "run job.yaml -q").exits(0).says(&["without a copy"]));
+    assert!(newcomer.prints(3).contains("'.git', '.gitignore', 'data'"));
+    for wrong in
+        ["code: {ignored: keep}", "outputs: [../x]", "outputs: [/tmp/x]", "code: in-place\ndir: 1"]
+    {
+        job(wrong);
+        drop(newcomer.types("exp", "run job.yaml -q").exits(2).says(&["job.yaml:"]));
+    }
+    // An empty one is linked as well, however it is written in the settings.
+    drop(newcomer.types("exp", r#"set-settings outputs ["runs/","logs/"]"#).exits(0));
+    newcomer.dir("exp/logs");
+    drop(newcomer.types("exp", "run local -q -- realpath runs logs").exits(0));
+    let real = |below: &str| newcomer.path(below).canonicalize().unwrap().display().to_string();
+    assert_eq!(newcomer.prints(4), format!("{}\n{}\n", real("exp/runs"), real("exp/logs")));
+    drop(newcomer.types("exp", "set-settings outputs runs").exits(0));
+    // Two that write there at once may write over each other.
+    job("outputs: [runs]\n");
+    newcomer.file("exp/look.py", "import time; time.sleep(1000)\n");
+    for warned in [false, true] {
+        let answer = newcomer.types("exp", "run job.yaml -q").exits(0);
+        assert_eq!(answer.stderr.contains("john-doe/5 writes into ~/exp/runs as well"), warned);
+    }
+    drop(newcomer.types("exp", "kill 5 6 -y").exits(0));
+    newcomer
+        .file("exp/look.py", "import os\nprint(sorted(os.listdir('.')), os.path.islink('runs'))\n");
+    // A command that is typed has those of the settings.
+    drop(newcomer.types("exp", "set-settings outputs deep/er").exits(0));
+    newcomer.file("exp/deep/er/tracked", "");
+    newcomer.git(&["add", "-f", "deep"]);
+    drop(newcomer.types("exp", "run local -q -- realpath deep/er").exits(0));
+    let there = newcomer.path("exp/deep/er").canonicalize().unwrap();
+    assert_eq!(newcomer.prints(7), format!("{}\n", there.display()));
+    job("");
+    drop(newcomer.types("exp", "run job.yaml -q").exits(0));
+    assert!(newcomer.prints(8).contains("'deep'"), "and a file where it says nothing else");
 }

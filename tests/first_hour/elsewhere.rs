@@ -32,8 +32,11 @@ impl Newcomer {
 
 #[test]
 fn ones_own_script_runs_on_another_machine_without_any_preparation() {
-    let Some(hosts) = is_installed().then(|| Hosts::machines(1, "gpu")).flatten() else { return };
+    let Some(mut hosts) = is_installed().then(|| Hosts::machines(1, "gpu")).flatten() else {
+        return;
+    };
     let newcomer = Newcomer::with_gpu1(&hosts);
+    hosts.give_disks(&newcomer.path(".local/share/tpu/tpu-state/stage"));
     newcomer.file(
         "exp/my.py",
         "import os, socket\nprint(socket.gethostname(), sorted(os.listdir('.')))\n",
@@ -48,12 +51,13 @@ fn ones_own_script_runs_on_another_machine_without_any_preparation() {
     let answer = newcomer.types("exp", "run gpu1 -q -- python3 my.py").exits(0);
     drop(answer.says(&["Started john-doe/1 on gpu1: python3 my.py (code of ~/exp)"]));
     // What git ignores stays here, and so does what a link leads to.
-    assert_eq!(newcomer.prints(1), "gpu1 ['.gitignore', 'my.py']\n");
+    let printed = newcomer.prints(1);
+    assert_eq!(printed.lines().last(), Some("gpu1 ['.gitignore', '.tpu-copied', 'my.py']"));
     // Its GPUs are found as those of this machine are.
     newcomer.file("exp/e.py", "import os\nprint(os.environ.get('CUDA_VISIBLE_DEVICES'))\n");
     let found = newcomer.types("exp", "run gpu1 gpus=1 -q -- python3 e.py").exits(0);
     drop(found.says(&["found 4 GPUs on gpu1"]));
-    assert_eq!(newcomer.prints(2), "0\n");
+    assert_eq!(newcomer.prints(2).lines().last(), Some("0"));
     // A home stays where it is, whichever way a job would leave it.
     drop(newcomer.types("", "run local -q -- true").exits(0).says(&["(in ~, without a copy)"]));
     newcomer.prints(3);
@@ -72,4 +76,42 @@ fn ones_own_script_runs_on_another_machine_without_any_preparation() {
     }
     drop(newcomer.types("", "submit local queue=near -- true").exits(0));
     drop(newcomer.types("", "rerun 3 --force").exits(0));
+}
+
+/// As in a lab where every machine has the homes: results in `data/` land beside the code, and others are brought back.
+#[test]
+fn a_machine_that_has_this_disk_finds_what_lies_beside_the_code() {
+    let Some(hosts) = is_installed().then(|| Hosts::machines(1, "gpu")).flatten() else { return };
+    let newcomer = Newcomer::with_gpu1(&hosts);
+    newcomer.with_results();
+    drop(newcomer.types("exp", "hosts add gpu1").exits(0));
+    drop(newcomer.types("exp", "set-settings outputs runs").exits(0));
+    drop(newcomer.types("exp", "run gpu1 -q -- python3 out.py").exits(0));
+    assert_eq!(newcomer.prints(1), "seven\n");
+    assert_eq!(newcomer.read("exp/data/y.txt"), "beside");
+    assert!(newcomer.copy(1).join("runs").is_symlink());
+    let listed = newcomer.types("exp", "files 1").exits(0);
+    drop(listed.says(&["notes.md", "plots/a.png", "results.csv", "data is ~/exp/data"]));
+}
+
+/// Nothing of this disk is seen there: what was written is listed and brought back from there.
+#[test]
+fn results_are_brought_back_from_a_machine_with_a_disk_of_its_own() {
+    let Some(mut hosts) = is_installed().then(|| Hosts::machines(1, "gpu")).flatten() else {
+        return;
+    };
+    let newcomer = Newcomer::with_gpu1(&hosts);
+    hosts.give_disks(&newcomer.path(".local/share/tpu/tpu-state/stage"));
+    newcomer.file("exp/out.py", "import os\nos.mkdir('plots')\nfor name in ['results.csv', 'plots/a.png', 'two words']: open(name, 'w').write(name)\n");
+    drop(newcomer.types("exp", "hosts add gpu1").exits(0));
+    drop(newcomer.types("exp", "run gpu1 -q -- python3 out.py").exits(0));
+    drop(newcomer.types("exp", "wait 1").exits(0).says(&["john-doe/1 finished"]));
+    let listed = newcomer.types("exp", "files 1").exits(0);
+    assert!(!listed.stdout.contains("out.py"), "{}", listed.stdout);
+    drop(listed.says(&["plots/a.png", "results.csv", "two words"]));
+    let got = newcomer.types("exp", "files 1 --get results.csv plots --to back").exits(0);
+    drop(got.says(&["Copied ~/exp/back/results.csv"]));
+    assert_eq!(newcomer.read("exp/back/results.csv"), "results.csv");
+    assert_eq!(newcomer.read("exp/back/plots/a.png"), "plots/a.png");
+    drop(newcomer.types("exp", "files 1 --get nothing").exits(3).says(&["wrote no nothing"]));
 }

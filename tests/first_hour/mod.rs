@@ -11,11 +11,14 @@ use crate::common::tmux::write_file;
 
 mod code;
 mod copies;
+mod disk;
+mod earlier;
 mod elsewhere;
 mod environment;
 mod first;
 mod gpus;
 mod python;
+mod results;
 
 /// An account without a state file, and its home.
 struct Newcomer {

@@ -27,8 +27,7 @@ impl Newcomer {
         if proc::run(&spawn).is_ok_and(|output| output.status.success()) {
             return Some(dir);
         }
-        let said = writeln!(std::io::stderr(), "skipped: python3 has no venv");
-        said.unwrap();
+        drop(writeln!(std::io::stderr(), "skipped: there is no python3 with venv"));
         None
     }
 

@@ -175,6 +175,7 @@ fn the_stage_directory_holds_the_code_and_links_to_the_rest() {
     let wanted = [
         "./.gitignore f",
         "./.hidden f",
+        "./.tpu-copied f",
         "./junk l",
         "./lib/model.py f",
         "./link.py l",

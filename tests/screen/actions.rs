@@ -4,7 +4,6 @@ use tpu_core::model::ids::{TargetName, UserName};
 use tpu_core::model::spec::{JobSpec, TargetRequest};
 use tpu_core::model::view::Whose;
 use tpu_ops::act::launch::RunRequest;
-use tpu_ops::base::environment::WantedEnvironment;
 use tpu_screen::message::{
     Act, Answer, Ask, Choices, Door, Effect, Message, Problem, Proposal, Scope,
 };
@@ -148,14 +147,7 @@ fn the_form_fills_in_plans_and_starts_only_what_was_shown() {
         tag: Some("try".to_owned()),
         ..JobSpec::on(TargetRequest::Named("v4-128".to_owned()))
     };
-    let request = RunRequest {
-        user: UserName::from("alice"),
-        spec,
-        on: None,
-        force: false,
-        copies_all: false,
-        environment: WantedEnvironment::default(),
-    };
+    let request = RunRequest::new(UserName::from("alice"), spec);
     let wanted = Act::Run(Box::new(request));
     assert_eq!(effects, [Effect::Ask(would(wanted.clone()))]);
     assert_eq!(acts(&screen.press("enter")), [], "the plan has not been seen");

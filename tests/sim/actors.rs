@@ -20,7 +20,6 @@ use tpu_ops::act::launch::{self, RunRequest};
 use tpu_ops::act::resume::{self, AgainRequest};
 use tpu_ops::act::target_spec::Wish;
 use tpu_ops::act::{kill, outlook, provision};
-use tpu_ops::base::environment::WantedEnvironment;
 use tpu_ops::front::clean::{self, Ends, Extent};
 use tpu_ops::observe::snapshot;
 use tpu_ops::waiting::queue::keep::Attendant;
@@ -166,14 +165,7 @@ pub(crate) fn run(world: &Arc<World>, host: usize, on: usize, rule: &str, needs:
         rules: Some(rule.to_owned()),
         ..JobSpec::on(TargetRequest::Named(target(on)))
     };
-    let request = RunRequest {
-        user: UserName::from(user),
-        spec,
-        on: None,
-        force: false,
-        copies_all: false,
-        environment: WantedEnvironment::default(),
-    };
+    let request = RunRequest::new(UserName::from(user), spec);
     let _pid = call(world, &start(host, Purpose::Run), move |ctx| {
         drop(launch::launch(ctx, &request));
     });

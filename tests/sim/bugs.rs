@@ -23,14 +23,14 @@ const BUGS: [(&str, &str, u64); 10] = [
 
 /// The same in worlds with a cluster of Slurm.
 const BUGS_OF_SLURM: [(&str, &str, u64); 2] = [
-    ("bug-silent-is-gone", "where nobody answers and nothing is read again, a job is gone", 98),
-    ("bug-unheard", "a submission whose answer was lost counts as one that nobody heard", 2),
+    ("bug-silent-is-gone", "where nobody answers and nothing is read again, a job is gone", 198),
+    ("bug-unheard", "a submission whose answer was lost counts as one that nobody heard", 36),
 ];
 
 /// The same in worlds with a cluster of Kubernetes.
 const BUGS_OF_KUBERNETES: [(&str, &str, u64); 2] = [
-    ("bug-silent-is-empty", "a server that does not answer counts as one that has no Job", 5),
-    ("bug-unheard", "a creation whose answer was lost counts as one that nobody heard", 919),
+    ("bug-silent-is-empty", "a server that does not answer counts as one that has no Job", 18),
+    ("bug-unheard", "a creation whose answer was lost counts as one that nobody heard", 952),
 ];
 
 /// Every bug is found within so many seeds.

@@ -15,7 +15,6 @@ use tpu_core::model::spec::{JobSpec, TargetRequest};
 use tpu_core::model::target::{LOCAL, Registration};
 use tpu_ops::act::launch::RunRequest;
 use tpu_ops::act::reconcile;
-use tpu_ops::base::environment::WantedEnvironment;
 use tpu_ops::waiting::queue::pass;
 use tpu_ops::waiting::queue::submit::{Submission, enter};
 
@@ -170,14 +169,7 @@ fn persons(world: &Arc<World>, crowd: Crowd) {
             let (spec, _) = queues::spec_of(&[*lineage], (local, "pass", None));
             let user = UserName::from(USERS[at % USERS.len()]);
             let spec = JobSpec { array: None, ..spec };
-            let request = RunRequest {
-                user,
-                spec,
-                on: None,
-                force: false,
-                copies_all: false,
-                environment: WantedEnvironment::default(),
-            };
+            let request = RunRequest::new(user, spec);
             let how = Submission { stages_late: true, ..Submission::default() };
             drop(enter(ctx, &request, &how));
         }

@@ -6,7 +6,6 @@ use std::sync::Arc;
 use tpu_core::model::ids::UserName;
 use tpu_core::model::spec::{JobSpec, TargetRequest};
 use tpu_ops::act::launch::{self, RunRequest};
-use tpu_ops::base::environment::WantedEnvironment;
 use tpu_system::sys::random::Random as _;
 
 use super::actors::{self, USERS};
@@ -34,14 +33,7 @@ pub(crate) fn run(world: &Arc<World>, host: usize, on: usize, rule: &str, needs:
         command: Some(vec!["./train".into()]),
         ..JobSpec::on(TargetRequest::Named(of(&TARGETS).to_owned()))
     };
-    let request = RunRequest {
-        user: UserName::from(of(&USERS)),
-        spec,
-        on: None,
-        force: false,
-        copies_all: false,
-        environment: WantedEnvironment::default(),
-    };
+    let request = RunRequest::new(UserName::from(of(&USERS)), spec);
     let _pid = call(world, &actors::start(host, Purpose::Run), move |ctx| {
         drop(launch::launch(ctx, &request));
     });

@@ -15,7 +15,6 @@ use tpu_engine::runner::Unreached;
 use tpu_lab::sim::Event;
 use tpu_ops::act::kill;
 use tpu_ops::act::launch::RunRequest;
-use tpu_ops::base::environment::WantedEnvironment;
 use tpu_ops::front::clean;
 use tpu_ops::waiting::queue::keep;
 use tpu_system::sys::random::Random as _;
@@ -138,14 +137,7 @@ fn wait_in_line(world: &Arc<World>, person: usize, book: &Book) {
             rules: Some("pass".to_owned()),
             ..JobSpec::on(TargetRequest::Any(any_of))
         };
-        let request = RunRequest {
-            user,
-            spec,
-            on: None,
-            force: false,
-            copies_all: false,
-            environment: WantedEnvironment::default(),
-        };
+        let request = RunRequest::new(user, spec);
         let pid = call(world, &actors::start(0, Purpose::Run), move |ctx| {
             drop(keep::wait(ctx, &request, &actors::Looks::every(150)));
         });

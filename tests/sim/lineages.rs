@@ -14,7 +14,6 @@ use tpu_core::model::ids::UserName;
 use tpu_core::model::job::{Job, Status, Succession};
 use tpu_core::model::spec::{JobSpec, TargetRequest};
 use tpu_ops::act::launch::{self, RunRequest};
-use tpu_ops::base::environment::WantedEnvironment;
 use tpu_system::sys::random::Random as _;
 
 use super::actors::{self, USERS};
@@ -142,14 +141,7 @@ fn begin(world: &Arc<World>, blows: &Blows, count: usize) {
             ..JobSpec::on(TargetRequest::Named(on))
         };
         let user = UserName::from(USERS.get(index % 2).copied().unwrap_or("alice"));
-        let request = RunRequest {
-            user,
-            spec,
-            on: None,
-            force: false,
-            copies_all: false,
-            environment: WantedEnvironment::default(),
-        };
+        let request = RunRequest::new(user, spec);
         let _pid = call(world, &actors::start(0, Purpose::Run), move |ctx| {
             drop(launch::launch(ctx, &request));
         });

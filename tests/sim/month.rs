@@ -17,7 +17,6 @@ use tpu_core::model::view::Whose;
 use tpu_core::plan::stats::By;
 use tpu_lab::sim::{Event, Timing};
 use tpu_ops::act::launch::RunRequest;
-use tpu_ops::base::environment::WantedEnvironment;
 use tpu_ops::front::clean::{self, Ends, Extent};
 use tpu_ops::observe::stats::{self, StatsReport, StatsRequest};
 use tpu_ops::waiting::queue::pass;
@@ -231,14 +230,7 @@ fn person(world: &Arc<World>, index: usize, size: Size, book: &Book) {
             ..JobSpec::on(TargetRequest::Any(any))
         };
         let name = UserName::from(user(index).as_str());
-        let request = RunRequest {
-            user: name,
-            spec,
-            on: None,
-            force: false,
-            copies_all: false,
-            environment: WantedEnvironment::default(),
-        };
+        let request = RunRequest::new(name, spec);
         // Nothing is written into the directories of code.
         let how = Submission { stages_late: true, ..Submission::default() };
         let _pid = call(world, &actors::start(0, Purpose::Run), move |ctx| {

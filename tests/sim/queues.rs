@@ -20,7 +20,6 @@ use tpu_lab::sim::Event;
 use tpu_ops::Ctx;
 use tpu_ops::act::launch::RunRequest;
 use tpu_ops::act::{kill, targets};
-use tpu_ops::base::environment::WantedEnvironment;
 use tpu_ops::waiting::queue::edit::{self, QueueEdit};
 use tpu_ops::waiting::queue::keep;
 use tpu_ops::waiting::queue::pass;
@@ -276,14 +275,7 @@ pub(crate) fn submit(
         turns.asks(asked);
     }
     let user = UserName::from(USERS[usize::try_from(of(59, 2)).unwrap_or(0)]);
-    let request = RunRequest {
-        user,
-        spec,
-        on: None,
-        force: false,
-        copies_all: false,
-        environment: WantedEnvironment::default(),
-    };
+    let request = RunRequest::new(user, spec);
     let _pid = call(world, &actors::start(host, Purpose::Run), move |ctx| {
         drop(enter(ctx, &request, &how));
         look_after(ctx);
@@ -300,14 +292,7 @@ fn wait_here(world: &Arc<World>, host: usize, waits_here: &mut Vec<Pid>) {
     }
     let any = AnyOf { types: vec!["v2-8".to_owned()], ..AnyOf::default() };
     let (spec, _) = spec_of(&members, (TargetRequest::Any(any), "pass", None));
-    let request = RunRequest {
-        user: UserName::from("bob"),
-        spec,
-        on: None,
-        force: false,
-        copies_all: false,
-        environment: WantedEnvironment::default(),
-    };
+    let request = RunRequest::new(UserName::from("bob"), spec);
     let pid = call(world, &actors::start(host, Purpose::Run), move |ctx| {
         drop(keep::wait(ctx, &request, &actors::Looks::every(20)));
     });

@@ -1,5 +1,6 @@
 //! The code of a job on its way into the cluster: an archive in a config map, which the server takes up to a size.
 
+use std::ffi::OsString;
 use std::io::Write as _;
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
@@ -12,6 +13,7 @@ use ring::digest;
 use serde_json::{Value, json};
 
 use tpu_engine::runner::RunError;
+use tpu_engine::runner::tree::COPIED;
 
 use super::manifest::ARCHIVE_FILE;
 
@@ -21,16 +23,22 @@ const MOST: usize = 900_000;
 
 /// The archive of a directory, as it is to be kept. `None` for one that is not there or has nothing in it.
 pub(super) fn packed(dir: &Path) -> Result<Option<Vec<u8>>, RunError> {
-    let has_some = std::fs::read_dir(dir).is_ok_and(|mut entries| entries.next().is_some());
-    if !has_some {
-        return Ok(None);
-    }
-    let packed = archive(dir).map_err(|e| {
+    let unpacked = |e: std::io::Error| {
         RunError::state(
             format!("the code in {} cannot be packed: {e}", dir.display()),
             "this account must be able to read it",
         )
-    })?;
+    };
+    let Ok(entries) = std::fs::read_dir(dir) else { return Ok(None) };
+    let names = entries.map(|entry| entry.map(|entry| entry.file_name()));
+    let mut names = names.collect::<Result<Vec<_>, _>>().map_err(unpacked)?;
+    // It says when this copy was made, and the same code is to be the same archive.
+    names.retain(|name| name != COPIED);
+    names.sort();
+    if names.is_empty() {
+        return Ok(None);
+    }
+    let packed = archive(dir, &names).map_err(unpacked)?;
     if packed.len() > MOST {
         return Err(RunError::refused(
             format!(
@@ -48,12 +56,19 @@ pub(super) fn packed(dir: &Path) -> Result<Option<Vec<u8>>, RunError> {
 /// packing takes longer than all else that is done to submit one.
 static LAST: Mutex<Option<(digest::Digest, Vec<u8>)>> = Mutex::new(None);
 
-fn archive(dir: &Path) -> std::io::Result<Vec<u8>> {
+fn archive(dir: &Path, names: &[OsString]) -> std::io::Result<Vec<u8>> {
     let mut archive = tar::Builder::new(Vec::new());
     archive.follow_symlinks(false);
     // The same code is the same archive, whoever packs it.
     archive.mode(tar::HeaderMode::Deterministic);
-    archive.append_dir_all(".", dir)?;
+    for name in names {
+        let path = dir.join(name);
+        if std::fs::symlink_metadata(&path)?.is_dir() {
+            archive.append_dir_all(name, path)?;
+        } else {
+            archive.append_path_with_name(path, name)?;
+        }
+    }
     let plain = archive.into_inner()?;
     let hash = digest::digest(&digest::SHA256, &plain);
     let last = || LAST.lock().unwrap_or_else(PoisonError::into_inner);

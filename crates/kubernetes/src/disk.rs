@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 
 use tpu_core::model::job::Job;
 use tpu_engine::runner::files::{Content, Entry, Files, Listing, ThisDisk};
+use tpu_engine::runner::tree::{self, InTree};
 use tpu_system::sys::clock::Clock;
 
 use super::cluster::NamespaceAt;
@@ -54,6 +55,9 @@ echo "= over""#;
 
 /// A part of a file, behind a word that says whether it is there.
 const READ: &str = r#"[ -f "$1" ] || { echo none; exit; }; echo file; tail -c "+$2" -- "$1" 2>/dev/null | head -c "$3"; echo; echo "= over""#;
+
+/// The files below a directory, with their bytes and the second in which they were written. busybox has no `-printf`.
+const TREE: &str = r#"[ -d "$1" ] || { echo none; exit; }; cd -- "$1" && find . ! -type d -exec stat -c 'f %s %Y %n' {} \; && echo "= over""#;
 
 /// What was seen in directories, by the cluster and their paths.
 #[derive(Default)]
@@ -252,6 +256,18 @@ fn text(path: &Path) -> io::Result<String> {
     })
 }
 
+/// Reads what [`TREE`] has printed: all of it, or nothing.
+fn files_of(said: &str) -> io::Result<Option<Vec<InTree>>> {
+    if said == "none\n" {
+        return Ok(None);
+    }
+    let list = said
+        .strip_suffix("= over\n")
+        .ok_or_else(|| io::Error::other("what looks at the volume was cut off"))?;
+    let of_find = |line: &str| format!("{}\0\0", line.replacen(" ./", " ", 1));
+    tree::read(list.lines().map(of_find).collect::<String>().as_bytes()).map(Some)
+}
+
 /// Reads what [`LIST`] has printed: all of it, or nothing.
 fn read(said: &str) -> io::Result<Vec<Seen>> {
     if said.lines().last() != Some("= over") {
@@ -334,6 +350,12 @@ impl Files for JobDisk<'_> {
     /// Directories on the volume are made where a job begins.
     fn make_dir(&self, dir: &Path) -> io::Result<()> {
         if self.volume(dir).is_some() { Ok(()) } else { ThisDisk.make_dir(dir) }
+    }
+
+    fn tree(&self, dir: &Path) -> io::Result<Option<Vec<InTree>>> {
+        let Some(volume) = self.volume(dir) else { return ThisDisk.tree(dir) };
+        let said = self.look((&volume, dir), TREE, &[&text(dir)?])?;
+        files_of(&String::from_utf8_lossy(&said))
     }
 
     fn put(&self, from: &Path, what: &[PathBuf], to: &Path) -> io::Result<()> {

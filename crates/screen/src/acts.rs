@@ -2,6 +2,7 @@
 
 use super::message::{Act, Did, Problem, ids};
 use tpu_core::model::entry::Priority;
+use tpu_core::model::execution::Copying;
 use tpu_core::model::ids::{JobId, QueueName, TargetName};
 use tpu_core::model::job::Succession;
 use tpu_core::model::member::Array;
@@ -275,7 +276,12 @@ fn waiting(
 /// The same, with the code of the directory that its form names.
 fn with_code(ctx: &Ctx, request: &RunRequest) -> Result<RunRequest, Error> {
     let mut request = request.clone();
-    code_dir::stand_in_typed(ctx, &mut request.spec)?;
+    let spec = &mut request.spec;
+    code_dir::stand_in_typed(ctx, spec)?;
+    if spec.command.is_some() && spec.code.is_some() {
+        spec.execution.copying = Copying::KnownWithLinks;
+        spec.execution.outputs = ctx.settings(ctx.data()?.user(&request.user))?.outputs;
+    }
     Ok(request)
 }
 

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use tpu_core::model::time::Timestamp;
 use tpu_engine::runner::files::{Files, Listing, ThisDisk};
+use tpu_engine::runner::tree::InTree;
 use tpu_system::effects::Effects;
 
 use super::cluster::Cluster;
@@ -158,6 +159,10 @@ impl Files for HereDisk {
 
     fn make_dir(&self, dir: &Path) -> io::Result<()> {
         ThisDisk.make_dir(dir)
+    }
+
+    fn tree(&self, dir: &Path) -> io::Result<Option<Vec<InTree>>> {
+        ThisDisk.tree(dir)
     }
 
     fn put(&self, from: &Path, what: &[PathBuf], to: &Path) -> io::Result<()> {

@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use tpu_core::model::time::Timestamp;
 use tpu_engine::runner::files::{Content, Entry, Files, Listing};
+use tpu_engine::runner::tree::{self, COPIED, FIND, InTree};
 use tpu_system::sys::proc::{self, Feed, Spawn};
 
 use super::ask::{LOOK, PATIENCE};
@@ -133,6 +134,16 @@ impl Files for FarDisk<'_> {
         if said.code == 0 { Ok(()) } else { Err(failed(&said)) }
     }
 
+    fn tree(&self, dir: &Path) -> io::Result<Option<Vec<InTree>>> {
+        let script = format!("{THERE} cd -- \"$1\" && {FIND}");
+        let said = self.ask(&script, &[text(dir)?], (None, COPYING))?;
+        match said.code {
+            0 => tree::read(&said.stdout).map(Some),
+            NOT_THERE => Ok(None),
+            _ => Err(failed(&said)),
+        }
+    }
+
     fn put(&self, from: &Path, what: &[PathBuf], to: &Path) -> io::Result<()> {
         let packed = packed(from, what)?;
         let length = packed.metadata()?.len();
@@ -142,6 +153,7 @@ impl Files for FarDisk<'_> {
              if [ \"$(wc -c <\"$1.partial.tar\")\" -ne {length} ]; then rm -f -- \"$1.partial.tar\"; \
              echo 'the connection broke on the way' >&2; exit 1; fi; \
              tar -x --no-same-owner -C \"$1.partial\" -f \"$1.partial.tar\"; rm -f -- \"$1.partial.tar\"; \
+             cd -- \"$1.partial\"; rm -f -- {COPIED}; {FIND} >{COPIED} || rm -f -- {COPIED}; cd /; \
              mv -T -- \"$1.partial\" \"$1\""
         );
         let feed = Feed::File(Arc::new(packed));

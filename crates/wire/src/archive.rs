@@ -67,5 +67,8 @@ documents! {
         restored: Vec<JobIdPart<'a>>,
         /// Those that already were.
         already: Vec<JobIdPart<'a>>,
+        /// Those whose code is gone: they cannot be resumed.
+        without_code: Vec<JobIdPart<'a>> =
+            done.without_code.iter().map(|(id, _)| part(id)).collect(),
     }
 }

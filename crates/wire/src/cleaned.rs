@@ -2,6 +2,7 @@
 
 use tpu_core::model::ids::{JobNumber, UserName};
 use tpu_ops::front::clean::{Cleaned, Kept};
+use tpu_ops::front::old_code::CodeGone;
 use tpu_ops::observe::orphans::{Closing, Left};
 
 use super::document::{documents, part};
@@ -20,6 +21,10 @@ documents! {
         kept: Vec<KeptPart<'a>>,
         /// Windows that are left open.
         left: Vec<LeftPart<'a>>,
+        /// Code that was removed from the copies of jobs that were archived long ago.
+        code: CodeGonePart,
+        /// Copies of code that were removed with what their jobs wrote.
+        copies: CodeGonePart = part(&cleaned.whole),
     }
 
     /// What a dry run would clear away.
@@ -40,6 +45,16 @@ documents! {
         kept: Vec<KeptPart<'a>>,
         /// Windows that would be left open.
         left: Vec<LeftPart<'a>>,
+        /// Copies of code that would be removed with what their jobs wrote.
+        copies: CodeGonePart = part(&cleaned.whole),
+    }
+
+    /// What is removed of copies of code.
+    pub struct CodeGonePart from gone: &'a CodeGone {
+        /// Of how many.
+        copies: usize,
+        /// Its bytes.
+        bytes: u64,
     }
 
     /// A window, or the pane of a job in one, that is closed.

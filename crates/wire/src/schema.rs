@@ -24,9 +24,11 @@ use super::daemon::{
     PlanDocument,
 };
 use super::data::{BegunDocument, ChangedDataDocument, DataDocument, FoundDocument};
+use super::disk::DiskDocument;
 use super::doctor::{FindingsDocument, LockDocument, RestoredDocument};
 use super::errors::ErrorDocument;
 use super::events::{ClearedLogDocument, EventsDocument, NewsDocument};
+use super::files::{CopiedFilesDocument, FilesDocument};
 use super::hosts::{
     HostsAddedDocument, HostsAskedDocument, HostsChangedDocument, HostsDocument, HostsSetDocument,
     PoolsDocument,
@@ -132,6 +134,8 @@ table! {
     KindDocument<'_>: "of-kind";
     JobScriptDocument<'_>: "script";
     LogsDocument<'_>: "logs", "archive";
+    FilesDocument<'_>: "files";
+    CopiedFilesDocument<'_>: "files";
     StatsDocument<'_>: "stats";
     QuotaDocument<'_>: "quota", "jobman";
     BillingDocument<'_>: "billing", "jobman";
@@ -142,6 +146,7 @@ table! {
     CopiedCheckpointsDocument: "checkpoints";
     PrunedDocument: "checkpoints";
     StorageDocument<'_>: "storage";
+    DiskDocument<'_>: "disk";
     FinishedDocument<'_>: "finish-job";
     FailedDocument<'_>: "fail-job";
     EventsDocument<'_>: "history", "monitor-log";

@@ -16,6 +16,7 @@ use tpu_core::model::token::TokenRole;
 use tpu_core::model::view::Shown;
 use tpu_core::plan::board::Standing;
 use tpu_ops::Kind;
+use tpu_ops::front::disk_use::FilePurpose;
 use tpu_ops::front::doctor::Severity;
 
 /// An instant to the second.
@@ -106,6 +107,7 @@ worded! {
     QueueState: "What a queue does";
     LaunchMode: "Whether the users' own script does the work, or a command does";
     Occasion: "What people can be told of";
+    FilePurpose: "What files are";
     Severity: "Whether it is as it should be";
     TokenRole: "What the bearer of a token may do";
     Kind: "The kind of failure of a command; its exit code says the same";

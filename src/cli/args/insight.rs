@@ -37,6 +37,17 @@ pub enum Insight {
         after_help = "Examples:\n  tpu storage\n  tpu storage gs://lab-us /nfs/logs --csv\n\nAn answer is kept for a quarter of an hour; --fresh asks anew."
     )]
     Storage(Deferred<StorageArgs>),
+    /// Show what copies, results, logs and state take here
+    #[command(after_help = "Examples:\n  tpu disk\n  tpu disk alice --json")]
+    Disk(Deferred<DiskArgs>),
+}
+
+/// `tpu disk`.
+#[derive(Debug, Args)]
+pub struct DiskArgs {
+    /// Whose copies and logs [default: all there is]
+    #[arg(value_name = "USER")]
+    pub words: Vec<String>,
 }
 
 /// `tpu stats`.

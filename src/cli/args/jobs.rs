@@ -185,6 +185,9 @@ pub struct Clean {
     /// Also what a rule is about to bring back
     #[arg(short, long)]
     pub force: bool,
+    /// Also the copies of the code, with what the jobs wrote there; if no job is named, also those of jobs in the archive
+    #[arg(long)]
+    pub with_results: bool,
 }
 
 /// `tpu clear-finished`, `clear-error`, `clear-all`, `-czj`.
@@ -227,6 +230,20 @@ pub struct Logs {
     /// Lines of this worker alone, from 0
     #[arg(long, value_name = "WORKER")]
     pub worker: Option<u32>,
+}
+
+/// `tpu files`.
+#[derive(Debug, Args)]
+pub struct JobFilesArgs {
+    /// Window or name, user
+    #[arg(value_name = "ARG")]
+    pub words: Vec<String>,
+    /// Copy these files or directories here
+    #[arg(long, value_name = "PATH", num_args = 1..)]
+    pub get: Vec<String>,
+    /// Copy them into this directory
+    #[arg(long, value_name = "DIR")]
+    pub to: Option<String>,
 }
 
 /// `tpu history`.

@@ -1,5 +1,7 @@
 //! `tpu archive list|show|logs|restore`: what was cleaned away.
 
+use std::path::Path;
+
 use crate::cli::Outcome;
 use crate::cli::app::App;
 use crate::cli::args::{ArchiveArgs, ArchiveStep};
@@ -8,11 +10,12 @@ use tpu_core::model::ids::{JobId, UserName};
 use tpu_core::model::time::{Timestamp, Zone};
 use tpu_core::plan::filter::{Filter, HINT};
 use tpu_core::text::{counted, escape};
-use tpu_ops::Error;
 use tpu_ops::act::selection;
 use tpu_ops::base::called::JobWord;
+use tpu_ops::base::code_dir;
 use tpu_ops::observe::archive::{self, ArchiveRequest, ArchivedJob};
 use tpu_ops::waiting::whose::{About, Purpose};
+use tpu_ops::{Ctx, Error};
 use tpu_wire::archive::{ArchiveDocument, ArchivedJobDocument, RestoredJobsDocument};
 use tpu_wire::jobs::{JobIdPart, LogsDocument};
 
@@ -133,6 +136,17 @@ fn others(id: &JobId, others: &[Timestamp], zone: &Zone) -> Option<String> {
     })
 }
 
+/// What can be done with a job whose code is gone.
+fn without_code(ctx: &Ctx, id: &JobId, dir: &str) -> String {
+    let shown = code_dir::shown(ctx, dir);
+    if Path::new(dir).is_dir() {
+        let rerun = format!("tpu rerun w={} {} runs {shown} as it is now", id.window, id.user);
+        format!("The code of {id} is gone. It cannot be resumed; {rerun}.")
+    } else {
+        format!("The code of {id} is gone, and {shown} too. It can be neither resumed nor rerun.")
+    }
+}
+
 /// A record for people, one fact on each line.
 fn told(of: &ArchivedJob, zone: &Zone) -> String {
     let job = &of.archived.job;
@@ -185,7 +199,9 @@ fn restore(app: &App, words: &[String], older: usize) -> Outcome {
     let ctx = app.ctx()?;
     let done = archive::restore(ctx, &ids(app, words, Purpose::Change)?, older)?;
     let zone = app.zone(&*ctx.data()?)?;
-    let notes = done.others.iter().filter_map(|(id, all)| others(id, all, &zone)).collect();
+    let mut notes: Vec<String> =
+        done.others.iter().filter_map(|(id, all)| others(id, all, &zone)).collect();
+    notes.extend(done.without_code.iter().map(|(id, dir)| without_code(ctx, id, dir)));
     let named = |ids: &[JobId]| ids.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
     let mut text = String::new();
     if !done.restored.is_empty() {

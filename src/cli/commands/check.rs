@@ -19,7 +19,9 @@ use tpu_core::model::time;
 use tpu_core::model::view::{JobView, Snapshot, Whose};
 use tpu_core::text::escape;
 use tpu_ops::act::hosts::figures::{self, Figures};
+use tpu_ops::act::results::{self, Results};
 use tpu_ops::act::{missed, outlook, selection};
+use tpu_ops::base::code_dir;
 use tpu_ops::observe::printed::{self, Ending};
 use tpu_ops::observe::{classify, log_files, snapshot};
 use tpu_ops::waiting::queue::shown::{self, WaitingMembers};
@@ -289,8 +291,25 @@ pub(in crate::cli) fn explained(ctx: &Ctx, view: &JobView) -> Result<String, Err
         Some(next) => format!("next: {}\n", next.reason),
         None => "next: nothing, it needs none\n".to_owned(),
     };
-    if let Some(dir) = &view.log_dir {
-        text += &format!("logs: {dir}\n");
-    }
+    text += &where_it_is(ctx, view);
     Ok(text)
+}
+
+/// Where the code, the results and the logs of a job are.
+fn where_it_is(ctx: &Ctx, view: &JobView) -> String {
+    let shown = |dir: &str| escape(&code_dir::shown(ctx, dir)).into_owned();
+    let copied = view.stage_dir.as_deref().map(|copy| format!(", copied to {}", shown(copy)));
+    let found = results::seen_from_here(ctx, &view.id);
+    let linked = found.as_ref().and_then(|found| {
+        let names = found.linked.iter().map(|one| escape(&one.path.to_string_lossy()).into_owned());
+        Some(names.collect::<Vec<_>>().join(", ")).filter(|names| !names.is_empty())
+    });
+    let wrote = found.as_ref().and_then(Results::in_words);
+    let rows = [
+        ("code", Some(shown(&view.dir.1) + &copied.unwrap_or_default())),
+        ("linked", linked.map(|names| format!("{names} (they lie beside the code)"))),
+        ("wrote", wrote.map(|files| format!("{files}: tpu files {}", view.id.window))),
+        ("logs", view.log_dir.clone()),
+    ];
+    rows.into_iter().filter_map(|(name, is)| Some(format!("{name}: {}\n", is?))).collect()
 }

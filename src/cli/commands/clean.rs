@@ -14,18 +14,32 @@ use tpu_wire::cleaned::{CleanedDocument, WouldCleanDocument};
 pub(in crate::cli) fn clean(app: &App, args: &Clean) -> Outcome {
     let (user, jobs) = app.requester()?.user_and_jobs(&args.words)?;
     let extent = Extent { ends: Ends::All, ancestors_too: args.re, force: args.force };
+    let ctx = app.ctx()?;
+    if args.with_results {
+        let cleaning = clean::with_results(ctx, &user, &jobs, extent)?;
+        if app.global.dry_run {
+            return Ok(would(&user, &cleaning.would));
+        }
+        if cleaning.would.whole.copies > 0 {
+            let what = cleaning.would.whole_in_words();
+            let hint = "`tpu clean` without --with-results keeps what jobs wrote; `-y` answers yes";
+            app.agree(&format!("Remove {what}?"), Undone { what: "nothing was done", hint })?;
+        }
+        return Ok(told(app, &cleaning.run(ctx)?));
+    }
     if !jobs.is_empty() {
-        let ctx = app.ctx()?;
         return if app.global.dry_run {
             Ok(would(&user, &clean::dry_run_clean_some(ctx, &user, &jobs, extent)?))
         } else {
-            Ok(told(app, &clean::clean_some(ctx, &user, &jobs, extent)?))
+            let mut cleaned = clean::clean_some(ctx, &user, &jobs, extent)?;
+            cleaned.remove_old_code(ctx);
+            Ok(told(app, &cleaned))
         };
     }
     if app.global.dry_run {
-        return Ok(would(&user, &clean::dry_run_clean(app.ctx()?, &user, extent)?));
+        return Ok(would(&user, &clean::dry_run_clean(ctx, &user, extent)?));
     }
-    Ok(told(app, &clean::clean(app.ctx()?, &user, extent)?))
+    Ok(told(app, &clean::clean(ctx, &user, extent)?))
 }
 
 /// `clear-finished`, `clear-error`, `clear-all`.

@@ -4,6 +4,7 @@ use crate::cli::Outcome;
 use crate::cli::app::App;
 use crate::cli::args::Doctor;
 use crate::cli::print::Output;
+use tpu_ops::front::disk_use;
 use tpu_ops::front::doctor::{self, Severity};
 use tpu_ops::front::locks;
 use tpu_wire::doctor::{FindingPart, FindingsDocument, LockDocument, RestoredDocument};
@@ -28,6 +29,7 @@ pub(in crate::cli) fn doctor(app: &App, args: &Doctor) -> Outcome {
     let done = if args.fix { doctor::fix(ctx)? } else { Vec::new() };
     let mut findings = doctor::look(ctx);
     findings.extend(locks::look(ctx));
+    findings.push(disk_use::look(ctx));
     let mut text = String::new();
     for what in &done {
         text += &format!("fixed {what}\n");

@@ -11,6 +11,7 @@ use crate::cli::app::App;
 use crate::cli::args::Logs;
 use crate::cli::print::{Output, to_stdout};
 use tpu_core::model::ids::JobId;
+use tpu_ops::act::{outlook, results};
 use tpu_ops::observe::logs;
 use tpu_ops::waiting::whose::Purpose;
 use tpu_ops::{Error, Kind};
@@ -115,6 +116,9 @@ fn follow(app: &App, id: &JobId, (mut at, filter): (u64, &Wanted), first: &str) 
     }
     if goes_on {
         print(&chosen(&rest, filter, None))?;
+        // What has been archived meanwhile has said it there.
+        let last = outlook::look_at(ctx, id).map(|view| results::last_words(ctx, &view));
+        return Ok(Output::default().notes(last.into_iter().collect()));
     }
     Ok(Output::default())
 }

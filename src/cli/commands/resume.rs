@@ -12,9 +12,10 @@ use tpu_core::model::job::Succession;
 use tpu_core::model::setup::SetUpHow;
 use tpu_core::model::view::JobView;
 use tpu_core::plan::resume_from::{self, ResumeFrom};
+use tpu_core::text::escape;
 use tpu_ops::Error;
 use tpu_ops::act::resume::{self, Again as AgainDone, AgainRequest};
-use tpu_ops::act::selection;
+use tpu_ops::act::{selection, stage};
 use tpu_ops::base::ctx::job_of;
 use tpu_ops::base::environment::{self, WhichEnvironment};
 use tpu_wire::launches::{
@@ -89,12 +90,21 @@ fn start(app: &App, args: &Again, request: &AgainRequest) -> Result<(String, Aga
     if make_usable(app, &target, args.apply)? {
         resume::provide_target(ctx, request)?;
     }
-    let other = match request.environment {
-        WhichEnvironment::Kept => environment::differing(ctx, job_of(&*ctx.data()?, &request.job)?),
-        WhichEnvironment::OfNow | WhichEnvironment::Clean => Vec::new(),
+    let data = ctx.data()?;
+    let job = job_of(&data, &request.job)?;
+    let variables = match request.environment {
+        WhichEnvironment::Kept => named(&environment::differing(ctx, job)),
+        WhichEnvironment::OfNow | WhichEnvironment::Clean => None,
     };
+    // It only says something, and refuses nothing.
+    let changed = named(&stage::changed_in_place(ctx, job).unwrap_or_default());
     let mut again = resume::again(ctx, request)?;
-    again.warnings.extend(with_other_variables(&other));
+    again.warnings.extend(variables.map(|names| {
+        format!("it keeps the environment of its first start; {names} differ now: --env-now takes today's")
+    }));
+    again.warnings.extend(changed.map(|files| {
+        format!("it runs the code as it is now; changed since it first began: {files}")
+    }));
     let launched = &again.launched;
     let done = match request.how {
         Succession::Resume => "Resumed",
@@ -105,17 +115,12 @@ fn start(app: &App, args: &Again, request: &AgainRequest) -> Result<(String, Aga
     Ok((text, again))
 }
 
-/// Says that what a job was first given is not what this shell exports.
-fn with_other_variables(names: &[String]) -> Option<String> {
+/// The first of some names, and how many more there are; `None` without any.
+fn named(names: &[String]) -> Option<String> {
     const SHOWN: usize = 5;
     let (shown, more) = names.split_at(names.len().min(SHOWN));
     let more = if more.is_empty() { String::new() } else { format!(" and {} more", more.len()) };
-    (!shown.is_empty()).then(|| {
-        format!(
-            "it keeps the environment of its first start; {}{more} differ now: --env-now takes today's",
-            shown.join(", ")
-        )
-    })
+    (!shown.is_empty()).then(|| escape(&shown.join(", ")).into_owned() + &more)
 }
 
 /// Asks whether to start from scratch, where there is nothing to resume from.

@@ -10,6 +10,7 @@ use crate::cli::legacy;
 use crate::cli::print::Output;
 use tpu_core::model::capacity::Ask;
 use tpu_core::model::data::Data;
+use tpu_core::model::execution::Copying;
 use tpu_core::model::ids::{JobId, UserName};
 use tpu_core::model::job::LaunchMode;
 use tpu_core::model::variables;
@@ -179,7 +180,9 @@ pub(super) fn request(
         false => OfShell::of_mode(LaunchMode::Native),
     };
     give(app, &mut request, &args.of_job.env)?;
-    request.spec.links_ignored = request.spec.command.is_some();
+    if request.spec.command.is_some() {
+        request.spec.execution.copying = Copying::KnownWithLinks;
+    }
     if args.of_job.in_place {
         let code = request.spec.code.as_ref().ok_or_else(|| {
             Error::usage("--in-place runs a command where it is typed, and dir= names a slot")

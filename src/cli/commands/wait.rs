@@ -11,6 +11,7 @@ use tpu_core::model::ids::JobId;
 use tpu_core::model::job::Status;
 use tpu_core::model::time;
 use tpu_core::model::view::{JobView, Whose};
+use tpu_ops::act::results;
 use tpu_ops::base::called::WaitingCalled;
 use tpu_ops::observe::snapshot;
 use tpu_ops::waiting::queue::{
@@ -52,7 +53,7 @@ pub(in crate::cli) fn wait(app: &App, args: &Wait) -> Outcome {
             );
         }
         progress.say(standing(&views));
-        if let Some(output) = verdict(args.what, &views) {
+        if let Some(output) = verdict(ctx, args.what, &views) {
             return Ok(output);
         }
         if timeout.is_some_and(|limit| ctx.clock.monotonic().saturating_sub(start) >= limit) {
@@ -154,7 +155,7 @@ fn standing(views: &[JobView]) -> String {
 }
 
 /// What to return, once it is decided. Exit 0 only when all finished well.
-fn verdict(what: WaitFor, views: &[JobView]) -> Option<Output> {
+fn verdict(ctx: &Ctx, what: WaitFor, views: &[JobView]) -> Option<Output> {
     let ended = |view: &JobView| view.shown.unknown.is_none() && !view.shown.status.is_live();
     let well = |view: &JobView| view.shown.status == Status::Finished;
     let decided = match what {
@@ -169,11 +170,10 @@ fn verdict(what: WaitFor, views: &[JobView]) -> Option<Output> {
     }
     let mut text = String::new();
     for view in views {
-        let word = match &view.shown.queued {
-            Some(queued) => queued.word().to_owned(),
-            None => view.shown.status_in_words(),
+        text += &match &view.shown.queued {
+            Some(queued) => format!("{} is {}\n", view.id, queued.word()),
+            None => format!("{}\n", results::last_words(ctx, view)),
         };
-        text += &format!("{} is {word}\n", view.id);
     }
     let document = WaitDocument { jobs: views.iter().map(JobPart::from).collect() };
     Some(Output::new(text, &document).code(u8::from(!views.iter().all(well))))

@@ -22,6 +22,11 @@ pub struct Execution {
     pub setup_how: SetUpHow,
     /// The directory of its machines in which it runs as it lies there: nothing is copied. `~/` is the account's home.
     pub workplace: Option<String>,
+    /// Which files of its directory are copied.
+    pub copying: Copying,
+    /// Directories, by their paths below its code, that are not copied: they are made beside the code where they are not
+    /// there, and the copy has links to them.
+    pub outputs: Vec<String>,
     /// A file of its machines to which is added what it prints. What is relative lies where it runs; `DIR/./FILE` is
     /// `DIR/FILE` where a machine has `DIR`, and else `FILE` where it runs.
     pub output: Option<String>,
@@ -39,7 +44,41 @@ pub struct Execution {
     pub notify: Option<Vec<Receiver>>,
 }
 
+/// Which files of a directory are code that is copied, and what the copy has of the others.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Copying {
+    /// What `.gitignore` leaves. So it is for scripts, and for what was begun under earlier versions.
+    #[default]
+    Unignored,
+    /// What git tracks or does not ignore. The copy has nothing of the rest.
+    Known,
+    /// The same, and the copy has links to the rest, where that is on the same disk.
+    KnownWithLinks,
+}
+
+/// Whether a path may name a directory for [`Execution::outputs`]: one below the code.
+pub fn is_output(path: &str) -> bool {
+    let mut parts = std::path::Path::new(path).components();
+    !path.is_empty() && parts.all(|part| matches!(part, std::path::Component::Normal(_)))
+}
+
+impl Copying {
+    fn read(value: Json<'_>, path: &Path<'_>) -> Result<Self, DataError> {
+        Ok(if read::flag(value, path)? { Self::KnownWithLinks } else { Self::Known })
+    }
+
+    /// Whether the rest is linked; `None` where nobody asks git.
+    fn links(self) -> Option<bool> {
+        (self != Self::Unignored).then_some(self == Self::KnownWithLinks)
+    }
+}
+
 impl Execution {
+    /// Whether it says what only a job file says, and not how code is copied.
+    pub fn is_of_file(&self) -> bool {
+        *self != Self { copying: self.copying, outputs: self.outputs.clone(), ..Self::default() }
+    }
+
     /// Whether it runs on a worker.
     pub fn is_on(&self, worker: u32) -> bool {
         self.workers.as_ref().is_none_or(|workers| workers.contains(&worker))
@@ -62,6 +101,10 @@ pub(super) fn read(fields: &Fields<'_>) -> Result<Execution, DataError> {
         setup: fields.with("setup", setup::read_modules)?.unwrap_or_default(),
         setup_how: fields.with("setup_how", SetUpHow::read)?.unwrap_or_default(),
         workplace: fields.with("workplace", read::text)?,
+        copying: fields.with("links_ignored", Copying::read)?.unwrap_or_default(),
+        outputs: fields
+            .with("outputs", |value, path| read::list(value, path, read::text))?
+            .unwrap_or_default(),
         output: fields.with("output", read::text)?,
         workers: fields.with("workers", workers)?,
         timeout_s: fields.with("timeout_s", read::large)?,
@@ -81,6 +124,8 @@ pub(super) fn write(execution: &Execution) -> Map<String, Value> {
         ("setup", json!(setup::write_modules(&execution.setup))),
         ("setup_how", json!(how.map(SetUpHow::as_str))),
         ("workplace", json!(execution.workplace)),
+        ("links_ignored", json!(execution.copying.links())),
+        ("outputs", json!(Some(&execution.outputs).filter(|all| !all.is_empty()))),
         ("output", json!(execution.output)),
         ("workers", json!(execution.workers)),
         ("timeout_s", json!(execution.timeout_s)),

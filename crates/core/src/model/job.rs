@@ -225,7 +225,6 @@ impl Job {
             chosen: None,
             dir: self.job_dir_id,
             code: self.stands_in_no_slot().then_some(code),
-            links_ignored: stored.links_ignored,
             configs: Vec::new(),
             words,
             command: self.command.clone(),
@@ -269,7 +268,6 @@ impl Job {
             queue: spec.queue.clone(),
             staged: spec.staged.clone(),
             below: spec.code.as_ref().and_then(|code| code.below.clone()),
-            links_ignored: spec.links_ignored,
             execution: spec.execution.clone(),
         };
         self.spec = (stored != StoredSpec::default()).then(|| Box::new(stored));

@@ -125,7 +125,7 @@ mod tests {
     use crate::model::entry::{
         After, AfterWhich, Awaited, Environment, Keeper, Passed, Priority, QueueHold, Shunned,
     };
-    use crate::model::execution::Execution;
+    use crate::model::execution::{Copying, Execution};
     use crate::model::facts::ErrorKind;
     use crate::model::ids::{JobNumber, TargetName};
     use crate::model::job::Succession;
@@ -198,7 +198,6 @@ mod tests {
             chosen: None,
             dir: Some(2),
             code: Some(CodeDir { top: "/exp".to_owned(), below: Some("sub".to_owned()) }),
-            links_ignored: true,
             configs: vec![("lr".to_owned(), "0.1 = x".to_owned())],
             words: vec!["--fast".to_owned(), String::new()],
             command: Some(vec!["python".into(), OsString::from_vec(b"a\xffb".to_vec())]),
@@ -227,6 +226,8 @@ mod tests {
                 repeat: Some(Repeat { when: RepeatWhen::OnFailure, pause_s: 5 }),
                 retry: Some(Retry { max: 3, on: vec![ErrorKind::Lost], backoff_s: Some(60) }),
                 notify: Some(vec![Receiver::of(WayTo::Mail("a@b.c".to_owned()))]),
+                copying: Copying::KnownWithLinks,
+                outputs: vec!["runs".to_owned()],
             },
         };
         let after = |which, number, member, met: Option<&str>| After {

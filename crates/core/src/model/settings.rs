@@ -11,6 +11,7 @@ use serde_json::{Map, Value, json};
 use super::billing::BillingTable;
 use super::checkpoint_copy;
 use super::checkpoint_signal::CheckpointSignal;
+use super::execution::is_output;
 use super::notify::{self, Receiver, Smtp};
 use super::policy::Policy;
 use super::prices;
@@ -216,6 +217,11 @@ settings! {
     copy_limit: u32 = 500, positive;
     /// How many files are.
     copy_files: u32 = 50_000, positive;
+    /// Directories below the code of a job for what it writes: they lie beside the code, and a copy has links to them.
+    outputs: Vec<String> = Vec::new(), outputs;
+    /// How long the code of a copy is kept after its job was moved into the archive, as in `7d`; with `0` it goes at once. What the
+    /// job created or changed there stays.
+    keep_code: String = "7d".to_owned(), span;
     /// Where code is copied to; else below the state directory.
     stage_root: Option<String> = None, maybe_text;
     /// Where jobs log; else below the state directory.
@@ -312,6 +318,11 @@ impl Settings {
     /// The setting `patience` in seconds.
     pub fn patience_s(&self) -> u64 {
         parse_age(&self.patience).unwrap_or_default()
+    }
+
+    /// The setting `keep_code` in seconds.
+    pub fn keep_code_s(&self) -> u64 {
+        parse_age(&self.keep_code).unwrap_or(u64::MAX)
     }
 
     /// Key and value of every setting, as JSON.
@@ -525,6 +536,14 @@ fn words(value: Json<'_>, path: &Path<'_>) -> Result<Option<Vec<String>>, DataEr
 /// The same, where no word at all is said by an empty list.
 fn some_words(value: Json<'_>, path: &Path<'_>) -> Result<Vec<String>, DataError> {
     Ok(words(value, path)?.unwrap_or_default())
+}
+
+/// Directories below the code of a job.
+fn outputs(value: Json<'_>, path: &Path<'_>) -> Result<Vec<String>, DataError> {
+    let all = some_words(value, path)?;
+    let all: Vec<String> = all.iter().map(|path| path.trim_end_matches('/').to_owned()).collect();
+    let is_odd = all.iter().any(|path| !is_output(path));
+    if is_odd { Err(path.error("directories below the code", Some(value))) } else { Ok(all) }
 }
 
 /// What says how a program prints and where it logs, and nothing about this machine.

@@ -35,8 +35,6 @@ pub struct JobSpec {
     pub dir: Option<u32>,
     /// The directory of its code that whoever asked for it stood in, where no slot was named.
     pub code: Option<CodeDir>,
-    /// Whether what lies beside its code and is no part of it is linked into the copy, where that is on the same disk.
-    pub links_ignored: bool,
     /// `key=value` in order, keys as typed: an alias of the user, or `config.…`.
     pub configs: Vec<(String, String)>,
     /// Arguments that arrive as they stand, after the configs.
@@ -162,8 +160,6 @@ pub struct StoredSpec {
     pub staged: Option<Staged>,
     /// [`CodeDir::below`] of its code.
     pub below: Option<String>,
-    /// [`JobSpec::links_ignored`].
-    pub links_ignored: bool,
     /// [`JobSpec::execution`].
     pub execution: Execution,
 }
@@ -179,7 +175,6 @@ impl JobSpec {
             chosen: None,
             dir: Some(1),
             code: None,
-            links_ignored: false,
             configs: Vec::new(),
             words: Vec::new(),
             command: None,
@@ -241,7 +236,6 @@ pub(super) fn read(fields: &Fields<'_>, target: TargetRequest) -> Result<JobSpec
         chosen: None,
         dir: fields.with("dir", read::number)?,
         code: fields.with("code", read_code)?,
-        links_ignored: fields.with_or("links_ignored", false, read::flag)?,
         configs: fields
             .with("configs", |value, path| read::list(value, path, pair))?
             .unwrap_or_default(),
@@ -285,9 +279,7 @@ pub(super) fn write(spec: &JobSpec) -> Map<String, Value> {
         ("staged", json!(spec.staged.as_ref().map(write_staged))),
     ];
     let code = spec.code.iter().map(|code| ("code", write_code(code)));
-    let links = spec.links_ignored.then(|| ("links_ignored", json!(true)));
-    let members =
-        members.into_iter().chain(code).chain(links).map(|(key, value)| (key.to_owned(), value));
+    let members = members.into_iter().chain(code).map(|(key, value)| (key.to_owned(), value));
     members.chain(execution::write(&spec.execution)).collect()
 }
 
@@ -339,7 +331,6 @@ pub(super) fn read_stored(value: Json<'_>, path: &Path<'_>) -> Result<StoredSpec
         queue: fields.with("queue", read::text)?.map(QueueName::new),
         staged: fields.with("staged", read_staged)?,
         below: fields.with("below", read::text)?,
-        links_ignored: fields.with_or("links_ignored", false, read::flag)?,
         execution: execution::read(&fields)?,
     })
 }
@@ -358,7 +349,6 @@ pub(super) fn write_stored(stored: &StoredSpec) -> Value {
         ("queue", json!(stored.queue)),
         ("staged", json!(stored.staged.as_ref().map(write_staged))),
         ("below", json!(stored.below)),
-        ("links_ignored", json!(stored.links_ignored.then_some(true))),
     ];
     let known = members.into_iter().filter(|(_, value)| !value.is_null());
     let known = known.map(|(key, value)| (key.to_owned(), value));

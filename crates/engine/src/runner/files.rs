@@ -9,6 +9,8 @@ use std::{fs, io};
 
 use tpu_system::sys::files;
 
+use super::tree::{self, COPIED, InTree};
+
 /// The doors to such a disk. That it could not be asked is an error, and never says that something is missing.
 pub trait Files: Send + Sync {
     /// Whether there is a directory of this name.
@@ -34,8 +36,13 @@ pub trait Files: Send + Sync {
         dirs.iter().try_for_each(|dir| self.make_dir(dir))
     }
 
+    /// The files below a directory; `None` where nothing has its name, or where nobody can list them.
+    fn tree(&self, _dir: &Path) -> io::Result<Option<Vec<InTree>>> {
+        Ok(None)
+    }
+
     /// Copies `what` lies below `from` on this machine: paths relative to it, directories before what is in them.
-    /// Under the name `to` there is afterwards all of it or, where that failed, nothing.
+    /// Under the name `to` there is afterwards all of it or, where that failed, nothing; and in it [`COPIED`], which lists it.
     fn put(&self, from: &Path, what: &[PathBuf], to: &Path) -> io::Result<()>;
 
     /// Whether this machine sees the same files under the same paths.
@@ -133,14 +140,23 @@ impl Files for ThisDisk {
         fs::create_dir_all(dir)
     }
 
+    fn tree(&self, dir: &Path) -> io::Result<Option<Vec<InTree>>> {
+        match tree::of_this_disk(dir) {
+            Err(e) if is_gone(dir, &e) => Ok(None),
+            all => all.map(Some),
+        }
+    }
+
     fn put(&self, from: &Path, what: &[PathBuf], to: &Path) -> io::Result<()> {
         let partial = partial(to);
         fs::create_dir_all(&partial)?;
-        for path in what {
+        let what = || what.iter().filter(|path| *path != Path::new(COPIED));
+        for path in what() {
             let (source, copy) = (from.join(path), partial.join(path));
             put_one(&source, &copy, path)
                 .map_err(|e| io::Error::new(e.kind(), format!("{}: {e}", source.display())))?;
         }
+        tree::write_list(&partial, what())?;
         fs::rename(partial, to)
     }
 }
@@ -176,7 +192,11 @@ fn put_one(source: &Path, copy: &Path, path: &Path) -> io::Result<()> {
         if is_same(source, copy)? {
             return Err(io::Error::other("a link stands in the place of a directory above it"));
         }
-        fs::copy(source, copy).map(drop)
+        fs::copy(source, copy)?;
+        // What is built by the times of files is not built anew. A disk that keeps none is a disk all the same.
+        let written = fs::metadata(source).and_then(|source| source.modified());
+        drop(written.and_then(|written| fs::File::open(copy)?.set_modified(written)));
+        Ok(())
     } else {
         Ok(())
     }

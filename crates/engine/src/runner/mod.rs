@@ -5,12 +5,14 @@
 //! and places jobs itself is another one. What identifies a run to its runner is its [`Handle`], which lies in
 //! the record of its attempt: so a [`RunRef`] is that record, and any process may ask about it.
 
+pub mod code_removal;
 pub mod command;
 pub mod environment;
 mod error;
 pub mod files;
 pub mod printed;
 pub mod submissions;
+pub mod tree;
 pub mod window;
 
 use std::ffi::OsString;

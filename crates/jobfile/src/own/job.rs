@@ -8,7 +8,7 @@ use crate::BadFile;
 use crate::yaml::{Yaml, YamlValue};
 use tpu_core::model::capacity::Ask;
 use tpu_core::model::entry::AfterWhich;
-use tpu_core::model::execution::Execution;
+use tpu_core::model::execution::{Copying, Execution};
 use tpu_core::model::facts::ErrorKind;
 use tpu_core::model::member::Array;
 use tpu_core::model::order::TargetOrder;
@@ -129,6 +129,7 @@ pub(super) fn read(
     }
     job.waits.after = after(&values, name, above)?;
     (job.dir, job.code, job.execution.workplace) = directory(&values)?;
+    job.is_in_place = copied(&values, &mut job.execution)?;
     begins_again(&values, &job.execution)?;
     values.needs_command("output", "there is no command: that could print")?;
     with_keys(&values, &mut job.execution)?;
@@ -225,8 +226,14 @@ fn directory(values: &Values) -> Result<Directory, BadFile> {
         }
         return Ok((None, None, values.with("dir", path)?));
     }
-    let Some(dir) = values.get("dir") else { return Ok((None, values.with("code", code)?, None)) };
-    values.refuse("code", "dir: says already where its code is", "leave one of them away")?;
+    let is_place = values.get("code").is_some_and(|code| how_copied(code).is_none());
+    let Some(dir) = values.get("dir") else {
+        let code = if is_place { values.with("code", code)? } else { None };
+        return Ok((None, code, None));
+    };
+    if is_place {
+        values.refuse("code", "dir: says already where its code is", "leave one of them away")?;
+    }
     let said = text(dir, "dir", "dir: 1")?;
     match (said.parse(), as_directory(said)) {
         (Ok(slot), _) => Ok((Some(slot), None, None)),
@@ -239,6 +246,56 @@ fn directory(values: &Values) -> Result<Directory, BadFile> {
 }
 
 const NO_CODE: &str = "code: none, and dir: /where/on/the/machine";
+
+/// `code:`, where it says how code is copied, and not where it is: `in-place`, or what becomes of what is ignored.
+fn how_copied(code: &Yaml) -> Option<&Yaml> {
+    let is_in_place = code.text() == Some(IN_PLACE);
+    if is_in_place { Some(code) } else { code.get("ignored") }
+}
+
+/// Reads how code is copied, beside where it is: whether it stays in its place.
+fn copied(values: &Values, execution: &mut Execution) -> Result<bool, BadFile> {
+    let Some((code, how)) = values.get("code").and_then(|code| Some((code, how_copied(code)?)))
+    else {
+        return Ok(false);
+    };
+    values.needs_command("code", "there is no command: a script is staged as it says itself")?;
+    if how.text() == Some(IN_PLACE) {
+        if values.get("dir").and_then(Yaml::text).is_some_and(|dir| dir.parse::<u32>().is_ok()) {
+            values.refuse(
+                "dir",
+                "code: in-place runs in no slot",
+                "write its path, as in dir: ~/exp",
+            )?;
+        }
+        return Ok(true);
+    }
+    if let Some((key, of)) = map(code, "code", IGNORED)?.iter().find(|(key, _)| key != "ignored") {
+        return Err(bad(
+            of,
+            &format!("code.{key}"),
+            "ignored: says how code is copied",
+            format!("alone, as in {IGNORED}"),
+        ));
+    }
+    match how.text() {
+        Some("link") => execution.copying = Copying::KnownWithLinks,
+        Some("leave") => {}
+        _ => {
+            return Err(bad(
+                how,
+                "code.ignored",
+                "it is link or leave",
+                format!("as in {IGNORED}"),
+            ));
+        }
+    }
+    Ok(false)
+}
+
+/// The word for code that is not copied.
+const IN_PLACE: &str = "in-place";
+const IGNORED: &str = "code: {ignored: link}";
 
 /// `code:`: `.`, or a repository; that there is `none` is known already.
 fn code(value: &Yaml, field: &str) -> Result<OwnCode, BadFile> {

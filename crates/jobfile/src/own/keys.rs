@@ -6,8 +6,8 @@ use tpu_core::model::entry::AfterWhich;
 
 use super::schema;
 use super::shape::{
-    CONFIGS, ENV, Form, JointKey, NAME, NOTES, NOTIFY, OUTPUT, POLICY, PRIORITY, PlainKey, QUEUE,
-    REPEAT, RULES, SECONDS, SECRETS, SETUP, TAG, TRUTH, WORKERS,
+    CONFIGS, ENV, Form, JointKey, NAME, NOTES, NOTIFY, OUTPUT, OUTPUTS, POLICY, PRIORITY, PlainKey,
+    QUEUE, REPEAT, RULES, SECONDS, SECRETS, SETUP, TAG, TRUTH, WORKERS,
 };
 use super::written;
 
@@ -90,10 +90,19 @@ pub static KEYS: &[JobKey] = &[
     ),
     built(
         "code",
-        "`.`: the directory of the file; `{repo, branch}`: what git clones of it as the job is submitted; or `none`: \
-         nothing is copied, and it runs in a directory that its machines have.",
-        "code: none\ndir: /data/train\ncommand: ./train.sh",
+        "`.`: the directory of the file; `{repo, branch}`: what git clones of it as the job is submitted; `{ignored: link}`: \
+         the copy has links to what git ignores, where it is on this disk (without a word it has nothing of that); \
+         `in-place`: it runs where its code lies, without a copy; or `none`: nothing is copied, and it runs in a directory \
+         that its machines have.",
+        "code: {ignored: link}\ndir: ~/exp\ncommand: ./train.sh",
         &JointKey(written::code, |_| schema::code()),
+    ),
+    built(
+        "outputs",
+        "Directories of its code for what it writes: they are made beside the code where they are not there, and the copy has \
+         links to them. Without a word the setting `outputs` says them.",
+        "outputs: [runs, wandb]",
+        &PlainKey(OUTPUTS, |job| &mut job.execution.outputs),
     ),
     built(
         "command",

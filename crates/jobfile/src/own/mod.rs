@@ -128,6 +128,8 @@ pub struct OwnJob {
     pub dir: Option<u32>,
     /// Where its code is, if it is in no slot by its number.
     pub code: Option<OwnCode>,
+    /// Whether it runs where its code lies, without a copy.
+    pub is_in_place: bool,
     /// What is asked of its target beside a place, as it is typed: `gpus=2`.
     pub asks: Vec<(String, String)>,
     /// Names and values that its program is given.

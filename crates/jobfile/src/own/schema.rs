@@ -35,7 +35,14 @@ pub(super) const REPOSITORY: [&str; 2] = ["repo", "branch"];
 pub(super) fn code() -> Value {
     let said = json!({ "allOf": [text(), { "not": { "pattern": "^\\s*-" } }] });
     let members = REPOSITORY.map(|key| (key, said.clone()));
-    json!({ "anyOf": [choice(&[".", "none"]), object(&members, &["repo"])] })
+    let ignored = object(&[("ignored", choice(&["link", "leave"]))], &["ignored"]);
+    json!({ "anyOf": [choice(&[".", "in-place", "none"]), object(&members, &["repo"]), ignored] })
+}
+
+/// A path below a directory.
+pub(super) fn below() -> Value {
+    let elsewhere = r"^/|^\.(/|$)|(^|/)\.\.(/|$)";
+    json!({ "allOf": [text(), { "not": { "type": "string", "pattern": elsewhere } }] })
 }
 
 /// A file for what a command prints.

@@ -8,6 +8,7 @@ use crate::BadFile;
 use crate::yaml::Yaml;
 use tpu_core::model::capacity::Ask;
 use tpu_core::model::entry::Priority;
+use tpu_core::model::execution::is_output;
 use tpu_core::model::notify::Receiver;
 use tpu_core::model::policy::Policy;
 use tpu_core::model::repeat::Repeat;
@@ -234,6 +235,25 @@ fn configs(value: &Yaml, key: &str) -> Result<Pairs, BadFile> {
     }
     Ok(all)
 }
+
+/// Directories below the code.
+pub(super) const OUTPUTS: Shape<Vec<String>> = Shape {
+    read: |value, key| {
+        let all = texts(value, key, "outputs: [runs, wandb]")?.into_iter();
+        let one = |(at, path): (&Yaml, &str)| {
+            let hint = "as in outputs: [runs, results/plots]";
+            let path = path.trim_end_matches('/');
+            if is_output(path) {
+                Ok(path.to_owned())
+            } else {
+                Err(bad(at, key, "it is no path below the code", hint))
+            }
+        };
+        all.map(one).collect()
+    },
+    write: |all| written::list(all),
+    schema: || schema::texts(&schema::below()),
+};
 
 /// Names of variables whose values come from elsewhere.
 pub(super) const SECRETS: Shape<Vec<String>> = Shape {

@@ -4,6 +4,7 @@ use serde_json::Value;
 
 use crate::yaml::{Yaml, YamlValue};
 use tpu_core::model::entry::AfterWhich;
+use tpu_core::model::execution::Copying;
 use tpu_core::model::notify::Receiver;
 use tpu_core::model::order::{Numbered, STARTUP_SCRIPT, TargetOrder};
 use tpu_core::model::repeat::Repeat;
@@ -99,6 +100,9 @@ pub(super) fn code(job: &OwnJob) -> Option<Yaml> {
         Some(OwnCode::Here(_)) => Some(text(".")),
         Some(OwnCode::Repository(of)) => {
             Some(map([("repo", Some(text(&of.url))), ("branch", maybe(of.branch.as_ref()))]))
+        }
+        Some(OwnCode::Dir(_)) | None if job.execution.copying == Copying::KnownWithLinks => {
+            Some(map([("ignored", Some(text("link")))]))
         }
         Some(OwnCode::Dir(_)) => None,
         None => job.execution.workplace.as_ref().map(|_| text("none")),

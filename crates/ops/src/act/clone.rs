@@ -7,6 +7,7 @@ use tpu_core::model::data::User;
 use tpu_core::model::ids::{JobNumber, LaunchToken};
 use tpu_core::model::repository::Repository;
 use tpu_core::model::spec::Staged;
+use tpu_engine::runner::tree;
 use tpu_system::sys::proc::{self, Spawn};
 
 use crate::base::launch_paths::{directory_name, roots, stage_dir};
@@ -25,6 +26,8 @@ pub fn cloned(ctx: &Ctx, user: &User, repository: &Repository) -> Result<Staged,
     let partial = format!("{copy}.partial");
     let disk = ctx.store.disk();
     let brought = clone(repository, &partial).and_then(|()| {
+        // Without it nobody knows what a job wrote there.
+        drop(tree::keep_list(Path::new(&partial)));
         disk.rename(Path::new(&partial), Path::new(&copy)).map_err(|e| {
             Error::state(format!("cannot name the copy of {repository}: {copy}: {e}"))
                 .hint("check the space and the rights there")

@@ -29,6 +29,7 @@ pub mod stage;
 
 // What runs on workers.
 pub mod recipes;
+pub mod results;
 pub mod worker_shell;
 pub mod workers;
 

@@ -1,16 +1,21 @@
 //! Native mode's copy of the code: what runs stays as it was, whatever happens to the directory.
 
 use std::io;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use tpu_core::model::data::User;
-use tpu_core::model::ids::{JobNumber, LaunchToken};
+use tpu_core::model::execution::{Copying, Execution};
+use tpu_core::model::ids::{JobId, JobNumber, LaunchToken};
 use tpu_core::model::job::{Job, LaunchMode};
 use tpu_core::model::spec::Staged;
 use tpu_core::model::target::Machines;
+use tpu_engine::runner::code_removal::is_without_code;
 use tpu_engine::runner::files::{Files, ThisDisk};
 
+use crate::base::code_dir::{self, whole_path};
 use crate::base::code_files::{CodeAt, CodeFiles, Measure};
+use crate::base::ctx::user_of;
 use crate::base::launch_paths::{directory_name, roots, stage_dir};
 use crate::base::named::resolve_target;
 use crate::observe::log_files;
@@ -22,14 +27,14 @@ pub fn keep(
     ctx: &Ctx,
     user: &User,
     (dir, below): (&str, Option<&str>),
-    (mode, is_typed): (LaunchMode, bool),
+    (mode, execution): (LaunchMode, &Execution),
 ) -> Result<Staged, Error> {
     let (now, token) = (ctx.clock.now(), ctx.random.hex(16));
     // It waits under a number that is not known yet, and others may run from it as well.
     let name = directory_name(JobNumber(0), &LaunchToken::new(token), now);
     let copy = stage_dir(&roots(ctx, user)?, &user.name, &name);
     let (from, to) = (Path::new(dir), Path::new(&copy));
-    let code = code_with(&at(&ctx.store.paths().state(), (from, is_typed), to), below, mode)?;
+    let code = code_with(&at(&ctx.store.paths().state(), (from, execution), to), below, mode)?;
     if mode == LaunchMode::Script && !code.paths.contains(Path::new("staging.sh")) {
         let what = format!("staging.sh in {dir} is left out of copies of the code");
         return Err(Error::refused(what).hint(
@@ -45,11 +50,46 @@ pub(crate) fn measure(
     ctx: &Ctx,
     user: &User,
     (dir, below): (&Path, Option<&str>),
+    execution: &Execution,
 ) -> Result<Measure, Error> {
-    let copies = PathBuf::from(roots(ctx, user)?.stage);
-    let state = ctx.store.paths().state();
-    let at = CodeAt { from: dir, state: &state, copies: &copies, is_typed: true };
+    let (state, copy) = (ctx.store.paths().state(), any_copy(ctx, user)?);
+    let at = at(&state, (dir, execution), &copy);
     Ok(code_with(&at, below, LaunchMode::Native)?.measure(dir))
+}
+
+/// Where a copy for a user might lie.
+fn any_copy(ctx: &Ctx, user: &User) -> Result<PathBuf, Error> {
+    Ok(stage_dir(&roots(ctx, user)?, &user.name, "copy").into())
+}
+
+/// The files of its code, by path, that were changed since a job that runs without a copy first began. None of a home
+/// directory, in which everything lies.
+pub fn changed_in_place(ctx: &Ctx, job: &Job) -> Result<Vec<String>, Error> {
+    let Some(dir) = job.workplace().map(|dir| whole_path(ctx, dir)) else { return Ok(Vec::new()) };
+    let dir = dir.as_path();
+    let data = ctx.data()?;
+    let is_here = resolve_target(&data, job.tpu.as_str()).is_ok_and(|target| target.is_here());
+    if !is_here || code_dir::holds_home(ctx, dir) {
+        return Ok(Vec::new());
+    }
+    let mut first = job;
+    while let Some(before) =
+        first.father.and_then(|father| data.job(&JobId::new(job.user.clone(), father)))
+    {
+        first = before;
+    }
+    let Some(began) = first.launch.as_ref().map(|launch| launch.at.as_second()) else {
+        return Ok(Vec::new());
+    };
+    let copy = any_copy(ctx, user_of(&data, &job.user)?)?;
+    let (state, execution) =
+        (ctx.store.paths().state(), job.execution().cloned().unwrap_or_default());
+    let code = at(&state, (dir, &execution), &copy).files(LaunchMode::Native)?;
+    let is_newer = |path: &&PathBuf| {
+        let meta = std::fs::symlink_metadata(dir.join(path));
+        meta.is_ok_and(|meta| !meta.is_dir() && meta.mtime() > began)
+    };
+    Ok(code.paths.iter().filter(is_newer).map(|path| path.to_string_lossy().into_owned()).collect())
 }
 
 /// Removes the copy of what never began. What cannot be removed is found by `doctor`.
@@ -71,8 +111,8 @@ pub fn discard_unless_used(ctx: &Ctx, staged: &Staged) {
 pub fn is_kept(staged: &Staged) -> Result<(), Error> {
     let copy = &staged.copy;
     match ThisDisk.is_dir(Path::new(copy)) {
-        Ok(true) => Ok(()),
-        Ok(false) => Err(Error::not_found(format!("the copy of its code is gone: {copy}"))
+        Ok(true) if !is_without_code(Path::new(copy)) => Ok(()),
+        Ok(_) => Err(Error::not_found(format!("the copy of its code is gone: {copy}"))
             .hint("submit it again; nothing else has its code as it was")),
         Err(e) => Err(disk("see the copy of its code", copy, &e)),
     }
@@ -117,35 +157,87 @@ fn lay(ctx: &Ctx, files: &dyn Files, job: &Job, stage: &str) -> Result<(), Error
     let staged = job.staged();
     let is_its_own = staged.is_some_and(|staged| staged.copy == stage);
     if job.father.is_some() && is_there()? {
+        // It was planned before somebody began to remove the code.
+        if is_without_code(to) {
+            let what = format!("the code of {} is removed from its copy: {stage}", job.id());
+            return Err(Error::not_found(what).hint("start it from scratch: tpu rerun"));
+        }
         return Ok(());
     }
-    let is_typed = job.spec.as_ref().is_some_and(|spec| spec.links_ignored);
-    let state = ctx.store.paths().state();
-    let below = job.spec.as_ref().and_then(|spec| spec.below.as_deref());
-    let origin = Path::new(staged.map_or(&job.job_dir, |staged| &staged.from));
-    let origin = at(&state, (origin, is_typed), to);
-    let code_there = || code_with(&origin, below, LaunchMode::Native);
-    let mut known = None;
     if !(is_its_own && is_there()?) {
         let (from, code) = match staged {
             Some(staged) => {
                 let copy = Path::new(&staged.copy);
-                (copy, CodeFiles::whole(copy)?.without_links_to(origin.from, copy))
+                let origin = Path::new(&staged.from);
+                (copy, CodeFiles::whole(copy)?.without_links_to(origin, copy))
             }
-            None => (origin.from, known.insert(code_there()?).clone()),
+            None => (Path::new(&job.job_dir), code_of(ctx, job, to)?),
         };
         let put = files.put(from, &listed(code), to);
         put.map_err(|e| disk("copy the code to", stage, &e))?;
     }
-    if is_typed && !staged.is_some_and(Staged::is_clone) && shares_disk(ctx, files, job)? {
-        // It begins without them where the directory is gone by now.
-        let linked = known.map_or_else(code_there, Ok).and_then(|code| {
-            let linked = origin.link_rest(&code, to);
-            linked.map_err(|e| disk("link what lies beside the code into", stage, &e))
-        });
-        ctx.warn(linked.err().map(|error| error.message));
+    if shares_disk(ctx, files, job)? {
+        link_beside(ctx, job, stage);
     }
     Ok(())
+}
+
+/// Lets the copy of a job find what lies beside its code, where what runs it sees this disk: by links. The job begins
+/// without them where the directory is gone by now.
+pub(crate) fn link_beside(ctx: &Ctx, job: &Job, stage: &str) {
+    if job.staged().is_some_and(Staged::is_clone) {
+        return;
+    }
+    let to = Path::new(stage);
+    let execution = job.execution().cloned().unwrap_or_default();
+    let state = ctx.store.paths().state();
+    let origin = at(&state, (Path::new(origin_of(job)), &execution), to);
+    let unlinked = |e: io::Error| disk("link what lies beside the code into", stage, &e);
+    let linked = || {
+        // First: an empty directory would be made in their place.
+        origin.link_outputs(to).map_err(unlinked)?;
+        if execution.copying == Copying::KnownWithLinks {
+            origin.link_rest(&code_of(ctx, job, to)?, to).map_err(unlinked)?;
+        }
+        Ok(())
+    };
+    ctx.warn(linked().err().map(|error: Error| error.message));
+}
+
+/// What is code in the directory of a job, for a copy of it.
+fn code_of(ctx: &Ctx, job: &Job, to: &Path) -> Result<CodeFiles, Error> {
+    let execution = job.execution().cloned().unwrap_or_default();
+    let state = ctx.store.paths().state();
+    let origin = at(&state, (Path::new(origin_of(job)), &execution), to);
+    let below = job.spec.as_ref().and_then(|spec| spec.below.as_deref());
+    code_with(&origin, below, LaunchMode::Native)
+}
+
+/// The directory of which a job has a copy.
+fn origin_of(job: &Job) -> &str {
+    job.staged().map_or(&job.job_dir, |staged| &staged.from)
+}
+
+/// Which other job is at work that writes into one of the same outputs, in words.
+pub(crate) fn shares_outputs(ctx: &Ctx, job: &Job) -> Result<Option<String>, Error> {
+    let outputs = |job: &Job| job.execution().map(|of| of.outputs.clone()).unwrap_or_default();
+    let own = outputs(job);
+    if own.is_empty() {
+        return Ok(None);
+    }
+    let data = ctx.data()?;
+    let shared = |other: &Job| {
+        let is_beside = other.status.is_live()
+            && other.id() != job.id()
+            && other.stage_dir.is_some()
+            && origin_of(other) == origin_of(job);
+        outputs(other).into_iter().filter(|_| is_beside).find(|output| own.contains(output))
+    };
+    let found = data.jobs().find_map(|other| Some((other.id(), shared(other)?)));
+    Ok(found.map(|(other, output)| {
+        let dir = code_dir::shown(ctx, &format!("{}/{output}", origin_of(job)));
+        format!("{other} writes into {dir} as well")
+    }))
 }
 
 /// Whether a job runs on this machine, or by an engine whose machines have the disk of this one. All others get the copy
@@ -157,8 +249,14 @@ fn shares_disk(ctx: &Ctx, files: &dyn Files, job: &Job) -> Result<bool, Error> {
     Ok(target.is_here() || has_engine && files.is_seen_from_here())
 }
 
-fn at<'a>(state: &'a Path, (from, is_typed): (&'a Path, bool), to: &'a Path) -> CodeAt<'a> {
-    CodeAt { from, state, copies: to.parent().unwrap_or(to), is_typed }
+fn at<'a>(
+    state: &'a Path,
+    (from, execution): (&'a Path, &'a Execution),
+    to: &'a Path,
+) -> CodeAt<'a> {
+    let asks_git = execution.copying != Copying::Unignored;
+    let copies = to.parent().unwrap_or(to);
+    CodeAt { from, state, copies, asks_git, outputs: &execution.outputs }
 }
 
 fn listed(code: CodeFiles) -> Vec<PathBuf> {

@@ -15,6 +15,7 @@ use tpu_core::model::spec::Staged;
 use tpu_core::plan::choice::may_go_elsewhere;
 use tpu_core::plan::resume_from::ResumeFrom;
 use tpu_engine::kinds::KindOfTarget;
+use tpu_engine::runner::code_removal::is_without_code;
 use tpu_engine::runner::files::{Files, Listing};
 
 use super::checkpoints::{find, shelf};
@@ -79,9 +80,11 @@ fn with(
         on_machine
     } else if start.is_from_nothing() {
         match &job.stage_dir {
-            Some(staged) if is_dir(ctx, job, staged)? => Code::Staged(staged.clone()),
+            Some(staged) if has_code(ctx, job, staged)? => Code::Staged(staged.clone()),
             Some(_) | None => match job.staged() {
-                Some(staged) if is_dir(ctx, job, &staged.copy)? => Code::Submitted(staged.clone()),
+                Some(staged) if has_code(ctx, job, &staged.copy)? => {
+                    Code::Submitted(staged.clone())
+                }
                 Some(_) | None => as_it_is(job, &attempts.known)?,
             },
         }
@@ -256,6 +259,11 @@ fn is_dir(ctx: &Ctx, attempt: &Job, dir: &str) -> Result<bool, Error> {
     })
 }
 
+/// Whether a copy of code is there, and no part of its code was removed.
+fn has_code(ctx: &Ctx, attempt: &Job, dir: &str) -> Result<bool, Error> {
+    Ok(is_dir(ctx, attempt, dir)? && !is_without_code(Path::new(dir)))
+}
+
 /// The copy of the code that the lineage ran from last.
 fn staged(ctx: &Ctx, job: &Job, attempts: &[Job]) -> Result<String, Error> {
     // What never began may name a copy that was never made.
@@ -272,6 +280,10 @@ fn staged(ctx: &Ctx, job: &Job, attempts: &[Job]) -> Result<String, Error> {
         return Err(Error::refused(format!("{} never reported a stage directory", job.id()))
             .hint(rerun(job)));
     };
+    if is_without_code(Path::new(dir)) {
+        let what = format!("the code of {} was removed from its copy: {dir}", job.id());
+        return Err(Error::not_found(what).hint(rerun(job)));
+    }
     if !is_dir(ctx, attempt, dir)? {
         // Whoever asks within the first moments of an attempt finds its directories half made.
         if matches!(job.status, Status::Unset | Status::Starting) {

@@ -33,9 +33,9 @@ pub(crate) fn is_home(ctx: &Ctx, spec: &JobSpec) -> bool {
     spec.code.as_ref().is_some_and(|code| holds_home(ctx, Path::new(&code.top)))
 }
 
-/// Whether a directory is the home directory, or has it in itself.
+/// Whether a directory is the home directory, or holds it.
 pub(crate) fn holds_home(ctx: &Ctx, dir: &Path) -> bool {
-    holds(dir, &home(ctx))
+    holds(&resolved(dir), &home(ctx))
 }
 
 /// The same of a directory as it was typed: by its path from here, or below `~/`.
@@ -80,7 +80,7 @@ fn text(path: &Path) -> String {
 }
 
 /// A directory as a person writes it: below their home with `~`.
-pub(crate) fn shown(ctx: &Ctx, dir: &str) -> String {
+pub fn shown(ctx: &Ctx, dir: &str) -> String {
     match Path::new(dir).strip_prefix(home(ctx)) {
         Ok(below) if below.as_os_str().is_empty() => "~".to_owned(),
         Ok(below) => format!("~/{}", below.display()),

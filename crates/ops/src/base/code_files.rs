@@ -1,7 +1,7 @@
 //! Which files of a directory are its code, and what lies beside them.
 //!
-//! Of a command that is typed in a git work tree that is what git tracks, and what it neither tracks nor ignores; else what
-//! `.gitignore` leaves. `.tpuignore` leaves out more of what is typed.
+//! Of a command in a git work tree that is what git tracks, and what it neither tracks nor ignores; else what `.gitignore`
+//! leaves. `.tpuignore` leaves out more.
 
 use std::collections::{BTreeSet, HashMap};
 use std::ffi::OsStr;
@@ -40,8 +40,10 @@ pub(crate) struct CodeAt<'a> {
     pub(crate) state: &'a Path,
     /// Where copies of code lie.
     pub(crate) copies: &'a Path,
-    /// Whether it is the code of a command that was typed there.
-    pub(crate) is_typed: bool,
+    /// Whether git says what is code, where it can, and [`MORE`] what is none.
+    pub(crate) asks_git: bool,
+    /// Paths below it that are never copied.
+    pub(crate) outputs: &'a [String],
 }
 
 /// What is copied of a directory, by paths relative to it: directories before what is in them.
@@ -64,11 +66,18 @@ pub(crate) struct Measure {
 impl CodeAt<'_> {
     /// The code of the directory for a command, or for a script.
     pub(crate) fn files(&self, mode: LaunchMode) -> Result<CodeFiles, Error> {
-        let of_git = if self.is_typed { of_git(self.from, Path::new("")) } else { None };
-        let Some(known) = of_git else { return self.walked(mode) };
+        let of_git = if self.asks_git { of_git(self.from, Path::new("")) } else { None };
+        let is_no_output =
+            |path: &PathBuf| !self.outputs.iter().any(|output| path.starts_with(output));
+        let Some(known) = of_git else {
+            let mut walked = self.walked(mode)?;
+            walked.paths.retain(is_no_output);
+            return Ok(walked);
+        };
         let more = more_ignored(self.from);
         let is_code = |path: &PathBuf| {
             !self.is_ours(&self.from.join(path))
+                && is_no_output(path)
                 && !more.matched_path_or_any_parents(path, false).is_ignore()
         };
         let mut paths = BTreeSet::new();
@@ -93,7 +102,7 @@ impl CodeAt<'_> {
         let rules = rules.build().expect("the patterns above are valid");
         let ours = [self.state.to_owned(), self.copies.to_owned()];
         let mut walk = plain_walk(self.from);
-        if self.is_typed {
+        if self.asks_git {
             walk.add_custom_ignore_filename(MORE);
         }
         walk.overrides(rules)
@@ -105,6 +114,25 @@ impl CodeAt<'_> {
     /// there already stays.
     pub(crate) fn link_rest(&self, code: &CodeFiles, copy: &Path) -> io::Result<()> {
         self.link_rest_of(Path::new(""), code, copy)
+    }
+
+    /// Makes its outputs, where they are not there, and lets a copy find them by links.
+    pub(crate) fn link_outputs(&self, copy: &Path) -> io::Result<()> {
+        for output in self.outputs {
+            let (there, link) = (self.from.join(output), copy.join(output));
+            fs::create_dir_all(&there)?;
+            if let Some(above) = link.parent() {
+                fs::create_dir_all(above)?;
+            }
+            match std::os::unix::fs::symlink(&there, &link) {
+                // It lies in another one, or is linked already.
+                Err(e)
+                    if e.kind() == io::ErrorKind::AlreadyExists
+                        && link.canonicalize()? == there.canonicalize()? => {}
+                made => made?,
+            }
+        }
+        Ok(())
     }
 
     fn link_rest_of(&self, dir: &Path, code: &CodeFiles, copy: &Path) -> io::Result<()> {
@@ -312,7 +340,13 @@ mod tests {
             fs::create_dir_all(below(path)).unwrap();
         }
         let (state, copies) = (below("state"), below("stages/alice"));
-        let at = CodeAt { from: dir.path(), state: &state, copies: &copies, is_typed: true };
+        let at = CodeAt {
+            from: dir.path(),
+            state: &state,
+            copies: &copies,
+            asks_git: true,
+            outputs: &[],
+        };
         let found = at.files(LaunchMode::Native).unwrap();
         let found: Vec<_> = found.paths.iter().map(|path| path.display().to_string()).collect();
         assert_eq!(found, ["own", "own/deep", "stages"]);
@@ -330,7 +364,8 @@ mod tests {
             drop(fs::File::create(below(&path)).unwrap());
         }
         let (from, state, copies) = (below("exp"), below("state"), below("exp/tpu/copies"));
-        let at = CodeAt { from: &from, state: &state, copies: &copies, is_typed: true };
+        let at =
+            CodeAt { from: &from, state: &state, copies: &copies, asks_git: true, outputs: &[] };
         let code = ["a.py", "sub", "sub/b.py"].map(PathBuf::from);
         let code = CodeFiles { paths: code.into_iter().collect() };
         let copy = below("copy");

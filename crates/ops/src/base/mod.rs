@@ -20,6 +20,7 @@ pub mod reservations;
 // What words and names mean.
 pub mod account;
 pub mod called;
+pub(crate) mod code_copies;
 pub mod code_dir;
 pub(crate) mod code_files;
 pub mod conda;

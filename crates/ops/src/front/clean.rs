@@ -2,6 +2,7 @@
 //! archived, and nothing is removed while tmux cannot say whether its window lives. What a person has opened
 //! is left alone: only panes that carry the mark of such a job are closed ([`orphans`] has the rest).
 
+mod code;
 mod ends;
 mod some;
 mod words;
@@ -19,11 +20,13 @@ use tpu_engine::runner::window::place::{self, Window};
 use tpu_engine::runner::window::silence;
 use tpu_engine::runner::{StopOrder, StopPart, Unreached, window};
 
+pub use self::code::{WithResults, with_results};
 pub use self::some::{clean_some, dry_run_clean_some};
 
 use self::ends::{
     Unwritten, goes_on, is_dead_end, is_known_to_its_engine, looked_at, unwritten, why_kept,
 };
+use super::old_code::CodeGone;
 use crate::act::{kill, orphan_windows, outlook, reconcile};
 use crate::base::ctx::{job_of, user_of};
 use crate::base::environment;
@@ -106,6 +109,10 @@ pub struct Cleaned {
     pub kept: Vec<Kept>,
     /// Windows that are left open.
     pub left: Vec<Left>,
+    /// Code that was removed from the copies of jobs that were archived long ago.
+    pub code: CodeGone,
+    /// Copies that were, or would be, removed with what their jobs wrote.
+    pub whole: CodeGone,
 }
 
 impl Cleaned {
@@ -134,6 +141,7 @@ pub fn clean(ctx: &Ctx, user: &UserName, extent: Extent) -> Result<Cleaned, Erro
         cleaned.left.extend(at_work(orphans.left));
         cleaned.add(archive_windowless(ctx, user, extent.force)?);
     }
+    cleaned.remove_old_code(ctx);
     Ok(cleaned)
 }
 
@@ -182,7 +190,8 @@ fn would_clear(ctx: &Ctx, user: &UserName, chosen: Chosen) -> Result<Cleaned, Er
     let tmux = ctx.tmux.look();
     let Found { jobs, open, left } = find(ctx, user_of(&data, user)?, &windows, &tmux, Named::No)?;
     let closed = open.iter().map(|(job, pane)| closing(job, pane, &tmux)).collect();
-    Ok(Cleaned { archived: jobs.iter().map(Job::id).collect(), closed, kept, left })
+    let archived = jobs.iter().map(Job::id).collect();
+    Ok(Cleaned { archived, closed, kept, left, ..Cleaned::default() })
 }
 
 /// Archives the lineages of a user that say that an attempt goes on with them, where none does: their windows

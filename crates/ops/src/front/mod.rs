@@ -15,6 +15,7 @@ pub mod precedent;
 
 // Verbs about jobs.
 pub mod clean;
+pub mod old_code;
 pub mod queue_list;
 pub mod recover;
 pub mod show;
@@ -22,6 +23,7 @@ pub mod teardown;
 
 // Targets, money, room.
 pub mod billing;
+pub mod disk_use;
 pub mod dry_run;
 pub mod inventory;
 pub mod kind_lists;

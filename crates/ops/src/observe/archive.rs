@@ -4,21 +4,25 @@
 //! file again counts as not archived.
 
 use std::collections::HashSet;
+use std::path::Path;
 
 use jiff::tz::TimeZone;
 
 use tpu_core::model::data::Data;
 use tpu_core::model::ids::{JobId, UserName};
 use tpu_core::model::job::{Job, StartTime};
+use tpu_core::model::lineage;
 use tpu_core::model::time::Timestamp;
 use tpu_core::plan::filter::{Filter, RecordFacts};
 use tpu_core::plan::types;
 use tpu_core::text::counted;
 use tpu_engine::runner::Want;
+use tpu_engine::runner::code_removal::is_without_code;
 use tpu_system::store::AttemptId;
 
 pub use tpu_system::store::Archived;
 
+use super::lineage_attempts::attempts;
 use super::runners;
 use crate::base::ctx::user_of;
 use crate::base::records;
@@ -171,6 +175,8 @@ pub struct Restored {
     pub already: Vec<JobId>,
     /// When others were cleaned away that had the number of one of those.
     pub others: Vec<(JobId, Vec<Timestamp>)>,
+    /// Those whose code is gone by now, with the directory from which a rerun takes it.
+    pub without_code: Vec<(JobId, String)>,
 }
 
 /// Why the daemon leaves alone what was brought back.
@@ -182,7 +188,7 @@ pub fn restore(ctx: &Ctx, ids: &[JobId], older: usize) -> Result<Restored, Error
     // Nothing is ever taken out of the archive, so it may be read before.
     let archived: Vec<Result<ArchivedJob, Error>> =
         ids.iter().map(|id| find(ctx, id, older)).collect();
-    ctx.transact(|tx| {
+    let mut done = ctx.transact(|tx| {
         let mut done = Restored::default();
         for (id, archived) in ids.iter().zip(archived) {
             user_of(&tx.data, &id.user)?;
@@ -219,7 +225,25 @@ pub fn restore(ctx: &Ctx, ids: &[JobId], older: usize) -> Result<Restored, Error
             done.restored.push(id.clone());
         }
         Ok(done)
-    })
+    })?;
+    // Nobody removes the code of what is among the jobs.
+    let data = ctx.data()?;
+    for user in data.users() {
+        let restored = user.jobs().iter().filter(|job| done.restored.contains(&job.id()));
+        for job in restored.filter(|job| has_lost_its_code(ctx, job)) {
+            let attempts = attempts(ctx, user, job);
+            let dir = lineage::directory(job, attempts.known.iter().skip(1));
+            done.without_code.push((job.id(), dir.to_owned()));
+        }
+    }
+    Ok(done)
+}
+
+/// Whether a job had a copy of its code, and it is gone or the code was removed from it. Where nobody can say it is not.
+fn has_lost_its_code(ctx: &Ctx, job: &Job) -> bool {
+    let Some(copy) = job.stage_dir.as_deref().map(Path::new) else { return false };
+    let is_gone = || runners::of(ctx, job).files().is_dir(copy).is_ok_and(|is_there| !is_there);
+    is_without_code(copy) || is_gone()
 }
 
 fn bring_back(data: &mut Data, job: Job) {

@@ -120,7 +120,7 @@ pub fn last_written(ctx: &Ctx, view: &JobView) -> Option<Timestamp> {
 
 /// Whether a job says what only a file says.
 fn is_of_file(job: &Job) -> bool {
-    job.execution().is_some_and(|execution| *execution != Execution::default())
+    job.execution().is_some_and(Execution::is_of_file)
 }
 
 /// Whether a text names a target, and not one of which the name only begins or ends so.

@@ -13,7 +13,6 @@ use tpu_core::model::member::Array;
 use tpu_core::model::spec::{CodeDir, JobSpec, TargetRequest};
 use tpu_core::model::sweep::Sweep;
 use tpu_ops::act::launch::RunRequest;
-use tpu_ops::base::environment::WantedEnvironment;
 use tpu_ops::front::jobfile;
 use tpu_ops::front::precedent::Precedent;
 
@@ -358,14 +357,7 @@ impl Form {
         let given = |field| Some(self.text(field).to_owned()).filter(|text| !text.is_empty());
         spec.tag = given(FieldId::Tag);
         spec.rules = given(FieldId::Rule);
-        Ok(RunRequest {
-            user: self.user.clone(),
-            spec,
-            on: None,
-            force: false,
-            copies_all: false,
-            environment: WantedEnvironment::default(),
-        })
+        Ok(RunRequest::new(self.user.clone(), spec))
     }
 }
 

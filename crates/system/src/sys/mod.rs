@@ -5,6 +5,7 @@
 //! tmux. `clippy.toml` lists the methods that only these files may call.
 
 pub mod accounts;
+pub mod beneath;
 pub mod clock;
 pub mod env;
 pub mod files;

@@ -42,8 +42,12 @@ fn patience_is_a_time_as_people_write_it() {
         let layer = said(text).unwrap();
         let merged = Settings::merge(&[(SettingOrigin::BuiltIn, &layer)]).unwrap();
         assert_eq!(merged.patience_s(), seconds, "{text}");
+        let layer = file(&format!(r#"{{"keep_code": {text}}}"#)).unwrap();
+        let merged = Settings::merge(&[(SettingOrigin::BuiltIn, &layer)]).unwrap();
+        assert_eq!(merged.keep_code_s(), seconds, "{text}");
     }
     assert_eq!(Settings::default().patience_s(), 604_800);
+    assert_eq!(Settings::default().keep_code_s(), 604_800);
     for wrong in ["\"soon\"", "-1", "null", "[]"] {
         let error = said(wrong).unwrap_err().to_string();
         assert!(error.contains("patience") && error.contains("7d, 12h or 0"), "{error}");

@@ -71,6 +71,7 @@ pub(crate) fn start_lately(
     })?;
     fail::fail_point!("launch-claimed");
     warn_of_devices(ctx, plan, &job);
+    ctx.warn(stage::shares_outputs(ctx, &job).ok().flatten());
     let env = env_of(plan, &job);
     unsubmitted::while_at(ctx, &[&job], || prepare(ctx, (plan, &env), &[&job], &*runner))
         .map_err(|error| settle::give_up(ctx, plan, &job, &error))?;

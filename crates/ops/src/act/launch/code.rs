@@ -7,6 +7,7 @@ use crate::base::code_dir;
 use crate::base::ctx::{how_to_begin, user_of};
 use crate::{Ctx, Error};
 use tpu_core::model::data::User;
+use tpu_core::model::execution::Copying;
 use tpu_core::model::settings::Settings;
 use tpu_core::model::spec::JobSpec;
 
@@ -67,7 +68,7 @@ fn too_much_of(
     dir: &str,
 ) -> Result<Option<String>, Error> {
     let spec = &request.spec;
-    let is_copied = spec.links_ignored
+    let is_copied = spec.execution.copying != Copying::Unignored
         && spec.staged.is_none()
         && spec.execution.workplace.is_none()
         && !code_dir::is_home(ctx, spec);
@@ -75,7 +76,7 @@ fn too_much_of(
         return Ok(None);
     }
     let below = spec.code.as_ref().and_then(|code| code.below.as_deref());
-    let found = stage::measure(ctx, user, (Path::new(dir), below))?;
+    let found = stage::measure(ctx, user, (Path::new(dir), below), &spec.execution)?;
     let fits = found.bytes <= u64::from(settings.copy_limit) * 1_000_000
         && found.files <= u64::from(settings.copy_files);
     Ok((!fits)

@@ -48,6 +48,12 @@ pub struct RunRequest {
 }
 
 impl RunRequest {
+    /// A job of a user; it has nothing of an environment, and every check counts.
+    pub fn new(user: UserName, spec: JobSpec) -> Self {
+        let environment = WantedEnvironment::default();
+        Self { user, spec, on: None, force: false, copies_all: false, environment }
+    }
+
     /// The target, as typed or as chosen.
     pub fn target(&self) -> &str {
         match (&self.on, &self.spec.target) {

@@ -6,14 +6,17 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
+use std::fs;
 use std::io::Write;
-use std::path::PathBuf;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use crate::Error;
-use crate::act::worker_shell;
+use crate::act::{stage, worker_shell};
 use tpu_core::model::ids::LaunchToken;
+use tpu_engine::runner::tree::COPIED;
 use tpu_engine::runner::window::silence;
 use tpu_system::remote::{Ask, End, Remote, Reply, Worker};
 use tpu_system::sys::proc::Feed;
@@ -33,6 +36,9 @@ pub(super) struct Cargo {
     pub(super) place: String,
     /// What to do where it cannot be kept.
     pub(super) hint: &'static str,
+    /// When the list of what was copied was written, by this machine: a worker that says the same sees the same file, and a
+    /// carried one has whole seconds. None where that is nobody's business.
+    pub(super) listed_at: Option<String>,
 }
 
 impl Cargo {
@@ -45,6 +51,10 @@ impl Cargo {
             from: dir.into(),
             place: place.into_owned(),
             hint: "set stage_root to a directory that the workers have or can make",
+            listed_at: fs::metadata(Path::new(dir).join(COPIED))
+                .ok()
+                .filter(|list| list.mtime_nsec() != 0)
+                .map(|list| format!("{}.{:09}", list.mtime(), list.mtime_nsec())),
         })
     }
 }
@@ -59,7 +69,8 @@ pub(super) struct Carrier<'a> {
 }
 
 impl Carrier<'_> {
-    /// Brings it to workers that do not have it: where a disk is shared, nothing is carried. Whether all have it.
+    /// Brings it to workers that do not have it: where a disk is shared, nothing is carried, and the code finds what lies
+    /// beside it. Whether all have it.
     pub(super) fn carry(
         &self,
         workers: &[Worker],
@@ -69,8 +80,9 @@ impl Carrier<'_> {
         let clock = &self.control.ctx.clock;
         let deadline = clock.monotonic() + CARRIES;
         let (mut left, mut wait, mut silent) = (workers.to_vec(), FIRST_WAIT, None);
+        let mut sharing = BTreeSet::new();
         let done = loop {
-            let lost = match self.carry_once((&left, cargo), out) {
+            let lost = match self.carry_once((&left, cargo), &mut sharing, out) {
                 Ok(lost) => lost,
                 Err(error) => break Err(error),
             };
@@ -87,6 +99,11 @@ impl Carrier<'_> {
         };
         if let Some(worker) = silent {
             silence::ends(&self.control.ctx.effects, self.token, worker);
+        }
+        if let (Ok(true), true) = (&done, sharing.len() == workers.len())
+            && let Some(stage) = cargo.from.to_str()
+        {
+            stage::link_beside(self.control.ctx, self.control.job, stage);
         }
         done
     }
@@ -119,16 +136,25 @@ impl Carrier<'_> {
     fn carry_once(
         &self,
         (workers, cargo): (&[Worker], &Cargo),
+        sharing: &mut BTreeSet<u32>,
         out: &mut dyn Write,
     ) -> Result<BTreeMap<u32, String>, Error> {
-        let Cargo { what, from, place, hint } = cargo;
-        let command = format!("test -d {place}");
+        let Cargo { what, from, place, hint, listed_at } = cargo;
+        let command = match listed_at {
+            Some(_) => {
+                format!("test -d {place} || exit 1; stat -c %.9Y -- {place}/{COPIED}; exit 0")
+            }
+            None => format!("test -d {place}"),
+        };
         let look = Ask { command, is_ours: true, ..Ask::default() };
         let (mut without, mut lost) = (BTreeSet::new(), BTreeMap::new());
         for (worker, reply) in self.door.ask(workers, &look) {
             match reply {
                 Reply::End(End::Exit(1)) => drop(without.insert(worker)),
                 Reply::End(End::Lost(why)) => drop(lost.insert(worker, why)),
+                Reply::Out(line) if listed_at.as_ref().is_some_and(|at| is_line(&line, at)) => {
+                    sharing.insert(worker);
+                }
                 Reply::Out(_) | Reply::Err(_) | Reply::End(End::Exit(_)) => {}
             }
         }
@@ -165,4 +191,9 @@ impl Carrier<'_> {
         }
         Ok(lost)
     }
+}
+
+/// Whether a line says a text and nothing else.
+fn is_line(line: &[u8], text: &str) -> bool {
+    line.trim_ascii_end() == text.as_bytes()
 }

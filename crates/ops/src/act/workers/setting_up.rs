@@ -38,6 +38,7 @@ pub(super) fn carry(
         from: dir.path().to_owned(),
         place: setup.place(),
         hint: "there has to be room in /tmp",
+        listed_at: None,
     };
     carrier.carry(workers, &cargo, out)
 }

@@ -1,8 +1,9 @@
 //! What a cleaning did or would do, in words.
 
+use crate::front::old_code::CodeGone;
 use crate::observe::orphans::Closing;
 use tpu_core::model::ids::UserName;
-use tpu_core::text::counted;
+use tpu_core::text::{self, counted};
 
 use super::Cleaned;
 
@@ -15,11 +16,27 @@ impl Cleaned {
             0 => String::new(),
             n => format!(" and {} in windows that stay", counted(n, "pane")),
         };
-        format!(
+        let mut text = format!(
             "Archived {}, closed {}{beside}.",
             counted(self.archived.len(), "job"),
             counted(windows.len(), "window")
-        )
+        );
+        if self.code.copies > 0 {
+            let CodeGone { copies, bytes } = self.code;
+            let (copies, bytes) = (counted(copies, "old job"), text::bytes(bytes));
+            text += &format!(" Removed the code of {copies} ({bytes}).");
+        }
+        if self.whole.copies > 0 {
+            text += &format!(" Removed {}.", self.whole_in_words());
+        }
+        text
+    }
+
+    /// The copies that are removed whole.
+    pub fn whole_in_words(&self) -> String {
+        let CodeGone { copies, bytes } = self.whole;
+        let copies = if copies == 1 { "1 copy".to_owned() } else { format!("{copies} copies") };
+        format!("{copies} of code with what the jobs wrote there ({})", text::bytes(bytes))
     }
 
     /// What stays and why, a line each.
@@ -37,6 +54,9 @@ impl Cleaned {
             [one] => format!("Would archive window {one} of {user}.\n"),
             several => format!("Would archive windows {} of {user}.\n", several.join(", ")),
         };
+        if self.whole.copies > 0 {
+            text += &format!("Would remove {}.\n", self.whole_in_words());
+        }
         for closing in &self.closed {
             text += &format!("Would close {}.\n", closing.in_words());
         }

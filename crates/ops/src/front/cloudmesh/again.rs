@@ -2,7 +2,6 @@
 
 use crate::act::kill;
 use crate::act::launch::RunRequest;
-use crate::base::environment::WantedEnvironment;
 use crate::front::clean::{self, Ends, Extent};
 use crate::waiting::queue::{edit, submit};
 use crate::{Ctx, Error};
@@ -66,14 +65,7 @@ fn enter(ctx: &Ctx, user: &UserName, spec: JobSpec, to: &Adding<'_>) -> Result<J
     let known = ctx.data()?.queues().queue(&queue).is_some();
     let queue = if known { queue } else { QueueName::usual() };
     let how = ready::held(queue, &spec);
-    let request = RunRequest {
-        user: user.clone(),
-        spec,
-        on: None,
-        force: false,
-        copies_all: false,
-        environment: WantedEnvironment::default(),
-    };
+    let request = RunRequest::new(user.clone(), spec);
     submit::enter(ctx, &request, &how)
 }
 

@@ -5,7 +5,6 @@ use std::collections::HashMap;
 use crate::act::hosts;
 use crate::act::launch::RunRequest;
 use crate::base::ctx::user_of;
-use crate::base::environment::WantedEnvironment;
 use crate::base::{names, records};
 use crate::waiting::queue::submit::{self, Submission};
 use crate::{Ctx, Error};
@@ -144,14 +143,7 @@ fn add_one(ctx: &Ctx, data: &Data, job: &ImportedJob, to: &Adding<'_>) -> Result
     let refused = names::refuse_as_job(&job.name, to.commands)
         .and_then(|()| names::refuse_for_job(data, user_of(data, user)?, &job.name));
     let how = held(to.queue.clone(), &job_here.spec);
-    let request = RunRequest {
-        user: user.clone(),
-        spec: job_here.spec,
-        on: None,
-        force: false,
-        copies_all: false,
-        environment: WantedEnvironment::default(),
-    };
+    let request = RunRequest::new(user.clone(), job_here.spec);
     match refused.and_then(|()| submit::enter(ctx, &request, &how)) {
         Ok(_) => Ok(JobFate::Added(job_here.notes)),
         // What it is can be mended; that the state cannot be written cannot.

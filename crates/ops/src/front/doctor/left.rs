@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use crate::base::code_copies::{self, is_name_of_copy};
 use crate::base::launch_paths::roots;
 use crate::base::lease;
 use crate::observe::orphans;
@@ -157,7 +158,7 @@ pub(super) fn copies(ctx: &Ctx) -> Result<Vec<Copy>, Error> {
         for entry in entries.flatten().filter(|entry| entry.path().is_dir()) {
             let name = entry.file_name().to_string_lossy().into_owned();
             let whole = name.strip_suffix(PARTIAL).unwrap_or(&name);
-            if is_ours(whole) && !is_being_submitted(ctx, whole, &entry.path()) {
+            if is_name_of_copy(whole) && !is_being_submitted(ctx, whole, &entry.path()) {
                 let aside = root.join(ASIDE).join(format!("{}-{name}", user.name));
                 found.push(Copy { path: entry.path(), aside });
             }
@@ -168,18 +169,11 @@ pub(super) fn copies(ctx: &Ctx) -> Result<Vec<Copy>, Error> {
     }
     // A record is there before its copy, and in the archive before it leaves: they are read in this order.
     let data = ctx.data()?;
-    let names = |job: &Job| {
-        let submitted = job.staged().map(|staged| staged.copy.as_str());
-        let dirs = job.stage_dir.as_deref().into_iter().chain(submitted);
-        dirs.filter_map(base).map(str::to_owned).collect::<Vec<_>>()
-    };
-    let waits = data.queues().entries.iter().filter_map(|entry| entry.spec.staged.as_ref());
-    let waits = waits.filter_map(|staged| base(&staged.copy)).map(str::to_owned);
-    let live = data.jobs().filter(|job| job.status.is_live()).flat_map(names);
+    let live = data.jobs().filter(|job| job.status.is_live()).flat_map(code_copies::names_of);
     let live: HashSet<String> = live.collect();
-    let mut named: HashSet<String> = data.jobs().flat_map(names).chain(waits).collect();
+    let mut named = code_copies::names_in_use(&data);
     for archived in ctx.store.archived() {
-        named.extend(names(&archived?.job));
+        named.extend(code_copies::names_of(&archived?.job));
     }
     found.retain(|copy| {
         let name = copy.path.file_name().map(|name| name.to_string_lossy().into_owned());
@@ -202,26 +196,6 @@ fn is_being_submitted(ctx: &Ctx, name: &str, path: &Path) -> bool {
     is_of_submission && age.is_none_or(|age| age < SUBMITTING_S)
 }
 
-/// The name of a directory: it holds time, window and token, and is the same on whichever mount.
-fn base(dir: &str) -> Option<&str> {
-    Path::new(dir).file_name()?.to_str()
-}
-
-/// Whether a directory has a name as launches give them: `20261120_140211-7-9f3a01`.
-fn is_ours(name: &str) -> bool {
-    let digits = |text: &str, count: usize| {
-        text.len() == count && text.bytes().all(|byte| byte.is_ascii_digit())
-    };
-    let mut parts = name.splitn(3, '-');
-    let (Some(time), Some(window), Some(token)) = (parts.next(), parts.next(), parts.next()) else {
-        return false;
-    };
-    let time = time.split_once('_').is_some_and(|(day, time)| digits(day, 8) && digits(time, 6));
-    time && digits(window, window.len().max(1))
-        && token.len() == 6
-        && token.bytes().all(|byte| byte.is_ascii_alphanumeric())
-}
-
 /// Puts a copy aside.
 pub(super) fn put_aside(copy: &Copy) -> std::io::Result<()> {
     if let Some(parent) = copy.aside.parent() {
@@ -229,19 +203,4 @@ pub(super) fn put_aside(copy: &Copy) -> std::io::Result<()> {
     }
     // An earlier one of the name stays: a directory that is not empty is not replaced.
     fs::rename(&copy.path, &copy.aside)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_names_that_a_launch_gives_are_ours() {
-        assert!(is_ours("20261120_140211-7-9f3a01"));
-        for other in ["results", "20261120_140211", "20261120-7-9f3a01", "20261120_140211-x-9f3a01"]
-        {
-            assert!(!is_ours(other), "{other}");
-        }
-        assert!(!is_ours("20261120_140211-7-9f3a01-mine"));
-    }
 }

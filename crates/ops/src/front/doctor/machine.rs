@@ -6,12 +6,16 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{Mode, OFlags, statvfs};
 
+use tpu_core::text;
 use tpu_system::sys::procs;
 
 use super::{Ctx, Finding, Severity, warning};
 
 /// Less room than this will soon be none: a checkpoint is larger.
 const LITTLE: u64 = 100 << 20;
+
+/// Copies of code and logs need so much where the state directory is, unless settings name other places.
+const ENOUGH: u64 = 1_000_000_000;
 
 /// A change needs so much beside the data file itself, for the journal and the archive.
 const MARGIN: usize = 4 << 10;
@@ -49,16 +53,19 @@ pub(super) fn disks(ctx: &Ctx, findings: &mut Vec<Finding>) {
     for place in std::iter::once(dir.to_owned()).chain(roots) {
         let Ok(disk) = statvfs(&place) else { continue };
         let free = disk.f_bavail.saturating_mul(disk.f_frsize);
-        if free < LITTLE {
+        let size = disk.f_blocks.saturating_mul(disk.f_frsize);
+        if if place == dir { is_nearly_full(free, size) } else { free < LITTLE } {
             findings.push(warning(
-                format!("{} MB are left on the disk of {}", free >> 20, place.display()),
-                format!(
-                    "make room: df -h {}; `tpu clean` keeps logs and stage directories",
-                    place.display()
-                ),
+                format!("{} are left on the disk of {}", text::bytes(free), place.display()),
+                format!("make room: df -h {}; tpu disk shows what tpu keeps", place.display()),
             ));
         }
     }
+}
+
+/// Whether little is left of a disk of this size: of a large one a share, since others write there, too.
+fn is_nearly_full(free: u64, size: u64) -> bool {
+    free < ENOUGH || free < size / 20
 }
 
 /// Writes as much as the next change would into a file without a name: it goes with this process, however
@@ -84,4 +91,16 @@ fn nameless(ctx: &Ctx, dir: &Path) -> io::Result<File> {
     let file = File::create_new(&path)?;
     fs::remove_file(&path)?;
     Ok(file)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_disk_is_nearly_full_below_a_gigabyte_or_a_twentieth() {
+        const GB: u64 = 1_000_000_000;
+        assert!(is_nearly_full(GB - 1, 2 * GB) && !is_nearly_full(GB, 2 * GB));
+        assert!(is_nearly_full(49 * GB, 1_000 * GB) && !is_nearly_full(50 * GB, 1_000 * GB));
+    }
 }

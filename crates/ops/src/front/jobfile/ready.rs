@@ -13,11 +13,12 @@ use crate::waiting::request::{self, Begins, Beside, Whose};
 use crate::{Ctx, Error};
 use tpu_core::model::data::{Data, User};
 use tpu_core::model::entry::After;
+use tpu_core::model::execution::Copying;
 use tpu_core::model::ids::{QueueName, UserName};
 use tpu_core::model::pattern;
 use tpu_core::model::repository::Repository;
 use tpu_core::model::setup::SetUpHow;
-use tpu_core::model::spec::TargetRequest;
+use tpu_core::model::spec::{CodeDir, TargetRequest};
 use tpu_core::model::target::LOCAL;
 use tpu_jobfile::own::{self, Before, Given, OwnCode, OwnJob, Place};
 use tpu_jobfile::yaml::Yaml;
@@ -179,7 +180,14 @@ impl JobFile<'_> {
         request.spec.options = (self.ctx.kinds)
             .kept(job.target.options.clone(), beside)
             .map_err(|refusal| self.at(job.target.place, refusal.into()))?;
+        let usual = std::mem::take(&mut request.spec.execution.outputs);
         request.spec.execution = job.execution.clone();
+        if request.spec.command.is_some() && job.execution.copying == Copying::Unignored {
+            request.spec.execution.copying = Copying::Known;
+        }
+        if request.spec.execution.outputs.is_empty() {
+            request.spec.execution.outputs = usual;
+        }
         if let Some(output) = &job.execution.output {
             request.spec.execution.output = Some(self.beside(output, job));
         }
@@ -189,6 +197,9 @@ impl JobFile<'_> {
         self.refuse_two_places(job)?;
         if let Some(code) = self.code_dir(job).filter(|_| is_in_slot) {
             code_dir::stand_in(self.ctx, &mut request.spec, &code)?;
+        }
+        if job.is_in_place {
+            request.spec.execution.workplace = request.spec.code.as_ref().map(CodeDir::begins_in);
         }
         if let Some(order) = &job.order {
             request.spec.target = TargetRequest::Named(order.in_words());

@@ -9,7 +9,7 @@ use crate::act::launch::plan::Turn;
 use crate::act::launch::{self, RunRequest};
 use crate::act::reconcile;
 use crate::act::resume::{self, Again, AgainRequest};
-use crate::base::environment::{self, WantedEnvironment};
+use crate::base::environment;
 use crate::base::{records, secrets};
 use crate::{Ctx, Error, Kind};
 use tpu_core::model::data::Data;
@@ -262,12 +262,10 @@ impl Starter<'_> {
             };
             let Pick { target, reason } = pick.clone();
             let request = RunRequest {
-                user: entry.user.clone(),
-                spec: spec_of(entry, turn),
                 on: Some(Assignment { target, reason, busy }),
                 force: entry.force,
                 copies_all: true,
-                environment: WantedEnvironment::default(),
+                ..RunRequest::new(entry.user.clone(), spec_of(entry, turn))
             };
             let error = match launch(ctx, &request, turn, entry, lately) {
                 Ok(launched) => {

@@ -16,6 +16,7 @@ use tpu_core::model::entry::{
     After, AfterWhich, Environment as KeptEnvironment, Keeper, Passed, Priority, QueueEntry,
     QueueHold,
 };
+use tpu_core::model::execution::{Copying, Execution};
 use tpu_core::model::ids::{JobId, QueueName, UserName};
 use tpu_core::model::job::LaunchMode;
 use tpu_core::model::order::TargetOrder;
@@ -238,7 +239,7 @@ fn laid_by<'a>(
 #[derive(Clone, Copy, PartialEq)]
 enum Code<'a> {
     Repository(&'a Repository),
-    Dir(&'a str, Option<&'a str>, (LaunchMode, bool)),
+    Dir(&'a str, Option<&'a str>, (LaunchMode, Copying, &'a [String])),
 }
 
 /// The copy of its code for each job, one for all that have the same. Every copy that was made is in `copies`.
@@ -267,7 +268,8 @@ fn staged(
                 continue;
             }
             None => {
-                let how = (ready.mode, request.spec.links_ignored);
+                let Execution { copying, outputs, .. } = &request.spec.execution;
+                let how = (ready.mode, *copying, outputs.as_slice());
                 Code::Dir(&ready.dir, below(&request.spec), how)
             }
         };
@@ -280,7 +282,9 @@ fn staged(
         let user = user_of(&data, &request.user)?;
         let copy = match code {
             Code::Repository(repository) => clone::cloned(ctx, user, repository)?,
-            Code::Dir(dir, below, how) => stage::keep(ctx, user, (dir, below), how)?,
+            Code::Dir(dir, below, (mode, ..)) => {
+                stage::keep(ctx, user, (dir, below), (mode, &request.spec.execution))?
+            }
         };
         copies.push(copy.clone());
         known.push((whose, copy.clone()));

@@ -17,7 +17,6 @@ use tpu_core::model::spec::{AnyOf, JobSpec, TargetRequest};
 use crate::act::launch::RunRequest;
 use crate::act::selection::Sorted;
 use crate::base::code_dir;
-use crate::base::environment::WantedEnvironment;
 use crate::{Ctx, Error};
 
 /// When a job is to begin.
@@ -133,6 +132,10 @@ pub fn of_words(
     let tag = sorted.take("tag").or_else(|| notes.clone().filter(|_| !said.notes_are_no_tag));
     let rules = sorted.take("rule");
     let options = ctx.kinds.kept(said.options.clone(), Some(&ctx.env.cwd))?;
+    // A script stages its code as it says itself.
+    let is_command = said.command.is_some();
+    let settings = is_command.then(|| ctx.settings(data.user(&user))).transpose()?;
+    let outputs = settings.map(|settings| settings.outputs).unwrap_or_default();
     let mut spec = JobSpec {
         name: said.name.clone(),
         array,
@@ -146,7 +149,7 @@ pub fn of_words(
         log_stage: said.log_stage,
         ask,
         options,
-        execution: Execution { notify: said.notify.clone(), ..Execution::default() },
+        execution: Execution { notify: said.notify.clone(), outputs, ..Execution::default() },
         ..JobSpec::on(target)
     };
     // What copies nothing keeps its slot.
@@ -154,14 +157,7 @@ pub fn of_words(
     if let Some(code) = said.code.as_ref().filter(|_| dir.is_none() && is_copied) {
         code_dir::stand_in(ctx, &mut spec, code)?;
     }
-    Ok(RunRequest {
-        user,
-        spec,
-        on: None,
-        force: said.force,
-        copies_all: false,
-        environment: WantedEnvironment::default(),
-    })
+    Ok(RunRequest { force: said.force, ..RunRequest::new(user, spec) })
 }
 
 /// What is asked of the target beside a place: `gpus=2`, `gpu=0,2`, `cpus=8`, `mem=32G`.

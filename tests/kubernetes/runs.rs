@@ -176,6 +176,15 @@ fn resume_goes_on_from_the_checkpoint_on_its_volume() {
     drop(lab.tpu(&format!("kill {first} -y")).exits(0));
     let log = lab.env.job("alice", first)["log_dir"].as_str().unwrap().to_owned();
     assert!(log.starts_with("/data/tpu-logs/"), "{log}");
+    // What it wrote in its pod went with that; what it logged is listed where it lies, and comes back.
+    let listed = lab.tpu(&format!("files {first} --json")).exits(0).json();
+    assert_eq!(listed["dir"], log.as_str(), "{listed}");
+    let path = listed["files"][0]["path"].as_str().unwrap();
+    assert!(path.contains("checkpoint"), "{listed}");
+    let to = lab.env.path("back");
+    let get = ["files", &first.to_string(), "--get", path, "--to", to.to_str().unwrap()];
+    drop(lab.env.tpu_words(&get).exits(0));
+    assert!(to.join(path).is_file());
     drop(lab.tpu(&format!("resume w={first} --force")).exits(0));
     lab.wait_starts("a", 2);
     assert!(lab.starts("a")[1].contains(&format!("load_from={log}")), "{:?}", lab.starts("a"));

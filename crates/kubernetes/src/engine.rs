@@ -472,6 +472,10 @@ impl Runner for Engine<'_> {
         Box::new(JobDisk { site: &self.site, looks: Arc::clone(&self.looks) })
     }
 
+    fn works_in_copy(&self) -> bool {
+        false
+    }
+
     fn preview(&self, attempt: &Attempt<'_>) -> Result<String, RunError> {
         Ok(Submission::preview(&self.site, &self.target(), attempt)?.in_words())
     }

@@ -46,7 +46,7 @@ fn get(ctx: &Ctx, id: &JobId, (args, yes): (&JobFilesArgs, bool)) -> Outcome {
 
 fn listed(ctx: &Ctx, id: &JobId, results: &Results, zone: &Zone) -> String {
     let shown = |path: &str| escape(&code_dir::shown(ctx, path)).into_owned();
-    let mut text = format!("{id} works in {}\n", shown(&results.dir));
+    let mut text = format!("Files of {id} in {}\n", shown(&results.dir));
     if results.files.is_empty() {
         text += "It wrote no file there.\n";
     } else {

@@ -93,6 +93,13 @@ pub enum GpuAsk {
     These(Vec<u32>),
 }
 
+impl GpuAsk {
+    /// Whether at least one is asked for.
+    pub fn is_some(&self) -> bool {
+        matches!(self, Self::Count(1..) | Self::These(_))
+    }
+}
+
 /// What a job asks of its target, beside a place.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Ask {

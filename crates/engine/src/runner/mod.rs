@@ -129,6 +129,11 @@ pub trait Runner: Send + Sync {
     /// The disk that its runs see: where their code is staged, and their logs and checkpoints lie.
     fn files(&self) -> Box<dyn Files + '_>;
 
+    /// Whether its runs work in the copy of their code that lies on that disk. Elsewhere only what they log outlives them.
+    fn works_in_copy(&self) -> bool {
+        true
+    }
+
     /// What would start an attempt, as text: a script, a manifest. Nothing is started and nobody is asked.
     fn preview(&self, attempt: &Attempt<'_>) -> Result<String, RunError>;
 

@@ -103,7 +103,8 @@ pub fn of_this_disk(dir: &Path) -> io::Result<Vec<InTree>> {
     Ok(all)
 }
 
-fn is_passed_over(error: &io::Error) -> bool {
+/// Whether what was looked at went meanwhile, or is not ours to look into: who lists a directory passes it over.
+pub fn is_passed_over(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::PermissionDenied)
 }
 

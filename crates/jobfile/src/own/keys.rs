@@ -91,7 +91,7 @@ pub static KEYS: &[JobKey] = &[
     built(
         "code",
         "`.`: the directory of the file; `{repo, branch}`: what git clones of it as the job is submitted; `{ignored: link}`: \
-         the copy has links to what git ignores, where it is on this disk (without a word it has nothing of that); \
+         the copy gets links to what git ignores, if the job runs on this disk; with `{ignored: leave}`, the default, it has nothing of that; \
          `in-place`: it runs where its code lies, without a copy; or `none`: nothing is copied, and it runs in a directory \
          that its machines have.",
         "code: {ignored: link}\ndir: ~/exp\ncommand: ./train.sh",
@@ -99,8 +99,8 @@ pub static KEYS: &[JobKey] = &[
     ),
     built(
         "outputs",
-        "Directories of its code for what it writes: they are made beside the code where they are not there, and the copy has \
-         links to them. Without a word the setting `outputs` says them.",
+        "Directories for what it writes. Each is made beside the code if it is missing, and the copy has a link to it. The \
+         default is the setting `outputs`.",
         "outputs: [runs, wandb]",
         &PlainKey(OUTPUTS, |job| &mut job.execution.outputs),
     ),

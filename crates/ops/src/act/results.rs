@@ -28,7 +28,7 @@ const PIECE: u64 = 8 << 20;
 /// What a job wrote.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Results {
-    /// The directory in which it worked.
+    /// The directory in which it worked; where nothing outlives it but what it logs, its log directory.
     pub dir: String,
     /// What it made or changed there, by path.
     pub files: Vec<InTree>,
@@ -51,15 +51,23 @@ type Listed = (Vec<u8>, Vec<InTree>);
 pub fn of(ctx: &Ctx, id: &JobId) -> Result<Results, Error> {
     let data = ctx.data()?;
     let job = job_of(&data, id)?;
-    let dir = copy_of(ctx, job)?;
+    let runner = runners::of(ctx, job);
+    let dir = match &job.log_dir {
+        Some(logs) if !runner.works_in_copy() => logs.as_str(),
+        _ => copy_of(ctx, job)?,
+    };
     let unlisted = |e: io::Error| {
         Error::unreachable(format!("cannot list the files of {id} in {dir}: {e}"))
             .hint("try again once its machine answers")
     };
+    if !runner.works_in_copy() {
+        let logged = runner.files().tree(Path::new(dir)).map_err(unlisted)?;
+        let files = logged.ok_or_else(|| is_not_known(id, dir))?;
+        return Ok(Results { dir: dir.to_owned(), files, linked: Vec::new() });
+    }
     let listed = match place(ctx, &data, job)? {
         Place::Disk => {
-            let files = runners::of(ctx, job);
-            let files = files.files();
+            let files = runner.files();
             let copied = Path::new(dir).join(COPIED);
             let copied = files.read(&copied, 0, u64::MAX).map_err(unlisted)?;
             copied.zip(files.tree(Path::new(dir)).map_err(unlisted)?)
@@ -149,10 +157,9 @@ pub struct Into<'a> {
 pub fn get(ctx: &Ctx, id: &JobId, paths: &[String], into: Into<'_>) -> Result<Vec<PathBuf>, Error> {
     let data = ctx.data()?;
     let job = job_of(&data, id)?;
-    let dir = copy_of(ctx, job)?;
+    let Results { dir, files: written, .. } = of(ctx, id)?;
     let listing = format!("tpu files {} lists what it wrote", id.window);
     let place = place(ctx, &data, job)?;
-    let written = of(ctx, id)?.files;
     let mut wanted = Vec::new();
     for path in paths {
         let whole = below(path).ok_or_else(|| {
@@ -178,7 +185,7 @@ pub fn get(ctx: &Ctx, id: &JobId, paths: &[String], into: Into<'_>) -> Result<Ve
         return Err(Error::refused(what).hint("-y replaces it; --to DIR copies it elsewhere"));
     }
     for path in &wanted {
-        let (from, to) = (Path::new(dir).join(path), to.join(path));
+        let (from, to) = (Path::new(&dir).join(path), to.join(path));
         match place {
             Place::Disk => fetch(&*runners::of(ctx, job).files(), (id, &from), &to)?,
             Place::Worker(worker) => {

@@ -15,6 +15,7 @@ use ignore::{Walk, WalkBuilder};
 
 use tpu_core::model::job::LaunchMode;
 use tpu_core::text;
+use tpu_engine::runner::tree::is_passed_over;
 use tpu_system::sys::proc::{self, Spawn};
 
 use crate::Error;
@@ -300,10 +301,6 @@ fn is_hollow(dir: &Path) -> bool {
             entry.file_type().is_ok_and(|kind| kind.is_dir()) && is_hollow(&entry.path())
         })
     })
-}
-
-fn is_passed_over(error: &io::Error) -> bool {
-    matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::PermissionDenied)
 }
 
 /// A walk that heeds `.gitignore` of the directory itself alone.

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::base::named::named;
 use crate::{Ctx, Error};
-use tpu_core::model::capacity::{Capacity, GpuAsk};
+use tpu_core::model::capacity::Capacity;
 use tpu_core::model::data::Data;
 use tpu_core::model::facts::MachineFact;
 use tpu_core::model::host::Found;
@@ -77,7 +77,7 @@ pub(crate) fn on_first_need(ctx: &Ctx, spec: &JobSpec) -> Result<(), Error> {
         TargetRequest::Named(name) => std::slice::from_ref(name),
         TargetRequest::Any(any_of) => any_of.among.as_slice(),
     };
-    if !matches!(spec.ask.gpus, GpuAsk::Count(1..) | GpuAsk::These(_)) {
+    if !spec.ask.gpus.is_some() {
         return Ok(());
     }
     let data = ctx.data()?;

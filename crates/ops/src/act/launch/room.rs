@@ -5,7 +5,7 @@ use crate::act::lately::Lately;
 use crate::base::queue_entries::occupancy::holds;
 use crate::base::reservations;
 use crate::{Ctx, Error};
-use tpu_core::model::capacity::{Ask, BusyGpus, Capacity, GpuAsk, Share};
+use tpu_core::model::capacity::{Ask, BusyGpus, Capacity, Share};
 use tpu_core::model::data::Data;
 use tpu_core::model::ids::JobId;
 use tpu_core::model::target::{Machines, Target};
@@ -117,8 +117,7 @@ fn give(
     if target.machines == Machines::Engine {
         return engine(target, ask);
     }
-    let asks_gpus = matches!(ask.gpus, GpuAsk::Count(1..) | GpuAsk::These(_));
-    let is_uncounted = asks_gpus && capacity.gpus.is_none();
+    let is_uncounted = ask.gpus.is_some() && capacity.gpus.is_none();
     slots::give(capacity, tenants, busy, ask, force).map_err(|short| match short {
         Short::Lacks { what } if is_uncounted => uncounted(target, &what),
         short => refusal(target, short),

@@ -301,6 +301,7 @@ mod tests {
             self.file("stage/alice/copy/sub/__pycache__/b.cpython-312.pyc", "made of b.py");
             self.file("stage/alice/copy/sub/__pycache__/other.pyc", "made of nothing");
             symlink(self.dir.path().join("exp"), self.copy.path().join("own")).unwrap();
+            fs::create_dir_all(self.copy.path().join("hollow/of/the/job")).unwrap();
         }
 
         fn remove(&self, most: u64, is_used: bool) -> Removed {
@@ -336,6 +337,7 @@ mod tests {
         assert_eq!(lab.left(), ["changed.py", "own", "sub/results.csv"]);
         assert!(!lab.copy.path().join("sub/deep").exists());
         assert!(lab.copy.path().join("sub/__pycache__/other.pyc").exists());
+        assert!(lab.copy.path().join("hollow/of/the/job").is_dir(), "a job may count on it");
         assert_eq!(lab.beside(), BESIDE);
         assert_eq!(code_left(&lab.copy.path()), CodeLeft::Nothing);
         let now = tree::of_this_disk(&lab.copy.path()).unwrap();

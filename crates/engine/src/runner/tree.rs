@@ -204,6 +204,18 @@ mod tests {
     }
 
     #[test]
+    fn a_link_in_the_place_of_the_list_is_replaced_and_not_followed() {
+        let dir = tempfile::tempdir().unwrap();
+        let (copy, other) = (dir.path().join("copy"), dir.path().join("other"));
+        fs::create_dir(&copy).unwrap();
+        fs::File::create(&other).unwrap().write_all(b"kept").unwrap();
+        std::os::unix::fs::symlink(&other, copy.join(COPIED)).unwrap();
+        keep_list(&copy).unwrap();
+        assert_eq!(fs::read(&other).unwrap(), b"kept");
+        assert!(!copy.join(COPIED).is_symlink());
+    }
+
+    #[test]
     fn what_was_made_or_changed_is_written_since() {
         let file = |path: &str, bytes, written| InTree {
             path: path.into(),

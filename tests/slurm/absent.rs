@@ -126,6 +126,30 @@ fn what_a_controller_has_forgotten_is_lost_after_a_while_and_comes_back_once() {
     drop(lab.tpu("kill --all -y").exits(0));
 }
 
+/// The node may kill a program before the script that waits for it, which writes that down then.
+#[test]
+fn what_its_node_kills_since_its_controller_has_forgotten_it_comes_back() {
+    let Some(mut lab) = Lab::new() else { return };
+    lab.cluster.submit(&["--hold"], "true");
+    lab.cluster.save_state();
+    let pid_file = lab.env.path("pid");
+    let script = format!("echo $$ >{}; {}", pid_file.display(), lab.program());
+    let first = ["bash", "-c", &script, "a"];
+    let window = lab.launched(&lab.starting("gpu", "rule=pre", &first));
+    lab.wait_runs(window);
+    lab.wait_starts("a", 1);
+    let _monitor = lab.daemon(&[]);
+    lab.env.wait_status(window, "running");
+    let pid = std::fs::read_to_string(&pid_file).unwrap();
+    lab.cluster.restore_state();
+    drop(lab.cluster.run(&["kill", "-KILL", pid.trim()]));
+
+    wait_until("it goes on", || lab.env.jobs("alice").len() == 2);
+    let parent = lab.env.job("alice", window);
+    assert_eq!(parent["error"], "lost", "{parent:#}");
+    drop(lab.tpu("kill --all -y").exits(0));
+}
+
 /// Says while there is a file `lies` that there is no job of a number.
 const SCONTROL: &str = "if [ -e \"ROOT/lies\" ] && [ \"$1 $2\" = 'show job' ]; then echo 'Job not found'; exit 1; fi\n\
     exec /usr/bin/scontrol \"$@\"";

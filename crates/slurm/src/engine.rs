@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use tpu_core::model::exit::Exit;
 use tpu_core::model::facts::{ErrorKind, RunFact, RunState};
 use tpu_core::model::ids::LaunchToken;
 use tpu_core::model::job::{EngineRun, Handle, Job};
@@ -29,6 +30,9 @@ use super::settle::{self, Memories, Memory, Presence};
 use super::states;
 use super::submit::{self, Batch};
 use super::{describe, log, stop, told};
+
+/// SIGKILL.
+const KILL: i32 = 9;
 
 /// The runner.
 pub(super) struct Engine<'a> {
@@ -227,9 +231,22 @@ impl Engine<'_> {
             },
             Afterwards::Unanswered(why) => self.silent(one.job, &why),
             Afterwards::Nothing => match self.by_itself(one.job) {
+                Some(fact) if fact.exit.and_then(Exit::signal) == Some(KILL) => {
+                    self.of_killed(one, fact, look)
+                }
                 Some(fact) => fact,
                 None => self.of_unlisted(one, look),
             },
+        }
+    }
+
+    /// What is known of a run that was killed, by its own account. A controller that was started anew has its nodes kill
+    /// what it does not know any more, and the script of a job may live long enough to write that down.
+    fn of_killed(&self, one: &Missing<'_>, fact: RunFact, look: &mut Look<'_>) -> RunFact {
+        match look.memories.of(&self.boot_at_submission(one)) {
+            Ok(Memory::Whole) => fact,
+            Ok(Memory::StartedAnew | Memory::Empty) => facts::ended_by_slurm(""),
+            Err(why) => self.silent(one.job, &why),
         }
     }
 

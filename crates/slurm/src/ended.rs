@@ -210,6 +210,13 @@ pub(super) fn by_itself(controller: &Controller<'_>, job: &Job) -> Option<JobEnd
         .map(|code| JobEnd { code, ..end(if code == 0 { "COMPLETED" } else { "FAILED" }) })
 }
 
+/// When a job has written down how it ended.
+pub(super) fn noted_at(controller: &Controller<'_>, job: &Job) -> Option<Timestamp> {
+    let note = Path::new(job.log_dir.as_deref()?).join(EXIT_FILE);
+    let marks = controller.client.disk().marks(&[note]).ok()?;
+    Some(marks.into_iter().next()??.written)
+}
+
 /// Slurm's own last word in the log of a job, for when nobody else tells any more how it has ended: what ends a job on its
 /// node writes `slurmstepd-n1: error: *** JOB 12 ON n1 CANCELLED AT 2026-11-22T07:04:33 DUE TO TIME LIMIT ***` (22.05.8).
 pub(super) fn by_log(controller: &Controller<'_>, job: &Job, known: &JobRef) -> Option<JobEnd> {

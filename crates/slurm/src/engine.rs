@@ -1,6 +1,7 @@
 //! The runner of Slurm's jobs: one `squeue` for all of them, and further questions only about those that it has not got.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use tpu_core::model::exit::Exit;
 use tpu_core::model::facts::{ErrorKind, RunFact, RunState};
@@ -33,6 +34,9 @@ use super::{describe, log, stop, told};
 
 /// SIGKILL.
 const KILL: i32 = 9;
+
+/// The clocks of a cluster and of its disk differ by less.
+const SKEW: Duration = Duration::from_secs(30);
 
 /// The runner.
 pub(super) struct Engine<'a> {
@@ -230,22 +234,37 @@ impl Engine<'_> {
                 Err(why) => self.silent(one.job, &why),
             },
             Afterwards::Unanswered(why) => self.silent(one.job, &why),
-            Afterwards::Nothing => match self.by_itself(one.job) {
-                Some(fact) if fact.exit.and_then(Exit::signal) == Some(KILL) => {
-                    self.of_killed(one, fact, look)
-                }
-                Some(fact) => fact,
-                None => self.of_unlisted(one, look),
-            },
+            Afterwards::Nothing => self.by_itself_or_unlisted(one, look),
         }
     }
 
-    /// What is known of a run that was killed, by its own account. A controller that was started anew has its nodes kill
-    /// what it does not know any more, and the script of a job may live long enough to write that down.
+    /// What is known of a run of which Slurm says nothing: what it says itself.
+    fn by_itself_or_unlisted(&self, one: &Missing<'_>, look: &mut Look<'_>) -> RunFact {
+        match self.by_itself(one.job) {
+            Some(fact) if fact.exit.and_then(Exit::signal) == Some(KILL) => {
+                self.of_killed(one, fact, look)
+            }
+            Some(fact) => fact,
+            None => self.of_unlisted(one, look),
+        }
+    }
+
+    /// What is known of a run that was killed, by its own account. A controller that was set back has its nodes kill what it
+    /// does not know any more, and the script of a job may live long enough to write that down. A controller that knew it
+    /// would know it still.
     fn of_killed(&self, one: &Missing<'_>, fact: RunFact, look: &mut Look<'_>) -> RunFact {
-        match look.memories.of(&self.boot_at_submission(one)) {
-            Ok(Memory::Whole) => fact,
-            Ok(Memory::StartedAnew | Memory::Empty) => facts::ended_by_slurm(""),
+        let config = match self.controller.config(look.budget.left()) {
+            Ok(config) => config,
+            Err(why) => return self.silent(one.job, &why),
+        };
+        let ended_at = ended::noted_at(&self.controller, one.job);
+        let known_until = ended_at.map(|at| at.plus(config.min_job_age.saturating_sub(SKEW)));
+        if known_until.is_none_or(|until| look.asked_at >= until) {
+            return fact;
+        }
+        match look.inquiry.find(&one.known) {
+            Ok(Some(row)) => self.of_row(one.job, &row),
+            Ok(None) => facts::ended_by_slurm(""),
             Err(why) => self.silent(one.job, &why),
         }
     }
@@ -325,10 +344,7 @@ impl Engine<'_> {
             Presence::Absent => never(),
             Presence::Forgotten => match settle::has_begun(controller, one.job) {
                 Ok(false) => never(),
-                Ok(true) => match self.by_itself(one.job) {
-                    Some(fact) => fact,
-                    None => self.of_unlisted(one, look),
-                },
+                Ok(true) => self.by_itself_or_unlisted(one, look),
                 Err(why) => unknown(why),
             },
             Presence::Over => match self.afterwards(std::slice::from_ref(one), budget).pop() {

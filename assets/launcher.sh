@@ -209,7 +209,7 @@ printf 'tpu: job %s ended with exit code %s after %s s\n' "$job" "$code" "$((SEC
 
 trap - INT QUIT HUP EXIT
 # Whoever works in this shell, or starts a tmux from it, is not the job any more.
-unset TPU_JOB
+unset TPU_JOB WANDB_RUN_ID WANDB_RESUME
 cd -- "$dir" 2>/dev/null
 [ -x "${SHELL:-}" ] || SHELL=/bin/bash
 exec "$SHELL"

@@ -17,7 +17,7 @@ use tpu_ops::front::open::{Opening, open};
 use tpu_ops::waiting::settings_files::SettingsPlaces;
 use tpu_ops::waiting::whose::{About, Purpose, Requester};
 use tpu_ops::{Ctx, Error, Kind};
-use tpu_system::effects::{Effects, Warnings};
+use tpu_system::effects::{Effects, Onlooker, Warnings};
 use tpu_system::sys::env::Env;
 
 use super::args::{Globals, kinds};
@@ -40,6 +40,8 @@ pub(super) struct App {
     asked_user: OnceCell<UserName>,
     /// What a person should know in the end, whichever command finds it.
     pub(super) warnings: Warnings,
+    /// Who sees how far a command is.
+    pub(super) onlooker: Onlooker,
     ctx: OnceCell<Ctx>,
 }
 
@@ -55,6 +57,7 @@ impl App {
             config_dir: config_dir.map(|dirs| dirs.config_dir().to_owned()),
             asked_user: OnceCell::new(),
             warnings: Warnings::default(),
+            onlooker: Onlooker::default(),
             ctx: OnceCell::new(),
         }
     }
@@ -77,7 +80,10 @@ impl App {
     /// The effects, to be handed to the screen.
     pub(super) fn into_ctx(self) -> Result<Ctx, Error> {
         self.ctx()?;
-        Ok(self.ctx.into_inner().expect("opened a line above"))
+        let mut ctx = self.ctx.into_inner().expect("opened a line above");
+        // What draws the terminal itself says there how far it is.
+        ctx.effects.onlooker = Onlooker::default();
+        Ok(ctx)
     }
 
     /// The effects, for the daemon, which acts in its own name.
@@ -107,7 +113,8 @@ impl App {
         kinds().checked(settings)?;
         // The process ends with it: to take the document that was read apart, record by record, is work for nothing.
         std::mem::forget(Arc::clone(&ctx.store));
-        let effects = Effects { warnings: self.warnings.clone(), ..ctx.effects };
+        let warnings = self.warnings.clone();
+        let effects = Effects { warnings, onlooker: self.onlooker.clone(), ..ctx.effects };
         let effects = if self.global.dry_run { effects.dry_run() } else { effects };
         Ok(Ctx { effects, layers: Arc::new(layers), ..ctx })
     }

@@ -78,7 +78,8 @@ pub fn main_with(kinds: Kinds) -> ExitCode {
             .hint("set it (`date` shows it); every time that is noted would be wrong");
         return print::error(&error, &global);
     }
-    let app = App::new(global.clone(), env, name, typed);
+    let mut app = App::new(global.clone(), env, name, typed);
+    app.onlooker = progress::onlooker(global.json);
     match dispatch::run(app, cli.command) {
         Ok(output) => print::output(&output, &global),
         Err(error) => print::error(&error, &global),

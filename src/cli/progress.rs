@@ -1,15 +1,33 @@
 //! Long work shows itself: a line on stderr that turns while something is waited for. Only on a terminal;
 //! in a pipe, and with `--json`, nothing is printed but what is announced.
 
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use super::app::App;
 use super::console;
+use tpu_system::effects::Onlooker;
 
 /// Between two turns of the line.
 const TURN: Duration = Duration::from_millis(120);
+
+/// The person at the terminal, who sees a line for as long as something takes.
+pub(super) fn onlooker(is_json: bool) -> Onlooker {
+    if is_json || !console::shows_progress() {
+        return Onlooker::default();
+    }
+    let line: Mutex<Option<Progress>> = Mutex::default();
+    Onlooker::new(move |what| {
+        let mut line = line.lock().unwrap_or_else(PoisonError::into_inner);
+        match (what, &*line) {
+            (Some(what), Some(line)) => line.say(what),
+            (Some(what), None) => *line = Some(Progress::line(false, what)),
+            (None, _) => *line = None,
+        }
+    })
+}
 
 /// Something that is being waited for. The line goes away with it.
 pub(super) struct Progress(ProgressBar);
@@ -17,7 +35,10 @@ pub(super) struct Progress(ProgressBar);
 impl Progress {
     /// Shows what is going on, and for how long by now.
     pub(super) fn new(app: &App, what: impl Into<String>) -> Self {
-        let quiet = app.global.json || !console::shows_progress();
+        Self::line(app.global.json || !console::shows_progress(), what)
+    }
+
+    fn line(quiet: bool, what: impl Into<String>) -> Self {
         let target =
             if quiet { ProgressDrawTarget::hidden() } else { ProgressDrawTarget::stderr() };
         let bar = ProgressBar::with_draw_target(None, target);

@@ -36,6 +36,7 @@ fn what_is_answered_is_as_the_description_says() {
         // Of what was not started by us nothing is kept that could be shown.
         // Nor is there a job or a cluster of this name among those of Cloudmesh.
         if path.ends_with("/script")
+            || path.ends_with("/files")
             || path.contains("{job}")
             // No registry is known here.
             || path.ends_with("/images")

@@ -132,6 +132,8 @@ fn a_variable_may_be_called_as_it_likes_and_stays_what_it_is() {
     ];
     newcomer.exports(&all);
     newcomer.exports(&[("TMUX_PANE", "%77"), ("SSH_TTY", "/dev/pts/99"), ("TPU_JOB", "bob/9")]);
+    // The run of the job in which one types is that job's.
+    newcomer.exports(&[("WANDB_RUN_ID", "k3x9"), ("WANDB_RESUME", "allow")]);
     newcomer.file("exp/hostile.sh", "exit 99\n");
     newcomer.exports(&[("BASH_ENV", "hostile.sh")]);
     drop(newcomer.types("exp", "run local -q -- env").exits(0));
@@ -139,6 +141,7 @@ fn a_variable_may_be_called_as_it_likes_and_stays_what_it_is() {
     for (name, value) in all.into_iter().chain([("BASH_ENV", "hostile.sh")]) {
         assert!(seen.lines().any(|line| line == format!("{name}={value}")), "{name}: {seen}");
     }
+    assert!(!seen.contains("k3x9"), "{seen}");
     assert!(!seen.contains("%77") && !seen.contains("pts/99"), "{seen}");
     assert!(seen.contains("TPU_JOB=john-doe/1\n"), "{seen}");
     // Its words are its own.

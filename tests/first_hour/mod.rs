@@ -17,8 +17,10 @@ mod elsewhere;
 mod environment;
 mod first;
 mod gpus;
+mod progress;
 mod python;
 mod results;
+mod tracked;
 
 /// An account without a state file, and its home.
 struct Newcomer {

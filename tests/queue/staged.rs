@@ -91,11 +91,11 @@ fn a_script_runs_from_its_own_copy_too_and_a_resume_that_begins_anew_does() {
 }
 
 #[test]
-fn members_of_a_group_have_the_code_of_its_submission_each_for_itself() {
+fn members_have_the_code_of_their_submission_and_where_it_is_wished_each_its_own() {
     let (lab, first) = busy();
     let script = |which: &str| format!("echo {which} $TPU_MEMBER > own; exec sleep 1000\n");
     lab.env.code("alice", "own.sh", &script("old"));
-    lab.submit_what("local --array 0-2", "bash own.sh");
+    lab.submit_what("local --array 0-2 --copy-each", "bash own.sh");
     let before = copies(&lab);
     lab.env.code("alice", "own.sh", &script("new"));
     lab.takes(4);

@@ -115,7 +115,7 @@ impl Files for MemoryDisk {
         Ok(())
     }
 
-    fn put(&self, _: &Path, what: &[PathBuf], to: &Path) -> io::Result<()> {
+    fn put(&self, _: &Path, what: &[PathBuf], to: &Path, _: &mut dyn FnMut(u64)) -> io::Result<()> {
         self.make_dir(to)?;
         for path in what {
             self.write(&to.join(path), "code");

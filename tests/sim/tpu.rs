@@ -13,7 +13,7 @@ use tpu_lab::sim::{SimCloud, SimConfig, SimTarget};
 use tpu_ops::Ctx;
 use tpu_ops::base::providers::Providers;
 use tpu_ops::base::setting_layers::Layers;
-use tpu_system::effects::{Effects, Warnings};
+use tpu_system::effects::{Effects, Onlooker, Warnings};
 use tpu_system::store::{Store, Who};
 use tpu_system::sys::clock::Clock;
 use tpu_system::sys::env::Env;
@@ -110,6 +110,7 @@ fn context(me: &Me, start: &Start) -> Ctx {
         actor: if monitor { "daemon".to_owned() } else { "tpu".to_owned() },
         tpu: "/usr/bin/tpu".into(),
         tmux_socket: None,
+        onlooker: Onlooker::default(),
         warnings: Warnings::default(),
     };
     Ctx {

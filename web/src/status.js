@@ -35,6 +35,7 @@ export function shown(job) {
   if (of === "running" && (job.phase === "diverged" || job.phase === "stalled")) {
     return { glyph: "▲", role: "warning", word: job.phase };
   }
+  if (of === "starting" && job.evidence?.rule === "copying") return { glyph, role, word: job.evidence.line };
   if (of === "running" && job.phase && job.phase !== "running") return { glyph, role, word: job.phase };
   if (isSuperseded(job)) {
     const next = successor(job);

@@ -7,7 +7,7 @@ use tpu_core::model::view::{JobView, MonitorHealth};
 use tpu_core::plan::filter::Filter;
 use tpu_core::text::fnv1a;
 use tpu_ops::act::hosts::figures;
-use tpu_ops::act::outlook;
+use tpu_ops::act::{outlook, results};
 use tpu_ops::base::ctx::job_of;
 use tpu_ops::base::error::did_you_mean;
 use tpu_ops::front::precedent;
@@ -15,6 +15,7 @@ use tpu_ops::observe::journal;
 use tpu_ops::{Error, Kind};
 use tpu_wire::events::EventsDocument;
 use tpu_wire::figures::JobFiguresPart;
+use tpu_wire::files::FilesDocument;
 use tpu_wire::jobfile::StartedWithDocument;
 use tpu_wire::jobs::{ExplainDocument, JobPart, JobsPageDocument, MonitorPart, RulesDocument};
 use tpu_wire::words::TimePart;
@@ -28,6 +29,8 @@ use super::takes::{Needs, Parameter};
 
 /// Jobs of a page where nobody says how many.
 const PAGE: usize = 100;
+/// Files that are listed of what a job wrote.
+const FILES: usize = 1_000;
 /// Events of a timeline.
 const EVENTS: usize = 1_000;
 
@@ -65,6 +68,13 @@ pub(super) fn routes() -> Vec<Route> {
         )
         .with(&JOB)
         .versions(Versions::Told),
+        Route::get(
+            "/api/v1/jobs/{user}/{number}/files",
+            "Lists what a job wrote",
+            Gives::Json(shape::<FilesDocument<'_>>),
+            files,
+        )
+        .with(&JOB),
         Route::get(
             "/api/v1/jobs/{user}/{number}/timeline",
             "Says what has happened to a job, the newest last",
@@ -167,6 +177,13 @@ fn timeline(asked: &Asked<'_>) -> Result<Answer, Failure> {
 fn started_with(asked: &Asked<'_>) -> Result<Answer, Failure> {
     let (document, left_out) = precedent::as_file(asked.ctx, &asked.job())?;
     Ok(Answer::document(&StartedWithDocument { job_file: document.plain(), left_out: &left_out }))
+}
+
+/// What a job wrote, by name: nothing of it is handed out.
+fn files(asked: &Asked<'_>) -> Result<Answer, Failure> {
+    let id = asked.job();
+    let results = results::of(asked.ctx, &id)?;
+    Ok(Answer::document(&FilesDocument::of(&id, &results, FILES)))
 }
 
 /// A job as all see it at the last look.

@@ -358,12 +358,18 @@ impl Files for JobDisk<'_> {
         files_of(&String::from_utf8_lossy(&said))
     }
 
-    fn put(&self, from: &Path, what: &[PathBuf], to: &Path) -> io::Result<()> {
+    fn put(
+        &self,
+        from: &Path,
+        what: &[PathBuf],
+        to: &Path,
+        copied: &mut dyn FnMut(u64),
+    ) -> io::Result<()> {
         if self.volume(to).is_some() {
             let why = format!("code is not copied to {}, which is a volume", to.display());
             return Err(io::Error::new(io::ErrorKind::Unsupported, why));
         }
-        ThisDisk.put(from, what, to)
+        ThisDisk.put(from, what, to, copied)
     }
 }
 

@@ -165,8 +165,14 @@ impl Files for HereDisk {
         ThisDisk.tree(dir)
     }
 
-    fn put(&self, from: &Path, what: &[PathBuf], to: &Path) -> io::Result<()> {
-        ThisDisk.put(from, what, to)
+    fn put(
+        &self,
+        from: &Path,
+        what: &[PathBuf],
+        to: &Path,
+        copied: &mut dyn FnMut(u64),
+    ) -> io::Result<()> {
+        ThisDisk.put(from, what, to, copied)
     }
 }
 

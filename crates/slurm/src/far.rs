@@ -144,7 +144,13 @@ impl Files for FarDisk<'_> {
         }
     }
 
-    fn put(&self, from: &Path, what: &[PathBuf], to: &Path) -> io::Result<()> {
+    fn put(
+        &self,
+        from: &Path,
+        what: &[PathBuf],
+        to: &Path,
+        _: &mut dyn FnMut(u64),
+    ) -> io::Result<()> {
         let packed = packed(from, what)?;
         let length = packed.metadata()?.len();
         // A parcel of which a part is lost on the way is none.

@@ -91,7 +91,7 @@ fn lay_set_up(controller: &Controller<'_>, attempts: &[Attempt<'_>]) -> Result<(
     };
     let what = names(&preparation.dir).map_err(|e| failed(&e))?;
     let disk = controller.client.disk();
-    disk.put(&preparation.dir, &what, Path::new(first)).map_err(|e| failed(&e))?;
+    disk.put(&preparation.dir, &what, Path::new(first), &mut |_| {}).map_err(|e| failed(&e))?;
     if others.is_empty() {
         return Ok(());
     }

@@ -41,6 +41,8 @@ pub struct Effects {
     pub tmux_socket: Option<String>,
     /// What a person should know, although nothing failed.
     pub warnings: Warnings,
+    /// Who sees how far this process is.
+    pub onlooker: Onlooker,
 }
 
 impl Effects {
@@ -73,6 +75,26 @@ impl Effects {
     /// The warnings since the last call.
     pub fn take_warnings(&self) -> Vec<String> {
         self.warnings.take()
+    }
+}
+
+/// Who sees how far a process is with what takes long; by default nobody.
+#[derive(Clone, Default)]
+pub struct Onlooker(Option<Arc<Show>>);
+
+type Show = dyn Fn(Option<&str>) + Send + Sync;
+
+impl Onlooker {
+    /// One who is shown what goes on, and by `None` that it is over.
+    pub fn new(show: impl Fn(Option<&str>) + Send + Sync + 'static) -> Self {
+        Self(Some(Arc::new(show)))
+    }
+
+    /// Shows what goes on now; `None` once it is over.
+    pub fn show(&self, what: Option<&str>) {
+        if let Some(show) = &self.0 {
+            show(what);
+        }
     }
 }
 

@@ -19,6 +19,12 @@ documents! {
         files: Vec<FilePart>,
         /// What lies beside the code and is reached by links, by their paths.
         linked: Vec<String>,
+        /// Whether others of its group work there: what they wrote is among the files.
+        shared: bool,
+        /// How many files there are; there may be more than are listed.
+        count: usize,
+        /// Where its run at Weights & Biases is seen; null where it has printed none, or several.
+        run_link: Option<&'a str>,
     }
 
     /// A file.
@@ -41,13 +47,16 @@ documents! {
 }
 
 impl<'a> FilesDocument<'a> {
-    /// Of a job.
-    pub fn of(id: &'a JobId, results: &'a Results) -> Self {
+    /// Of a job, with so many files at most.
+    pub fn of(id: &'a JobId, results: &'a Results, most: usize) -> Self {
         Self {
             job: part(id),
             dir: &results.dir,
-            files: results.files.iter().map(FilePart::from).collect(),
+            files: results.files.iter().take(most).map(FilePart::from).collect(),
             linked: results.linked.iter().map(path).collect(),
+            shared: results.is_shared,
+            count: results.files.len(),
+            run_link: results.run_link.as_deref(),
         }
     }
 }

@@ -52,6 +52,9 @@ pub struct JobOptions {
     /// Run the command where it is typed, in no copy of the code
     #[arg(long)]
     pub in_place: bool,
+    /// Give each member of an array or a sweep its own copy of the code, and not one to all
+    #[arg(long)]
+    pub copy_each: bool,
     /// Give the command this variable, with the value that it has here or with this one, wherever
     /// the job runs
     #[arg(long, value_name = "NAME[=VALUE]")]

@@ -309,6 +309,7 @@ fn where_it_is(ctx: &Ctx, view: &JobView) -> String {
         ("code", Some(shown(&view.dir.1) + &copied.unwrap_or_default())),
         ("linked", linked.map(|names| format!("{names} (they lie beside the code)"))),
         ("wrote", wrote.map(|files| format!("{files}: tpu files {}", view.id.window))),
+        ("run", found.as_ref().and_then(|found| found.run_link.clone())),
         ("logs", view.log_dir.clone()),
     ];
     rows.into_iter().filter_map(|(name, is)| Some(format!("{name}: {}\n", is?))).collect()

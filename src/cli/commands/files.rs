@@ -29,7 +29,10 @@ pub(in crate::cli) fn files(app: &App, args: &JobFilesArgs) -> Outcome {
     }
     let results = results::of(ctx, &id)?;
     let zone = app.zone(&*ctx.data()?)?;
-    Ok(Output::new(listed(ctx, &id, &results, &zone), &FilesDocument::of(&id, &results)))
+    Ok(Output::new(
+        listed(ctx, &id, &results, &zone),
+        &FilesDocument::of(&id, &results, usize::MAX),
+    ))
 }
 
 fn get(ctx: &Ctx, id: &JobId, (args, yes): (&JobFilesArgs, bool)) -> Outcome {
@@ -46,7 +49,8 @@ fn get(ctx: &Ctx, id: &JobId, (args, yes): (&JobFilesArgs, bool)) -> Outcome {
 
 fn listed(ctx: &Ctx, id: &JobId, results: &Results, zone: &Zone) -> String {
     let shown = |path: &str| escape(&code_dir::shown(ctx, path)).into_owned();
-    let mut text = format!("Files of {id} in {}\n", shown(&results.dir));
+    let others = if results.is_shared { " and the others of its group" } else { "" };
+    let mut text = format!("Files of {id}{others} in {}\n", shown(&results.dir));
     if results.files.is_empty() {
         text += "It wrote no file there.\n";
     } else {
@@ -69,5 +73,6 @@ fn listed(ctx: &Ctx, id: &JobId, results: &Results, zone: &Zone) -> String {
             shown(&to.to_string_lossy()),
         );
     }
-    text
+    let run = results.run_link.iter().map(|link| format!("Its run: {}\n", escape(link)));
+    text + &run.collect::<String>()
 }

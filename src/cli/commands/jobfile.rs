@@ -71,7 +71,7 @@ pub(in crate::cli) fn run_file(app: &App, args: &Run, file: &str) -> Result<Ran,
         return Err(of_file.at(job.place, later("members of its array differ")));
     }
     let mut request = of_file.request(job, (args.wait, Begins::Now))?;
-    run::give(app, &mut request, &args.of_job.env)?;
+    run::give(app, &mut request, &args.of_job)?;
     request.copies_all = app.global.yes;
     if let Some(repository) = of_file.repository(job) {
         if app.global.dry_run {
@@ -122,7 +122,7 @@ pub(super) fn submit(
     };
     let (mut all, placed) = (file.all_ready(&jobs)?, file.placed(&jobs));
     for (request, _) in &mut all {
-        run::give(app, request, &args.of_job.env)?;
+        run::give(app, request, &args.of_job)?;
         request.copies_all = app.global.yes;
     }
     queue(app, &QueueRequest { placed: &placed, ..QueueRequest::of(&all) }, || would(ctx, &all))

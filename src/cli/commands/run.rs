@@ -4,7 +4,7 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 use crate::cli::app::App;
-use crate::cli::args::{FileOptions, Run};
+use crate::cli::args::{FileOptions, JobOptions, Run};
 use crate::cli::console;
 use crate::cli::legacy;
 use crate::cli::print::Output;
@@ -179,7 +179,7 @@ pub(super) fn request(
         true => OfShell::of_mode(LaunchMode::Script),
         false => OfShell::of_mode(LaunchMode::Native),
     };
-    give(app, &mut request, &args.of_job.env)?;
+    give(app, &mut request, &args.of_job)?;
     if request.spec.command.is_some() {
         request.spec.execution.copying = Copying::KnownWithLinks;
     }
@@ -203,8 +203,10 @@ pub(super) fn request(
     Ok(request)
 }
 
-/// Gives a job the variables that are named for it (`--env`).
-pub(super) fn give(app: &App, request: &mut RunRequest, named: &[String]) -> Result<(), Error> {
+/// Gives a job what is said for it beside its words or its file: a copy for each of its members, and the variables that are
+/// named (`--env`).
+pub(super) fn give(app: &App, request: &mut RunRequest, said: &JobOptions) -> Result<(), Error> {
+    request.spec.execution.copies_each |= said.copy_each;
     request.environment.typed_in = Some(app.env.cwd.clone());
     // A value that looks like a secret is written into no script, whoever names it.
     let forwarded = match request.environment.shell {
@@ -212,7 +214,7 @@ pub(super) fn give(app: &App, request: &mut RunRequest, named: &[String]) -> Res
         OfShell::All | OfShell::Over => app.ctx()?.settings(None)?.forward_env,
     };
     let is_here = |name: &&String| variables::looks_secret(name) && app.env.var_os(name).is_some();
-    for typed in forwarded.iter().filter(is_here).chain(named) {
+    for typed in forwarded.iter().filter(is_here).chain(&said.env) {
         let (name, value) = match typed.split_once('=') {
             Some((name, value)) => (name, Some(OsStr::new(value))),
             None => (typed.as_str(), app.env.var_os(typed)),

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use clap::builder::styling::AnsiColor;
 
-use tpu_core::model::facts::{Evidence, Phase, Source};
+use tpu_core::model::facts::{Evidence, Source};
 use tpu_core::model::groups::{self, Folded, GroupView};
 use tpu_core::model::status_line::Tone;
 use tpu_core::model::time;
@@ -199,10 +199,8 @@ fn reasons(job: &JobView) -> Vec<(&'static str, String)> {
     {
         lines.extend(job.shown.evidence.as_ref().map(|e| ("why", evidence(e))));
     }
-    if job.shown.phase == Some(Phase::SettingUp) {
-        let line = |evidence: &Evidence| escape(evidence.line.trim()).into_owned();
-        lines.extend(job.shown.evidence.as_ref().map(|evidence| ("set-up", line(evidence))));
-    }
+    let what = if job.shown.copying().is_some() { "now" } else { "set-up" };
+    lines.extend(job.shown.made_ready().map(|line| (what, escape(line.trim()).into_owned())));
     lines.extend(job.shown.without_window().map(|line| ("window", line.to_owned())));
     let expected = job.shown.pending.as_ref().and_then(|pending| pending.expected_start);
     lines.extend(expected.map(|at| ("start", format!("expected at {}", at.to_rfc3339()))));

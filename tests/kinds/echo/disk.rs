@@ -31,7 +31,13 @@ impl Files for Disk {
         ThisDisk.make_dir(&self.at(dir))
     }
 
-    fn put(&self, from: &Path, what: &[PathBuf], to: &Path) -> io::Result<()> {
-        ThisDisk.put(from, what, &self.at(to))
+    fn put(
+        &self,
+        from: &Path,
+        what: &[PathBuf],
+        to: &Path,
+        copied: &mut dyn FnMut(u64),
+    ) -> io::Result<()> {
+        ThisDisk.put(from, what, &self.at(to), copied)
     }
 }

@@ -228,6 +228,7 @@ function Timeline({ job, now }) {
 }
 
 function Settings({ job, now }) {
+  const files = useAsked(async () => (job.queue || !job.stage_dir ? null : ask(path(job, "files")).catch(() => null)), [key(job), job.status]).value;
   const rule = job.rule && Object.entries(job.rule).filter(([, what]) => what !== "pass").map(([kind, what]) => `${kind}: ${what}`).join(", ");
   const rows = [
     ["target", job.target],
@@ -241,8 +242,18 @@ function Settings({ job, now }) {
     ["exit code", job.exit_code],
     ["logs in", job.log_dir],
     ["code in", job.stage_dir],
+    ["wrote", files && wrote(files)],
+    ["run", files?.run_link],
   ].filter(([, value]) => value != null && value !== "");
-  return <table class="facts"><tbody>{rows.map(([name, value]) => <tr key={name}><th scope="row">{name}</th><td>{breakable(line(String(value)))}</td></tr>)}</tbody></table>;
+  return <table class="facts"><tbody>{rows.map(([name, value]) => <tr key={name}><th scope="row">{name}</th><td>{name === "run" && /^https?:\/\//.test(value) ? <a href={value} target="_blank" rel="noopener noreferrer">{breakable(line(value))}</a> : breakable(line(String(value)))}</td></tr>)}</tbody></table>;
+}
+
+/** What a job wrote, by name: its files, and where its links lead to. */
+function wrote({ files, count, linked, shared }) {
+  const names = files.slice(0, 8).map((file) => file.path);
+  const more = count > names.length ? [`and ${count - names.length} more`] : [];
+  const beside = linked.length > 0 ? [`and beside the code: ${linked.join(", ")}`] : [];
+  return [...names, ...more, ...beside].join(", ") + (shared ? " (with the others of its group)" : "");
 }
 
 /** A path is broken behind its slashes, and not in the middle of a name. */

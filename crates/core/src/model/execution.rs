@@ -27,6 +27,8 @@ pub struct Execution {
     /// Directories, by their paths below its code, that are not copied: they are made beside the code where they are not
     /// there, and the copy has links to them.
     pub outputs: Vec<String>,
+    /// Whether each member of a group has a copy of its own, and not one with the others.
+    pub copies_each: bool,
     /// A file of its machines to which is added what it prints. What is relative lies where it runs; `DIR/./FILE` is
     /// `DIR/FILE` where a machine has `DIR`, and else `FILE` where it runs.
     pub output: Option<String>,
@@ -76,7 +78,9 @@ impl Copying {
 impl Execution {
     /// Whether it says what only a job file says, and not how code is copied.
     pub fn is_of_file(&self) -> bool {
-        *self != Self { copying: self.copying, outputs: self.outputs.clone(), ..Self::default() }
+        let Self { copying, copies_each, .. } = *self;
+        let outputs = self.outputs.clone();
+        *self != Self { copying, outputs, copies_each, ..Self::default() }
     }
 
     /// Whether it runs on a worker.
@@ -105,6 +109,7 @@ pub(super) fn read(fields: &Fields<'_>) -> Result<Execution, DataError> {
         outputs: fields
             .with("outputs", |value, path| read::list(value, path, read::text))?
             .unwrap_or_default(),
+        copies_each: fields.with("copies_each", read::flag)?.unwrap_or_default(),
         output: fields.with("output", read::text)?,
         workers: fields.with("workers", workers)?,
         timeout_s: fields.with("timeout_s", read::large)?,
@@ -126,6 +131,7 @@ pub(super) fn write(execution: &Execution) -> Map<String, Value> {
         ("workplace", json!(execution.workplace)),
         ("links_ignored", json!(execution.copying.links())),
         ("outputs", json!(Some(&execution.outputs).filter(|all| !all.is_empty()))),
+        ("copies_each", json!(Some(true).filter(|_| execution.copies_each))),
         ("output", json!(execution.output)),
         ("workers", json!(execution.workers)),
         ("timeout_s", json!(execution.timeout_s)),

@@ -4,6 +4,9 @@ use super::ids::LaunchToken;
 use super::time::Timestamp;
 use super::words::words;
 
+/// After this many seconds a claimed launch of which there is nothing to be seen has failed.
+pub const LAUNCH_LIMIT_S: u64 = 30;
+
 /// Which way a job is launched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LaunchMode {

@@ -228,6 +228,7 @@ mod tests {
                 notify: Some(vec![Receiver::of(WayTo::Mail("a@b.c".to_owned()))]),
                 copying: Copying::KnownWithLinks,
                 outputs: vec!["runs".to_owned()],
+                copies_each: true,
             },
         };
         let after = |which, number, member, met: Option<&str>| After {

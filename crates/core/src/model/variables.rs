@@ -74,6 +74,9 @@ pub const VARIABLES: [Variable; 22] = [
     claims(variable("TPU_MACHINE", SetBy::Supervisor)),
 ];
 
+/// By which Weights & Biases goes on with a run: its id, and that it may be there already (its documentation, resume).
+pub const TRACKED_RUN: [&str; 2] = ["WANDB_RUN_ID", "WANDB_RESUME"];
+
 /// The accelerators that a program sees, by their numbers: none where it is empty (CUDA C++ Programming Guide,
 /// environment variables; the documentation of `ROCm`, GPU isolation; Cloud TPU documentation, several processes).
 pub fn of_devices(whose: Accelerators) -> &'static str {

@@ -7,7 +7,9 @@ use std::sync::Arc;
 use super::capacity::Share;
 use super::entry::Priority;
 use super::exit::Exit;
-use super::facts::{ErrorKind, Evidence, Phase, Progress, WINDOW_CLOSED, WITHOUT_WINDOW};
+use super::facts::{
+    COPYING, ErrorKind, Evidence, Phase, Progress, SETTING_UP, WINDOW_CLOSED, WITHOUT_WINDOW,
+};
 use super::ids::{JobId, JobNumber, QueueName, TargetName, UserName};
 use super::job::Status;
 use super::member::Member;
@@ -71,6 +73,17 @@ impl Shown {
     pub fn without_window(&self) -> Option<&str> {
         let is_so = self.status.is_live() && self.rests_on(WITHOUT_WINDOW);
         self.evidence.as_ref().filter(|_| is_so).map(|evidence| evidence.line.as_str())
+    }
+
+    /// What is being made ready for its command, and how far that is, if somebody says so.
+    pub fn made_ready(&self) -> Option<&str> {
+        let is_so = self.status.is_live() && (self.rests_on(SETTING_UP) || self.rests_on(COPYING));
+        self.evidence.as_ref().filter(|_| is_so).map(|evidence| evidence.line.as_str())
+    }
+
+    /// How far the copy of its code is, while it is made.
+    pub fn copying(&self) -> Option<&str> {
+        self.made_ready().filter(|_| self.phase == Some(Phase::Staging))
     }
 
     fn rests_on(&self, rule: &str) -> bool {

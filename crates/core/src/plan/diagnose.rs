@@ -5,17 +5,15 @@
 
 use crate::model::exit::Exit;
 use crate::model::facts::{
-    Class, ErrorKind, Evidence, Origin, Phase, Progress, RunFact, RunState, SETTING_UP, Source,
-    TargetFact, TargetState, Verdict,
+    COPYING, Class, ErrorKind, Evidence, Origin, Phase, Progress, RunFact, RunState, SETTING_UP,
+    Source, TargetFact, TargetState, Verdict,
 };
 use crate::model::job::{Job, Status};
+use crate::model::launch::LAUNCH_LIMIT_S;
 use crate::model::time::Timestamp;
 use crate::model::view::{Pending, Shown};
 
 use super::answer;
-
-/// After this many seconds a claimed launch of which there is nothing to be seen has failed.
-pub const LAUNCH_LIMIT_S: u64 = 30;
 
 /// A failure of the program is taken for a preemption only if the control plane says so within this
 /// many seconds of it. Later the target may have been taken for reasons of its own.
@@ -93,6 +91,17 @@ impl Conclusion {
             raw: run.raw.to_string(),
         };
         Self { pending: Some(pending), ..Self::new(job.status.clone(), Some(run.evidence())) }
+    }
+
+    /// Something is made ready before its command begins, and somebody says how far that is.
+    fn made_ready(job: &Job, run: &RunFact) -> Option<Self> {
+        let phase = match &*run.raw {
+            SETTING_UP => Phase::SettingUp,
+            COPYING => Phase::Staging,
+            _ => return None,
+        };
+        let stored = Self::new(job.status.clone(), Some(run.evidence()));
+        Some(Self { phase: Some(phase), ..stored })
     }
 
     fn shown(self, job: &Job, facts: &JobFacts<'_>) -> Shown {
@@ -195,7 +204,7 @@ fn gone(job: &Job, facts: &JobFacts<'_>) -> Conclusion {
     let run = facts.run;
     let is_young = |at| facts.now.seconds_since(at) < LAUNCH_LIMIT_S;
     if is_unstarted(run) && job.launch.as_ref().is_some_and(|launch| is_young(launch.at)) {
-        return Conclusion::stored(job);
+        return Conclusion::made_ready(job, run).unwrap_or_else(|| Conclusion::stored(job));
     }
     Conclusion::failed(run.cause.unwrap_or(ErrorKind::Lost), run.evidence())
 }
@@ -225,12 +234,8 @@ fn closed(job: &Job, facts: &JobFacts<'_>) -> Conclusion {
 /// The run is there and nothing has ended: the text may show a failure, and never more than that.
 fn at_work(job: &Job, facts: &JobFacts<'_>) -> Conclusion {
     // What it prints then is not its command's.
-    if facts.run.raw == SETTING_UP {
-        let phase = Some(Phase::SettingUp);
-        return Conclusion {
-            phase,
-            ..Conclusion::new(job.status.clone(), Some(facts.run.evidence()))
-        };
+    if let Some(conclusion) = Conclusion::made_ready(job, facts.run) {
+        return conclusion;
     }
     // That a window is open does not say that its program has begun; that an engine runs it does.
     let is_running = facts.run.source == Source::Engine

@@ -283,7 +283,8 @@ mod tests {
             for path in ["a.py", "changed.py", "sub/b.py", "sub/deep/c.py", "data/x"] {
                 lab.file(&format!("exp/{path}"), path);
             }
-            ThisDisk.put(&exp, &CODE.map(PathBuf::from), &lab.copy.path()).unwrap();
+            let code = CODE.map(PathBuf::from);
+            ThisDisk.put(&exp, &code, &lab.copy.path(), &mut |_| {}).unwrap();
             symlink(exp.join("data"), lab.copy.path().join("data")).unwrap();
             lab
         }

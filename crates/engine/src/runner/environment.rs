@@ -214,7 +214,10 @@ pub fn for_successors(effects: &Effects, id: &JobId) -> io::Result<Option<Enviro
     let mut kept = read(&**effects.store.disk(), &effects.store.paths().job(id))?;
     let is_anew = |variable: &Variable| !variable.is_kept;
     if let Some(Environment { kept: vars, .. }) = &mut kept {
-        vars.retain(|(name, _)| !name.to_str().and_then(of_ours).is_some_and(is_anew));
+        vars.retain(|(name, _)| {
+            !name.to_str().and_then(of_ours).is_some_and(is_anew)
+                && variables::TRACKED_RUN.iter().all(|of_run| name != of_run)
+        });
     }
     Ok(kept)
 }

@@ -43,7 +43,14 @@ pub trait Files: Send + Sync {
 
     /// Copies `what` lies below `from` on this machine: paths relative to it, directories before what is in them.
     /// Under the name `to` there is afterwards all of it or, where that failed, nothing; and in it [`COPIED`], which lists it.
-    fn put(&self, from: &Path, what: &[PathBuf], to: &Path) -> io::Result<()>;
+    /// `copied` hears the bytes of each file, where that is known before all is there.
+    fn put(
+        &self,
+        from: &Path,
+        what: &[PathBuf],
+        to: &Path,
+        copied: &mut dyn FnMut(u64),
+    ) -> io::Result<()>;
 
     /// Whether this machine sees the same files under the same paths.
     fn is_seen_from_here(&self) -> bool {
@@ -147,14 +154,21 @@ impl Files for ThisDisk {
         }
     }
 
-    fn put(&self, from: &Path, what: &[PathBuf], to: &Path) -> io::Result<()> {
+    fn put(
+        &self,
+        from: &Path,
+        what: &[PathBuf],
+        to: &Path,
+        copied: &mut dyn FnMut(u64),
+    ) -> io::Result<()> {
         let partial = partial(to);
         fs::create_dir_all(&partial)?;
         let what = || what.iter().filter(|path| *path != Path::new(COPIED));
         for path in what() {
             let (source, copy) = (from.join(path), partial.join(path));
-            put_one(&source, &copy, path)
+            let bytes = put_one(&source, &copy, path)
                 .map_err(|e| io::Error::new(e.kind(), format!("{}: {e}", source.display())))?;
+            copied(bytes);
         }
         tree::write_list(&partial, what())?;
         fs::rename(partial, to)
@@ -169,36 +183,36 @@ fn partial(copy: &Path) -> PathBuf {
 }
 
 /// Copies a directory without what is in it, a link so that it points to what it pointed to, or a file. Anything else is no
-/// code. `path` is where it lies below what is copied.
-fn put_one(source: &Path, copy: &Path, path: &Path) -> io::Result<()> {
+/// code. `path` is where it lies below what is copied. The bytes that were copied.
+fn put_one(source: &Path, copy: &Path, path: &Path) -> io::Result<u64> {
     let kind = match fs::symlink_metadata(source) {
         Ok(meta) => meta.file_type(),
         // Removed meanwhile: whoever writes there is at work.
         Err(e) if matches!(e.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
-            return Ok(());
+            return Ok(0);
         }
         Err(e) => return Err(e),
     };
     if kind.is_dir() {
-        fs::create_dir_all(copy)
+        fs::create_dir_all(copy).map(|()| 0)
     } else if kind.is_symlink() {
         let mut to = fs::read_link(source)?;
         let dir = path.parent().unwrap_or(Path::new(""));
         if leads_out(&dir.join(&to)) {
             to = source.parent().unwrap_or(source).join(to);
         }
-        std::os::unix::fs::symlink(to, copy)
+        std::os::unix::fs::symlink(to, copy).map(|()| 0)
     } else if kind.is_file() {
         if is_same(source, copy)? {
             return Err(io::Error::other("a link stands in the place of a directory above it"));
         }
-        fs::copy(source, copy)?;
+        let bytes = fs::copy(source, copy)?;
         // What is built by the times of files is not built anew. A disk that keeps none is a disk all the same.
         let written = fs::metadata(source).and_then(|source| source.modified());
         drop(written.and_then(|written| fs::File::open(copy)?.set_modified(written)));
-        Ok(())
+        Ok(bytes)
     } else {
-        Ok(())
+        Ok(0)
     }
 }
 
@@ -275,13 +289,15 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let (from, to) = (dir.path().join("from"), dir.path().join("to"));
         fs::create_dir_all(from.join("sub")).unwrap();
-        drop(fs::File::create(from.join("sub/train")).unwrap());
+        fs::File::create(from.join("sub/train")).unwrap().write_all(b"code").unwrap();
         let what = ["sub", "sub/gone", "sub/train"].map(PathBuf::from);
-        ThisDisk.put(&from, &what, &to).unwrap();
+        let mut bytes = 0;
+        ThisDisk.put(&from, &what, &to, &mut |of_one| bytes += of_one).unwrap();
+        assert_eq!(bytes, 4);
         assert!(to.join("sub/train").is_file() && !to.join("sub/gone").exists());
         // Where a part of it cannot be written there is nothing under the name.
         let (other, odd) = (dir.path().join("other"), ["sub/train", "sub"].map(PathBuf::from));
-        assert!(ThisDisk.put(&from, &odd, &other).is_err());
+        assert!(ThisDisk.put(&from, &odd, &other, &mut |_| {}).is_err());
         assert!(!other.exists());
     }
 
@@ -296,7 +312,7 @@ mod tests {
         // It was a directory when the list was made.
         std::os::unix::fs::symlink(&behind, from.join("data")).unwrap();
         let what = ["data", "data/sub", "data/sub/own"].map(PathBuf::from);
-        assert!(ThisDisk.put(&from, &what, &dir.path().join("copy")).is_err());
+        assert!(ThisDisk.put(&from, &what, &dir.path().join("copy"), &mut |_| {}).is_err());
         assert_eq!(fs::read(&own).unwrap(), b"kept");
     }
 }

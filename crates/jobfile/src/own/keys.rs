@@ -145,7 +145,8 @@ pub static KEYS: &[JobKey] = &[
     ),
     built(
         "array",
-        "Members as in 0-99%8, or names with their values: one job for each combination.",
+        "Members as in 0-99%8, or names with their values: one job for each combination. They have one copy of the code \
+         together; `tpu submit FILE --copy-each` gives each its own.",
         "command: [python3, train.py]\narray: {lr: [1e-3, 1e-4], seed: 0-4}",
         &JointKey(written::array, |_| schema::array()),
     ),

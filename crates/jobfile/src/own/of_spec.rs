@@ -49,6 +49,9 @@ pub fn of_spec(spec: &JobSpec, kind: &str) -> SaidAgain {
     if spec.log_stage {
         left_out.push("--log-stage: the number of resumes as an argument".to_owned());
     }
+    if spec.execution.copies_each {
+        left_out.push("--copy-each: each of its members has its own copy of the code".to_owned());
+    }
     let any_of = match &spec.target {
         TargetRequest::Any(any_of) => Some(any_of),
         TargetRequest::Named(_) => None,

@@ -23,6 +23,7 @@ pub mod successor;
 // What a launch asks, and what it lays ready.
 pub mod checkpoints;
 pub mod clone;
+mod copy_progress;
 pub(crate) mod lately;
 pub mod setup;
 pub mod stage;

@@ -19,7 +19,7 @@ use crate::base::code_dir;
 use crate::base::ctx::job_of;
 use crate::base::named::resolve_target;
 use crate::observe::fleet::AskedOnce;
-use crate::observe::{doors, runners};
+use crate::observe::{doors, runners, tracked_run};
 use crate::{Ctx, Error};
 
 /// So many bytes of a file are asked for at once.
@@ -34,6 +34,10 @@ pub struct Results {
     pub files: Vec<InTree>,
     /// What lies beside the code and is reached by a link, by path. What was written there is in no copy.
     pub linked: Vec<InTree>,
+    /// Whether others work in the same copy: what they wrote is among its files.
+    pub is_shared: bool,
+    /// Where its run at Weights & Biases is seen, as it has printed.
+    pub run_link: Option<String>,
 }
 
 /// Where the files of a job lie.
@@ -56,6 +60,11 @@ pub fn of(ctx: &Ctx, id: &JobId) -> Result<Results, Error> {
         Some(logs) if !runner.works_in_copy() => logs.as_str(),
         _ => copy_of(ctx, job)?,
     };
+    let is_shared = data.jobs().any(|other| {
+        let is_of_lineage = other.id() == *id || other.member() == job.member();
+        other.stage_dir.is_some() && other.stage_dir == job.stage_dir && !is_of_lineage
+    });
+    let run_link = tracked_run::link(ctx, job);
     let unlisted = |e: io::Error| {
         Error::unreachable(format!("cannot list the files of {id} in {dir}: {e}"))
             .hint("try again once its machine answers")
@@ -63,7 +72,13 @@ pub fn of(ctx: &Ctx, id: &JobId) -> Result<Results, Error> {
     if !runner.works_in_copy() {
         let logged = runner.files().tree(Path::new(dir)).map_err(unlisted)?;
         let files = logged.ok_or_else(|| is_not_known(id, dir))?;
-        return Ok(Results { dir: dir.to_owned(), files, linked: Vec::new() });
+        return Ok(Results {
+            dir: dir.to_owned(),
+            files,
+            linked: Vec::new(),
+            is_shared: false,
+            run_link,
+        });
     }
     let listed = match place(ctx, &data, job)? {
         Place::Disk => {
@@ -81,7 +96,7 @@ pub fn of(ctx: &Ctx, id: &JobId) -> Result<Results, Error> {
         one.leads_to.as_ref().is_some_and(|to| *to == Path::new(origin).join(&one.path))
     };
     let (linked, files) = tree::written_since(now, &before).into_iter().partition(is_beside);
-    Ok(Results { dir: dir.to_owned(), files, linked })
+    Ok(Results { dir: dir.to_owned(), files, linked, is_shared, run_link })
 }
 
 /// The copy of the code of a job that has one.
@@ -264,10 +279,13 @@ pub fn seen_from_here(ctx: &Ctx, id: &JobId) -> Option<Results> {
 }
 
 impl Results {
-    /// What was written, in a few words: `results.csv and 2 more`; `None` where that is nothing.
+    /// What was written, in a few words: `results.csv and 2 more`; of a member with whom. `None` where that is nothing.
     pub fn in_words(&self) -> Option<String> {
         let (first, rest) = self.files.split_first()?;
         let first = escape(&first.path.to_string_lossy()).into_owned();
-        Some(if rest.is_empty() { first } else { format!("{first} and {} more", rest.len()) })
+        let more =
+            if rest.is_empty() { String::new() } else { format!(" and {} more", rest.len()) };
+        let with = if self.is_shared { " (with the others of its group)" } else { "" };
+        Some(format!("{first}{more}{with}"))
     }
 }

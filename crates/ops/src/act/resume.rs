@@ -11,7 +11,6 @@ use tpu_core::model::lineage::Lineage;
 use tpu_core::model::setup::SetUpHow;
 use tpu_core::model::spec::{JobSpec, TargetRequest};
 use tpu_core::model::target::{Machines, Target};
-use tpu_core::model::time::Timestamp;
 use tpu_core::plan::budget;
 use tpu_core::plan::choice::Assignment;
 use tpu_core::plan::resume_from::{self, ResumeFrom};
@@ -35,12 +34,9 @@ use crate::base::named::resolve_target;
 use crate::base::{launch_paths, records, secrets};
 use crate::observe::fleet::AskedOnce;
 use crate::observe::printed::reached;
-use crate::observe::runners;
 use crate::observe::snapshot::{LookMemory, unrecorded_failure};
+use crate::observe::{runners, tracked_run};
 use crate::{Ctx, Error, Kind};
-
-/// Seconds for which nothing of a lineage begins on a node again that it was lost with.
-const AVOID_S: i64 = 3_600;
 
 /// `tpu resume` or `tpu rerun`, resolved.
 #[derive(Clone, Debug)]
@@ -365,6 +361,7 @@ fn plan_with(
         None => (None, None, None),
     };
     let is_from_nothing = start.as_ref().is_some_and(ResumeFrom::is_from_nothing);
+    let goes_on = mode == LaunchMode::Native && start.is_some() && !is_from_nothing;
     let roots = launch_paths::roots_at(ctx, &data, user, &target)?;
     let settings = ctx.settings(Some(user))?;
     let plan = LaunchPlan {
@@ -397,22 +394,14 @@ fn plan_with(
         turn: request.turn.clone(),
         entry: None,
         from_step: start.as_ref().and_then(ResumeFrom::step),
-        avoid: avoided(job, lost_with, ctx.clock.now()),
+        avoid: successor::avoided(job, lost_with, ctx.clock.now()),
+        tracked_run: if goes_on { tracked_run::to_go_on(ctx, job) } else { None },
         haul,
         env,
     };
     let said = plan.haul.as_ref().map(|haul| haul.said.clone());
     let remarks = [start.and_then(|start| start.remark()), remark, said];
     Ok((plan, remarks.into_iter().flatten().collect()))
-}
-
-/// The nodes on which a successor is not to begin, and until when.
-fn avoided(job: &Job, lost_with: Vec<String>, now: Timestamp) -> Vec<(String, Timestamp)> {
-    let known = job.recovery.iter().flat_map(|recovery| recovery.avoid.clone());
-    let open = known.filter(|(node, until)| *until > now && !lost_with.contains(node));
-    let mut avoided: Vec<_> = open.collect();
-    avoided.extend(lost_with.into_iter().map(|node| (node, now.plus_seconds(AVOID_S))));
-    avoided
 }
 
 /// Whether the job may have a successor now; and the nodes that it was lost with.

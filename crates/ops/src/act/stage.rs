@@ -21,6 +21,8 @@ use crate::base::named::resolve_target;
 use crate::observe::log_files;
 use crate::{Ctx, Error};
 
+use super::copy_progress::CopyProgress;
+
 /// Copies code as it is when a job is submitted. Under the name of a copy lies all of it or nothing; what was broken off is
 /// found by `doctor`.
 pub fn keep(
@@ -41,7 +43,9 @@ pub fn keep(
             "take it out of .gitignore; `tpu submit --stage-late` reads the code when it begins",
         ));
     }
-    ThisDisk.put(from, &listed(code), to).map_err(|e| disk("copy the code to", &copy, &e))?;
+    let mut progress = CopyProgress::new(ctx, None, code.measure(from).bytes);
+    let put = ThisDisk.put(from, &listed(code), to, &mut |bytes| progress.copied(bytes));
+    put.map_err(|e| disk("copy the code to", &copy, &e))?;
     Ok(Staged { from: dir.to_owned(), copy })
 }
 
@@ -150,13 +154,18 @@ pub fn prepare(ctx: &Ctx, files: &dyn Files, jobs: &[&Job]) -> Result<(), Error>
     Ok(())
 }
 
-/// Copies the code of a job, unless a resume or the queue brought its own copy; and lets it find what lies beside the code.
+/// Makes the copy of the code that the members of a group have together, of which this is the first.
+pub(crate) fn share(ctx: &Ctx, files: &dyn Files, first: &Job) -> Result<(), Error> {
+    first.stage_dir.as_deref().map_or(Ok(()), |copy| lay(ctx, files, first, copy))
+}
+
+/// Copies the code of a job, unless its copy is there: a resume or the queue has brought it, or it has one with others. And
+/// lets it find what lies beside the code.
 fn lay(ctx: &Ctx, files: &dyn Files, job: &Job, stage: &str) -> Result<(), Error> {
     let to = Path::new(stage);
-    let is_there = || files.is_dir(to).map_err(|e| disk("see the stage directory", stage, &e));
+    let is_there = files.is_dir(to).map_err(|e| disk("see the stage directory", stage, &e))?;
     let staged = job.staged();
-    let is_its_own = staged.is_some_and(|staged| staged.copy == stage);
-    if job.father.is_some() && is_there()? {
+    if job.father.is_some() && is_there {
         // It was planned before somebody began to remove the code.
         if is_without_code(to) {
             let what = format!("the code of {} is removed from its copy: {stage}", job.id());
@@ -164,16 +173,19 @@ fn lay(ctx: &Ctx, files: &dyn Files, job: &Job, stage: &str) -> Result<(), Error
         }
         return Ok(());
     }
-    if !(is_its_own && is_there()?) {
+    if !is_there {
         let (from, code) = match staged {
             Some(staged) => {
                 let copy = Path::new(&staged.copy);
                 let origin = Path::new(&staged.from);
-                (copy, CodeFiles::whole(copy)?.without_links_to(origin, copy))
+                // Of a clone the history belongs to it, which no list has.
+                let code = if staged.is_clone() { CodeFiles::whole } else { CodeFiles::submitted };
+                (copy, code(copy)?.without_links_to(origin, copy))
             }
             None => (Path::new(&job.job_dir), code_of(ctx, job, to)?),
         };
-        let put = files.put(from, &listed(code), to);
+        let mut progress = CopyProgress::new(ctx, Some(job), code.measure(from).bytes);
+        let put = files.put(from, &listed(code), to, &mut |bytes| progress.copied(bytes));
         put.map_err(|e| disk("copy the code to", stage, &e))?;
     }
     if shares_disk(ctx, files, job)? {

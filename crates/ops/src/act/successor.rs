@@ -12,6 +12,7 @@ use tpu_core::model::lineage;
 use tpu_core::model::objects::ObjectAt;
 use tpu_core::model::rules::Action;
 use tpu_core::model::spec::Staged;
+use tpu_core::model::time::Timestamp;
 use tpu_core::plan::choice::may_go_elsewhere;
 use tpu_core::plan::resume_from::ResumeFrom;
 use tpu_engine::kinds::KindOfTarget;
@@ -30,6 +31,9 @@ use crate::observe::lineage_attempts::{Attempts, attempts};
 use crate::observe::printed::Printed;
 use crate::observe::runners;
 use crate::{Ctx, Error};
+
+/// Seconds for which nothing of a lineage begins on a node again that it was lost with.
+const AVOID_S: i64 = 3_600;
 
 /// Where the code of a successor comes from.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -92,6 +96,19 @@ fn with(
         Code::Staged(staged(ctx, job, &attempts.known)?)
     };
     Ok((Some(start), code))
+}
+
+/// The nodes on which a successor is not to begin, and until when.
+pub(super) fn avoided(
+    job: &Job,
+    lost_with: Vec<String>,
+    now: Timestamp,
+) -> Vec<(String, Timestamp)> {
+    let known = job.recovery.iter().flat_map(|recovery| recovery.avoid.clone());
+    let open = known.filter(|(node, until)| *until > now && !lost_with.contains(node));
+    let mut avoided: Vec<_> = open.collect();
+    avoided.extend(lost_with.into_iter().map(|node| (node, now.plus_seconds(AVOID_S))));
+    avoided
 }
 
 /// Why an action on `job` would come to nothing, or where its successor would begin: everything that a

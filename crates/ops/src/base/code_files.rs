@@ -15,7 +15,7 @@ use ignore::{Walk, WalkBuilder};
 
 use tpu_core::model::job::LaunchMode;
 use tpu_core::text;
-use tpu_engine::runner::tree::is_passed_over;
+use tpu_engine::runner::tree::{self, COPIED, is_passed_over};
 use tpu_system::sys::proc::{self, Spawn};
 
 use crate::Error;
@@ -136,6 +136,14 @@ impl CodeAt<'_> {
         Ok(())
     }
 
+    /// Whether a directory that holds no file is linked as what is ignored is, and not made anew as a part of the code.
+    fn is_ignored(&self, path: &Path) -> bool {
+        is_left_out(path)
+            || more_ignored(self.from).matched(path, true).is_ignore()
+            || !self.from.join(".git").exists()
+            || ignores_all_in(&self.from.join(path))
+    }
+
     fn link_rest_of(&self, dir: &Path, code: &CodeFiles, copy: &Path) -> io::Result<()> {
         let entries = match fs::read_dir(self.from.join(dir)) {
             // It went meanwhile, or is not ours to look into: nothing of it can be linked.
@@ -158,7 +166,8 @@ impl CodeAt<'_> {
                 continue;
             }
             let to = copy.join(&path);
-            let made = if is_dir && is_hollow(&there) {
+            let is_code = is_dir && is_hollow(&there) && !self.is_ignored(&path);
+            let made = if is_code {
                 fs::create_dir_all(&to)
             } else {
                 std::os::unix::fs::symlink(&there, &to)
@@ -172,6 +181,9 @@ impl CodeAt<'_> {
                     ) => {}
                 made => made?,
             }
+            if is_code {
+                self.link_rest_of(&path, code, copy)?;
+            }
         }
         Ok(())
     }
@@ -181,6 +193,21 @@ impl CodeFiles {
     /// All that lies below a directory, whatever it is.
     pub(crate) fn whole(from: &Path) -> Result<Self, Error> {
         below(from, WalkBuilder::new(from).standard_filters(false).build())
+    }
+
+    /// What was copied when a job was submitted. Others may have run from that copy, and have written in it, since.
+    pub(crate) fn submitted(copy: &Path) -> Result<Self, Error> {
+        let mut all = Self::whole(copy)?;
+        let list = fs::read(copy.join(COPIED)).ok().and_then(|list| tree::read(&list).ok());
+        if let Some(list) = list {
+            let listed: BTreeSet<PathBuf> = list.into_iter().map(|one| one.path).collect();
+            let holds = |dir: &PathBuf| {
+                let next = listed.range(dir.clone()..).next();
+                next.is_some_and(|path| path.starts_with(dir)) || is_hollow(&copy.join(dir))
+            };
+            all.paths.retain(|path| listed.contains(path) || holds(path));
+        }
+        Ok(all)
     }
 
     /// The same of a copy without the links that it has to what lies beside the code of which it is one.
@@ -235,15 +262,12 @@ fn of_git(top: &Path, below: &Path) -> Option<Vec<PathBuf>> {
     if !dir.join(".git").exists() {
         return None;
     }
-    let mut ask = Spawn::new("git").args(["-c", "core.fsmonitor=false", "ls-files", "-t", "-z"]);
-    ask = ask.args(["--cached", "--others", "--exclude-standard"]).cwd(&dir);
-    for name in ["GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE"] {
-        ask = ask.env_remove(name);
-    }
-    let answer = proc::run(&ask).ok().filter(|answer| answer.status.success())?;
+    let ask = git(&dir).args(["-c", "core.fsmonitor=false", "ls-files", "-t", "-z"]);
+    let ask = ask.args(["--cached", "--others", "--exclude-standard"]);
+    let answer = proc::run(&ask).ok().filter(|answer| answer.status.success())?.stdout;
     let mut all = Vec::new();
     let mut real: HashMap<PathBuf, bool> = HashMap::new();
-    for line in answer.stdout.split(|byte| *byte == 0) {
+    for line in answer.split(|byte| *byte == 0) {
         let Some((tag, path)) = line.split_first_chunk::<2>() else { continue };
         let path = below.join(OsStr::from_bytes(path.strip_suffix(b"/").unwrap_or(path)));
         let there = top.join(&path);
@@ -260,6 +284,21 @@ fn of_git(top: &Path, below: &Path) -> Option<Vec<PathBuf>> {
         }
     }
     Some(all)
+}
+
+/// Whether git ignores whatever would be made in a directory.
+fn ignores_all_in(dir: &Path) -> bool {
+    let asked = proc::run(&git(dir).args(["check-ignore", "-q", "--", "any-file"]));
+    asked.is_ok_and(|answer| answer.status.success())
+}
+
+/// git in a directory, whatever work tree this process was started for.
+fn git(dir: &Path) -> Spawn {
+    let mut git = Spawn::new("git").cwd(dir);
+    for name in ["GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE"] {
+        git = git.env_remove(name);
+    }
+    git
 }
 
 /// Whether each part of a path below a directory is a directory itself, and no link.
@@ -327,6 +366,8 @@ fn below(from: &Path, walk: Walk) -> Result<CodeFiles, Error> {
 
 #[cfg(test)]
 mod tests {
+    use tpu_engine::runner::files::{Files as _, ThisDisk};
+
     use super::*;
 
     #[test]
@@ -350,12 +391,44 @@ mod tests {
     }
 
     #[test]
+    fn what_was_written_in_a_submitted_copy_is_no_part_of_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let (from, copy) = (dir.path().join("exp"), dir.path().join("copy"));
+        fs::create_dir_all(from.join("sub")).unwrap();
+        drop(fs::File::create(from.join("sub/a.py")).unwrap());
+        let code = ["sub", "sub/a.py"].map(PathBuf::from);
+        ThisDisk.put(&from, &code, &copy, &mut |_| {}).unwrap();
+        fs::create_dir_all(copy.join("plots")).unwrap();
+        for written in ["results.csv", "sub/more.csv", "plots/a.png"] {
+            drop(fs::File::create(copy.join(written)).unwrap());
+        }
+        let found = CodeFiles::submitted(&copy).unwrap();
+        assert_eq!(found.paths.into_iter().collect::<Vec<_>>(), code);
+        // Nobody has listed what was copied: all of it counts.
+        fs::remove_file(copy.join(COPIED)).unwrap();
+        assert!(CodeFiles::submitted(&copy).unwrap().paths.contains(Path::new("results.csv")));
+    }
+
+    #[test]
     fn a_copy_finds_what_is_no_code_and_nothing_of_ours() {
         let dir = tempfile::tempdir().unwrap();
         let below = |path: &str| dir.path().join(path);
-        for path in ["exp/data", "exp/sub/out", "exp/hollow/deep", "exp/.git", "exp/tpu/copies"] {
+        for path in [
+            "exp/data",
+            "exp/sub/out",
+            "exp/hollow/deep",
+            "exp/results/deep",
+            "exp/sub/logs",
+            "exp/runs",
+            "exp/deep/in/logs",
+            "exp/tpu/copies",
+        ] {
             fs::create_dir_all(below(path)).unwrap();
         }
+        let git = Spawn::new("git").args(["init", "-q"]).cwd(below("exp"));
+        assert!(proc::run(&git).unwrap().status.success());
+        let mut ignores = fs::File::create(below("exp/.gitignore")).unwrap();
+        io::Write::write_all(&mut ignores, b"results/\nlogs\nruns/*\n").unwrap();
         let files = ["a.py", "data/x", "sub/b.py", "sub/out/y", "sub/c.pyc", "tpu/copies/z"];
         for path in files.map(|path| format!("exp/{path}")) {
             drop(fs::File::create(below(&path)).unwrap());
@@ -373,8 +446,12 @@ mod tests {
         let link = |path: &str| fs::read_link(copy.join(path)).ok();
         assert_eq!(link("data"), Some(from.join("data")));
         assert_eq!(link("sub/out"), Some(from.join("sub/out")));
-        assert!(copy.join("hollow/deep").is_dir() || copy.join("hollow").is_dir());
+        assert!(copy.join("hollow/deep").is_dir());
         assert!(link("hollow").is_none() && link("sub/c.pyc").is_some());
+        // What git ignores is no code, also while nothing is in it.
+        for path in ["results", "sub/logs", "runs", "deep/in/logs"] {
+            assert_eq!(link(path), Some(from.join(path)), "{path}");
+        }
         assert!(!copy.join(".git").exists() && !copy.join("tpu").exists());
     }
 }

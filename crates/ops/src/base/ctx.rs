@@ -11,7 +11,7 @@ use tpu_core::model::job::Job;
 use tpu_core::model::settings::{Layer, SettingOrigin, Settings};
 use tpu_core::model::time::Zone;
 use tpu_engine::kinds::Kinds;
-use tpu_system::effects::{Effects, Warnings};
+use tpu_system::effects::{Effects, Onlooker, Warnings};
 use tpu_system::store::Tx;
 
 use super::ancestors::Ancestors;
@@ -63,6 +63,7 @@ impl Ctx {
         let mut effects = self.effects.clone();
         actor.clone_into(&mut effects.actor);
         effects.warnings = Warnings::default();
+        effects.onlooker = Onlooker::default();
         effects.env = effects.env.without_secrets();
         Self { effects, insisted: Arc::default(), ..self.clone() }
     }

@@ -99,9 +99,12 @@ pub(crate) fn kept(ctx: &Ctx) -> Variables {
     of_this(ctx, variables::is_kept)
 }
 
-/// What this process has of the shell from which it was called, for a command that is typed there.
+/// What this process has of the shell from which it was called, for a command that is typed there. A job that submits
+/// another one does not share its run with that.
 fn exported(ctx: &Ctx) -> Secrets {
-    Secrets(of_this(ctx, variables::is_handed_on))
+    let is_in_job = ctx.env.var_os("TPU_JOB").is_some();
+    let is_its_own = |name: &str| is_in_job && variables::TRACKED_RUN.contains(&name);
+    Secrets(of_this(ctx, |name| variables::is_handed_on(name) && !is_its_own(name)))
 }
 
 fn of_this(ctx: &Ctx, is_meant: impl Fn(&str) -> bool) -> Variables {

@@ -506,7 +506,7 @@ pub fn windowless(ctx: &Ctx, user: &UserName, force: bool) -> Result<Chosen, Err
         owner.job(*window).is_some_and(|job| {
             let opening = job.launch.as_ref().is_some_and(|launch| {
                 !launch.confirmed
-                    && now.seconds_since(launch.at) < tpu_core::plan::diagnose::LAUNCH_LIMIT_S
+                    && now.seconds_since(launch.at) < tpu_core::model::launch::LAUNCH_LIMIT_S
             });
             let window = window_of(job);
             let is_gone = matches!(window, Window::Gone | Window::Lost(_));

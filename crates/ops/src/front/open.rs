@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use tpu_core::model::settings::{Layer, SettingOrigin};
 use tpu_engine::kinds::Kinds;
-use tpu_system::effects::{Effects, Warnings};
+use tpu_system::effects::{Effects, Onlooker, Warnings};
 use tpu_system::store::{OsDisk, Paths, Store, Who};
 use tpu_system::sys::clock::SystemClock;
 use tpu_system::sys::env::Env;
@@ -59,6 +59,7 @@ pub fn open(opening: Opening) -> Ctx {
         tpu,
         tmux_socket,
         warnings: Warnings::default(),
+        onlooker: Onlooker::default(),
     };
     Ctx {
         effects,

@@ -30,7 +30,6 @@ use crate::pane::PaneText;
 use crate::rows;
 use crate::tabs::Tab;
 use crate::theme::Role;
-use tpu_core::model::facts::Phase;
 use tpu_core::model::ids::JobId;
 use tpu_core::model::time;
 use tpu_core::model::view::JobView;
@@ -292,10 +291,8 @@ fn facts(model: &Model, job: &JobView, width: usize, with_loss: bool) -> Vec<Lin
         let why = dotted([reason, start.unwrap_or_default()]);
         lines.extend(wrapped(&why, base));
     }
-    if job.shown.phase == Some(Phase::SettingUp)
-        && let Some(evidence) = &job.shown.evidence
-    {
-        lines.extend(wrapped(&outside(&evidence.line), base).take(2));
+    if let Some(line) = job.shown.made_ready().filter(|_| job.shown.copying().is_none()) {
+        lines.extend(wrapped(&outside(line), base).take(2));
     }
     if job.failure().is_some() {
         lines.extend(failure(model, job, width));
@@ -341,7 +338,10 @@ fn facts(model: &Model, job: &JobView, width: usize, with_loss: bool) -> Vec<Lin
     args.take(ARGS).for_each(|more| row("", more));
     row("started", started(model, job));
     row("log", job.log_dir.as_deref().map(outside).unwrap_or_default());
-    row("stage", job.stage_dir.as_deref().map(outside).unwrap_or_default());
+    row("code", job.stage_dir.as_deref().map(outside).unwrap_or_default());
+    let has_files = job.stage_dir.is_some() && !job.is_queued();
+    let wrote = has_files.then(|| format!("tpu files {}", outside(&job.id.window.to_string())));
+    row("results", wrote.unwrap_or_default());
     lines
 }
 

@@ -102,7 +102,11 @@ pub(super) fn of(job: &JobView) -> Shown {
     let is_at_rest = job.intent.is_some() || shown.unknown.is_some() || shown.queued.is_some();
     let does =
         shown.phase.filter(|_| shown.status.is_live() && !is_at_rest && shown.pending.is_none());
-    let word = does.map_or_else(|| outside(&job.state()), |phase| phase.as_str().to_owned());
+    let word = match (does, shown.copying()) {
+        (Some(_), Some(how_far)) => outside(how_far),
+        (Some(phase), None) => phase.as_str().to_owned(),
+        (None, _) => outside(&job.state()),
+    };
     Shown { glyph, role, word }
 }
 

@@ -59,6 +59,9 @@ pub struct RunFact {
 /// how far that is.
 pub const SETTING_UP: &str = "set-up";
 
+/// The word of whoever copies the code of a run that has not begun; the reason says how far that is.
+pub const COPYING: &str = "copying";
+
 /// The word of our own launcher for a run whose window somebody has closed, and of which nothing is left.
 pub const WINDOW_CLOSED: &str = "window-closed";
 

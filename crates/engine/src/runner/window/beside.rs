@@ -5,9 +5,10 @@ use std::os::unix::ffi::OsStrExt as _;
 
 use crate::runner::RunError;
 use tpu_core::model::exit::Exit;
-use tpu_core::model::facts::{ErrorKind, PaneFact, RunFact, RunState, SETTING_UP};
+use tpu_core::model::facts::{COPYING, ErrorKind, PaneFact, RunFact, RunState, SETTING_UP};
 use tpu_core::model::ids::{JobId, LaunchToken};
-use tpu_core::model::job::Job;
+use tpu_core::model::job::{Job, Status};
+use tpu_core::model::launch::LAUNCH_LIMIT_S;
 use tpu_core::model::time::Timestamp;
 use tpu_system::effects::Effects;
 use tpu_system::remote::Worker;
@@ -151,14 +152,52 @@ pub fn with_progress(effects: &Effects, job: &Job, run: RunFact) -> RunFact {
     if run.state != RunState::Running || run.exit.is_some() {
         return run;
     }
-    let said = file(effects, &job.id(), PROGRESS);
-    let said = said.and_then(|bytes| String::from_utf8(bytes).ok()).unwrap_or_default();
-    match said.trim_end().split_once(' ') {
-        Some((token, said)) if token == launch.token.as_str() => {
-            RunFact { raw: SETTING_UP.into(), reason: Some(said.to_owned().into()), ..run }
-        }
-        _ => run,
+    match said_of(effects, job, PROGRESS, launch.token.as_str()) {
+        Some(said) => RunFact { raw: SETTING_UP.into(), reason: Some(said.into()), ..run },
+        None => run,
     }
+}
+
+/// The file that says how far the copy of the code of a job is: the token and the words.
+const COPY: &str = "copying";
+
+/// Writes down how far the copy of the code of a job is, until that is [forgotten](forget_copying). What cannot be written
+/// is only not known.
+pub fn record_copying(effects: &Effects, job: &Job, said: &str) {
+    let Some(launch) = &job.launch else { return };
+    drop(effects.store.disk().make_dir(&effects.store.paths().job(&job.id()), 0o700));
+    drop(write(effects, &job.id(), COPY, format!("{} {said}\n", launch.token).as_bytes()));
+}
+
+/// The copy is made, or nobody makes it any more.
+pub fn forget_copying(effects: &Effects, job: &Job) {
+    remove(effects, &job.id(), COPY);
+}
+
+/// The same look at a run that is about to begin, with how far the copy of its code is, while that is made.
+pub fn with_copying(effects: &Effects, job: &Job, run: RunFact) -> RunFact {
+    let Some(launch) = &job.launch else { return run };
+    let is_young = effects.clock.now().seconds_since(launch.at) < LAUNCH_LIMIT_S;
+    // An engine has nothing of it before it is submitted. What whoever died has left says nothing any more.
+    let may_be = match run.state {
+        RunState::Running | RunState::Starting => run.exit.is_none(),
+        RunState::Gone => run.cause == Some(ErrorKind::Launch) && is_young,
+        _ => false,
+    };
+    if !may_be || !matches!(job.status, Status::Starting | Status::Unset) {
+        return run;
+    }
+    match said_of(effects, job, COPY, launch.token.as_str()) {
+        Some(said) => RunFact { raw: COPYING.into(), reason: Some(said.into()), ..run },
+        None => run,
+    }
+}
+
+/// What a file beside a launcher says of this launch: behind its token.
+fn said_of(effects: &Effects, job: &Job, name: &str, token: &str) -> Option<String> {
+    let said = String::from_utf8(file(effects, &job.id(), name)?).ok()?;
+    let (of, said) = said.trim_end().split_once(' ')?;
+    (of == token).then(|| said.to_owned())
 }
 
 /// Since when the command of a job is at work: from its launch on, or, where a program of ours attends to it, from when

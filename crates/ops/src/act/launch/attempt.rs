@@ -111,7 +111,7 @@ fn make_place_for_logs(data: &Data, plan: &LaunchPlan, files: &dyn Files) {
 }
 
 /// Lays ready what engines are to find, for one attempt or the members of a group: the code, and beside the records
-/// the environment for successors. In a window the launcher sees to both.
+/// the environment for successors. In a window the launcher sees to both, but for the copy that several have together.
 pub(super) fn prepare(
     ctx: &Ctx,
     (plan, env): (&LaunchPlan, &Variables),
@@ -119,7 +119,9 @@ pub(super) fn prepare(
     runner: &dyn Runner,
 ) -> Result<(), Error> {
     if plan.target.machines != Machines::Engine {
-        return Ok(());
+        let shares = plan.spec.array.is_some() && super::shares_copy(&plan.spec);
+        let first = jobs.first().filter(|_| shares);
+        return first.map_or(Ok(()), |first| stage::share(ctx, &*runner.files(), first));
     }
     stage::prepare(ctx, &*runner.files(), jobs)?;
     for job in jobs {
@@ -206,7 +208,24 @@ pub(super) fn env_of(plan: &LaunchPlan, job: &Job) -> Variables {
     for (name, value) in &plan.spec.execution.variables {
         environment::set(&mut env, name, value);
     }
+    go_on_with_run(plan, &mut env);
     with_devices(env, job, plan.env.shell.as_ref())
+}
+
+/// Lets it go on with the run to which the attempt before it has logged, unless somebody says with which it does.
+fn go_on_with_run(plan: &LaunchPlan, env: &mut Variables) {
+    let exported = plan.env.shell.as_ref().filter(|_| plan.target.is_here());
+    let is_said = |name: &str| {
+        env.iter().any(|(known, _)| known == name)
+            || plan.env.given.get(name).is_some()
+            || exported.is_some_and(|shell| shell.exported.get(name).is_some())
+    };
+    let Some(run) = &plan.tracked_run else { return };
+    if !variables::TRACKED_RUN.iter().any(|name| is_said(name)) {
+        let [id, how] = variables::TRACKED_RUN;
+        environment::set(env, id, run);
+        environment::set(env, how, "allow");
+    }
 }
 
 /// What is submitted of a plan.

@@ -146,6 +146,7 @@ pub(super) fn check_lately(
         entry: None,
         from_step: None,
         avoid: Vec::new(),
+        tracked_run: None,
         haul: None,
         env: environment::asked(ctx, &request.environment),
     })

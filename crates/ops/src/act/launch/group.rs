@@ -10,7 +10,7 @@ use crate::observe::runners;
 use crate::{Ctx, Error, Kind};
 use tpu_core::model::data::Data;
 use tpu_core::model::ids::{JobId, JobNumber, LaunchToken, TargetName};
-use tpu_core::model::job::{Handle, Job};
+use tpu_core::model::job::{Job, LaunchMode};
 use tpu_core::model::member::{Array, Member};
 use tpu_core::model::spec::JobSpec;
 use tpu_core::model::variables::Secrets;
@@ -20,7 +20,7 @@ use tpu_engine::runner::{Attempt, Ground, Preparation, Runner};
 use super::attempt::{self, Claim, Laid, Launched};
 use super::plan::LaunchPlan;
 use super::settle::{self, Came, Outcome};
-use super::unsubmitted;
+use super::{shares_copy, unsubmitted};
 
 /// Where members are submitted one by one, what came of them is written down so often.
 const WRITTEN_EVERY: Duration = Duration::from_secs(1);
@@ -174,10 +174,10 @@ fn claim(
         let plan = &attempt::still_right(tx, plan, now)?;
         let Ground { handle, taken } = ground;
         let group = attempt::next_number(tx, plan, taken)?;
-        // Each window lays its own copy of the code ready; at an engine all members run from one.
         let is_copied = plan.stage_dir.is_none() && plan.spec.execution.workplace.is_none();
-        let stage_dir = match (handle, tokens.first()) {
-            (Handle::Engine { .. }, Some(first)) if is_copied => {
+        let shares = plan.mode == LaunchMode::Native && is_copied && shares_copy(&plan.spec);
+        let stage_dir = match tokens.first() {
+            Some(first) if shares => {
                 let name = directory_name(group, first, now);
                 Some(stage_dir(&plan.roots, &plan.user, &name))
             }

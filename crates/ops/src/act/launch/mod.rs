@@ -14,9 +14,11 @@ mod turn;
 mod unsubmitted;
 
 use tpu_core::model::data::Data;
+use tpu_core::model::execution::{Copying, Execution};
 use tpu_core::model::ids::UserName;
 use tpu_core::model::job::LaunchMode;
 use tpu_core::model::spec::{JobSpec, Staged, TargetRequest};
+use tpu_core::model::target::Machines;
 use tpu_core::plan::choice::Assignment;
 use tpu_engine::runner::Environment;
 
@@ -103,8 +105,21 @@ pub(crate) fn plan_in_turn(
     let staged = plan.spec.staged.as_ref().filter(|_| plan.mode == LaunchMode::Native);
     let copy = staged.map(|staged| &staged.copy).filter(|copy| copy.starts_with(&beside));
     let data = ctx.data()?;
-    let copy = copy.filter(|copy| is_for_one(&data, &plan.spec, turn, copy)).cloned();
+    let shares = shares_copy(&plan.spec) && see_the_same(&plan);
+    let copy = copy.filter(|copy| shares || is_for_one(&data, &plan.spec, turn, copy)).cloned();
     Ok(LaunchPlan { turn: Some(turn.clone()), env, stage_dir: copy, ..plan })
+}
+
+/// Whether a job runs from one copy with the other members of its group. Those of earlier versions have their own.
+pub(crate) fn shares_copy(spec: &JobSpec) -> bool {
+    let Execution { copying, copies_each, .. } = spec.execution;
+    (spec.member.is_some() || spec.array.is_some()) && !copies_each && copying != Copying::Unignored
+}
+
+/// Whether those that share a copy write in one and the same: what is packed for another machine is not written in.
+fn see_the_same(plan: &LaunchPlan) -> bool {
+    let is_named = matches!(plan.spec.target, TargetRequest::Named(_));
+    is_named || plan.target.is_here() || plan.target.machines == Machines::Engine
 }
 
 /// Whether one job alone is to run from a copy: several would write over what the others write beside their code.

@@ -71,6 +71,8 @@ pub struct LaunchPlan {
     pub from_step: Option<u64>,
     /// Nodes on which it is not to begin, and until when: those that its lineage was lost with.
     pub avoid: Vec<(String, Timestamp)>,
+    /// The id of the run at Weights & Biases with which it goes on.
+    pub tracked_run: Option<String>,
     /// What is carried to the region of its target before it begins.
     pub haul: Option<Haul>,
     /// The environment with which it was asked for (a resume takes its parent's).

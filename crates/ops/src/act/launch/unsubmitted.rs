@@ -36,10 +36,10 @@ fn open<'t>(tx: &'t mut Tx<'_>, job: &Job) -> Option<&'t mut Launch> {
     job.launch.as_mut().filter(|launch| stands && !launch.confirmed)
 }
 
-/// Lays ready what engines are to find, which may take its time (a copy through a slow door), and meanwhile says of
-/// all these launches that somebody is at them. For windows nothing is laid ready here.
+/// Lays ready what engines are to find, and the copy of a group, which may take its time, and meanwhile says of all these
+/// launches that somebody is at them. For one window nothing is laid ready here.
 pub(super) fn while_at<T>(ctx: &Ctx, jobs: &[&Job], work: impl FnOnce() -> T) -> T {
-    if jobs.iter().all(|job| job.engine.is_none()) {
+    if is_one_window(jobs) {
         return work();
     }
     let (mut work, mut done) = (Some(work), None);
@@ -49,10 +49,14 @@ pub(super) fn while_at<T>(ctx: &Ctx, jobs: &[&Job], work: impl FnOnce() -> T) ->
     done.expect("the work is done once")
 }
 
+fn is_one_window(jobs: &[&Job]) -> bool {
+    matches!(jobs, [job] if job.engine.is_none() && job.member().is_none())
+}
+
 /// Which of these launches still stand, now that they are about to be submitted. What runs windows asks for itself
 /// before anything begins there; an engine does not.
 pub(super) fn still_stand(ctx: &Ctx, jobs: &[&Job]) -> Result<Vec<bool>, Error> {
-    if jobs.iter().all(|job| job.engine.is_none()) {
+    if is_one_window(jobs) {
         return Ok(vec![true; jobs.len()]);
     }
     ctx.transact(|tx| {

@@ -19,6 +19,7 @@ use tpu_core::model::job::{Job, Status};
 use tpu_core::model::time::Timestamp;
 use tpu_core::plan::diagnose::JobFacts;
 use tpu_core::text;
+use tpu_engine::runner::window::beside;
 use tpu_engine::runner::{Observed, OutputMark, OutputWanted, RunRef, Want};
 use tpu_system::tmux::Look;
 
@@ -219,7 +220,11 @@ fn mark_silence(memory: &LookMemory, job: &Job, seen: &mut Seen, now: Timestamp)
 pub(super) fn runs_and_exits(ctx: &Ctx, jobs: &[(&User, &Job)], tmux: &TmuxFact) -> Vec<Seen> {
     let runs: Vec<RunRef<'_>> = runs(jobs).collect();
     let observed = runners::observe(ctx, &runs, tmux);
-    observed.into_iter().map(|at| Seen { at, verdict: None, tail: Arc::default() }).collect()
+    let seen = |(at, (_, job)): (Observed, &(&User, &Job))| {
+        let at = Observed { run: beside::with_copying(ctx, job, at.run), ..at };
+        Seen { at, verdict: None, tail: Arc::default() }
+    };
+    observed.into_iter().zip(jobs).map(seen).collect()
 }
 
 fn runs<'a>(jobs: &'a [(&User, &Job)]) -> impl Iterator<Item = RunRef<'a>> {

@@ -1,7 +1,7 @@
 //! Puts jobs into the queue.
 
-use crate::act::launch::RunRequest;
 use crate::act::launch::check::{self, MeantKey, Ready};
+use crate::act::launch::{RunRequest, shares_copy};
 use crate::act::{clone, notices, stage};
 use crate::base::account::name_at_work;
 use crate::base::code_dir;
@@ -242,7 +242,7 @@ enum Code<'a> {
     Dir(&'a str, Option<&'a str>, (LaunchMode, Copying, &'a [String])),
 }
 
-/// The copy of its code for each job, one for all that have the same. Every copy that was made is in `copies`.
+/// The copy of its code for each job, one for all that have the same and are no groups. Every copy that was made is in `copies`.
 fn staged(
     ctx: &Ctx,
     all: &[(RunRequest, Submission)],
@@ -274,7 +274,10 @@ fn staged(
             }
         };
         let whose = (&request.user, code);
-        if let Some((_, copy)) = known.iter().find(|(known, _)| *known == whose) {
+        // The members of a group write in their copy: nobody else begins from that.
+        let is_own = shares_copy(&request.spec);
+        let found = known.iter().find(|(known, _)| *known == whose && !is_own);
+        if let Some((_, copy)) = found {
             each.push(Some(copy.clone()));
             continue;
         }
@@ -287,7 +290,9 @@ fn staged(
             }
         };
         copies.push(copy.clone());
-        known.push((whose, copy.clone()));
+        if !is_own {
+            known.push((whose, copy.clone()));
+        }
         each.push(Some(copy));
     }
     Ok(each)

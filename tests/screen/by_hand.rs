@@ -29,7 +29,8 @@ fn a_run_is_described_planned_and_started() {
     terminal.press("Enter");
     terminal.types("0.5");
     terminal.keys("Tab Tab Tab");
-    terminal.types("sleep 1000");
+    // It is given what was typed above as well.
+    terminal.types("bash -c 'exec sleep 1000'");
     terminal.press("Enter");
     terminal.shows("plan: Enter starts it");
     terminal.shows("--config.training.learning_rate=0.5");

@@ -48,7 +48,7 @@ fn what_members_write_is_in_no_copy_of_another_job() {
 }
 
 #[test]
-fn whoever_looks_sees_that_a_large_copy_is_being_made() {
+fn a_look_says_how_far_a_large_copy_is() {
     let mut newcomer = Newcomer::new();
     let large = std::fs::File::create(newcomer.path("exp/large.bin")).unwrap();
     large.set_len(200_000_000).unwrap();
@@ -60,4 +60,6 @@ fn whoever_looks_sees_that_a_large_copy_is_being_made() {
     assert_eq!(seen()["status"], "starting");
     drop(newcomer.types("exp", "check").exits(0).says(&["starting", "now: copying 200.0 MB"]));
     drop(newcomer.types("exp", "kill 1 -y").exits(0));
+    // Nobody makes it any more, although its file is there still.
+    assert_eq!(seen()["status"], "killed");
 }

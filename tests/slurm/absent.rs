@@ -126,23 +126,45 @@ fn what_a_controller_has_forgotten_is_lost_after_a_while_and_comes_back_once() {
     drop(lab.tpu("kill --all -y").exits(0));
 }
 
+impl Lab {
+    /// Starts a program, and kills it on its node as a kernel does that lacks memory; what is done before that. Its window.
+    fn train_and_lose(&mut self, before: impl FnOnce(&mut Self)) -> u64 {
+        let pid_file = self.env.path("pid");
+        let script = format!("echo $$ >{}; {}", pid_file.display(), self.program());
+        let words = ["bash", "-c", &script, "a"];
+        let window = self.launched(&self.starting("gpu", "rule=pre", &words));
+        self.wait_runs(window);
+        self.wait_starts("a", 1);
+        let pid = std::fs::read_to_string(&pid_file).unwrap();
+        before(self);
+        drop(self.cluster.run(&["kill", "-KILL", pid.trim()]));
+        window
+    }
+}
+
+/// A controller forgets in good order what has ended: that is another kill than that of one that was set back.
+#[test]
+fn what_was_killed_and_is_forgotten_since_is_no_loss() {
+    let setup = Setup { min_job_age: 2, keeps_ended: false, ..Setup::default() };
+    let Some(mut lab) = Lab::with(setup) else { return };
+    let window = lab.train_and_lose(|_| {});
+    wait_until("Slurm has forgotten it", || lab.cluster.jobs().is_empty());
+    let shown = lab.wait_shown(window, "error");
+    assert_eq!(shown["error"], "killed-by-signal", "{shown}");
+}
+
 /// The node may kill a program before the script that waits for it, which writes that down then.
 #[test]
 fn what_its_node_kills_since_its_controller_has_forgotten_it_comes_back() {
     let Some(mut lab) = Lab::new() else { return };
     lab.cluster.submit(&["--hold"], "true");
     lab.cluster.save_state();
-    let pid_file = lab.env.path("pid");
-    let script = format!("echo $$ >{}; {}", pid_file.display(), lab.program());
-    let first = ["bash", "-c", &script, "a"];
-    let window = lab.launched(&lab.starting("gpu", "rule=pre", &first));
-    lab.wait_runs(window);
-    lab.wait_starts("a", 1);
-    let _monitor = lab.daemon(&[]);
-    lab.env.wait_status(window, "running");
-    let pid = std::fs::read_to_string(&pid_file).unwrap();
-    lab.cluster.restore_state();
-    drop(lab.cluster.run(&["kill", "-KILL", pid.trim()]));
+    let mut monitor = None;
+    let window = lab.train_and_lose(|lab| {
+        monitor = Some(lab.daemon(&[]));
+        lab.env.wait_status(1, "running");
+        lab.cluster.restore_state();
+    });
 
     wait_until("it goes on", || lab.env.jobs("alice").len() == 2);
     let parent = lab.env.job("alice", window);

@@ -11,7 +11,7 @@ use tpu_ops::act::{outlook, results};
 use tpu_ops::base::ctx::job_of;
 use tpu_ops::base::error::did_you_mean;
 use tpu_ops::front::precedent;
-use tpu_ops::observe::journal;
+use tpu_ops::observe::{journal, tracked_run};
 use tpu_ops::{Error, Kind};
 use tpu_wire::events::EventsDocument;
 use tpu_wire::figures::JobFiguresPart;
@@ -183,7 +183,8 @@ fn started_with(asked: &Asked<'_>) -> Result<Answer, Failure> {
 fn files(asked: &Asked<'_>) -> Result<Answer, Failure> {
     let id = asked.job();
     let results = results::of(asked.ctx, &id)?;
-    Ok(Answer::document(&FilesDocument::of(&id, &results, FILES)))
+    let run = tracked_run::link(asked.ctx, &id);
+    Ok(Answer::document(&FilesDocument::of(&id, (&results, run.as_deref()), FILES)))
 }
 
 /// A job as all see it at the last look.

@@ -47,8 +47,12 @@ documents! {
 }
 
 impl<'a> FilesDocument<'a> {
-    /// Of a job, with so many files at most.
-    pub fn of(id: &'a JobId, results: &'a Results, most: usize) -> Self {
+    /// Of a job and its run, with so many files at most.
+    pub fn of(
+        id: &'a JobId,
+        (results, run_link): (&'a Results, Option<&'a str>),
+        most: usize,
+    ) -> Self {
         Self {
             job: part(id),
             dir: &results.dir,
@@ -56,7 +60,7 @@ impl<'a> FilesDocument<'a> {
             linked: results.linked.iter().map(path).collect(),
             shared: results.is_shared,
             count: results.files.len(),
-            run_link: results.run_link.as_deref(),
+            run_link,
         }
     }
 }

@@ -23,7 +23,7 @@ use tpu_ops::act::results::{self, Results};
 use tpu_ops::act::{missed, outlook, selection};
 use tpu_ops::base::code_dir;
 use tpu_ops::observe::printed::{self, Ending};
-use tpu_ops::observe::{classify, log_files, snapshot};
+use tpu_ops::observe::{classify, log_files, snapshot, tracked_run};
 use tpu_ops::waiting::queue::shown::{self, WaitingMembers};
 use tpu_ops::waiting::whose::Purpose;
 use tpu_ops::{Ctx, Error};
@@ -309,7 +309,7 @@ fn where_it_is(ctx: &Ctx, view: &JobView) -> String {
         ("code", Some(shown(&view.dir.1) + &copied.unwrap_or_default())),
         ("linked", linked.map(|names| format!("{names} (they lie beside the code)"))),
         ("wrote", wrote.map(|files| format!("{files}: tpu files {}", view.id.window))),
-        ("run", found.as_ref().and_then(|found| found.run_link.clone())),
+        ("run", tracked_run::link(ctx, &view.id)),
         ("logs", view.log_dir.clone()),
     ];
     rows.into_iter().filter_map(|(name, is)| Some(format!("{name}: {}\n", is?))).collect()

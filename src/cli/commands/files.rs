@@ -11,6 +11,7 @@ use tpu_core::model::time::{Timestamp, Zone};
 use tpu_core::text::{self, escape};
 use tpu_ops::act::results::{self, InTree, Into, Results};
 use tpu_ops::base::code_dir;
+use tpu_ops::observe::tracked_run;
 use tpu_ops::waiting::whose::Purpose;
 use tpu_ops::{Ctx, Error};
 use tpu_wire::files::{CopiedFilesDocument, FilesDocument};
@@ -29,10 +30,11 @@ pub(in crate::cli) fn files(app: &App, args: &JobFilesArgs) -> Outcome {
     }
     let results = results::of(ctx, &id)?;
     let zone = app.zone(&*ctx.data()?)?;
-    Ok(Output::new(
-        listed(ctx, &id, &results, &zone),
-        &FilesDocument::of(&id, &results, usize::MAX),
-    ))
+    let run = tracked_run::link(ctx, &id);
+    let document = FilesDocument::of(&id, (&results, run.as_deref()), usize::MAX);
+    let run = run.iter().map(|link| format!("Its run: {}\n", escape(link)));
+    let text = listed(ctx, &id, &results, &zone) + &run.collect::<String>();
+    Ok(Output::new(text, &document))
 }
 
 fn get(ctx: &Ctx, id: &JobId, (args, yes): (&JobFilesArgs, bool)) -> Outcome {
@@ -73,6 +75,5 @@ fn listed(ctx: &Ctx, id: &JobId, results: &Results, zone: &Zone) -> String {
             shown(&to.to_string_lossy()),
         );
     }
-    let run = results.run_link.iter().map(|link| format!("Its run: {}\n", escape(link)));
-    text + &run.collect::<String>()
+    text
 }

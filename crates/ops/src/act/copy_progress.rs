@@ -11,7 +11,7 @@ use crate::Ctx;
 /// From so many bytes on it is said before the first of them is there.
 const LARGE: u64 = 100_000_000;
 
-/// Else it is said so often.
+/// At most once in so long.
 const EVERY: Duration = Duration::from_secs(1);
 
 /// A copy that is being made.

@@ -19,7 +19,7 @@ use crate::base::code_dir;
 use crate::base::ctx::job_of;
 use crate::base::named::resolve_target;
 use crate::observe::fleet::AskedOnce;
-use crate::observe::{doors, runners, tracked_run};
+use crate::observe::{doors, runners};
 use crate::{Ctx, Error};
 
 /// So many bytes of a file are asked for at once.
@@ -36,8 +36,6 @@ pub struct Results {
     pub linked: Vec<InTree>,
     /// Whether others work in the same copy: what they wrote is among its files.
     pub is_shared: bool,
-    /// Where its run at Weights & Biases is seen, as it has printed.
-    pub run_link: Option<String>,
 }
 
 /// Where the files of a job lie.
@@ -64,7 +62,6 @@ pub fn of(ctx: &Ctx, id: &JobId) -> Result<Results, Error> {
         let is_of_lineage = other.id() == *id || other.member() == job.member();
         other.stage_dir.is_some() && other.stage_dir == job.stage_dir && !is_of_lineage
     });
-    let run_link = tracked_run::link(ctx, job);
     let unlisted = |e: io::Error| {
         Error::unreachable(format!("cannot list the files of {id} in {dir}: {e}"))
             .hint("try again once its machine answers")
@@ -72,13 +69,7 @@ pub fn of(ctx: &Ctx, id: &JobId) -> Result<Results, Error> {
     if !runner.works_in_copy() {
         let logged = runner.files().tree(Path::new(dir)).map_err(unlisted)?;
         let files = logged.ok_or_else(|| is_not_known(id, dir))?;
-        return Ok(Results {
-            dir: dir.to_owned(),
-            files,
-            linked: Vec::new(),
-            is_shared: false,
-            run_link,
-        });
+        return Ok(Results { dir: dir.to_owned(), files, linked: Vec::new(), is_shared: false });
     }
     let listed = match place(ctx, &data, job)? {
         Place::Disk => {
@@ -96,7 +87,7 @@ pub fn of(ctx: &Ctx, id: &JobId) -> Result<Results, Error> {
         one.leads_to.as_ref().is_some_and(|to| *to == Path::new(origin).join(&one.path))
     };
     let (linked, files) = tree::written_since(now, &before).into_iter().partition(is_beside);
-    Ok(Results { dir: dir.to_owned(), files, linked, is_shared, run_link })
+    Ok(Results { dir: dir.to_owned(), files, linked, is_shared })
 }
 
 /// The copy of the code of a job that has one.

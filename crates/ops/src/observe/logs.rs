@@ -35,12 +35,6 @@ pub fn piece(ctx: &Ctx, id: &JobId, from: u64, most: u64) -> Result<Option<(Vec<
     Ok(kept.map(|kept| (kept.bytes.into(), kept.next)))
 }
 
-/// The end of what is kept of the output of a job, so many bytes at most; `None` where that cannot be read.
-pub(crate) fn end(ctx: &Ctx, job: &Job, bytes: u64) -> Option<Vec<u8>> {
-    let data = ctx.data().ok()?;
-    Some(runners::output(ctx, &data, job, Want::KeptEnd { bytes }).ok()??.bytes.into())
-}
-
 /// Reads all output of a job.
 pub fn output(ctx: &Ctx, id: &JobId) -> Result<Output, Error> {
     if let Some((bytes, next)) = piece(ctx, id, 0, u64::MAX)? {

@@ -18,7 +18,7 @@ pub mod curves;
 pub mod logs;
 pub mod panes;
 pub mod printed;
-pub(crate) mod tracked_run;
+pub mod tracked_run;
 
 // What has happened.
 pub mod archive;

@@ -4,15 +4,17 @@ use std::sync::LazyLock;
 
 use regex::bytes::Regex;
 
+use tpu_core::model::ids::JobId;
 use tpu_core::model::job::Job;
 use tpu_core::model::variables::TRACKED_RUN;
 use tpu_engine::runner::environment;
 
 use super::logs;
 use crate::Ctx;
+use crate::base::ctx::job_of;
 
-/// So many bytes of the output are read, from its beginning and up to its end: there a run says who it is.
-const PART: u64 = 256 * 1024;
+/// So many bytes are read of the beginning of the output, where a run says who it is. It says so at its end again.
+const BEGINNING: u64 = 256 * 1024;
 
 /// `wandb: Run data is saved locally in …/wandb/run-20261130_112401-v08xhtmm`, with `offline-` before it where nothing is
 /// sent; and `wandb: 🚀 View run at https://wandb.ai/ENTITY/PROJECT/runs/v08xhtmm`. With or without colours.
@@ -32,8 +34,8 @@ struct TrackedRun {
 }
 
 /// Where the run of a job is seen; `None` where it logs to none or to several, or where that cannot be read.
-pub(crate) fn link(ctx: &Ctx, job: &Job) -> Option<String> {
-    match runs(ctx, job)?.as_slice() {
+pub fn link(ctx: &Ctx, id: &JobId) -> Option<String> {
+    match runs(ctx, job_of(&*ctx.data().ok()?, id).ok()?)?.as_slice() {
         [only] => only.link.clone(),
         _ => None,
     }
@@ -55,25 +57,16 @@ pub(crate) fn to_go_on(ctx: &Ctx, job: &Job) -> Option<String> {
 
 /// The runs of a job, as far as it has named them.
 fn runs(ctx: &Ctx, job: &Job) -> Option<Vec<TrackedRun>> {
-    let (begin, next) = logs::piece(ctx, &job.id(), 0, PART).ok()??;
-    let mut runs = read(&begin);
-    if next >= PART
-        && let Some(end) = logs::end(ctx, job, PART)
-    {
-        for run in read(&end) {
-            match runs.iter_mut().find(|known| known.id == run.id) {
-                Some(known) => known.link = known.link.take().or(run.link),
-                None => runs.push(run),
-            }
-        }
-    }
-    Some(runs)
+    let (beginning, next) = logs::piece(ctx, &job.id(), 0, BEGINNING).ok()??;
+    let is_more = next >= BEGINNING;
+    let end = if is_more { logs::tail_of_output(ctx, job, 0) } else { None };
+    Some(read(&[&beginning, &end.unwrap_or_default()]))
 }
 
-fn read(printed: &[u8]) -> Vec<TrackedRun> {
+fn read(printed: &[&[u8]]) -> Vec<TrackedRun> {
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     let mut runs: Vec<TrackedRun> = Vec::new();
-    for named in NAMED.captures_iter(printed) {
+    for named in printed.iter().flat_map(|part| NAMED.captures_iter(part)) {
         let id = named.get(2).map(|id| text(id.as_bytes())).unwrap_or_default();
         let link = named.get(1).map(|start| text(start.as_bytes()) + &id);
         match runs.iter_mut().find(|known| known.id == id) {
@@ -97,19 +90,19 @@ mod tests {
         let saved =
             "wandb: Run data is saved locally in /x/wandb/offline-run-20261130_112401-v08xhtmm\n";
         let logs = "wandb: Find logs at: ./wandb/offline-run-20261130_112401-v08xhtmm/logs\n";
-        assert_eq!(read(format!("{saved}{logs}").as_bytes()), [run("v08xhtmm", None)]);
+        assert_eq!(read(&[saved.as_bytes(), logs.as_bytes()]), [run("v08xhtmm", None)]);
         let link = "https://wandb.ai/a/b/runs/res.net-v2";
         let coloured = "[worker 0] \x1b[34m\x1b[1mwandb\x1b[0m: 🚀 View run x at: \x1b[34m";
         let seen = format!("step 1\n{coloured}{link}\x1b[0m\n");
-        assert_eq!(read(seen.as_bytes()), [run("res.net-v2", Some(link))]);
+        assert_eq!(read(&[seen.as_bytes()]), [run("res.net-v2", Some(link))]);
         let both = [run("res.net-v2", Some(link)), run("v08xhtmm", None)];
-        assert_eq!(read(format!("{seen}{saved}").as_bytes()), both);
+        assert_eq!(read(&[seen.as_bytes(), saved.as_bytes()]), both);
         for words in [
             "see https://wandb.ai/a/b/runs/other",
             "wandb_utils: restoring /x/wandb/run-20250101_101010-oldid/files",
             "wandb: Syncing run lively-dew-1",
         ] {
-            assert_eq!(read(words.as_bytes()), [], "{words}");
+            assert_eq!(read(&[words.as_bytes()]), [], "{words}");
         }
     }
 }

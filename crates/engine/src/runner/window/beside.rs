@@ -165,7 +165,7 @@ const COPY: &str = "copying";
 /// is only not known.
 pub fn record_copying(effects: &Effects, job: &Job, said: &str) {
     let Some(launch) = &job.launch else { return };
-    drop(effects.store.disk().make_dir(&effects.store.paths().job(&job.id()), 0o700));
+    drop(effects.store.job_dir(&job.id()));
     drop(write(effects, &job.id(), COPY, format!("{} {said}\n", launch.token).as_bytes()));
 }
 

@@ -221,7 +221,7 @@ fn go_on_with_run(plan: &LaunchPlan, env: &mut Variables) {
             || exported.is_some_and(|shell| shell.exported.get(name).is_some())
     };
     let Some(run) = &plan.tracked_run else { return };
-    if !variables::TRACKED_RUN.iter().any(|name| is_said(name)) {
+    if !variables::TRACKED_RUN.into_iter().any(is_said) {
         let [id, how] = variables::TRACKED_RUN;
         environment::set(env, id, run);
         environment::set(env, how, "allow");

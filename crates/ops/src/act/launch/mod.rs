@@ -105,7 +105,7 @@ pub(crate) fn plan_in_turn(
     let staged = plan.spec.staged.as_ref().filter(|_| plan.mode == LaunchMode::Native);
     let copy = staged.map(|staged| &staged.copy).filter(|copy| copy.starts_with(&beside));
     let data = ctx.data()?;
-    let shares = shares_copy(&plan.spec) && see_the_same(&plan);
+    let shares = shares_copy(&plan.spec) && may_run_beside(&plan);
     let copy = copy.filter(|copy| shares || is_for_one(&data, &plan.spec, turn, copy)).cloned();
     Ok(LaunchPlan { turn: Some(turn.clone()), env, stage_dir: copy, ..plan })
 }
@@ -116,8 +116,9 @@ pub(crate) fn shares_copy(spec: &JobSpec) -> bool {
     (spec.member.is_some() || spec.array.is_some()) && !copies_each && copying != Copying::Unignored
 }
 
-/// Whether those that share a copy write in one and the same: what is packed for another machine is not written in.
-fn see_the_same(plan: &LaunchPlan) -> bool {
+/// Whether the other members of a group are on the same target, or this one sees the disk of this machine. Else one would
+/// write in their copy while it is packed for another.
+fn may_run_beside(plan: &LaunchPlan) -> bool {
     let is_named = matches!(plan.spec.target, TargetRequest::Named(_));
     is_named || plan.target.is_here() || plan.target.machines == Machines::Engine
 }

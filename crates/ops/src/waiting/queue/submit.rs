@@ -242,7 +242,8 @@ enum Code<'a> {
     Dir(&'a str, Option<&'a str>, (LaunchMode, Copying, &'a [String])),
 }
 
-/// The copy of its code for each job, one for all that have the same and are no groups. Every copy that was made is in `copies`.
+/// The copy of the code of each job: one for all jobs that have the same code, and one for each group. Every copy that was
+/// made is in `copies`.
 fn staged(
     ctx: &Ctx,
     all: &[(RunRequest, Submission)],

@@ -114,6 +114,27 @@ fn a_log_that_goes_while_it_is_read_is_gone_behind_its_beginning_too() {
     api.get(&token, &format!("/api/v1/jobs/alice/1/logs?offset={next}")).is(410);
 }
 
+/// A job that puts a link in the place of its log shows nobody what it leads to: neither the text, nor what is read off it.
+#[test]
+fn a_link_in_the_place_of_a_log_is_not_followed() {
+    let api = printed("");
+    let token = api.admin();
+    let secret = "step 3 loss 0.25\nValueError: the key is canary-47\n";
+    write_file(&api.env.path("secret"), secret);
+    let log = api.env.path("logs/output.log");
+    std::fs::remove_file(&log).unwrap();
+    std::os::unix::fs::symlink(api.env.path("secret"), &log).unwrap();
+    let job = "/api/v1/jobs/alice/1";
+    let said = api.get(&token, &format!("{job}/logs"));
+    assert_ne!(said.status, 200, "{}", said.body);
+    assert!(said.body.contains("output.log: it is a symbolic link"), "{}", said.body);
+    for of in ["", "/logs?worker=0", "/logs?follow=true", "/curve", "/explain", "/files"] {
+        let said = api.get(&token, &format!("{job}{of}"));
+        let tells = |text: &str| said.body.contains(text);
+        assert!(!tells("canary-47") && !tells("0.25"), "{of}: {}", said.body);
+    }
+}
+
 #[test]
 fn the_lines_of_one_worker_are_whole_and_its_own() {
     let mut text = String::from("setting up\n");

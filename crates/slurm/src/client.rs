@@ -11,6 +11,7 @@ use tpu_core::model::time::Timestamp;
 use tpu_engine::runner::files::{Files, Listing, ThisDisk};
 use tpu_engine::runner::tree::InTree;
 use tpu_system::effects::Effects;
+use tpu_system::sys::files::NoFile;
 
 use super::cluster::Cluster;
 
@@ -106,13 +107,17 @@ pub trait ClusterDisk: Files {
     /// How files are, in their order; `None` for one that is not there.
     fn marks(&self, paths: &[PathBuf]) -> io::Result<Vec<Option<FileMark>>>;
 
-    /// The ends of files, so many bytes of each at most, in their order; `None` for one that is not there.
+    /// The ends of files that jobs keep for us, so many bytes of each at most, in their order; `None` for one that is not
+    /// there or no file.
     fn ends(&self, wanted: &[(PathBuf, u64)]) -> io::Result<Vec<Option<FileEnd>>> {
         let paths: Vec<PathBuf> = wanted.iter().map(|(path, _)| path.clone()).collect();
         let ends = wanted.iter().zip(self.marks(&paths)?).map(|((path, most), mark)| {
             let Some(mark) = mark else { return Ok(None) };
             let from = mark.length.saturating_sub(*most);
-            Ok(self.read(path, from, u64::MAX)?.map(|bytes| FileEnd { bytes, from }))
+            match self.read_own(path, from, u64::MAX) {
+                Err(e) if NoFile::is_behind(&e) => Ok(None),
+                read => Ok(read?.map(|bytes| FileEnd { bytes, from })),
+            }
         });
         ends.collect()
     }
@@ -155,6 +160,10 @@ impl Files for HereDisk {
 
     fn read(&self, path: &Path, from: u64, most: u64) -> io::Result<Option<Vec<u8>>> {
         ThisDisk.read(path, from, most)
+    }
+
+    fn read_own(&self, path: &Path, from: u64, most: u64) -> io::Result<Option<Vec<u8>>> {
+        ThisDisk.read_own(path, from, most)
     }
 
     fn make_dir(&self, dir: &Path) -> io::Result<()> {

@@ -32,6 +32,9 @@ const THERE: &str = "LC_ALL=C; export LC_ALL; \
     e=$(stat -- \"$1\" 2>&1 >/dev/null) || case $e in *'No such file'*|*'Not a directory'*) exit 44;; \
     *) echo \"$e\" >&2; exit 1;; esac; ";
 
+/// What begins with it ends if the name that it is given first is a link.
+const NO_LINK: &str = "[ ! -L \"$1\" ] || { echo \"$1 is a symbolic link\" >&2; exit 1; }; ";
+
 /// What lies in a directory: a letter for what it holds, and the name, each ending in NUL.
 const LIST: &str = "[ -d \"$1\" ] || exit 45; cd -- \"$1\" || exit 1; \
     for f in * .[!.]* ..?*; do [ -e \"$f\" ] || [ -L \"$f\" ] || continue; \
@@ -53,6 +56,24 @@ impl FarDisk<'_> {
         let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
         let said = self.way.there(script, &words, (stdin, limit));
         said.map_err(|silence| io::Error::new(io::ErrorKind::TimedOut, silence.to_string()))
+    }
+
+    /// A part of a file, if what the script begins with lets it come so far.
+    fn part(
+        &self,
+        begin: &str,
+        path: &Path,
+        (from, most): (u64, u64),
+    ) -> io::Result<Option<Vec<u8>>> {
+        let first = from.saturating_add(1);
+        let cut = if most == u64::MAX { String::new() } else { format!(" | head -c {most}") };
+        let script = format!("{begin} tail -c +{first} -- \"$1\"{cut}");
+        let said = self.ask(&script, &[text(path)?], (None, PATIENCE))?;
+        match said.code {
+            0 => Ok(Some(said.stdout)),
+            NOT_THERE => Ok(None),
+            _ => Err(failed(&said)),
+        }
     }
 }
 
@@ -106,15 +127,11 @@ impl Files for FarDisk<'_> {
     }
 
     fn read(&self, path: &Path, from: u64, most: u64) -> io::Result<Option<Vec<u8>>> {
-        let first = from.saturating_add(1);
-        let cut = if most == u64::MAX { String::new() } else { format!(" | head -c {most}") };
-        let script = format!("{THERE} tail -c +{first} -- \"$1\"{cut}");
-        let said = self.ask(&script, &[text(path)?], (None, PATIENCE))?;
-        match said.code {
-            0 => Ok(Some(said.stdout)),
-            NOT_THERE => Ok(None),
-            _ => Err(failed(&said)),
-        }
+        self.part(THERE, path, (from, most))
+    }
+
+    fn read_own(&self, path: &Path, from: u64, most: u64) -> io::Result<Option<Vec<u8>>> {
+        self.part(&format!("{THERE} {NO_LINK}"), path, (from, most))
     }
 
     fn make_dir(&self, dir: &Path) -> io::Result<()> {
@@ -236,7 +253,7 @@ impl ClusterDisk for FarDisk<'_> {
 /// Writes of each file `FROM LENGTH` and so many bytes of its end. Its names come one a line, each with how many bytes
 /// are wanted in front.
 const ENDS: &str = "LC_ALL=C; export LC_ALL; while IFS=' ' read -r m f; do \
-    s=$(stat -L -c %s -- \"$f\" 2>/dev/null) || { echo -; continue; }; \
+    [ ! -L \"$f\" ] && s=$(stat -c %s -- \"$f\" 2>/dev/null) || { echo -; continue; }; \
     b=0; [ \"$s\" -le \"$m\" ] || b=$((s-m)); echo \"$b $((s-b))\"; \
     tail -c +$((b+1)) -- \"$f\" | head -c $((s-b)); done";
 

@@ -51,7 +51,7 @@ pub(super) fn chunks(
 
 fn kept(disk: &dyn ClusterDisk, path: &Path, want: Want) -> io::Result<Option<FileEnd>> {
     let Want::Kept { from, most } = want else { return Ok(None) };
-    Ok(disk.read(path, from, most)?.map(|bytes| FileEnd { bytes, from }))
+    Ok(disk.read_own(path, from, most)?.map(|bytes| FileEnd { bytes, from }))
 }
 
 #[cfg(test)]
@@ -81,5 +81,13 @@ mod tests {
             Chunk { bytes: Bytes::new(), next: 12 }
         );
         assert_eq!(&read(Want::KeptEnd { bytes: 6 }).unwrap().bytes[..], b"world\n");
+        // A job that puts a link there shows nobody what it leads to, and keeps nobody from other logs.
+        let leading_out = dir.path().join("leading out.log");
+        std::os::unix::fs::symlink(&path, &leading_out).unwrap();
+        chunk(&HereDisk, &leading_out, Want::Kept { from: 0, most: u64::MAX }).unwrap_err();
+        let wanted =
+            [&leading_out, &path].map(|path| (Some(path.clone()), Want::KeptEnd { bytes: 6 }));
+        let [linked, plain] = &chunks(&HereDisk, &wanted)[..] else { panic!() };
+        assert!(linked.is_none() && plain.as_ref().is_some_and(|end| end.bytes == "world\n"));
     }
 }

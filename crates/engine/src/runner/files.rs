@@ -28,6 +28,12 @@ pub trait Files: Send + Sync {
     /// What a file holds from this byte on, so many bytes at most. `None` where nothing has its name.
     fn read(&self, path: &Path, from: u64, most: u64) -> io::Result<Option<Vec<u8>>>;
 
+    /// As [`Files::read`], of what a job keeps for us. A link in its place, which leads anywhere, is an error. On a volume
+    /// it leads nowhere else.
+    fn read_own(&self, path: &Path, from: u64, most: u64) -> io::Result<Option<Vec<u8>>> {
+        self.read(path, from, most)
+    }
+
     /// Makes a directory and those above it.
     fn make_dir(&self, dir: &Path) -> io::Result<()>;
 
@@ -132,15 +138,17 @@ impl Files for ThisDisk {
     }
 
     fn read(&self, path: &Path, from: u64, most: u64) -> io::Result<Option<Vec<u8>>> {
-        let mut file = match files::open(path) {
-            Ok(file) => file,
-            Err(e) if is_gone(path, &e) => return Ok(None),
-            Err(e) => return Err(e),
-        };
-        file.seek(SeekFrom::Start(from))?;
-        let mut bytes = Vec::new();
-        file.take(most).read_to_end(&mut bytes)?;
-        Ok(Some(bytes))
+        match files::open(path) {
+            Err(e) if is_gone(path, &e) => Ok(None),
+            opened => part(opened?, from, most).map(Some),
+        }
+    }
+
+    fn read_own(&self, path: &Path, from: u64, most: u64) -> io::Result<Option<Vec<u8>>> {
+        match files::open_own(path, fs::OpenOptions::new().read(true)) {
+            Err(e) if is_gone(path, &e) => Ok(None),
+            opened => part(opened?, from, most).map(Some),
+        }
     }
 
     fn make_dir(&self, dir: &Path) -> io::Result<()> {
@@ -173,6 +181,14 @@ impl Files for ThisDisk {
         tree::write_list(&partial, what())?;
         fs::rename(partial, to)
     }
+}
+
+/// What a file holds from this byte on, so many bytes at most.
+pub(super) fn part(mut file: fs::File, from: u64, most: u64) -> io::Result<Vec<u8>> {
+    file.seek(SeekFrom::Start(from))?;
+    let mut bytes = Vec::new();
+    file.take(most).read_to_end(&mut bytes)?;
+    Ok(bytes)
 }
 
 /// Where a copy lies that is not whole yet.

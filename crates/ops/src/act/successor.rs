@@ -340,7 +340,7 @@ pub(super) fn resume_args(ctx: &Ctx, user: &User, job: &Job, start: &ResumeFrom)
     // On the disk of whoever wrote there.
     let wrote = user.jobs().iter().find(|job| job.log_dir.as_deref() == Some(source));
     let runner = runners::of(ctx, wrote.unwrap_or(job));
-    let id = runner.files().read(&Path::new(source).join("wandb_run_id.txt"), 0, SMALL);
+    let id = runner.files().read_own(&Path::new(source).join("wandb_run_id.txt"), 0, SMALL);
     if let Some(id) = id.ok().flatten().and_then(|id| String::from_utf8(id).ok()) {
         args.push(format!("--config.wandb_resume_id={}", id.trim()));
     }

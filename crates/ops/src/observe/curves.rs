@@ -5,6 +5,7 @@
 //! other one. Nobody can tell from a curve when it was read before, and the first loss is always in it.
 
 use std::collections::HashMap;
+use std::fs::OpenOptions;
 use std::io::{self, Cursor, Read, Seek, SeekFrom};
 use std::ops::Range;
 use std::path::PathBuf;
@@ -63,7 +64,8 @@ fn attempts(user: &User, window: JobNumber) -> Vec<JobNumber> {
 
 /// What one attempt measured: from its log file, or from what its window still holds.
 fn of_attempt(ctx: &Ctx, memory: &mut CurveMemory, job: &Job) -> io::Result<Vec<Measured>> {
-    let file = logs::log_file(job).and_then(|path| Some((files::open(&path).ok()?, path)));
+    let file = logs::log_file(job)
+        .and_then(|path| Some((files::open_own(&path, OpenOptions::new().read(true)).ok()?, path)));
     let Some((mut file, path)) = file else {
         let text = if job.status.is_live() { logs::pane_text(ctx, job, 0) } else { None };
         let text = text.unwrap_or_default();

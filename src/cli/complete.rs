@@ -381,7 +381,7 @@ impl Line {
                     job.job_tags.as_ref().map(|tag| (format!("tag:{tag}"), None))
                 });
                 let mut all: Vec<_> = tags.collect();
-                all.sort();
+                all.sort_unstable();
                 all.dedup();
                 all.extend(["running", "error", "finished"].map(|s| (format!("status:{s}"), None)));
                 all

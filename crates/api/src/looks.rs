@@ -135,7 +135,7 @@ impl Looks {
 
 impl Seen {
     fn of(mut snapshot: Snapshot, made: Duration) -> Self {
-        snapshot.jobs.sort_by(|a, b| a.id.cmp(&b.id));
+        snapshot.jobs.sort_unstable_by(|a, b| a.id.cmp(&b.id));
         let versions = snapshot.jobs.iter().map(|_| OnceLock::new()).collect();
         Self { snapshot, versions, made }
     }

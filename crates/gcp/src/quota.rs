@@ -196,7 +196,7 @@ pub fn rows(
             rows.push(QuotaRow { zone, kind, used: Some(*used), limit: None });
         }
     }
-    rows.sort_by(|one, other| (&one.zone, &one.kind).cmp(&(&other.zone, &other.kind)));
+    rows.sort_unstable_by(|one, other| (&one.zone, &one.kind).cmp(&(&other.zone, &other.kind)));
     rows
 }
 

@@ -13,7 +13,7 @@ pub(super) fn missing(site: &Site<'_>, said: &KindOptions) -> Vec<String> {
     let named = said.all(LOG_VOLUME).iter().chain(said.all(VOLUME));
     let mut claims: Vec<String> =
         named.filter_map(|text| Volume::parse(text)?.claim().map(str::to_owned)).collect();
-    claims.sort();
+    claims.sort_unstable();
     claims.dedup();
     let mut missing = Vec::new();
     for claim in claims {

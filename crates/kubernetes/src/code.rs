@@ -34,7 +34,7 @@ pub(super) fn packed(dir: &Path) -> Result<Option<Vec<u8>>, RunError> {
     let mut names = names.collect::<Result<Vec<_>, _>>().map_err(unpacked)?;
     // It says when this copy was made, and the same code is to be the same archive.
     names.retain(|name| name != COPIED);
-    names.sort();
+    names.sort_unstable();
     if names.is_empty() {
         return Ok(None);
     }

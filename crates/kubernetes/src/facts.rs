@@ -47,7 +47,7 @@ impl<'s> Seen<'s> {
         now: Timestamp,
     ) -> Self {
         let created = |pod: &Pod| pod.metadata.creation_timestamp.as_ref().map(|time| time.0);
-        pods.sort_by(|one, other| {
+        pods.sort_unstable_by(|one, other| {
             created(other).cmp(&created(one)).then_with(|| name(one).cmp(name(other)))
         });
         Self { job, pods, warnings, now }
@@ -67,7 +67,7 @@ impl<'s> Seen<'s> {
         let counted = self.pods.iter().take(if self.wanted() > 1 { self.pods.len() } else { 1 });
         let mut nodes: Vec<String> =
             counted.filter_map(|pod| pod.spec.as_ref()?.node_name.clone()).collect();
-        nodes.sort();
+        nodes.sort_unstable();
         nodes.dedup();
         let restarts = self.pods.len().saturating_sub(self.wanted());
         let restarts = u32::try_from(restarts).unwrap_or(u32::MAX);

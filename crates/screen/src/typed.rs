@@ -145,7 +145,7 @@ pub fn complete(line: &str, commands: &[(String, String)], names: &Names) -> (St
             let own = OWN.iter().map(|(name, _)| (*name).to_owned());
             let mut all: Vec<String> =
                 own.chain(commands.iter().map(|(name, _)| name.clone())).collect();
-            all.sort();
+            all.sort_unstable();
             all
         }
         Some("theme") => BUILT_IN.iter().map(|(name, _)| (*name).to_owned()).collect(),

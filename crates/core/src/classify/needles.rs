@@ -103,7 +103,7 @@ fn starts(parts: &[Hir]) -> Option<Vec<Needle>> {
             for branch in branches {
                 words.extend(starts(std::slice::from_ref(branch))?);
             }
-            words.sort();
+            words.sort_unstable();
             words.dedup();
             (words.len() <= MOST).then_some(words)
         }
@@ -133,7 +133,7 @@ fn required(hir: &Hir) -> Option<Vec<Needle>> {
             for branch in branches {
                 words.extend(required(branch)?);
             }
-            words.sort();
+            words.sort_unstable();
             words.dedup();
             (words.len() <= MOST).then_some(words)
         }

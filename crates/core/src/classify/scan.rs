@@ -285,7 +285,7 @@ impl RuleSet {
             hits.push(Hit { line, rule: index, pattern, at });
         });
         // Expressions without a needle come first, for all lines; the others as their words end.
-        hits.sort_by_key(|hit| (hit.line, hit.rule, hit.pattern));
+        hits.sort_unstable_by_key(|hit| (hit.line, hit.rule, hit.pattern));
         hits.dedup_by_key(|hit| (hit.line, hit.rule));
         hits
     }

@@ -207,7 +207,7 @@ mod tests {
                 }
             }
         }
-        all.sort();
+        all.sort_unstable();
         all
     }
 
@@ -219,13 +219,13 @@ mod tests {
             mut words in prop::collection::vec("[a-cA-C%_ \u{2501}]{1,7}", 0..40),
             text in "[a-cA-C%_ \u{2501}\n]{0,200}",
         ) {
-            words.sort();
+            words.sort_unstable();
             words.dedup();
             let mut found = Words::new(&words).find(text.as_bytes());
             let line = |f: &Found| text.bytes().take(f.start).filter(|b| *b == b'\n').count();
             let lines: Vec<_> = found.iter().map(line).collect();
             prop_assert!(lines.is_sorted());
-            found.sort();
+            found.sort_unstable();
             prop_assert_eq!(found, one_by_one(&words, text.as_bytes()));
         }
     }

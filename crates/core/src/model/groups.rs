@@ -41,7 +41,7 @@ pub fn counts<'a>(members: impl IntoIterator<Item = &'a JobView>) -> String {
     }
     let mut each: Vec<(u8, String)> =
         counted.iter().map(|(word, (worst, count))| (*worst, format!("{count} {word}"))).collect();
-    each.sort();
+    each.sort_unstable();
     each.into_iter().map(|(_, each)| each).collect::<Vec<_>>().join(", ")
 }
 

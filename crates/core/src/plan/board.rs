@@ -148,7 +148,7 @@ pub fn rows(facts: BoardFacts<'_>) -> Vec<Row> {
         })
         .collect();
     rows.extend(facts.others.iter().map(|fact| row(facts, fact.clone(), false)));
-    rows.sort_by(|a, b| {
+    rows.sort_unstable_by(|a, b| {
         (!a.is_shared, &a.label, &a.zone, &a.target).cmp(&(
             !b.is_shared,
             &b.label,

@@ -201,7 +201,7 @@ pub fn expected<P: Outlook>(
         let awaited = awaited.filter(|(job, _)| queues.entry(job).is_none());
         hidden.extend(awaited.map(|(job, _)| job.clone()));
         hidden.retain(unknown);
-        hidden.sort();
+        hidden.sort_unstable();
         hidden.dedup();
         let known = future.begins.get(&entry.id());
         let said = match known {

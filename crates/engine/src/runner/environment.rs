@@ -240,7 +240,7 @@ mod tests {
         let mut shell = Shell { exported: Secrets(exported), is_all: true };
         let seen = |shell: &Shell| {
             let mut seen = as_typed(now.clone(), (&of_launch, &["KEY"]), shell);
-            seen.sort();
+            seen.sort_unstable();
             seen
         };
         let own = [("FOO", "1"), ("GPU", "0"), ("KEY", "k"), ("PATH", "/job:/bin")];

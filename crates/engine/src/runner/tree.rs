@@ -99,7 +99,7 @@ pub fn of_this_disk(dir: &Path) -> io::Result<Vec<InTree>> {
             }
         }
     }
-    all.sort_by(|a, b| a.path.cmp(&b.path));
+    all.sort_unstable_by(|a, b| a.path.cmp(&b.path));
     Ok(all)
 }
 
@@ -159,7 +159,7 @@ pub fn read(list: &[u8]) -> io::Result<Vec<InTree>> {
         let [said, to] = pair else { return Err(broken()) };
         all.push(one(said, to).ok_or_else(broken)?);
     }
-    all.sort_by(|a, b| a.path.cmp(&b.path));
+    all.sort_unstable_by(|a, b| a.path.cmp(&b.path));
     Ok(all)
 }
 

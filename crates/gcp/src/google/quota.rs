@@ -285,7 +285,7 @@ mod tests {
         });
         let mut all: Vec<(String, Option<u64>)> =
             grants(&info).unwrap().into_iter().map(|of| (of.location, of.limit)).collect();
-        all.sort();
+        all.sort_unstable();
         let of = |zone: &str, limit| (zone.to_owned(), limit);
         let expected =
             [of("a-1-a", Some(8)), of("a-1-b", Some(64)), of("a-1-c", None), of("a-1-d", Some(0))];

@@ -38,6 +38,6 @@ fn among(job: &OwnJob, all: &[OwnJob]) -> Result<Yaml, OsString> {
         (KEYS.iter().position(|key| key.name == behind.unwrap_or(name)), behind.is_some())
     };
     let mut said: Vec<_> = KEYS.iter().map(|key| (key.name, key.form.write(&mut job))).collect();
-    said.sort_by_key(|(name, _)| rank(name));
+    said.sort_unstable_by_key(|(name, _)| rank(name));
     Ok(map(said))
 }

@@ -66,7 +66,7 @@ fn row(flavor: &Flavor, is_default: bool) -> Vec<String> {
             && !is_intel(name)
     };
     let mut other: Vec<&String> = requests.keys().chain(limits.keys()).filter(is_other).collect();
-    other.sort();
+    other.sort_unstable();
     other.dedup();
     let other: Vec<String> =
         other.into_iter().map(|name| format!("{name}={}", device(name))).collect();

@@ -210,7 +210,7 @@ fn by_name(value: &Value, of: impl Fn(&Value) -> Result<Value, String>) -> Resul
     };
     // Sorted, as a map of the server's language is written.
     let mut names: Vec<&String> = given.keys().collect();
-    names.sort();
+    names.sort_unstable();
     let each = names.into_iter().map(|name| {
         let value = given.get(name).unwrap_or(&Value::Null);
         let value = if value.is_null() { Value::from("") } else { of(value)? };

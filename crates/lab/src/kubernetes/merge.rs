@@ -213,7 +213,7 @@ pub(super) fn apply(
     }
     strategic(of, into, &plain);
     let mut paths: Vec<String> = mine.into_keys().collect();
-    paths.sort();
+    paths.sort_unstable();
     owners.retain(|(owner, _)| owner != manager);
     owners.push((manager.to_owned(), paths));
     let version = into["apiVersion"].clone();

@@ -93,7 +93,7 @@ fn script(mounts: &[Mount], root: &Path) -> Result<String, String> {
         }
     }
     let mut sorted: Vec<&Mount> = mounts.iter().collect();
-    sorted.sort_by(|one, other| one.at.cmp(&other.at));
+    sorted.sort_unstable_by(|one, other| one.at.cmp(&other.at));
     for mount in sorted {
         let (source, at) = (quoted(&mount.source)?, quoted(&mount.at)?);
         if mount.source.is_dir() {

@@ -174,7 +174,7 @@ pub(super) fn place(pod: &Value, nodes: &[NodeLoad]) -> Placement {
     }
     let mut each: Vec<String> =
         reasons.iter().map(|(reason, count)| format!("{count} {reason}")).collect();
-    each.sort();
+    each.sort_unstable();
     Placement::Nowhere(format!("0/{} nodes are available: {}.", nodes.len(), each.join(", ")))
 }
 

@@ -74,7 +74,7 @@ mod tests {
             .iter()
             .map(|t| format!("{} {} {} {}", t.name, t.zone, t.accelerator, t.pricing.as_str()))
             .collect();
-        fleet.sort();
+        fleet.sort_unstable();
         assert_eq!(
             fleet,
             [

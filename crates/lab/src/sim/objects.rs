@@ -112,7 +112,7 @@ impl Objects {
             }
         }
         found.retain(|name| name.starts_with(prefix));
-        found.sort();
+        found.sort_unstable();
         Ok(found)
     }
 
@@ -287,7 +287,7 @@ mod tests {
             assert_eq!(kept.crc32c, crc32c::crc32c(name.as_bytes()));
         }
         let mut all = names.map(str::to_owned).to_vec();
-        all.sort();
+        all.sort_unstable();
         assert_eq!(objects.names("lab", "").unwrap(), all);
         assert_eq!(objects.names("lab", "a/").unwrap(), ["a//b", "a/b"]);
         assert!(objects.remove("lab", "../x").unwrap() && !objects.remove("lab", "../x").unwrap());

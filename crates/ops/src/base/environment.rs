@@ -177,7 +177,7 @@ pub fn differing(ctx: &Ctx, job: &Job) -> Vec<String> {
     };
     let mut names = is_other(&now, &then.exported);
     names.extend(is_other(&then.exported, &now));
-    names.sort();
+    names.sort_unstable();
     names.dedup();
     names
 }

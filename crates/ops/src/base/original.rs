@@ -87,7 +87,7 @@ pub fn by_processes(ctx: &Ctx) -> Result<Option<Original>, String> {
         })
         .collect();
     // Whoever ends what is started again before what starts it ends it in vain.
-    found.sort_by_key(|of| (of.script == SCRIPTS[0], of.pid));
+    found.sort_unstable_by_key(|of| (of.script == SCRIPTS[0], of.pid));
     Ok((!found.is_empty()).then_some(Original::Runs(found)))
 }
 

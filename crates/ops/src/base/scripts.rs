@@ -26,7 +26,7 @@ pub fn look(dir: &Path) -> Vec<ScriptFlaw> {
         path.extension().is_some_and(|end| end == "sh")
             && path.metadata().is_ok_and(|file| file.is_file() && file.len() <= LONGEST)
     });
-    paths.sort();
+    paths.sort_unstable();
     let flaw = |path: PathBuf| {
         let bytes = files::read(&path).ok()?;
         let line = line_of(&String::from_utf8_lossy(&bytes))?;

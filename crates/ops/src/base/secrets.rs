@@ -76,7 +76,7 @@ pub fn names(ctx: &Ctx) -> Result<Vec<String>, Error> {
     match ctx.store.disk().list(dir) {
         Ok(mut names) => {
             names.retain(|name| checked(name).is_ok());
-            names.sort();
+            names.sort_unstable();
             Ok(names)
         }
         Err(e) if e.kind() == ErrorKind::NotFound => Ok(Vec::new()),

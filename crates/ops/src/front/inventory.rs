@@ -33,7 +33,7 @@ fn is_in_use(fact: &TargetFact) -> bool {
 pub fn seen(ctx: &Ctx) -> Result<Board, Error> {
     let mut seen = rooms::look(ctx)?;
     seen.targets.retain(|row| row.fact.machines != Machines::Here);
-    seen.targets.sort_by(|a, b| (&a.zone, &a.target).cmp(&(&b.zone, &b.target)));
+    seen.targets.sort_unstable_by(|a, b| (&a.zone, &a.target).cmp(&(&b.zone, &b.target)));
     Ok(seen)
 }
 
@@ -219,7 +219,7 @@ pub fn compare(ctx: &Ctx, wish: &Wish<'_>, commands: &[String]) -> Result<Plan, 
     let fleet = ProviderFacts::ask_all(ctx, &asked);
     let silent = fleet.silent();
     let mut facts: Vec<(&ProviderAt, &TargetFact)> = fleet.targets().collect();
-    facts.sort_by(|(_, a), (_, b)| (&a.zone, &a.name).cmp(&(&b.zone, &b.name)));
+    facts.sort_unstable_by(|(_, a), (_, b)| (&a.zone, &a.name).cmp(&(&b.zone, &b.name)));
     if facts.is_empty() && !silent.is_empty() {
         let why = silent.iter().map(|(_, why)| why.as_str()).collect::<Vec<_>>().join("; ");
         return Err(Error::unreachable(format!("nothing can be imported: {why}"))

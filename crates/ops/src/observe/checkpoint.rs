@@ -140,7 +140,7 @@ impl Found {
                 continue;
             }
             let (Reverse(step), dir) = &key;
-            all.sort_by(|(a, _), (b, _)| (!comes_first(a), a).cmp(&(!comes_first(b), b)));
+            all.sort_unstable_by(|(a, _), (b, _)| (!comes_first(a), a).cmp(&(!comes_first(b), b)));
             let states: Vec<(&str, Completeness)> = all
                 .iter()
                 .map(|(name, content)| {

@@ -51,7 +51,7 @@ pub fn documented(said: SaidAgain) -> Result<(Yaml, Vec<String>), Error> {
         Error::refused(format!("a word of its command is no text: {}", word.display()))
             .hint("no file can say it; `tpu script` prints what started it")
     })?;
-    left_out.sort();
+    left_out.sort_unstable();
     Ok((document, left_out))
 }
 

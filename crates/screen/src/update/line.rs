@@ -53,7 +53,7 @@ pub(super) fn command(model: &mut Model, command: Command) -> Vec<Effect> {
 pub(crate) fn names(model: &Model) -> Names {
     let unique = |all: Vec<String>| {
         let mut all = all;
-        all.sort();
+        all.sort_unstable();
         all.dedup();
         all
     };

@@ -290,7 +290,7 @@ impl<W: Way> Remote for FarRemote<W> {
         on_each(workers, |worker| {
             let answers = self.whole_answer(worker, "probe", &[])?;
             let mut found: Vec<Running> = answers.iter().filter_map(|line| running(line)).collect();
-            found.sort_by(|a, b| a.token.cmp(&b.token));
+            found.sort_unstable_by(|a, b| a.token.cmp(&b.token));
             Ok(found)
         })
     }

@@ -349,7 +349,7 @@ impl Remote for LocalRemote {
                 }
                 found.push(Running { exit, processes, token: run.token });
             }
-            found.sort_by(|a, b| a.token.cmp(&b.token));
+            found.sort_unstable_by(|a, b| a.token.cmp(&b.token));
             Ok(found)
         })
     }

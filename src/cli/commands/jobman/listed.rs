@@ -109,7 +109,7 @@ fn rows(app: &App) -> Result<Vec<Row>, Error> {
     let waiting: Vec<String> =
         rows.iter().filter(|row| row.job.is_queued()).map(|row| row.id.clone()).collect();
     rows.retain(|row| row.job.is_queued() || !waiting.contains(&row.id));
-    rows.sort_by(|a, b| (&a.job.id.user, &a.id).cmp(&(&b.job.id.user, &b.id)));
+    rows.sort_unstable_by(|a, b| (&a.job.id.user, &a.id).cmp(&(&b.job.id.user, &b.id)));
     Ok(rows)
 }
 

@@ -234,7 +234,7 @@ fn delete(app: &App, all: &[Called]) -> Outcome {
             targets.extend(teardown::target_of(ctx, &attempt)?.map(|target| target.name));
         }
     }
-    targets.sort();
+    targets.sort_unstable();
     targets.dedup();
     let names: Vec<String> = all.iter().map(Called::padded).collect();
     let of_targets: Vec<String> =

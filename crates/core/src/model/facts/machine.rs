@@ -102,7 +102,7 @@ impl MachineFact {
                 _ => {}
             }
         }
-        fact.gpus.sort_by_key(|gpu| gpu.index);
+        fact.gpus.sort_unstable_by_key(|gpu| gpu.index);
         is_whole.then_some(fact)
     }
 

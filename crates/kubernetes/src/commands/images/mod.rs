@@ -84,7 +84,7 @@ pub(super) fn listed(
         (None, Some(registry)) => OciRegistry::open(effects, registry)?.images(&is_wanted)?,
         (None, None) => return Err(RunError::usage("no registry is known", WHERE)),
     };
-    images.sort_by(|one, other| one.name.cmp(&other.name));
+    images.sort_unstable_by(|one, other| one.name.cmp(&other.name));
     let rows: Vec<Vec<String>> =
         images.iter().map(|image| vec![image.name.clone(), image.tags.join(", ")]).collect();
     let all = images.iter().map(|image| json!({"name": image.name, "tags": image.tags}));

@@ -143,7 +143,7 @@ pub fn below(
             in_bucket(at, &shelf.all(ctx, &at.bucket, &at.prefix())?, pattern)
         }
     };
-    found.sort_by(|a, b| a.step.cmp(&b.step).then_with(|| a.below().cmp(b.below())));
+    found.sort_unstable_by(|a, b| a.step.cmp(&b.step).then_with(|| a.below().cmp(b.below())));
     Ok(found)
 }
 
@@ -209,7 +209,7 @@ impl Lying {
                     holds(entry) || is_half || is_to_hold_something(entry.name())
                 });
             }
-            all.sort_by(|(a, _), (b, _)| {
+            all.sort_unstable_by(|(a, _), (b, _)| {
                 let key = |entry: &CheckpointEntry| !comes_first(entry.name());
                 (key(a), &a.below).cmp(&(key(b), &b.below))
             });

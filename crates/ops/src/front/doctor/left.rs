@@ -183,7 +183,7 @@ pub(super) fn copies(ctx: &Ctx) -> Result<Vec<Copy>, Error> {
             None => !named.contains(&name),
         }
     });
-    found.sort_by(|a, b| a.path.cmp(&b.path));
+    found.sort_unstable_by(|a, b| a.path.cmp(&b.path));
     Ok(found)
 }
 

@@ -332,7 +332,7 @@ fn users(data: &Data, findings: &mut Vec<Finding>) {
 /// Puts the `n`-th newest good backup back (1 is the newest). What is there now becomes a backup.
 pub fn restore(ctx: &Ctx, n: usize) -> Result<PathBuf, Error> {
     let mut backups = ctx.store.backups();
-    backups.sort();
+    backups.sort_unstable();
     backups.reverse();
     let good = |path: &PathBuf| files::read(path).is_ok_and(|bytes| Data::parse(&bytes).is_ok());
     let Some(backup) = backups.into_iter().filter(good).nth(n.saturating_sub(1)) else {

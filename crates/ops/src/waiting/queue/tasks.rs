@@ -128,7 +128,7 @@ pub fn attempts(ctx: &Ctx, data: &Data, id: &JobId) -> Result<Vec<Job>, Error> {
             }
         }
     }
-    all.sort_by_key(|job| job.windows_id);
+    all.sort_unstable_by_key(|job| job.windows_id);
     Ok(all)
 }
 

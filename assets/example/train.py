@@ -1,12 +1,12 @@
 """A training to try things with: fits a line, prints its loss, saves checkpoints and goes on from them.
 
-It needs nothing but Python. The options are those that `tpu run` and `tpu resume` give.
+It needs nothing but Python. What a program needs to be restarted are the lines with TPU_CHECKPOINT and TPU_LOG_DIR.
 """
 
+import argparse
 import json
 import os
 import random
-import sys
 import time
 from pathlib import Path
 
@@ -14,33 +14,23 @@ STEPS = 300
 EVERY = 10  # steps between two checkpoints
 
 
-def options(words):
-    """The values of --config.NAME=VALUE; what is not known here is ignored."""
-    pairs = (word.removeprefix("--config.").split("=", 1) for word in words if "=" in word)
-    return dict(pairs)
-
-
-def newest(directory):
-    """The checkpoint of the highest step, if there is one."""
-    found = [path for path in directory.glob("checkpoint_*") if path.suffix == ""]
-    return max(found, key=lambda path: int(path.name.split("_")[1]), default=None)
-
-
 def main():
-    given = options(sys.argv[1:])
-    rate = float(given.get("training.learning_rate", 0.05))
+    options = argparse.ArgumentParser()
+    options.add_argument("--lr", type=float, default=0.05)
+    options.add_argument("--seed", type=int, default=0)
+    given = options.parse_args()
     directory = Path(os.environ.get("TPU_LOG_DIR", "."))
     state = {"step": 0, "slope": 0.0, "offset": 0.0}
-    begin = newest(Path(given["load_from"])) if "load_from" in given else None
-    if begin:
-        state = json.loads(begin.read_text())
-        print(f"going on from {begin}", flush=True)
+    checkpoint = os.environ.get("TPU_CHECKPOINT")  # empty on the first attempt
+    if checkpoint:
+        state = json.loads(Path(checkpoint).read_text())
+        print(f"going on from {checkpoint}", flush=True)
     while state["step"] < STEPS:
         state["step"] += 1
-        x = random.Random(state["step"]).uniform(-1, 1)
+        x = random.Random(state["step"] + STEPS * given.seed).uniform(-1, 1)
         error = state["slope"] * x + state["offset"] - (3 * x - 1)
-        state["slope"] -= rate * 2 * error * x
-        state["offset"] -= rate * 2 * error
+        state["slope"] -= given.lr * 2 * error * x
+        state["offset"] -= given.lr * 2 * error
         print(f"step {state['step']}/{STEPS} loss={error * error:.4f}", flush=True)
         if state["step"] % EVERY == 0:
             # Under its own name only when it is whole: whoever resumes takes the newest one.

@@ -71,7 +71,7 @@ pub use targets::{
     Apply, CheckStatus, Import, Insist, OneTarget, Register, Sim, SimEvent, Targets, TargetsStep,
 };
 pub use tools::{Classify, Demo, Doctor};
-pub use users::{AddUser, GetSettings};
+pub use users::{AddUser, GetSettings, SetSettings};
 pub use workers::{Copy, Describe, KillRemote, OfRecipe, Ssh, Workers};
 
 /// What was typed.
@@ -372,7 +372,7 @@ pub enum Command {
     #[command(
         after_help = "Examples:\n  tpu set-settings monitor_after_run False\n  tpu set-settings time_zone Europe/Berlin alice\n\n`tpu get-settings` lists the keys and what they are now."
     )]
-    SetSettings(Deferred<Words>),
+    SetSettings(Deferred<SetSettings>),
     /// Put settings back to their defaults, all or one
     #[command(after_help = "Examples:\n  tpu reset-settings\n  tpu reset-settings time_zone alice")]
     ResetSettings(Deferred<Words>),

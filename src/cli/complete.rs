@@ -410,7 +410,8 @@ fn command(mut command: clap::Command, line: &Arc<Line>) -> clap::Command {
             command = command.mut_subcommand(name, |sub| {
                 // In place: the order of the words is what tells them apart.
                 sub.mut_args(|arg| {
-                    if !arg.is_positional() || !["words", "target"].contains(&arg.get_id().as_str())
+                    if !arg.is_positional()
+                        || !["words", "key", "target"].contains(&arg.get_id().as_str())
                     {
                         return arg;
                     }

@@ -166,7 +166,7 @@ pub(super) fn verb(command: Command) -> Verb {
         Command::ShowConfigAlias(args) => looks(move |app| aliases::list(app, &args.words)),
         Command::DelConfigAlias(args) => changes(move |app| aliases::delete(app, &args.words)),
         Command::GetSettings(args) => looks(move |app| settings::get(app, &args)),
-        Command::SetSettings(args) => changes(begins(move |app| settings::set(app, &args.words))),
+        Command::SetSettings(args) => changes(begins(move |app| settings::set(app, &args))),
         Command::ResetSettings(args) => {
             changes(move |app| settings::reset(app, &args.words)).destroys()
         }

@@ -6,6 +6,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use crate::simulator::{Pull, Simulator};
+use tpu_core::model::arguments::ArgumentStyle;
 use tpu_core::model::facts::{Class, ErrorKind, TmuxFact};
 use tpu_core::model::ids::{TargetName, UserName};
 use tpu_core::model::target::{Pricing, Registration};
@@ -62,7 +63,10 @@ pub fn lay_out(ctx: &Ctx, root: &Path) -> Result<(), Error> {
                 commands: Vec::new(),
             },
         )?;
-        dirs::set(ctx, &UserName::from(name), 1, &code)?;
+        let user = UserName::from(name);
+        dirs::set(ctx, &user, 1, &code)?;
+        // The training takes its arguments as those of the original do.
+        settings::set(ctx, &user, "arguments", ArgumentStyle::Config.as_str())?;
     }
     for (alias, full, accelerator) in FLEET {
         let registration = Registration {

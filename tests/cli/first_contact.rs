@@ -341,6 +341,8 @@ fn a_time_zone_that_there_is_not_is_asked_for_again_or_refused_before_anything_i
     terminal.command("Mars/Olympus");
     terminal.shows("'Mars/Olympus' is no time zone");
     terminal.command("Europe/Berlin");
+    terminal.shows("How your programs take lr=0.05");
+    terminal.command("");
     terminal.shows("Put example scripts there");
     terminal.command("n");
     terminal.shows("Added user carol");
@@ -368,8 +370,15 @@ fn a_name_that_nobody_knows_is_asked_for_until_there_is_one() {
     terminal.command("~/not-there");
     terminal.shows("not-there is not a directory");
     terminal.command("~");
+    terminal.shows("How your programs take lr=0.05 (flags as --lr=0.05, hydra as lr=0.05");
+    terminal.command("args");
+    terminal.shows("'args' is none of flags, hydra and config");
+    terminal.command("hydra");
     terminal.shows("Put example scripts there");
     terminal.command("n");
     terminal.shows("Added user carol");
+    wait_until("the answer is kept", || {
+        env.data()["users"]["carol"]["settings"]["arguments"] == "hydra"
+    });
     assert_eq!(env.data()["users"]["carol"]["working_dir"]["1"], env.root());
 }

@@ -193,6 +193,7 @@ fn the_training_of_the_tour_goes_on_from_its_checkpoint() {
         return;
     }
     env.code("alice", "train.py", include_str!("../../assets/example/train.py"));
+    drop(env.tpu("set-settings arguments flags alice").exits(0));
     let line = ["run", "local", "alice", "lr=0.05", "-q", "--", "python3", "train.py"];
     drop(env.tpu_words(&line).exits(0));
     let log_dir = env.wait_status(1, "running")["log_dir"].as_str().unwrap().to_owned();

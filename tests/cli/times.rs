@@ -113,6 +113,8 @@ fn init_offers_the_zone_of_the_machine() {
     terminal.command(&format!("{TPU} init --name carol --dir {}", env.root()));
     terminal.shows("[local: Asia/Tokyo]");
     terminal.press("Enter");
+    terminal.shows("How your programs take lr=0.05");
+    terminal.press("Enter");
     terminal.shows("example scripts");
     terminal.press("Enter");
     terminal.shows("Added user carol");

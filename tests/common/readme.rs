@@ -36,7 +36,7 @@ IndexError: list index out of range' >&2; exit 1 ;;
 esac
 echo $$ >"$TPU_LOG_DIR/pid"
 step=0
-for word; do case $word in --config.load_from=*) step=30 ;; esac; done
+[ -z "$TPU_CHECKPOINT" ] || step=30
 while [ "$step" -lt 300 ]; do
   step=$((step + 1))
   echo "step $step/300 loss=0.625"

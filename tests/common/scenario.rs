@@ -165,7 +165,8 @@ impl Record {
             machine: self.machine.map(ago),
             over: false,
             queued: None,
-            from_step: None,
+            from: None,
+            attempt: 0,
         });
         job
     }

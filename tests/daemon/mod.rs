@@ -5,6 +5,7 @@
 mod brings_back;
 mod closed;
 mod fleet;
+mod frameworks;
 mod original;
 mod over_google;
 mod reapply;

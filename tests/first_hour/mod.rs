@@ -19,6 +19,7 @@ mod first;
 mod gpus;
 mod progress;
 mod python;
+mod restarts;
 mod results;
 mod tracked;
 

@@ -54,8 +54,9 @@ fn a_sweep_on_a_fleet_comes_back_whole_after_a_preemption() {
         drop(env.tpu(&words).exits(0));
         drop(env.tpu(&format!("sim ready lab-v4-8-{number}")).exits(0));
     }
+    drop(env.tpu("set-settings arguments flags").exits(0));
     drop(env.tpu("daemon start").exits(0));
-    let words = "submit v4-8 lr=1e-1,1e-4 config.seed=0-4 --sweep --json -- python3 train.py";
+    let words = "submit v4-8 lr=1e-1,1e-4 seed=0-4 --sweep --json -- python3 train.py";
     let said = env.tpu(words).exits(0).json();
     assert_eq!(said["jobs"][0]["window"], 1, "{said:#}");
     assert_eq!(said["jobs"][0]["members"].as_array().unwrap().len(), 10);
@@ -105,7 +106,7 @@ fn a_sweep_on_a_fleet_comes_back_whole_after_a_preemption() {
     assert_eq!(ranked.len(), 10);
     let lr = |one: &Value| {
         let differs = one["differs"].as_array().unwrap().iter();
-        let mut words = differs.filter_map(|word| word.as_str()?.rsplit_once("learning_rate="));
+        let mut words = differs.filter_map(|word| word.as_str()?.rsplit_once("lr="));
         words.next().unwrap().1.to_owned()
     };
     // Who learns so slowly is behind everybody who does not.

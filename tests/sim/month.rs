@@ -175,6 +175,7 @@ fn settle_in(world: &World, size: Size) {
         let known = data.user_mut(&name).expect("added a line above");
         known.set_dir(1, CODE.to_owned());
         let origin = SettingOrigin::User(user(index));
+        known.settings.set("arguments", "config", &origin).expect("config is a style");
         known.settings.set("prices", PRICES, &origin).expect("prices are a table");
     }
     for index in 0..size.targets {

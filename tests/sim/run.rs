@@ -11,6 +11,7 @@ use tpu_core::model::ids::{TargetName, UserName};
 use tpu_core::model::job::{Job, Status};
 use tpu_core::model::lineage;
 use tpu_core::model::rules::Action;
+use tpu_core::model::settings::SettingOrigin;
 use tpu_system::sys::random::Random as _;
 
 use super::actors::{self, USERS};
@@ -146,6 +147,9 @@ pub(crate) fn new_world(story: &Story) -> Arc<World> {
         data.add_user(&name);
         if let Some(user) = data.user_mut(&name) {
             user.set_dir(1, CODE.to_owned());
+            // Its programs are told where they begin by `--config.load_from`.
+            let set = user.settings.set("arguments", "config", &SettingOrigin::BuiltIn);
+            set.expect("config is a style");
         }
     }
     // In a world with queues the last one is registered later.

@@ -32,7 +32,7 @@ export function shown(job) {
   if (job.intent && isLive(job)) return { glyph: "◌", role: "warning", word: job.intent };
   // Of an error whose cause nobody knows the word says that it is one.
   if (of === "error") return { glyph, role, word: job.error && job.error !== "unknown" ? job.error : "error" };
-  if (of === "running" && (job.phase === "diverged" || job.phase === "stalled")) {
+  if (of === "running" && ["diverged", "stalled", "started-over"].includes(job.phase)) {
     return { glyph: "▲", role: "warning", word: job.phase };
   }
   if (of === "starting" && job.evidence?.rule === "copying") return { glyph, role, word: job.evidence.line };

@@ -40,14 +40,18 @@ pub fn either(words: &[&str]) -> String {
 
 /// `did you mean 'x'?` for the nearest of `known`, if one is near.
 pub fn did_you_mean<'a>(typed: &str, known: impl IntoIterator<Item = &'a str>) -> Option<String> {
-    // One slip of the finger in a word that is long enough to have one.
-    let slipped = |name: &str| typed.len() > 2 && strsim::osa_distance(typed, name) == 1;
+    let slipped = |name: &str| is_a_slip(typed, name);
     known
         .into_iter()
         .map(|name| (if slipped(name) { 1.0 } else { strsim::jaro_winkler(typed, name) }, name))
         .filter(|(likeness, _)| *likeness > 0.75)
         .max_by(|a, b| a.0.total_cmp(&b.0))
         .map(|(_, name)| format!("did you mean '{name}'?"))
+}
+
+/// Whether a word is typed with one slip of the finger, and long enough to have one.
+pub fn is_a_slip(typed: &str, name: &str) -> bool {
+    typed.len() > 2 && strsim::osa_distance(typed, name) == 1
 }
 
 /// The word for so many things, without their number.

@@ -166,6 +166,10 @@ impl Files for HereDisk {
         ThisDisk.read_own(path, from, most)
     }
 
+    fn is_written_since(&self, path: &Path, since: Timestamp) -> io::Result<Option<bool>> {
+        ThisDisk.is_written_since(path, since)
+    }
+
     fn make_dir(&self, dir: &Path) -> io::Result<()> {
         ThisDisk.make_dir(dir)
     }

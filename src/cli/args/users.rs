@@ -28,3 +28,17 @@ pub struct GetSettings {
     #[arg(long)]
     pub origin: bool,
 }
+
+/// A setting and its value.
+#[derive(Debug, Clone, Default, Args)]
+pub struct SetSettings {
+    /// The key
+    #[arg(value_name = "KEY")]
+    pub key: Option<String>,
+    /// The value, which may look like anything
+    #[arg(value_name = "VALUE", allow_hyphen_values = true)]
+    pub value: Option<String>,
+    /// A user
+    #[arg(value_name = "ARG")]
+    pub words: Vec<String>,
+}

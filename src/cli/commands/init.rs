@@ -10,12 +10,14 @@ use crate::cli::args::Init;
 use crate::cli::console;
 use crate::cli::legacy;
 use crate::cli::print::Output;
+use tpu_core::model::arguments::ArgumentStyle;
 use tpu_core::model::ids::UserName;
 use tpu_core::model::time::{LOCAL, Zone};
 use tpu_core::text::counted;
 use tpu_ops::base::account;
 use tpu_ops::front::import;
 use tpu_ops::front::init::{self, Beginning};
+use tpu_ops::front::settings;
 use tpu_ops::waiting::users::{self, NewUser};
 use tpu_ops::{Ctx, Error};
 use tpu_wire::data::{BegunDocument, FoundDocument};
@@ -42,6 +44,7 @@ fn begin(app: &App, args: &Init) -> Outcome {
     let mut dir = args.dir.as_ref().map_or(app.env.cwd.clone(), |dir| app.env.cwd.join(dir));
     let mut zone = args.time_zone.clone();
     let mut scripts = args.scripts;
+    let mut style = ArgumentStyle::Flags;
     if app.may_ask() && !app.global.yes {
         if args.name.is_none() {
             // Whoever can say a better name than a number does.
@@ -58,6 +61,9 @@ fn begin(app: &App, args: &Init) -> Outcome {
                 None => LOCAL.to_owned(),
             };
             zone = Some(asked_zone(&local)?).filter(|answer| *answer != local && answer != LOCAL);
+        }
+        if !is_user(app, &name) {
+            style = asked_style(style)?;
         }
         if !scripts && !dir.join("staging.sh").exists() {
             let answer = asked("Put example scripts there (y/n)", "n")?;
@@ -87,6 +93,14 @@ fn begin(app: &App, args: &Init) -> Outcome {
         settings: app.config_dir.as_ref().map(|dir| (dir.join("settings.json"), values)),
     };
     let mut said = init::begin(app.ctx()?, &beginning)?;
+    if style != ArgumentStyle::Flags {
+        settings::set(app.ctx()?, &UserName::from(&*name), "arguments", style.as_str())?;
+        said.push(format!(
+            "Programs take lr=0.05 as {}: arguments is {}.",
+            shown(style),
+            style.as_str()
+        ));
+    }
     said.extend(acts_for.map(|user| {
         format!("Commands of this account that name nobody go on meaning {user}: name {name}, or export TPU_USER={name}.")
     }));
@@ -149,6 +163,30 @@ fn asked_zone(local: &str) -> Result<String, Error> {
         console::say(&format!(
             "'{answer}' is no time zone; as in Europe/Berlin, or Enter for {local}\n"
         ))?;
+    }
+}
+
+/// What `lr=0.05` becomes.
+fn shown(style: ArgumentStyle) -> &'static str {
+    match style {
+        ArgumentStyle::Flags => "--lr=0.05",
+        ArgumentStyle::Hydra => "lr=0.05",
+        ArgumentStyle::Config => "--config.training.learning_rate=0.05",
+    }
+}
+
+/// Asks how programs take their arguments until it is one of the ways.
+fn asked_style(default: ArgumentStyle) -> Result<ArgumentStyle, Error> {
+    let ways: Vec<String> = [ArgumentStyle::Flags, ArgumentStyle::Hydra, ArgumentStyle::Config]
+        .map(|style| format!("{} as {}", style.as_str(), shown(style)))
+        .to_vec();
+    let question = format!("How your programs take lr=0.05 ({})", ways.join(", "));
+    loop {
+        let answer = asked(&question, default.as_str())?;
+        match ArgumentStyle::parse(&answer) {
+            Some(style) => return Ok(style),
+            None => console::say(&format!("'{answer}' is none of flags, hydra and config\n"))?,
+        }
     }
 }
 

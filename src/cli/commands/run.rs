@@ -268,6 +268,7 @@ fn said(app: &App, args: &Run) -> Result<Beside, Error> {
         options: of_command.of_kind.said.clone(),
         notify: notify::typed(&of_job.notify)?,
         log_stage: of_job.log_stage,
+        arguments: None,
         notes_are_no_tag: args.no_tag,
     })
 }

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use crate::cli::Outcome;
 use crate::cli::app::App;
-use crate::cli::args::GetSettings;
+use crate::cli::args::{GetSettings, SetSettings};
 use crate::cli::print::Output;
 use crate::cli::screen_settings;
 use tpu_core::model::time::LOCAL;
@@ -52,13 +52,12 @@ fn shown(value: &Value) -> String {
 }
 
 /// `set-settings KEY VALUE`.
-pub(in crate::cli) fn set(app: &App, words: &[String]) -> Outcome {
-    // Key and value come first, as they are: a value may look like anything.
-    let (Some(key), Some(value)) = (words.first(), words.get(1)) else {
+pub(in crate::cli) fn set(app: &App, args: &SetSettings) -> Outcome {
+    let (Some(key), Some(value)) = (&args.key, &args.value) else {
         return Err(Error::usage("a key and a value, please")
             .hint("as in: tpu set-settings monitor_after_run False"));
     };
-    let user = app.requester()?.only_user(words.get(2..).unwrap_or_default())?;
+    let user = app.requester()?.only_user(&args.words)?;
     screen_settings::check_setting(key, value)?;
     let hidden = settings::set(app.ctx()?, &user, key, value)?;
     let notes = hidden.iter().map(|layer| format!("{layer} says otherwise and wins"));

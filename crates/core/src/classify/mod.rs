@@ -24,6 +24,7 @@ mod rules;
 mod scan;
 mod sign;
 pub mod stall;
+pub mod started_over;
 mod timeline;
 mod traceback;
 mod words;

@@ -2,7 +2,6 @@
 
 use serde::Serialize;
 
-use super::data::{DEFAULT_ALIASES, User};
 use super::launch::Checkpoint;
 use super::read::{self, DataError, Json, Path};
 use super::words::words;
@@ -11,7 +10,7 @@ use super::words::words;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ArgumentStyle {
-    /// As programs of the original do: `--config.training.learning_rate=0.05`, by the aliases of the user; a resume adds
+    /// `--config.training.learning_rate=0.05`, by the aliases of the user, as programs of the original take it; a resume adds
     /// `--config.load_from=DIR`.
     #[default]
     Config,
@@ -38,13 +37,6 @@ impl ArgumentStyle {
 
     pub(super) fn read(value: Json<'_>, path: &Path<'_>) -> Result<Self, DataError> {
         read::one_of(value, path, Self::parse, "config, flags or hydra")
-    }
-
-    /// What an alias of a user stands for. Those that every user gets are names of programs of the original.
-    pub fn alias<'a>(self, user: &'a User, alias: &str) -> Option<&'a str> {
-        let full = user.alias(alias)?;
-        let is_usable = self == Self::Config || !DEFAULT_ALIASES.contains(&(alias, full));
-        is_usable.then_some(full)
     }
 
     /// The argument that gives the program a value.

@@ -7,6 +7,7 @@ use std::borrow::Cow;
 
 use serde_json::{Map, Value, json};
 
+use super::arguments::ArgumentStyle;
 use super::capacity;
 use super::extras;
 use super::facts::ErrorKind;
@@ -79,6 +80,7 @@ pub(super) fn read_job(record: &Fields<'_>, owner: &UserName) -> Result<Job, Dat
         let path = record.below("customized_settings");
         let custom = Fields::new(value, &path)?;
         job.log_stage = custom.with("log_stage", read::flag)?.unwrap_or(false);
+        job.arguments = custom.with("arguments", ArgumentStyle::read)?;
         job.command = custom.with("command", extras::read_command)?;
     }
     Ok(job)
@@ -173,7 +175,8 @@ fn written(job: &Job, was: Option<&Job>) -> Map<String, Value> {
         set("extra_msgs", true, extras_value(job, was, raw.get("extra_msgs")));
     }
     field!("start_time", start_time, start_value(&job.start_time));
-    if was.is_none_or(|was| was.log_stage != job.log_stage || was.command != job.command) {
+    let custom = |job: &Job| (job.log_stage, job.arguments);
+    if was.is_none_or(|was| custom(was) != custom(job) || was.command != job.command) {
         set("customized_settings", true, custom_value(job, was, raw.get("customized_settings")));
     }
     map
@@ -264,6 +267,9 @@ fn custom_value(job: &Job, was: Option<&Job>, old: Option<&Value>) -> Value {
     let mut map = old.and_then(Value::as_object).cloned().unwrap_or_default();
     if was.map_or(job.log_stage, |was| was.log_stage != job.log_stage) {
         extras::put(&mut map, "log_stage", Some(json!(job.log_stage)));
+    }
+    if was.map_or(job.arguments.is_some(), |was| was.arguments != job.arguments) {
+        extras::put(&mut map, "arguments", job.arguments.map(|style| json!(style)));
     }
     if was.map_or(job.command.is_some(), |was| was.command != job.command) {
         // Replaced whole: words are not laid over the words of another command.

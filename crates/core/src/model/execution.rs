@@ -3,6 +3,7 @@
 
 use serde_json::{Map, Value, json};
 
+use super::arguments;
 use super::notify::{self, Receiver};
 use super::read::{self, DataError, Fields, Json, Path};
 use super::repeat::Repeat;
@@ -32,6 +33,10 @@ pub struct Execution {
     /// A file of its machines to which is added what it prints. What is relative lies where it runs; `DIR/./FILE` is
     /// `DIR/FILE` where a machine has `DIR`, and else `FILE` where it runs.
     pub output: Option<String>,
+    /// What a resume adds to its arguments, where that is not as the settings say.
+    pub resume_args: Option<String>,
+    /// The directory in which it keeps checkpoints: relative to the directory in which it begins, or a whole path.
+    pub checkpoint_dir: Option<String>,
     /// The workers on which it runs, in order; all of them without a word.
     pub workers: Option<Vec<u32>>,
     /// Seconds that it may run.
@@ -76,11 +81,11 @@ impl Copying {
 }
 
 impl Execution {
-    /// Whether it says what only a job file says, and not how code is copied.
+    /// Whether it says what only a job file says, and not how code is copied or what the settings say as well.
     pub fn is_of_file(&self) -> bool {
         let Self { copying, copies_each, .. } = *self;
-        let outputs = self.outputs.clone();
-        *self != Self { copying, outputs, copies_each, ..Self::default() }
+        let (outputs, checkpoint_dir) = (self.outputs.clone(), self.checkpoint_dir.clone());
+        *self != Self { copying, outputs, copies_each, checkpoint_dir, ..Self::default() }
     }
 
     /// Whether it runs on a worker.
@@ -111,6 +116,8 @@ pub(super) fn read(fields: &Fields<'_>) -> Result<Execution, DataError> {
             .unwrap_or_default(),
         copies_each: fields.with("copies_each", read::flag)?.unwrap_or_default(),
         output: fields.with("output", read::text)?,
+        resume_args: fields.with("resume_args", arguments::read_template)?.flatten(),
+        checkpoint_dir: fields.with("checkpoint_dir", read::text)?,
         workers: fields.with("workers", workers)?,
         timeout_s: fields.with("timeout_s", read::large)?,
         idle_timeout_s: fields.with("idle_timeout_s", read::large)?,
@@ -133,6 +140,8 @@ pub(super) fn write(execution: &Execution) -> Map<String, Value> {
         ("outputs", json!(Some(&execution.outputs).filter(|all| !all.is_empty()))),
         ("copies_each", json!(Some(true).filter(|_| execution.copies_each))),
         ("output", json!(execution.output)),
+        ("resume_args", json!(execution.resume_args)),
+        ("checkpoint_dir", json!(execution.checkpoint_dir)),
         ("workers", json!(execution.workers)),
         ("timeout_s", json!(execution.timeout_s)),
         ("idle_timeout_s", json!(execution.idle_timeout_s)),

@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 
 use super::facts::{ErrorKind, Place, Progress};
 use super::ids::LaunchToken;
-use super::launch::{Launch, LaunchMode};
+use super::launch::{Checkpoint, Launch, LaunchMode};
 use super::lease::{Intent, Lease};
 use super::read::{self, DataError, Fields, Json, Path};
 use super::recovery::{Mark, Recovery, StoredVerdict};
@@ -56,8 +56,18 @@ pub(super) fn read_launch(value: Json<'_>, path: &Path<'_>) -> Result<Launch, Da
         machine: fields.with("machine", read::instant)?,
         over: fields.with_or("over", false, read::flag)?,
         queued: fields.with("queued", read::instant)?,
-        from_step: fields.with("from_step", read::large)?,
+        from: read_checkpoint(&fields)?,
+        attempt: fields.with_or("attempt", 0, read::number)?,
     })
+}
+
+/// From what an attempt goes on.
+fn read_checkpoint(fields: &Fields<'_>) -> Result<Option<Checkpoint>, DataError> {
+    let step = fields.with("from_step", read::large)?;
+    let path = fields.with("from", read::text)?;
+    let dir = fields.with("from_dir", read::text)?;
+    let is_any = step.is_some() || path.is_some() || dir.is_some();
+    Ok(is_any.then(|| Checkpoint { path, dir: dir.unwrap_or_default(), step }))
 }
 
 /// The launch of a job, for the file.
@@ -78,8 +88,18 @@ pub(super) fn write_launch(launch: &Launch) -> Value {
         if let Some(queued) = launch.queued {
             fields.insert("queued".to_owned(), queued.to_rfc3339().into());
         }
-        if let Some(step) = launch.from_step {
-            fields.insert("from_step".to_owned(), step.into());
+        let (path, dir, step) = launch.from.as_ref().map_or((None, None, None), |from| {
+            (from.path.as_deref(), Some(&*from.dir).filter(|dir| !dir.is_empty()), from.step)
+        });
+        let attempt = Some(launch.attempt).filter(|attempt| *attempt > 0);
+        let known = [
+            ("from_step", step.map(Value::from)),
+            ("from", path.map(Value::from)),
+            ("from_dir", dir.map(Value::from)),
+            ("attempt", attempt.map(Value::from)),
+        ];
+        for (field, value) in known {
+            fields.extend(value.map(|value| (field.to_owned(), value)));
         }
     }
     written

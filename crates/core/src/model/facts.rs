@@ -214,6 +214,8 @@ pub enum Phase {
     Diverged,
     /// No output for much longer than usual.
     Stalled,
+    /// It was to go on from a checkpoint, and begins far below it.
+    StartedOver,
     /// The job is over and the window shows a shell prompt.
     IdlePrompt,
 }
@@ -231,7 +233,15 @@ words! {
         Saving: "saving",
         Diverged: "diverged",
         Stalled: "stalled",
+        StartedOver: "started-over",
         IdlePrompt: "idle-prompt",
+    }
+}
+
+impl Phase {
+    /// Whether a person wants to know of it, although the job is at work.
+    pub fn is_warning(self) -> bool {
+        matches!(self, Self::Diverged | Self::Stalled | Self::StartedOver)
     }
 }
 

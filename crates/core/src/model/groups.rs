@@ -2,7 +2,6 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use super::facts::Phase;
 use super::ids::{JobId, JobNumber, UserName};
 use super::status::Status;
 use super::view::JobView;
@@ -14,7 +13,7 @@ pub fn urgency(view: &JobView) -> u8 {
         (status, _) if shown.unknown.is_some() && status.is_live() => 1,
         _ if shown.pending.is_some() || shown.queued.is_some() => 5,
         (Status::Error(_), _) => 0,
-        (Status::Running, Some(Phase::Diverged | Phase::Stalled)) => 2,
+        (Status::Running, Some(phase)) if phase.is_warning() => 2,
         (Status::Running, _) => 3,
         (Status::Unset | Status::Starting, _) => 4,
         (Status::Finished, _) => 6,

@@ -4,13 +4,14 @@ use std::ffi::OsString;
 
 use serde_json::Value;
 
+use super::arguments::ArgumentStyle;
 use super::capacity::Share;
 use super::execution::Execution;
 use super::exit::Exit;
 use super::facts::{ErrorKind, Place, Progress};
 pub use super::handle::{EngineRun, Handle};
 use super::ids::{JobId, JobNumber, TargetName, UserName};
-pub use super::launch::{Launch, LaunchMode};
+pub use super::launch::{Checkpoint, Launch, LaunchMode};
 pub use super::lease::{CLEANING, Intent, KILLING, Lease, who};
 use super::member::Member;
 pub use super::recovery::{Mark, Recovery, StoredVerdict};
@@ -161,6 +162,8 @@ pub struct Job {
     pub reached: Option<Box<Progress>>,
     /// Whether the number of resumes is passed to the program (`customized_settings.log_stage`).
     pub log_stage: bool,
+    /// How its program takes arguments (`customized_settings.arguments`); as the original's without a word.
+    pub arguments: Option<ArgumentStyle>,
     /// Notes about the run (`extra_msgs.spreadsheet_notes`, the original's key).
     pub notes: Option<String>,
     /// The command of native mode, word by word (`customized_settings.command`).
@@ -203,6 +206,7 @@ impl Job {
             verdict: None,
             reached: None,
             log_stage: false,
+            arguments: None,
             notes: None,
             command: None,
             spec: None,
@@ -233,6 +237,7 @@ impl Job {
             rules: Some(self.rules.to_string()),
             monitor: self.monitor,
             log_stage: self.log_stage,
+            arguments: self.arguments,
             ask: stored.ask,
             options: stored.options,
             queue: stored.queue,
@@ -255,6 +260,7 @@ impl Job {
         self.notes.clone_from(&spec.notes);
         self.monitor = spec.monitor;
         self.log_stage = spec.log_stage;
+        self.arguments = spec.arguments;
         let stored = StoredSpec {
             name: spec.name.clone(),
             member: spec.member,
@@ -355,10 +361,8 @@ impl Job {
     /// launcher of what is not live is refused. An engine may have what was sent to it.
     pub fn never_began(&self) -> bool {
         let is_open = |launch: &Launch| !launch.confirmed && launch.exit.is_none();
-        let error = self.status.error();
-        let is_failed =
-            error == Some(ErrorKind::Launch) || error.is_some() && self.engine.is_none();
-        is_failed && self.launch.as_ref().is_some_and(is_open)
+        let is_failed = |kind| kind == ErrorKind::Launch || self.engine.is_none();
+        self.status.error().is_some_and(is_failed) && self.launch.as_ref().is_some_and(is_open)
     }
 
     /// How often its engine has begun it anew by itself, as far as that is counted.

@@ -54,11 +54,29 @@ pub struct Launch {
     pub over: bool,
     /// Since when it had waited in a queue by then; `None` where it began at once.
     pub queued: Option<Timestamp>,
-    /// The step of the checkpoint from which it goes on; `None` where it begins anew, and where nobody knows.
-    pub from_step: Option<u64>,
+    /// From what it goes on; `None` where it begins anew.
+    pub from: Option<Checkpoint>,
+    /// How many attempts of its lineage were before it.
+    pub attempt: u32,
+}
+
+/// From what an attempt goes on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Checkpoint {
+    /// The checkpoint; `None` where nobody knows whether there is one.
+    pub path: Option<String>,
+    /// The directory in which it lies, or may lie; empty in records of earlier versions.
+    pub dir: String,
+    /// Its step, where that is known.
+    pub step: Option<u64>,
 }
 
 impl Launch {
+    /// The step of the checkpoint from which it goes on, where that is known.
+    pub fn from_step(&self) -> Option<u64> {
+        self.from.as_ref()?.step
+    }
+
     /// One that was claimed then, and of which nothing else is known yet.
     pub fn claimed(token: impl Into<LaunchToken>, mode: LaunchMode, at: Timestamp) -> Self {
         let token = token.into();
@@ -72,7 +90,8 @@ impl Launch {
             machine: None,
             over: false,
             queued: None,
-            from_step: None,
+            from: None,
+            attempt: 0,
         }
     }
 }

@@ -8,6 +8,7 @@
 pub mod accelerators;
 pub mod answered;
 pub mod archived;
+pub mod arguments;
 pub mod audit;
 pub mod billing;
 pub mod board;

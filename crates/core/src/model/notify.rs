@@ -32,6 +32,8 @@ pub enum Occasion {
     Stalled,
     /// Its loss is no number any more.
     Diverged,
+    /// It was to go on from a checkpoint, and begins far below it.
+    StartedOver,
     /// A target that is waited for was not to be had for an hour.
     NoCapacity,
     /// Nothing of a user waits any more.
@@ -51,6 +53,7 @@ words! {
         Finished: "finished",
         Stalled: "stalled",
         Diverged: "diverged",
+        StartedOver: "started-over",
         NoCapacity: "no-capacity",
         QueueEmpty: "queue-empty",
         BudgetSpent: "budget-spent",

@@ -120,6 +120,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
+    use crate::model::arguments::ArgumentStyle;
     use crate::model::capacity::{Ask, GpuAsk, Memory};
     use crate::model::data::Data;
     use crate::model::entry::{
@@ -206,6 +207,7 @@ mod tests {
             rules: Some("pre".to_owned()),
             monitor: false,
             log_stage: true,
+            arguments: Some(ArgumentStyle::Hydra),
             ask: Ask { gpus: GpuAsk::Count(2), cpus: Some(8), memory: Some(Memory(1536)) },
             options: [("time", "1:00"), ("gres", "a"), ("gres", "b")].into_iter().collect(),
             queue: Some(queue.clone()),
@@ -229,6 +231,8 @@ mod tests {
                 copying: Copying::KnownWithLinks,
                 outputs: vec!["runs".to_owned()],
                 copies_each: true,
+                resume_args: Some("--resume {checkpoint}".to_owned()),
+                checkpoint_dir: Some("out".to_owned()),
             },
         };
         let after = |which, number, member, met: Option<&str>| After {

@@ -8,6 +8,7 @@ use std::fmt;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
+use super::arguments::{self, ArgumentStyle};
 use super::billing::BillingTable;
 use super::checkpoint_copy;
 use super::checkpoint_signal::CheckpointSignal;
@@ -211,6 +212,10 @@ settings! {
     keys: Vec<(String, Vec<String>)> = Vec::new(), key_map;
     /// The command of native mode, word by word, where none is given.
     command: Option<Vec<String>> = None, words;
+    /// How commands take `lr=0.05`: `flags` as `--lr=0.05`, `hydra` as it stands, `config` as `--config.…=0.05` by the aliases.
+    arguments: ArgumentStyle = ArgumentStyle::Config, ArgumentStyle::read;
+    /// What a resume adds to the arguments, as in `--resume {checkpoint}`; `{checkpoint_dir}`, `{step}` and `{attempt}` as well.
+    resume_args: Option<String> = None, arguments::read_template;
     /// The variables of a shell that a command has on other machines as well.
     forward_env: Vec<String> = forwarded(), some_words;
     /// How many megabytes of code are copied for a job without a question.
@@ -237,6 +242,8 @@ settings! {
     notify_merge: u32 = 60, positive;
     /// The server that takes mails.
     smtp: Option<Smtp> = None, notify::read_smtp;
+    /// The directory in which commands keep checkpoints: relative to where they begin, or whole; else it is looked for.
+    checkpoint_dir: Option<String> = None, maybe_directory;
     /// A regular expression for the names of checkpoints, where the usual ones do not fit.
     checkpoint_pattern: Option<String> = None, maybe_text;
     /// What a program is told before it is stopped to wait in the queue again, so that it saves a checkpoint.
@@ -374,6 +381,7 @@ impl Layer {
             .map(|(key, value)| (key.to_owned(), value))
             .collect();
         values.insert("extra_settings".to_owned(), json!({}));
+        values.insert("arguments".to_owned(), json!(ArgumentStyle::Flags));
         Self { values }
     }
 
@@ -411,10 +419,13 @@ impl Layer {
         }
     }
 
-    /// Takes out every known key and keeps those of others (`reset-settings`). Returns what was taken out and
-    /// said something else than the defaults do.
+    /// Takes out every known key and keeps those of others (`reset-settings`), and what new users have. Returns what was taken
+    /// out and said something else than the defaults do.
     pub fn reset(&mut self) -> Vec<(String, Value)> {
-        self.take_out(KEYS)
+        let is_of_new_users = self.values.get("arguments") == Some(&json!(ArgumentStyle::Flags));
+        let keys: Vec<&str> =
+            KEYS.iter().copied().filter(|key| !is_of_new_users || *key != "arguments").collect();
+        self.take_out(&keys)
     }
 
     /// The same of some keys alone.
@@ -463,6 +474,15 @@ fn nearest(key: &str) -> Option<&'static str> {
 
 fn maybe_text(value: Json<'_>, path: &Path<'_>) -> Result<Option<String>, DataError> {
     if value.is_null() { Ok(None) } else { read::text(value, path).map(Some) }
+}
+
+fn maybe_directory(value: Json<'_>, path: &Path<'_>) -> Result<Option<String>, DataError> {
+    match maybe_text(value, path)? {
+        Some(dir) if dir.is_empty() || dir.starts_with('~') => {
+            Err(path.error("a directory, as in out/weights or /data/runs", Some(value)))
+        }
+        dir => Ok(dir),
+    }
 }
 
 fn positive(value: Json<'_>, path: &Path<'_>) -> Result<u32, DataError> {

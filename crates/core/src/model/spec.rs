@@ -9,6 +9,7 @@ use std::ffi::OsString;
 
 use serde_json::{Map, Value, json};
 
+use super::arguments::ArgumentStyle;
 use super::capacity::{self, Ask};
 use super::execution::{self, Execution};
 use super::extras;
@@ -51,6 +52,8 @@ pub struct JobSpec {
     pub monitor: bool,
     /// Pass the number of resumes to the program.
     pub log_stage: bool,
+    /// How its program takes the configs, where that is said.
+    pub arguments: Option<ArgumentStyle>,
     /// What it asks of its target beside a place.
     pub ask: Ask,
     /// What else is asked of it, by the names of its target's kind's own options.
@@ -183,6 +186,7 @@ impl JobSpec {
             rules: None,
             monitor: true,
             log_stage: false,
+            arguments: None,
             ask: Ask::default(),
             options: KindOptions::default(),
             queue: None,
@@ -248,6 +252,7 @@ pub(super) fn read(fields: &Fields<'_>, target: TargetRequest) -> Result<JobSpec
         rules: fields.with("rule", read::text)?,
         monitor: fields.with_or("monitor", true, read::flag)?,
         log_stage: fields.with_or("log_stage", false, read::flag)?,
+        arguments: fields.with("arguments", ArgumentStyle::read)?,
         ask: fields.with("ask", capacity::read_ask)?.unwrap_or_default(),
         options: fields.with("options", KindOptions::read)?.unwrap_or_default(),
         queue: None,
@@ -279,7 +284,12 @@ pub(super) fn write(spec: &JobSpec) -> Map<String, Value> {
         ("staged", json!(spec.staged.as_ref().map(write_staged))),
     ];
     let code = spec.code.iter().map(|code| ("code", write_code(code)));
-    let members = members.into_iter().chain(code).map(|(key, value)| (key.to_owned(), value));
+    let arguments = spec.arguments.iter().map(|style| ("arguments", json!(style)));
+    let members = members
+        .into_iter()
+        .chain(code)
+        .chain(arguments)
+        .map(|(key, value)| (key.to_owned(), value));
     members.chain(execution::write(&spec.execution)).collect()
 }
 

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
+use super::arguments::ArgumentStyle;
 use super::codec;
 use super::ids::{JobNumber, UserName};
 use super::job::Job;
@@ -161,6 +162,13 @@ impl User {
     /// What a config alias stands for.
     pub fn alias(&self, alias: &str) -> Option<&str> {
         self.config_aliases.iter().find(|(known, _)| known == alias).map(|(_, full)| full.as_str())
+    }
+
+    /// What an alias stands for where arguments are of a style. Those that every user gets are names of programs of the original.
+    pub fn alias_in(&self, style: ArgumentStyle, alias: &str) -> Option<&str> {
+        let full = self.alias(alias)?;
+        let is_usable = style == ArgumentStyle::Config || !DEFAULT_ALIASES.contains(&(alias, full));
+        is_usable.then_some(full)
     }
 
     /// Sets a config alias.

@@ -46,7 +46,7 @@ const fn claims(variable: Variable) -> Variable {
 }
 
 /// All of them.
-pub const VARIABLES: [Variable; 22] = [
+pub const VARIABLES: [Variable; 26] = [
     variable("TPU_USER", SetBy::Person),
     variable("TPU_CLOUD", SetBy::Person),
     variable("TPU_CLOUD_AUTH", SetBy::Person),
@@ -64,6 +64,10 @@ pub const VARIABLES: [Variable; 22] = [
     variable("TPU_TARGET", SetBy::Launch),
     variable("TPU_LOG_DIR", SetBy::Launch),
     variable("TPU_STAGE_DIR", SetBy::Launch),
+    variable("TPU_ATTEMPT", SetBy::Launch),
+    variable("TPU_CHECKPOINT", SetBy::Launch),
+    variable("TPU_CHECKPOINT_DIR", SetBy::Launch),
+    variable("TPU_CHECKPOINT_STEP", SetBy::Launch),
     // Where the first of a lineage was typed.
     Variable { is_kept: true, ..variable("TPU_SUBMIT_DIR", SetBy::Launch) },
     variable("TPU_WORKER", SetBy::Launch),

@@ -272,9 +272,7 @@ impl JobView {
             kind.map_or_else(|| word.to_owned(), |kind| format!("{word} ({kind})"))
         };
         match (status, shown.phase) {
-            (Status::Running, Some(phase @ (Phase::Diverged | Phase::Stalled))) => {
-                phase.as_str().to_owned()
-            }
+            (Status::Running, Some(phase)) if phase.is_warning() => phase.as_str().to_owned(),
             (
                 Status::Running
                 | Status::Unset

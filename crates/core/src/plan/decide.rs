@@ -116,8 +116,8 @@ impl Decision {
                     ..self
                 };
             }
-            Ok(None | Some(ResumeFrom::Checkpoint(..))) => return self,
-            Ok(Some(ResumeFrom::Perhaps(_, why))) => {
+            Ok(None | Some(ResumeFrom::Found(_))) => return self,
+            Ok(Some(ResumeFrom::Perhaps(_, why) | ResumeFrom::InWorkDir(_, why))) => {
                 format!("whether there is a checkpoint is unknown: {why}")
             }
             Ok(Some(ResumeFrom::Nothing(_))) => {
@@ -495,6 +495,7 @@ fn over(job: &Job, spent: Spent, budget: Budget, choice: &Choice) -> String {
 mod tests {
     use super::*;
     use crate::model::ids::{TargetName, UserName};
+    use crate::plan::resume_from::CheckpointAt;
 
     fn job() -> Job {
         let id = JobId::new(UserName::from("alice"), JobNumber(7));
@@ -520,7 +521,13 @@ mod tests {
         let job = job();
         let planned = |start| reapply(&job).beginning_at(&job, start);
         assert_eq!(planned(Ok(None)), reapply(&job));
-        assert_eq!(planned(Ok(Some(ResumeFrom::Checkpoint("/log".to_owned(), 1)))), reapply(&job));
+        let found = CheckpointAt {
+            dir: "/log".to_owned(),
+            name: "c_1".to_owned(),
+            step: 1,
+            is_in_work_dir: false,
+        };
+        assert_eq!(planned(Ok(Some(ResumeFrom::Found(found)))), reapply(&job));
         let anew = planned(Ok(Some(ResumeFrom::Nothing(Vec::new()))));
         assert_eq!(anew.action, Action::Reapply);
         assert!(anew.reason.ends_with("from nothing, since there is no checkpoint yet"));

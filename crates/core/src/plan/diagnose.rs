@@ -249,8 +249,8 @@ fn at_work(job: &Job, facts: &JobFacts<'_>) -> Conclusion {
     };
     match failure_by_text(job, verdict).filter(|_| !facts.run.text_waits) {
         Some(kind) => Conclusion::new(Status::Error(kind), verdict.evidence.clone()),
-        // A silence is no failure, but there is a reason to be told.
-        None if verdict.phase == Some(Phase::Stalled) => {
+        // That is no failure, but there is a reason to be told.
+        None if matches!(verdict.phase, Some(Phase::Stalled | Phase::StartedOver)) => {
             Conclusion::new(running, verdict.evidence.clone())
         }
         None => Conclusion::new(running, said),

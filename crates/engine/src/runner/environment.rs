@@ -58,6 +58,16 @@ pub fn of_job(job: &Job) -> Variables {
     let mut vars = Variables::new();
     set(&mut vars, "TPU_JOB", job.id().to_string());
     set(&mut vars, "TPU_TARGET", job.tpu.as_str());
+    // Empty where there is no checkpoint: what a program asks for is there.
+    let launch = job.launch.as_ref();
+    let from = launch.and_then(|launch| launch.from.clone());
+    let (path, dir, step) =
+        from.map_or((None, None, None), |from| (from.path, Some(from.dir), from.step));
+    let attempt = launch.map_or(0, |launch| launch.attempt).to_string();
+    set(&mut vars, "TPU_ATTEMPT", attempt);
+    set(&mut vars, "TPU_CHECKPOINT", path.unwrap_or_default());
+    set(&mut vars, "TPU_CHECKPOINT_DIR", dir.unwrap_or_default());
+    set(&mut vars, "TPU_CHECKPOINT_STEP", step.map(|step| step.to_string()).unwrap_or_default());
     if let Some(member) = job.member() {
         set(&mut vars, "TPU_GROUP", member.group.to_string());
         set(&mut vars, "TPU_MEMBER", member.index.to_string());

@@ -7,6 +7,7 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Component, Path, PathBuf};
 use std::{fs, io};
 
+use tpu_core::model::time::Timestamp;
 use tpu_system::sys::files;
 
 use super::tree::{self, COPIED, InTree};
@@ -32,6 +33,12 @@ pub trait Files: Send + Sync {
     /// it leads nowhere else.
     fn read_own(&self, path: &Path, from: u64, most: u64) -> io::Result<Option<Vec<u8>>> {
         self.read(path, from, most)
+    }
+
+    /// Whether a file, or one of those below a directory, was written at this instant or later; `None` where the disk does not
+    /// say.
+    fn is_written_since(&self, _path: &Path, _since: Timestamp) -> io::Result<Option<bool>> {
+        Ok(None)
     }
 
     /// Makes a directory and those above it.
@@ -149,6 +156,10 @@ impl Files for ThisDisk {
             Err(e) if is_gone(path, &e) => Ok(None),
             opened => part(opened?, from, most).map(Some),
         }
+    }
+
+    fn is_written_since(&self, path: &Path, since: Timestamp) -> io::Result<Option<bool>> {
+        is_written_since(path, since).map(Some)
     }
 
     fn make_dir(&self, dir: &Path) -> io::Result<()> {
@@ -274,6 +285,22 @@ fn content(path: &Path) -> io::Result<Option<Content>> {
         Err(e) if is_gone(path, &e) => Ok(None),
         Err(e) => Err(e),
     }
+}
+
+fn is_written_since(path: &Path, since: Timestamp) -> io::Result<bool> {
+    let meta = fs::metadata(path)?;
+    if !meta.is_dir() {
+        let at = jiff::Timestamp::try_from(meta.modified()?).map_err(io::Error::other)?;
+        return Ok(Timestamp::from_jiff(at) >= since);
+    }
+    for entry in fs::read_dir(path)? {
+        let entry = entry?;
+        // A link below it leads anywhere.
+        if !entry.file_type()?.is_symlink() && is_written_since(&entry.path(), since)? {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 /// Whether nothing has this name. A link to something that is not there, as on a disk that is not mounted, is

@@ -6,8 +6,9 @@ use tpu_core::model::entry::AfterWhich;
 
 use super::schema;
 use super::shape::{
-    CONFIGS, ENV, Form, JointKey, NAME, NOTES, NOTIFY, OUTPUT, OUTPUTS, POLICY, PRIORITY, PlainKey,
-    QUEUE, REPEAT, RULES, SECONDS, SECRETS, SETUP, TAG, TRUTH, WORKERS,
+    ARGUMENTS, CHECKPOINT_DIR, CONFIGS, ENV, Form, JointKey, NAME, NOTES, NOTIFY, OUTPUT, OUTPUTS,
+    POLICY, PRIORITY, PlainKey, QUEUE, REPEAT, RESUME_ARGS, RULES, SECONDS, SECRETS, SETUP, TAG,
+    TRUTH, WORKERS,
 };
 use super::written;
 
@@ -139,9 +140,31 @@ pub static KEYS: &[JobKey] = &[
     ),
     built(
         "configs",
-        "Names and values that the program is given as --NAME=VALUE.",
+        "Names and values that the program is given, as `arguments` says.",
         "command: [python3, train.py]\nconfigs: {lr: 1e-3}",
         &PlainKey(CONFIGS, |job| &mut job.configs),
+    ),
+    built(
+        "arguments",
+        "How the program takes `configs`: `flags` as --NAME=VALUE, `hydra` as NAME=VALUE, `config` as --NAME=VALUE with the \
+         config aliases of the user, and after a restart --config.load_from=DIR. The default is the setting `arguments`.",
+        "command: [python3, train.py]\nconfigs: {lr: 1e-3}\narguments: hydra",
+        &PlainKey(ARGUMENTS, |job| &mut job.arguments),
+    ),
+    built(
+        "resume_args",
+        "What a resume adds to the arguments: `{checkpoint}` is the newest checkpoint, `{checkpoint_dir}` the directory in \
+         which it lies, `{step}` its step, `{attempt}` the number of the attempt. An option of which the value is empty is left out. The default \
+         is the setting `resume_args`.",
+        "command: [python3, train.py]\nresume_args: --resume {checkpoint}",
+        &PlainKey(RESUME_ARGS, |job| &mut job.execution.resume_args),
+    ),
+    built(
+        "checkpoint_dir",
+        "The directory in which the program keeps checkpoints: relative to its working directory, or a whole path. The default is the setting \
+         `checkpoint_dir`; without it tpu looks into the log directory, and into checkpoints, ckpt and ckpts.",
+        "command: [python3, train.py]\ncheckpoint_dir: out/weights",
+        &PlainKey(CHECKPOINT_DIR, |job| &mut job.execution.checkpoint_dir),
     ),
     built(
         "array",
@@ -308,7 +331,7 @@ pub static KEYS: &[JobKey] = &[
         "notify",
         "Who is told of it, beside those of the setting `notify`: `{on, webhook}`, `{on, mail}`, `{on, command}` or \
          `{on, message: tmux}`, a list of them, or in short `EVENT,…=WHERE`; `none`: nobody at all. Events are `preempted`, \
-         `resumed`, `error`, `finished`, `stalled`, `diverged`, `no-capacity`, `queue-empty`, `budget-spent`; without `on` all. \
+         `resumed`, `error`, `finished`, `stalled`, `diverged`, `started-over`, `no-capacity`, `queue-empty`, `budget-spent`; without `on` all. \
          A webhook has a `shape`: `json`, `slack`, or `brevo` with `from` and `to`; `secret` names what lets us in, and `${NAME}` \
          in its URL is a secret, too: `tpu secrets set NAME`.",
         "notify: {on: [error, finished], mail: me@example.org}\ncommand: python3 train.py",

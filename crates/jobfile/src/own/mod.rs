@@ -30,6 +30,7 @@ use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 
+use tpu_core::model::arguments::ArgumentStyle;
 use tpu_core::model::entry::{AfterWhich, Priority};
 use tpu_core::model::execution::Execution;
 use tpu_core::model::member::Array;
@@ -134,6 +135,8 @@ pub struct OwnJob {
     pub asks: Vec<(String, String)>,
     /// Names and values that its program is given.
     pub configs: Vec<(String, String)>,
+    /// How it takes them, if that is said.
+    pub arguments: Option<ArgumentStyle>,
     /// Tag.
     pub tag: Option<String>,
     /// Notes.

@@ -64,6 +64,7 @@ pub fn of_spec(spec: &JobSpec, kind: &str) -> SaidAgain {
         code: spec.code.as_ref().map(|code| OwnCode::Dir(code.begins_in())),
         asks,
         configs,
+        arguments: spec.arguments,
         tag,
         notes,
         rules,

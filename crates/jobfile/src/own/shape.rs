@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use crate::BadFile;
 use crate::yaml::Yaml;
+use tpu_core::model::arguments::{self, ArgumentStyle};
 use tpu_core::model::capacity::Ask;
 use tpu_core::model::entry::Priority;
 use tpu_core::model::execution::is_output;
@@ -210,6 +211,30 @@ fn env(value: &Yaml, key: &str) -> Result<Pairs, BadFile> {
     }
     Ok(all)
 }
+
+/// How the program takes them.
+pub(super) const ARGUMENTS: Shape<Option<ArgumentStyle>> = Shape {
+    read: |value, key| {
+        let style = ArgumentStyle::parse(text(value, key, "arguments: flags")?);
+        let words = ArgumentStyle::ALL.map(ArgumentStyle::as_str);
+        style.ok_or_else(|| bad(value, key, "no such style", either(&words))).map(Some)
+    },
+    write: |style| style.map(|style| written::text(style.as_str())),
+    schema: || schema::choice(&ArgumentStyle::ALL.map(ArgumentStyle::as_str)),
+};
+
+/// What a resume adds to the arguments.
+pub(super) const RESUME_ARGS: Shape<Option<String>> = line(|value, key| {
+    let template = text(value, key, "resume_args: --resume {checkpoint}")?;
+    let what =
+        |expected| bad(value, key, format!("it should be {expected}"), "--resume {checkpoint}");
+    arguments::template(template).map_err(what)?;
+    Ok(Some(template.to_owned()))
+});
+
+/// The directory of its checkpoints.
+pub(super) const CHECKPOINT_DIR: Shape<Option<String>> =
+    line(|value, key| line_as(value, key, "checkpoint_dir: out/weights"));
 
 /// Names and values for the program.
 pub(super) const CONFIGS: Shape<Pairs> = Shape {

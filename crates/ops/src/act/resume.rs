@@ -35,7 +35,7 @@ use crate::base::{launch_paths, records, secrets};
 use crate::observe::fleet::AskedOnce;
 use crate::observe::printed::reached;
 use crate::observe::snapshot::{LookMemory, unrecorded_failure};
-use crate::observe::{runners, tracked_run};
+use crate::observe::{lineage_attempts, runners, tracked_run};
 use crate::{Ctx, Error, Kind};
 
 /// `tpu resume` or `tpu rerun`, resolved.
@@ -88,7 +88,7 @@ pub fn again(ctx: &Ctx, request: &AgainRequest) -> Result<Again, Error> {
         let (parent, child) = (&typed.job, &request.job);
         warnings.push(format!("{child}, which was to go on for {parent}, never began"));
     }
-    Ok(Again { launched, from_step: plan.from_step, warnings })
+    Ok(Again { launched, from_step: plan.from.as_ref().and_then(|from| from.step), warnings })
 }
 
 /// The same request about the attempt that is meant: where the one that was named has a child that never
@@ -164,7 +164,7 @@ pub(crate) fn by_rule_under(
         parent.reaction = Some(reaction.clone());
     }
     let launched = under_lease(ctx, request, &plan, lease)?;
-    Ok(Again { launched, from_step: plan.from_step, warnings })
+    Ok(Again { launched, from_step: plan.from.as_ref().and_then(|from| from.step), warnings })
 }
 
 /// Another machine for a job that was lost with its own, if there is one.
@@ -212,13 +212,18 @@ fn own_gpus(job: &Job, target: &TargetName) -> Vec<u32> {
     share.and_then(|share| share.gpus.clone()).unwrap_or_default()
 }
 
-/// The same plan with the GPUs on which somebody is still at work, now that what was left of the lineage is stopped.
+/// The same plan with the GPUs on which somebody is still at work and the checkpoint that is the newest, now that what was left of the
+/// lineage is stopped.
 fn looked_at_again(ctx: &Ctx, plan: &LaunchPlan, parent: &JobId) -> Result<LaunchPlan, Error> {
     let data = ctx.data()?;
     let mut again = plan.clone();
     if !own_gpus(job_of(&data, parent)?, &plan.target.name).is_empty() {
         let busy = probe::before_start(ctx, &data, &plan.target);
         again.busy = if plan.force { busy.unwrap_or_default() } else { busy? };
+    }
+    // What was left of it may have saved, or removed what it had saved, until it was stopped.
+    if plan.from.is_some() && plan.haul.is_none() {
+        (again.from, again.lineage_args) = successor::by_now(ctx, parent, plan.attempt)?;
     }
     Ok(again)
 }
@@ -364,6 +369,12 @@ fn plan_with(
     let goes_on = mode == LaunchMode::Native && start.is_some() && !is_from_nothing;
     let roots = launch_paths::roots_at(ctx, &data, user, &target)?;
     let settings = ctx.settings(Some(user))?;
+    let attempt = lineage_attempts::before_successor(user, job);
+    let lineage_args = start
+        .as_ref()
+        .map(|start| successor::resume_args(ctx, user, (job, attempt), start))
+        .transpose()?;
+    let lineage_args = lineage_args.unwrap_or_default();
     let plan = LaunchPlan {
         user: user.name.clone(),
         session: user.tmux_name.clone(),
@@ -374,10 +385,7 @@ fn plan_with(
         mode,
         command: job.command.clone(),
         args,
-        lineage_args: start
-            .as_ref()
-            .map(|start| successor::resume_args(ctx, user, job, start))
-            .unwrap_or_default(),
+        lineage_args,
         stage: match request.how {
             Succession::Resume => job.stage + 1,
             Succession::Rerun => 0,
@@ -393,7 +401,8 @@ fn plan_with(
         forwarded: settings.forward_env,
         turn: request.turn.clone(),
         entry: None,
-        from_step: start.as_ref().and_then(ResumeFrom::step),
+        from: start.as_ref().and_then(ResumeFrom::told),
+        attempt,
         avoid: successor::avoided(job, lost_with, ctx.clock.now()),
         tracked_run: if goes_on { tracked_run::to_go_on(ctx, job) } else { None },
         haul,

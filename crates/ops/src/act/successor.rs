@@ -5,20 +5,22 @@ use std::path::Path;
 
 use regex::Regex;
 
+use tpu_core::model::arguments::{self, ArgumentStyle};
 use tpu_core::model::data::{Data, User};
 use tpu_core::model::ids::JobId;
-use tpu_core::model::job::{Job, Status, Succession};
+use tpu_core::model::job::{Checkpoint, Job, Status, Succession};
 use tpu_core::model::lineage;
 use tpu_core::model::objects::ObjectAt;
 use tpu_core::model::rules::Action;
 use tpu_core::model::spec::Staged;
 use tpu_core::model::time::Timestamp;
 use tpu_core::plan::choice::may_go_elsewhere;
-use tpu_core::plan::resume_from::ResumeFrom;
+use tpu_core::plan::resume_from::{CheckpointAt, ResumeFrom};
 use tpu_engine::kinds::KindOfTarget;
 use tpu_engine::runner::code_removal::is_without_code;
 use tpu_engine::runner::files::{Files, Listing};
 
+use super::checkpoints::work_dir::{self, Place, PlaceKind};
 use super::checkpoints::{find, shelf};
 use super::hosts::disk;
 use super::target_spec::{self, Wish};
@@ -147,44 +149,29 @@ fn source(
     job: &Job,
     (attempts, asked): (&Attempts, Asked),
 ) -> Result<ResumeFrom, Error> {
-    let pattern = checkpoint_pattern(ctx, user)?;
+    let named = ctx.settings(Some(user))?.checkpoint_dir;
+    let look = Look {
+        ctx,
+        data: &*ctx.data()?,
+        pattern: checkpoint_pattern(ctx, user)?,
+        asked,
+        lineage: &attempts.known,
+    };
     let mut looked = Vec::new();
     let mut silent = None;
     // What never began has no say in what its lineage has reached.
     for attempt in attempts.known.iter().filter(|attempt| !attempt.never_began()) {
-        let Some(log) = &attempt.log_dir else {
+        let places = work_dir::places(attempt, named.as_deref());
+        if places.iter().all(|place| place.kind == PlaceKind::WorkDir) {
             silent = silent.or_else(|| silence(ctx, attempt));
-            continue;
-        };
-        let runner = runners::of(ctx, attempt);
-        let files = runner.files();
-        // A look waits for no bucket.
-        let at = ObjectAt::parse(log).filter(|_| asked == Asked::Machines);
-        let shelf = at.and_then(|at| Some((at, shelf::open(ctx).ok()?)));
-        let found = match shelf {
-            Some((at, shelf)) => find::in_log_bucket(ctx, &shelf, &at, pattern.as_ref()),
-            None => checkpoint::find(&*files, log, pattern.as_ref()),
-        };
-        match found {
-            Checkpoints::Newest(step, _) => {
-                return Ok(ResumeFrom::Checkpoint(log.clone(), step));
+        }
+        for place in places {
+            if let Some(start) = look.at(job, attempt, &place)? {
+                return Ok(start);
             }
-            Checkpoints::HalfCopied(name) => return Err(half_copied(log, &name)),
-            Checkpoints::Silent(why) => return Err(silent_disk(job, &why)),
-            Checkpoints::Unknown(reason) => return Ok(ResumeFrom::Perhaps(log.clone(), reason)),
-            Checkpoints::NotHere if !would_be_here(ctx, &*files, attempt, log) => {
-                return Ok(ResumeFrom::Perhaps(
-                    log.clone(),
-                    format!("{log} cannot be seen from here"),
-                ));
+            if place.kind != PlaceKind::WorkDir {
+                looked.push(place.dir);
             }
-            Checkpoints::NotHere | Checkpoints::None
-                if asked == Asked::Machines && has_own(ctx, attempt, log)? =>
-            {
-                let why = format!("{} has it on a disk of its own", attempt.tpu);
-                return Ok(ResumeFrom::Perhaps(log.clone(), why));
-            }
-            Checkpoints::NotHere | Checkpoints::None => looked.push(log.clone()),
         }
     }
     let lost =
@@ -194,6 +181,95 @@ fn source(
         Some(why) => {
             Err(Error::refused(format!("whether {} has a checkpoint is unknown: {why}", job.id()))
                 .hint(rerun(job)))
+        }
+    }
+}
+
+/// Looks for checkpoints of a lineage.
+struct Look<'a> {
+    ctx: &'a Ctx,
+    data: &'a Data,
+    pattern: Option<Regex>,
+    asked: Asked,
+    lineage: &'a [Job],
+}
+
+impl Look<'_> {
+    /// What a successor of `job` begins from by what lies in a directory of an attempt; `None` where that is nothing.
+    fn at(&self, job: &Job, attempt: &Job, place: &Place) -> Result<Option<ResumeFrom>, Error> {
+        let (ctx, dir) = (self.ctx, &place.dir);
+        let runner = runners::of(ctx, attempt);
+        let files = runner.files();
+        let is_work_dir = place.kind == PlaceKind::WorkDir;
+        let unknown = |why: String| {
+            Ok(Some(if is_work_dir {
+                ResumeFrom::InWorkDir(dir.clone(), why)
+            } else {
+                ResumeFrom::Perhaps(dir.clone(), why)
+            }))
+        };
+        let on_its_machine = || unknown(format!("{} has it on a disk of its own", attempt.tpu));
+        let is_shown = work_dir::is_on_shown_disk(self.data, attempt);
+        match place.kind {
+            PlaceKind::Named if !is_shown && !dir.contains("://") => return on_its_machine(),
+            // Nothing is copied for it, or its disk is asked by many questions.
+            PlaceKind::WorkDir
+                if !is_shown && attempt.workplace().is_some() || !files.is_seen_from_here() =>
+            {
+                return Ok(None);
+            }
+            PlaceKind::Log | PlaceKind::Named | PlaceKind::WorkDir => {}
+        }
+        match self.found(&*files, attempt, place) {
+            Checkpoints::Newest(step, name) => {
+                let lineage = (self.data, self.lineage);
+                let other = match place.kind {
+                    PlaceKind::Log => None,
+                    PlaceKind::Named | PlaceKind::WorkDir => {
+                        work_dir::shared_with(ctx, lineage, attempt, place)
+                    }
+                };
+                match other {
+                    Some(other) => unknown(format!(
+                        "{other} keeps checkpoints in {dir} as well: name another one for each job (checkpoint_dir)"
+                    )),
+                    None => Ok(Some(ResumeFrom::Found(CheckpointAt {
+                        dir: dir.clone(),
+                        name,
+                        step,
+                        is_in_work_dir: is_work_dir,
+                    }))),
+                }
+            }
+            Checkpoints::HalfCopied(name) => Err(half_copied(dir, &name)),
+            Checkpoints::Silent(why) => Err(silent_disk(job, &why)),
+            Checkpoints::Unknown(why) => unknown(why),
+            Checkpoints::NotHere
+                if place.kind == PlaceKind::Log && !would_be_here(ctx, &*files, attempt, dir) =>
+            {
+                unknown(format!("{dir} cannot be seen from here"))
+            }
+            Checkpoints::NotHere | Checkpoints::None => {
+                let is_asked = self.asked == Asked::Machines && place.kind != PlaceKind::Named;
+                if is_asked && has_own(ctx, attempt, place)? {
+                    return on_its_machine();
+                }
+                Ok(None)
+            }
+        }
+    }
+
+    fn found(&self, files: &dyn Files, attempt: &Job, place: &Place) -> Checkpoints {
+        let since = match place.kind {
+            PlaceKind::Log => None,
+            PlaceKind::Named | PlaceKind::WorkDir => work_dir::since(attempt),
+        };
+        let pattern = self.pattern.as_ref();
+        // A look waits for no bucket.
+        let at = ObjectAt::parse(&place.dir).filter(|_| self.asked == Asked::Machines);
+        match at.and_then(|at| Some((at, shelf::open(self.ctx).ok()?))) {
+            Some((at, shelf)) => find::in_bucket_since(self.ctx, &shelf, (&at, since), pattern),
+            None => checkpoint::find_since(files, &place.dir, pattern, since),
         }
     }
 }
@@ -211,8 +287,12 @@ fn half_copied(log: &str, name: &str) -> Error {
 }
 
 /// Whether an attempt may have a checkpoint on a disk that only its machine sees.
-fn has_own(ctx: &Ctx, attempt: &Job, log: &str) -> Result<bool, Error> {
-    let own = disk::has_own(ctx, &*ctx.data()?, attempt, log);
+fn has_own(ctx: &Ctx, attempt: &Job, place: &Place) -> Result<bool, Error> {
+    let data = ctx.data()?;
+    let own = match place.kind {
+        PlaceKind::WorkDir => disk::holds_own(ctx, &data, attempt, &place.dir),
+        PlaceKind::Log | PlaceKind::Named => disk::has_own(ctx, &data, attempt, &place.dir),
+    };
     own.map_err(|error| {
         let what = format!("whether {} has a checkpoint is unknown: ", attempt.id());
         Error { message: what + &error.message, ..error }.hint(rerun(attempt))
@@ -329,9 +409,46 @@ fn as_it_is(job: &Job, attempts: &[Job]) -> Result<Code, Error> {
 /// No id is longer.
 const SMALL: u64 = 4 << 10;
 
-/// `--config.load_from=…` and its companions, computed from the lineage and never stored. What begins from
-/// nothing has none.
-pub(super) fn resume_args(ctx: &Ctx, user: &User, job: &Job, start: &ResumeFrom) -> Vec<String> {
+/// What a resume adds to the arguments, computed from the lineage and never stored: `--config.load_from=…` and its companions
+/// for programs that take them, and what `resume_args` says. `attempt` is the number of attempts before it.
+pub(super) fn resume_args(
+    ctx: &Ctx,
+    user: &User,
+    (job, attempt): (&Job, u32),
+    start: &ResumeFrom,
+) -> Result<Vec<String>, Error> {
+    let mut args = match job.arguments.unwrap_or_default() {
+        ArgumentStyle::Config => load_args(ctx, user, job, start),
+        ArgumentStyle::Flags | ArgumentStyle::Hydra => Vec::new(),
+    };
+    let own = job.execution().and_then(|execution| execution.resume_args.clone());
+    let template = match own {
+        Some(own) => Some(own),
+        // The setting is about commands: scripts are given what the original gives them.
+        None if job.is_native() => ctx.settings(Some(user))?.resume_args,
+        None => None,
+    };
+    if let Some(template) = template {
+        args.extend(arguments::resume_arguments(&template, start.told().as_ref(), attempt));
+    }
+    Ok(args)
+}
+
+/// From what a resume of `parent` begins by now, with the arguments that it adds.
+pub(super) fn by_now(
+    ctx: &Ctx,
+    parent: &JobId,
+    attempt: u32,
+) -> Result<(Option<Checkpoint>, Vec<String>), Error> {
+    let data = ctx.data()?;
+    let (user, job) = (user_of(&data, &parent.user)?, job_of(&data, parent)?);
+    let (start, _) = of(ctx, user, job, Succession::Resume)?;
+    let args = start.as_ref().map(|start| resume_args(ctx, user, (job, attempt), start));
+    Ok((start.as_ref().and_then(ResumeFrom::told), args.transpose()?.unwrap_or_default()))
+}
+
+/// `--config.load_from=…` and its companions. What begins from nothing has none.
+fn load_args(ctx: &Ctx, user: &User, job: &Job, start: &ResumeFrom) -> Vec<String> {
     let Some(source) = start.directory() else { return Vec::new() };
     let mut args = vec![format!("--config.load_from={source}")];
     if job.log_stage {

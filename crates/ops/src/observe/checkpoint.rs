@@ -13,6 +13,7 @@ use tpu_core::model::checkpoint::{
     is_to_hold_something, marked_beside, may_be_one, step_of, together,
 };
 use tpu_core::model::ids::JobId;
+use tpu_core::model::time::Timestamp;
 use tpu_engine::runner::files::{Content, Entry, Files, Listing};
 
 use super::runners;
@@ -22,9 +23,9 @@ use crate::{Ctx, Error};
 /// What is known about the checkpoints of an attempt.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Checkpoints {
-    /// The newest complete one: its step and its name.
+    /// The newest complete one: its step, and its path below the directory.
     Newest(u64, String),
-    /// The newest is a copy that is not whole: whoever begins there begins with a half one.
+    /// The newest, by its path below the directory, is a copy that is not whole: whoever begins there begins with a half one.
     HalfCopied(String),
     /// The directories can be read and hold nothing that may be one.
     None,
@@ -46,13 +47,26 @@ pub fn of_attempt(ctx: &Ctx, id: &JobId) -> Result<Checkpoints, Error> {
 
 /// Looks into `log_dir` and `log_dir/checkpoints`.
 pub fn find(files: &dyn Files, log_dir: &str, pattern: Option<&Regex>) -> Checkpoints {
+    find_since(files, log_dir, pattern, None)
+}
+
+/// The same of what was written since. What a disk does not say that of may be one.
+pub fn find_since(
+    files: &dyn Files,
+    log_dir: &str,
+    pattern: Option<&Regex>,
+    since: Option<Timestamp>,
+) -> Checkpoints {
     if log_dir.contains("://") {
         return Checkpoints::Unknown(format!("{log_dir} is not on this machine's file system"));
     }
     let root = Path::new(log_dir);
-    let mut found = Found::default();
+    let mut found = Found { root: root.to_owned(), ..Found::default() };
     match files.list(root) {
-        Ok(Listing::Entries { entries, unread }) => found.look((root, entries, unread), pattern),
+        Ok(Listing::Entries { entries, unread }) => {
+            let entries = found.written_since(files, (root, entries), since, pattern);
+            found.look((root, entries, unread), pattern);
+        }
         Ok(Listing::NoDirectory) => {
             return Checkpoints::Unknown(format!("{log_dir} is no directory"));
         }
@@ -62,7 +76,10 @@ pub fn find(files: &dyn Files, log_dir: &str, pattern: Option<&Regex>) -> Checkp
     }
     let below = root.join("checkpoints");
     match files.list(&below) {
-        Ok(Listing::Entries { entries, unread }) => found.look((&below, entries, unread), pattern),
+        Ok(Listing::Entries { entries, unread }) => {
+            let entries = found.written_since(files, (&below, entries), since, pattern);
+            found.look((&below, entries, unread), pattern);
+        }
         Ok(Listing::NoDirectory) => found.doubt(&below, &"it is no directory"),
         Ok(Listing::NotThere) => {}
         // The newest may be there.
@@ -85,6 +102,8 @@ type StepIn = (Reverse<u64>, PathBuf);
 /// What was found in some directories.
 #[derive(Default)]
 struct Found {
+    /// The directory in which all of it lies.
+    root: PathBuf,
     /// What has the name of one, by its step, the highest first, and the directory in which it lies: what is of one step
     /// there is one together.
     named: BTreeMap<StepIn, Vec<(String, Content)>>,
@@ -95,6 +114,35 @@ struct Found {
 }
 
 impl Found {
+    /// Of what lies in a directory what may be a checkpoint and was written since.
+    fn written_since(
+        &mut self,
+        files: &dyn Files,
+        (dir, mut entries): (&Path, Vec<Entry>),
+        since: Option<Timestamp>,
+        pattern: Option<&Regex>,
+    ) -> Vec<Entry> {
+        let Some(since) = since else { return entries };
+        entries.retain(|entry| {
+            let name = entry.name.to_string_lossy();
+            let may_count = step_of(&name, pattern).is_some()
+                || may_be_one(&name)
+                || belongs_to(&name).is_some()
+                || marked_beside(&name).is_some();
+            if !may_count {
+                return false;
+            }
+            let path = dir.join(&entry.name);
+            match files.is_written_since(&path, since) {
+                Ok(Some(is_own)) => return is_own,
+                Ok(None) => self.doubt(&path, &"its disk does not say when it was written"),
+                Err(e) => self.doubt(&path, &e),
+            }
+            false
+        });
+        entries
+    }
+
     /// Looks at what lies in a directory, and why there may be more.
     fn look(
         &mut self,
@@ -157,7 +205,9 @@ impl Found {
             } else {
                 together(&states)
             };
-            let name = states.first().map_or("", |(name, _)| name).to_owned();
+            let name = dir.join(states.first().map_or("", |(name, _)| name));
+            let name =
+                name.strip_prefix(&self.root).unwrap_or(&name).to_string_lossy().into_owned();
             match state {
                 Completeness::Complete => return Checkpoints::Newest(*step, name),
                 Completeness::HalfCopied => return Checkpoints::HalfCopied(name),
@@ -207,7 +257,7 @@ mod tests {
         fs::create_dir_all(&nested).unwrap();
         assert_eq!(find(log), Checkpoints::None, "empty ones do not count");
         fs::File::create(nested.join("weights")).unwrap();
-        assert_eq!(find(log), Checkpoints::Newest(20, "checkpoint_20".to_owned()));
+        assert_eq!(find(log), Checkpoints::Newest(20, "checkpoints/checkpoint_20".to_owned()));
         assert!(matches!(find("gs://bucket/run"), Checkpoints::Unknown(_)));
         assert_eq!(find("/no/such/dir"), Checkpoints::NotHere);
         drop(fs::File::create(dir.path().join("file")).unwrap());

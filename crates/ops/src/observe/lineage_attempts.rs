@@ -55,3 +55,12 @@ pub(crate) fn log_dirs(ctx: &Ctx, user: &User, leaf: &Job) -> (Vec<String>, bool
     let is_known = attempts.lost.is_none();
     (attempts.known.into_iter().filter_map(|job| job.log_dir).collect(), is_known)
 }
+
+/// How many attempts of its lineage a successor of `job` has before it. Earlier versions did not count them.
+pub(crate) fn before_successor(user: &User, job: &Job) -> u32 {
+    let counted = job.launch.as_ref().map_or(0, |launch| launch.attempt).saturating_add(1);
+    let windows = Lineage::of(user, job.windows_id).map(|lineage| lineage.windows);
+    let place = windows.and_then(|windows| windows.iter().position(|one| *one == job.windows_id));
+    let there = place.map_or(1, |place| place + 1);
+    counted.max(u32::try_from(there).unwrap_or(u32::MAX))
+}

@@ -6,7 +6,6 @@ use super::spans::{outside, span};
 use super::style;
 use crate::model::Model;
 use crate::theme::Role;
-use tpu_core::model::facts::Phase;
 use tpu_core::model::job::Status;
 use tpu_core::model::view::{HELD, JobView, PENDING, QUEUED};
 
@@ -129,7 +128,7 @@ fn looks(job: &JobView) -> (&'static str, Role) {
     }
     match status {
         Status::Running => match shown.phase {
-            Some(Phase::Diverged | Phase::Stalled) => ("▲", Role::Warning),
+            Some(phase) if phase.is_warning() => ("▲", Role::Warning),
             Some(_) | None => ("●", Role::Running),
         },
         Status::Unset | Status::Starting => ("◌", Role::Starting),

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use crate::cli::Outcome;
 use crate::cli::app::App;
-use crate::cli::args::{CmsHostsStep, CmsJobStep};
+use crate::cli::args::{CmsHostsStep, CmsJobStep, SetSettings};
 use crate::cli::commands::hosts::{self as hosts_cmds, limits_of};
 use crate::cli::commands::settings;
 use crate::cli::print::Output;
@@ -44,9 +44,14 @@ pub(super) fn run(app: &App, step: &CmsJobStep) -> Outcome {
         CmsJobStep::Reset(names) => changes::reset(app, names),
         CmsJobStep::Delete(names) => changes::delete(app, names),
         CmsJobStep::Hosts { step } => add_hosts(app, step),
-        CmsJobStep::Scheduler { policy: Some(policy), .. } => {
-            settings::set(app, &["policy".to_owned(), policy.clone()])
-        }
+        CmsJobStep::Scheduler { policy: Some(policy), .. } => settings::set(
+            app,
+            &SetSettings {
+                key: Some("policy".to_owned()),
+                value: Some(policy.clone()),
+                words: Vec::new(),
+            },
+        ),
         CmsJobStep::Scheduler { policy: None, what: Some(_) } => scheduler(app),
         CmsJobStep::Scheduler { policy: None, what: None } => Err(Error::usage("which policy?")
             .hint(

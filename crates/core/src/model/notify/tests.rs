@@ -34,7 +34,7 @@ fn each_way_is_read_whole_and_in_short() {
     ] {
         assert_eq!(one(&json!(short)), one(&json!([whole])), "{short}");
     }
-    assert_eq!(one(&json!("tmux")).on.len(), 9, "of everything, without a word");
+    assert_eq!(one(&json!("tmux")).on.len(), 10, "of everything, without a word");
     assert_eq!(read(&json!("none")), Ok(Vec::new()));
     assert_eq!(read(&json!(["tmux", "me@example.org"])).unwrap().len(), 2);
     // As the setting was read when it was a command and nothing else.

@@ -9,11 +9,11 @@ use tpu_core::model::objects::StoragePlace;
 use tpu_core::model::prices;
 use tpu_core::model::target::Target;
 use tpu_core::model::time::Timestamp;
-use tpu_core::plan::resume_from::ResumeFrom;
+use tpu_core::plan::resume_from::{CheckpointAt, ResumeFrom};
 use tpu_core::text;
 
 use super::copy::{self, CopyOrder, CopyProgress};
-use super::find;
+use super::find::{self, FoundCheckpoint};
 use super::shelf;
 
 /// Seconds after which a lease is renewed while a copy goes on.
@@ -50,7 +50,9 @@ pub fn plan(
 ) -> Result<(ResumeFrom, Option<Haul>, Option<String>), Error> {
     let settings = ctx.settings(Some(user))?;
     let places = checkpoint_copy::places(&settings.checkpoint_copy);
-    let (ResumeFrom::Checkpoint(dir, step), Some(zone)) = (&start, &target.zone) else {
+    let (ResumeFrom::Found(CheckpointAt { dir, is_in_work_dir: false, .. }), Some(zone)) =
+        (&start, &target.zone)
+    else {
         return Ok((start, None, None));
     };
     if places.is_empty() {
@@ -70,7 +72,6 @@ pub fn plan(
         return Ok((start, None, Some(remark)));
     };
     let (at, order) = wanted(ctx, user, (root, &from), (there, &below))?;
-    let moved = ResumeFrom::Checkpoint(at.to_string(), *step);
     let haul = order.map(|order| {
         let bytes = order.from.bytes();
         let said = format!(
@@ -84,7 +85,7 @@ pub fn plan(
         );
         Haul { order, said }
     });
-    Ok((moved, haul, None))
+    Ok((ResumeFrom::Found(at), haul, None))
 }
 
 /// Where a job goes on in another region, and what is to be copied for it: nothing where something newer is there.
@@ -93,7 +94,7 @@ fn wanted(
     user: &User,
     (_, from): (&RegionPlace, &StoragePlace),
     (there, below): (&RegionPlace, &str),
-) -> Result<(StoragePlace, Option<CopyOrder>), Error> {
+) -> Result<(CheckpointAt, Option<CopyOrder>), Error> {
     let pattern = find::pattern(ctx, Some(user))?;
     let shelf = shelf::open(ctx).ok();
     let look = |place: &StoragePlace| find::below(ctx, shelf.as_ref(), place, pattern.as_ref());
@@ -103,11 +104,17 @@ fn wanted(
         return Err(Error::refused(format!("no whole checkpoint is in {from} any more"))
             .hint("nothing was changed; `tpu checkpoints` lists them"));
     };
-    if find::newest(&new).is_some_and(|one| one.step >= newest.step) {
-        return Ok((to, None));
+    let at = |one: &FoundCheckpoint| CheckpointAt {
+        dir: to.to_string(),
+        name: one.below().to_owned(),
+        step: one.step,
+        is_in_work_dir: false,
+    };
+    if let Some(there) = find::newest(&new).filter(|one| one.step >= newest.step) {
+        return Ok((at(there), None));
     }
     let order = CopyOrder { to: to.clone(), from: newest.clone() };
-    Ok((to, Some(order)))
+    Ok((at(newest), Some(order)))
 }
 
 /// Carries it over. The lease of its lineage is kept meanwhile.

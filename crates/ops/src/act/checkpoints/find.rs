@@ -329,32 +329,29 @@ fn in_bucket(
     lying.into_values().flat_map(Lying::joined).collect()
 }
 
-/// What a resume would find in a bucket. What cannot be asked is unknown.
-pub(crate) fn in_log_bucket(
+/// What a resume would find in a bucket of what was written since. What cannot be asked is unknown.
+pub(crate) fn in_bucket_since(
     ctx: &Ctx,
     shelf: &Shelf,
-    at: &ObjectAt,
+    (at, since): (&ObjectAt, Option<Timestamp>),
     pattern: Option<&Regex>,
 ) -> Checkpoints {
     let place = StoragePlace::Bucket(at.clone());
-    let found = match below(ctx, Some(shelf), &place, pattern) {
+    let mut found = match below(ctx, Some(shelf), &place, pattern) {
         Ok(found) => found,
         Err(error) if error.kind == Kind::Unreachable => return Checkpoints::Silent(error.message),
         Err(error) => return Checkpoints::Unknown(error.message),
     };
+    found.retain(|one| since.is_none_or(|since| one.written().is_none_or(|at| at >= since)));
     let half = found.iter().rev().find(|one| one.state == Completeness::HalfCopied);
     match (newest(&found), half) {
         (Some(whole), Some(half)) if half.step < whole.step => {
-            Checkpoints::Newest(whole.step, name_of(whole))
+            Checkpoints::Newest(whole.step, whole.below().to_owned())
         }
         (_, Some(half)) => Checkpoints::HalfCopied(half.below().to_owned()),
-        (Some(whole), None) => Checkpoints::Newest(whole.step, name_of(whole)),
+        (Some(whole), None) => Checkpoints::Newest(whole.step, whole.below().to_owned()),
         (None, None) => Checkpoints::None,
     }
-}
-
-fn name_of(found: &FoundCheckpoint) -> String {
-    found.entries.first().map_or("", CheckpointEntry::name).to_owned()
 }
 
 /// Whether a path names a checkpoint itself, and not where several are.

@@ -11,3 +11,4 @@ pub mod prune;
 pub mod shelf;
 mod state;
 mod transfer;
+pub(crate) mod work_dir;

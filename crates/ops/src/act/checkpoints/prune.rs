@@ -147,9 +147,11 @@ fn words_of_command(command: Option<&[OsString]>) -> impl Iterator<Item = String
     words.flat_map(|word| [word.to_owned()].into_iter().chain(split(word)))
 }
 
-/// The values of the variables that a job is given.
+/// The values of the variables that a job is given, where it keeps checkpoints, and what a resume adds to its arguments.
 fn values_of(execution: &Execution) -> impl Iterator<Item = String> {
-    execution.variables.iter().map(|(_, value)| value.clone())
+    let Execution { variables, checkpoint_dir, resume_args, .. } = execution;
+    let values = variables.iter().map(|(_, value)| value.clone());
+    values.chain(checkpoint_dir.clone()).chain(resume_args.iter().flat_map(|args| split(args)))
 }
 
 /// All that a job's program is given: its arguments, its own command, its variables.
@@ -157,6 +159,8 @@ fn words_of(job: &Job) -> Vec<String> {
     let mut words = split(&job.extra_configs);
     words.extend(words_of_command(job.command.as_deref()));
     words.extend(job.execution().into_iter().flat_map(values_of));
+    let from = job.launch.as_ref().and_then(|launch| launch.from.clone());
+    words.extend(from.into_iter().flat_map(|from| from.path.into_iter().chain([from.dir])));
     words
 }
 

@@ -24,6 +24,16 @@ pub(crate) fn has_own(ctx: &Ctx, data: &Data, attempt: &Job, log: &str) -> Resul
     is_so(ctx, data, &target, &script)
 }
 
+/// Whether there is something in a directory of an attempt on its machine. Asked only of those of which
+/// [`has_own`] is.
+pub(crate) fn holds_own(ctx: &Ctx, data: &Data, attempt: &Job, dir: &str) -> Result<bool, Error> {
+    let target = data.target(&attempt.tpu);
+    let target = target.filter(|of| of.machines == Machines::Fixed && attempt.is_native());
+    let Some(target) = target else { return Ok(false) };
+    let script = format!("[ -n \"$(ls -A -- {} 2>/dev/null)\" ]", quoted(dir)?);
+    is_so(ctx, data, &target, &script)
+}
+
 /// Ends with 0 where something is in the directory that only this machine sees, with 1 where nothing is, and with
 /// [`GONE`] where that cannot be said: see `worker.sh` for what lies there.
 const OWN: &str = r#"

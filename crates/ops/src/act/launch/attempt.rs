@@ -568,7 +568,8 @@ fn record(plan: &LaunchPlan, id: &JobId, (token, now): (&LaunchToken, Timestamp)
     let machine = plan.machine.filter(|of| is_just_seen(of, now)).map(|of| of.created_at);
     let launch = Launch::claimed(token.clone(), plan.mode, now);
     let queued = plan.entry.as_ref().map(|entry| entry.since);
-    job.launch = Some(Launch { machine, queued, from_step: plan.from_step, ..launch });
+    job.launch =
+        Some(Launch { machine, queued, from: plan.from.clone(), attempt: plan.attempt, ..launch });
     job
 }
 

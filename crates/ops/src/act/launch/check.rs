@@ -16,13 +16,16 @@ use crate::base::{environment, names, secrets};
 use crate::observe::fleet::AskedOnce;
 use crate::observe::{doors, runners};
 use crate::{Ctx, Error};
+use tpu_core::model::arguments::ArgumentStyle;
 use tpu_core::model::data::{Data, User};
 use tpu_core::model::facts::{TargetState, TargetStep};
 use tpu_core::model::job::{Job, LaunchMode};
 use tpu_core::model::repository::Repository;
 use tpu_core::model::rules::{NAMED, Rules};
+use tpu_core::model::settings::Settings;
 use tpu_core::model::spec::{JobSpec, TargetRequest};
 use tpu_core::model::target::{Machines, Target};
+use tpu_core::text::is_a_slip;
 use tpu_engine::runner::RunError;
 
 use super::RunRequest;
@@ -52,12 +55,13 @@ pub(super) fn check_lately(
 
     let dir = note(&mut problems, directory(user, spec));
     let target = note(&mut problems, resolve_target(&data, request.target()));
-    let args = note(&mut problems, arguments(user, spec));
     let rules = note(&mut problems, rules((ctx, &data), spec, target.as_ref()));
     let command = spec.command.clone().or_else(|| {
         settings.command.as_ref().map(|words| words.iter().map(OsString::from).collect())
     });
     let mode = if command.is_some() { LaunchMode::Native } else { LaunchMode::Script };
+    let style = style(spec, mode, &settings);
+    let args = note(&mut problems, arguments(user, (spec, style)));
     if let Some(staged) = &spec.staged {
         note(&mut problems, stage::is_kept(staged));
     } else if let Some(dir) = &dir {
@@ -121,6 +125,7 @@ pub(super) fn check_lately(
     if mode == LaunchMode::Native && target.is_here() && code_dir::is_home(ctx, &spec) {
         spec.execution.workplace = Some(dir.clone());
     }
+    spec.arguments = spec.arguments.or((mode == LaunchMode::Native).then_some(style));
     Ok(LaunchPlan {
         user: user.name.clone(),
         session: user.tmux_name.clone(),
@@ -144,7 +149,8 @@ pub(super) fn check_lately(
         forwarded: settings.forward_env,
         turn: None,
         entry: None,
-        from_step: None,
+        from: None,
+        attempt: 0,
         avoid: Vec::new(),
         tracked_run: None,
         haul: None,
@@ -161,6 +167,8 @@ pub struct Ready {
     pub mode: LaunchMode,
     /// The command of its user, where it brings none.
     pub command: Option<Vec<String>>,
+    /// How its program takes the configs.
+    pub arguments: ArgumentStyle,
 }
 
 impl Ready {
@@ -224,7 +232,9 @@ pub(crate) fn may_wait(
         among.iter().map(|named| resolve_target(&data, named).ok()).collect();
     let stays = stays_here(ctx, spec, &targets.unwrap_or_default());
     note(&mut problems, stays.map_err(at(MeantKey::Code)));
-    if let Some(args) = note(&mut problems, arguments(user, spec).map_err(at(MeantKey::Configs))) {
+    let style = style(spec, mode, &settings);
+    let args = arguments(user, (spec, style)).map_err(at(MeantKey::Configs));
+    if let Some(args) = note(&mut problems, args) {
         note(&mut problems, passable(&args, mode, request.force).map_err(at(MeantKey::Configs)));
     }
     if let Some(rules) = &spec.rules {
@@ -236,7 +246,7 @@ pub(crate) fn may_wait(
         note(&mut problems, is_free.map_err(at(MeantKey::Name)));
     }
     match (Error::all(problems), dir) {
-        (None, Some(dir)) => Ok(Ready { dir, mode, command: settings.command }),
+        (None, Some(dir)) => Ok(Ready { dir, mode, command: settings.command, arguments: style }),
         (error, _) => Err(error.expect("what is missing has left a problem")),
     }
 }
@@ -246,14 +256,36 @@ fn note<T>(problems: &mut Vec<Error>, result: Result<T, Error>) -> Option<T> {
     result.map_err(|problem| problems.push(problem)).ok()
 }
 
+/// How a program takes the configs: scripts are written for the original.
+fn style(spec: &JobSpec, mode: LaunchMode, settings: &Settings) -> ArgumentStyle {
+    match mode {
+        LaunchMode::Script => spec.arguments.unwrap_or_default(),
+        LaunchMode::Native => spec.arguments.unwrap_or(settings.arguments),
+    }
+}
+
 /// The arguments of the program: `key=value` pairs under their full names, then words as they stand.
-pub(crate) fn arguments(user: &User, spec: &JobSpec) -> Result<Vec<String>, Error> {
+pub(crate) fn arguments(
+    user: &User,
+    (spec, style): (&JobSpec, ArgumentStyle),
+) -> Result<Vec<String>, Error> {
     let mut args = Vec::new();
     let mut problems = Vec::new();
     for (key, value) in &spec.configs {
-        let full = match user.alias(key) {
+        let full = match user.alias_in(style, key) {
             Some(full) => full,
             None if key.starts_with("config.") || key == "config" => key,
+            None if style == ArgumentStyle::Hydra => key,
+            None if style == ArgumentStyle::Flags => match nearly_special(key) {
+                None => key,
+                Some(special) => {
+                    problems.push(
+                        Error::usage(format!("'{key}={value}': did you mean {special}={value}?"))
+                            .hint(format!("if your program takes it: -- COMMAND --{key}={value}")),
+                    );
+                    continue;
+                }
+            },
             None => {
                 let known =
                     user.config_aliases.iter().map(|(alias, _)| alias.as_str()).chain(SPECIAL_KEYS);
@@ -273,10 +305,21 @@ pub(crate) fn arguments(user: &User, spec: &JobSpec) -> Result<Vec<String>, Erro
                 continue;
             }
         };
-        args.push(format!("--{full}={value}"));
+        args.push(style.argument(full, value));
     }
     args.extend(spec.words.iter().cloned());
     Error::all(problems).map_or(Ok(args), Err)
+}
+
+/// Keys of `submit` that are no configs.
+const KEYS_OF_SUBMIT: [&str; 6] =
+    ["queue", "priority", "after", "after_any", "after_not", "after_each"];
+
+/// The key of ours that somebody meant who has mistyped it by one letter. Of the shortest a program has its own that are as
+/// near: `dim` is not `dir`.
+fn nearly_special(key: &str) -> Option<&'static str> {
+    let is_near = |ours: &&str| ours.len() > 3 && is_a_slip(key, ours);
+    SPECIAL_KEYS.into_iter().chain(KEYS_OF_SUBMIT).find(is_near)
 }
 
 /// Keys of `run` that are no configs.

@@ -11,7 +11,9 @@ use tpu_core::model::entry::QueueEntry;
 use tpu_core::model::execution::Execution;
 use tpu_core::model::facts::{ErrorKind, Progress};
 use tpu_core::model::ids::{JobId, JobNumber, QueueName, UserName};
-use tpu_core::model::job::{Handle, Job, LaunchMode, Status, StoredVerdict, Succession};
+use tpu_core::model::job::{
+    Checkpoint, Handle, Job, LaunchMode, Status, StoredVerdict, Succession,
+};
 use tpu_core::model::rules::Rules;
 use tpu_core::model::spec::{CodeDir, JobSpec};
 use tpu_core::model::target::Target;
@@ -67,8 +69,10 @@ pub struct LaunchPlan {
     pub turn: Option<Turn>,
     /// The entry that it was there, once it is claimed.
     pub entry: Option<QueueEntry>,
-    /// The step of the checkpoint from which it goes on, where that is known.
-    pub from_step: Option<u64>,
+    /// From what it goes on; `None` where it begins anew.
+    pub from: Option<Checkpoint>,
+    /// How many attempts of its lineage were before it.
+    pub attempt: u32,
     /// Nodes on which it is not to begin, and until when: those that its lineage was lost with.
     pub avoid: Vec<(String, Timestamp)>,
     /// The id of the run at Weights & Biases with which it goes on.

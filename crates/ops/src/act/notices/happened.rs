@@ -46,6 +46,7 @@ pub fn phases(survey: &Survey) -> Vec<PhaseSeen> {
             }
             (status, Some(Phase::Diverged)) if status.is_live() => (Occasion::Diverged, None),
             (status, Some(Phase::Stalled)) if status.is_live() => (Occasion::Stalled, None),
+            (status, Some(Phase::StartedOver)) if status.is_live() => (Occasion::StartedOver, None),
             _ => return None,
         };
         let evidence = view.shown.evidence.as_ref().map(|evidence| evidence.line.clone());
@@ -117,7 +118,13 @@ pub(super) fn seen(data: &Data, phases: &[PhaseSeen], before: &OutboxSeen) -> Ou
     let mut states: BTreeSet<String> = shown.collect();
     let mut may_last: BTreeSet<String> = waits(data).map(|wait| wait.state).collect();
     for job in data.jobs().filter(|job| job.status.is_live()) {
-        let told = [Occasion::Diverged, Occasion::Stalled, Occasion::Error, Occasion::Preempted];
+        let told = [
+            Occasion::Diverged,
+            Occasion::Stalled,
+            Occasion::StartedOver,
+            Occasion::Error,
+            Occasion::Preempted,
+        ];
         may_last.extend(told.map(|occasion| key(job, occasion)));
     }
     states.extend(before.states.iter().filter(|state| may_last.contains(*state)).cloned());

@@ -10,9 +10,10 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use crate::base::ctx::how_to_begin;
-use tpu_core::model::data::Data;
+use tpu_core::model::data::{Data, User};
 use tpu_core::model::facts::TmuxFact;
-use tpu_core::model::job::{CLEANING, who};
+use tpu_core::model::job::{CLEANING, Job, who};
+use tpu_core::model::settings::SettingOrigin;
 use tpu_core::model::view::{JobView, Whose};
 use tpu_core::model::words::words;
 use tpu_core::model::{audit, lineage, login, time};
@@ -105,7 +106,7 @@ pub fn look(ctx: &Ctx) -> Vec<Finding> {
                 warning(what, FIX)
             }));
             sessions(&data, &mut findings);
-            users(&data, &mut findings);
+            users(ctx, &data, &mut findings);
             held(ctx, &data, &mut findings);
             logins(&data, &mut findings);
             windows(ctx, &tmux, &mut findings);
@@ -299,7 +300,7 @@ fn windows(ctx: &Ctx, tmux: &TmuxFact, findings: &mut Vec<Finding>) {
 }
 
 /// The users with their directories, and how much each of them has.
-fn users(data: &Data, findings: &mut Vec<Finding>) {
+fn users(ctx: &Ctx, data: &Data, findings: &mut Vec<Finding>) {
     for user in data.users() {
         if user.working_dir.is_empty() {
             findings
@@ -316,6 +317,7 @@ fn users(data: &Data, findings: &mut Vec<Finding>) {
                 ));
             }
         }
+        findings.extend(takes_arguments_as_before(ctx, user));
         let leaves: Vec<_> =
             lineage::lineages(user).iter().filter_map(lineage::Lineage::leaf).collect();
         findings.extend((!leaves.is_empty()).then(|| {
@@ -327,6 +329,24 @@ fn users(data: &Data, findings: &mut Vec<Finding>) {
             ))
         }));
     }
+}
+
+/// Of a user of an earlier version who runs commands: how arguments can be those of ordinary programs.
+fn takes_arguments_as_before(ctx: &Ctx, user: &User) -> Option<Finding> {
+    let settings = ctx.settings(Some(user)).ok()?;
+    let is_said = *settings.origin("arguments") != SettingOrigin::BuiltIn;
+    let runs_commands = user.jobs().iter().any(Job::is_native);
+    (!is_said && runs_commands).then(|| Finding {
+        severity: Severity::Fine,
+        what: format!(
+            "programs of {} are given lr=0.05 as --config.…=0.05, and --config.load_from=… by a resume",
+            user.name
+        ),
+        remedy: Some(format!(
+            "if they take --lr=0.05: tpu set-settings arguments flags {}",
+            user.name
+        )),
+    })
 }
 
 /// Puts the `n`-th newest good backup back (1 is the newest). What is there now becomes a backup.

@@ -151,6 +151,7 @@ impl JobFile<'_> {
             name: job.name.clone(),
             array: job.array.as_ref().map(ToString::to_string),
             command: job.command.clone().filter(|command| !command.is_empty()),
+            arguments: job.arguments,
             ..Beside::default()
         };
         if let Some(name) = job.name.as_deref().filter(|name| pattern::is_pattern(name)) {
@@ -180,13 +181,15 @@ impl JobFile<'_> {
         request.spec.options = (self.ctx.kinds)
             .kept(job.target.options.clone(), beside)
             .map_err(|refusal| self.at(job.target.place, refusal.into()))?;
-        let usual = std::mem::take(&mut request.spec.execution.outputs);
-        request.spec.execution = job.execution.clone();
+        let usual = std::mem::replace(&mut request.spec.execution, job.execution.clone());
         if request.spec.command.is_some() && job.execution.copying == Copying::Unignored {
             request.spec.execution.copying = Copying::Known;
         }
         if request.spec.execution.outputs.is_empty() {
-            request.spec.execution.outputs = usual;
+            request.spec.execution.outputs = usual.outputs;
+        }
+        if request.spec.execution.checkpoint_dir.is_none() {
+            request.spec.execution.checkpoint_dir = usual.checkpoint_dir;
         }
         if let Some(output) = &job.execution.output {
             request.spec.execution.output = Some(self.beside(output, job));

@@ -384,7 +384,7 @@ impl Viewer<'_> {
             tags: job.job_tags.clone(),
             stored: job.status.clone(),
             stage: job.stage,
-            from_step: job.launch.as_ref().and_then(|launch| launch.from_step),
+            from_step: job.launch.as_ref().and_then(Launch::from_step),
             restarts: job.restarts().max(seen.at.run.restarts),
             rules: job.rules.clone(),
             monitor: job.monitor,

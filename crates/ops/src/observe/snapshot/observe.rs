@@ -10,7 +10,8 @@ use crate::base::fact_cache::{self, HeardOf};
 use crate::base::watch;
 use crate::observe::fleet::{ProviderFacts, Question};
 use crate::observe::runners;
-use tpu_core::classify::stall;
+use tpu_core::classify::{stall, started_over};
+use tpu_core::model::arguments::ArgumentStyle;
 use tpu_core::model::data::User;
 use tpu_core::model::exit::Exit;
 use tpu_core::model::facts::{Class, TmuxFact, Verdict};
@@ -201,13 +202,23 @@ pub(super) fn observe(
     read((ctx, tmux), memory, jobs, &mut seen, &undecided);
     let now = ctx.clock.now();
     for ((_, job), seen) in jobs.iter().zip(&mut seen) {
-        mark_silence(memory, job, seen, now);
+        mark(memory, job, seen, now);
     }
     seen
 }
 
-/// Puts the silence of a running job on its verdict.
-fn mark_silence(memory: &LookMemory, job: &Job, seen: &mut Seen, now: Timestamp) {
+/// Puts on the verdict about a running job that it does not go on from its checkpoint, and its silence.
+fn mark(memory: &LookMemory, job: &Job, seen: &mut Seen, now: Timestamp) {
+    // Earlier versions told no program of it but by an argument.
+    let from = job.launch.as_ref().and_then(|launch| launch.from.as_ref());
+    let from = from.and_then(|from| from.step.filter(|_| from.path.is_some()));
+    if let (Some(verdict), Some(from)) = (&mut seen.verdict, from) {
+        let word = match job.arguments.unwrap_or_default() {
+            ArgumentStyle::Config => "--config.load_from or $TPU_CHECKPOINT",
+            ArgumentStyle::Flags | ArgumentStyle::Hydra => "$TPU_CHECKPOINT",
+        };
+        started_over::mark(verdict, from, word);
+    }
     // Whoever does not say when a run last printed says nothing about its silence.
     let Some(heard) = seen.at.run.last_output else { return };
     if let (Some(verdict), None) = (&mut seen.verdict, seen.at.run.exit) {

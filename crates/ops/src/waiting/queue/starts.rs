@@ -351,7 +351,9 @@ fn launch(
 /// What one job of an entry is to do.
 fn spec_of(entry: &QueueEntry, turn: &Turn) -> JobSpec {
     let array = entry.spec.array.clone().filter(|_| turn.is_whole_group);
-    JobSpec { array, ..entry.spec_of(turn.member) }
+    // What an earlier version submitted says nothing of it.
+    let arguments = Some(entry.spec.arguments.unwrap_or_default());
+    JobSpec { array, arguments, ..entry.spec_of(turn.member) }
 }
 
 /// Whether it is trouble that may pass while the entry waits. What goes wrong once its place is handed in is told by

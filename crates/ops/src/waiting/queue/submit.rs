@@ -338,6 +338,10 @@ fn entry(
         spec: JobSpec {
             queue: Some(how.queue.clone()),
             command: request.spec.command.clone().or_else(|| ready.words()),
+            arguments: request
+                .spec
+                .arguments
+                .or((ready.mode == LaunchMode::Native).then_some(ready.arguments)),
             staged,
             execution,
             ..request.spec.clone()

@@ -62,7 +62,8 @@ pub(super) fn dir(data: &Data, entry: &QueueEntry) -> String {
 fn args(data: &Data, entry: &QueueEntry, member: Option<u32>) -> String {
     let spec = entry.spec_of(member);
     let user = data.user(&entry.user);
-    let full = |key: &str| user.and_then(|user| user.alias(key)).unwrap_or(key).to_owned();
-    let configs = spec.configs.iter().map(|(key, value)| format!("--{}={value}", full(key)));
+    let style = spec.arguments.unwrap_or_default();
+    let full = |key| user.and_then(|user| user.alias_in(style, key)).unwrap_or(key);
+    let configs = spec.configs.iter().map(|(key, value)| style.argument(full(key), value));
     quoted(&configs.chain(spec.words.iter().cloned()).collect::<Vec<_>>())
 }

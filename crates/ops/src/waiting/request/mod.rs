@@ -5,6 +5,7 @@ mod target;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
+use tpu_core::model::arguments::ArgumentStyle;
 use tpu_core::model::capacity::Ask;
 use tpu_core::model::data::Data;
 use tpu_core::model::execution::Execution;
@@ -57,6 +58,8 @@ pub struct Beside {
     pub notify: Option<Vec<Receiver>>,
     /// Whether the program is told how often it was resumed.
     pub log_stage: bool,
+    /// How its program takes the configs.
+    pub arguments: Option<ArgumentStyle>,
     /// Whether the notes are no tag.
     pub notes_are_no_tag: bool,
 }
@@ -135,7 +138,8 @@ pub fn of_words(
     // A script stages its code as it says itself.
     let is_command = said.command.is_some();
     let settings = is_command.then(|| ctx.settings(data.user(&user))).transpose()?;
-    let outputs = settings.map(|settings| settings.outputs).unwrap_or_default();
+    let (outputs, checkpoint_dir) =
+        settings.map(|settings| (settings.outputs, settings.checkpoint_dir)).unwrap_or_default();
     let mut spec = JobSpec {
         name: said.name.clone(),
         array,
@@ -147,9 +151,15 @@ pub fn of_words(
         rules,
         monitor,
         log_stage: said.log_stage,
+        arguments: said.arguments,
         ask,
         options,
-        execution: Execution { notify: said.notify.clone(), outputs, ..Execution::default() },
+        execution: Execution {
+            notify: said.notify.clone(),
+            outputs,
+            checkpoint_dir,
+            ..Execution::default()
+        },
         ..JobSpec::on(target)
     };
     // What copies nothing keeps its slot.

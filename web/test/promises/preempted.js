@@ -6,7 +6,7 @@ export async function keeps(lab, context) {
   lab.env.TPU_CLOUD = "sim";
   lab.tpu("register", "one", "--type", "v4-8", "--zone", "us-central2-b", "--spot");
   lab.tpu("apply", "one");
-  const { launched } = JSON.parse(lab.tpu("run", "one", "alice", "rule=pre", "--json", "--", "bash", "-c", 'echo step 1; echo weights > "$TPU_LOG_DIR/step_10.pt"; sleep 300', "job"));
+  const { launched } = JSON.parse(lab.tpu("run", "one", "alice", "rule=pre", "--json", "--", "bash", "-c", 'echo step ${TPU_CHECKPOINT_STEP:-1}; echo weights > "$TPU_LOG_DIR/step_10.pt"; sleep 300', "job"));
   await lab.serve();
   const page = await loggedIn(context, lab.address, lab.token("phone", "--role", "admin"));
   const row = page.locator('.grid [data-job^="alice/"]');

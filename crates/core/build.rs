@@ -11,7 +11,6 @@ use std::error::Error;
 use std::io::Write as _;
 use std::path::Path;
 
-use miniz_oxide::deflate::compress_to_vec_zlib;
 use serde_json::{Value, json};
 use toml::Table;
 
@@ -45,10 +44,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     )]
     let folder = std::env::var_os("OUT_DIR").ok_or("cargo sets OUT_DIR")?;
     #[expect(clippy::disallowed_methods, reason = "nobody reads it before this program has ended")]
-    std::fs::write(
-        Path::new(&folder).join("patterns.json.zlib"),
-        compress_to_vec_zlib(rules.to_string().as_bytes(), 9),
-    )?;
+    std::fs::write(Path::new(&folder).join("patterns.json"), rules.to_string())?;
     Ok(())
 }
 

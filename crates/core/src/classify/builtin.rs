@@ -2,15 +2,14 @@
 //!
 //! Nothing is derived or checked here: a command that reads one pane spends its time on the pane.
 
-use miniz_oxide::inflate::decompress_to_vec_zlib;
 use serde::Deserialize;
 
 use super::needles::{Needle, Needles};
 use super::rules::{FADE, Pattern, Rule, RuleFile, Scope, Weight};
 use crate::model::facts::{Class, Phase};
 
-/// What `build.rs` wrote: all rules, in the order of their file. Packed, they take a quarter of the room.
-const WRITTEN: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/patterns.json.zlib"));
+/// What `build.rs` wrote: all rules, in the order of their file.
+const WRITTEN: &str = include_str!(concat!(env!("OUT_DIR"), "/patterns.json"));
 
 /// A rule as it is written; [`Rule`] says what the fields mean.
 #[derive(Deserialize)]
@@ -40,9 +39,8 @@ type Expression = (String, bool, Vec<(String, bool)>);
 
 /// The built-in rules.
 pub(super) fn rules() -> RuleFile {
-    let text = decompress_to_vec_zlib(WRITTEN).expect("the test below unpacks the same bytes");
     let written: Vec<Written> =
-        serde_json::from_slice(&text).expect("the test below reads the same text");
+        serde_json::from_str(WRITTEN).expect("the test below reads the same text");
     RuleFile { rules: written.into_iter().map(rule).collect() }
 }
 

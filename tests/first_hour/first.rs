@@ -6,12 +6,6 @@ use super::Newcomer;
 use crate::common::env::TPU;
 
 impl Newcomer {
-    /// What the state file says; null where there is none.
-    fn data(&self) -> Value {
-        let read = std::fs::read(self.path(".local/share/tpu/data.json"));
-        read.map_or(Value::Null, |bytes| serde_json::from_slice(&bytes).unwrap())
-    }
-
     fn users(&self) -> Vec<String> {
         let data = self.data();
         let users = data["users"].as_object().into_iter().flatten();

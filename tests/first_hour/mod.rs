@@ -19,6 +19,7 @@ mod first;
 mod gpus;
 mod progress;
 mod python;
+mod queue;
 mod restarts;
 mod results;
 mod tracked;
@@ -71,10 +72,15 @@ impl Newcomer {
         self.types("exp", &format!("logs {job}")).exits(0).stdout
     }
 
+    /// What the state file says; null where there is none.
+    fn data(&self) -> Value {
+        let read = std::fs::read(self.path(".local/share/tpu/data.json"));
+        read.map_or(Value::Null, |bytes| serde_json::from_slice(&bytes).unwrap())
+    }
+
     /// The record of a job.
     fn job(&self, window: u64) -> Value {
-        let data = std::fs::read(self.path(".local/share/tpu/data.json")).unwrap();
-        let data: Value = serde_json::from_slice(&data).unwrap();
+        let data = self.data();
         let jobs = data["users"]["john-doe"]["job_data"].as_array().unwrap();
         jobs.iter().find(|job| job["windows_id"] == window).unwrap().clone()
     }

@@ -54,7 +54,7 @@ impl Machine {
         let job = |at: usize| JobId::parse(&format!("alice/{}", number * 100 + at + 1)).unwrap();
         Candidate {
             target: TargetName::from(format!("h{number}").as_str()),
-            capacity: Capacity { jobs: self.places, gpus: self.gpus, cpus: None, memory: None },
+            capacity: Capacity { jobs: self.places, gpus: self.gpus, ..Capacity::default() },
             tenants: (0..)
                 .zip(&self.jobs)
                 .map(|(at, count)| (job(at), Some(share(*count))))

@@ -29,6 +29,7 @@ fn capacities() -> impl Strategy<Value = Capacity> {
         gpus,
         cpus,
         memory,
+        queue_cpus: None,
     })
 }
 
@@ -110,7 +111,7 @@ proptest! {
                         Err(Short::Lacks { .. }) => {
                             prop_assert!(!fits(&capacity, &[], &[], &ask, force));
                         }
-                        Err(Short::Jobs { .. } | Short::Taken { .. }) => {}
+                        Err(Short::Jobs { .. } | Short::Queue { .. } | Short::Taken { .. }) => {}
                     }
                 }
             }

@@ -81,6 +81,8 @@ documents! {
         cpus: Option<u32>,
         /// Memory, in MiB.
         mem_mib: Option<u64> = part(&capacity.memory),
+        /// CPUs that jobs from the queue may take together, where no number of jobs is said.
+        queue_cpus: Option<u32> = capacity.of_queue(),
     }
 
     /// A job that has a place.

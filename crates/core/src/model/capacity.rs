@@ -26,15 +26,24 @@ pub struct Capacity {
     pub cpus: Option<u32>,
     /// Memory.
     pub memory: Option<Memory>,
+    /// CPUs that jobs without GPUs may take together while the queue starts more: one for each that asks for none. What
+    /// is started by hand begins all the same. A number of jobs at a time replaces it.
+    pub queue_cpus: Option<u32>,
 }
 
 impl Capacity {
     /// One job at a time.
-    pub const ONE: Self = Self { jobs: Some(1), gpus: None, cpus: None, memory: None };
+    pub const ONE: Self =
+        Self { jobs: Some(1), gpus: None, cpus: None, memory: None, queue_cpus: None };
 
-    /// Whether nothing is limited.
+    /// Whether nothing is limited for what is started by hand.
     pub fn is_unlimited(&self) -> bool {
-        *self == Self::default()
+        Self { queue_cpus: None, ..*self } == Self::default()
+    }
+
+    /// How many CPUs the jobs may take together that the queue starts, where no number of jobs is said.
+    pub fn of_queue(&self) -> Option<u32> {
+        self.queue_cpus.filter(|_| self.jobs.is_none())
     }
 }
 
@@ -244,6 +253,7 @@ pub(super) fn read_capacity(value: Json<'_>, path: &Path<'_>) -> Result<Capacity
         gpus: fields.with("gpus", read::number)?,
         cpus: fields.with("cpus", read::number)?,
         memory: fields.with("mem", read_memory)?,
+        queue_cpus: fields.with("queue_cpus", read::number)?,
     })
 }
 
@@ -254,6 +264,7 @@ pub(super) fn write_capacity(capacity: &Capacity) -> Value {
         "gpus": capacity.gpus,
         "cpus": capacity.cpus,
         "mem": capacity.memory.map(|memory| memory.to_string()),
+        "queue_cpus": capacity.queue_cpus,
     })
 }
 

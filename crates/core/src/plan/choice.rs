@@ -38,7 +38,9 @@ impl Candidate {
         let each = self.tenants.iter();
         let tenants: Vec<Tenant<'_>> =
             each.map(|(job, share)| Tenant { job: job.clone(), share: share.as_ref() }).collect();
-        slots::give(&self.capacity, &tenants, &self.busy, ask, false).map_err(Unfit::Short)
+        slots::queue_starts(&self.capacity, &tenants, ask)
+            .and_then(|()| slots::give(&self.capacity, &tenants, &self.busy, ask, false))
+            .map_err(Unfit::Short)
     }
 
     /// Lets somebody in who comes first, as far as there is room.
@@ -103,9 +105,11 @@ impl Room {
         let held = candidate.tenants.iter().filter_map(|(_, share)| share.as_ref()?.gpus.as_ref());
         let given: usize = held.map(Vec::len).sum();
         let of = |all: usize, used: usize| (all.saturating_sub(used), all);
+        let capacity = candidate.capacity;
+        let tenants = candidate.tenants.len();
         Self {
-            gpus: count(candidate.capacity.gpus).map(|all| of(all, given)),
-            places: count(candidate.capacity.jobs).map(|all| of(all, candidate.tenants.len())),
+            gpus: count(capacity.gpus).map(|all| of(all, given)),
+            places: count(capacity.jobs.or(capacity.of_queue())).map(|all| of(all, tenants)),
         }
     }
 

@@ -25,6 +25,13 @@ pub enum Short {
         /// Those.
         held: Vec<JobId>,
     },
+    /// The queue starts no more beside these.
+    Queue {
+        /// So many CPUs may be taken together.
+        cpus: u32,
+        /// By whom they are.
+        held: Vec<JobId>,
+    },
     /// More is asked for than there is, whoever goes: waiting would not help.
     Lacks {
         /// What is asked for, and what there is, in words.
@@ -44,6 +51,13 @@ impl fmt::Display for Short {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Jobs { held } => write!(f, "it has {}", first_of(held)),
+            Self::Queue { cpus, held } => {
+                let these = first_of(held);
+                write!(
+                    f,
+                    "the queue starts {cpus} at a time there, one for each core; it has {these}"
+                )
+            }
             Self::Taken { what, by } if by.is_empty() => f.write_str(what),
             Self::Taken { what, by } => write!(f, "{what}; the rest: {}", first_of(by)),
             Self::Lacks { what } => f.write_str(what),
@@ -82,6 +96,28 @@ pub fn give(
         enough((mib(capacity.memory), mib(ask.memory)), tenants, held, said)?;
     }
     Ok(Share { gpus, cpus: ask.cpus, memory: ask.memory, ..Share::default() })
+}
+
+/// Whether the queue may start one job more beside those that are there. GPUs are given out one by one: jobs that have
+/// some, or ask for some, are not counted here. One job may always be there.
+pub fn queue_starts(capacity: &Capacity, tenants: &[Tenant<'_>], ask: &Ask) -> Result<(), Short> {
+    let Some(cpus) = capacity.of_queue().filter(|_| !ask.gpus.is_some()) else { return Ok(()) };
+    let held: Vec<&Tenant<'_>> = tenants.iter().filter(|tenant| weight(tenant) > 0).collect();
+    let taken: u64 = held.iter().map(|tenant| weight(tenant)).sum();
+    let asked = u64::from(ask.cpus.unwrap_or(1));
+    if held.is_empty() || taken + asked <= u64::from(cpus) {
+        return Ok(());
+    }
+    Err(Short::Queue { cpus, held: held.into_iter().map(|tenant| tenant.job.clone()).collect() })
+}
+
+/// How many CPUs a job takes by which the queue is bound.
+fn weight(tenant: &Tenant<'_>) -> u64 {
+    let has_gpus = |share: &Share| share.gpus.as_ref().is_some_and(|gpus| !gpus.is_empty());
+    match tenant.share {
+        Some(share) if has_gpus(share) => 0,
+        share => u64::from(share.and_then(|share| share.cpus).unwrap_or(1)),
+    }
 }
 
 /// Whether one job more may be there.

@@ -330,7 +330,8 @@ fn plan_with(
     // What is at work on its own ones is most likely left of it: that is stopped, and they are looked at again.
     let own = own_gpus(job, &target.name);
     let busy = busy.into_iter().filter(|(gpu, _)| !own.contains(gpu)).collect();
-    let applicant = Applicant { target: &target, ask: &spec.ask, busy: &busy, but: Some(id) };
+    let (ask, is_queued) = (&spec.ask, request.turn.is_some());
+    let applicant = Applicant { target: &target, ask, busy: &busy, but: Some(id), is_queued };
     let force = request.force;
     let occupants = room::check(ctx, &data, &applicant, (provided, force), &Lately::default())?;
     let (start, code) = successor::of(ctx, user, job, request.how)?;

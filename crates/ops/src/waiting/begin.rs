@@ -3,6 +3,7 @@
 //! Commands, keys and requests over HTTP call these two. What they give back carries the sentences that people read. In a
 //! dry run nothing begins, and it is a plan.
 
+use tpu_core::model::data::Data;
 use tpu_core::model::entry::QueueEntry;
 use tpu_core::model::ids::{JobId, QueueName};
 use tpu_core::plan::board::Pick;
@@ -243,7 +244,8 @@ impl QueuedJobs {
                 }
             }
         };
-        let mut lines: Vec<String> = self.jobs.iter().map(queued).collect();
+        let mut lines: Vec<String> = self.by_cores(&*ctx.data()?).into_iter().collect();
+        lines.extend(self.jobs.iter().map(queued));
         lines.extend(self.passage.in_words());
         if self.passage.is_left {
             lines.push(
@@ -260,6 +262,27 @@ impl QueuedJobs {
             }));
         }
         Ok(lines)
+    }
+
+    /// How many of several run, where the rest waits because a target has no more cores.
+    fn by_cores(&self, data: &Data) -> Option<String> {
+        let waits = self.jobs.iter().find_map(|job| data.queues().entry(&job.id))?;
+        let total: usize =
+            self.jobs.iter().map(|job| job.members.as_ref().map_or(1, Vec::len)).sum();
+        let queue = data.queues().queue(&waits.queue);
+        let wish = Wish::of_entry(data, waits, queue.as_ref());
+        let target = data.resolve_target(wish.name()?)?;
+        let cpus = target.capacity.of_queue().filter(|_| !wish.ask.gpus.is_some())?;
+        let at_once = (cpus / wish.ask.cpus.unwrap_or(1)).max(1);
+        let is_ours = |entry: &JobId| self.jobs.iter().any(|job| job.id == *entry);
+        let begun = self.passage.started.iter().filter(|(entry, ..)| is_ours(entry)).count();
+        let name = &target.name;
+        (begun > 0 && begun < total).then(|| {
+            format!(
+                "{begun} of {total} run now ({name} runs {at_once} at a time: its cores); the others follow. \
+                 To change that: tpu hosts set {name} --max-jobs N"
+            )
+        })
     }
 
     /// The first of them that still waits.

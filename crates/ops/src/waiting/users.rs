@@ -10,6 +10,7 @@ use tpu_core::model::view::Whose;
 use tpu_system::store::StoreError;
 
 use super::queue::after;
+use crate::act::hosts::edit;
 use crate::act::outlook;
 use crate::base::ctx::user_of;
 use crate::base::environment;
@@ -44,7 +45,7 @@ pub fn add(ctx: &Ctx, new: &NewUser) -> Result<(), Error> {
         return Err(Error::not_found(format!("{dir} is not a directory"))
             .hint("create it first, or leave --dir out"));
     }
-    match ctx.store.create(&Data::empty()) {
+    match ctx.store.create(&edit::new_lab(Data::empty())) {
         Ok(()) | Err(StoreError::Exists { .. }) => {}
         Err(error) => return Err(error.into()),
     }

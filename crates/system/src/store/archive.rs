@@ -2,7 +2,6 @@
 //! in between leaves it in both places, never in none.
 
 use std::collections::{HashSet, VecDeque};
-use std::num::NonZero;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
@@ -18,6 +17,7 @@ use tpu_core::model::time::Timestamp;
 use super::disk::Disk;
 use super::error::StoreError;
 use super::journal::NewestLines;
+use crate::sys::threads::cores;
 
 pub use tpu_core::model::archived::Archived;
 
@@ -113,8 +113,7 @@ impl<'a, T: Send + 'static> Newest<'a, T> {
             self.read = made(lines, &*self.make).into_iter();
             return has_lines;
         }
-        let processors = thread::available_parallelism().map_or(1, NonZero::get);
-        while self.ahead.len() < processors {
+        while self.ahead.len() < cores() {
             let lines = self.next_lines();
             if lines.is_empty() {
                 break;

@@ -1,7 +1,13 @@
 //! Doing something beside what is being done. A simulation decides itself who goes on when.
 
+use std::num::NonZero;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::Duration;
+
+/// How many cores this process may use; 1 where the system does not say it.
+pub fn cores() -> usize {
+    std::thread::available_parallelism().map_or(1, NonZero::get)
+}
 
 /// The door to threads.
 pub trait Threads: Send + Sync {

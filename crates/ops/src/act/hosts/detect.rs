@@ -59,6 +59,7 @@ pub fn detect(ctx: &Ctx, words: &[String]) -> Result<Vec<Asked>, Error> {
                 gpus: found.gpus.or(target.capacity.gpus),
                 cpus: found.cpus.or(target.capacity.cpus),
                 memory: found.memory.or(target.capacity.memory),
+                queue_cpus: target.capacity.queue_cpus,
             });
             registration.host.get_or_insert_default().found = Some(found);
             tx.data.registry_mut().register(name.clone(), registration);

@@ -8,8 +8,9 @@ use tpu_core::model::capacity::Capacity;
 use tpu_core::model::data::Data;
 use tpu_core::model::host::{Drained, HostRecord};
 use tpu_core::model::ids::TargetName;
-use tpu_core::model::target::{Machines, Registration, Target};
+use tpu_core::model::target::{LOCAL, Machines, Registration, Target};
 use tpu_core::text::escape;
+use tpu_system::sys::threads;
 
 use super::Limits;
 
@@ -139,6 +140,18 @@ pub fn set(
         }
         Ok(changed)
     })
+}
+
+/// A data file with which a lab begins: the queue starts as many jobs on this machine as it has cores, until somebody
+/// says a number. Files of earlier versions say nothing of it, and their queues start any number.
+pub(crate) fn new_lab(mut data: Data) -> Data {
+    let cores = u32::try_from(threads::cores()).unwrap_or(u32::MAX);
+    if let Some(target) = data.target(&TargetName::from(LOCAL)) {
+        let capacity = Some(Capacity { queue_cpus: Some(cores), ..target.capacity });
+        let local = Registration { capacity, ..registration(&data, &target) };
+        data.registry_mut().register(target.name, local);
+    }
+    data
 }
 
 /// Refuses a word for several machines that is one target: it would mean that one.

@@ -83,6 +83,7 @@ impl Limits {
             gpus: one(self.gpus, was.gpus),
             cpus: one(self.cpus, was.cpus),
             memory: one(self.memory, was.memory),
+            queue_cpus: was.queue_cpus.filter(|_| self.jobs.is_none()),
         }
     }
 }
@@ -217,6 +218,13 @@ pub fn in_words(capacity: &Capacity) -> String {
         capacity.cpus.map(|count| counted(count, "CPU", "CPUs")),
         capacity.memory.map(|memory| format!("{memory} of memory")),
     ];
-    let said: Vec<String> = parts.into_iter().flatten().collect();
-    if said.is_empty() { "any number of jobs".to_owned() } else { said.join(", ") }
+    let mut said: Vec<String> = parts.into_iter().flatten().collect();
+    if said.is_empty() {
+        said.push("any number of jobs".to_owned());
+    }
+    said.extend(capacity.of_queue().map(|cpus| {
+        let cores = counted(cpus, "core", "cores");
+        format!("from the queue as many as run on {cores}")
+    }));
+    said.join(", ")
 }

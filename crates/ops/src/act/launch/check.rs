@@ -36,14 +36,14 @@ use super::room::{self, Applicant};
 /// Checks a request and completes it to a plan. `provided` says whether the target must be usable already,
 /// or is made so between the check and the launch.
 pub fn check(ctx: &Ctx, request: &RunRequest, provided: Provided) -> Result<LaunchPlan, Error> {
-    check_lately(ctx, request, provided, &Lately::default())
+    check_lately(ctx, request, (provided, false), &Lately::default())
 }
 
-/// The same with what was asked a moment ago.
+/// The same with what was asked a moment ago. `is_queued`: the queue starts it.
 pub(super) fn check_lately(
     ctx: &Ctx,
     request: &RunRequest,
-    provided: Provided,
+    (provided, is_queued): (Provided, bool),
     lately: &Lately,
 ) -> Result<LaunchPlan, Error> {
     let data = ctx.data()?;
@@ -102,7 +102,7 @@ pub(super) fn check_lately(
     let occupants = target
         .as_ref()
         .and_then(|target| {
-            let applicant = Applicant { target, ask: &spec.ask, busy: &busy, but: None };
+            let applicant = Applicant { target, ask: &spec.ask, busy: &busy, but: None, is_queued };
             let room = room::check(ctx, &data, &applicant, (provided, request.force), lately);
             note(&mut problems, room)
         })

@@ -99,7 +99,7 @@ pub(crate) fn plan_in_turn(
     let environment =
         WantedEnvironment { given: env.given.clone(), ..WantedEnvironment::default() };
     let request = &RunRequest { environment, ..request.clone() };
-    let plan = check::check_lately(ctx, request, Provided::Already, lately)?;
+    let plan = check::check_lately(ctx, request, (Provided::Already, true), lately)?;
     // A copy is run from as it is, where others of its target lie beside it: else that is another disk.
     let beside = format!("{}/", plan.roots.stage);
     let staged = plan.spec.staged.as_ref().filter(|_| plan.mode == LaunchMode::Native);

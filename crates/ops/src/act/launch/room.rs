@@ -25,6 +25,15 @@ pub struct Applicant<'a> {
     pub busy: &'a BusyGpus,
     /// The attempt that the new one succeeds.
     pub but: Option<&'a JobId>,
+    /// Whether the queue starts it.
+    pub is_queued: bool,
+}
+
+impl Applicant<'_> {
+    /// Whether it begins there whoever is there.
+    fn is_unbound(&self, capacity: &Capacity) -> bool {
+        capacity.is_unlimited() && !(self.is_queued && capacity.of_queue().is_some())
+    }
 }
 
 /// Refuses a job that a target has no room for. Returns who is there by the facts.
@@ -39,7 +48,7 @@ pub(crate) fn check(
     if !force {
         may_begin(data, target)?;
     }
-    if target.capacity.is_unlimited() {
+    if applicant.is_unbound(&target.capacity) {
         return give(applicant, &target.capacity, &[], force).map(|_| Occupants::default());
     }
     let users = lately.users_of(ctx, data, &target.name);
@@ -66,7 +75,9 @@ pub(super) fn claim(data: &Data, plan: &LaunchPlan) -> Result<Option<Share>, Err
     }
     // The limits of now: somebody may have set others since the check.
     let capacity = data.target(name).map_or(plan.target.capacity, |target| target.capacity);
-    if capacity.is_unlimited() {
+    let (ask, is_queued) = (&plan.spec.ask, plan.turn.is_some());
+    let applicant = Applicant { target: &plan.target, ask, busy: &plan.busy, but: None, is_queued };
+    if applicant.is_unbound(&capacity) {
         return Ok(None);
     }
     let parent = plan.parent.as_ref().map(|p| JobId::new(plan.user.clone(), p.window));
@@ -78,8 +89,6 @@ pub(super) fn claim(data: &Data, plan: &LaunchPlan) -> Result<Option<Share>, Err
         .filter(|job| !occupants.dead.contains(&job.id()))
         .map(|job| Tenant { job: job.id(), share: job.share.as_ref() })
         .collect();
-    let ask = &plan.spec.ask;
-    let applicant = Applicant { target: &plan.target, ask, busy: &plan.busy, but: None };
     let share = give(&applicant, &capacity, &tenants, plan.force)?;
     let found = data.registration(name).and_then(|known| known.host.as_ref()?.found.as_ref());
     let accelerators = found.map(|found| found.accelerators).unwrap_or_default();
@@ -113,12 +122,15 @@ fn give(
     tenants: &[Tenant<'_>],
     force: bool,
 ) -> Result<Share, Error> {
-    let Applicant { target, ask, busy, .. } = applicant;
+    let Applicant { target, ask, busy, is_queued, .. } = applicant;
     if target.machines == Machines::Engine {
         return engine(target, ask);
     }
     let is_uncounted = ask.gpus.is_some() && capacity.gpus.is_none();
-    slots::give(capacity, tenants, busy, ask, force).map_err(|short| match short {
+    let may_start =
+        if *is_queued && !force { slots::queue_starts(capacity, tenants, ask) } else { Ok(()) };
+    let given = may_start.and_then(|()| slots::give(capacity, tenants, busy, ask, force));
+    given.map_err(|short| match short {
         Short::Lacks { what } if is_uncounted => uncounted(target, &what),
         short => refusal(target, short),
     })
@@ -160,8 +172,7 @@ fn refusal(target: &Target, short: Short) -> Error {
                 None => others.to_owned(),
             })
         }
-        Short::Taken { what, by } => {
-            let short = Short::Taken { what, by };
+        short @ (Short::Queue { .. } | Short::Taken { .. }) => {
             Error::refused(format!("{name} has no room: {short}"))
                 .passing()
                 .hint("wait for those, ask for less, or take another target")

@@ -311,7 +311,7 @@ fn differences(known: &Registration, host: &ImportedHost) -> Vec<String> {
     fn text(value: Option<impl ToString>) -> String {
         value.map_or_else(|| "none".to_owned(), |value| value.to_string())
     }
-    let Capacity { jobs, gpus, cpus, memory: _ } = known.capacity();
+    let Capacity { jobs, gpus, cpus, .. } = known.capacity();
     let is_drained = known.host.as_ref().is_some_and(|host| host.drained.is_some());
     let one = |what: &str, here: String, there: String| {
         (here != there).then(|| format!("{what}: {here} here, {there} in the file"))

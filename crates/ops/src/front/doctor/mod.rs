@@ -12,14 +12,16 @@ use std::path::{Path, PathBuf};
 use crate::base::ctx::how_to_begin;
 use tpu_core::model::data::{Data, User};
 use tpu_core::model::facts::TmuxFact;
+use tpu_core::model::ids::TargetName;
 use tpu_core::model::job::{CLEANING, Job, who};
 use tpu_core::model::settings::SettingOrigin;
+use tpu_core::model::target::LOCAL;
 use tpu_core::model::view::{JobView, Whose};
 use tpu_core::model::words::words;
 use tpu_core::model::{audit, lineage, login, time};
 use tpu_core::text::counted;
 use tpu_system::store::{StoreError, original};
-use tpu_system::sys::files;
+use tpu_system::sys::{files, threads};
 
 use crate::act::{notices, outlook};
 use crate::base::{scripts, watch};
@@ -108,6 +110,7 @@ pub fn look(ctx: &Ctx) -> Vec<Finding> {
             sessions(&data, &mut findings);
             users(ctx, &data, &mut findings);
             held(ctx, &data, &mut findings);
+            findings.extend(starts_all_at_once(&data));
             logins(&data, &mut findings);
             windows(ctx, &tmux, &mut findings);
             findings.extend(left::copies(ctx).unwrap_or_default().iter().map(|copy| {
@@ -329,6 +332,20 @@ fn users(ctx: &Ctx, data: &Data, findings: &mut Vec<Finding>) {
             ))
         }));
     }
+}
+
+/// Of a file of an earlier version: that the queue starts any number of jobs on this machine, and how to limit it.
+fn starts_all_at_once(data: &Data) -> Option<Finding> {
+    let capacity = data.target(&TargetName::from(LOCAL))?.capacity;
+    let is_bound = capacity.jobs.is_some() || capacity.of_queue().is_some();
+    (!is_bound).then(|| Finding {
+        severity: Severity::Fine,
+        what: "the queue starts any number of jobs on local at once".to_owned(),
+        remedy: Some(format!(
+            "if it is to start as many as there are cores: tpu hosts set {LOCAL} --max-jobs {}",
+            threads::cores()
+        )),
+    })
 }
 
 /// Of a user of an earlier version who runs commands: how arguments can be those of ordinary programs.

@@ -89,7 +89,7 @@ impl Wish {
     }
 
     /// The target that it names.
-    pub(super) fn name(&self) -> Option<&str> {
+    pub(in crate::waiting) fn name(&self) -> Option<&str> {
         match &self.target {
             TargetRequest::Named(name) => Some(name),
             TargetRequest::Any(_) => None,
@@ -111,7 +111,8 @@ impl Wish {
         let any_of = match &self.target {
             TargetRequest::Named(name) => {
                 let target = named::resolve_target(data, name)?;
-                let is_unlimited = target.capacity.is_unlimited();
+                let capacity = target.capacity;
+                let is_unlimited = capacity.is_unlimited() && capacity.of_queue().is_none();
                 return Ok(match target.machines {
                     Machines::Engine => Way::AnyTime(target),
                     Machines::Provided | Machines::Fixed | Machines::Here if is_unlimited => {
@@ -505,7 +506,9 @@ impl Field<'_> {
             machines.iter().any(|target| target.name == candidate.target)
                 && matches!(
                     candidate.give(&wish.ask),
-                    Err(Unfit::Short(Short::Jobs { .. } | Short::Taken { .. }))
+                    Err(Unfit::Short(
+                        Short::Jobs { .. } | Short::Queue { .. } | Short::Taken { .. }
+                    ))
                 )
         };
         // Where the fewest are at work there is the least to wait for.

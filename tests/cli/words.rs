@@ -104,10 +104,10 @@ fn selectors_choose_or_are_refused() {
     drop(env.tpu("kill status:eror alice").exits(2).says(&["error"]));
     drop(
         env.tpu("kill status:error alice")
-            .exits(0)
-            .says(&["alice/2 was not running (error: unknown)", "no rule brings it back"]),
+            .exits(4)
+            .says(&["alice/2 is error: unknown", "no rule brings it back"]),
     );
-    assert_eq!(env.job("alice", 2)["status"], "killed");
+    assert_eq!(env.job("alice", 2)["status"], "error");
     drop(env.tpu("kill status:finished alice").exits(4));
     drop(env.tpu("kill status:running alice").exits(0).says(&["Killed alice/3"]));
 }

@@ -217,7 +217,8 @@ fn race() {
             assert!([0, 4].contains(&resumed) && [0, 4].contains(&killed), "{resumed} {killed}");
             let root = lab.env.job("alice", *window);
             if killed == 0 {
-                assert_eq!(root["status"], "killed", "{name}: {root:#}");
+                let is_cancelled = root["extra_msgs"]["recovery"]["killed"] == true;
+                assert!(root["status"] == "error" && is_cancelled, "{name}: {root:#}");
                 assert!(root["extra_msgs"]["child"].is_null(), "{name}: {root:#}");
                 assert_eq!(resumed, 4, "{name}");
             } else {
@@ -235,7 +236,7 @@ fn race() {
         let leaf = lab.leaf(*window);
         let begun = usize::from(leaf["status"] == "running");
         assert_eq!(lab.children(name).len(), begun, "{name}: {leaf:#}");
-        assert!(leaf["status"] == "running" || leaf["status"] == "killed", "{name}: {leaf:#}");
+        assert!(leaf["status"] == "running" || leaf["status"] == "error", "{name}: {leaf:#}");
     }
     drop(monitor);
 }

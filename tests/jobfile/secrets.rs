@@ -216,13 +216,13 @@ fn a_launch_that_never_came_to_it_leaves_nothing() {
     keep(&env, VALUE);
     write_file(&env.path("job.yaml"), "target: local\nsecrets: [A_KEY]\ncommand: sleep 1000\n");
     let laid = |window| env.state_of("alice", window).join("secrets");
-    for (window, ends) in [(1, "kill 1 -y"), (2, "clear-finished bob")] {
+    for (window, ends, code) in [(1, "kill 1 -y", 4), (2, "clear-finished bob", 0)] {
         let points = [("FAILPOINTS", "launch-written=pause")];
         let running = env.start_tpu("run job.yaml -q", &points);
         wait_until("what lies ready", || laid(window).exists());
         running.kill();
         env.a_minute_later("alice");
-        drop(env.tpu(ends).exits(0));
+        drop(env.tpu(ends).exits(code));
         assert!(!laid(window).exists(), "{ends}");
     }
     assert_eq!(holders(&env.path("")), [store(&env)]);

@@ -3,7 +3,7 @@
 
 use std::os::unix::fs::symlink;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::common::env::{TPU, TestEnv};
 use crate::common::output::CommandOutput;
@@ -239,7 +239,8 @@ fn a_stop_ends_also_what_a_rule_would_bring_back() {
     drop(env.tpu("sim preempt mine").exits(0));
     wait_until("it has failed", || env.job("alice", 1)["status"] == "error");
     wait_until("it is stopped", || jobman.run("stop 1").code == 0);
-    assert_eq!(env.job("alice", 1)["status"], "killed");
+    let stopped = env.job("alice", 1);
+    assert_eq!((&stopped["status"], &stopped["error"]), (&json!("error"), &json!("preempted")));
     let plan = env.tpu("daemon plan --json").exits(0).json();
     assert_eq!(plan["jobs"][0]["next"], Value::Null, "{plan}");
 }

@@ -4,6 +4,7 @@
 use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 
+use serde_json::Value;
 use tpu_system::sys::procs::Process;
 
 use crate::common::env::{TestEnv, lives, wait_gone};
@@ -69,7 +70,7 @@ fn everything_of_the_job_ends_and_nothing_else() {
     let record = env.job("alice", 1);
     assert_eq!(record["status"], "killed");
     assert!(
-        record["extra_msgs"].get("intent").is_none_or(serde_json::Value::is_null),
+        record["extra_msgs"].get("intent").is_none_or(Value::is_null),
         "{record:#}"
     );
     assert_eq!(env.job("bob", 1)["status"], "running");
@@ -246,4 +247,44 @@ fn what_was_about_to_begin_does_not_begin_after_its_kill() {
     wait_gone(&about);
     assert!(!env.path("ran").exists(), "it was killed, and has begun");
     assert_eq!(env.job("alice", window)["status"], "killed");
+}
+
+/// What has failed stays as it failed: a kill cancels what a rule would do about it, and is refused where none would.
+#[test]
+fn a_kill_never_changes_how_a_job_has_ended() {
+    let mut env = TestEnv::new();
+    env.set("TPU_USER", "alice");
+    drop(env.tpu("run local -q -- python3 -c raise(IndexError)").exits(0));
+    drop(env.wait_status(1, "error"));
+    let before = env.job("alice", 1);
+    let refused = env.tpu("kill 1 -y").exits(4);
+    drop(refused.says(&[
+        "alice/1 is error: python-error",
+        "no rule brings it back",
+        "tpu resume 1",
+    ]));
+    assert_eq!(env.job("alice", 1), before);
+
+    drop(env.tpu("run local rule=killed-by-signal:rerun -q -- bash -c 'kill -9 $$'").exits(0));
+    drop(env.wait_status(2, "error"));
+    drop(
+        env.tpu("kill 2 -y")
+            .exits(0)
+            .says(&["alice/2 had ended already (error: killed-by-signal)"]),
+    );
+    let after = env.job("alice", 2);
+    assert_eq!(
+        (&after["status"], &after["error"]),
+        (&Value::from("error"), &Value::from("killed-by-signal"))
+    );
+    let plan = env.tpu("daemon plan --json").exits(0).json();
+    let own = plan["jobs"].as_array().unwrap().iter().find(|job| job["window"] == 2).unwrap();
+    assert!(own["next"].is_null(), "{plan}");
+    assert!(own.to_string().contains("somebody has killed it"), "{plan}");
+    let daemon = env.daemon(&[]);
+    env.turn();
+    drop(daemon);
+    assert_eq!(env.jobs("alice").len(), 2, "no rule brings it back");
+    drop(env.tpu("kill 2 -y").exits(4));
+    drop(env.tpu("resume 2 -y").exits(0));
 }

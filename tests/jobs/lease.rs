@@ -109,5 +109,5 @@ fn a_kill_that_has_begun_is_above_a_resume_that_has() {
     assert_eq!(slow.wait().unwrap().code(), Some(4));
     assert_eq!(env.jobs("alice").len(), 1);
     assert_eq!(kill.wait(), 0);
-    assert_eq!(env.job("alice", 1)["status"], "killed");
+    assert_eq!(env.job("alice", 1)["status"], "error");
 }

@@ -115,7 +115,7 @@ fn what_is_being_killed_gets_no_successor() {
     assert_eq!(env.jobs("alice").len(), 1, "a job that is being killed went on");
     killer.kill();
     drop(env.tpu("kill w=1 alice").exits(0));
-    assert_eq!(env.job("alice", 1)["status"], "killed");
+    assert_eq!(env.job("alice", 1)["status"], "error");
 }
 
 #[test]

@@ -160,6 +160,7 @@ pub(super) fn read_recovery(value: Json<'_>, path: &Path<'_>) -> Result<Recovery
         waits_since: fields.with("waits_since", read::instant)?,
         avoid: fields.with("avoid", read_avoid)?.unwrap_or_default(),
         stopped: fields.with("stopped", read::text)?,
+        killed: fields.with_or("killed", false, read::flag)?,
         blocked: fields.with_or("blocked", false, read::flag)?,
     })
 }
@@ -194,6 +195,7 @@ pub(super) fn write_recovery(recovery: &Recovery) -> Value {
         "judged": instant(recovery.judged),
         "waits_since": instant(recovery.waits_since),
         "stopped": recovery.stopped,
+        "killed": recovery.killed,
         "blocked": recovery.blocked,
     });
     let rare = [
@@ -339,6 +341,7 @@ mod tests {
             judged: Some(Timestamp::from_second(1_795_161_732)),
             avoid: vec![("n7".to_owned(), Timestamp::from_second(1_795_161_733))],
             stopped: Some("stopped after grpc: enough".to_owned()),
+            killed: true,
             blocked: true,
         };
         job.keep_counts(recovery.clone());

@@ -45,9 +45,18 @@ pub struct Recovery {
     pub avoid: Vec<(String, Timestamp)>,
     /// Why nothing is done any more, once a budget has ended the lineage.
     pub stopped: Option<String>,
+    /// Whether a person has killed what had failed: no rule brings this attempt back.
+    pub killed: bool,
     /// Whether nothing is done until a person does something: it is brought back no more than what is stopped, and may
     /// be yet.
     pub blocked: bool,
+}
+
+impl Recovery {
+    /// Whether no rule brings the attempt back any more.
+    pub fn is_over(&self) -> bool {
+        self.stopped.is_some() || self.killed
+    }
 }
 
 /// How far a run has come. The epoch leads, since many programs count steps anew in each.

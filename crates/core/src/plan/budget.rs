@@ -413,7 +413,7 @@ pub fn inherited(job: &Job, kind: ErrorKind) -> Recovery {
     let counts = job.counts();
     let quick = quick(job, kind, counts.quick);
     let (restarts, progressed) = (0, false);
-    let (judged, waits_since, stopped, blocked) = (None, None, None, false);
+    let (judged, waits_since, stopped, killed, blocked) = (None, None, None, false, false);
     let (roused, login) = (false, None);
     Recovery {
         quick,
@@ -424,6 +424,7 @@ pub fn inherited(job: &Job, kind: ErrorKind) -> Recovery {
         judged,
         waits_since,
         stopped,
+        killed,
         blocked,
         ..counts
     }
@@ -465,7 +466,7 @@ pub fn is_to_come_back(job: &Job) -> bool {
         let is_left = counts.left(budget) > 0 || counts.is_waited_out(budget);
         job.rules.action(kind) != Action::Pass && is_left
     };
-    let is_stopped = job.recovery.as_ref().is_some_and(|recovery| recovery.stopped.is_some());
+    let is_stopped = job.recovery.as_ref().is_some_and(|recovery| recovery.is_over());
     job.monitor && !is_stopped && job.child.is_none() && (job.is_being_brought_back() || is_due())
 }
 

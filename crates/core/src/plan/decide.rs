@@ -268,6 +268,10 @@ fn is_ours(situation: &Situation<'_>) -> Result<(), Held> {
     if age_s > LOOK_LIMIT_S {
         return Err(Held::for_now(format!("nothing on what was seen {age_s} s ago")));
     }
+    if job.recovery.as_ref().is_some_and(|recovery| recovery.killed) {
+        let reason = "somebody has killed it".to_owned();
+        return Err(Held { reason, stopped: true, waits: false });
+    }
     if let Some(stopped) = job.recovery.as_ref().and_then(|recovery| recovery.stopped.as_ref()) {
         return Err(Held { reason: stopped.clone(), stopped: true, waits: false });
     }

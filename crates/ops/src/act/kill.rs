@@ -11,6 +11,7 @@ use tpu_core::model::facts::{ErrorKind, Progress, TmuxFact};
 use tpu_core::model::ids::JobId;
 use tpu_core::model::job::{Event, Intent, Job, KILLING, Status};
 use tpu_core::model::time::Timestamp;
+use tpu_core::plan::budget;
 use tpu_engine::runner::{StopOrder, StopOutcome, StopPart};
 use tpu_system::store::Tx;
 
@@ -28,7 +29,7 @@ pub use tpu_engine::runner::Unreached;
 pub struct Killed {
     /// Which job.
     pub job: JobId,
-    /// How it had failed before, if it had: then it was at its end already.
+    /// How it had failed before, if it was at its end already: it stays so, and no rule brings it back.
     pub failed: Option<ErrorKind>,
     /// Processes that were stopped.
     pub processes: usize,
@@ -41,9 +42,7 @@ impl Killed {
     pub fn was_not_running(&self) -> Option<String> {
         let failed = Status::Error(self.failed?);
         let job = &self.job;
-        Some(format!(
-            "{job} was not running ({failed}): it counts as killed now, and no rule brings it back"
-        ))
+        Some(format!("{job} had ended already ({failed}): no rule brings it back any more"))
     }
 }
 
@@ -62,7 +61,7 @@ pub fn kill(ctx: &Ctx, jobs: &[JobId], force: bool) -> Vec<(JobId, Result<Killed
             });
             joined.collect()
         });
-        results.extend(settle(ctx, stopped));
+        results.extend(settle(ctx, stopped, unreached));
     }
     let of = |(place, job): (usize, &JobId)| {
         (job.clone(), results.remove(&place).unwrap_or_else(|| Err(cut_short())))
@@ -82,8 +81,8 @@ struct Wish {
     /// Its place among those that are killed together.
     place: usize,
     id: JobId,
-    /// How it was before.
-    before: Status,
+    /// Whether its record said before that it had failed.
+    had_failed: bool,
 }
 
 /// A job that is being stopped.
@@ -151,7 +150,7 @@ const AT_ONCE: usize = 16;
 pub fn kill_one(ctx: &Ctx, id: &JobId, unreached: Unreached) -> Result<Killed, Error> {
     let (mut results, wishes) = begin(ctx, std::slice::from_ref(id), unreached);
     let stopped = stop(ctx, &wishes, unreached);
-    results.extend(settle(ctx, wishes.iter().zip(stopped).collect()));
+    results.extend(settle(ctx, wishes.iter().zip(stopped).collect(), unreached));
     results.remove(&0).unwrap_or_else(|| Err(cut_short()))
 }
 
@@ -183,7 +182,7 @@ fn begin(ctx: &Ctx, jobs: &[JobId], unreached: Unreached) -> (Results, Vec<Wish>
     let mut wishes = Vec::new();
     for (place, (id, may)) in jobs.iter().zip(may_begin(ctx, jobs, unreached)).enumerate() {
         match may {
-            Ok(before) => wishes.push(Wish { place, id: id.clone(), before }),
+            Ok(had_failed) => wishes.push(Wish { place, id: id.clone(), had_failed }),
             Err(error) => drop(results.insert(place, Err(error))),
         }
     }
@@ -253,7 +252,11 @@ fn stop_part(ctx: &Ctx, data: &Data, endings: &mut [Result<Ending<'_>, Error>], 
 }
 
 /// Writes down what came of stops. What was not stopped is given up by us.
-fn settle(ctx: &Ctx, stopped: Vec<(&Wish, Result<Stopped, Error>)>) -> Results {
+fn settle(
+    ctx: &Ctx,
+    stopped: Vec<(&Wish, Result<Stopped, Error>)>,
+    unreached: Unreached,
+) -> Results {
     if stopped.is_empty() {
         return Results::new();
     }
@@ -261,10 +264,10 @@ fn settle(ctx: &Ctx, stopped: Vec<(&Wish, Result<Stopped, Error>)>) -> Results {
     let written = ctx.transact(|tx| {
         let write = |(wish, stopped): &(&Wish, Result<Stopped, Error>)| {
             if let Ok(stopped) = stopped {
-                return write_end(tx, &wish.id, stopped, now);
+                return write_end(tx, (wish, unreached), stopped, now);
             }
             give_up(ctx, tx, &wish.id);
-            Ok(true)
+            Ok(Written::Killed)
         };
         Ok(stopped.iter().map(write).collect::<Vec<_>>())
     });
@@ -284,21 +287,56 @@ fn settle(ctx: &Ctx, stopped: Vec<(&Wish, Result<Stopped, Error>)>) -> Results {
         .collect()
 }
 
-/// In the record of a job that is stopped. Whether it ends by that; false where it had come to another end before.
+/// What the record of a job says once it is stopped.
+enum Written {
+    /// That it was killed.
+    Killed,
+    /// That it had failed so before, and that no rule brings it back any more.
+    StaysFailed(ErrorKind),
+    /// That it had come to another end before.
+    Overtaken,
+}
+
+/// In the record of a job that is stopped. What had failed, and of which nothing was at work, stays as it is.
 fn write_end(
     tx: &mut Tx<'_>,
-    id: &JobId,
+    (wish, unreached): (&Wish, Unreached),
     stopped: &Stopped,
     now: Timestamp,
-) -> Result<bool, Error> {
+) -> Result<Written, Error> {
+    let id = &wish.id;
     let job = job_mut(&mut tx.data, id)?;
     if matches!(job.status, Status::Killed(_)) {
         // Somebody else completed what had been begun.
         job.intent = None;
-        return Ok(true);
+        return Ok(Written::Killed);
     }
     if job.status.is_final() {
-        return Ok(false);
+        return Ok(Written::Overtaken);
+    }
+    // An end that the launcher reported since the kill began is the kill's.
+    let began = job.intent.as_ref().map_or(now, |intent| intent.at);
+    let ended = job.launch.as_ref().and_then(|launch| launch.ended);
+    let had_failed = wish.had_failed && ended.is_none_or(|ended| ended < began);
+    // Its end was seen, or nothing was found: what could not be reached may have been at work.
+    let was_over = !records::may_be_at_work(job)
+        || unreached == Unreached::Refuse && stopped.outcome.processes == 0;
+    if let Status::Error(failed) = job.status
+        && had_failed
+        && was_over
+    {
+        job.counts_mut().killed = true;
+        job.intent = None;
+        // Whoever is bringing it back has lost it.
+        if let Some(lease) = job.lease.as_mut() {
+            lease.fence = lease.fence.saturating_add(1);
+            lease.free();
+        }
+        if let Some(launch) = job.launch.as_mut() {
+            launch.over = true;
+        }
+        records::note(tx, id, "killed", format!("it had failed before ({failed}), and stays so"));
+        return Ok(Written::StaysFailed(failed));
     }
     job.apply(&Event::Killed)?;
     job.keep_reached(&stopped.reached);
@@ -309,26 +347,23 @@ fn write_end(
     }
     let processes = tpu_core::text::counted(stopped.outcome.processes, "process");
     records::note(tx, id, "killed", format!("{processes} stopped"));
-    Ok(true)
+    Ok(Written::Killed)
 }
 
 /// What is to be said of one, once it is written down.
 fn told(
     ctx: &Ctx,
     wish: &Wish,
-    (stopped, written): (Result<Stopped, Error>, Result<bool, Error>),
+    (stopped, written): (Result<Stopped, Error>, Result<Written, Error>),
 ) -> Result<Killed, Error> {
     let id = &wish.id;
     let StopOutcome { processes, window } =
         stopped.map_err(|error| outlasted(ctx, id, error))?.outcome;
-    match written {
-        Ok(true) => {}
-        Ok(false) => return Err(overtaken(ctx, id)),
+    let failed = match written {
+        Ok(Written::Killed) => None,
+        Ok(Written::StaysFailed(kind)) => Some(kind),
+        Ok(Written::Overtaken) => return Err(overtaken(ctx, id)),
         Err(error) => return Err(outlasted(ctx, id, error)),
-    }
-    let failed = match wish.before {
-        Status::Error(kind) if processes == 0 => Some(kind),
-        _ => None,
     };
     Ok(Killed { job: id.clone(), failed, processes, window })
 }
@@ -344,8 +379,8 @@ pub fn stop_program(ctx: &Ctx, data: &Data, job: &Job) -> Result<(), Error> {
     .map(drop)
 }
 
-/// How jobs are that may be killed, before anything of that has begun; the result keeps their order.
-fn may_begin(ctx: &Ctx, jobs: &[JobId], unreached: Unreached) -> Vec<Result<Status, Error>> {
+/// Which jobs may be killed, and whether each has failed, before anything of that has begun; the result keeps their order.
+fn may_begin(ctx: &Ctx, jobs: &[JobId], unreached: Unreached) -> Vec<Result<bool, Error>> {
     // An end that its launcher could not report is an end: such a job is not killed any more.
     let data = match reconcile::reconcile(ctx).and_then(|()| ctx.data()) {
         Ok(data) => data,
@@ -359,7 +394,7 @@ fn may_begin(ctx: &Ctx, jobs: &[JobId], unreached: Unreached) -> Vec<Result<Stat
             return Err(overtaken(ctx, id));
         }
         check(ctx, &data, job, unreached, &look)?;
-        Ok(job.status.clone())
+        Ok(matches!(job.status, Status::Error(_)))
     };
     jobs.iter().map(may).collect()
 }
@@ -380,6 +415,15 @@ fn overtaken(ctx: &Ctx, id: &JobId) -> Error {
     }
 }
 
+/// Whether a job has failed, nothing of it may be at work, and nobody brings it back: then there is nothing to kill.
+pub fn is_left_alone(job: &Job, now: Timestamp) -> bool {
+    matches!(job.status, Status::Error(_))
+        && !job.is_being_killed()
+        && !job.lease.as_ref().is_some_and(|lease| lease.runs(now))
+        && !records::may_be_at_work(job)
+        && !budget::is_to_come_back(job)
+}
+
 /// Whether a kill is allowed, before anything changes. A run that cannot be looked at makes it impossible.
 fn check<'t>(
     ctx: &Ctx,
@@ -390,6 +434,14 @@ fn check<'t>(
 ) -> Result<(), Error> {
     let mut trial = job.clone();
     trial.apply(&Event::Killed)?;
+    if is_left_alone(job, ctx.clock.now()) {
+        let id = job.id();
+        let what = format!("{id} is {}: it has ended, and no rule brings it back", job.status);
+        let (number, user) = (id.window, &id.user);
+        return Err(Error::refused(what).hint(format!(
+            "start it again: tpu resume {number} {user}; clear it away: tpu clean {number} {user}"
+        )));
+    }
     let run = runners::run(data, job)?;
     match job.engine {
         Some(_) => runners::of(ctx, job).may_stop(run, unreached)?,

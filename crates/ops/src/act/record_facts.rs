@@ -7,6 +7,7 @@ use tpu_core::model::exit::Exit;
 use tpu_core::model::facts::{ErrorKind, Progress, Source, TargetFact};
 use tpu_core::model::ids::{JobId, TargetName};
 use tpu_core::model::job::{Event, Job, Status, StoredVerdict};
+use tpu_core::model::recovery::Recovery;
 use tpu_core::model::rules::Action;
 use tpu_core::model::time::Timestamp;
 use tpu_core::model::view::JobView;
@@ -170,8 +171,8 @@ fn changes(job: &Job, view: &JobView, decision: &Decision) -> Vec<Change> {
     if decision.begins_patience {
         changes.extend(decision.event.map(Change::Patient));
     }
-    let stopped = job.recovery.as_ref().and_then(|recovery| recovery.stopped.as_ref());
-    if decision.stopped && stopped != Some(&decision.reason) {
+    let is_noted = |of: &Recovery| of.killed || of.stopped.as_ref() == Some(&decision.reason);
+    if decision.stopped && !job.recovery.as_deref().is_some_and(is_noted) {
         changes.push(Change::Stopped(decision.reason.clone()));
     }
     changes

@@ -91,8 +91,8 @@ pub fn tear_down(ctx: &Ctx, leaf: &JobId) -> Result<TornDown, Error> {
 fn stop(ctx: &Ctx, leaf: &JobId) -> Result<(), Error> {
     let data = ctx.data()?;
     let job = job_of(&data, leaf)?;
-    let is_over = job.status.is_final();
-    if is_over && !records::may_be_at_work(job) {
+    let is_over = job.status.is_final() && !records::may_be_at_work(job);
+    if is_over || kill::is_left_alone(job, ctx.clock.now()) {
         return Ok(());
     }
     match kill::kill(ctx, std::slice::from_ref(leaf), false).pop() {

@@ -14,6 +14,7 @@ use crate::cli::args::{
 use crate::cli::print::Output;
 use tpu_core::model::ids::{JobId, JobNumber, TargetName};
 use tpu_core::model::job::Succession;
+use tpu_ops::act::kill::is_left_alone;
 use tpu_ops::act::successor::could_follow;
 use tpu_ops::base::ctx::job_of;
 use tpu_ops::front::teardown;
@@ -188,15 +189,22 @@ fn stop(app: &App, called: &Called, waits: Waits) -> Outcome {
             // With what waited in its place the rules of an earlier attempt hold again.
             let before = called::one(app, &called.padded()).ok();
             match before.filter(|before| before.stands == Stands::Failed && !app.global.dry_run) {
-                Some(before) => Ok(joined(taken, kill(vec![before.word()])?)),
+                Some(before) => Ok(joined(taken, stop(app, &before, waits)?)),
                 None => Ok(taken),
             }
         }
-        (Stands::Ended, _) => {
+        (Stands::Runs | Stands::Failed, _) if !is_over(app, called)? => kill(words),
+        (Stands::Runs | Stands::Failed | Stands::Ended, _) => {
             Ok(Output::new(format!("{} does not run.", called.padded()), &NOTHING))
         }
-        (Stands::Runs | Stands::Failed, _) => kill(words),
     }
+}
+
+/// Whether nothing of a job is at work, and nothing brings it back.
+fn is_over(app: &App, called: &Called) -> Result<bool, Error> {
+    let ctx = app.ctx()?;
+    let data = ctx.data()?;
+    Ok(data.job(&called.leaf).is_some_and(|job| is_left_alone(job, ctx.clock.now())))
 }
 
 /// What two commands have said, and the worse of their exit codes.

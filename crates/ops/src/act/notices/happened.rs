@@ -90,7 +90,7 @@ fn waits(data: &Data) -> impl Iterator<Item = CapacityAsked<'_>> {
         }
     });
     let back = data.jobs().filter_map(|job| {
-        let recovery = job.recovery.as_ref().filter(|of| of.stopped.is_none())?;
+        let recovery = job.recovery.as_ref().filter(|of| !of.is_over())?;
         let is_open = matches!(job.status, Status::Error(_)) && job.child.is_none();
         let since = recovery.waits_since.filter(|_| is_open && !job.is_being_killed())?;
         Some(CapacityAsked {

@@ -329,7 +329,7 @@ struct Viewer<'a> {
 impl Viewer<'_> {
     /// For how long its user wants infrastructure to be waited for; that matters only to what was brought back before.
     fn patience_s(&self, job: &Job) -> u64 {
-        let is_asked = |of: &Recovery| of.stopped.is_none() && job.child.is_none();
+        let is_asked = |of: &Recovery| !of.is_over() && job.child.is_none();
         if !job.recovery.as_deref().is_some_and(is_asked) {
             return 0;
         }

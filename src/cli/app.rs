@@ -238,10 +238,28 @@ impl App {
         console::columns().or_else(said).filter(|columns| *columns > 0)
     }
 
-    /// Asks for a yes; without a person to ask, or with `-y`, the answer is yes.
+    /// Whether the user is the one at work here. Where nothing says who that is, everybody whom a command
+    /// names is.
+    pub(super) fn is_own(&self, user: &UserName) -> Result<bool, Error> {
+        let data = self.ctx()?.data()?;
+        let at_work = self.requester()?.user_at_work(&data).ok().flatten();
+        Ok(at_work.is_none_or(|at_work| at_work == *user))
+    }
+
+    /// Whether [`App::confirm`] puts its question: `-y` and a dry run have answered it.
+    pub(super) fn asks(&self) -> bool {
+        !self.global.yes && !self.global.dry_run
+    }
+
+    /// Asks for a yes, unless `-y` or a dry run has given it. Fails where nobody can be asked, and says what
+    /// the question is.
     pub(super) fn confirm(&self, question: &str) -> Result<bool, Error> {
-        if self.global.yes || self.global.dry_run || !self.may_ask() {
+        if !self.asks() {
             return Ok(true);
+        }
+        if !self.may_ask() {
+            return Err(Error::usage(format!("nobody can be asked: {question}"))
+                .hint("add -y to answer yes"));
         }
         let answer = console::ask(&format!("{question} [y/N] "))?;
         Ok(matches!(answer.trim().to_ascii_lowercase().as_str(), "y" | "yes"))

@@ -164,7 +164,10 @@ fn a_dry_run_of_every_verb_of_jobs_is_refused_where_the_real_thing_is() {
         }
     }
     as_the_real_thing(&env, lines.iter().map(String::as_str));
-    as_the_real_thing(&env, ["kill 1,4", "kill --all", "kill status:finished", "kill tag:none"]);
+    as_the_real_thing(
+        &env,
+        ["kill 1,4 -y", "kill --all -y", "kill status:finished", "kill tag:none"],
+    );
     drop(env.tpu("kill 3 --dry-run").exits(4).says(&["resumed"]));
 }
 

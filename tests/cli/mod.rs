@@ -20,5 +20,6 @@ mod original_walk;
 mod readme;
 mod schema;
 mod times;
+mod unasked;
 mod whose;
 mod words;

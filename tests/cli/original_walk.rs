@@ -324,9 +324,7 @@ fn killing_and_cleaning_up() {
         "tpu kill 5 xibo",
     ]) {
         walk.types("tpu run v2-32-6 xibo mode=busy", 0, &[&format!("Started xibo/{window}")]);
-        walk.begins(kill);
-        walk.answers(&format!("Kill xibo/{window}? [y/N]"), "y");
-        walk.ends(0, &[&format!("Killed xibo/{window}")]);
+        walk.types(kill, 0, &[&format!("Killed xibo/{window}")]);
     }
     walk.types("tpu clean xibo", 0, &["Archived 5 jobs"]);
 
@@ -342,9 +340,7 @@ fn killing_and_cleaning_up() {
     walk.types("tpu clean xibo", 0, &["Archived 0 jobs"]);
     walk.types("tpu clean xibo -re", 0, &["Archived 1 job"]);
 
-    walk.begins("tpu -kw 7 xibo");
-    walk.answers("[y/N]", "y");
-    walk.ends(0, &["closed 1 window"]);
+    walk.types("tpu -kw 7 xibo", 0, &["closed 1 window"]);
     walk.types("tpu run v2-32-6 xibo", 0, &["Started xibo/8"]);
     walk.is("xibo", 8, "finished");
     for (line, said) in [

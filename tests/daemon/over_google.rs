@@ -390,8 +390,8 @@ fn commands_work_over_the_api() {
     drop(env.tpu("targets").exits(0).says(&["lab-tpuvm-v2-32-1", "READY", "16"]));
     let told = env.tpu("apply lab-new --type v2-8 --zone zone-9 --spot").exits(0);
     drop(told.says(&["lab-new is READY."]));
-    drop(env.tpu("restart v2-1").exits(0).says(&["lab-tpuvm-v2-32-1 is READY."]));
-    drop(env.tpu("stop v2-1").exits(0).says(&["STOPPED"]));
+    drop(env.tpu("restart v2-1 -y").exits(0).says(&["lab-tpuvm-v2-32-1 is READY."]));
+    drop(env.tpu("stop v2-1 -y").exits(0).says(&["STOPPED"]));
     drop(env.tpu("start v2-1").exits(0).says(&["READY"]));
     drop(env.tpu("describe v2-1").exits(0).says(&["HEALTHY", "workers    4", "google"]));
     let prices = r#"{"v2": {"spot": 0.5}, "v2-32": 10}"#;
@@ -423,7 +423,7 @@ fn commands_work_over_the_api() {
         "alias v4-8-p1",
     ]));
     assert_eq!(env.data_bytes(), before);
-    drop(env.tpu(import).exits(0).says(&["Imported"]));
+    drop(env.tpu(&format!("{import} -y")).exits(0).says(&["Imported"]));
     let data = env.data();
     assert_eq!(data["targets"]["theirs"]["type"], "v4-8");
     assert_eq!(data["targets"]["theirs"]["origin"], "imported");
@@ -437,7 +437,7 @@ fn commands_work_over_the_api() {
         times: Some(1),
     };
     served.sim().pull(&late).unwrap();
-    drop(env.tpu("delete lab-new").exits(6).says(&["cannot delete lab-new"]));
+    drop(env.tpu("delete lab-new -y").exits(6).says(&["cannot delete lab-new"]));
     drop(env.tpu("check-status lab-new").exits(0).says(&["PREEMPTED"]));
     drop(env.tpu("delete lab-new").exits(0).says(&["lab-new is not there."]));
     let none = Event::NoCapacity { target: None, zone: None, times: Some(2), for_s: None };
@@ -452,7 +452,7 @@ fn commands_work_over_the_api() {
         env.tpu("apply lab-q --type v2-8 --zone zone-9 --queued --spot").exits(0).says(&["READY"]),
     );
     drop(env.tpu("targets").exits(0).says(&["[lab-q-q ACTIVE]"]));
-    drop(env.tpu("delete lab-q").exits(0).says(&["lab-q is not there."]));
+    drop(env.tpu("delete lab-q -y").exits(0).says(&["lab-q is not there."]));
     assert!(
         served
             .sim()

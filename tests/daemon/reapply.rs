@@ -123,7 +123,7 @@ fn a_launch_holds_its_target_until_its_record_gives_it_up() {
     });
     let seen = env.tpu("describe v2-1 --json").exits(0).json();
     assert_eq!(seen["target"]["jobs"], serde_json::json!(["alice/1"]), "{seen:#}");
-    drop(env.tpu("reapply v2-1").exits(0));
+    drop(env.tpu("reapply v2-1 -y").exits(0));
     let given_up = env.job("alice", 1);
     assert_eq!((&given_up["status"], &given_up["error"]), (&"error".into(), &"launch".into()));
 }

@@ -194,7 +194,7 @@ fn windows_without_record_are_closed_by_force_and_no_others() {
     env.tmux().run(&["new-session", "-d", "-s", "ali", "exec sleep 1000"]);
     let others = (env.windows("bob"), env.windows("alice2"), env.windows("ali"));
     let before = env.data_bytes();
-    env.tpu("-czw alice --force").exits(0).says(&["closed 2 windows"]);
+    env.tpu("-czw alice --force -y").exits(0).says(&["closed 2 windows"]);
     assert_eq!(env.windows("alice"), [0, 1]);
     assert_eq!((env.windows("bob"), env.windows("alice2"), env.windows("ali")), others);
     assert!(others.0.contains(&theirs));

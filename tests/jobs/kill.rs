@@ -85,7 +85,7 @@ fn jobs_that_ignore_signals_end_as_well() {
     let second =
         env.start(&format!("trap '' INT TERM; {}", deaf.replace("NAME", "no-term")), &NONE);
     let all = ["no-int", "no-term"].map(|name| env.wait_pid(name));
-    env.tpu(&format!("kill {first},{second} alice")).exits(0);
+    env.tpu(&format!("kill {first},{second} alice -y")).exits(0);
     for process in &all {
         assert!(!lives(process));
     }
@@ -123,7 +123,7 @@ fn refusals_change_nothing() {
     env.tpu("kill tag:none alice").exits(3);
     assert_eq!(env.data_bytes(), before);
     // One of two is final: the other is killed, and the exit code says so.
-    env.tpu("kill 1-2 alice").exits(4).says(&["Killed alice/2", "alice/1"]);
+    env.tpu("kill 1-2 alice -y").exits(4).says(&["Killed alice/2", "alice/1"]);
     assert!(!lives(&job));
     env.tpu("kill w=2 alice").exits(4).says(&["killed"]);
 }
@@ -171,13 +171,13 @@ fn several_jobs_are_named_by_numbers_ranges_tags_and_targets() {
     let would = env.tpu("kill 4,6-7 alice --dry-run --json").exits(0);
     assert_eq!(would.json()["would"].as_array().unwrap().len(), 3);
     assert_eq!(alive(), [1, 2, 3, 4, 5, 6, 7]);
-    env.tpu("kill 4,6-7 w=7 alice").exits(0);
+    env.tpu("kill 4,6-7 w=7 alice -y").exits(0);
     assert_eq!(alive(), [1, 2, 3, 5]);
-    env.tpu("kill tag:sweep tpu:local alice").exits(0);
+    env.tpu("kill tag:sweep tpu:local alice -y").exits(0);
     assert_eq!(alive(), [1, 2, 5]);
-    env.tpu("kill tpu:v2-1 alice").exits(0);
+    env.tpu("kill tpu:v2-1 alice -y").exits(0);
     assert_eq!(alive(), [2, 5]);
-    env.tpu("kill --all alice").exits(0);
+    env.tpu("kill --all alice -y").exits(0);
     assert_eq!(alive(), Vec::<u64>::new());
     assert_eq!(env.windows("alice"), [0]);
     assert!(lives(&theirs));

@@ -159,7 +159,7 @@ fn windows_without_a_mark_are_listed_and_closed_by_force_alone_where_nobody_look
     assert_eq!(dry["would"]["left"][0]["window"], 9, "{dry:#}");
     assert!(lives(&idle) && lives(&watched));
 
-    drop(env.tpu("-czw alice --force").exits(0).says(&["closed 1 window", "window 9"]));
+    drop(env.tpu("-czw alice --force -y").exits(0).says(&["closed 1 window", "window 9"]));
     assert_eq!(env.windows("alice"), [0, 1, 9]);
     wait_gone(&idle);
     assert!(lives(&watched));
@@ -220,7 +220,7 @@ fn force_closes_only_what_somebody_was_asked_about_and_agreed_to() {
 fn force_leaves_a_session_its_home() {
     let env = TestEnv::with_tmux_conf("set -g base-index 1\n");
     let shell = own_session(&env, "alice", "shell");
-    drop(env.tpu("-czw alice --force").exits(0).says(&["closed 1 window"]));
+    drop(env.tpu("-czw alice --force -y").exits(0).says(&["closed 1 window"]));
     wait_gone(&shell);
     assert_eq!(env.windows("alice"), [0], "the session, and with it the server");
 }

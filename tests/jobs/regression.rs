@@ -303,7 +303,7 @@ fn a_window_that_somebody_has_split_stays_the_jobs() {
     drop(env.tmux().run(&["new-window", "-d", "-t", "=alice:7", "exec sleep 1000"]));
     let seven = env.pane_id("alice", 7).unwrap();
     drop(env.tmux().run(&["split-window", "-d", "-t", &seven, "exec sleep 1000"]));
-    drop(env.tpu("-czw alice --force").exits(0).says(&["closed 1 window."]));
+    drop(env.tpu("-czw alice --force -y").exits(0).says(&["closed 1 window."]));
     assert_eq!(env.windows("alice"), [0, 1]);
     let panes = env.tmux().run(&["list-panes", "-t", &job, "-F", "#{pane_id}"]);
     assert_eq!(panes.lines().count(), 2, "a pane of a job's window was closed");

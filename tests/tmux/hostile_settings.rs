@@ -147,7 +147,7 @@ fn each_command_touches_its_own_window_and_no_other() {
     acts("-czj b", &[]);
     assert_eq!(records(&env, "b"), [2, 3], "1 was killed: its window is gone too");
     acts("-czw b", &[]);
-    acts("-czw b --force", &["-b:20", "-b:21", "-b:22"]);
+    acts("-czw b --force -y", &["-b:20", "-b:21", "-b:22"]);
     wait_until("the end of bird/22", || env.job("bird", 22)["status"] == "error");
     acts("clean b", &["-b:2", "-b:3"]);
     assert_eq!(records(&env, "b"), [0_u64; 0]);

@@ -74,7 +74,12 @@ fn provide(app: &App, args: &Apply, (verb, anew, insistence): (&str, bool, Insis
     if app.global.dry_run {
         return Ok(dry_run_of(&dry_run::remake(ctx, &name, &wish, anew)?, ctx.take_warnings()));
     }
-    if anew {
+    if anew && app.asks() {
+        // What would be refused is refused before anybody is asked.
+        provision::may_change(ctx, &name, Change::Delete)?;
+        dry_run::remake(ctx, &name, &wish, anew)?;
+    }
+    if anew && app.asks() && !provision::loses_nothing(ctx, &name)? {
         let question = format!("Delete {name} and everything on it, and create it again?");
         app.agree(&question, UNDONE)?;
     }
@@ -104,7 +109,12 @@ pub(in crate::cli) fn change(app: &App, (verb, typed): (&str, &str), change: Cha
         let would = Output::would(&format!("{} {}", change.verb(), target.name));
         return Ok(would.notes(nothing.into_iter().collect()));
     }
-    if change != Change::Start {
+    if change != Change::Start && app.asks() {
+        // What would be refused is refused before anybody is asked.
+        provision::may_change(ctx, &target.name, change)?;
+    }
+    let is_lost = || Ok(change == Change::Delete && provision::loses_nothing(ctx, &target.name)?);
+    if change != Change::Start && app.asks() && !is_lost()? {
         let question = format!("{} {}? What runs there ends.", change.verb(), target.name);
         app.agree(&question, UNDONE)?;
     }

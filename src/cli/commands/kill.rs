@@ -49,7 +49,9 @@ pub(in crate::cli) fn kill(app: &App, of: &Kill) -> Outcome {
             let text = format!("Would take out of the queue {}.", in_words(&waiting));
             return Ok(Output::new(text, &document));
         }
-        app.agree(&format!("Take {} out of the queue?", in_words(&waiting)), undone)?;
+        if needs_question(app, &jobs, &waiting)? {
+            app.agree(&format!("Take {} out of the queue?", in_words(&waiting)), undone)?;
+        }
         let mut output = queue::take_out_called(app, &waiting)?;
         let mut problems = Vec::new();
         for (job, result) in kill::kill(ctx, &begun_since()?, of.force) {
@@ -69,7 +71,16 @@ pub(in crate::cli) fn kill(app: &App, of: &Kill) -> Outcome {
         [] => String::new(),
         waiting => format!(" and take {} out of the queue", in_words(waiting)),
     };
-    app.agree(&format!("Kill {}{also}?", names(&jobs)), undone)?;
+    if needs_question(app, &jobs, &waiting)? {
+        // What would be refused is refused before anybody is asked.
+        let (able, problems) = kill::dry_run(ctx, &jobs, of.force);
+        if let (true, true, Some(refused)) =
+            (able.is_empty(), waiting.is_empty(), Error::all(problems))
+        {
+            return Err(refused);
+        }
+        app.agree(&format!("Kill {}{also}?", names(&jobs)), undone)?;
+    }
     // Before anything ends: else what waits would begin in the places that become free.
     members::take_out(ctx, &waiting)?;
     let jobs: Vec<JobId> = begun_since()?.into_iter().chain(jobs.iter().cloned()).collect();
@@ -95,6 +106,28 @@ pub(in crate::cli) fn kill(app: &App, of: &Kill) -> Outcome {
     }
     let document = KilledDocument { killed: done.iter().map(KilledPart::from).collect() };
     of_several(Output::new(text, &document), nothing, problems)
+}
+
+/// Whether a person is asked before jobs end or places in the queue are given up: if they are several, a group,
+/// or somebody else's.
+pub(super) fn needs_question(
+    app: &App,
+    jobs: &[JobId],
+    waiting: &[WaitingCalled],
+) -> Result<bool, Error> {
+    if !app.asks() {
+        return Ok(false);
+    }
+    let data = app.ctx()?.data()?;
+    let is_group = |called: &WaitingCalled| match &called.members {
+        Some(members) => members.len() > 1,
+        None => data.queues().entry(&called.id).is_some_and(|entry| entry.spec.array.is_some()),
+    };
+    if jobs.len() + waiting.len() != 1 || waiting.iter().any(is_group) {
+        return Ok(true);
+    }
+    let mut all = jobs.iter().chain(waiting.iter().map(|called| &called.id));
+    all.try_fold(false, |asks, id| Ok(asks || !app.is_own(&id.user)?))
 }
 
 /// The outcome where some went well, all, or nothing.
@@ -129,9 +162,12 @@ pub(in crate::cli) fn kill_window(app: &App, words: &[String]) -> Outcome {
         clean::dry_run_kill_window(ctx, &id)?;
         return Ok(listed("Would close the window of", &[id]));
     }
-    let undone =
-        Undone { what: "nothing was closed", hint: "add -y to close it without a question" };
-    app.agree(&format!("Close the window of {id}?"), undone)?;
+    if app.asks() && !app.is_own(&id.user)? {
+        clean::dry_run_kill_window(ctx, &id)?;
+        let undone =
+            Undone { what: "nothing was closed", hint: "add -y to close it without a question" };
+        app.agree(&format!("Close the window of {id}?"), undone)?;
+    }
     let cleaned = clean::kill_window(ctx, &id)?;
     Ok(Output::new(cleaned.summary(), &CleanedDocument::from(&cleaned)))
 }

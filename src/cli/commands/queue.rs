@@ -448,7 +448,9 @@ pub(in crate::cli) fn dequeue(app: &App, args: &Dequeue) -> Outcome {
     let names: Vec<String> = ids.iter().map(ToString::to_string).collect();
     let undone =
         Undone { what: "nothing was taken out", hint: "add -y to take it out without a question" };
-    if !app.global.dry_run {
+    let called: Vec<WaitingCalled> =
+        ids.iter().map(|id| WaitingCalled { id: id.clone(), members: None }).collect();
+    if kill::needs_question(app, &[], &called)? {
         app.agree(&format!("Take {} out of the queue?", names.join(", ")), undone)?;
     }
     take_out(app, &ids)

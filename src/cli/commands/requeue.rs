@@ -49,7 +49,15 @@ pub(in crate::cli) fn requeue(app: &App, args: &Requeue) -> Outcome {
     let names: Vec<String> = jobs.iter().map(ToString::to_string).collect();
     let undone =
         Undone { what: "nothing was stopped", hint: "add -y to stop them without a question" };
-    app.agree(&format!("Stop {} and let it wait for its turn?", names.join(", ")), undone)?;
+    if kill::needs_question(app, &jobs, &[])? {
+        // What would be refused is refused before anybody is asked.
+        let refused = jobs.iter().map(|job| requeue::dry_run(ctx, job)).filter_map(Result::err);
+        let refused: Vec<Error> = refused.collect();
+        if let (true, Some(error)) = (refused.len() == jobs.len(), Error::all(refused)) {
+            return Err(error);
+        }
+        app.agree(&format!("Stop {} and let it wait for its turn?", names.join(", ")), undone)?;
+    }
     let (mut lines, mut notes) = (Vec::new(), Vec::new());
     let (mut waiting, mut problems): (Vec<JobId>, Vec<Error>) = (Vec::new(), Vec::new());
     for job in &jobs {

@@ -53,6 +53,9 @@ pub(in crate::cli) fn delete(app: &App, words: &[String]) -> Outcome {
     };
     let undone =
         Undone { what: "nothing was removed", hint: "add -y to remove without a question" };
+    if app.asks() {
+        users::may_delete(app.ctx()?, &name)?;
+    }
     app.agree(&format!("Remove user {name} and archive their records?"), undone)?;
     let archived = users::delete(app.ctx()?, &name)?;
     let text = format!("Removed user {name}; in the archive: {}.", counted(archived, "record"));

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use crate::cli::Outcome;
-use crate::cli::app::{App, UNDONE};
+use crate::cli::app::{App, UNDONE, Undone};
 use crate::cli::args::{Copy, KillRemote, OfRecipe, Ssh, Workers};
 use crate::cli::commands::checkpoints;
 use crate::cli::console;
@@ -196,7 +196,10 @@ fn solve(app: &App, of: &OfRecipe) -> Outcome {
             let remake = dry_run::remake(ctx, &target.name, &Wish::default(), false)?;
             return dry_run_of(app, &request(target, "solve", of.force), &remake.to_text());
         }
-        app.agree(&format!("{obstacle}. Make it usable?"), UNDONE)?;
+        if app.asks() && !provision::loses_nothing(ctx, &target.name)? {
+            dry_run::remake(ctx, &target.name, &Wish::default(), false)?;
+            app.agree(&format!("{obstacle}. Make it usable?"), UNDONE)?;
+        }
         app.tell(&format!("{obstacle}: making it usable"));
         let wish = Wish::default();
         let mut tell = |line: &str| app.tell(line);
@@ -287,10 +290,8 @@ fn kill(app: &App, of: &KillRemote) -> Outcome {
     if !named.is_empty() {
         app.tell(table(&named).trim_end());
         let question = format!("End {} of others?", counted(named.len(), "process"));
-        if !(app.global.yes || app.may_ask() && app.confirm(&question)?) {
-            return Err(Error::new(Kind::Interrupted, "nothing was ended")
-                .hint("-y ends them without a question"));
-        }
+        let hint = "-y ends them without a question";
+        app.agree(&question, Undone { what: "nothing was ended", hint })?;
     }
     let swept = worker_shell::sweep(ctx, &target.name, how, &named)?;
     let ours: usize = swept.stopped.values().sum();

@@ -441,6 +441,12 @@ pub fn nothing_to_delete(ctx: &Ctx, target: &Target) -> Result<Option<String>, E
     }))
 }
 
+/// Whether a target can be deleted without a loss: it was preempted or does not exist, and no job is live on it.
+pub fn loses_nothing(ctx: &Ctx, name: &TargetName) -> Result<bool, Error> {
+    let is_lost = matches!(how_is(ctx, name)?.state, TargetState::Preempted | TargetState::Gone);
+    Ok(is_lost && unused(ctx, name, None).is_ok())
+}
+
 /// Refuses a change of what nobody watches or somebody uses.
 pub fn may_change(ctx: &Ctx, name: &TargetName, change: Change) -> Result<(), Error> {
     is_watched(ctx, name)?;

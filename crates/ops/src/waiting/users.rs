@@ -5,7 +5,7 @@ use tpu_core::model::facts::TmuxFact;
 use tpu_core::model::ids::{JobId, UserName};
 use tpu_core::model::job::Job;
 use tpu_core::model::settings::SettingOrigin;
-use tpu_core::model::view::Whose;
+use tpu_core::model::view::{Snapshot, Whose};
 
 use tpu_system::store::StoreError;
 
@@ -151,8 +151,13 @@ fn check_free(data: &Data, name: &UserName, session: &str) -> Result<(), Error> 
     Ok(())
 }
 
-/// Removes a user who has no live jobs. The records are archived; the tmux session stays.
-pub fn delete(ctx: &Ctx, name: &UserName) -> Result<usize, Error> {
+/// Refuses what [`delete`] would refuse.
+pub fn may_delete(ctx: &Ctx, name: &UserName) -> Result<(), Error> {
+    looked_at(ctx, name).map(drop)
+}
+
+/// All jobs of a user who may be removed. Fails if one is live, or if nobody can tell.
+fn looked_at(ctx: &Ctx, name: &UserName) -> Result<Snapshot, Error> {
     let look =
         outlook::look(ctx, &mut snapshot::LookMemory::default(), &Whose::of([name.clone()]))?;
     let alive = look.jobs.iter().find(|job| {
@@ -166,6 +171,12 @@ pub fn delete(ctx: &Ctx, name: &UserName) -> Result<usize, Error> {
         return Err(Error::unreachable("tmux cannot be asked whether jobs are alive")
             .hint("nothing was changed; try again"));
     }
+    Ok(look)
+}
+
+/// Removes a user who has no live jobs. The records are archived; the tmux session stays.
+pub fn delete(ctx: &Ctx, name: &UserName) -> Result<usize, Error> {
+    let look = looked_at(ctx, name)?;
     let jobs = ctx.transact(|tx| {
         let jobs: Vec<JobId> = user_of(&tx.data, name)?.jobs().iter().map(Job::id).collect();
         after::forget_met_in(tx);

@@ -9,6 +9,8 @@ use crate::cli::print::Output;
 use tpu_core::model::ids::QueueName;
 use tpu_core::text::escape;
 use tpu_ops::Error;
+use tpu_ops::act::kill as stops;
+use tpu_ops::base::called::WaitingCalled;
 use tpu_ops::base::named::expanded;
 use tpu_ops::front::cloudmesh::again::{self, Doomed};
 use tpu_ops::front::cloudmesh::changes::{self, CmsChanged, which};
@@ -97,10 +99,28 @@ pub(super) fn taken_away(app: &App, doomed: &Doomed) -> Outcome {
     if app.global.dry_run {
         return Ok(Output::would(&format!("take {} away", all.join(", "))));
     }
-    let undone = Undone {
-        what: "nothing was taken away",
-        hint: "add -y to take it away without a question",
+    let waiting: Vec<WaitingCalled> =
+        doomed.waiting.iter().map(|id| WaitingCalled { id: id.clone(), members: None }).collect();
+    // What has ended loses nothing: the archive keeps it.
+    let only_ended = doomed.waiting.is_empty() && doomed.live.is_empty();
+    let asks = if only_ended {
+        app.asks() && !app.is_own(&doomed.user)?
+    } else {
+        kill::needs_question(app, &[&*doomed.live, &*doomed.over].concat(), &waiting)?
     };
-    app.agree(&format!("Take {} away?", all.join(", ")), undone)?;
+    if asks {
+        // What would be refused is refused before anybody is asked.
+        let (able, problems) = stops::dry_run(app.ctx()?, &doomed.live, false);
+        if let (true, Some(refused)) =
+            (able.len() + doomed.over.len() + waiting.len() == 0, Error::all(problems))
+        {
+            return Err(refused);
+        }
+        let undone = Undone {
+            what: "nothing was taken away",
+            hint: "add -y to take it away without a question",
+        };
+        app.agree(&format!("Take {} away?", all.join(", ")), undone)?;
+    }
     printed(changes::take_away(app.ctx()?, doomed)?)
 }

@@ -5,6 +5,7 @@
 mod callbacks;
 mod clean;
 mod curves;
+mod followed;
 mod from_nothing;
 mod groups;
 mod hostile_output;

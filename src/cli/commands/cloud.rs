@@ -113,8 +113,11 @@ pub(in crate::cli) fn change(app: &App, (verb, typed): (&str, &str), change: Cha
         // What would be refused is refused before anybody is asked.
         provision::may_change(ctx, &target.name, change)?;
     }
-    let is_lost = || Ok(change == Change::Delete && provision::loses_nothing(ctx, &target.name)?);
-    if change != Change::Start && app.asks() && !is_lost()? {
+    let loses_nothing = || match change {
+        Change::Delete => provision::loses_nothing(ctx, &target.name),
+        Change::Start | Change::Stop | Change::Restart => Ok(false),
+    };
+    if change != Change::Start && app.asks() && !loses_nothing()? {
         let question = format!("{} {}? What runs there ends.", change.verb(), target.name);
         app.agree(&question, UNDONE)?;
     }

@@ -11,8 +11,10 @@ use crate::cli::app::App;
 use crate::cli::args::Logs;
 use crate::cli::print::{Output, to_stdout};
 use tpu_core::model::ids::JobId;
-use tpu_ops::act::{outlook, results};
-use tpu_ops::observe::logs;
+use tpu_ops::act::{outlook, results, selection};
+use tpu_ops::base::called::JobWord;
+use tpu_ops::observe::follow::Follower;
+use tpu_ops::observe::{archive, logs};
 use tpu_ops::waiting::whose::Purpose;
 use tpu_ops::{Error, Kind};
 use tpu_wire::jobs::{JobIdPart, LogsDocument};
@@ -25,7 +27,7 @@ const POLL_ENGINE: Duration = Duration::from_secs(1);
 
 /// Prints what a job has printed.
 pub(in crate::cli) fn logs(app: &App, args: &Logs) -> Outcome {
-    let id = app.requester()?.one_job(&args.words, Purpose::Look)?;
+    let found = app.requester()?.one_job(&args.words, Purpose::Look);
     let grep = match &args.grep {
         None => None,
         Some(text) => Some(Regex::new(text).map_err(|e| {
@@ -34,6 +36,12 @@ pub(in crate::cli) fn logs(app: &App, args: &Logs) -> Outcome {
     };
     let filter = Wanted { grep, worker: args.worker };
     let ctx = app.ctx()?;
+    let id = match found {
+        Err(error) if error.kind == Kind::NotFound => {
+            return of_archive(app, &args.words, (&filter, args.lines), error);
+        }
+        found => found?,
+    };
     let follows = args.follow && !app.global.json;
     let output = match logs::output(ctx, &id) {
         // What an engine has not started yet has printed nothing.
@@ -57,6 +65,40 @@ pub(in crate::cli) fn logs(app: &App, args: &Logs) -> Outcome {
     let lines: Vec<&str> = text.lines().collect();
     let document = LogsDocument { job: JobIdPart::from(&id), lines };
     Ok(Output::new(&*text, &document))
+}
+
+/// Prints what a job has printed that was cleaned away. Fails with `unknown`, which says that there is no such job among
+/// the others, where the archive has none either.
+fn of_archive(
+    app: &App,
+    words: &[String],
+    (filter, last): (&Wanted, Option<usize>),
+    unknown: Error,
+) -> Outcome {
+    let ctx = app.ctx()?;
+    let data = ctx.data()?;
+    let mut sorted = selection::sort(words, &data)?;
+    let named = app.requester()?.user_named(&data, sorted.user.as_ref())?;
+    let called = sorted.take_jobs(&data)?;
+    let waits = |word: &JobWord| {
+        data.users().iter().any(|user| !word.waiting(&data, &user.name).is_empty())
+    };
+    let [word] = called.as_slice() else { return Err(unknown) };
+    if waits(word) {
+        return Err(unknown);
+    }
+    let mut found = archive::called(ctx, word).unwrap_or_default();
+    found.retain(|id| named.as_ref().is_none_or(|user| id.user == *user));
+    let (Some(id), others) = (found.pop(), found) else { return Err(unknown) };
+    let hint = format!("archived: tpu archive logs {} {}", id.window, id.user);
+    if !others.is_empty() {
+        return Err(unknown.hint(hint));
+    }
+    let of = archive::find(ctx, &id, 0).map_err(|error| error.hint(hint))?;
+    let text = chosen(&archive::output(ctx, &of)?, filter, last);
+    let note = format!("{id} was cleaned away; what it printed is still there");
+    let document = LogsDocument { job: JobIdPart::from(&id), lines: text.lines().collect() };
+    Ok(Output::new(&*text, &document).notes(vec![note]))
 }
 
 /// Which lines are wanted.
@@ -90,7 +132,7 @@ fn chosen(bytes: &[u8], filter: &Wanted, last: Option<usize>) -> String {
 }
 
 /// Prints what comes from a byte on, until the job has ended and its last words are out.
-fn follow(app: &App, id: &JobId, (mut at, filter): (u64, &Wanted), first: &str) -> Outcome {
+fn follow(app: &App, id: &JobId, (next, filter): (u64, &Wanted), first: &str) -> Outcome {
     let ctx = app.ctx()?;
     let print = |text: &str| match to_stdout(text, ColorChoice::Auto) {
         Err(e) if e.kind() == io::ErrorKind::BrokenPipe => Ok(false),
@@ -100,11 +142,11 @@ fn follow(app: &App, id: &JobId, (mut at, filter): (u64, &Wanted), first: &str) 
     };
     let mut goes_on = print(first)?;
     let mut rest = Vec::new();
+    let mut follower = Follower::new(id.clone(), next);
     let poll = if logs::has_engine(ctx, id)? { POLL_ENGINE } else { POLL };
     while goes_on {
         let over = logs::is_over(ctx, id)?;
-        let (new, next) = logs::after(ctx, id, at)?;
-        at = next;
+        let new = follower.read_on(ctx)?;
         rest.extend_from_slice(&new);
         let whole = rest.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
         let lines: Vec<u8> = rest.drain(..whole).collect();

@@ -41,6 +41,7 @@ use tpu_wire::queue::{
     WaitingChangedDocument, members,
 };
 
+use super::kill;
 use super::submit::submit;
 use super::waiting::{never_began, priority, refuse_hopeless, still_waiting};
 

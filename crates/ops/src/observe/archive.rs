@@ -24,6 +24,7 @@ pub use tpu_system::store::Archived;
 
 use super::lineage_attempts::attempts;
 use super::runners;
+use crate::base::called::JobWord;
 use crate::base::ctx::user_of;
 use crate::base::records;
 use crate::{Ctx, Error};
@@ -153,6 +154,26 @@ pub fn find(ctx: &Ctx, id: &JobId, older: usize) -> Result<ArchivedJob, Error> {
         Some(_) => error.hint(format!("it is among the jobs: tpu show {id}")),
         None => error.hint(format!("those that are: tpu archive list {}", id.user)),
     })
+}
+
+/// Those who have archived jobs that a word calls, with the newest of each. Of groups and patterns nothing is found.
+pub fn called(ctx: &Ctx, word: &JobWord) -> Result<Vec<JobId>, Error> {
+    let is_meant = |job: &Job| match word {
+        JobWord::Number(number) => job.windows_id == *number,
+        JobWord::Members(_, members) => {
+            members.len() == 1 && job.member().is_some_and(|member| members.contains(&member))
+        }
+        JobWord::Name(name) | JobWord::Part(name) => job.name() == Some(name.as_str()),
+        JobWord::Names(..) => false,
+    };
+    let mut found: Vec<JobId> = Vec::new();
+    for archived in ctx.store.archived() {
+        let job = archived?.job;
+        if is_meant(&job) && found.iter().all(|known| known.user != job.user) {
+            found.push(job.id());
+        }
+    }
+    Ok(found)
 }
 
 /// What an archived job has printed, as far as it still lies where it logged.

@@ -15,6 +15,7 @@ pub mod worker_processes;
 pub mod checkpoint;
 pub mod classify;
 pub mod curves;
+pub mod follow;
 pub mod logs;
 pub mod panes;
 pub mod printed;

@@ -29,7 +29,7 @@ use tpu_system::sys::env::Env;
 use super::app::App;
 use super::args::{Cli, Color, MonitorArgs};
 use super::screen_settings::keys;
-use super::{console, legacy, print};
+use super::{console, print};
 
 /// Whose jobs the monitor shows, and how.
 #[derive(Debug, Default)]
@@ -138,11 +138,7 @@ const WITHOUT_SCREEN: &str =
 
 /// The screen over these effects, with a line above the bottom line where somebody has one.
 fn bridge(ctx: Ctx, options: &Options, caption: Option<Captioner>) -> Arc<dyn Backend> {
-    let lent = CliFunctions {
-        run: commands::run,
-        explain: commands::explain,
-        command_words: legacy::command_words,
-    };
+    let lent = CliFunctions { run: commands::run, explain: commands::explain };
     let bridge = Bridge::new(ctx, options.flags.clone(), lent);
     match caption {
         Some(caption) => Arc::new(bridge.captioned(caption)),

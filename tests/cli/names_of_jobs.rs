@@ -56,15 +56,10 @@ fn it_is_found_by_its_name_and_its_successor_is_too() {
 #[test]
 fn a_name_that_means_something_is_refused_and_so_is_one_that_is_in_use() {
     let env = TestEnv::new();
-    drop(env.tpu("-ta mine v2-1").exits(0));
-    let taken = [
-        "alice", "bob", "local", "v2-32", "7", "tag", "pre", "v2-1", "mine", "lr", "kill", "12_3",
-        "9-12", "all",
-    ];
-    for taken in taken {
+    for taken in ["v2-32", "tag", "pre", "lr", "12_3", "9-12", "all"] {
         drop(run(&env, "alice", taken).exits(4).says(&["already means something"]));
     }
-    for odd in ["a b", "", "job[0-1]", "a/b", "a:b"] {
+    for odd in ["a b", "", "job[0-1]", "a/b", "a:b", "7"] {
         drop(run(&env, "alice", odd).exits(2).says(&["cannot be the name"]));
     }
     assert!(env.jobs("alice").is_empty());
@@ -130,9 +125,13 @@ fn what_is_known_otherwise_is_no_name_and_free_text_is_none_either() {
     data["users"]["alice"]["job_data"].as_array_mut().unwrap().push(second);
     env.write_data(&data);
     drop(env.tpu("-ta cave v2-1").exits(0));
-    // A user and a target came to be called as a job was: they win, and the job is found by `name:`.
-    drop(env.tpu("get-stage-dir bob").exits(2).says(&["which window?"]));
-    drop(env.tpu("get-stage-dir cave").exits(3).says(&["is a target", "name:cave"]));
+    // A user and a target are called as a job is: where a command takes none, the job is meant.
+    drop(env.tpu("get-stage-dir bob").exits(0).says(&["/stage/alice/1"]));
+    drop(env.tpu("get-stage-dir cave").exits(0).says(&["/stage/cave"]));
+    drop(env.tpu("check bob").exits(0).says(&["mistral"]));
+    // Where it takes one, the target is meant as long as the job is not live.
+    drop(env.tpu("wait cave").exits(3).says(&["no job of alice is meant"]));
+    drop(env.tpu("get-stage-dir v2-1").exits(3).says(&["is a target", "name:v2-1"]));
     drop(env.tpu("get-stage-dir name:cave").exits(0).says(&["/stage/cave"]));
     drop(env.tpu("get-stage-dir alice name:bob").exits(0).says(&["/stage/alice/1"]));
     // Tags and rules are free text: with a number beside it a word is never a job.
@@ -181,8 +180,57 @@ fn where_two_live_jobs_have_come_to_one_name_neither_is_taken_for_it() {
     data["users"]["alice"]["job_data"] = json!(records);
     env.write_data(&data);
     env.set("TPU_USER", "alice");
-    drop(env.tpu("kill llama").exits(2).says(&["alice/1", "alice/2"]));
-    drop(env.tpu("explain llama").exits(2).says(&["alice/1", "alice/2"]));
+    drop(env.tpu("kill llama").exits(4).says(&["alice/1 (running)", "alice/2 (running)"]));
+    drop(env.tpu("explain llama").exits(4).says(&["alice/1", "alice/2", "name:llama"]));
+    let kill = env.tpu("kill name:llama --dry-run").exits(0);
+    drop(kill.says(&["Would kill alice/1, alice/2"]));
+}
+
+#[test]
+fn a_name_means_the_live_job_of_it_else_the_newest() {
+    let mut env = TestEnv::new();
+    let mut data = env.two_users();
+    let records = [
+        (1_u64, "llama", "running"),
+        (2, "llama", "error"),
+        (3, "qwen", "finished"),
+        (4, "qwen", "error"),
+    ];
+    let records = records.map(|(window, name, status)| {
+        let mut record = env.record("alice", window, status);
+        if status == "error" {
+            record["error"] = json!("oom");
+        }
+        record["extra_msgs"]["spec"] = json!({ "name": name });
+        record["stage_dir"] = json!(format!("/stage/{window}"));
+        record
+    });
+    data["users"]["alice"]["job_data"] = json!(records);
+    env.write_data(&data);
+    env.set("TPU_USER", "alice");
+    drop(env.tpu("get-stage-dir llama").exits(0).says(&["/stage/1"]));
+    drop(env.tpu("get-stage-dir name:lla").exits(0).says(&["/stage/1"]));
+    drop(env.tpu("get-stage-dir qwen").exits(0).says(&["/stage/4"]));
+    drop(env.tpu("kill llama --dry-run").exits(0).says(&["Would kill alice/1."]));
+    let shown = env.tpu("check name:qwen --json").exits(0).json();
+    assert_eq!(shown["jobs"].as_array().unwrap().len(), 2, "all of that name");
+    drop(env.tpu("add-tag name:qwen best").exits(0).says(&["alice/3, alice/4: best"]));
+}
+
+#[test]
+fn a_job_may_be_called_as_a_command_a_target_or_a_user_is() {
+    let mut env = TestEnv::new();
+    env.set("TPU_USER", "alice");
+    for (number, name) in [(1, "kill"), (2, "local"), (3, "bob")] {
+        drop(run(&env, "alice", name).exits(0));
+        env.wait_status(number, "running");
+        drop(env.tpu(&format!("explain {name}")).exits(0).says(&[&format!("alice/{number}")]));
+    }
+    // A target could be meant as well, and nobody is stopped by a guess.
+    drop(env.tpu("kill local -y").exits(2).says(&["is a target and the name of a job"]));
+    for (number, name) in [(1, "kill"), (2, "name:local"), (3, "bob")] {
+        drop(env.tpu(&format!("kill {name} -y")).exits(0).says(&[&format!("alice/{number}")]));
+    }
 }
 
 #[test]

@@ -67,7 +67,7 @@ fn each_state_of_a_queue_means_something_here() {
 
 #[test]
 fn a_job_that_cannot_be_called_so_here_is_said() {
-    let names = ["'12'", "run", "a b", "smooth"];
+    let names = ["'12'", "tag", "a b", "smooth"];
     let text: Vec<String> = names.iter().map(|name| format!("{name}:\n  command: ls\n")).collect();
     let env = with("q-queue.yaml", &text.concat());
     let said = env.tpu("import cloudmesh q-queue.yaml --json").exits(0).json();
@@ -75,7 +75,7 @@ fn a_job_that_cannot_be_called_so_here_is_said() {
     let needs_another = |job: &Value| job["fields"][0]["name"] == "name";
     let strange: Vec<bool> = jobs.iter().map(needs_another).collect();
     assert_eq!(strange, [true, true, true, false], "{said}");
-    assert!(becomes(&jobs[1], "name").contains("it is a command"), "{said}");
+    assert!(becomes(&jobs[1], "name").contains("it is a word of the grammar"), "{said}");
 }
 
 #[test]

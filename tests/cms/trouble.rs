@@ -7,8 +7,8 @@ use crate::common::wait::wait_until;
 
 #[test]
 fn names_that_collide_are_told_one_by_one_and_the_others_are_taken_over() {
-    let jobs = "    jobs:\n      juliet: {executable: 'true', ip: juliet}\n      bob: {executable: 'true'}\n      \
-                check: {executable: 'true'}\n      '7': {executable: 'true'}\n      'a b': {executable: 'true'}\n      \
+    let jobs = "    jobs:\n      tag: {executable: 'true', ip: juliet}\n      pre: {executable: 'true'}\n      \
+                v2-32: {executable: 'true'}\n      '7': {executable: 'true'}\n      'a b': {executable: 'true'}\n      \
                 nothing: {ip: juliet}\n      good: {executable: 'true', ip: juliet}\n";
     let text = format!("cloudmesh:\n  jobset:\n    hosts:\n      juliet: {{ip: j.lab}}\n{jobs}");
     let env = with("names.yaml", &text);
@@ -26,9 +26,9 @@ fn names_that_collide_are_told_one_by_one_and_the_others_are_taken_over() {
         jobs.map(|job| (text(job, "name"), text(job, "fate"))).collect()
     };
     let expected = [
-        ("juliet", "refused"),
-        ("bob", "refused"),
-        ("check", "refused"),
+        ("tag", "refused"),
+        ("pre", "refused"),
+        ("v2-32", "refused"),
         ("7", "refused"),
         ("a b", "refused"),
         ("nothing", "refused"),
@@ -46,10 +46,10 @@ fn names_that_collide_are_told_one_by_one_and_the_others_are_taken_over() {
         .map(|job| job["what"].as_str().unwrap())
         .collect();
     for (what, word) in whats.iter().zip([
-        "it is a target",
-        "it is a user",
-        "it is a command",
-        "window",
+        "word of the grammar",
+        "it is a rule",
+        "it is a type",
+        "numbers are those of jobs",
         "cannot be",
         "what it runs",
     ]) {

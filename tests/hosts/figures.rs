@@ -354,11 +354,8 @@ fn a_driver_that_hangs_or_talks_nonsense_leaves_the_rest_as_it_is() {
 }
 
 /// The command line lends the screens of these tests nothing.
-const NOTHING: CliFunctions = CliFunctions {
-    run: |_, _| Ok(String::new()),
-    explain: |_, _| Ok(String::new()),
-    command_words: Vec::new,
-};
+const NOTHING: CliFunctions =
+    CliFunctions { run: |_, _| Ok(String::new()), explain: |_, _| Ok(String::new()) };
 
 #[test]
 fn the_screen_asks_and_drains_as_commands_do() {

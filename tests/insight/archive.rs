@@ -55,6 +55,24 @@ fn a_filter_is_as_in_the_monitor() {
 }
 
 #[test]
+fn a_record_is_called_by_its_name_and_the_newest_of_it_is_meant() {
+    let env = lab(&[]);
+    let named = |window, name: &str| {
+        let mut record = attempt(&env, window, "finished", (0, 60));
+        record["extra_msgs"]["spec"] = json!({ "name": name });
+        record["extra_msgs"]["launch"]["token"] = json!(format!("{name}-{window}"));
+        record
+    };
+    with_tmux(&env);
+    archive(&env, &[named(2, "llama"), named(3, "llama"), named(3, "qwen")]);
+    env.tpu("archive show llama alice").exits(0).says(&["alice/3", "llama"]);
+    env.tpu("archive show name:qw alice").exits(0).says(&["alice/3", "qwen"]);
+    env.tpu("archive show gemma alice").exits(3).says(&["gemma"]);
+    env.tpu("archive restore llama alice").exits(0).says(&["Brought back: alice/3"]);
+    assert_eq!(env.jobs("alice")[0]["extra_msgs"]["spec"]["name"], "llama");
+}
+
+#[test]
 fn a_record_is_shown_as_it_was() {
     let env = some();
     env.tpu("archive show 3 alice").exits(0).says(&[

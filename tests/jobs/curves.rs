@@ -117,7 +117,6 @@ proptest! {
 
 /// Nobody types here, and nobody asks why.
 const NOTHING: CliFunctions = CliFunctions {
-    command_words: Vec::new,
     run: |_, request| panic!("nobody has typed {request:?}"),
     explain: |_, job| panic!("nobody has asked about {job}"),
 };

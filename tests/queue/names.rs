@@ -19,6 +19,26 @@ fn each_name_is_a_job_with_its_own_value() {
     // They are called by their names.
     drop(lab.env.tpu("priority z1 80").exits(0));
     assert_eq!(lab.waiting(), [3, 2]);
+    drop(lab.env.tpu("hold z[0-1] --why later").exits(0).says(&["alice/2", "alice/3"]));
+    drop(lab.env.tpu("unhold name:z").exits(0).says(&["alice/2", "alice/3"]));
+    drop(lab.env.tpu("explain z0").exits(0).says(&["alice/2"]));
+    drop(lab.env.tpu("dequeue name:z1 -y").exits(0).says(&["alice/3"]));
+    assert_eq!(lab.env.queued(), 1);
+}
+
+/// An older job of the name that has ended is not meant while another one waits.
+#[test]
+fn what_waits_is_meant_by_its_name_before_what_has_ended() {
+    let lab = Lab::new(1);
+    let first = lab.submit_what("local --name scan", "true");
+    lab.env.wait_status(first, "finished");
+    let second = lab.submit_what("local --name scan --hold", "true");
+    drop(lab.env.tpu("kill scan --dry-run").exits(0).says(&[&format!("alice/{second}")]));
+    drop(lab.env.tpu("add-tag scan best").exits(4).says(&[&format!("alice/{second} waits")]));
+    let report = lab.submit("local after=scan");
+    let entries = lab.env.data()["queue"]["entries"].clone();
+    let own = entries.as_array().unwrap().iter().find(|entry| entry["number"] == report).unwrap();
+    assert_eq!(own["after"], serde_json::json!([format!("ok:alice/{second}")]));
 }
 
 #[test]
@@ -28,7 +48,7 @@ fn what_cannot_be_given_out_or_is_no_name_is_refused_and_nothing_waits() {
     for (words, code, says) in [
         ("submit local --name a[0-1] lr=1,2,3 -- true", 2, "3 values for 2 names"),
         ("submit local --name a[0- -- true", 2, "--name a[0-"),
-        ("submit local --name [0-1] -- true", 4, "already means something"),
+        ("submit local --name [0-1] -- true", 2, "cannot be the name of a job"),
         ("submit local --name z[0-1] -- true", 4, "z1"),
     ] {
         drop(lab.env.tpu(words).exits(code).says(&[says]));

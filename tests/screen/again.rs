@@ -353,7 +353,7 @@ fn a_file_that_names_no_queue_waits_in_the_usual_one() {
     let ctx = env.ctx(Env::fixed::<&str, &str>([]));
     let file = env.path("plain.yaml");
     write_file(&file, "target: local\ncommand: [sleep, \"1000\"]\ntag: said\nconfigs: {lr: 0.5}\n");
-    let said = precedent::of_file(&ctx, &"alice".into(), &file.display().to_string(), &[]).unwrap();
+    let said = precedent::of_file(&ctx, &"alice".into(), &file.display().to_string()).unwrap();
     let mut form = Form::new("alice".into(), &["plain.yaml", "1"]);
     // What somebody has typed already is not taken from him.
     form.inputs[4] = tui_input::Input::new("typed".to_owned());
@@ -384,7 +384,7 @@ fn a_file_that_the_form_cannot_show_is_refused() {
     ] {
         write_file(&env.path("wrong.yaml"), &text);
         let file = env.path("wrong.yaml").display().to_string();
-        let refused = precedent::of_file(&ctx, &"alice".into(), &file, &[]).unwrap_err();
+        let refused = precedent::of_file(&ctx, &"alice".into(), &file).unwrap_err();
         assert!(refused.message.contains(why), "{text}\n{refused:?}");
         assert!(!refused.hint.as_deref().unwrap_or_default().is_empty(), "{refused:?}");
     }

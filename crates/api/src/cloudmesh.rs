@@ -180,7 +180,7 @@ fn of_queues() -> Vec<Route> {
             let ctx = acting(asked)?;
             let [queue, name, status] = ["queue", "name", "status"].map(|word| asked.text(word));
             let of = CmsChoice { queue, name, status };
-            changed(&ctx, queues::reset(&requester(&ctx), &of, &asked.served.job_words)?)
+            changed(&ctx, queues::reset(&requester(&ctx), &of)?)
         })
         .with(&RESET),
         put(Method::PUT, "/cloudmesh/queue/ran", "Says which queues let jobs begin", ran)
@@ -486,7 +486,7 @@ fn added(asked: &Asked<'_>) -> Result<Answer, Failure> {
         shell: asked.text("shell"),
         pyenv: asked.text("pyenv"),
     };
-    changed(&ctx, queues::add(&requester(&ctx), &new, &asked.served.job_words)?)
+    changed(&ctx, queues::add(&requester(&ctx), &new)?)
 }
 
 /// What of a queue is at work.

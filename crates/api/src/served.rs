@@ -65,7 +65,7 @@ pub(super) struct Served {
     pub(super) hosts: Vec<String>,
     /// Whether browsers reach it by TLS.
     pub(super) is_secure: bool,
-    /// Words that no name of a job may be, as they are commands.
+    /// Words that no name of a host may be, as they are commands.
     pub(super) job_words: Vec<String>,
     /// Requests that were answered, by status.
     pub(super) counted: Counted,

@@ -53,8 +53,7 @@ fn submit(asked: &Asked<'_>) -> Result<Answer, Failure> {
         asked.who.uses_targets()?;
     }
     let is_now = asked.text("start") == Some("now");
-    let commands = &asked.served.job_words;
-    match jobs.queue(asked.ctx, &BesideBody { once: once.as_ref(), is_now, commands })? {
+    match jobs.queue(asked.ctx, &BesideBody { once: once.as_ref(), is_now })? {
         QueueOutcome::New(queued) => {
             Ok(Answer::document(&SubmittedDocument::of(&queued, &queued.passage.begun())))
         }

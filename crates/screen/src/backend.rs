@@ -37,8 +37,6 @@ pub struct CliFunctions {
     pub run: fn(&Ctx, &CommandRequest) -> Result<String, Problem>,
     /// Says why a job has the status that it has.
     pub explain: fn(&Ctx, &JobId) -> Result<String, Error>,
-    /// The words that are commands, which no name of a job may be.
-    pub command_words: fn() -> Vec<String>,
 }
 
 /// The door to the program behind the screen.

@@ -196,8 +196,7 @@ impl Backend for Bridge {
             Ask::Choices(user) => Answer::Choices(self.choices(user)?),
             Ask::Precedent(job) => Answer::Precedent(Box::new(precedent::of(&self.ctx, job)?)),
             Ask::FileOfForm(user, file) => {
-                let commands = (self.cli.command_words)();
-                let said = precedent::of_file(&self.ctx, user, file, &commands)?;
+                let said = precedent::of_file(&self.ctx, user, file)?;
                 Answer::Precedent(Box::new(said))
             }
             Ask::Remembered(user) => {

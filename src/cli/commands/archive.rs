@@ -79,37 +79,43 @@ fn row(of: &ArchivedJob, zone: &Zone) -> Vec<String> {
     ]
 }
 
-/// The jobs that are called by number; their records are not there any more to be called otherwise.
-fn ids(app: &App, words: &[String], purpose: Purpose) -> Result<Vec<JobId>, Error> {
-    let data = app.ctx()?.data()?;
+/// The jobs that are called by number or by name, each with how many newer records have its number: `older` of the words,
+/// and those that a name passes over.
+fn ids(
+    app: &App,
+    (words, older): (&[String], usize),
+    purpose: Purpose,
+) -> Result<Vec<(JobId, usize)>, Error> {
+    let ctx = app.ctx()?;
+    let data = ctx.data()?;
     let mut sorted = selection::sort(words, &data)?;
     sorted.no_selector()?;
     sorted.no_pair()?;
     let jobs = sorted.take_jobs(&data)?;
-    let mut numbers = Vec::new();
-    for job in &jobs {
-        match job {
-            JobWord::Number(number) => numbers.push(*number),
-            other => {
-                return Err(Error::usage(format!("'{other}': archived jobs are called by number"))
-                    .hint("tpu archive list shows the numbers"));
-            }
-        }
-    }
-    if numbers.is_empty() {
+    if jobs.is_empty() {
         return Err(Error::usage("no job is named")
-            .hint("as in 7 or 7,9-12; tpu archive list shows the numbers"));
+            .hint("as in 7 or 7,9-12, or a name; tpu archive list shows the numbers"));
     }
     let about = About { word: sorted.user, purpose, jobs: &jobs };
     let user = app.requester()?.user(&data, &about)?;
-    numbers.sort_unstable();
-    numbers.dedup();
-    Ok(numbers.into_iter().map(|number| JobId::new(user.clone(), number)).collect())
+    let mut all = Vec::new();
+    for job in &jobs {
+        match job {
+            JobWord::Number(number) => all.push((JobId::new(user.clone(), *number), older)),
+            word => {
+                let named = archive::called(ctx, &user, word)?;
+                all.extend(named.into_iter().map(|(id, passed)| (id, passed + older)));
+            }
+        }
+    }
+    all.sort_unstable();
+    all.dedup();
+    Ok(all)
 }
 
-fn one_id(app: &App, words: &[String]) -> Result<JobId, Error> {
-    match <[JobId; 1]>::try_from(ids(app, words, Purpose::Look)?) {
-        Ok([id]) => Ok(id),
+fn one_id(app: &App, words: &[String], older: usize) -> Result<(JobId, usize), Error> {
+    match <[(JobId, usize); 1]>::try_from(ids(app, (words, older), Purpose::Look)?) {
+        Ok([one]) => Ok(one),
         Err(ids) => Err(Error::usage(format!("{} are named", counted(ids.len(), "job")))
             .hint("name one of them")),
     }
@@ -117,7 +123,8 @@ fn one_id(app: &App, words: &[String]) -> Result<JobId, Error> {
 
 fn show(app: &App, words: &[String], older: usize) -> Outcome {
     let ctx = app.ctx()?;
-    let of = archive::find(ctx, &one_id(app, words)?, older)?;
+    let (id, older) = one_id(app, words, older)?;
+    let of = archive::find(ctx, &id, older)?;
     let zone = app.zone(&*ctx.data()?)?;
     let notes = others(&of.archived.job.id(), &of.others, &zone);
     let document = ArchivedJobDocument::from(&of);
@@ -182,7 +189,7 @@ fn told(of: &ArchivedJob, zone: &Zone) -> String {
 
 fn logs(app: &App, words: &[String], (most, older): (Option<usize>, usize)) -> Outcome {
     let ctx = app.ctx()?;
-    let id = one_id(app, words)?;
+    let (id, older) = one_id(app, words, older)?;
     let of = archive::find(ctx, &id, older)?;
     let bytes = archive::output(ctx, &of)?;
     let notes = others(&id, &of.others, &app.zone(&*ctx.data()?)?);
@@ -197,7 +204,7 @@ fn logs(app: &App, words: &[String], (most, older): (Option<usize>, usize)) -> O
 
 fn restore(app: &App, words: &[String], older: usize) -> Outcome {
     let ctx = app.ctx()?;
-    let done = archive::restore(ctx, &ids(app, words, Purpose::Change)?, older)?;
+    let done = archive::restore(ctx, &ids(app, (words, older), Purpose::Change)?)?;
     let zone = app.zone(&*ctx.data()?)?;
     let mut notes: Vec<String> =
         done.others.iter().filter_map(|(id, all)| others(id, all, &zone)).collect();

@@ -5,7 +5,6 @@ use std::path::Path;
 use crate::cli::Outcome;
 use crate::cli::app::App;
 use crate::cli::args::{Convert, ForeignJobFile, FormatName, Run, Submit, kind_words};
-use crate::cli::legacy;
 use crate::cli::print::Output;
 use tpu_core::model::setup::SetUpHow;
 use tpu_core::text::{counted, escape};
@@ -46,7 +45,6 @@ pub(in crate::cli) fn run_file(app: &App, args: &Run, file: &str) -> Result<Ran,
     let typed_code = args.of_job.directory.clone();
     let code = Some(typed_in(app, typed_code.as_deref())?);
     let beside = BesideFile { force: args.force, setup, code, typed_code, ..BesideFile::default() };
-    let commands = legacy::command_words();
     let of_file = JobFile {
         ctx,
         data: &data,
@@ -55,7 +53,6 @@ pub(in crate::cli) fn run_file(app: &App, args: &Run, file: &str) -> Result<Ran,
         shown: file,
         dir: directory(&path),
         is_sent: false,
-        commands: &commands,
     };
     let later = |what: &str| {
         Error::usage(format!("{what}, and run starts it at once"))
@@ -109,7 +106,7 @@ pub(super) fn submit(
     let jobs = read(app, documents, (file, &args.of_file.set))?;
     let data = ctx.data()?;
     let user = app.user(&data, None)?;
-    let (beside, commands) = (beside_file(app, args)?, legacy::command_words());
+    let beside = beside_file(app, args)?;
     let file = JobFile {
         ctx,
         data: &data,
@@ -118,7 +115,6 @@ pub(super) fn submit(
         shown: file,
         dir: directory(path),
         is_sent: false,
-        commands: &commands,
     };
     let (mut all, placed) = (file.all_ready(&jobs)?, file.placed(&jobs));
     for (request, _) in &mut all {

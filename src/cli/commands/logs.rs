@@ -87,7 +87,7 @@ fn of_archive(
     if waits(word) {
         return Err(unknown);
     }
-    let mut found = archive::called(ctx, word).unwrap_or_default();
+    let mut found = archive::newest_called(ctx, word).unwrap_or_default();
     found.retain(|id| named.as_ref().is_none_or(|user| id.user == *user));
     let (Some(id), others) = (found.pop(), found) else { return Err(unknown) };
     let hint = format!("archived: tpu archive logs {} {}", id.window, id.user);

@@ -378,8 +378,8 @@ pub(super) fn waiting_of(app: &App, words: &[String]) -> Result<(Vec<JobId>, Vec
     let (mut ids, mut others) = (Vec::new(), Vec::new());
     for word in &called {
         let named = edit::named(&data, &user, word);
-        let has_records =
-            tpu_ops::base::ctx::user_of(&data, &user).is_ok_and(|user| word.is_of(user));
+        let owner = tpu_ops::base::ctx::user_of(&data, &user)?;
+        let has_records = word.is_of(owner) && !word.only_waits(&data, owner)?;
         if named.is_empty() || has_records {
             others.push(word.to_string());
         }

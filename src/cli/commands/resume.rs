@@ -16,6 +16,7 @@ use tpu_core::text::escape;
 use tpu_ops::Error;
 use tpu_ops::act::resume::{self, Again as AgainDone, AgainRequest};
 use tpu_ops::act::{selection, stage};
+use tpu_ops::base::called;
 use tpu_ops::base::ctx::job_of;
 use tpu_ops::base::environment::{self, WhichEnvironment};
 use tpu_wire::launches::{
@@ -148,7 +149,13 @@ fn requests(app: &App, args: &Again, how: Succession) -> Result<Vec<AgainRequest
     let mut sorted = selection::sort(&args.words, &data)?;
     let mut target = sorted.take("tpu").or_else(|| sorted.take("ka"));
     if target.is_none() {
-        let at = sorted.rest.iter().position(|word| data.resolve_target(word).is_some());
+        // The one word that may name the job names no target.
+        let is_job = |word: &str| {
+            let is_alone = sorted.rest.len() + sorted.numbers.len() + sorted.windows.len() == 1;
+            is_alone && called::is_name(&data, word)
+        };
+        let is_target = |word: &String| data.resolve_target(word).is_some() && !is_job(word);
+        let at = sorted.rest.iter().position(is_target);
         target = at.map(|at| sorted.rest.remove(at));
     }
     let applies = |view: &JobView| {

@@ -6,7 +6,6 @@ use std::path::{Path, PathBuf};
 use crate::cli::app::App;
 use crate::cli::args::{FileOptions, JobOptions, Run};
 use crate::cli::console;
-use crate::cli::legacy;
 use crate::cli::print::Output;
 use tpu_core::model::capacity::Ask;
 use tpu_core::model::data::Data;
@@ -198,7 +197,7 @@ pub(super) fn request(
         };
     }
     if let Some(name) = &args.of_job.name {
-        names::refuse_as_job(name, &legacy::command_words())?;
+        names::refuse_as_job(name)?;
     }
     Ok(request)
 }

@@ -3,7 +3,6 @@
 use crate::cli::Outcome;
 use crate::cli::app::App;
 use crate::cli::args::{JobOptions, Run, Submit};
-use crate::cli::legacy;
 use crate::cli::print::Output;
 use tpu_core::model::data::Data;
 use tpu_core::model::entry::AfterWhich;
@@ -177,7 +176,7 @@ fn by_names(typed: &str, request: &RunRequest) -> Result<Vec<RunRequest>, Error>
     };
     let names = pattern::names(typed).map_err(|error| bad(&format!("--name {typed}"), &error))?;
     for name in &names {
-        names::refuse_as_job(name, &legacy::command_words())?;
+        names::refuse_as_job(name)?;
     }
     let mut requests: Vec<RunRequest> = names
         .iter()

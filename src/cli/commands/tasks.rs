@@ -7,7 +7,6 @@ use std::path::Path;
 use crate::cli::Outcome;
 use crate::cli::app::App;
 use crate::cli::args::{Submit, kind_words};
-use crate::cli::legacy;
 use crate::cli::print::Output;
 use tpu_core::model::data::{Data, User};
 use tpu_core::model::entry::{After, AfterWhich};
@@ -127,7 +126,7 @@ pub(super) fn submit_tasks(
     let mut notes = file.notes();
     let user = user_of(&data, &app.user(&data, None)?)?;
     let path = Path::new(&file.file);
-    let (beside, commands) = (beside_file(app, args)?, legacy::command_words());
+    let beside = beside_file(app, args)?;
     let of_file = JobFile {
         ctx,
         data: &data,
@@ -136,7 +135,6 @@ pub(super) fn submit_tasks(
         shown: file.shown,
         dir: directory(path),
         is_sent: false,
-        commands: &commands,
     };
     let mut all: Vec<(RunRequest, Submission)> = Vec::new();
     // Which of those that are submitted now is which task.
@@ -273,7 +271,7 @@ fn changed(shown: &str, known: &SubmittedTask, task: &JobmanTask) -> Option<Stri
 /// The same without a name where its id cannot be one.
 fn named(data: &Data, user: &User, job: &OwnJob, notes: &mut Vec<String>) -> OwnJob {
     let Some(name) = &job.name else { return job.clone() };
-    if names::is_free(data, user, name, &legacy::command_words()) {
+    if names::is_free(data, user, name) {
         return job.clone();
     }
     notes.push(format!("task {name} has no name but its number: '{name}' means something else"));

@@ -20,6 +20,7 @@ use tpu_ops::act::recipes::{self, Request, StepEnd};
 use tpu_ops::act::target_spec::Wish;
 use tpu_ops::act::worker_shell::{self, Ended, Far, Purge, Spoken, Stranger, Which};
 use tpu_ops::act::{attach, selection};
+use tpu_ops::base::called;
 use tpu_ops::base::ctx::job_of;
 use tpu_ops::base::named::resolve_target;
 use tpu_ops::front::dry_run;
@@ -109,7 +110,7 @@ fn ssh(app: &App, of: &Ssh) -> Outcome {
 
 /// The job that is meant by a word that is no target.
 fn job<'a>(app: &App, data: &'a Data, typed: &str) -> Result<Option<&'a Job>, Error> {
-    let is_job = selection::is_job(data, typed) || data.jobs().any(|job| job.name() == Some(typed));
+    let is_job = selection::is_job(data, typed) || called::is_name(data, typed);
     if data.resolve_target(typed).is_some() || !is_job {
         return Ok(None);
     }

@@ -10,7 +10,7 @@ use tpu_core::model::target::Target;
 use tpu_core::model::view::{JobView, Shown, Whose};
 
 use crate::Error;
-use crate::base::called::{JobWord, WaitingCalled};
+use crate::base::called::{self, JobWord, WaitingCalled};
 use crate::base::error::did_you_mean;
 use crate::base::named::{named, resolve_target};
 
@@ -213,8 +213,8 @@ impl Sorted {
     }
 
     /// Takes out the words that call jobs, where a command takes any: windows, bare numbers, names. What the
-    /// command knows otherwise it has taken out before, and users and targets are none. `bob/7` says whose all
-    /// of them are.
+    /// command knows otherwise it has taken out before: a target is a job only where one has its name. `bob/7` says
+    /// whose all of them are.
     pub fn take_jobs(&mut self, data: &Data) -> Result<Vec<JobWord>, Error> {
         let has_user = self.user.is_some();
         let windows = self.windows.drain(..).chain(self.numbers.drain(..).map(JobNumber));
@@ -231,7 +231,7 @@ impl Sorted {
                     None => jobs.push(JobWord::read(called)?),
                 }
                 owned = Some(word);
-            } else if data.resolve_target(&word).is_some() {
+            } else if data.resolve_target(&word).is_some() && !called::is_name(data, &word) {
                 return Err(Error::not_found(format!("'{word}' is a target, and no job"))
                     .hint(format!("a job that is called so: name:{word}")));
             } else {
@@ -280,7 +280,7 @@ pub fn no_job(data: &Data, typed: &str, verb: &str) -> Result<(), Error> {
     };
     let is_job = numbers(number).is_some()
         || JobWord::explicit(number).is_some()
-        || data.jobs().any(|job| job.name() == Some(number));
+        || called::is_name(data, number);
     if data.resolve_target(typed).is_some() || !is_job {
         return Ok(());
     }
@@ -328,10 +328,8 @@ pub fn choose_called(
             });
         }
         for owner in owners {
-            let waits = word.waiting(data, &owner.name);
-            let is_alone = !waits.is_empty() && !word.is_of(owner);
-            waiting.extend(waits);
-            if is_alone {
+            waiting.extend(word.waiting(data, &owner.name));
+            if word.only_waits(data, owner)? {
                 continue;
             }
             let attempts = word.attempts(data, owner)?.attempts.into_iter();

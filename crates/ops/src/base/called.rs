@@ -1,6 +1,8 @@
 //! By what jobs are called: a number, that of a group or of a member of one, the name that somebody gave one, a
 //! pattern of these; or as an engine calls it. All but the number of an attempt and its name there mean the newest
 //! attempt, among the jobs of one user: whose it is is decided before (`ops::waiting::whose`).
+//!
+//! A name means the only job of that name that is live or waits, else the newest. `name:X` means all of that name.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -28,7 +30,7 @@ pub enum JobWord {
     Name(String),
     /// `job[0-5]`: those of these names that jobs have.
     Names(String, Vec<String>),
-    /// `name:llama`: the name, or else part of it.
+    /// `name:llama`: all jobs of that name, or else of the names that hold it.
     Part(String),
 }
 
@@ -47,7 +49,7 @@ impl fmt::Display for JobWord {
 pub struct Called {
     /// The attempts.
     pub attempts: Vec<JobNumber>,
-    /// Whether they are the members of a group, which was called as a whole.
+    /// Whether they are the members of a group, or all jobs of a name: a verb takes those to which it applies.
     pub is_group: bool,
 }
 
@@ -209,13 +211,7 @@ impl JobWord {
     }
 
     fn named(&self, data: &Data, user: &User) -> Result<Called, Error> {
-        let mut names: Vec<&str> = user.jobs().iter().filter_map(Job::name).collect();
-        names.sort_unstable();
-        names.dedup();
-        match self {
-            Self::Part(part) if names.contains(&part.as_str()) => names.retain(|name| name == part),
-            _ => names.retain(|name| self.could_be(name)),
-        }
+        let names = self.names_of(user);
         if names.is_empty() {
             // What somebody has called a job himself comes first.
             let attempt = self.of_engine(user).ok_or_else(|| self.unknown(data, Some(user)))?;
@@ -224,11 +220,62 @@ impl JobWord {
         let links = Links::of(user);
         let mut called = Called { attempts: Vec::new(), is_group: false };
         for name in names {
-            let newest = newest(user, &links, name)?;
-            called.is_group |= newest.len() > 1;
-            called.attempts.extend(newest);
+            let attempts = match self {
+                Self::Part(_) => leaves_called(user, &links, name),
+                _ => bearer(data, user, name)?.attempts_or_newest(),
+            };
+            called.is_group |= attempts.len() > 1;
+            called.attempts.extend(attempts);
         }
         Ok(called)
+    }
+
+    /// The names of a user's jobs that it means, each once.
+    fn names_of<'u>(&self, user: &'u User) -> Vec<&'u str> {
+        let mut names: Vec<&str> = user.jobs().iter().filter_map(Job::name).collect();
+        names.sort_unstable();
+        names.dedup();
+        match self {
+            Self::Part(part) if names.contains(&part.as_str()) => names.retain(|name| name == part),
+            _ => names.retain(|name| self.could_be(name)),
+        }
+        names
+    }
+
+    /// The word where one job alone is wanted: `name:X` is then the only name that it means.
+    pub(crate) fn of_one(&self, user: &User) -> Self {
+        match (self, self.names_of(user).as_slice()) {
+            (Self::Part(_), [only]) => Self::Name((*only).to_owned()),
+            _ => self.clone(),
+        }
+    }
+
+    /// The names of a pattern that jobs of a user have, one by one; any other word, and a pattern of none, unchanged.
+    pub(crate) fn one_by_one(self, data: &Data, user: &User) -> Vec<Self> {
+        let Self::Names(_, names) = &self else { return vec![self] };
+        let words = names.iter().cloned().map(Self::Name);
+        let known: Vec<Self> = words.filter(|word| word.is_known_of(data, user)).collect();
+        if known.is_empty() { vec![self] } else { known }
+    }
+
+    /// Whether what it calls of a user only waits, and no attempt of it is meant. Fails where a name does not say which
+    /// job is meant.
+    pub fn only_waits(&self, data: &Data, user: &User) -> Result<bool, Error> {
+        if self.waiting(data, &user.name).is_empty() {
+            return Ok(false);
+        }
+        match self {
+            Self::Name(name) => Ok(bearer(data, user, name)?.attempts.is_empty()),
+            _ => Ok(!self.is_of(user)),
+        }
+    }
+
+    /// Whether a record has the name that it is, or is the member.
+    pub(crate) fn is_name_of(&self, job: &Job) -> bool {
+        match self {
+            Self::Members(_, members) => job.member().is_some_and(|of| members.contains(&of)),
+            _ => job.name().is_some_and(|name| self.could_be(name)),
+        }
     }
 
     fn could_be(&self, name: &str) -> bool {
@@ -292,7 +339,7 @@ fn newest_members(
 }
 
 /// The leaves of the lineages that have a name, the newest last.
-pub(super) fn leaves_called(user: &User, links: &Links<'_>, name: &str) -> Vec<JobNumber> {
+pub(crate) fn leaves_called(user: &User, links: &Links<'_>, name: &str) -> Vec<JobNumber> {
     let called = user.jobs().iter().filter(|job| job.name() == Some(name));
     let leaf = |job: &Job| links.lineage(job.windows_id)?.leaf();
     let mut leaves: Vec<JobNumber> = called.filter_map(leaf).collect();
@@ -306,24 +353,66 @@ pub(super) fn group_of(user: &User, number: JobNumber) -> Option<JobNumber> {
     Some(user.job(number)?.member()?.group)
 }
 
-/// The newest attempt of a name, or of all the members that a group of the name has. Where an older one of that
-/// name is at work too, nobody can tell which is meant.
-fn newest(user: &User, links: &Links<'_>, name: &str) -> Result<Vec<JobNumber>, Error> {
-    let leaves = leaves_called(user, links, name);
-    let is_live = |number: &JobNumber| user.job(*number).is_some_and(|job| job.status.is_live());
-    let Some(newest) = leaves.last() else { return Ok(Vec::new()) };
-    let group = group_of(user, *newest);
-    let is_same =
-        |leaf: &JobNumber| leaf == newest || group.is_some() && group_of(user, *leaf) == group;
-    let (same, others): (Vec<JobNumber>, Vec<JobNumber>) = leaves.iter().partition(|l| is_same(l));
-    match others.into_iter().find(is_live) {
-        None => Ok(same),
-        Some(other) => {
+/// Whether a job of anybody has this name, or what waits to become one.
+pub fn is_name(data: &Data, word: &str) -> bool {
+    let mut waiting = data.queues().entries.iter();
+    data.jobs().any(|job| job.name() == Some(word))
+        || waiting.any(|entry| entry.spec.name.as_deref() == Some(word))
+}
+
+/// The one job that a name means.
+#[derive(Default)]
+struct Bearer {
+    /// Its newest attempts: one, or those of all members of a group. None where it only waits.
+    attempts: Vec<JobNumber>,
+    /// Those of the newest job of the name that has any.
+    newest: Vec<JobNumber>,
+}
+
+impl Bearer {
+    fn attempts_or_newest(self) -> Vec<JobNumber> {
+        if self.attempts.is_empty() { self.newest } else { self.attempts }
+    }
+}
+
+/// The only job of a name that is live or waits, else the newest. Where there are several such, nobody can tell which is
+/// meant.
+fn bearer(data: &Data, user: &User, name: &str) -> Result<Bearer, Error> {
+    let links = Links::of(user);
+    let number_of = |leaf: JobNumber| group_of(user, leaf).unwrap_or(leaf);
+    let mut jobs: BTreeMap<JobNumber, Vec<JobNumber>> = BTreeMap::new();
+    for leaf in leaves_called(user, &links, name) {
+        jobs.entry(number_of(leaf)).or_default().push(leaf);
+    }
+    let newest = jobs.values().max_by_key(|leaves| leaves.last().copied());
+    let newest = newest.cloned().unwrap_or_default();
+    let mut active: BTreeMap<JobNumber, String> = BTreeMap::new();
+    for (number, leaves) in &jobs {
+        let mut attempts = leaves.iter().filter_map(|leaf| user.job(*leaf));
+        let live = attempts.find(|job| job.status.is_live());
+        active.extend(live.map(|job| (*number, job.status.to_string())));
+    }
+    let waiting = data.queues().entries.iter().filter(|entry| entry.user == user.name);
+    for entry in waiting.filter(|entry| entry.spec.name.as_deref() == Some(name)) {
+        let before = entry.succeeds.and_then(|of| links.lineage(of.job)?.leaf()).map(number_of);
+        let group = entry.spec.member.map(|member| member.group);
+        let number = before.or(group).unwrap_or(entry.number);
+        active.entry(number).or_insert_with(|| "waits".to_owned());
+    }
+    let mut numbers = active.keys();
+    match (numbers.next(), numbers.next()) {
+        (None, _) => Ok(Bearer { attempts: newest.clone(), newest }),
+        (Some(only), None) => {
+            Ok(Bearer { attempts: jobs.remove(only).unwrap_or_default(), newest })
+        }
+        (Some(_), Some(_)) => {
             let owner = &user.name;
-            Err(Error::usage(format!(
-                "{owner}/{other} and {owner}/{newest} are both called '{name}'"
-            ))
-            .hint("name the one that is meant by its number"))
+            let all: Vec<String> =
+                active.iter().map(|(number, is)| format!("{owner}/{number} ({is})")).collect();
+            let what = format!("'{name}' is the name of {} jobs: {}", all.len(), all.join(", "));
+            Err(Error::refused(what).hint(format!(
+                "name one by its number; all of them, where several may be: name:{name}"
+            )))
         }
     }
 }

@@ -18,6 +18,9 @@ const KEYS: [&str; 25] = [
     "monitor", "config", "s", "m", "n", "t", "v", "d", "type", "status", "name", "style", "all",
 ];
 
+/// The meaning of the targets that are there from the beginning.
+const THIS_MACHINE: &str = "it is this machine";
+
 /// Sizes of types begin here: `v2-1` is the first of somebody's targets and no type.
 const SMALLEST_SIZE: u32 = 4;
 
@@ -32,7 +35,7 @@ pub(crate) fn refuse_taken(data: &Data, name: &str, commands: &[String]) -> Resu
     }
 }
 
-/// Refuses a name for a target that already stands for several machines.
+/// Refuses a name that already stands for several machines.
 pub(crate) fn refuse_group(data: &Data, name: &str) -> Result<(), Error> {
     if members(data, name).is_empty() {
         return Ok(());
@@ -40,30 +43,34 @@ pub(crate) fn refuse_group(data: &Data, name: &str) -> Result<(), Error> {
     Err(means_already(name, "it is a pool or a tag of machines"))
 }
 
-/// Refuses a name for a job that is no word, or that means something whatever users, targets and jobs there are;
-/// `commands` are the words of the command line.
-pub fn refuse_as_job(name: &str, commands: &[String]) -> Result<(), Error> {
+/// Refuses a name for a job that is no word, a number, or a word of the grammar. The name of a command, a target or a user
+/// may be that of a job: where a word could be both, `name:X` says which is meant.
+pub fn refuse_as_job(name: &str) -> Result<(), Error> {
     let is_plain = |c: char| c.is_alphanumeric() || "_-.".contains(c);
     if name.is_empty() || name.starts_with('-') || !name.chars().all(is_plain) {
         return Err(Error::usage(format!("'{name}' cannot be the name of a job"))
             .hint("letters, digits, '_', '-' and '.', and no '-' in front"));
     }
+    if is_number(name) {
+        return Err(Error::usage(format!(
+            "'{name}' cannot be the name of a job: numbers are those of jobs"
+        ))
+        .hint(format!("add a letter, as in run{name}")));
+    }
     let is_numbers = name.chars().all(|c| c.is_ascii_digit() || "_-.".contains(c));
-    match meaning_in_grammar(name, commands) {
+    match meaning_in_grammar(name, &[]) {
+        Some(THIS_MACHINE) | None if !is_numbers => Ok(()),
         Some(meaning) => Err(means_already(name, meaning)),
-        None if is_numbers => Err(means_already(name, "numbers are windows")),
-        None => Ok(()),
+        None => Err(means_already(name, "numbers are windows")),
     }
 }
 
-/// Refuses a name for a job of `user` that means something else where a job is named.
+/// Refuses a name for a job of `user` that means something else wherever a job is named.
 pub(crate) fn refuse_for_job(data: &Data, user: &User, name: &str) -> Result<(), Error> {
-    refuse_as_job(name, &[])?;
-    let meaning = meaning(data, name, &[])
-        .or_else(|| data.resolve_target(name).map(|_| "it is a target"))
-        .or_else(|| user.alias(name).map(|_| "it is an alias of a config"));
-    match meaning {
-        Some(meaning) => Err(means_already(name, meaning)),
+    refuse_as_job(name)?;
+    refuse_group(data, name)?;
+    match user.alias(name) {
+        Some(_) => Err(means_already(name, "it is an alias of a config")),
         None => Ok(()),
     }
 }
@@ -94,9 +101,8 @@ pub(crate) fn refuse_in_use(
 }
 
 /// Whether a new job of `user` may have this name: it means nothing else, and nobody who waits or is at work has it.
-pub fn is_free(data: &Data, user: &User, name: &str, commands: &[String]) -> bool {
-    refuse_as_job(name, commands).is_ok()
-        && refuse_for_job(data, user, name).is_ok()
+pub fn is_free(data: &Data, user: &User, name: &str) -> bool {
+    refuse_for_job(data, user, name).is_ok()
         && refuse_in_use(user, name, (None, None)).is_ok()
         && refuse_waiting(data, &user.name, name).is_ok()
 }
@@ -139,16 +145,20 @@ pub(crate) fn meaning_in_grammar(name: &str, commands: &[String]) -> Option<&'st
     } else if commands.iter().any(|command| command == name) {
         Some("it is a command")
     } else if Target::built_in().iter().any(|target| target.name.as_str() == name) {
-        Some("it is this machine")
+        Some(THIS_MACHINE)
     } else if NAMED.contains(&name) || Action::parse(name).is_some() {
         Some("it is a rule")
     } else if is_type(name) {
         Some("it is a type of accelerator")
-    } else if name.chars().all(|c| c.is_ascii_digit()) {
+    } else if is_number(name) {
         Some("it is a number, which is a window")
     } else {
         None
     }
+}
+
+fn is_number(name: &str) -> bool {
+    !name.is_empty() && name.chars().all(|c| c.is_ascii_digit())
 }
 
 fn is_type(name: &str) -> bool {

@@ -101,14 +101,9 @@ pub fn as_file(ctx: &Ctx, id: &JobId) -> Result<(Yaml, Vec<String>), Error> {
     log_files::documented(said)
 }
 
-/// What a file says of its job, read as `tpu submit` would read it; `commands` are words that no name of a job may be.
-/// What a form could not show and start as it is, is refused.
-pub fn of_file(
-    ctx: &Ctx,
-    user: &UserName,
-    file: &str,
-    commands: &[String],
-) -> Result<Precedent, Error> {
+/// What a file says of its job, read as `tpu submit` would read it. What a form could not show and start
+/// as it is, is refused.
+pub fn of_file(ctx: &Ctx, user: &UserName, file: &str) -> Result<Precedent, Error> {
     let as_it_is = |what: String| {
         Error::refused(what).hint(format!("put it into a queue as it is: tpu submit {file}"))
     };
@@ -128,7 +123,6 @@ pub fn of_file(
         shown: file,
         dir: path.parent().unwrap_or(&path),
         is_sent: false,
-        commands,
     };
     let has_no_field = [
         (job.order.is_some(), "makes a target for its job"),

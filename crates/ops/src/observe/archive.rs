@@ -3,13 +3,13 @@
 //! A record that is brought back stays in the archive as well: nothing is ever taken out of that. What is in the data
 //! file again counts as not archived.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::path::Path;
 
 use jiff::tz::TimeZone;
 
 use tpu_core::model::data::Data;
-use tpu_core::model::ids::{JobId, UserName};
+use tpu_core::model::ids::{JobId, JobNumber, UserName};
 use tpu_core::model::job::{Job, StartTime};
 use tpu_core::model::lineage;
 use tpu_core::model::time::Timestamp;
@@ -157,7 +157,7 @@ pub fn find(ctx: &Ctx, id: &JobId, older: usize) -> Result<ArchivedJob, Error> {
 }
 
 /// Those who have archived jobs that a word calls, with the newest of each. Of groups and patterns nothing is found.
-pub fn called(ctx: &Ctx, word: &JobWord) -> Result<Vec<JobId>, Error> {
+pub fn newest_called(ctx: &Ctx, word: &JobWord) -> Result<Vec<JobId>, Error> {
     let is_meant = |job: &Job| match word {
         JobWord::Number(number) => job.windows_id == *number,
         JobWord::Members(_, members) => {
@@ -172,6 +172,40 @@ pub fn called(ctx: &Ctx, word: &JobWord) -> Result<Vec<JobId>, Error> {
         if is_meant(&job) && found.iter().all(|known| known.user != job.user) {
             found.push(job.id());
         }
+    }
+    Ok(found)
+}
+
+/// The archived records of a user that a word calls by a name: of each name the newest, and the members of its group. Each
+/// with how many newer records have its number.
+pub fn called(ctx: &Ctx, user: &UserName, word: &JobWord) -> Result<Vec<(JobId, usize)>, Error> {
+    let mut newer: HashMap<JobNumber, usize> = HashMap::new();
+    let mut groups: HashMap<String, Option<JobNumber>> = HashMap::new();
+    let mut seen = HashSet::new();
+    let mut found = Vec::new();
+    for archived in ctx.store.archived() {
+        let job = archived?.job;
+        if job.user != *user {
+            continue;
+        }
+        let passed = newer.entry(job.windows_id).or_default();
+        let older = *passed;
+        *passed += 1;
+        if !word.is_name_of(&job) {
+            continue;
+        }
+        let name = job.name().unwrap_or_default().to_owned();
+        let group = job.member().map(|of| of.group);
+        let is_newest = *groups.entry(name.clone()).or_insert(group) == group;
+        if is_newest && seen.insert((name, job.member())) {
+            found.push((job.id(), older));
+        }
+    }
+    if found.is_empty() {
+        return Err(Error::not_found(format!(
+            "nothing of {user} in the archive is called '{word}'"
+        ))
+        .hint(format!("what is there: tpu archive list {user}")));
     }
     Ok(found)
 }
@@ -204,14 +238,15 @@ pub struct Restored {
 pub const STOPPED: &str = "it was brought back from the archive";
 
 /// Brings records back among the jobs, all of them or none, in one transaction. Nothing begins by it: of what had
-/// failed or was never seen to end, the daemon does nothing before a person has it go on.
-pub fn restore(ctx: &Ctx, ids: &[JobId], older: usize) -> Result<Restored, Error> {
+/// failed or was never seen to end, the daemon does nothing before a person has it go on. Each number comes with `older`, as
+/// in [`find`].
+pub fn restore(ctx: &Ctx, ids: &[(JobId, usize)]) -> Result<Restored, Error> {
     // Nothing is ever taken out of the archive, so it may be read before.
     let archived: Vec<Result<ArchivedJob, Error>> =
-        ids.iter().map(|id| find(ctx, id, older)).collect();
+        ids.iter().map(|(id, older)| find(ctx, id, *older)).collect();
     let mut done = ctx.transact(|tx| {
         let mut done = Restored::default();
-        for (id, archived) in ids.iter().zip(archived) {
+        for ((id, _), archived) in ids.iter().zip(archived) {
             user_of(&tx.data, &id.user)?;
             let of = archived?;
             if !of.archived.is_whole() {

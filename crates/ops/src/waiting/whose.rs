@@ -133,7 +133,7 @@ impl Requester<'_> {
         sorted.no_pair()?;
         let words = sorted.take_jobs(&data)?;
         let user = self.owner(&data, sorted.user, &words, Purpose::Change)?;
-        let (mut jobs, of_groups) = attempts(&data, &user, &words)?;
+        let (mut jobs, of_groups) = attempts(&data, &user, &words, Purpose::Look)?;
         jobs.extend(of_groups);
         Ok((user, jobs))
     }
@@ -226,14 +226,28 @@ impl Requester<'_> {
         purpose: Purpose,
     ) -> Result<JobId, Error> {
         let mut jobs = match words {
-            [] => Vec::new(),
+            [] => match self.called_as_user(data, user.as_ref()) {
+                Some((owner, word)) => return self.one_of(data, (Some(owner), &[word]), purpose),
+                None => Vec::new(),
+            },
             words => {
-                let (one, group) = attempts(data, &self.owner(data, user, words, purpose)?, words)?;
-                if let (Some(first), [word]) = (group.first(), words) {
-                    let what = format!("'{word}' is a group of {} jobs", group.len());
-                    let member = job_of(data, first)?.member();
-                    let hint = member.map(|member| format!("name one of them, as in {member}"));
-                    return Err(Error { hint, ..Error::usage(what) });
+                let owner = self.owner(data, user, words, purpose)?;
+                let of = user_of(data, &owner)?;
+                let words: Vec<JobWord> = words.iter().map(|word| word.of_one(of)).collect();
+                let (one, group) = attempts(data, &owner, &words, purpose)?;
+                if let (Some(first), [word]) = (group.first(), words.as_slice()) {
+                    let (member, many) = (job_of(data, first)?.member(), group.len());
+                    let (what, hint) = match member {
+                        Some(member) => (
+                            format!("'{word}' is a group of {many} jobs"),
+                            format!("name one of them, as in {member}"),
+                        ),
+                        None => (
+                            format!("'{word}' means {many} jobs"),
+                            format!("name one of them, as in {first}"),
+                        ),
+                    };
+                    return Err(Error::usage(what).hint(hint));
                 }
                 one.into_iter().chain(group).collect()
             }
@@ -246,6 +260,14 @@ impl Requester<'_> {
             (Some(_), _) => Err(Error::usage("one window at a time, please")
                 .hint("as in w=7; `tpu check` lists them")),
         }
+    }
+
+    /// The job of whoever is at work that has the name of the user who is named, where nothing else names a job.
+    fn called_as_user(&self, data: &Data, user: Option<&UserName>) -> Option<(UserName, JobWord)> {
+        let word = JobWord::Name(user?.to_string());
+        let owner = self.user_named(data, None).ok()??;
+        let is_its = word.is_of(data.user(&owner)?) || !word.waiting(data, &owner).is_empty();
+        is_its.then_some((owner, word))
     }
 
     /// Whose the jobs are that are called so.
@@ -281,10 +303,19 @@ impl Requester<'_> {
         let mut selectors = std::mem::take(&mut sorted.selectors);
         sorted.no_pair()?;
         let mut words = sorted.take_jobs(&data)?;
+        if words.is_empty()
+            && !several.all
+            && targets.is_empty()
+            && selectors.is_empty()
+            && let Some((owner, word)) = self.called_as_user(&data, sorted.user.as_ref())
+        {
+            (sorted.user, words) = (Some(owner), vec![word]);
+        }
         let user = self.owner(&data, sorted.user, &words, several.purpose)?;
         let is_named = |word: &&String| {
             let jobs = data.user(&user).map(User::jobs).unwrap_or_default();
             jobs.iter().any(|job| job.status.is_live() && job.name() == Some(word.as_str()))
+                || !JobWord::Name((*word).clone()).waiting(&data, &user).is_empty()
         };
         if let Some(both) = targets.iter().find(is_named) {
             let what = format!("'{both}' is a target and the name of a job of {user}");
@@ -292,6 +323,8 @@ impl Requester<'_> {
         }
         selectors.extend(targets.into_iter().map(Selector::Target));
 
+        let owner = user_of(&data, &user)?;
+        words = words.into_iter().flat_map(|word| word.one_by_one(&data, owner)).collect();
         let waits = words.iter().flat_map(|word| word.waiting(&data, &user));
         let mut waiting: Vec<WaitingCalled> = Vec::new();
         for called in waits {
@@ -299,9 +332,13 @@ impl Requester<'_> {
                 waiting.push(called);
             }
         }
-        let owner = user_of(&data, &user)?;
-        words.retain(|word| word.is_of(owner) || word.waiting(&data, &user).is_empty());
-        let (mut jobs, group) = attempts(&data, &user, &words)?;
+        let mut begun = Vec::new();
+        for word in words {
+            if !word.only_waits(&data, owner)? {
+                begun.push(word);
+            }
+        }
+        let (mut jobs, group) = attempts(&data, &user, &begun, Purpose::Look)?;
         if !group.is_empty() {
             jobs.extend(self.members(&data, group, &applies)?);
         }
@@ -349,7 +386,7 @@ impl Requester<'_> {
             return self.one_of(data, (sorted.user, &words), Purpose::Change).map(|job| vec![job]);
         }
         let user = self.owner(data, sorted.user, &words, Purpose::Change)?;
-        let (mut jobs, group) = attempts(data, &user, &words)?;
+        let (mut jobs, group) = attempts(data, &user, &words, Purpose::Change)?;
         if !group.is_empty() {
             jobs.extend(self.members(data, group, &applies)?);
         }
@@ -387,18 +424,20 @@ impl Requester<'_> {
     }
 }
 
-/// The attempts of a user that are called so, each once; by themselves those of groups that are called as a whole.
+/// The attempts of a user that are called so, each once; by themselves those of groups that are called as a whole. What
+/// waits is none: an error where nothing of the word has begun, or where it is to be changed and the word means what waits.
 fn attempts(
     data: &Data,
     user: &UserName,
     words: &[JobWord],
+    purpose: Purpose,
 ) -> Result<(Vec<JobId>, Vec<JobId>), Error> {
     let owner = user_of(data, user)?;
     let (mut jobs, mut of_groups) = (Vec::new(), Vec::new());
     let mut seen = HashSet::new();
     for word in words {
         if let [waiting, ..] = word.waiting(data, user).as_slice()
-            && !word.is_of(owner)
+            && (!word.is_of(owner) || purpose == Purpose::Change && word.only_waits(data, owner)?)
         {
             return Err(waits_yet(data, waiting));
         }

@@ -4,7 +4,6 @@ use crate::cli::Outcome;
 use crate::cli::app::{App, Undone};
 use crate::cli::args::{CmsJobFields, CmsNames, Kill, Many};
 use crate::cli::commands::kill::{self, of_several};
-use crate::cli::legacy;
 use crate::cli::print::Output;
 use tpu_core::model::ids::QueueName;
 use tpu_core::text::escape;
@@ -35,8 +34,7 @@ pub(super) fn add(app: &App, file: Option<&str>, fields: &CmsJobFields) -> Outco
         (None, Some(_)) => template::as_read(described(fields, app.global.user.as_deref())?)?,
     };
     // `--user` is the account on the machine here.
-    let commands = legacy::command_words();
-    printed(changes::add(&app.requester()?, &jobs, QueueName::usual(), &commands)?)
+    printed(changes::add(&app.requester()?, &jobs, QueueName::usual())?)
 }
 
 /// What became of jobs.
@@ -57,8 +55,7 @@ pub(super) fn run(app: &App, names: &CmsNames) -> Outcome {
 
 /// `tpu cms job reset`.
 pub(super) fn reset(app: &App, names: &CmsNames) -> Outcome {
-    let commands = legacy::command_words();
-    printed(changes::reset(&app.requester()?, names.name.as_deref(), &commands)?)
+    printed(changes::reset(&app.requester()?, names.name.as_deref())?)
 }
 
 /// `tpu cms job kill`: of the names of a pattern those that there are.

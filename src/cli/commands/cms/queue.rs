@@ -3,7 +3,6 @@
 use crate::cli::Outcome;
 use crate::cli::app::App;
 use crate::cli::args::{CmsQueue, CmsQueueJobs, CmsQueueRun, CmsQueueStep, CmsQueueWords};
-use crate::cli::legacy;
 use crate::cli::print::Output;
 use tpu_ops::front::cloudmesh::list::{CmsChoice, list};
 use tpu_ops::front::cloudmesh::queues::{self, CmsNewJobs, CmsSchedule};
@@ -27,8 +26,7 @@ pub(super) fn run(app: &App, args: &CmsQueue) -> Outcome {
         Some(CmsQueueStep::Add(jobs)) => add(app, jobs),
         Some(CmsQueueStep::Run(args)) => scheduled(app, args),
         Some(CmsQueueStep::Reset(words)) => {
-            let commands = legacy::command_words();
-            printed(queues::reset(&app.requester()?, &chosen(words), &commands)?)
+            printed(queues::reset(&app.requester()?, &chosen(words))?)
         }
         Some(CmsQueueStep::Delete(words)) => {
             taken_away(app, &queues::doomed(&app.requester()?, &chosen(words))?)
@@ -55,7 +53,7 @@ fn add(app: &App, words: &CmsQueueJobs) -> Outcome {
         shell: words.shell.as_deref(),
         pyenv: words.pyenv.as_deref(),
     };
-    printed(queues::add(&app.requester()?, &new, &legacy::command_words())?)
+    printed(queues::add(&app.requester()?, &new)?)
 }
 
 fn scheduled(app: &App, args: &CmsQueueRun) -> Outcome {

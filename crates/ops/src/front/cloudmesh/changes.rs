@@ -54,19 +54,18 @@ pub(super) fn whose(by: &Requester<'_>, data: &Data) -> Result<UserName, Error> 
     by.user(data, &About { word: None, purpose: Purpose::Change, jobs: &[] })
 }
 
-/// Adds jobs for whoever is at work. `commands` are words that no name may be.
+/// Adds jobs for whoever is at work.
 pub fn add(
     by: &Requester<'_>,
     jobs: &[ImportedJob],
     queue: QueueName,
-    commands: &[String],
 ) -> Result<CmsChanged, Error> {
     let data = by.ctx.data()?;
     let user = by.user_at_work(&data).ok().flatten().ok_or_else(|| {
         Error::usage("whose jobs are they?").hint("say it: TPU_USER=NAME, or tpu init")
     })?;
     let among = hosts_of(&data, readable(by.ctx, Some(&user))?.as_ref());
-    let to = Adding { user: Some(&user), queue, among: &among, commands };
+    let to = Adding { user: Some(&user), queue, among: &among };
     let fates = ready::add(by.ctx, &data, (jobs, &mut Vec::new()), &to)?;
     let (mut lines, mut notes, mut problems) = (Vec::new(), Vec::new(), Vec::new());
     for (job, fate) in jobs.iter().zip(&fates) {
@@ -161,11 +160,7 @@ fn changed(
 }
 
 /// Makes jobs of the jobset ready again: those of these names, or all.
-pub fn reset(
-    by: &Requester<'_>,
-    names: Option<&str>,
-    commands: &[String],
-) -> Result<CmsChanged, Error> {
+pub fn reset(by: &Requester<'_>, names: Option<&str>) -> Result<CmsChanged, Error> {
     let ctx = by.ctx;
     let user = whose(by, &*ctx.data()?)?;
     let file = readable(ctx, Some(&user))?;
@@ -173,7 +168,7 @@ pub fn reset(
     let names = names.map(expanded).transpose()?;
     let names: Vec<String> = names.or_else(|| file.as_ref().map(of_file)).ok_or_else(which)?;
     let among = hosts_of(&*ctx.data()?, file.as_ref());
-    let to = Adding { user: Some(&user), queue: QueueName::usual(), among: &among, commands };
+    let to = Adding { user: Some(&user), queue: QueueName::usual(), among: &among };
     make_ready(ctx, &user, &names, file.as_ref().map_or(&[], |file| &file.jobs), &to)
 }
 

@@ -95,7 +95,7 @@ pub fn import(ctx: &Ctx, request: &CloudmeshRequest<'_>) -> Result<CloudmeshImpo
     for path in request.paths {
         match super::read(ctx, path) {
             Ok(mut file) => {
-                file.jobs.iter_mut().for_each(|job| check_name(job, request.commands));
+                file.jobs.iter_mut().for_each(check_name);
                 files.push((path.clone(), file));
             }
             Err(error) => problems.push(error),
@@ -139,12 +139,7 @@ fn add_jobs(
             CloudmeshKind::Queue(name) if file.jobs.iter().any(is_ready) => made(ctx, name)?,
             _ => QueueName::usual(),
         };
-        let to = Adding {
-            user: request.user.as_ref(),
-            queue,
-            among: &names,
-            commands: request.commands,
-        };
+        let to = Adding { user: request.user.as_ref(), queue, among: &names };
         // What the transaction above has changed is in it; what others have meanwhile is seen by each of the next.
         let known = if ctx.store.is_dry_run() { tried.clone() } else { Data::clone(&*ctx.data()?) };
         imported.jobs = ready::add(ctx, &known, (&file.jobs, &mut seen), &to)?;
@@ -165,8 +160,8 @@ fn made(ctx: &Ctx, name: &str) -> Result<QueueName, Error> {
 }
 
 /// Says of a job that it cannot be called here what it is called in its file.
-fn check_name(job: &mut ImportedJob, commands: &[String]) {
-    if let Err(error) = names::refuse_as_job(&job.name, commands) {
+fn check_name(job: &mut ImportedJob) {
+    if let Err(error) = names::refuse_as_job(&job.name) {
         let becomes = format!("nothing: it needs another name here, for {}", error.message);
         job.fields.retain(|field| field.name != "name");
         let (name, value) = ("name".to_owned(), job.name.clone());

@@ -68,12 +68,8 @@ pub struct CmsNewJobs<'a> {
     pub pyenv: Option<&'a str>,
 }
 
-/// Adds jobs to a queue. `commands` are words that no name may be.
-pub fn add(
-    by: &Requester<'_>,
-    new: &CmsNewJobs<'_>,
-    commands: &[String],
-) -> Result<CmsChanged, Error> {
+/// Adds jobs to a queue.
+pub fn add(by: &Requester<'_>, new: &CmsNewJobs<'_>) -> Result<CmsChanged, Error> {
     let queue = named(new.queue);
     edit::find(&*by.ctx.data()?, &queue)?;
     let names = expanded(new.name)?;
@@ -115,7 +111,7 @@ pub fn add(
         TemplateJob { name: name.clone(), fields }
     };
     let jobs = names.iter().enumerate().map(job).collect();
-    changes::add(by, &template::as_read(jobs)?, queue, commands)
+    changes::add(by, &template::as_read(jobs)?, queue)
 }
 
 /// How the jobs of a queue are to begin.
@@ -200,13 +196,9 @@ fn places(data: &Data, how: &CmsSchedule<'_>) -> Result<Vec<String>, Error> {
 }
 
 /// Makes jobs of a queue ready again.
-pub fn reset(
-    by: &Requester<'_>,
-    of: &CmsChoice<'_>,
-    commands: &[String],
-) -> Result<CmsChanged, Error> {
+pub fn reset(by: &Requester<'_>, of: &CmsChoice<'_>) -> Result<CmsChanged, Error> {
     let (user, names) = called(by, of)?;
-    let to = Adding { user: Some(&user), queue: named(of.queue), among: &[], commands };
+    let to = Adding { user: Some(&user), queue: named(of.queue), among: &[] };
     make_ready(by.ctx, &user, &names, &[], &to)
 }
 
@@ -219,13 +211,12 @@ pub fn doomed(by: &Requester<'_>, of: &CmsChoice<'_>) -> Result<Doomed, Error> {
     again::doomed(&*by.ctx.data()?, &user, &names)
 }
 
-/// The queue of what a user calls so: of what waits, else of the newest job.
+/// The queue of what a user calls so: of what waits, else of the live job, else of the newest.
 fn queue_of<'a>(data: &'a Data, user: &UserName, name: &str) -> Option<&'a QueueName> {
     let mut entries = data.queues().entries.iter().filter(|entry| entry.user == *user);
     let waits = entries.find(|entry| entry.spec.name.as_deref() == Some(name));
-    let jobs = data.user(user).map(User::jobs).unwrap_or_default();
-    let newest = || jobs.iter().rev().find(|job| job.name() == Some(name))?.spec.as_deref();
-    waits.map(|entry| &entry.queue).or_else(|| newest()?.queue.as_ref())
+    let begun = || ready::newest(data, user, name).ok()??.spec.as_deref()?.queue.as_ref();
+    waits.map(|entry| &entry.queue).or_else(begun)
 }
 
 /// The jobs of a queue that are meant: by name, and by state.

@@ -96,8 +96,6 @@ pub struct Adding<'a> {
     pub queue: QueueName,
     /// The hosts among which a scheduler chooses where a job names none.
     pub among: &'a [String],
-    /// Words that no name may be.
-    pub commands: &'a [String],
 }
 
 /// Adds the jobs of a file or of a command line, each for itself. `data` is what is known when hosts of the same file
@@ -140,8 +138,7 @@ fn add_one(ctx: &Ctx, data: &Data, job: &ImportedJob, to: &Adding<'_>) -> Result
     if let Some(fate) = known(data, user, &job.name, Some(&job_here.spec))? {
         return Ok(fate);
     }
-    let refused = names::refuse_as_job(&job.name, to.commands)
-        .and_then(|()| names::refuse_for_job(data, user_of(data, user)?, &job.name));
+    let refused = names::refuse_for_job(data, user_of(data, user)?, &job.name);
     let how = held(to.queue.clone(), &job_here.spec);
     let request = RunRequest::new(user.clone(), job_here.spec);
     match refused.and_then(|()| submit::enter(ctx, &request, &how)) {
@@ -188,15 +185,16 @@ pub fn entry<'a>(data: &'a Data, user: &UserName, name: &str) -> Option<&'a Queu
     all.find(|entry| entry.user == *user && entry.spec.name.as_deref() == Some(name))
 }
 
-/// The newest attempt of the job of this name.
+/// The attempt that a name means: the live one, else the newest.
 pub fn newest<'a>(data: &'a Data, user: &UserName, name: &str) -> Result<Option<&'a Job>, Error> {
     let user = user_of(data, user)?;
     let links = Links::of(user);
     let named = user.jobs().iter().rev().filter(|job| job.name() == Some(name));
-    let mut leaves = named.filter(|job| {
+    let leaves = named.filter(|job| {
         links.lineage(job.windows_id).and_then(|of| of.leaf()) == Some(job.windows_id)
     });
-    Ok(leaves.next())
+    let leaves: Vec<&Job> = leaves.collect();
+    Ok(leaves.iter().find(|job| job.status.is_live()).or(leaves.first()).copied())
 }
 
 /// Which jobs are to be run.

@@ -126,7 +126,6 @@ impl UnderstoodJobs {
             shown: BODY,
             dir: &home,
             is_sent: true,
-            commands: sent.commands,
         };
         for job in &self.jobs {
             says_where_its_code_is(&file, job)?;
@@ -144,8 +143,6 @@ pub struct BesideBody<'a> {
     pub once: Option<&'a Once>,
     /// Whether its job begins at once or not at all.
     pub is_now: bool,
-    /// Words that no name of a job may be, as they are commands.
-    pub commands: &'a [String],
 }
 
 /// The schema of a body: a job file, and whose its jobs are.

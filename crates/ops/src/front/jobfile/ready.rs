@@ -109,8 +109,6 @@ pub struct JobFile<'a> {
     pub dir: &'a Path,
     /// Whether it came with a request: nothing lies beside it that its author could mean.
     pub is_sent: bool,
-    /// Words that no name of a job may be, as they are commands.
-    pub commands: &'a [String],
 }
 
 impl JobFile<'_> {
@@ -160,7 +158,7 @@ impl JobFile<'_> {
             return Err(self.at(place_of(job, MeantKey::Name), error));
         }
         if let Some(name) = &job.name {
-            names::refuse_as_job(name, self.commands)
+            names::refuse_as_job(name)
                 .map_err(|error| self.at(place_of(job, MeantKey::Name), error))?;
         }
         let mut sorted = selection::sort(&[], self.data)?;

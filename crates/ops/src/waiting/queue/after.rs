@@ -2,15 +2,17 @@
 
 use std::collections::HashSet;
 
+use crate::base::called::leaves_called;
 use crate::base::ctx::user_of;
 use crate::base::queue_entries::awaited::{AwaitedEnds, End, Met, how_it_ended, index_in, met};
 use crate::base::queue_entries::tasks::settle_in;
 use crate::{Ctx, Error};
 use tpu_core::model::archived::Archived;
-use tpu_core::model::data::Data;
+use tpu_core::model::data::{Data, User};
 use tpu_core::model::entry::{After, AfterWhich, QueueEntry};
 use tpu_core::model::ids::{JobId, JobNumber, UserName};
 use tpu_core::model::job::{Job, Status};
+use tpu_core::model::lineage::Links;
 use tpu_core::model::member::{Array, Member};
 use tpu_core::model::time::Timestamp;
 use tpu_system::store::Tx;
@@ -18,7 +20,8 @@ use tpu_system::store::Tx;
 /// What was cleaned away so many seconds before a group was submitted is none of it, whatever a clock said.
 const LONG_AGO_S: i64 = 24 * 3600;
 
-/// What one word of `after=` waits for: a number, a member `12_3`, another user's `bob/7`, or a tag.
+/// What one word of `after=` waits for: a number, a member `12_3`, another user's `bob/7`, a name or a tag. A name means
+/// the jobs of that name that are live, wait or come back, else the newest; a group of that name is waited for as a whole.
 pub fn called(
     data: &Data,
     user: &UserName,
@@ -37,29 +40,64 @@ pub fn called(
         let job = JobId::new(owner, JobNumber(number));
         return Ok(vec![After { which, job, member: None, met: None }]);
     }
-    let tagged = |tags: Option<&str>| tags.is_some_and(|tags| tags.split(',').any(|t| t == called));
-    let user = user_of(data, &owner)?;
+    let mut ids = named(data, user_of(data, &owner)?, called.trim_start_matches("name:"));
+    if !called.starts_with("name:") {
+        let tagged = tagged(data, user_of(data, &owner)?, called.trim_start_matches("tag:"));
+        ids.extend(tagged.into_iter().filter(|id| !ids.contains(id)).collect::<Vec<_>>());
+    }
+    if ids.is_empty() {
+        return Err(Error::not_found(format!(
+            "no job of {owner} has the number, name or tag '{called}'"
+        ))
+        .hint("as in after=12, after=12_3, after=NAME, after=TAG; `tpu check` lists the jobs"));
+    }
+    Ok(ids.into_iter().map(|job| After { which, job, member: None, met: None }).collect())
+}
+
+/// The jobs of a name for which somebody can wait, each once: groups by their own numbers.
+fn named(data: &Data, user: &User, name: &str) -> Vec<JobId> {
+    let links = Links::of(user);
+    let number_of = |job: &Job| job.member().map_or(job.windows_id, |of| of.group);
+    let leaves = leaves_called(user, &links, name);
+    let mut numbers: Vec<JobNumber> =
+        leaves.iter().filter_map(|leaf| user.job(*leaf)).map(number_of).collect();
+    let entries = data.queues().entries.iter().filter(|entry| entry.user == user.name);
+    for entry in entries.filter(|entry| entry.spec.name.as_deref() == Some(name)) {
+        // What waits to go on from an attempt is that job, which is among them.
+        let is_known = entry.succeeds.is_some_and(|of| links.lineage(of.job).is_some());
+        let group = entry.spec.member.map(|member| member.group);
+        numbers.extend((!is_known).then(|| group.unwrap_or(entry.number)));
+    }
+    let mut seen = HashSet::new();
+    numbers.retain(|number| seen.insert(*number));
+    let newest = numbers.last().copied();
+    let ends = AwaitedEnds::of_file(data);
+    let id = |number: JobNumber| JobId::new(user.name.clone(), number);
+    let is_open = |number: &JobNumber| {
+        let after = After { which: AfterWhich::Any, job: id(*number), member: None, met: None };
+        ends.of(&after).iter().any(|(_, end)| matches!(end, End::Open(..)))
+    };
+    numbers.retain(is_open);
+    if numbers.is_empty() {
+        numbers.extend(newest);
+    }
+    numbers.into_iter().map(id).collect()
+}
+
+/// The jobs with a tag.
+fn tagged(data: &Data, user: &User, tag: &str) -> Vec<JobId> {
+    let has_it = |tags: Option<&str>| tags.is_some_and(|tags| tags.split(',').any(|t| t == tag));
     let records = user.jobs().iter().filter(|job| job.child.is_none());
-    let records =
-        records.filter(|job| tagged(job.job_tags.as_deref()) || job.name() == Some(called));
-    let entries = data.queues().entries.iter().filter(|entry| entry.user == owner);
-    let entries = entries.filter(|entry| {
-        tagged(entry.spec.tag.as_deref()) || entry.spec.name.as_deref() == Some(called)
-    });
+    let records = records.filter(|job| has_it(job.job_tags.as_deref()));
+    let entries = data.queues().entries.iter().filter(|entry| entry.user == user.name);
+    let entries = entries.filter(|entry| has_it(entry.spec.tag.as_deref()));
     let waiting: Vec<JobId> = entries.map(QueueEntry::id).collect();
     // A group of which some wait stands for all its members, also for those that have begun.
     let is_of_waiting = |job: &&Job| {
         job.member().is_some_and(|of| waiting.iter().any(|group| group.window == of.group))
     };
     let begun = records.filter(|job| !is_of_waiting(job)).map(Job::id);
-    let ids: Vec<JobId> = begun.chain(waiting.iter().cloned()).collect();
-    if ids.is_empty() {
-        return Err(Error::not_found(format!(
-            "no job of {owner} has the number, name or tag '{called}'"
-        ))
-        .hint("as in after=12, after=12_3, after=TAG; `tpu check` lists the jobs"));
-    }
-    Ok(ids.into_iter().map(|job| After { which, job, member: None, met: None }).collect())
+    begun.chain(waiting.iter().cloned()).collect()
 }
 
 /// Refuses to wait for what is not known, and of a group what has no members to wait for.

@@ -32,14 +32,13 @@ pub fn called(data: &Data, user: &UserName, words: &[JobWord]) -> Result<Vec<Job
 
 /// The entries of a user that one word calls; none if it calls something else.
 pub fn named(data: &Data, user: &UserName, word: &JobWord) -> Vec<JobId> {
-    let is_meant = |entry: &&QueueEntry| {
-        entry.user == *user
-            && match word {
-                JobWord::Number(number) => entry.number == *number,
-                word => entry.spec.name.as_deref() == Some(word.to_string().as_str()),
-            }
+    let JobWord::Number(number) = word else {
+        let called = word.waiting(data, user).into_iter();
+        return called.filter(|called| called.members.is_none()).map(|called| called.id).collect();
     };
-    data.queues().entries.iter().filter(is_meant).map(QueueEntry::id).collect()
+    let entries = data.queues().entries.iter();
+    let is_meant = |entry: &&QueueEntry| entry.user == *user && entry.number == *number;
+    entries.filter(is_meant).map(QueueEntry::id).collect()
 }
 
 fn waits_not(data: &Data, user: &UserName, word: &JobWord) -> Error {

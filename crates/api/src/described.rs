@@ -1,6 +1,5 @@
-//! The description of the API, made of the same table as the server: OpenAPI 3.1 for programs, a page for people.
-
-use std::fmt::Write as _;
+//! Makes the description of the API for programs, OpenAPI 3.1, of the table of routes. Only tests do: programs have what
+//! they made (`docs/openapi.json`), and a test holds the one against the other.
 
 use axum::http::Method;
 use schemars::SchemaGenerator;
@@ -11,8 +10,8 @@ use super::route::{Body, Gives, Route, Versions, shape};
 use super::takes::{Needs, Of, Parameter};
 use tpu_wire::problem::ProblemDocument;
 
-/// The description for programs.
-pub(super) fn for_programs(routes: &[Route], job_file: &Value) -> Value {
+/// The description, without what a job file is: that depends on the kinds of target that there are.
+fn for_programs(routes: &[Route]) -> Value {
     let mut settings = SchemaSettings::draft2020_12();
     settings.definitions_path = "/components/schemas".into();
     let mut generator = settings.for_serialize().into_generator();
@@ -23,8 +22,7 @@ pub(super) fn for_programs(routes: &[Route], job_file: &Value) -> Value {
         let path = paths.entry(route.path).or_insert_with(|| json!({}));
         path[route.method.as_str().to_lowercase()] = said;
     }
-    let mut schemas = generator.take_definitions(true);
-    add_job_file(&mut schemas, job_file);
+    let schemas = generator.take_definitions(true);
     json!({
         "openapi": "3.1.0",
         "info": {
@@ -39,18 +37,6 @@ pub(super) fn for_programs(routes: &[Route], job_file: &Value) -> Value {
         },
         "security": [{"token": []}],
     })
-}
-
-/// Adds the schema of a job file, whose own parts stand beside all others here.
-fn add_job_file(schemas: &mut Map<String, Value>, schema: &Value) {
-    let moved = schema.to_string().replace("#/$defs/", "#/components/schemas/JobFile-");
-    let Ok(Value::Object(mut whole)) = serde_json::from_str::<Value>(&moved) else { return };
-    whole.remove("$schema");
-    if let Some(Value::Object(parts)) = whole.remove("$defs") {
-        let parts = parts.into_iter().map(|(name, part)| (format!("JobFile-{name}"), part));
-        schemas.extend(parts);
-    }
-    schemas.insert("JobFile".to_owned(), Value::Object(whole));
 }
 
 fn operation(route: &Route, generator: &mut SchemaGenerator, problem: &Value) -> Value {
@@ -195,33 +181,16 @@ fn described_parameter(route: &Route, parameter: &Parameter) -> Value {
     })
 }
 
-/// The same for people: a page without a script.
-pub(super) fn for_people(routes: &[Route]) -> String {
-    let mut rows = String::new();
-    for route in routes {
-        let Route { method, path, says, needs, .. } = route;
-        let who = match needs {
-            Needs::Nothing => "anybody",
-            Needs::Seeing => "viewer",
-            Needs::Acting => "operator",
-            Needs::Targets => "operator with targets",
-            Needs::Administering => "admin",
-        };
-        let takes =
-            route.parameters.iter().filter(|of| !path.contains(&format!("{{{}}}", of.name)));
-        let takes: Vec<String> =
-            takes.map(|of| format!("<code>{}</code> {}", of.name, of.says)).collect();
-        // Writing to a String cannot fail.
-        let _ = writeln!(
-            rows,
-            "<tr><td><code>{method} {path}</code></td><td>{says}</td><td>{}</td><td>{who}</td></tr>",
-            takes.join("<br>")
-        );
+/// `./x schema` writes it anew.
+#[test]
+fn the_description_is_what_the_routes_give() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/openapi.json");
+    let made = serde_json::to_string_pretty(&for_programs(&crate::routes::all())).unwrap() + "\n";
+    #[expect(clippy::disallowed_methods, reason = "it says what is to be done with the file")]
+    if std::env::var_os("INSTA_UPDATE").is_some_and(|update| update == "always") {
+        #[expect(clippy::disallowed_methods, reason = "nobody reads it before this test ends")]
+        std::fs::write(path, &made).unwrap();
     }
-    format!(
-        "<!doctype html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n<title>tpu: the API</title>\n\
-         <h1>tpu: the API</h1>\n<p>Each request shows a token: <code>Authorization: Bearer TOKEN</code>. \
-         Programs read <a href=\"/openapi.json\">/openapi.json</a>.</p>\n\
-         <table>\n<tr><th>route</th><th>what it does</th><th>takes</th><th>who may</th></tr>\n{rows}</table>\n</html>\n"
-    )
+    let kept = std::fs::read_to_string(path).unwrap();
+    assert!(kept == made, "docs/openapi.json is older than the routes: ./x schema writes it anew");
 }

@@ -1,6 +1,6 @@
 //! `/api/v1/jobs`: all jobs, page by page; one of them; why it is as it is.
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use tpu_core::model::ids::JobId;
 use tpu_core::model::view::{JobView, MonitorHealth};
@@ -24,6 +24,7 @@ use super::answer::Answer;
 use super::asked::Asked;
 use super::failure::Failure;
 use super::looks::version;
+use super::openapi;
 use super::route::{Gives, Route, Versions, shape};
 use super::takes::{Needs, Parameter};
 
@@ -148,10 +149,10 @@ fn in_quotes(version: u64) -> String {
 /// The members that are wished for; `user` and `window` say which job it is, and are always there.
 fn known(fields: &str) -> Result<Vec<&str>, Error> {
     let fields: Vec<&str> = fields.split(',').map(str::trim).collect();
-    let schema = schemars::schema_for!(JobPart<'_>);
-    let members = schema.get("properties").and_then(Value::as_object);
-    let known: Vec<&str> =
-        members.into_iter().flat_map(|members| members.keys()).map(String::as_str).collect();
+    let description = openapi::description();
+    let members = description.pointer("/components/schemas/JobPart/properties");
+    let members = members.and_then(Value::as_object).into_iter().flat_map(Map::keys);
+    let known: Vec<&str> = members.map(String::as_str).collect();
     match fields.iter().find(|field| !known.contains(field)) {
         None => Ok([vec!["user", "window"], fields].concat()),
         Some(odd) => {

@@ -16,6 +16,7 @@ mod cookie;
 mod counted;
 mod curve;
 mod denied;
+#[cfg(test)]
 mod described;
 mod events;
 mod failure;
@@ -118,8 +119,8 @@ impl Server {
         let doorway = Doorway::open(&ctx, serving)?;
         let routes = routes::all();
         let description = Description {
-            for_programs: described::for_programs(&routes, &body::schema(&ctx.kinds)).to_string(),
-            for_people: described::for_people(&routes),
+            for_programs: openapi::for_programs(&body::schema(&ctx.kinds)).to_string(),
+            for_people: openapi::for_people(&routes),
         };
         let hosts = serving.hosts.clone();
         let is_secure = serving.tls.is_some() || serving.behind_proxy;

@@ -1,6 +1,6 @@
-//! The README's examples, run in order from its text. Blocks of the kind `console` are run; what needs a
-//! terminal or a fleet stands in blocks of another kind, what needs a cluster is walked in `slurm::readme`, and what waits
-//! in `queue::readme`.
+//! The examples of README.md and of pages of docs/, typed in order in a home of their own. Blocks of the kind `console` are
+//! typed; what needs a terminal or a fleet is in blocks of another kind. The pages about the queue, job files, hosts and
+//! clusters are typed beside their subjects, as in `slurm::readme`.
 
 use std::path::PathBuf;
 
@@ -9,11 +9,11 @@ use regex::Regex;
 use tpu_system::sys::proc;
 
 use crate::common::env::{TPU, TestEnv};
-use crate::common::readme::{HOSTS, JOB_FILES, KUBERNETES, PYTHON, QUEUE, SLURM, examples, plain};
+use crate::common::readme::{Newcomer, PYTHON, Page, plain};
 use crate::common::tmux::{write_file, write_script};
 use crate::common::wait::wait_for;
 
-/// For whom the README is read.
+/// For whom a page is read.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Lab {
     /// One user, whose account it is.
@@ -24,19 +24,36 @@ enum Lab {
     Strangers,
 }
 
+/// The pages that are typed here for everybody.
+const PAGES: [(usize, &str); 4] = [
+    (13, "docs/first-steps.md"),
+    (5, "docs/restarts.md"),
+    (5, "docs/tpu.md"),
+    (5, "docs/from-the-original.md"),
+];
+
 #[test]
-fn every_example_prints_what_the_readme_shows() {
-    walk(Lab::Alone);
+fn every_example_prints_what_its_page_shows() {
+    for (examples, path) in PAGES {
+        walk(&Page::with(examples, path), Lab::Alone);
+    }
+    for (examples, path) in [(1, "docs/scripts.md"), (2, "docs/checkpoints.md")] {
+        walk(&Page::with(examples, path), Lab::Alone);
+    }
 }
 
 #[test]
 fn and_where_a_second_user_is_at_work() {
-    walk(Lab::Shared);
+    for (examples, path) in PAGES {
+        walk(&Page::with(examples, path), Lab::Shared);
+    }
 }
 
 #[test]
 fn and_where_nothing_says_who_is_typing() {
-    walk(Lab::Strangers);
+    for (examples, path) in PAGES {
+        walk(&Page::with(examples, path), Lab::Strangers);
+    }
 }
 
 /// The command that a refusal for want of a name says to type.
@@ -66,11 +83,11 @@ fn the_example_of_a_data_file_works_with_every_line_that_is_printed_about_it() {
         let line = text.lines().find_map(|line| line.strip_prefix(what));
         line.unwrap_or_else(|| panic!("no line begins with {what}:\n{text}")).to_owned()
     };
-    let of_the_readme = examples().into_iter().map(|example| example.command);
-    let of_the_readme: Vec<_> =
-        of_the_readme.filter(|line| line.contains("data.example")).collect();
-    assert!(of_the_readme.len() > 1, "{of_the_readme:?}");
-    for line in of_the_readme {
+    let page = Page::with(5, "docs/from-the-original.md");
+    let of_the_page = page.examples().into_iter().map(|example| example.command);
+    let of_the_page: Vec<_> = of_the_page.filter(|line| line.contains("data.example")).collect();
+    assert!(of_the_page.len() > 1, "{of_the_page:?}");
+    for line in of_the_page {
         shown(&line);
     }
     let looked = shown("tpu init --from data.example.json");
@@ -85,7 +102,7 @@ fn the_example_of_a_data_file_works_with_every_line_that_is_printed_about_it() {
         shown(line);
     }
     assert!(std::fs::read(&example).unwrap() == text.as_bytes(), "looking has changed the file");
-    // The lines of the README that name what is in it, once the directory of its code is there.
+    // The lines of docs/lab-scripts.md that name what is in it, once the directory of its code is there.
     let code = env.path("code-alice");
     write_file(&code.join("staging.sh"), "tpu finish-job alice:0");
     drop(env.tpu(&format!("set-dir {} 1 alice", code.display())).exits(0));
@@ -108,7 +125,19 @@ fn kill_and_see_it_come_back(env: &TestEnv, window: u64) {
     env.wait_status(next, "running");
 }
 
-fn walk(lab: Lab) {
+/// The commands that make the users of a lab, and its settings.
+fn people(env: &mut TestEnv, lab: Lab) {
+    if lab != Lab::Alone {
+        drop(env.tpu("add-user bob").exits(0));
+    }
+    if lab == Lab::Strangers {
+        std::fs::remove_file(env.path("config/tpu/settings.json")).unwrap();
+        env.set("USER", "somebody");
+        env.set("LOGNAME", "somebody");
+    }
+}
+
+fn walk(page: &Page, lab: Lab) {
     let mut env = TestEnv::new();
     let home = env.path("root");
     let code: PathBuf = home.join("home/alice/digits");
@@ -128,9 +157,13 @@ fn walk(lab: Lab) {
     std::fs::rename(env.data_path(), original.join("data.json")).unwrap();
 
     let home = home.to_str().unwrap();
-    let mut all = examples();
-    all.retain(|example| ![HOSTS, JOB_FILES, KUBERNETES, QUEUE, SLURM].contains(&example.section));
-    assert!(all.len() > 20, "{} examples", all.len());
+    let all = page.examples();
+    // The first steps make the user themselves.
+    if !all[0].command.starts_with("tpu init --name") {
+        let init = env.spawn(&["init", "--name", "alice"]).cwd(&code);
+        drop(env.output(&init).exits(0));
+        people(&mut env, lab);
+    }
     for example in all {
         let command = example.command.replace("/path/to", &format!("{home}/path/to"));
         if let Some((name, value)) =
@@ -139,13 +172,8 @@ fn walk(lab: Lab) {
             env.set(name, value);
             continue;
         }
-        if example.command.starts_with("tpu ls") && lab != Lab::Alone {
-            drop(env.tpu("add-user bob").exits(0));
-        }
-        if example.command.starts_with("tpu ls") && lab == Lab::Strangers {
-            std::fs::remove_file(env.path("config/tpu/settings.json")).unwrap();
-            env.set("USER", "somebody");
-            env.set("LOGNAME", "somebody");
+        if example.command == "tpu ls" {
+            people(&mut env, lab);
         }
         let wanted = plain(&example.printed.join("\n"), home);
         let typed = |command: &str| {
@@ -164,7 +192,7 @@ fn walk(lab: Lab) {
         // Looks are repeated until they show what they shall: jobs take their time to begin.
         let looks = ["tpu check", "tpu explain", "tpu daemon plan", "tpu find", "tpu clean"];
         let is_look = looks.iter().any(|look| example.command.starts_with(look));
-        let place = format!("README.md:{}: {}", example.line, example.command);
+        let place = format!("{}: {}", example.place, example.command);
         if example.printed.is_empty() {
             let (code, text) = run();
             assert!(code == 0, "{place}\nexit code {code}\n{text}");
@@ -178,12 +206,12 @@ fn walk(lab: Lab) {
             assert!(printed == wanted, "{place}\nshows\n{wanted}\nand printed\n{printed}");
         }
         if example.command.contains("rule=killed-by-signal:resume") {
-            kill_and_see_it_come_back(&env, 4);
+            kill_and_see_it_come_back(&env, 1);
         }
     }
 }
 
-/// The training that the README names, with the Python of this machine: it comes back from its checkpoint.
+/// The training that docs/first-steps.md names, with the Python of this machine: it comes back from its checkpoint.
 #[test]
 fn the_training_of_the_tour_goes_on_from_its_checkpoint() {
     let env = TestEnv::new();

@@ -1,6 +1,6 @@
-//! The examples of the README: its blocks of the kind `console`, in the order of the text.
+//! The examples of README.md and of the pages of docs/: their blocks of the kind `console`, in the order of the text.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use regex::Regex;
@@ -10,24 +10,23 @@ use tpu_system::sys::proc;
 use super::env::{TPU, TestEnv};
 use super::tmux::{write_file, write_script};
 
-const README: &str = include_str!("../../README.md");
+/// The pages whose examples a test types; `cli::links` finds those that no test types.
+pub(crate) const TYPED: &[&str] = &[
+    "README.md",
+    "docs/checkpoints.md",
+    "docs/first-steps.md",
+    "docs/from-the-original.md",
+    "docs/hosts.md",
+    "docs/job-files.md",
+    "docs/kubernetes.md",
+    "docs/queue.md",
+    "docs/restarts.md",
+    "docs/scripts.md",
+    "docs/slurm.md",
+    "docs/tpu.md",
+];
 
-/// The section whose examples need a cluster.
-pub(crate) const SLURM: &str = "On a Slurm cluster";
-
-/// The section whose examples need a namespace of a Kubernetes cluster.
-pub(crate) const KUBERNETES: &str = "On Kubernetes";
-
-/// The section whose examples need machines with GPUs.
-pub(crate) const HOSTS: &str = "On your own machines";
-
-/// The section whose examples begin in a lab of their own.
-pub(crate) const QUEUE: &str = "Many runs";
-
-/// The section whose examples submit files that stand in it.
-pub(crate) const JOB_FILES: &str = "A job as a file";
-
-/// What `python3` does in the README: a training with checkpoints, and a program that fails.
+/// What `python3` does on the pages: a training with checkpoints, and a program that fails.
 pub(crate) const PYTHON: &str = r#"
 case "$1" in
   -c) echo 'Traceback (most recent call last):
@@ -45,47 +44,63 @@ while [ "$step" -lt 300 ]; do
 done
 "#;
 
+/// A page whose examples a test types, in a home of its own.
+pub(crate) struct Page {
+    /// Path relative to the repository, as in `docs/slurm.md`.
+    path: &'static str,
+    text: String,
+}
+
 /// A command and what is printed beneath it.
 pub(crate) struct Example {
-    /// The line of the README in which the command stands.
-    pub(crate) line: usize,
-    /// What is behind `## ` above it.
-    pub(crate) section: &'static str,
+    /// Where the command is, as in `docs/slurm.md:12`.
+    pub(crate) place: String,
     /// The command.
     pub(crate) command: String,
     /// The lines beneath it.
     pub(crate) printed: Vec<String>,
 }
 
-/// All of them.
-pub(crate) fn examples() -> Vec<Example> {
-    let mut examples: Vec<Example> = Vec::new();
-    let (mut inside, mut section) = (false, "");
-    for (number, line) in README.lines().enumerate() {
-        if let Some(fence) = line.strip_prefix("```") {
-            inside = fence == "console";
-        } else if let Some(title) = line.strip_prefix("## ") {
-            section = title;
-        } else if inside && let Some(command) = line.strip_prefix("$ ") {
-            let command = command.split("  # ").next().unwrap_or(command).trim().to_owned();
-            let printed = Vec::new();
-            examples.push(Example { line: number + 1, section, command, printed });
-        } else if inside {
-            let last = examples.last_mut().expect("a block begins with a command");
-            last.printed.push(line.to_owned());
-        }
+impl Page {
+    /// Reads a page of [`TYPED`], which has at least `examples` of them.
+    #[track_caller]
+    pub(crate) fn with(examples: usize, path: &'static str) -> Self {
+        assert!(TYPED.contains(&path), "{path} is not in the list of pages that are typed");
+        let whole = Path::new(env!("CARGO_MANIFEST_DIR")).join(path);
+        let page = Self { path, text: std::fs::read_to_string(whole).unwrap() };
+        let found = page.examples().len();
+        assert!(found >= examples, "{path} has {found} examples");
+        page
     }
-    examples
-}
 
-/// The files that a block of the README shows, each under the name in its first line (`# scan.yaml`).
-pub(crate) fn shown_files() -> Vec<(&'static str, &'static str)> {
-    let blocks = README.split("```yaml\n# ").skip(1);
-    let file = |block: &'static str| {
-        let (text, _) = block.split_once("```").expect("a block ends");
-        text.split_once('\n').expect("the name stands on a line of its own")
-    };
-    blocks.map(file).collect()
+    /// All examples.
+    pub(crate) fn examples(&self) -> Vec<Example> {
+        let mut examples: Vec<Example> = Vec::new();
+        let mut inside = false;
+        for (number, line) in self.text.lines().enumerate() {
+            if let Some(fence) = line.strip_prefix("```") {
+                inside = fence == "console";
+            } else if inside && let Some(command) = line.strip_prefix("$ ") {
+                let command = command.split("  # ").next().unwrap_or(command).trim().to_owned();
+                let place = format!("{}:{}", self.path, number + 1);
+                examples.push(Example { place, command, printed: Vec::new() });
+            } else if inside {
+                let last = examples.last_mut().expect("a block begins with a command");
+                last.printed.push(line.to_owned());
+            }
+        }
+        examples
+    }
+
+    /// The files that its blocks show, each under the name in its first line (`# scan.yaml`).
+    pub(crate) fn shown_files(&self) -> Vec<(&str, &str)> {
+        let blocks = self.text.split("```").filter_map(|block| {
+            let (kind, rest) = block.split_once("\n# ")?;
+            ["yaml", "python"].contains(&kind).then_some(rest)
+        });
+        let named = |block| str::split_once(block, '\n');
+        blocks.filter_map(named).filter(|(name, _)| !name.contains(' ')).collect()
+    }
 }
 
 /// What may differ: numbers, ages, process ids; blanks at the ends of lines; and where the test is.
@@ -113,7 +128,7 @@ pub(crate) fn plain(text: &str, home: &str) -> String {
     lines.join("\n")
 }
 
-/// A newcomer who types what the README shows, in a directory with code of his own.
+/// A newcomer who types what a page shows, in a directory with code of his own.
 pub(crate) struct Newcomer {
     pub(crate) env: TestEnv,
     pub(crate) home: String,
@@ -158,10 +173,10 @@ impl Newcomer {
         text
     }
 
-    /// Types an example as `command`, and again if it is a look, until it shows what the README shows.
+    /// Types an example as `command`, and again if it is a look, until it prints what the page shows.
     #[track_caller]
     pub(crate) fn follow(&self, example: &Example, command: &str) {
-        let Example { line, printed, .. } = example;
+        let Example { place, printed, .. } = example;
         let wanted = plain(&printed.join("\n"), &self.home);
         let is_look = command.starts_with("tpu check") || command == "tpu hosts";
         let clock = SystemClock::new();
@@ -171,8 +186,7 @@ impl Newcomer {
                 return;
             }
             let is_late = clock.monotonic() > Duration::from_secs(60);
-            let differs =
-                format!("README.md:{line}: {command}\nshows\n{wanted}\nand printed\n{said}");
+            let differs = format!("{place}: {command}\nshows\n{wanted}\nand printed\n{said}");
             assert!(is_look && !is_late, "{differs}");
             clock.sleep(Duration::from_millis(20));
         }

@@ -1,6 +1,6 @@
-//! What the README says of one's own machines, typed word for word on real ones behind real servers of ssh.
+//! What docs/hosts.md says of one's own machines, typed word for word on real ones behind real servers of ssh.
 
-use crate::common::readme::{HOSTS, Newcomer, PYTHON, examples};
+use crate::common::readme::{Newcomer, PYTHON, Page};
 use crate::common::sshd::{Hosts, is_installed};
 use crate::common::tmux::write_script;
 
@@ -18,7 +18,7 @@ fn ssh_config(hosts: &Hosts) -> String {
 }
 
 #[test]
-fn what_the_readme_says_of_ones_own_machines_is_what_happens_there() {
+fn what_the_page_says_of_ones_own_machines_is_what_happens_there() {
     let Some(hosts) = is_installed().then(|| Hosts::machines(3, "gpu")).flatten() else { return };
     for index in 0..3 {
         let python = format!("[ \"$1\" != -V ] || exec echo Python 3.11.2\n{PYTHON}");
@@ -27,10 +27,8 @@ fn what_the_readme_says_of_ones_own_machines_is_what_happens_there() {
     let mut reader = Newcomer::new(&ssh_config(&hosts));
     reader.env.set("TPU_SSH_DIR", hosts.path("s"));
     reader.typed("tpu init --name alice");
-    let mut all = examples();
-    all.retain(|example| example.section == HOSTS);
-    assert!(all.len() > 5, "{} examples", all.len());
-    for example in &all {
+    let page = Page::with(6, "docs/hosts.md");
+    for example in &page.examples() {
         reader.follow(example, &example.command);
     }
     // What the text around them names.

@@ -1,24 +1,22 @@
-//! What the README says of jobs as files, typed word for word, with the files that it shows.
+//! What docs/job-files.md says of jobs as files, typed word for word, with the files that it shows.
 
-use crate::common::readme::{JOB_FILES, Newcomer, PYTHON, examples, shown_files};
+use crate::common::readme::{Newcomer, PYTHON, Page};
 use crate::common::tmux::{write_file, write_script};
 use crate::common::wait::wait_until;
 
 #[test]
-fn what_the_readme_says_of_job_files_is_what_happens() {
+fn what_the_page_says_of_job_files_is_what_happens() {
     let mut reader = Newcomer::new("");
     write_script(&reader.bin.join("python3"), PYTHON);
     reader.env.unset("TPU_USER");
     drop(reader.typed("tpu init --name alice"));
-    let files = shown_files();
+    let page = Page::with(4, "docs/job-files.md");
+    let files = page.shown_files();
     assert_eq!(files.len(), 5, "{files:?}");
     for (name, text) in files {
         write_file(&reader.code.join(name), text);
     }
-    let mut all = examples();
-    all.retain(|example| example.section == JOB_FILES);
-    assert!(all.len() > 3, "{} examples", all.len());
-    for example in &all {
+    for example in &page.examples() {
         reader.follow(example, &example.command);
         if example.command == "tpu submit scan.yaml --set series=first" {
             let runs = |window: u64| reader.env.job("alice", window)["status"] == "running";

@@ -1,14 +1,14 @@
-//! What the README says of a Kubernetes cluster, typed word for word.
+//! What docs/kubernetes.md says of a Kubernetes cluster, typed word for word.
 
 use serde_json::json;
 
 use super::client::Cluster;
-use crate::common::readme::{KUBERNETES, Newcomer, PYTHON, examples};
+use crate::common::readme::{Newcomer, PYTHON, Page};
 use crate::common::tmux::write_script;
 use crate::common::wait::wait_until;
 
 #[test]
-fn what_the_readme_says_of_a_cluster_is_what_happens_there() {
+fn what_the_page_says_of_a_cluster_is_what_happens_there() {
     let cluster = Cluster::with_nodes(4);
     let claim = json!({
         "apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "data"},
@@ -21,10 +21,8 @@ fn what_the_readme_says_of_a_cluster_is_what_happens_there() {
     write_script(&program, PYTHON);
     reader.env.set("KUBECONFIG", cluster.kubeconfig().as_os_str());
     drop(reader.typed("tpu init --name alice"));
-    let mut all = examples();
-    all.retain(|example| example.section == KUBERNETES);
-    assert!(all.len() > 5, "{} examples", all.len());
-    for example in &mut all {
+    let page = Page::with(6, "docs/kubernetes.md");
+    for example in &mut page.examples() {
         for line in &mut example.printed {
             *line = line.replace(": python3 ", &format!(": {} ", program.display()));
         }

@@ -1,9 +1,9 @@
-//! What the README says of a Slurm cluster, typed word for word on a real one, behind a real login node.
+//! What docs/slurm.md says of a Slurm cluster, typed word for word on a real one, behind a real login node.
 
 use std::path::PathBuf;
 
 use super::cluster::{Cluster, Setup, is_installed};
-use crate::common::readme::{Example, Newcomer, PYTHON, SLURM, examples};
+use crate::common::readme::{Example, Newcomer, PYTHON, Page};
 use crate::common::sshd::{self, Hosts};
 use crate::common::tmux::write_script;
 use crate::common::wait::wait_until;
@@ -34,7 +34,7 @@ impl Reader {
         Some(Self { of, cluster, _hosts: hosts })
     }
 
-    /// What stands in the README for what a reader has of his own.
+    /// A command of the page, with the places and the cluster of this reader.
     fn of_the_reader(&self, command: &str) -> String {
         let conf = self.cluster.conf();
         command
@@ -43,7 +43,7 @@ impl Reader {
             .replace("--login login1", &format!("--login login1 --cluster {conf}"))
     }
 
-    /// Types an example until it shows what the README shows.
+    /// Types an example until it prints what the page shows.
     #[track_caller]
     fn follow(&self, example: &Example) {
         self.of.follow(example, &self.of_the_reader(&example.command));
@@ -74,13 +74,11 @@ fn ssh_config(cluster: &Cluster, hosts: &Hosts) -> String {
 }
 
 #[test]
-fn what_the_readme_says_of_a_cluster_is_what_happens_there() {
+fn what_the_page_says_of_a_cluster_is_what_happens_there() {
     let Some(reader) = Reader::new() else { return };
-    let mut all = examples();
-    all.retain(|example| example.section == SLURM);
-    assert!(all.len() > 8, "{} examples", all.len());
+    let page = Page::with(9, "docs/slurm.md");
     let mut looks_at_base = 0;
-    for example in &all {
+    for example in &page.examples() {
         if example.command == "tpu check base" {
             looks_at_base += 1;
             reader.be_preempted();
@@ -96,7 +94,7 @@ fn what_the_readme_says_of_a_cluster_is_what_happens_there() {
             drop(reader.of.typed("tpu kill 2_7"));
         }
     }
-    assert_eq!(looks_at_base, 1, "the README says how a job has come back");
+    assert_eq!(looks_at_base, 1, "the page says how a job has come back");
     // One array, `base` and its successor, one through the login node.
     let jobs = reader.of.env.jobs("alice");
     let mut names: Vec<String> = reader.cluster.jobs().iter().map(|job| job.name.clone()).collect();

@@ -42,6 +42,26 @@ fn every_example_prints_what_its_page_shows() {
     }
 }
 
+/// With the Python of this machine, and with nothing set up.
+#[test]
+fn every_example_of_the_readme_prints_what_it_shows() {
+    let mut reader = Newcomer::new("");
+    for name in ["TPU_DATA", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME"] {
+        reader.env.unset(name);
+    }
+    if proc::run(&reader.env.spawn_program("python3", &["--version"])).is_err() {
+        println!("skipped: there is no python3");
+        return;
+    }
+    let page = Page::with(13, "README.md");
+    for (name, text) in page.shown_files() {
+        write_file(&reader.code.join(name), text);
+    }
+    for example in &page.examples() {
+        reader.follow(example, &example.command);
+    }
+}
+
 #[test]
 fn and_where_a_second_user_is_at_work() {
     for (examples, path) in PAGES {

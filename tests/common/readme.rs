@@ -178,7 +178,8 @@ impl Newcomer {
     pub(crate) fn follow(&self, example: &Example, command: &str) {
         let Example { place, printed, .. } = example;
         let wanted = plain(&printed.join("\n"), &self.home);
-        let is_look = command.starts_with("tpu check") || command == "tpu hosts";
+        let looks = ["tpu check", "tpu explain"];
+        let is_look = looks.iter().any(|look| command.starts_with(look)) || command == "tpu hosts";
         let clock = SystemClock::new();
         loop {
             let said = plain(&self.typed(command), &self.home);

@@ -2,6 +2,7 @@
 //!
 //! slow: every source file is parsed.
 
+mod docs;
 mod layers;
 mod variables;
 mod walls;

@@ -69,10 +69,7 @@ fn everything_of_the_job_ends_and_nothing_else() {
     assert!(env.has_window("bob", 1));
     let record = env.job("alice", 1);
     assert_eq!(record["status"], "killed");
-    assert!(
-        record["extra_msgs"].get("intent").is_none_or(Value::is_null),
-        "{record:#}"
-    );
+    assert!(record["extra_msgs"].get("intent").is_none_or(Value::is_null), "{record:#}");
     assert_eq!(env.job("bob", 1)["status"], "running");
 }
 

@@ -271,7 +271,7 @@ impl QueuedJobs {
             self.jobs.iter().map(|job| job.members.as_ref().map_or(1, Vec::len)).sum();
         let queue = data.queues().queue(&waits.queue);
         let wish = Wish::of_entry(data, waits, queue.as_ref());
-        let target = data.resolve_target(wish.name()?)?;
+        let target = wish.one_machine(data)?;
         let cpus = target.capacity.of_queue().filter(|_| !wish.ask.gpus.is_some())?;
         let at_once = (cpus / wish.ask.cpus.unwrap_or(1)).max(1);
         let is_ours = |entry: &JobId| self.jobs.iter().any(|job| job.id == *entry);

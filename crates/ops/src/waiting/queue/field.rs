@@ -89,7 +89,7 @@ impl Wish {
     }
 
     /// The target that it names.
-    pub(in crate::waiting) fn name(&self) -> Option<&str> {
+    pub(super) fn name(&self) -> Option<&str> {
         match &self.target {
             TargetRequest::Named(name) => Some(name),
             TargetRequest::Any(_) => None,
@@ -104,6 +104,14 @@ impl Wish {
     /// Refuses what names targets that nobody knows any more.
     pub fn is_known(&self, data: &Data) -> Result<(), Error> {
         self.way(data).map(drop)
+    }
+
+    /// The one machine that it names, which has room for several jobs.
+    pub(in crate::waiting) fn one_machine(&self, data: &Data) -> Option<Target> {
+        match self.way(data) {
+            Ok(Way::Machines(mut machines)) => machines.pop().filter(|_| machines.is_empty()),
+            Ok(Way::Types | Way::Whole(_) | Way::AnyTime(_)) | Err(_) => None,
+        }
     }
 
     /// How it is to be met, as far as what it names is still known.

@@ -1,4 +1,4 @@
-//! `tpu`: launches jobs in tmux windows, tells by evidence how they are, and brings them back.
+//! `tpu`: runs jobs here and elsewhere, shows by evidence how they are, and restarts them.
 //!
 //! This is the root of a workspace: the ways in that need everything, and the list of the kinds of target. The rest is in
 //! `crates/`, each with a front page of its own. Arrows never point up (Cargo and `tests/architecture` hold that):

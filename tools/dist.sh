@@ -44,7 +44,7 @@ for shell in bash zsh fish; do
 done
 "$program" man >"$stage/man/tpu.1"
 # Each command has a page of its own; the list is the program's.
-"$program" help --all | while read -r command _; do
+"$program" help --all | sed -n 's/^  \([^ ]*\).*/\1/p' | while read -r command; do
   "$program" man "$command" >"$stage/man/tpu-$command.1"
 done
 cp -r assets/patterns.toml assets/recipes.toml assets/themes assets/example "$stage/assets/"

@@ -83,7 +83,7 @@ pub struct Cli {
     pub command: Option<Command>,
 }
 
-/// Launches jobs in tmux windows, shows how they are and why, and brings them back.
+/// Runs jobs here and elsewhere, shows how they are and why, and restarts them.
 #[derive(Debug, Parser)]
 #[command(name = "tpu", version, disable_help_subcommand = true, max_term_width = 100)]
 #[command(override_usage = "tpu [OPTIONS] COMMAND [ARGS]...", disable_help_flag = true)]
@@ -169,7 +169,7 @@ pub struct Words {
     pub words: Vec<String>,
 }
 
-/// Every command. The order is that of the full list in the help.
+/// Every command. `cli::commands::help` has their groups.
 #[derive(Debug, Subcommand)]
 pub enum Command {
     // -- jobs
@@ -181,7 +181,7 @@ pub enum Command {
         config aliases (`tpu -sa`), config.…="
     )]
     Run(Deferred<Run>),
-    /// Start a job when there is a place for it
+    /// Queue a job; it starts when there is room
     #[command(
         after_help = "Examples:\n  tpu submit v4-8 lr=0.1 priority=80 after=12 -- python3 train.py\n  \
         tpu submit v4-8 lr=1e-3,1e-4 config.seed=0-4 --sweep --at-once 4\n  \
@@ -190,63 +190,63 @@ pub enum Command {
         after_not=W (failed),\n      after_each=W (member by member); W is a number, a name or a tag"
     )]
     Submit(Deferred<Submit>),
-    /// Show what waits and why; make and change queues
+    /// Show queued jobs and why they wait; manage queues
     Queue(Deferred<QueueCommand>),
-    /// Let what waits not begin
+    /// Hold queued jobs
     #[command(
         after_help = "Examples:\n  tpu hold 12\n  tpu hold 12 13 alice --why 'the data are not there yet'"
     )]
     Hold(Deferred<HoldJobs>),
-    /// Take jobs out of the queue that have not begun
+    /// Remove queued jobs
     #[command(
         visible_alias = "dq",
         after_help = "Examples:\n  tpu dequeue 12\n  tpu dq 12 13 alice"
     )]
     Dequeue(Deferred<Dequeue>),
-    /// Stop jobs, and let them go on when their turn comes
+    /// Stop jobs and queue them again
     #[command(
         after_help = "Examples:\n  tpu requeue 7\n  tpu requeue 7 alice priority=20 --now\n\nA running one \
         is told before by checkpoint_signal (`tpu help settings`)."
     )]
     Requeue(Deferred<Requeue>),
-    /// Set how urgent something is that waits
+    /// Set the priority of queued jobs
     #[command(after_help = "Examples:\n  tpu priority 12 80\n  tpu priority 12 --first")]
     Priority(Deferred<SetPriority>),
-    /// Show every job with its status, progress and evidence
+    /// Show each job with its status, progress and reason
     #[command(
         after_help = "Examples:\n  tpu check alice\n  tpu check status:error tag:sweep\n  tpu check --json | jq '.jobs[].status'"
     )]
     Check(Deferred<Check>),
-    /// Show the members of a group, the lowest loss first
+    /// List the members of a sweep, lowest loss first
     #[command(after_help = "Examples:\n  tpu sweep 12\n  tpu sweep 12 alice --by best")]
     Sweep(Deferred<SweepArgs>),
     /// Show jobs as a table
     #[command(after_help = "Examples:\n  tpu check-simp alice\n  tpu check-simp -wds")]
     CheckSimp(Deferred<Check>),
-    /// Open the full-screen monitor
+    /// Open the screen: watch, stop and resume with keys
     #[command(
         after_help = "Examples:\n  tpu monitor\n  tpu monitor alice -wdts\n  tpu monitor alice --plain"
     )]
     Monitor(Deferred<MonitorArgs>),
-    /// Show everybody's jobs
+    /// Show the jobs of all users
     #[command(after_help = "Examples:\n  tpu caj\n  tpu caj -wds")]
     Caj(Deferred<Check>),
-    /// Show everybody's jobs, again and again
+    /// Show the jobs of all users, again and again
     #[command(after_help = "Examples:\n  tpu maj\n  tpu maj -wts --rounds 3")]
     Maj(Deferred<Maj>),
-    /// Continue a job from its last checkpoint
+    /// Restart a job from its last checkpoint
     #[command(after_help = "Examples:\n  tpu resume w=7\n  tpu resume windows=7 tpu=v2-32-6 alice")]
     Resume(Deferred<Again>),
     /// Run a job again from scratch
     #[command(after_help = "Examples:\n  tpu rerun w=7\n  tpu rerun 7 tpu=v2-32-6")]
     Rerun(Deferred<Again>),
-    /// Stop jobs: their processes, then their windows
+    /// Stop jobs
     #[command(after_help = "Examples:\n  tpu kill w=7\n  tpu kill 7,9-12 -y\n  tpu kill tag:sweep")]
     Kill(Deferred<Kill>),
-    /// Close a window and archive its record (kill is kinder)
+    /// Close a window and archive its job (prefer kill)
     #[command(after_help = "Examples:\n  tpu kill-window 7\n  tpu -kw 7 alice")]
     KillWindow(Deferred<Words>),
-    /// Close the windows of ended jobs and archive their records
+    /// Archive ended jobs and close their windows
     #[command(
         after_help = "Examples:\n  tpu clean\n  tpu clean alice -re\n  tpu clean 7 --with-results\n\nLogs and checkpoints stay. Code is removed from its copies after keep_code\nin the archive; `tpu disk` shows what there is."
     )]
@@ -260,27 +260,27 @@ pub enum Command {
     /// Archive finished, failed and killed jobs
     #[command(after_help = "Examples:\n  tpu clear-all\n  tpu clear alice")]
     ClearAll(Deferred<Clear>),
-    /// Close windows that belong to no record (-czw)
+    /// Close windows that belong to no job (-czw)
     #[command(
         after_help = "Examples:\n  tpu -czw alice\n  tpu -czw alice --force\n\nOnly windows that tpu has marked are closed; others are listed with what runs in them."
     )]
     ClearZombieWindows(Deferred<CloseWindows>),
-    /// Archive records whose window is gone for certain (-czj)
+    /// Archive jobs whose window no longer exists (-czj)
     #[command(after_help = "Examples:\n  tpu clear-zombie-jobs\n  tpu -czj alice")]
     ClearZombieJobs(Deferred<Clear>),
-    /// Let a job begin that somebody or its engine holds
+    /// Release held jobs
     #[command(after_help = "Examples:\n  tpu unhold 7\n  tpu unhold w=7 alice")]
     Unhold(Deferred<Words>),
     /// Tag a job
     #[command(after_help = "Examples:\n  tpu add-tag 7 baseline\n  tpu add-tag w=7 sweep-3 alice")]
     AddTag(Deferred<Words>),
-    /// Say that a job's error is none, until it prints another
+    /// Ignore the current error of a job
     #[command(after_help = "Examples:\n  tpu ignore-error 7\n  tpu ignore-error w=7 alice")]
     IgnoreError(Deferred<Words>),
-    /// Show the tables behind rule=
+    /// Show what each restart rule does
     #[command(after_help = "Examples:\n  tpu check-rules\n  tpu check-rules --json")]
     CheckRules,
-    /// Set what happens by itself when a job fails
+    /// Set the restart rule of a job
     #[command(
         after_help = "Examples:\n  tpu set-rule 7 resume\n  tpu set-rule 7 preempted:reapply,grpc:rerun\n\n`tpu check-rules` lists the rules."
     )]
@@ -288,18 +288,18 @@ pub enum Command {
     /// Print the stage directory of a job
     #[command(after_help = "Examples:\n  tpu get-stage-dir 7\n  tpu get-stage-dir w=7 alice")]
     GetStageDir(Deferred<Words>),
-    /// Print what a job has printed
+    /// Print the output of a job
     #[command(after_help = "Examples:\n  tpu logs 7 -n 100\n  tpu logs 7 -f --grep loss")]
     Logs(Deferred<Logs>),
-    /// List what a job wrote, or copy some of it here
+    /// List files that a job wrote, or copy them here
     #[command(
         after_help = "Examples:\n  tpu files 7\n  tpu files 7 --get results.csv\n  tpu files 7 --get plots --to ~/plots"
     )]
     Files(Deferred<JobFilesArgs>),
-    /// Say why a job has the status it has
+    /// Explain why a job waits, runs or failed
     #[command(after_help = "Examples:\n  tpu explain 7\n  tpu explain w=7 alice --json")]
     Explain(Deferred<Words>),
-    /// Show everything of one job in one place
+    /// Show everything about one job
     #[command(
         visible_alias = "details",
         after_help = "Examples:\n  tpu show 7\n  tpu show w=7 alice --raw"
@@ -310,13 +310,13 @@ pub enum Command {
         after_help = "Examples:\n  tpu script 7\n  tpu script w=7 alice > again.sh\n  tpu script 7 --yaml > again.yaml"
     )]
     Script(Deferred<ScriptOfJob>),
-    /// Show what has happened, newest last
+    /// Show past events, newest last
     #[command(after_help = "Examples:\n  tpu history 7 -n 20\n  tpu history alice --since-last")]
     History(Deferred<History>),
-    /// Go to a job's window
+    /// Attach to a job's window
     #[command(after_help = "Examples:\n  tpu attach 7\n  tpu attach w=7 alice")]
     Attach(Deferred<Words>),
-    /// Wait until jobs have ended
+    /// Wait until jobs end
     #[command(
         after_help = "Examples:\n  tpu wait 7,8 --timeout 2h\n  tpu wait tag:sweep --for finished\n\nExit code: 0 all finished well, 1 not all did, 7 the time is over."
     )]
@@ -334,24 +334,24 @@ pub enum Command {
     /// List the users
     #[command(after_help = "Examples:\n  tpu list-users\n  tpu -lu --json")]
     ListUsers,
-    /// Make the current directory a slot
+    /// Make the current directory a numbered slot
     #[command(after_help = "Examples:\n  tpu set-cur 2\n  tpu set-cur 2 alice")]
     SetCur(Deferred<Words>),
-    /// Make a path a slot
+    /// Make a path a numbered slot
     #[command(
         after_help = "Examples:\n  tpu set-dir /code/project 2\n  tpu set-dir /code/project 2 alice"
     )]
     SetDir(Deferred<Words>),
-    /// List the directories
+    /// List the directory slots
     #[command(after_help = "Examples:\n  tpu ls\n  tpu ls alice")]
     Ls(Deferred<Words>),
     /// Print the path of a slot
     #[command(after_help = "Examples:\n  tpu get-dir 2\n  tpu get-dir 2 alice")]
     GetDir(Deferred<Words>),
-    /// Forget a slot
+    /// Remove a slot
     #[command(after_help = "Examples:\n  tpu del-dir 2\n  tpu del-dir 2 alice")]
     DelDir(Deferred<Words>),
-    /// Exchange two slots
+    /// Swap two slots
     #[command(after_help = "Examples:\n  tpu swap-dir 1 2\n  tpu swap-dir 1 2 alice")]
     SwapDir(Deferred<Words>),
     /// Give a config key a short name (-a)
@@ -362,7 +362,7 @@ pub enum Command {
     /// List the config aliases (-sa)
     #[command(after_help = "Examples:\n  tpu -sa\n  tpu show-config-alias alice")]
     ShowConfigAlias(Deferred<Words>),
-    /// Forget a config alias
+    /// Remove a config alias
     #[command(after_help = "Examples:\n  tpu del-config-alias lr\n  tpu del-config-alias lr alice")]
     DelConfigAlias(Deferred<Words>),
     /// Show the settings
@@ -373,7 +373,7 @@ pub enum Command {
         after_help = "Examples:\n  tpu set-settings monitor_after_run False\n  tpu set-settings time_zone Europe/Berlin alice\n\n`tpu get-settings` lists the keys and what they are now."
     )]
     SetSettings(Deferred<SetSettings>),
-    /// Put settings back to their defaults, all or one
+    /// Reset one setting, or all, to the defaults
     #[command(after_help = "Examples:\n  tpu reset-settings\n  tpu reset-settings time_zone alice")]
     ResetSettings(Deferred<Words>),
     /// Set the number of the next window
@@ -389,23 +389,23 @@ pub enum Command {
     /// List the target aliases (-lta)
     #[command(after_help = "Examples:\n  tpu -lta\n  tpu list-tpu-aliases --json")]
     ListTpuAliases,
-    /// Make a target known, with its zone, type and pricing
+    /// Register a target with its zone, type and pricing
     #[command(
         after_help = "Examples:\n  tpu register lab-tpuvm-v2-32-7 --zone europe-west4-a --type v2-32 --spot\n  tpu register lab-tpuvm-v4-8-1 --zone us-central2-b"
     )]
     Register(Deferred<Register>),
-    /// Forget a target
+    /// Remove a target from the list
     #[command(
         after_help = "Examples:\n  tpu del-registered lab-tpuvm-v2-32-7\n  tpu del-reg v2-32-7"
     )]
     DelRegistered(Deferred<Words>),
 
-    /// Create a target, or wait for one that is on its way
+    /// Create a target, or wait until it is ready
     #[command(
         after_help = "Examples:\n  tpu apply v2-32-p2\n  tpu apply lab-v4-8-1 --type v4-8 --zone us-central2-b --spot"
     )]
     Apply(Deferred<Apply>),
-    /// Create a target, asking until there is capacity
+    /// Create a target; retry until there is capacity
     #[command(after_help = "Examples:\n  tpu applyy v2-32-p2\n  tpu applyy v2-32-p2 t=30 m=100")]
     Applyy(Deferred<Insist>),
     /// Delete a target and create it again
@@ -423,22 +423,22 @@ pub enum Command {
     /// Restart the machines of a target
     #[command(after_help = "Examples:\n  tpu restart v2-32-p2\n  tpu restart v2-32-p2 -y")]
     Restart(Deferred<OneTarget>),
-    /// Show what the control plane says about targets
+    /// Show the status of targets in their cloud
     #[command(after_help = "Examples:\n  tpu check-status\n  tpu check-status v2-32-p2")]
     CheckStatus(Deferred<CheckStatus>),
-    /// Show all that is known about a target, and who uses it
+    /// Show details of a target and who uses it
     #[command(
         after_help = "Examples:\n  tpu describe v2-32-p2\n  tpu describe v2-32-p2 --machines"
     )]
     Describe(Deferred<Describe>),
-    /// List all targets, import them, see what they cost
+    /// List targets, import them, show their cost
     #[command(
         after_help = "Examples:\n  tpu targets\n  tpu targets --cost\n  tpu targets import --dry-run"
     )]
     Targets(Deferred<Targets>),
-    /// Show one's own machines, who is there, and set limits
+    /// List your own machines; add them and set limits
     Hosts(Deferred<Hosts>),
-    /// Pools of hosts: which there are, open or drained
+    /// List pools of hosts; open or drain them
     #[command(after_help = "Examples:\n  tpu pools\n  tpu pools deactivate lab")]
     Pools(Deferred<Pools>),
     /// Job files.
@@ -450,7 +450,7 @@ pub enum Command {
     /// Other tools.
     #[command(flatten)]
     Foreign(Foreign),
-    /// Play the cloud: let things happen to simulated targets
+    /// Simulate cloud events on practice targets
     #[command(
         after_help = "Examples:\n  tpu sim preempt v2-32-p2\n  tpu sim capacity v2-32-p2 --off --times 3"
     )]
@@ -467,18 +467,18 @@ pub enum Command {
     Workers(Workers),
 
     // -- the daemon: what happens by itself
-    /// Run, start or stop the daemon, or ask what it plans
+    /// Start or stop the daemon, or show what it plans
     #[command(
         after_help = "Examples:\n  tpu daemon start\n  tpu daemon start --serve\n  tpu daemon status\n  tpu daemon plan --json"
     )]
     Daemon(Deferred<Daemon>),
-    /// Wake what waits to be tried again, and look at once
+    /// Retry waiting restarts now
     #[command(after_help = "Examples:\n  tpu ack\n  tpu ack --json")]
     Ack,
-    /// Print what the daemon has seen and done (-Ml)
+    /// Print the log of the daemon (-Ml)
     #[command(after_help = "Examples:\n  tpu -Ml\n  tpu -Ml cn -n 20")]
     MonitorLog(Deferred<MonitorLog>),
-    /// Begin the daemon's log anew; the history keeps all (-Mc)
+    /// Clear the log of the daemon; the history is kept (-Mc)
     #[command(after_help = "Examples:\n  tpu -Mc\n  tpu clear-monitor-log")]
     ClearMonitorLog,
     /// Change a setting of the daemon (-smc)
@@ -489,7 +489,7 @@ pub enum Command {
     GetMonitorConfig,
 
     // -- callbacks
-    /// Called by `run_remote.sh`: the job has begun
+    /// Called by `run_remote.sh`: the job has started
     #[command(
         after_help = "Examples:\n  tpu upd-log alice:7 LOG_DIR STAGE_DIR lab-tpuvm-v2-32-1 TIME\n  tpu upd-log \"$window\" \"$LOGDIR\" \"$STAGEDIR\" \"$VM_NAME\" \"$now\""
     )]
@@ -507,23 +507,23 @@ pub enum Command {
     /// The state file.
     #[command(flatten)]
     State(State),
-    /// Classify text the way jobs are read
+    /// Find the error in a text, as in the output of a job
     #[command(
         after_help = "Examples:\n  tpu classify output.log --exit-code 1\n  tail -n 50 output.log | tpu classify - --json"
     )]
     Classify(Deferred<Classify>),
-    /// Look over everything; each problem with its remedy
+    /// Check the installation; print a remedy for each problem
     #[command(after_help = "Examples:\n  tpu doctor\n  tpu doctor --fix\n  tpu doctor --restore")]
     Doctor(Deferred<Doctor>),
-    /// Practise on real jobs in a directory of its own
+    /// Practise with real jobs; leaves nothing behind
     #[command(
         after_help = "Examples:\n  tpu demo\n  tpu demo --headless\n  tpu demo --record demo.cast --size 100x30"
     )]
     Demo(Deferred<Demo>),
-    /// A page of useful commands
+    /// Print a page of useful commands
     #[command(after_help = "Examples:\n  tpu tldr\n  tpu tldr --json")]
     Tldr,
-    /// Explain a command
+    /// Show the help of a command
     #[command(after_help = "Examples:\n  tpu help run\n  tpu -h kill-job\n  tpu help --all")]
     Help {
         /// Which one

@@ -127,9 +127,9 @@ fn every_help_text() {
     for columns in [80, 120] {
         env.set("COLUMNS", columns.to_string());
         let mut text = env.tpu("help --all").exits(0).stdout;
-        let names: Vec<String> =
-            text.lines().filter_map(|line| line.split(' ').next()).map(str::to_owned).collect();
-        for name in names {
+        let widest = text.lines().map(|line| line.chars().count()).max();
+        assert!(widest <= Some(80), "{text}");
+        for name in commands(&text) {
             text += &format!("\n==== tpu help {name}\n\n");
             text += &env.tpu(&format!("help {name}")).exits(0).stdout;
         }
@@ -145,6 +145,24 @@ fn every_help_text() {
     golden_everywhere(&mut env, "help_check", "help check");
 }
 
+/// The commands of the full list, which stand below the titles of their groups.
+fn commands(all: &str) -> Vec<String> {
+    let rows = all.lines().filter_map(|line| line.strip_prefix("  "));
+    rows.filter_map(|row| row.split(' ').next()).map(str::to_owned).collect()
+}
+
+/// The commands that `tpu help` shows: the first word behind the name of a group, or below it.
+#[test]
+fn help_shows_the_commands_of_a_first_day() {
+    let help = lab().tpu("help").exits(0).stdout;
+    let (_, rows) = help.split_once("Start:").unwrap();
+    let (rows, _) = rows.split_once("Anywhere:").unwrap();
+    let shown = rows.lines().filter(|row| !row.is_empty()).count();
+    assert!((8..=14).contains(&shown), "{shown} commands:\n{help}");
+    assert!(help.lines().count() <= 24, "{help}");
+    assert!(help.contains("help --all"), "{help}");
+}
+
 /// The examples in a help text.
 fn examples(help: &str) -> Vec<String> {
     let behind = help.split("Examples:\n").nth(1).unwrap_or_default();
@@ -156,7 +174,7 @@ fn examples(help: &str) -> Vec<String> {
 fn every_command_has_two_examples_that_it_understands() {
     let env = lab();
     let all = env.tpu("help --all").exits(0).stdout;
-    for name in all.lines().filter_map(|line| line.split(' ').next()) {
+    for name in commands(&all) {
         let help = env.tpu(&format!("help {name}")).exits(0).stdout;
         let examples = examples(&help);
         assert!(examples.len() >= 2, "{name} has {} examples:\n{help}", examples.len());

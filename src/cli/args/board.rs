@@ -9,15 +9,15 @@ use super::{Deferred, Words};
 /// The commands about the board.
 #[derive(Debug, Subcommand)]
 pub enum Board {
-    /// Find targets by type: who uses which, and which are free
+    /// List targets of a type: who uses them, which are free
     #[command(
         after_help = "Examples:\n  tpu find v34 -n\n  tpu find v2-32 --json\n\nTypes: v2, v234, v3+, v*, v2-32, v5e, v5p, v6e; none means all."
     )]
     Find(Deferred<Find>),
-    /// Free a target: reservation, user and notes (rel)
+    /// Release a target: reservation, user and notes (rel)
     #[command(after_help = "Examples:\n  tpu release v2-32-p2\n  tpu rel v2-32-p2 alice")]
     Release(Deferred<Words>),
-    /// Keep a target for yourself for a while (zhan)
+    /// Reserve a target for a while (zhan)
     #[command(
         after_help = "Examples:\n  tpu reserve v2-32-p2\n  tpu reserve v2-32-p2 alice --for 2h"
     )]
@@ -34,7 +34,7 @@ pub enum Board {
         after_help = "Examples:\n  tpu asn v2-32-p2 then bob\n  tpu asn v3-8-1 disk is full"
     )]
     AddNotes(Deferred<Notes>),
-    /// Take the board out to a spreadsheet, or in from one
+    /// Export the board to a spreadsheet, or import it
     #[command(
         name = "board",
         after_help = "Examples:\n  tpu board export csv > board.csv\n  tpu board import csv board.csv"

@@ -21,11 +21,11 @@ pub enum DaemonStep {
     Run(RunDaemon),
     /// Start it in a tmux session of its own (tpu-daemon)
     Start(StartDaemon),
-    /// End it; jobs go on
+    /// Stop it; jobs continue
     Stop,
     /// Say whether it runs (exit code 0) or not (1)
     Status,
-    /// Say what would happen next to each job, and why
+    /// Show what it would do next for each job, and why
     Plan,
 }
 

@@ -7,7 +7,7 @@ use super::Deferred;
 /// The commands about job files.
 #[derive(Debug, Subcommand)]
 pub enum JobFiles {
-    /// Print the job file of another tool as one of ours
+    /// Convert a job file of another tool
     #[command(
         after_help = "Examples:\n  tpu convert jobman config.yaml\n  tpu convert jobman config.yaml > train.yaml\n  tpu convert sbatch train.sh\n  tpu convert cloudmesh jobset.yaml"
     )]
@@ -17,12 +17,12 @@ pub enum JobFiles {
         after_help = "Examples:\n  tpu schema jobfile\n  tpu schema jobfile > ~/.config/tpu/jobfile.schema.json\n\nThe first line of a file has an editor's YAML server look at it:\n  # yaml-language-server: $schema=FILE"
     )]
     Schema(Deferred<FormatSchema>),
-    /// Keep secrets that job files name: list, set, remove
+    /// Set, list or remove secrets for job files
     #[command(
         after_help = "Examples:\n  tpu secrets\n  tpu secrets set WANDB_API_KEY\n  tpu secrets remove HF_TOKEN\n\nA value is typed where nobody sees it, or piped in (< FILE); no command\nshows it."
     )]
     Secrets(Deferred<SecretStore>),
-    /// Show who is told of what, or try it out: list, test
+    /// Show who is notified of what, or send a test
     #[command(
         after_help = "Examples:\n  tpu notify\n  tpu set-settings notify error,finished=me@example.org\n  tpu notify test\n  tpu notify test 2\n\nWho is told says the setting `notify` and, of one job, --notify or notify: in\nits file. The daemon delivers: what happens first at once, and what happens within\na minute behind it together. A value that nobody should read is named, as in\nhttps://HOST/${NAME}, and kept by `tpu secrets set NAME`."
     )]

@@ -19,37 +19,37 @@ pub struct Hosts {
 /// What can be done with hosts.
 #[derive(Debug, Subcommand)]
 pub enum HostsStep {
-    /// List them: what each has for jobs, who has it, and how busy it is
+    /// List machines with their limits, jobs and load
     #[command(after_help = "Examples:\n  tpu hosts list\n  tpu hosts list gpu[01-04]")]
     List(SomeHosts),
-    /// Show all that is known of one
+    /// Show details of one machine
     #[command(after_help = "Examples:\n  tpu hosts show gpu01\n  tpu hosts show gpu01 --json")]
     Show(SomeHosts),
-    /// Make machines known that are reached by ssh
+    /// Add machines that ssh reaches
     #[command(
         after_help = "Examples:\n  tpu hosts add gpu[01-04].lab --user me --max-jobs 2 --gpus 8\n  tpu hosts add j[1-4] --address juliet[1-4].lab:2222 --pool lab --tag a100"
     )]
     Add(AddHosts),
-    /// Say what targets have for jobs: it holds for those that start from then on
+    /// Set limits for jobs that start from now on
     #[command(
         after_help = "Examples:\n  tpu hosts set gpu[01-04] --max-jobs 2 --gpus 8\n  tpu hosts set local --max-jobs none"
     )]
     Set(SetHosts),
-    /// Let nothing new begin there; what runs is left alone
+    /// Start no new jobs there; running ones continue
     #[command(
         after_help = "Examples:\n  tpu hosts drain gpu03 --why 'new disk on Monday'\n  tpu hosts drain gpu[01-04]"
     )]
     Drain(DrainHosts),
-    /// Let jobs begin there again
+    /// Start jobs there again
     #[command(after_help = "Examples:\n  tpu hosts undrain gpu03\n  tpu hosts undrain gpu[01-04]")]
     Undrain(SomeHosts),
-    /// Forget machines on which nothing runs
+    /// Remove machines on which nothing runs
     #[command(after_help = "Examples:\n  tpu hosts remove gpu03\n  tpu hosts remove gpu[01-04]")]
     Remove(SomeHosts),
     /// Ask machines how they are
     #[command(after_help = "Examples:\n  tpu hosts probe gpu[01-04]\n  tpu hosts probe local")]
     Probe(SomeHosts),
-    /// Ask machines what they have, and keep it as what they have for jobs
+    /// Ask machines what they have, and store it as their limits
     #[command(after_help = "Examples:\n  tpu hosts detect gpu[01-04]\n  tpu hosts detect local")]
     Detect(SomeHosts),
 }
@@ -160,13 +160,13 @@ pub struct Pools {
 /// What can be done with pools of hosts.
 #[derive(Debug, Subcommand)]
 pub enum PoolsStep {
-    /// Let jobs begin on the machines of a pool again
+    /// Start jobs on the machines of a pool again
     #[command(after_help = "Examples:\n  tpu pools activate lab\n  tpu pools activate lab old")]
     Activate(SomePools),
-    /// Let nothing new begin on the machines of a pool
+    /// Start no new jobs on the machines of a pool
     #[command(after_help = "Examples:\n  tpu pools deactivate lab\n  tpu pools deactivate lab old")]
     Deactivate(SomePools),
-    /// Say what the machines of a pool have for jobs
+    /// Set limits of the machines of a pool
     #[command(
         after_help = "Examples:\n  tpu pools set lab --max-jobs 2\n  tpu pools set lab --gpus 8"
     )]

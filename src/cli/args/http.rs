@@ -12,12 +12,12 @@ use super::Deferred;
 /// The commands about HTTP.
 #[derive(Debug, Subcommand)]
 pub enum Http {
-    /// Show jobs in a browser, and answer programs over HTTP
+    /// Serve the page for browsers and the HTTP API
     #[command(
         after_help = "Examples:\n  tpu serve\n  tpu serve --listen 127.0.0.1:8000\n  tpu serve --open\n  tpu serve --socket ~/tpu.sock\n  tpu serve --listen 0.0.0.0:7960 --cert chain.pem --key key.pem\n\nA port takes a token with each request (`tpu token create`), a socket its owner\nalone. /docs says what there is."
     )]
     Serve(Deferred<ServeCommand>),
-    /// Make tokens of the API, list, take back
+    /// Create, list or revoke tokens of the API
     #[command(
         after_help = "Examples:\n  tpu token create phone --role viewer --expires 30d\n  TOKEN=$(tpu token create notebook --role operator --user alice)\n  tpu token list\n  tpu token revoke phone\n\nThe token alone goes to the standard output, once; no command shows it again.\n--user names whose jobs it is about: an operator acts on theirs, a viewer sees\ntheirs alone. An admin acts on all."
     )]

@@ -7,37 +7,37 @@ use super::{CheckpointsArgs, Deferred, StorageArgs};
 /// The commands that look back.
 #[derive(Debug, Subcommand)]
 pub enum Insight {
-    /// Count hours, cost, waiting, preemptions and failures
+    /// Show hours, cost, waiting, preemptions and failures
     #[command(
         after_help = "Examples:\n  tpu stats --by zone --since 30d\n  tpu stats alice --by week --csv > alice.csv\n\nCounted from records, journal and archive; prices are those of the settings."
     )]
     Stats(Deferred<StatsArgs>),
-    /// Show what may be had of TPUs, and what of it is in use
+    /// Show the quota of TPUs and how much of it is used
     #[command(
         after_help = "Examples:\n  tpu quota\n  tpu quota v4 v6e us-central2\n  tpu quota --all --csv > quota.csv\n\nAddresses, instances and disks come behind. TPUs count as the names of\ntypes do (v4-32: 32). Answers are shown again for five minutes, with\ntheir age."
     )]
     Quota(Deferred<QuotaArgs>),
-    /// Show what a month has cost, by day and category
+    /// Show the cost of a month by day and category
     #[command(
         after_help = "Examples:\n  tpu billing\n  tpu billing --month 2026-10 --by sku\n  tpu billing --month 2026-10 --csv > bill.csv\n\nThe table of BigQuery that Cloud Billing exports to is said once:\n  tpu set-settings billing_table PROJECT.DATASET.TABLE\nAnswers are shown again for an hour, with their age; each question is a\nquery, which BigQuery bills."
     )]
     Billing(Deferred<BillingArgs>),
-    /// Look at jobs that were cleaned away, or bring them back
+    /// List archived jobs, or restore them
     #[command(
         after_help = "Examples:\n  tpu archive list alice status:error age>7d\n  tpu archive show 7\n  tpu archive restore 7,9-12 alice\n\nA filter is as in the monitor: status: tag: tpu: type: zone: dir: user: age>2h !not."
     )]
     Archive(Deferred<ArchiveArgs>),
-    /// List checkpoints, copy them, clear them away
+    /// List, copy or prune checkpoints
     #[command(
         after_help = "Examples:\n  tpu checkpoints 7\n  tpu checkpoints copy 7 europe-west4-a\n  tpu checkpoints prune 7 --keep every 10k\n\nWhole is what its framework loads again: no temporary name, no half copy, in a bucket with Orbax's commit_success.txt."
     )]
     Checkpoints(Deferred<CheckpointsArgs>),
-    /// Show how much lies in buckets and directories
+    /// Show the size of buckets and directories
     #[command(
         after_help = "Examples:\n  tpu storage\n  tpu storage gs://lab-us /nfs/logs --csv\n\nAn answer is kept for a quarter of an hour; --fresh asks anew."
     )]
     Storage(Deferred<StorageArgs>),
-    /// Show what copies, results, logs and state take here
+    /// Show the disk use of copies, results, logs and state
     #[command(after_help = "Examples:\n  tpu disk\n  tpu disk alice --json")]
     Disk(Deferred<DiskArgs>),
 }

@@ -34,7 +34,7 @@ pub struct Run {
     /// Of a type.
     #[command(flatten)]
     pub of_type: TypeOptions,
-    /// With a type: wait in line until one is free, even across a reboot
+    /// With a type: wait in the queue until one is free, even across a reboot
     #[arg(long)]
     pub wait: bool,
     /// Of the job.

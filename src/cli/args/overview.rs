@@ -1,20 +1,21 @@
-//! What stands below `tpu --help`.
+//! The text below `tpu --help`.
 
-/// What a newcomer looks for, on one screen of 80 × 24: `tpu help COMMAND` lists every flag.
+/// The commands of a first day, at most 14 and on one screen of 80 × 24: `tpu help --all` lists the rest.
 pub(super) const OVERVIEW: &str = "\
-Begin:    demo                      a tour with real jobs; needs only tmux
-          init                      make yourself and this directory known
-Jobs:     run TARGET [KEY=VALUE]    start a job; `-- COMMAND` runs any command
-          monitor                   full screen: watch, kill, resume with keys
-          check, logs W, explain W  how jobs are, what they print, why they fail
-          find TYPE, reserve TARGET who uses which target, which are free
-          resume W, rerun W         from the last checkpoint, from scratch
-          kill W, clean             stop a job, clear away what has ended
-          daemon start              bring jobs back by their rules
-Set up:   ls, set-cur 2, -a, -ta    directories, config aliases, target aliases
-          get-settings, set-settings KEY VALUE
-Learn:    tldr, help COMMAND        a short tour, one command with all its flags
-          help --all                every command
+Start:    demo                      a tour with real jobs; leaves nothing behind
+          run TARGET -- COMMAND     start a job now; `local` is this machine
+          submit TARGET -- COMMAND  queue a job; it starts when there is room
+Look:     monitor                   the screen: watch, stop, resume with keys
+          check                     list jobs with their status and progress
+          logs W                    print the output of a job; -f follows it
+          explain W                 explain why a job waits, runs or failed
+Change:   kill W                    stop a job
+          resume W                  restart a job from its last checkpoint
+          rerun W                   run a job again from scratch
+          clean                     archive ended jobs
+Set up:   hosts add NAME            add a machine that ssh reaches
+          daemon start              restart failed jobs automatically
+More:     help --all, help COMMAND  all commands; one with all its options
 
 Anywhere: --user NAME, --data FILE, --settings FILE, --tmux-socket NAME, --json,
           --yes, --no-input, --dry-run, --cloud NAME, --color WHEN, --help,

@@ -34,16 +34,16 @@ pub struct Submit {
     /// The same with the first values together, then the second ones, and so on
     #[arg(long)]
     pub zip: bool,
-    /// So many of a group at once
+    /// How many members of a group run at once
     #[arg(long, value_name = "N")]
     pub at_once: Option<u32>,
-    /// It does not begin before `tpu unhold`
+    /// Hold it: it starts after `tpu unhold`
     #[arg(long)]
     pub hold: bool,
-    /// Read the code when it begins, instead of copying it now
+    /// Copy the code when the job starts, not now
     #[arg(long)]
     pub stage_late: bool,
-    /// Make a target where none is free, of those that are known and not there
+    /// Create a registered target if none is free
     #[arg(long)]
     pub apply: bool,
     /// What it runs.
@@ -78,10 +78,10 @@ pub struct QueueCommand {
 /// What can be done with queues.
 #[derive(Debug, Subcommand)]
 pub enum QueueStep {
-    /// List what waits, in the order of the turns, and why
+    /// List queued jobs in order, and why they wait
     #[command(after_help = "Examples:\n  tpu queue list\n  tpu queue list night --json")]
     List(SomeQueues),
-    /// Make a queue
+    /// Create a queue
     #[command(
         after_help = "Examples:\n  tpu queue create night --max-parallel 3\n  tpu queue create strict --policy fifo --on v4-8"
     )]
@@ -91,19 +91,19 @@ pub enum QueueStep {
         after_help = "Examples:\n  tpu queue set night --max-parallel none\n  tpu queue set night --on v4-8,v5e-8"
     )]
     Set(SetQueue),
-    /// Forget a queue in which nothing waits
+    /// Remove an empty queue
     #[command(after_help = "Examples:\n  tpu queue remove night\n  tpu queue remove strict")]
     Remove(OneQueue),
-    /// Let nothing of a queue begin
+    /// Pause a queue: none of its jobs starts
     #[command(after_help = "Examples:\n  tpu queue pause night\n  tpu queue pause default")]
     Pause(OneQueue),
-    /// Let a queue begin and take jobs again
+    /// Resume a paused or drained queue
     #[command(after_help = "Examples:\n  tpu queue resume night\n  tpu queue resume default")]
     Resume(OneQueue),
-    /// Let a queue take nothing new
+    /// Drain a queue: it takes no new jobs
     #[command(after_help = "Examples:\n  tpu queue drain night\n  tpu queue drain default")]
     Drain(OneQueue),
-    /// Start what waits here, in the foreground, until nothing waits
+    /// Start queued jobs from here, until none waits
     #[command(after_help = "Examples:\n  tpu queue run\n  tpu queue run --once")]
     Run(RunQueue),
 }
@@ -133,7 +133,7 @@ pub struct SetQueue {
     /// Whether jobs that fit may pass others that do not: fifo (no), backfill (yes)
     #[arg(long, value_name = "POLICY")]
     pub policy: Option<String>,
-    /// So many of its jobs at once, or `none`
+    /// How many of its jobs run at once, or `none`
     #[arg(long, value_name = "N")]
     pub max_parallel: Option<String>,
     /// Its jobs begin on one of these targets, types or pools, whatever they name; or `none`
@@ -152,10 +152,10 @@ pub struct RunQueue {
 /// `tpu dequeue`.
 #[derive(Debug, Args)]
 pub struct Dequeue {
-    /// What waits: 12, its name; and its user
+    /// Queued jobs (12 or a name), user
     #[arg(value_name = "ARG")]
     pub words: Vec<String>,
-    /// All that waits of the user
+    /// All queued jobs of the user
     #[arg(long)]
     pub all: bool,
 }
@@ -169,7 +169,7 @@ pub struct Requeue {
     /// Stop without waiting for a checkpoint
     #[arg(long)]
     pub now: bool,
-    /// They do not begin before `tpu unhold`
+    /// Hold them: they start after `tpu unhold`
     #[arg(long)]
     pub hold: bool,
 }
@@ -177,7 +177,7 @@ pub struct Requeue {
 /// `tpu hold`.
 #[derive(Debug, Args)]
 pub struct HoldJobs {
-    /// What waits: 12, its name; and its user
+    /// Queued jobs (12 or a name), user
     #[arg(value_name = "ARG", required = true)]
     pub words: Vec<String>,
     /// Why, in words

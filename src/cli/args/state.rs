@@ -9,12 +9,12 @@ use super::Deferred;
 /// The commands about the state file.
 #[derive(Debug, Subcommand)]
 pub enum State {
-    /// Begin: user, settings, scripts; or move in
+    /// Set up a user, settings and example scripts
     #[command(
         after_help = "Examples:\n  tpu init\n  tpu init --from /shared/tpu_manager/data.json\n\nWithout a terminal nothing is asked: the flags say it, or the account and the directory do."
     )]
     Init(Deferred<Init>),
-    /// Look up or change data.json by path, safely
+    /// Read or change values of the state file
     #[command(
         after_help = "Examples:\n  tpu data get users.alice.tmux_name\n  tpu data set conda_env_name NNX\n  tpu data merge more.json --dry-run"
     )]

@@ -7,7 +7,7 @@ use super::Deferred;
 /// The commands that reach into machines.
 #[derive(Debug, Subcommand)]
 pub enum Workers {
-    /// Find what is wrong with a target and set it right
+    /// Find and repair problems of a target
     #[command(
         after_help = "Examples:\n  tpu solve v2-32-p2\n  tpu solve lab-tpuvm-v4-8-1 --force\n\n\
         Makes the target usable, then follows the recipe 'solve': every step whose\n\
@@ -29,12 +29,12 @@ pub enum Workers {
     /// Run a test program on every machine of a target
     #[command(after_help = "Examples:\n  tpu test v2-32-p2\n  tpu test lab-tpuvm-v4-8-1")]
     Test(Deferred<OfRecipe>),
-    /// Log in to a target's machine or a job's node
+    /// Open a shell on a target's machine or a job's node
     #[command(
         after_help = "Examples:\n  tpu ssh v2-32-p2\n  tpu ssh v2-32-p2 all --command 'df -h'\n  tpu ssh 7 node-12"
     )]
     Ssh(Deferred<Ssh>),
-    /// End what was left on a target's machines
+    /// Kill leftover processes on a target's machines
     #[command(
         after_help = "Examples:\n  tpu kill-remote v2-32-p2\n  tpu kill-remote v2-32-p2 --all-users"
     )]

@@ -12,16 +12,136 @@ use tpu_wire::pages::{ManualDocument, ScriptDocument, TextDocument, WelcomeDocum
 /// The page of useful commands.
 const TLDR: &str = include_str!("../../../assets/tldr.md");
 
+/// The groups of the full list, each with its commands. The group without names has the commands that kinds of target add.
+const GROUPS: &[(&str, &[&str])] = &[
+    ("Start jobs", &["run", "submit", "resume", "rerun"]),
+    (
+        "Look at jobs",
+        &[
+            "monitor",
+            "check",
+            "check-simp",
+            "explain",
+            "show",
+            "logs",
+            "files",
+            "history",
+            "sweep",
+            "script",
+            "attach",
+            "wait",
+        ],
+    ),
+    (
+        "Change jobs",
+        &["kill", "set-rule", "check-rules", "add-tag", "ignore-error", "clean", "archive"],
+    ),
+    ("The queue", &["queue", "hold", "unhold", "priority", "requeue", "dequeue"]),
+    ("Automatic restarts", &["daemon", "ack", "monitor-log"]),
+    (
+        "Machines and other targets",
+        &[
+            "hosts",
+            "pools",
+            "targets",
+            "register",
+            "del-registered",
+            "add-tpu-alias",
+            "list-tpu-aliases",
+            "find",
+            "reserve",
+            "release",
+            "describe",
+            "check-status",
+            "board",
+        ],
+    ),
+    (
+        "Cloud TPUs",
+        &[
+            "apply",
+            "reapply",
+            "delete",
+            "start",
+            "stop",
+            "restart",
+            "solve",
+            "mount-disk",
+            "set-wandb",
+            "check-env",
+            "test",
+            "ssh",
+            "cp",
+            "kill-remote",
+            "sim",
+        ],
+    ),
+    ("Added by kinds of target", &[]),
+    ("Costs and storage", &["stats", "quota", "billing", "checkpoints", "storage", "disk"]),
+    (
+        "Users, directories, settings",
+        &[
+            "init",
+            "get-settings",
+            "set-settings",
+            "reset-settings",
+            "add-user",
+            "del-user",
+            "list-users",
+            "ls",
+            "set-cur",
+            "set-dir",
+            "get-dir",
+            "del-dir",
+            "swap-dir",
+            "add-config-alias",
+            "show-config-alias",
+            "del-config-alias",
+        ],
+    ),
+    (
+        "Job files, scripts, browser",
+        &["convert", "schema", "secrets", "notify", "serve", "token", "data", "classify"],
+    ),
+    ("Help", &["demo", "doctor", "tldr", "help", "completions", "man"]),
+    ("Callbacks of a lab's scripts", &["upd-log", "finish-job", "fail-job"]),
+    (
+        "Compatibility with earlier tools",
+        &[
+            "caj",
+            "maj",
+            "kill-window",
+            "clear-finished",
+            "clear-error",
+            "clear-all",
+            "clear-zombie-windows",
+            "clear-zombie-jobs",
+            "get-stage-dir",
+            "reset-window-num",
+            "applyy",
+            "ssn",
+            "asn",
+            "clear-monitor-log",
+            "set-monitor-config",
+            "get-monitor-config",
+            "import",
+            "cms",
+            "jobman",
+        ],
+    ),
+];
+
 /// What `tpu` alone says to somebody who has not begun yet.
 pub(in crate::cli) fn welcome() -> Output {
     // Nobody has said yet how wide the terminal is: no line is longer than 80.
-    let text = "tpu launches jobs in tmux windows, shows how they are, and brings them back.\n\n  \
-        tpu demo              practise on real jobs: needs only tmux, leaves nothing\n  \
-        tpu init              begin: in the directory of your code, be made known\n  \
-        tpu init --from PATH  move in: look at the data.json of the original first\n  \
-        tpu tldr              a page of useful commands\n  \
-        tpu help              the commands on one screen\n\n\
-        Then: tpu run local -- python3 main.py, and tpu monitor.\n";
+    let text = "tpu runs jobs here and elsewhere, shows how they are, and restarts them.\n\n  \
+        tpu run local -- python3 main.py  run a program of this directory\n  \
+        tpu monitor                       watch it; ? lists the keys\n  \
+        tpu demo                          practise with real jobs; leaves nothing\n  \
+        tpu init                          choose a name, get example scripts\n  \
+        tpu init --from PATH              look at the data.json of the original\n  \
+        tpu tldr                          a page of useful commands\n  \
+        tpu help                          the commands on one screen\n";
     Output::new(text, &WelcomeDocument { begin: ["demo", "init", "tldr", "help"] })
 }
 
@@ -59,14 +179,34 @@ fn subcommand<'a>(cli: &'a mut clap::Command, typed: &str) -> Result<&'a mut cla
     })
 }
 
-/// One line for each command.
+/// The groups, with one line for each command.
 fn every_command(cli: &clap::Command) -> String {
+    let shown: Vec<&clap::Command> =
+        cli.get_subcommands().filter(|sub| !sub.is_hide_set()).collect();
     let mut text = String::new();
-    for sub in cli.get_subcommands().filter(|sub| !sub.is_hide_set()) {
-        let about = sub.get_about().map(ToString::to_string).unwrap_or_default();
-        text += &format!("{:<22} {about}\n", sub.get_name());
+    for (title, names) in GROUPS {
+        let of_group: Vec<&&clap::Command> = if names.is_empty() {
+            shown.iter().filter(|sub| !has_group(sub.get_name())).collect()
+        } else {
+            let named = |name: &&str| shown.iter().find(|sub| sub.get_name() == *name);
+            names.iter().filter_map(named).collect()
+        };
+        if of_group.is_empty() {
+            continue;
+        }
+        let gap = if text.is_empty() { "" } else { "\n" };
+        text += &format!("{gap}{title}\n");
+        for sub in of_group {
+            let about = sub.get_about().map(ToString::to_string).unwrap_or_default();
+            text += &format!("  {:<20} {about}\n", sub.get_name());
+        }
     }
     text
+}
+
+/// Whether a group names the command.
+fn has_group(command: &str) -> bool {
+    GROUPS.iter().any(|(_, names)| names.contains(&command))
 }
 
 /// The script that makes a shell ask `tpu` for completions.
@@ -90,4 +230,30 @@ pub(in crate::cli) fn man(command: Option<&str>) -> Outcome {
     })?;
     let text = String::from_utf8_lossy(&page).into_owned();
     Ok(Output::new(text.clone(), &ManualDocument { roff: &text }))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+    use crate::cli::args::kind_commands;
+
+    #[test]
+    fn each_command_is_in_one_group_and_each_help_fits_a_line() {
+        let cli = Cli::definitions();
+        let added: BTreeSet<String> =
+            kind_commands().map(|it| (it.command)().get_name().to_owned()).collect();
+        let shown = cli.get_subcommands().filter(|sub| !sub.is_hide_set());
+        for sub in shown {
+            let name = sub.get_name();
+            let groups = GROUPS.iter().filter(|(_, names)| names.contains(&name)).count();
+            assert_eq!(groups, usize::from(!added.contains(name)), "{name}");
+            let about = sub.get_about().map(ToString::to_string).unwrap_or_default();
+            assert!(!about.is_empty() && about.chars().count() <= 57, "{name}: {about}");
+        }
+        for name in GROUPS.iter().flat_map(|(_, names)| *names) {
+            assert!(cli.find_subcommand(name).is_some(), "there is no command {name}");
+        }
+    }
 }

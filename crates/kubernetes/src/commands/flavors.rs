@@ -12,7 +12,9 @@ use crate::settings::KubernetesSettings;
 /// The command.
 pub(super) const COMMAND: KindCommand = KindCommand {
     command: || {
-        Command::new("flavors").about("List what jobs may ask for by name (run -r)").defer(define)
+        Command::new("flavors")
+            .about("List the resource flavors that jobs can ask for (run -r)")
+            .defer(define)
     },
     spelled: |words| words,
     destroys: |_| false,

@@ -28,7 +28,7 @@ pub(super) const IMAGES: KindCommand = KindCommand {
 
 /// `tpu image-details`.
 pub(super) const DETAILS: KindCommand = KindCommand {
-    command: || of_details("image-details").about("Show what the registry says of an image"),
+    command: || of_details("image-details").about("Show details of an image"),
     spelled: |words| words,
     destroys: |_| false,
     run: |effects, said| detailed(effects, &super::settings()?, said),

@@ -41,7 +41,7 @@ const NAMES: [&str; 2] = ["kjob", "kjobman"];
 /// The command.
 pub(super) fn command() -> Command {
     let [name, link] = NAMES;
-    let about = "Type what the Kubernetes job manager understands";
+    let about = "Run commands of the Kubernetes job manager";
     Command::new(name).alias(link).about(about).defer(define)
 }
 

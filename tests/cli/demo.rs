@@ -59,7 +59,7 @@ fn the_story_comes_true_and_leaves_nothing_behind() {
         "by itself: grpc",
         "resumed at step",
         "is out of memory",
-        "nothing happens by itself",
+        "no automatic restart",
         "bit for bit",
         "The story came true",
     ]));

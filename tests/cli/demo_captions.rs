@@ -232,8 +232,11 @@ fn what_nobody_has_noticed_is_not_over() {
 
 #[test]
 fn what_is_left_alone_says_why_and_what_a_signal_killed_is_left_to_the_person() {
-    let oom =
-        failed(3, ErrorKind::Oom, ("pass", "the rule for oom is pass: nothing happens by itself"));
+    let oom = failed(
+        3,
+        ErrorKind::Oom,
+        ("pass", "no automatic restart (rule oom=pass). To restart: tpu resume 3 alice"),
+    );
     let killed = failed(5, ErrorKind::KilledBySignal, ("pass", "the rule for it is pass"));
     let journal = vec![
         launch(0, 3, "run", "local"),
@@ -244,7 +247,8 @@ fn what_is_left_alone_says_why_and_what_a_signal_killed_is_left_to_the_person() 
     let mut facts = facts(9, vec![oom, killed], journal);
     assert_eq!(
         said(&facts),
-        "alice/3 ran out of memory → left alone: the rule for oom is pass: nothing happens by itself · \
+        "alice/3 ran out of memory → left alone: no automatic restart (rule oom=pass). \
+         To restart: tpu resume 3 alice · \
          your turn: r on alice/5 brings it back; q ends"
     );
     facts.coming =

@@ -35,7 +35,8 @@ fn before_any_set_up_run_says_what_is_missing_and_how_to_get_it() {
     drop(env.tpu("run local").exits(3).says(&["no directory 1", "tpu init --name carol"]));
     drop(env.tpu("set-cur 1").exits(0));
     drop(env.tpu("run").exits(2).says(&[
-        "on which target?",
+        "which target?",
+        "tpu run local -- python train.py",
         "tpu -lta",
         "`local` is this machine",
     ]));

@@ -163,7 +163,7 @@ fn a_pattern_means_those_of_its_names_that_there_are() {
     assert_eq!(windows("check name:job --json"), [1, 2, 3, 4]);
     drop(env.tpu("kill bob/job[1-2] -y").exits(3));
     drop(env.tpu("wait job[1-2] --timeout 9s").exits(1).says(&["alice/2", "alice/3"]));
-    drop(env.tpu("explain job[1-2]").exits(2).says(&["one window at a time"]));
+    drop(env.tpu("explain job[1-2]").exits(2).says(&["one job at a time"]));
     drop(env.tpu("explain job[8-9]").exits(3));
     drop(env.tpu("explain job[x]").exits(2).says(&["column 5"]));
 }

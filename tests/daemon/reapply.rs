@@ -187,7 +187,7 @@ fn nothing_is_touched_on_a_doubt() {
     drop(lab.env.tpu("sim preempt v2-1").exits(0));
     drop(lab.env.tpu("ack").exits(0));
     assert_eq!(lab.env.wait_status(1, "error")["error"], "preempted");
-    drop(lab.env.tpu("daemon plan").exits(0).says(&["the rule for preempted is pass"]));
+    drop(lab.env.tpu("daemon plan").exits(0).says(&["no automatic restart (rule preempted=pass)"]));
     assert_eq!((lab.state().as_str(), lab.begun("delete")), ("PREEMPTED", 0));
     assert_eq!(lab.env.jobs("alice").len(), 1);
     drop(monitor);

@@ -72,5 +72,5 @@ fn gpus_of_which_the_driver_says_nothing_stay_unknown() {
     let mut newcomer = Newcomer::new();
     newcomer.has_program("nvidia-smi", "exit 0");
     let refused = newcomer.types("exp", "run local gpus=1 -q -- true").exits(2);
-    drop(refused.says(&["no GPUs are known of it", "tpu hosts detect local"]));
+    drop(refused.says(&["tpu does not know this machine's GPUs", "tpu hosts detect local"]));
 }

@@ -62,7 +62,7 @@ fn the_same_failure_of_a_program_is_retried_twice_at_most() {
 fn of_what_is_not_named_nothing_comes_back() {
     let (env, _monitor) = lab("{max: 9, on: [lost, oom]}", ALL_ALIKE);
     drop(env.wait_status(1, "error"));
-    let says = "the rule for python-error is pass";
+    let says = "no automatic restart (rule python-error=pass)";
     wait_until("the daemon leaves it", || env.tpu("check 1").stdout.contains(says));
     assert_eq!((runs(&env), env.jobs("alice").len()), (1, 1));
 }

@@ -120,7 +120,7 @@ fn of_a_job_that_another_continues_both_are_named() {
     data["users"]["alice"]["job_data"] = json!([father, child]);
     env.write_data(&data);
     for claim in ["finish-job alice:1", "finish-job alice:1 --force", "fail-job alice:1"] {
-        drop(env.tpu(claim).exits(4).says(&["alice/1 is resumed", "alice/2 goes on with it"]));
+        drop(env.tpu(claim).exits(4).says(&["alice/1 is resumed", "continues as alice/2"]));
     }
     assert_eq!(env.job("alice", 1)["status"], "resumed");
 }

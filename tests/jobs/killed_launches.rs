@@ -222,7 +222,7 @@ fn a_resume_that_is_killed_at_any_step_leaves_one_child() {
             (&"resumed".into(), &child.into())
         );
         if step == Step::Opened {
-            drop(lab.env.tpu(&line).exits(4).says(&["already goes on in window"]));
+            drop(lab.env.tpu(&line).exits(4).says(&["continues as alice/"]));
             lab.heals(child, step, "error");
             assert_eq!(lab.runs(&lab.env.job("alice", parent)), 1);
         } else {

@@ -284,13 +284,17 @@ fn explain_reads_how_the_output_of_what_is_over_ends() {
         "set -o pipefail",
     ]));
     let well = over("echo step 3/3 loss=0.1; echo done", "finished");
-    let said = explain(well).says(&["why: nothing speaks against it"]);
-    assert!(!said.stdout.contains("ends in") && !said.stdout.contains("none was read"), "{said}");
+    let said = explain(well).says(&["why: no sign of trouble"]);
+    assert!(!said.stdout.contains("ends in") && !said.stdout.contains("not read"), "{said}");
     let unknown = over("echo the last words; exit 3", "error");
     drop(explain(unknown).says(&["error: unknown", "last output: the last words"]));
+    let fine = over("echo step 2/3 loss=0.2; exit 3", "error");
+    drop(
+        explain(fine).says(&["the log looks fine, but it ended with code 3", "tpu resume 4 alice"]),
+    );
     // Where nothing can be read, that is said.
     let dir = env.job("alice", well)["log_dir"].as_str().unwrap().to_owned();
     std::fs::remove_file(std::path::Path::new(&dir).join("output.log")).unwrap();
     env.tmux().kill_server();
-    drop(explain(well).says(&["nothing was read that could speak against it"]));
+    drop(explain(well).says(&["its output could not be read"]));
 }

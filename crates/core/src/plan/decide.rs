@@ -240,9 +240,15 @@ fn is_wanted(job: &Job, kind: ErrorKind) -> Result<(), Held> {
     }
     let some_rule_acts = job.rules.iter().any(|(_, action)| action != Action::Pass);
     if !some_rule_acts && begun(job).is_none() {
-        return Err(format!("the rule for {kind} is pass: nothing happens by itself").into());
+        return Err(left_alone(job, kind).into());
     }
     Ok(())
+}
+
+/// Says that no rule restarts the job after this failure, and what to type instead.
+fn left_alone(job: &Job, kind: ErrorKind) -> String {
+    let (number, user) = (job.windows_id, &job.user);
+    format!("no automatic restart (rule {kind}=pass). To restart: tpu resume {number} {user}")
 }
 
 /// Whether it is for us to act: watched from here, seen lately, in nobody's hands.
@@ -343,7 +349,7 @@ fn by_rule(situation: &Situation<'_>, kind: ErrorKind) -> Result<Action, Held> {
     }
     let action = job.rules.action(kind);
     if action == Action::Pass {
-        return Err(format!("the rule for {kind} is pass: nothing happens by itself").into());
+        return Err(left_alone(job, kind).into());
     }
     if Budget::of(job, kind) == Budget::Program {
         return Err(

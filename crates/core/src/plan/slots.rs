@@ -140,7 +140,7 @@ fn gpus(
         return match &ask.gpus {
             GpuAsk::Unsaid | GpuAsk::Count(0) => Ok(None),
             GpuAsk::Count(_) | GpuAsk::These(_) => {
-                Err(Short::Lacks { what: "no GPUs are known of it".to_owned() })
+                Err(Short::Lacks { what: "tpu does not know its GPUs".to_owned() })
             }
         };
     };

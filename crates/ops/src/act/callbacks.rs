@@ -158,7 +158,7 @@ pub fn finish_job(ctx: &Ctx, id: &JobId, force: bool) -> Result<(), Error> {
 fn may_be_told(job: &Job) -> Result<(), Error> {
     let (id, user) = (job.id(), &job.user);
     if let Some(child) = job.child {
-        let refused = format!("{id} is {}: {user}/{child} goes on with it", job.status);
+        let refused = format!("{id} is {}: it continues as {user}/{child}", job.status);
         return Err(Error::refused(refused)
             .hint(format!("nothing was changed; `tpu check {user}` shows both")));
     }

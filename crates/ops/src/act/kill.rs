@@ -9,7 +9,8 @@ use std::sync::Arc;
 use tpu_core::model::data::Data;
 use tpu_core::model::facts::{ErrorKind, Progress, TmuxFact};
 use tpu_core::model::ids::JobId;
-use tpu_core::model::job::{Event, Intent, Job, KILLING, Status};
+use tpu_core::model::job::{Event, Intent, Job, KILLING, Refused, Status};
+use tpu_core::model::lineage::Lineage;
 use tpu_core::model::time::Timestamp;
 use tpu_core::plan::budget;
 use tpu_engine::runner::{StopOrder, StopOutcome, StopPart};
@@ -433,7 +434,7 @@ fn check<'t>(
     look: &dyn Fn() -> &'t TmuxFact,
 ) -> Result<(), Error> {
     let mut trial = job.clone();
-    trial.apply(&Event::Killed)?;
+    trial.apply(&Event::Killed).map_err(|refused| superseded(data, job, refused))?;
     if is_left_alone(job, ctx.clock.now()) {
         let id = job.id();
         let what = format!("{id} is {}: it has ended, and no rule brings it back", job.status);
@@ -448,6 +449,16 @@ fn check<'t>(
         None => runners::at(ctx, job, look()).may_stop(run, unreached)?,
     };
     Ok(())
+}
+
+/// The refusal to kill an attempt that is over: names the attempt that continues it, if there is one.
+fn superseded(data: &Data, job: &Job, refused: Refused) -> Error {
+    let lineage = data.user(&job.user).and_then(|user| Lineage::of(user, job.windows_id));
+    match lineage.and_then(|lineage| lineage.leaf()).filter(|leaf| *leaf != job.windows_id) {
+        None => refused.into(),
+        Some(leaf) => Error::refused(format!("{} continues as {}/{leaf}", job.id(), job.user))
+            .hint(format!("tpu kill {leaf} {}", job.user)),
+    }
 }
 
 /// In the record of a job that it is to end.

@@ -424,7 +424,7 @@ fn succeedable(
     let id = &request.job;
     let verb = request.how.verb();
     if let Some(child) = job.child {
-        return Err(Error::refused(format!("{id} already goes on in window {child}"))
+        return Err(Error::refused(format!("{id} continues as {}/{child}", id.user))
             .hint(format!("tpu {verb} w={child} {}", id.user)));
     }
     if let Some(intent) = job.intent.as_ref().filter(|_| job.is_being_killed()) {

@@ -255,10 +255,11 @@ impl Requester<'_> {
         match (jobs.pop(), jobs.len()) {
             (Some(one), 0) => Ok(one),
             (None, _) => {
-                Err(Error::usage("which window?").hint("as in w=7; `tpu check` lists them"))
+                Err(Error::usage("which job?")
+                    .hint("a number or a name from `tpu check`, as in: 7"))
             }
-            (Some(_), _) => Err(Error::usage("one window at a time, please")
-                .hint("as in w=7; `tpu check` lists them")),
+            (Some(_), _) => Err(Error::usage("one job at a time, please")
+                .hint("a number or a name from `tpu check`, as in: 7")),
         }
     }
 

@@ -311,7 +311,7 @@ impl Form {
     fn request(&self) -> Result<RunRequest, Problem> {
         let target = self.text(FieldId::Target);
         if target.is_empty() {
-            return Err(Problem::new("on which target?", "`local` is this machine"));
+            return Err(Problem::new("which target?", "`local` is this machine"));
         }
         let split = |field: FieldId, what: &str| {
             shlex::split(self.text(field)).ok_or_else(|| {

@@ -154,8 +154,12 @@ fn is_uncounted_machine(data: &Data, target: &Target) -> bool {
 
 fn unknown_gpus(target: &Target, why: &str) -> Error {
     let name = &target.name;
-    let whose = if target.is_here() { "this machine's".to_owned() } else { format!("{name}'s") };
-    Error::unreachable(format!("tpu does not know {whose} GPUs: {why}")).hint(format!(
+    Error::unreachable(format!("tpu does not know {} GPUs: {why}", whose(target))).hint(format!(
         "ask again: tpu hosts detect {name}; or say how many it has: tpu hosts set {name} --gpus N"
     ))
+}
+
+/// Whose something is, in words: `this machine's`, `gpu1's`.
+pub(crate) fn whose(target: &Target) -> String {
+    if target.is_here() { "this machine's".to_owned() } else { format!("{}'s", target.name) }
 }

@@ -530,7 +530,7 @@ fn supersede(job: &mut Job, parent: &Parent) -> Result<(), Error> {
 fn may_be_succeeded(job: &Job, parent: &Parent, lease: Option<&Held>) -> Result<(), Error> {
     let id = job.id();
     if let Some(other) = job.child {
-        return Err(Error::refused(format!("{id} already goes on in window {other}"))
+        return Err(Error::refused(format!("{id} continues as {}/{other}", id.user))
             .hint(format!("tpu check {} shows it", id.user)));
     }
     if job.is_being_killed() {

@@ -1,6 +1,7 @@
 //! Whether a target has room for a job, first by the facts, then in the transaction that claims it: `plan::slots`
 //! decides, who holds what is found out here.
 
+use crate::act::hosts::detect;
 use crate::act::lately::Lately;
 use crate::base::queue_entries::occupancy::holds;
 use crate::base::reservations;
@@ -131,16 +132,16 @@ fn give(
         if *is_queued && !force { slots::queue_starts(capacity, tenants, ask) } else { Ok(()) };
     let given = may_start.and_then(|()| slots::give(capacity, tenants, busy, ask, force));
     given.map_err(|short| match short {
-        Short::Lacks { what } if is_uncounted => uncounted(target, &what),
+        Short::Lacks { .. } if is_uncounted => uncounted(target),
         short => refusal(target, short),
     })
 }
 
-/// Why there is no room where nobody has counted GPUs, and how they are counted.
-fn uncounted(target: &Target, what: &str) -> Error {
+/// The refusal of a job that asks for GPUs of a target whose GPUs were never counted.
+fn uncounted(target: &Target) -> Error {
     let name = &target.name;
-    Error::usage(format!("{name} cannot run it: {what}")).hint(format!(
-        "look for some: tpu hosts detect {name}; or say how many it has: tpu hosts set {name} --gpus N"
+    Error::usage(format!("tpu does not know {} GPUs", detect::whose(target))).hint(format!(
+        "tpu hosts detect {name}; or say how many it has: tpu hosts set {name} --gpus N"
     ))
 }
 

@@ -175,7 +175,7 @@ fn places(data: &Data, how: &CmsSchedule<'_>) -> Result<Vec<String>, Error> {
         return Ok(vec![cluster.to_owned()]);
     }
     let Some(hosts) = how.hosts else {
-        return Err(Error::usage("on which hosts?").hint(
+        return Err(Error::usage("which hosts?").hint(
             "as in: tpu cms queue run fifo_multi --hosts=me@j1,me@j2, or --hostfile=CLUSTER",
         ));
     };

@@ -74,7 +74,7 @@ fn may_enter(data: &Data, job: &Job) -> Result<(), Error> {
             .hint("wait until that is over, then try again"));
     }
     match job.child {
-        Some(child) => Err(Error::refused(format!("{id} already goes on in window {child}"))
+        Some(child) => Err(Error::refused(format!("{id} continues as {}/{child}", id.user))
             .hint("look again: tpu check")),
         None => Ok(()),
     }

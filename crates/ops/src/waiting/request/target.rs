@@ -111,8 +111,9 @@ pub(super) fn target(sorted: &mut Sorted, data: &Data) -> Result<String, Error> 
     match (named, sorted.rest.as_slice()) {
         (Some(target), []) => Ok(target),
         (None, [target]) => Ok(target.clone()),
-        (None, []) => Err(Error::usage("on which target?")
-            .hint("as in: tpu run v2-32-p2 (`tpu -lta` lists them; `local` is this machine)")),
+        (None, []) => Err(Error::usage("which target?").hint(
+            "e.g. tpu run local -- python train.py (`local` is this machine; `tpu -lta` lists the others)",
+        )),
         (named, words) => {
             let all: Vec<&str> =
                 named.iter().map(String::as_str).chain(words.iter().map(String::as_str)).collect();

@@ -119,6 +119,16 @@ const TRIED: &[(&str, &str)] = &[
     ("cancel", "kill"),
     ("start-daemon", "daemon start"),
     ("retry", "rerun"),
+    ("config", "get-settings"),
+    ("sbatch", "submit"),
+    ("squeue", "queue"),
+    ("scancel", "kill"),
+    ("version", "--version"),
+    ("watch", "monitor"),
+    ("info", "show"),
+    ("rm", "clean"),
+    ("remove", "clean"),
+    ("edit", "set-settings"),
 ];
 
 /// The command that somebody most likely means who types a word of another tool.

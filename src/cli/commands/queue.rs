@@ -3,6 +3,7 @@
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use clap::Subcommand as _;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 use crate::cli::Outcome;
@@ -20,10 +21,12 @@ use tpu_core::model::queue::{Queue, QueuePolicy, QueueState};
 use tpu_core::model::spec::{AnyOf, TargetRequest};
 use tpu_core::model::time;
 use tpu_core::plan::queue::EntryStanding;
-use tpu_core::text::counted;
+use tpu_core::plan::types::parse_type;
+use tpu_core::text::{counted, is_a_slip};
 use tpu_ops::act::selection::{self, Sorted};
 use tpu_ops::base::called::WaitingCalled;
 use tpu_ops::base::error::did_you_mean;
+use tpu_ops::base::named;
 use tpu_ops::base::watch;
 use tpu_ops::front::queue_list::{self, ListedEntry};
 use tpu_ops::waiting::queue::edit::{self, QueueEdit};
@@ -155,8 +158,14 @@ pub(in crate::cli) fn run(app: &App, args: &QueueCommand) -> Outcome {
         changed(app, name, &QueueEdit { state: Some(state), ..QueueEdit::default() }, edit::set)
     };
     match &args.step {
-        None if submits(args) => as_in_the_original(app, args),
-        None => list(app, &args.words),
+        None if submits(args) => {
+            refuse_mistyped_step(app, &args.words)?;
+            as_in_the_original(app, args)
+        }
+        None => {
+            refuse_mistyped_step(app, &args.words)?;
+            list(app, &args.words)
+        }
         Some(QueueStep::List(some)) => list(app, &some.words),
         Some(QueueStep::Create(args)) => changed(app, &args.queue, &said(args)?, edit::create),
         Some(QueueStep::Set(args)) => changed(app, &args.queue, &said(args)?, edit::set),
@@ -169,6 +178,24 @@ pub(in crate::cli) fn run(app: &App, args: &QueueCommand) -> Outcome {
         Some(QueueStep::Resume(of)) => state(&of.queue, QueueState::Open),
         Some(QueueStep::Drain(of)) => state(&of.queue, QueueState::Draining),
         Some(QueueStep::Run(args)) => dispatch(app, args),
+    }
+}
+
+/// Refuses a first word that resembles a command of `queue` and names nothing else.
+fn refuse_mistyped_step(app: &App, words: &[String]) -> Result<(), Error> {
+    let Some(word) = words.first().filter(|word| !word.contains('=')) else { return Ok(()) };
+    let data = app.ctx()?.data()?;
+    let is_known = data.user(&UserName::from(word.as_str())).is_some()
+        || data.resolve_target(word).is_some()
+        || parse_type(word).is_some()
+        || named::is_of_several(&data, word)
+        || data.queues().queue(&QueueName::new(word.clone())).is_some();
+    let steps = QueueStep::augment_subcommands(clap::Command::new("queue"));
+    let mut names = steps.get_subcommands().map(clap::Command::get_name);
+    match names.find(|name| is_a_slip(word, name)).filter(|_| !is_known) {
+        Some(near) => Err(Error::usage(format!("there is no command 'queue {word}'"))
+            .hint(format!("did you mean '{near}'?"))),
+        None => Ok(()),
     }
 }
 

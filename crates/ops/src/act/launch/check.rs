@@ -28,10 +28,10 @@ use tpu_core::model::target::{Machines, Target};
 use tpu_core::text::is_a_slip;
 use tpu_engine::runner::RunError;
 
-use super::RunRequest;
 use super::code::{directory, is_small_enough};
 use super::plan::{LaunchPlan, Machine, Provided};
 use super::room::{self, Applicant};
+use super::{RunRequest, command};
 
 /// Checks a request and completes it to a plan. `provided` says whether the target must be usable already,
 /// or is made so between the check and the launch.
@@ -65,7 +65,7 @@ pub(super) fn check_lately(
     if let Some(staged) = &spec.staged {
         note(&mut problems, stage::is_kept(staged));
     } else if let Some(dir) = &dir {
-        note(&mut problems, runnable((dir, spec), mode));
+        note(&mut problems, command::runnable((dir, spec), mode, request.force));
         note(&mut problems, is_small_enough(ctx, (user, &settings), request, dir));
     }
     if let Some(name) = &spec.name {
@@ -220,7 +220,8 @@ pub(crate) fn may_wait(
         None => note(&mut problems, directory(user, spec).map_err(at(MeantKey::Code))),
     };
     if let Some(dir) = dir.as_deref().filter(|_| repository.is_none()) {
-        note(&mut problems, runnable((dir, spec), mode).map_err(at(MeantKey::Command)));
+        let runnable = command::runnable((dir, spec), mode, request.force);
+        note(&mut problems, runnable.map_err(at(MeantKey::Command)));
         let is_small = is_small_enough(ctx, (user, &settings), request, dir);
         note(&mut problems, is_small.map_err(at(MeantKey::Code)));
     }
@@ -312,7 +313,7 @@ pub(crate) fn arguments(
 }
 
 /// Keys of `submit` that are no configs.
-const KEYS_OF_SUBMIT: [&str; 6] =
+pub const KEYS_OF_SUBMIT: [&str; 6] =
     ["queue", "priority", "after", "after_any", "after_not", "after_each"];
 
 /// The key of ours that somebody meant who has mistyped it by one letter. Of the shortest a program has its own that are as
@@ -500,22 +501,6 @@ fn hands_on_secrets(
     }
     Err(Error::refused(format!("secrets: is not built yet for {}", target.name))
         .hint("let the program read its key from a file of yours"))
-}
-
-/// Script mode needs the script, where we can see it.
-fn runnable((dir, spec): (&str, &JobSpec), mode: LaunchMode) -> Result<(), Error> {
-    if spec.execution.workplace.is_some() {
-        return match mode {
-            LaunchMode::Native => Ok(()),
-            LaunchMode::Script => Err(Error::usage("code: none, and there is no command")
-                .hint("say what runs there: command: ./train.sh")),
-        };
-    }
-    if mode == LaunchMode::Script && !Path::new(dir).join("staging.sh").is_file() {
-        return Err(Error::not_found(format!("no command is given, and {dir} has no staging.sh"))
-            .hint("give a command: tpu run TARGET -- python3 main.py; in a job file: command: python3 main.py; or another directory: dir=N (`tpu ls` lists them)"));
-    }
-    Ok(())
 }
 
 /// The users' scripts expand their arguments unquoted: what a shell would take apart is refused.

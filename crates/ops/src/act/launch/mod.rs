@@ -6,6 +6,7 @@
 pub mod attempt;
 pub mod check;
 pub mod code;
+mod command;
 pub mod group;
 pub mod plan;
 pub mod room;

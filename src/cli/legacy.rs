@@ -6,6 +6,7 @@
 use std::ffi::OsString;
 
 use super::args::{Cli, kind_commands};
+use super::keys::{self, GLOBALS_WITH_VALUE};
 
 /// First words: what is typed, and the command it stands for.
 pub const COMMANDS: &[(&str, &str)] = &[
@@ -170,10 +171,6 @@ const ARGUMENTS: &[(&[&str], &str, &str)] = &[
 /// Commands whose `-wdtsv` choose what is shown.
 const SHOWING: &[&str] = &["check", "check-simp", "monitor", "caj", "maj"];
 
-/// Global flags that take a value as the next word, so that the command is found behind them.
-const GLOBALS_WITH_VALUE: &[&str] =
-    &["--data", "--settings", "--user", "--tmux-socket", "--cloud", "--color"];
-
 /// Rewrites the words after the program's name.
 pub fn rewrite(words: Vec<OsString>) -> Vec<OsString> {
     let mut out = Vec::with_capacity(words.len());
@@ -213,7 +210,7 @@ pub fn rewrite(words: Vec<OsString>) -> Vec<OsString> {
         }
     }
     out.extend(words);
-    kind_commands().fold(out, |words, brought| (brought.spelled)(words))
+    kind_commands().fold(keys::rewrite(out), |words, brought| (brought.spelled)(words))
 }
 
 /// The command a first word stands for, else the word itself. `tpu -h` alone stays clap's own help.

@@ -11,9 +11,11 @@ mod browser;
 mod commands;
 mod complete;
 mod console;
+mod dashes;
 #[cfg(feature = "lab")]
 mod demo;
 mod dispatch;
+mod keys;
 mod left_out;
 pub mod legacy;
 mod print;
@@ -68,7 +70,7 @@ pub fn main_with(kinds: Kinds) -> ExitCode {
     let rewritten = legacy::rewrite(typed.clone());
     let (cli, name) = match Cli::parse_words(&rewritten) {
         Ok(parsed) => parsed,
-        Err(error) => return print::usage_error(&error, &rewritten),
+        Err(error) => return print::usage_error(&error, &typed),
     };
     let mut global = cli.global.or_of(&env);
     let command = cli.command.as_ref();

@@ -17,6 +17,7 @@ mod elsewhere;
 mod environment;
 mod first;
 mod gpus;
+mod messages;
 mod progress;
 mod python;
 mod queue;

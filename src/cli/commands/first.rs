@@ -4,7 +4,7 @@ use std::ffi::OsString;
 
 use crate::cli::Outcome;
 use crate::cli::app::App;
-use crate::cli::legacy;
+use crate::cli::{dashes, legacy};
 use tpu_core::model::data::Data;
 use tpu_ops::Error;
 use tpu_ops::act::selection;
@@ -28,12 +28,16 @@ pub(in crate::cli) fn begin_to_run(
     if !is_anybody_missing(app)? {
         return Ok(());
     }
+    if let Some(first) = dashes::command_in(&app.typed) {
+        let what = format!("'{first}' is neither a user nor a target");
+        return Err(Error::usage(what).hint(dashes::advice(&app.typed, first)));
+    }
     let (said, word) = users_among(words)?;
     match word.as_deref().filter(|_| command.is_empty()) {
         // Most likely it is the command: no user is made of it.
         Some(word) => {
             let what = format!("'{word}' is no target, and there is no user yet");
-            Err(Error::usage(what).hint("a command stands behind --: tpu run local -- python3 main.py; `tpu init` makes a user"))
+            Err(Error::usage(what).hint("put -- before the command: tpu run local -- python3 main.py; `tpu init` makes a user"))
         }
         None => begin(app, said.or(word)),
     }

@@ -7,6 +7,7 @@ use crate::cli::app::App;
 use crate::cli::args::{FileOptions, JobOptions, Run};
 use crate::cli::console;
 use crate::cli::print::Output;
+use crate::cli::{dashes, legacy};
 use tpu_core::model::capacity::Ask;
 use tpu_core::model::data::Data;
 use tpu_core::model::execution::Copying;
@@ -87,27 +88,40 @@ pub(super) fn refuse_of_files(said: &FileOptions) -> Result<(), Error> {
     }
 }
 
-/// Refuses a word that names a file of another kind, and nothing else: whoever types it means a file of jobs.
+/// Refuses a command without `--` before it, and a word that names a file of another kind: job files end in .yaml.
 pub(super) fn refuse_other_files(app: &App, words: &[String]) -> Result<(), Error> {
     let ctx = app.ctx()?;
     let data = ctx.data()?;
-    let is_other = |word: &&String| {
+    let is_unknown = |word: &&String| {
         let is_known = data.resolve_target(word).is_some()
             || data.user(&UserName::from(word.as_str())).is_some()
             || parse_type(word).is_some()
             || named::is_of_several(&data, word);
-        let is_plain = !word.contains('=') && word.parse::<u32>().is_err();
-        is_plain && !is_known && ctx.env.cwd.join(word).is_file()
+        !is_known && !word.contains('=') && word.parse::<u32>().is_err()
     };
-    let Some(word) = words.iter().find(is_other) else { return Ok(()) };
-    let hint = if Path::new(word).extension().is_some_and(|end| end == "sh") {
-        format!(
-            "a batch script of Slurm becomes one: tpu convert sbatch {word} > job.yaml; a command stands behind --: -- bash {word}"
-        )
+    let is_file = |word: &str| ctx.env.cwd.join(word).is_file();
+    let unknown: Vec<&String> = words.iter().filter(is_unknown).collect();
+    let has_dashes = app.typed.iter().any(|word| word == "--");
+    let begins = |word: &&&String| dashes::is_program(&ctx.env, word) || is_file(word);
+    let Some(first) = unknown.iter().find(begins) else { return Ok(()) };
+    let is_program = !is_file(first) || unknown.len() > 1 || dashes::is_script(first);
+    let message = if is_file(first) {
+        format!("{first} is a file, and job files end in .yaml or .yml")
+    } else if has_dashes {
+        return Ok(());
     } else {
-        format!("give it that name: mv {word} {word}.yaml; `tpu help submit` shows a job file")
+        format!("'{first}' is neither a user nor a target")
     };
-    Err(Error::usage(format!("{word} is a file, and job files end in .yaml or .yml")).hint(hint))
+    let advice = || dashes::advice(&app.typed, first);
+    let hint = if first.ends_with(".sh") {
+        let convert = format!("tpu convert sbatch {first} > job.yaml");
+        format!("{}; a batch script of Slurm becomes a job file: {convert}", advice())
+    } else if is_program && !has_dashes {
+        advice()
+    } else {
+        format!("give it that name: mv {first} {first}.yaml; `tpu help submit` shows a job file")
+    };
+    Err(Error::usage(message).hint(hint))
 }
 
 /// Starts what was asked for, or says what would be started.

@@ -14,6 +14,7 @@ use tpu_core::model::sweep::Sweep;
 use tpu_core::text::counted;
 use tpu_ops::Error;
 use tpu_ops::act::launch::RunRequest;
+use tpu_ops::act::launch::check::KEYS_OF_SUBMIT;
 use tpu_ops::base::names;
 use tpu_ops::waiting::begin::{self, QueueOutcome, QueueRequest};
 use tpu_ops::waiting::queue::after;
@@ -24,9 +25,6 @@ use tpu_wire::queue::SubmittedDocument;
 
 use super::run::{refuse_of_files, refuse_other_files, request, warn_of_aliases};
 use super::waiting::priority;
-
-/// Keys of `submit` that are no configs.
-const KEYS: [&str; 6] = ["queue", "priority", "after", "after_any", "after_not", "after_each"];
 
 /// `submit`.
 pub(in crate::cli) fn submit(app: &App, args: &Submit) -> Outcome {
@@ -51,7 +49,7 @@ pub(in crate::cli) fn submit(app: &App, args: &Submit) -> Outcome {
         ..Run::default()
     };
     let mut request = request(app, &typed, &data, Begins::InTurn)?;
-    warn_of_aliases(ctx, (&data, &request.user), &args.words, &KEYS);
+    warn_of_aliases(ctx, (&data, &request.user), &args.words, &KEYS_OF_SUBMIT);
     let mut how = submission(&data, &request.user, &pairs)?;
     how.is_held = args.hold;
     how.stages_late = args.stage_late;
@@ -96,7 +94,7 @@ fn own_pairs(words: &[String]) -> (Vec<(String, String)>, Vec<String>) {
     let mut rest = Vec::new();
     for word in words {
         match word.split_once('=') {
-            Some((key, value)) if KEYS.contains(&key) => {
+            Some((key, value)) if KEYS_OF_SUBMIT.contains(&key) => {
                 pairs.push((key.to_owned(), value.to_owned()));
             }
             _ => rest.push(word.clone()),

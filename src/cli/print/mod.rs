@@ -26,7 +26,7 @@ use tpu_wire::schema::Document;
 use tpu_wire::targets::WouldDocument;
 
 use super::args::{Cli, Color, Globals};
-use super::legacy;
+use super::{dashes, keys, legacy};
 
 /// The result of a command, for people and for scripts.
 #[derive(Debug)]
@@ -224,7 +224,15 @@ pub(super) fn usage_error(error: &clap::Error, words: &[OsString]) -> ExitCode {
             let _printed = to_stdout(&error.render().ansi().to_string(), ColorChoice::Auto);
             ExitCode::SUCCESS
         }
-        _ => self::error(&misunderstood(error), &Globals { json, ..Globals::plain() }),
+        _ => {
+            let mut misunderstood = misunderstood(error);
+            // An option of a program is none of ours.
+            let is_option = error.kind() == ErrorKind::UnknownArgument;
+            if let Some(first) = dashes::command_in(words).filter(|_| is_option) {
+                misunderstood = misunderstood.hint(dashes::advice(words, first));
+            }
+            self::error(&misunderstood, &Globals { json, ..Globals::plain() })
+        }
     }
 }
 
@@ -293,10 +301,12 @@ fn in_our_words(error: &clap::Error) -> (String, String) {
         let typed = text.split('\'').nth(1).unwrap_or_default().to_owned();
         (message, hint) = no_command(&typed, &text);
     }
-    if let Some(ContextValue::String(typed)) = error.get(ContextKind::InvalidArg)
-        && let Some(flag) = legacy::meant_flag(typed)
-    {
-        hint = Some(format!("did you mean '{flag}'?"));
+    if let Some(ContextValue::String(typed)) = error.get(ContextKind::InvalidArg) {
+        if let Some(flag) = legacy::meant_flag(typed) {
+            hint = Some(format!("did you mean '{flag}'?"));
+        } else if let Some(key) = keys::meant(typed) {
+            hint = Some(format!("`tpu run` and `tpu submit` take it with a value: {key}=VALUE"));
+        }
     }
     let hint = hint.unwrap_or_else(|| "`tpu help COMMAND` explains a command".to_owned());
     (message.join(" "), hint)

@@ -1,10 +1,10 @@
-//! Machines are made known by patterns, each once, and tell what they are; those that do not answer are said so and
-//! known all the same; one machine under two names is refused.
+//! Machines are made known by patterns, each once, and tell what they are; those that do not answer in time are said so and
+//! known all the same, those to which a person has to log in first are not added; one machine under two names is refused.
 
 use serde_json::json;
 
 use super::Lab;
-use crate::common::tmux::write_script;
+use crate::common::tmux::{write_file, write_script};
 
 #[test]
 fn machines_are_added_by_a_pattern_and_tried_once() {
@@ -29,6 +29,55 @@ fn machines_are_added_by_a_pattern_and_tried_once() {
     drop(lab.env.tpu("hosts list labb").exits(3).says(&["did you mean 'lab'?"]));
     let pools = lab.env.tpu("pools --json").exits(0).json();
     assert_eq!(pools["pools"], json!([{ "name": "lab", "open": 3, "hosts": ["h1", "h2", "h3"] }]));
+}
+
+#[test]
+fn a_machine_that_needs_a_person_is_not_added_and_the_others_of_the_pattern_are() {
+    let Some(lab) = Lab::new(1) else { return };
+    // No label of a name has so many letters: nothing is asked of a name server.
+    let unknown = "x".repeat(70);
+    let addresses = format!("{},{unknown}", lab.hosts.addresses()[0]);
+    let add = |more: &str| lab.env.tpu(&format!("hosts add h[1-2] --address {addresses} {more}"));
+    let said = add("--json").exits(6);
+    assert!(said.stderr.contains("h2 is not added: "), "{}", said.report());
+    let document = said.json();
+    assert_eq!(document["added"].as_array().unwrap().len(), 1, "{document}");
+    assert_eq!(document["added"][0]["name"], "h1");
+    assert_eq!(document["refused"][0]["name"], "h2");
+    assert_eq!(document["refused"][0]["login"], format!("ssh {unknown}"));
+    drop(lab.env.tpu("hosts show h1").exits(0));
+    drop(lab.env.tpu("hosts show h2").exits(3));
+    // Alone, it is the whole answer.
+    let add = format!("hosts add h2 --address {unknown}");
+    let said = [&*format!("log in once: ssh {unknown}"), "h2 is not added: "];
+    drop(lab.env.tpu(&add).exits(6).says(&said));
+    drop(lab.env.tpu(&format!("{add} --no-probe")).exits(0));
+}
+
+#[test]
+fn a_machine_with_an_unknown_key_or_a_refused_login_is_not_added() {
+    let Some(lab) = Lab::new(1) else { return };
+    let (ip, port) = lab.hosts.addresses()[0]
+        .split_once(':')
+        .map(|(a, b)| (a.to_owned(), b.to_owned()))
+        .unwrap();
+    let login = format!("ssh -p {port} {ip}");
+    let mut options = vec!["-o".to_owned(), "StrictHostKeyChecking=yes".to_owned()];
+    options.extend(lab.hosts.options());
+    let settings = |options: &[String]| {
+        let settings = json!({ "ssh_options": options, "ssh_key": lab.hosts.path("client") });
+        write_file(&lab.env.path("settings.json"), &settings.to_string());
+    };
+    settings(&options);
+    let refused = |why: &str| {
+        let said = lab.env.tpu(&format!("hosts add h1 --address {ip}:{port}")).exits(6);
+        drop(said.says(&["h1 is not added: ", why, &login]));
+        drop(lab.env.tpu("hosts show h1").exits(3));
+    };
+    refused("Host key verification failed");
+    settings(&lab.hosts.options());
+    write_file(&lab.hosts.path("authorized"), "");
+    refused("Permission denied");
 }
 
 #[test]

@@ -5,7 +5,7 @@ use tpu_core::model::facts::MachineFact;
 use tpu_core::model::host::{Drained, Found};
 use tpu_core::model::ids::{JobId, TargetName};
 use tpu_core::model::time::Timestamp;
-use tpu_ops::act::hosts::add::Added;
+use tpu_ops::act::hosts::add::{Added, Additions, NotAdded};
 use tpu_ops::act::hosts::detect::Asked;
 use tpu_ops::act::hosts::{Host, Pool};
 
@@ -118,9 +118,21 @@ documents! {
     }
 
     /// Hosts that were added.
-    pub struct HostsAddedDocument<'a> from added: &'a [Added] {
+    pub struct HostsAddedDocument<'a> from additions: &'a Additions {
         /// Each of them.
-        added: Vec<AddedPart<'a>> = part(added),
+        added: Vec<AddedPart<'a>> = part(&additions.added),
+        /// Those that were not added, since ssh finds no way to them.
+        refused: Vec<NotAddedPart<'a>> = part(&additions.refused),
+    }
+
+    /// A host that was not added.
+    pub struct NotAddedPart<'a> from host: &'a NotAdded {
+        /// Its name.
+        name: &'a TargetName,
+        /// Why.
+        why: &'a str,
+        /// The command that shows it, as a person types it.
+        login: &'a str,
     }
 
     /// A host that was added.

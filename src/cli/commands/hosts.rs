@@ -229,7 +229,8 @@ pub(super) fn added(app: &App, names: &[String], said: &NewHosts, is_asked: bool
     let commands = legacy::command_words();
     let added = add::add(app.ctx()?, names, said, (is_asked, &commands))?;
     let (text, notes) = words::added(&added);
-    Ok(Output::new(text, &HostsAddedDocument::from(added.as_slice())).notes(notes))
+    let code = if added.refused.is_empty() { 0 } else { Kind::Unreachable.exit_code() };
+    Ok(Output::new(text, &HostsAddedDocument::from(&added)).notes(notes).code(code))
 }
 
 fn set(app: &App, args: &SetHosts) -> Outcome {

@@ -37,6 +37,20 @@ pub fn remedy(said: &str) -> Option<&'static str> {
     SIGNS.iter().find(is_said).map(|sign| sign.remedy)
 }
 
+/// Words of ssh about a machine to which a person has to log in once, or whose name is wrong. No later try helps.
+const NO_WAY: [&str; 4] = [
+    "Could not resolve hostname",
+    "Host key verification failed",
+    "REMOTE HOST IDENTIFICATION HAS CHANGED",
+    "host key is known for",
+];
+
+/// Whether ssh fails in the same way until a person does something: the name does not resolve, the host key is unknown or
+/// another one, or the login is refused.
+pub fn needs_person(said: &str) -> bool {
+    NO_WAY.iter().any(|words| said.contains(words)) || remedy(said).is_some()
+}
+
 /// A line of what a program said, with what a person can do about it where the whole of it is a matter of a login or a key.
 pub fn with_remedy(line: String, said: &str) -> String {
     match remedy(said) {
@@ -71,6 +85,20 @@ mod tests {
             assert!(told.starts_with("failed; ") && told.contains(remedy_has), "{told}");
             assert_eq!(with_remedy(told.clone(), &told), told, "known again, and said once");
         }
+    }
+
+    #[test]
+    fn a_wrong_name_an_unknown_key_and_a_refused_login_need_a_person() {
+        for said in [
+            "ssh: Could not resolve hostname gpu9: Name or service not known",
+            "Host key verification failed.",
+            "No ED25519 host key is known for gpu1 and you have requested strict checking.",
+            "alice@gpu1: Permission denied (publickey).",
+        ] {
+            assert!(needs_person(said), "{said}");
+        }
+        assert!(!needs_person("ssh: connect to host 10.0.0.1 port 22: Connection timed out"));
+        assert!(!needs_person("no answer within 10 s"));
     }
 
     #[test]

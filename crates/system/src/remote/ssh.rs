@@ -41,6 +41,17 @@ pub struct SshConfig {
 }
 
 impl SshConfig {
+    /// Host and port of a worker: `host`, `host:port`, `[v6]:port` or a bare v6 address.
+    pub fn place(address: &str) -> (&str, Option<&str>) {
+        if let Some((host, rest)) = address.strip_prefix('[').and_then(|a| a.split_once(']')) {
+            return (host, rest.strip_prefix(':'));
+        }
+        match address.split_once(':') {
+            Some((host, port)) if !port.contains(':') => (host, Some(port)),
+            _ => (address, None),
+        }
+    }
+
     /// The socket of a worker's kept connection. Who reaches it differently has another one.
     pub fn socket(&self, worker: &Worker) -> PathBuf {
         let mut hasher = DefaultHasher::new();
@@ -77,20 +88,9 @@ struct Ssh {
 }
 
 impl Ssh {
-    /// Host and port of a worker: `host`, `host:port`, `[v6]:port` or a bare v6 address.
-    fn place(address: &str) -> (&str, Option<&str>) {
-        if let Some((host, rest)) = address.strip_prefix('[').and_then(|a| a.split_once(']')) {
-            return (host, rest.strip_prefix(':'));
-        }
-        match address.split_once(':') {
-            Some((host, port)) if !port.contains(':') => (host, Some(port)),
-            _ => (address, None),
-        }
-    }
-
     /// `ssh`, with all that leads to the worker, without a command.
     fn ssh(&self, worker: &Worker) -> Spawn {
-        let (host, port) = Self::place(&worker.address);
+        let (host, port) = SshConfig::place(&worker.address);
         let mut spawn = Spawn::new("ssh").args(self.config.options.iter().cloned());
         if let Some(key) = &self.config.key {
             spawn = spawn.args(["-i", key]).args(["-o", "IdentitiesOnly=yes"]);
@@ -174,7 +174,7 @@ impl Way for Ssh {
         if worker.address.is_empty() {
             return Err(Self::error(worker, "its address is not known yet".to_owned()));
         }
-        let (host, port) = Self::place(&worker.address);
+        let (host, port) = SshConfig::place(&worker.address);
         let is_plain =
             |text: &str| text.chars().all(|c| c.is_alphanumeric() || ".-_:%@".contains(c));
         let is_port = port.is_none_or(|port| port.parse::<u16>().is_ok());
@@ -239,7 +239,7 @@ mod tests {
             ("[::1]:22", ("::1", Some("22"))),
             ("fe80::1", ("fe80::1", None)),
         ] {
-            assert_eq!(Ssh::place(address), expected);
+            assert_eq!(SshConfig::place(address), expected);
         }
         assert!(matches!(
             ssh().reach(&worker("")),

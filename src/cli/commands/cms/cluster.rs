@@ -40,7 +40,7 @@ pub(super) fn run(app: &App, step: &CmsClusterStep) -> Outcome {
             let added = cluster::add(app.ctx()?, &new, !no_probe, &legacy::command_words())?;
             let (text, notes) = words::added(&added);
             let no_gpus = gpu.iter().map(|_| NO_GPUS.to_owned()).collect();
-            let document = HostsAddedDocument::from(added.as_slice());
+            let document = HostsAddedDocument::from(&added);
             return Ok(Output::new(text, &document).notes(notes).notes(no_gpus));
         }
         CmsClusterStep::Delete(ids) => (ids, HostChange::Remove),

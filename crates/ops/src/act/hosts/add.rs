@@ -10,8 +10,10 @@ use tpu_core::model::data::Data;
 use tpu_core::model::facts::MachineFact;
 use tpu_core::model::host::HostRecord;
 use tpu_core::model::ids::TargetName;
+use tpu_core::model::login;
 use tpu_core::model::options::KindOptions;
 use tpu_core::model::target::{Registration, Target};
+use tpu_system::remote::ssh::SshConfig;
 
 use super::probe::{self, Depth, PATIENCE};
 use super::{Limits, edit};
@@ -49,14 +51,35 @@ pub struct Added {
     pub answer: Option<Result<MachineFact, String>>,
 }
 
-/// Makes machines known. Each is asked once, side by side, unless `is_asked` says otherwise; one that does not answer
-/// is added all the same. `commands` are words that no name may be.
+/// A machine that was not added: a person has to log in to it once, or to correct its name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NotAdded {
+    /// What it was to be called.
+    pub name: TargetName,
+    /// Why, in the words of ssh.
+    pub why: String,
+    /// The command that shows it: `ssh alice@gpu1`.
+    pub login: String,
+}
+
+/// Machines that were to be added.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Additions {
+    /// Those that were.
+    pub added: Vec<Added>,
+    /// Those that were not.
+    pub refused: Vec<NotAdded>,
+}
+
+/// Makes machines known. Each is asked once, side by side, unless `is_asked` says otherwise. One that does not answer in
+/// time is added; one to which ssh finds no way before a person does something is not. An error if none is added.
+/// `commands` are words that no name may be.
 pub fn add(
     ctx: &Ctx,
     words: &[String],
     said: &NewHosts,
     (is_asked, commands): (bool, &[String]),
-) -> Result<Vec<Added>, Error> {
+) -> Result<Additions, Error> {
     let new = registrations(ctx, words, said)?;
     let data = ctx.data()?;
     for (name, registration) in &new {
@@ -69,8 +92,12 @@ pub fn add(
     } else {
         vec![None; new.len()]
     };
+    let (new, refused) = parted(new.into_iter().zip(answers));
+    if new.is_empty() && !refused.is_empty() {
+        return Err(none_added(refused));
+    }
     ctx.transact(|tx| {
-        for (name, registration) in &new {
+        for ((name, registration), _) in &new {
             refuse_known(&tx.data, name, commands)?;
             refuse_known_place(&tx.data, registration)?;
             tx.data.registry_mut().register(name.clone(), registration.clone());
@@ -78,14 +105,65 @@ pub fn add(
         }
         Ok(())
     })?;
-    let added = new.into_iter().zip(answers);
-    Ok(added
-        .map(|((name, registration), answer)| Added {
-            name,
-            capacity: registration.capacity(),
-            answer,
-        })
-        .collect())
+    let added = new.into_iter().map(|((name, registration), answer)| Added {
+        name,
+        capacity: registration.capacity(),
+        answer,
+    });
+    Ok(Additions { added: added.collect(), refused })
+}
+
+/// A machine that is to be registered.
+type New = (TargetName, Registration);
+
+/// What a machine says of itself, or why it says nothing; `None` where nobody asked.
+type Answer = Option<Result<MachineFact, String>>;
+
+/// Parts new machines into those that are added and those that are not.
+fn parted(new: impl Iterator<Item = (New, Answer)>) -> (Vec<(New, Answer)>, Vec<NotAdded>) {
+    let (mut kept, mut refused) = (Vec::new(), Vec::new());
+    for ((name, registration), answer) in new {
+        match answer {
+            Some(Err(why)) if login::needs_person(&why) => {
+                refused.push(NotAdded { login: login_to(&registration), name, why });
+            }
+            answer => kept.push(((name, registration), answer)),
+        }
+    }
+    (kept, refused)
+}
+
+/// The error for machines of which none was added.
+fn none_added(refused: Vec<NotAdded>) -> Error {
+    let one = |host: NotAdded| {
+        let what = format!("{} is not added: {}", host.name, host.why.trim_end_matches('.'));
+        Error::unreachable(what).hint(host.next_step())
+    };
+    let errors = refused.into_iter().map(one).collect();
+    Error::all(errors).unwrap_or_else(|| Error::unreachable("no host is added"))
+}
+
+impl NotAdded {
+    /// What to type next.
+    pub fn next_step(&self) -> String {
+        format!("log in once: {}; then add it again: tpu hosts add {}", self.login, self.name)
+    }
+}
+
+/// The ssh command with which a person logs in to a machine.
+fn login_to(registration: &Registration) -> String {
+    let address = registration.addresses.first().map_or("", String::as_str);
+    let (host, port) = SshConfig::place(address);
+    let mut words = vec!["ssh".to_owned()];
+    words.extend(registration.ssh_key.iter().flat_map(|key| ["-i".to_owned(), key.clone()]));
+    let jump = registration.options.get("jump");
+    words.extend(jump.into_iter().flat_map(|jump| ["-J".to_owned(), jump.to_owned()]));
+    words.extend(port.into_iter().flat_map(|port| ["-p".to_owned(), port.to_owned()]));
+    words.push(match &registration.ssh_user {
+        Some(user) => format!("{user}@{host}"),
+        None => host.to_owned(),
+    });
+    words.join(" ")
 }
 
 /// The machines that are to be added, as they are to be registered.

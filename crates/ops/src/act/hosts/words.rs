@@ -7,7 +7,7 @@ use tpu_core::model::time::{self, Timestamp};
 use tpu_core::text::columns::columns;
 use tpu_core::text::escape;
 
-use super::add::Added;
+use super::add::Additions;
 use super::{Host, in_words};
 
 /// A host on each row: what it has for jobs, and who has it.
@@ -91,8 +91,8 @@ pub fn who(host: &Host) -> String {
     escape(&each.collect::<Vec<_>>().join(", ")).into_owned()
 }
 
-/// What each new host takes and says of itself; and notes on those that are silent.
-pub fn added(added: &[Added]) -> (String, Vec<String>) {
+/// What each new host takes and says of itself; and notes on those that are silent, and those that were not added.
+pub fn added(Additions { added, refused }: &Additions) -> (String, Vec<String>) {
     let mut notes = Vec::new();
     let mut text = String::new();
     let mut silent = Vec::new();
@@ -108,6 +108,15 @@ pub fn added(added: &[Added]) -> (String, Vec<String>) {
             }
             None => text.push_str(".\n"),
         }
+    }
+    for host in refused {
+        let why = escape(host.why.trim_end_matches('.'));
+        let next = host.next_step();
+        notes.push(format!(
+            "{} is not added: {why}; {}",
+            escape(host.name.as_str()),
+            escape(&next)
+        ));
     }
     if !silent.is_empty() {
         let names = silent.join(",");

@@ -1,6 +1,6 @@
 //! Cloudmesh's clusters, which are pools of hosts here.
 
-use crate::act::hosts::add::{self, Added, NewHosts};
+use crate::act::hosts::add::{self, Additions, NewHosts};
 use crate::act::hosts::edit::{HostChange, HostEdit};
 use crate::act::hosts::{self, Host, limit, refuse_no_pool};
 use crate::{Ctx, Error};
@@ -54,7 +54,7 @@ pub fn add(
     new: &CmsNewHosts<'_>,
     is_asked: bool,
     commands: &[String],
-) -> Result<Vec<Added>, Error> {
+) -> Result<Additions, Error> {
     refuse_closed(new.status)?;
     let said = NewHosts {
         addresses: new.ip.or(new.name).into_iter().map(str::to_owned).collect(),

@@ -27,6 +27,8 @@ use tpu_core::classify::{Classifier, Input};
 use tpu_core::model::exit::Exit;
 use tpu_system::sys::env::Env;
 
+use super::is_part_of;
+
 #[derive(Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Line {
@@ -44,8 +46,8 @@ struct Line {
 
 impl Line {
     fn accepts(&self, class: &str) -> bool {
-        class == self.class
-            || self.accept.iter().any(|other| other == class)
+        is_part_of(class, &self.class)
+            || self.accept.iter().any(|other| is_part_of(class, other))
             || (self.needs_context && class == "none")
     }
 }
@@ -146,7 +148,8 @@ fn blocks_of_every_class() {
             ..Input::default()
         });
         let found = verdict.class.as_str();
-        if found != class && !accept.iter().any(|other| other == found) {
+        let is_right = |expected: &String| is_part_of(found, expected);
+        if !is_right(&class) && !accept.iter().any(is_right) {
             wrong.push(format!("{note}: {class} expected, {found} by {:?}", verdict.evidence));
         }
     }

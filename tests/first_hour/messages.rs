@@ -56,3 +56,24 @@ fn a_key_may_be_typed_as_an_option() {
     drop(newcomer.types("exp", "run local -q -- echo --gpus 1").exits(0));
     assert!(newcomer.prints(2).contains("--gpus 1"));
 }
+
+#[test]
+fn a_command_that_is_not_there_and_a_file_that_is_not_there_are_told_apart() {
+    let newcomer = Newcomer::new();
+    for (number, command, kind, words) in [
+        (1, "pyhton3 my.py", "command-not-found", &["pyhton3: command not found"][..]),
+        (
+            2,
+            "FOO=1 python3 my.py",
+            "command-not-found",
+            &["FOO=1: command not found", "--env NAME=VALUE"],
+        ),
+        (3, "python3 train.py", "file-error", &["can't open file", "train.py"]),
+    ] {
+        drop(newcomer.types("exp", &format!("run local -q -- {command}")).exits(0));
+        drop(newcomer.types("exp", &format!("wait {number}")));
+        let said = newcomer.types("exp", &format!("explain {number}")).exits(0);
+        assert!(said.stdout.contains(&format!("error: {kind}")), "{command}: {said}");
+        drop(said.says(words));
+    }
+}

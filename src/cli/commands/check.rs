@@ -272,6 +272,7 @@ pub(in crate::cli) fn explained(ctx: &Ctx, view: &JobView) -> Result<String, Err
             text += &format!("its workers: {said}\n");
         }
     }
+    text += not_a_command(view).unwrap_or_default();
     text += &ends;
     text += &text_alone(ctx, view, ending.as_ref());
     text += match (view.window_alive, view.machines) {
@@ -305,6 +306,18 @@ pub(in crate::cli) fn explained(ctx: &Ctx, view: &JobView) -> Result<String, Err
     };
     text += &where_it_is(ctx, view);
     Ok(text)
+}
+
+/// Advice where the command that was not found is a variable, as in `FOO=1 python train.py`.
+fn not_a_command(view: &JobView) -> Option<&'static str> {
+    let is_missing = view.shown.status == Status::Error(ErrorKind::CommandNotFound);
+    let line = &view.shown.evidence.as_ref().filter(|_| is_missing)?.line;
+    let word = line.split(": ").find(|word| word.contains('='))?;
+    let name = word.split('=').next()?;
+    let is_name = name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
+    is_name.then_some(
+        "a variable is no command: give it with --env NAME=VALUE, or -- env NAME=VALUE COMMAND\n",
+    )
 }
 
 /// Where the code, the results and the logs of a job are.

@@ -45,8 +45,10 @@ pub(super) fn verdict(set: &RuleSet, input: &Input<'_>) -> Verdict {
         .or_else(|| block.hint(Weight::Hint, signal.is_none_or(|exit| exit.code() == ABORT)))
         .or_else(|| block.hint(Weight::Retry, stopped))
         .or_else(|| signal.map(by_code(Class::Failed(ErrorKind::KilledBySignal))))
+        .or_else(|| exit.and_then(of_command))
         .or_else(|| if exit.is_none() && !block.idle { block.alive() } else { None });
     let (class, evidence) = decided.map_or((Class::None, None), |(class, why)| (class, Some(why)));
+    let class = narrowed(class, exit);
     let phase = match class {
         Class::Running => block.phase(),
         Class::None if block.idle => Some(Phase::IdlePrompt),
@@ -304,6 +306,19 @@ fn api(state: Option<&str>) -> Decided {
 /// What an exit code decides.
 fn by_code(class: Class) -> impl Fn(Exit) -> (Class, Evidence) {
     move |exit| (class, Evidence::fact(Source::Exit, "exit-code", exit.to_string()))
+}
+
+/// What the code of a shell decides that could not run a command.
+fn of_command(exit: Exit) -> Decided {
+    exit.of_command().map(|kind| by_code(Class::Failed(kind))(exit))
+}
+
+/// A missing file, by the code of a shell that did not find the command: that file is the command.
+fn narrowed(class: Class, exit: Option<Exit>) -> Class {
+    match (class.failure(), exit.and_then(Exit::of_command)) {
+        (Some(kind), Some(narrow)) if narrow.wider() == Some(kind) => Class::Failed(narrow),
+        _ => class,
+    }
 }
 
 /// 128 + SIGABRT: how the distributed runtime ends a process that has lost its peers.

@@ -350,10 +350,11 @@ fn living_rank(rule: &Rule) -> (Weight, u8) {
 fn class_rank(class: Class) -> u8 {
     let Class::Failed(kind) = class else { return u8::from(class == Class::Finished) };
     match kind {
-        ErrorKind::Preempted => 12,
-        ErrorKind::Oom => 11,
-        ErrorKind::Locked => 10,
-        ErrorKind::NoCapacity => 9,
+        ErrorKind::Preempted => 13,
+        ErrorKind::Oom => 12,
+        ErrorKind::Locked => 11,
+        ErrorKind::NoCapacity => 10,
+        ErrorKind::CommandNotFound => 9,
         ErrorKind::FileError => 8,
         ErrorKind::Grpc => 7,
         ErrorKind::SshLost => 6,

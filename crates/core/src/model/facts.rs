@@ -38,7 +38,9 @@ pub enum ErrorKind {
     Oom,
     /// The program raised and did not catch.
     PythonError,
-    /// A file, command or mount that the job needs is missing or broken.
+    /// A command that the job runs was not found: no program has its name.
+    CommandNotFound,
+    /// A file or mount that the job needs is missing or broken.
     FileError,
     /// A signal ended the process.
     KilledBySignal,
@@ -92,6 +94,7 @@ words! {
         Lost: "lost",
         Oom: "oom",
         PythonError: "python-error",
+        CommandNotFound: "command-not-found",
         FileError: "file-error",
         KilledBySignal: "killed-by-signal",
         Timeout: "timeout",
@@ -122,6 +125,34 @@ impl ErrorKind {
         })
     }
 
+    /// The kind that it was a part of in earlier versions. A rule for that one covers it, unless the rule names it.
+    pub fn wider(self) -> Option<Self> {
+        match self {
+            Self::CommandNotFound => Some(Self::FileError),
+            Self::Preempted
+            | Self::Grpc
+            | Self::Locked
+            | Self::NoCapacity
+            | Self::SshLost
+            | Self::Oom
+            | Self::PythonError
+            | Self::FileError
+            | Self::KilledBySignal
+            | Self::Launch
+            | Self::Lost
+            | Self::Timeout
+            | Self::Stalled
+            | Self::Setup
+            | Self::Dependency
+            | Self::Unknown => None,
+        }
+    }
+
+    /// Whether a list of kinds names it or the kind that it was a part of.
+    pub fn is_among(self, kinds: &[Self]) -> bool {
+        kinds.contains(&self) || self.wider().is_some_and(|wider| kinds.contains(&wider))
+    }
+
     /// Who has to act.
     pub fn origin(self) -> Origin {
         match self {
@@ -132,9 +163,12 @@ impl ErrorKind {
             | Self::SshLost
             | Self::Lost
             | Self::Setup => Origin::Infrastructure,
-            Self::Oom | Self::PythonError | Self::FileError | Self::Timeout | Self::Stalled => {
-                Origin::Program
-            }
+            Self::Oom
+            | Self::PythonError
+            | Self::CommandNotFound
+            | Self::FileError
+            | Self::Timeout
+            | Self::Stalled => Origin::Program,
             Self::KilledBySignal | Self::Dependency => Origin::User,
             Self::Launch | Self::Unknown => Origin::Unknown,
         }

@@ -53,6 +53,7 @@ impl Repeat {
             | ErrorKind::Locked
             | ErrorKind::Oom
             | ErrorKind::PythonError
+            | ErrorKind::CommandNotFound
             | ErrorKind::FileError
             | ErrorKind::KilledBySignal
             | ErrorKind::Unknown => true,

@@ -31,6 +31,7 @@ impl Retry {
             | ErrorKind::Lost
             | ErrorKind::Oom
             | ErrorKind::PythonError
+            | ErrorKind::CommandNotFound
             | ErrorKind::FileError
             | ErrorKind::KilledBySignal
             | ErrorKind::Stalled

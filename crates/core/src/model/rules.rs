@@ -63,6 +63,7 @@ fn again(kind: ErrorKind) -> Action {
         | ErrorKind::Lost
         | ErrorKind::Oom
         | ErrorKind::PythonError
+        | ErrorKind::CommandNotFound
         | ErrorKind::FileError
         | ErrorKind::KilledBySignal
         | ErrorKind::Timeout
@@ -117,9 +118,10 @@ impl Rules {
         Ok(rules)
     }
 
-    /// The action for a failure.
+    /// The action for a failure: that of its kind, else that of the kind that it was a part of.
     pub fn action(&self, kind: ErrorKind) -> Action {
-        self.0.iter().find(|(k, _)| *k == kind).map_or(Action::Pass, |(_, action)| *action)
+        let of = |kind| self.0.iter().find(|(k, _)| *k == kind).map(|(_, action)| *action);
+        of(kind).or_else(|| of(kind.wider()?)).unwrap_or(Action::Pass)
     }
 
     /// Sets the action for a failure.
@@ -186,6 +188,17 @@ mod tests {
         assert_eq!(custom.action(ErrorKind::Grpc), Action::Rerun);
         assert_eq!(custom.action(ErrorKind::Lost), Action::Pass);
         assert_eq!(Rules::parse(&custom.to_string()), Ok(custom));
+    }
+
+    #[test]
+    fn a_rule_covers_what_was_a_part_of_its_kind_unless_it_names_that() {
+        let wide = Rules::parse("file-error:rerun").unwrap();
+        assert_eq!(wide.action(ErrorKind::CommandNotFound), Action::Rerun);
+        let both = Rules::parse("file-error:rerun,command-not-found:pass").unwrap();
+        assert_eq!(both.action(ErrorKind::CommandNotFound), Action::Pass);
+        assert_eq!(both.action(ErrorKind::FileError), Action::Rerun);
+        let narrow = Rules::parse("command-not-found:rerun").unwrap();
+        assert_eq!(narrow.action(ErrorKind::FileError), Action::Pass);
     }
 
     #[test]

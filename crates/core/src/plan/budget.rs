@@ -47,7 +47,7 @@ impl Budget {
     /// machine is retried as well, and is none of the failures that the file counts.
     pub fn of(job: &Job, kind: ErrorKind) -> Self {
         let retry = job.execution().and_then(|execution| execution.retry.as_ref());
-        match retry.filter(|retry| retry.on.contains(&kind) && kind != ErrorKind::Lost) {
+        match retry.filter(|retry| kind.is_among(&retry.on) && kind != ErrorKind::Lost) {
             Some(Retry { max, backoff_s, .. }) => {
                 Self::Retry { max: *max, backoff_s: *backoff_s, is_programs: fails_of_itself(kind) }
             }
@@ -67,6 +67,7 @@ impl Budget {
             | ErrorKind::SshLost
             | ErrorKind::Oom
             | ErrorKind::PythonError
+            | ErrorKind::CommandNotFound
             | ErrorKind::FileError
             | ErrorKind::KilledBySignal
             | ErrorKind::Launch

@@ -273,7 +273,10 @@ fn ended(job: &Job, exit: Exit, facts: &JobFacts<'_>) -> Conclusion {
             Conclusion::failed(ErrorKind::KilledBySignal, fact)
         }
         Some((kind, evidence)) => Conclusion::failed(kind, evidence),
-        None => Conclusion::failed(ErrorKind::Unknown, unexplained(exit)),
+        None => match exit.of_command() {
+            Some(kind) => Conclusion::failed(kind, fact),
+            None => Conclusion::failed(ErrorKind::Unknown, unexplained(exit)),
+        },
     }
 }
 
@@ -328,7 +331,8 @@ fn good_end(job: &Job, kind: ErrorKind, facts: &JobFacts<'_>) -> Option<Exit> {
 /// window: the text may say better.
 fn is_known_by_code(job: &Job, kind: ErrorKind) -> bool {
     let fact = job.verdict.as_ref().is_some_and(|verdict| verdict.rule == EXIT_CODE);
-    fact && kind == ErrorKind::KilledBySignal
+    let by_code = [ErrorKind::KilledBySignal, ErrorKind::CommandNotFound, ErrorKind::FileError];
+    fact && by_code.contains(&kind)
 }
 
 /// The proof that a job whose failure is stored was in truth preempted. The first answer after an end

@@ -56,6 +56,7 @@ pub fn of_failure(error: ErrorKind) -> Occasion {
         | ErrorKind::SshLost
         | ErrorKind::Oom
         | ErrorKind::PythonError
+        | ErrorKind::CommandNotFound
         | ErrorKind::FileError
         | ErrorKind::KilledBySignal
         | ErrorKind::Launch

@@ -115,6 +115,20 @@ regex = 'Could not open any log file'
 }
 
 #[test]
+fn a_lab_may_name_a_rule_by_its_earlier_id() {
+    let line = b"Watchdog caught collective operation timeout";
+    let class = |overlay: &str| {
+        let (classifier, errors) = Classifier::with_overlay(overlay, "lab.toml");
+        assert_eq!(errors, []);
+        classifier.classify_lines(line)[0].class.as_str()
+    };
+    assert_eq!(class(""), "network");
+    assert_eq!(class("disable = ['grpc.collective', 'network.topic', 'grpc.topic']"), "none");
+    let replaced = "[[rule]]\nid = 'grpc.collective'\nclass = 'grpc'\nregex = 'Watchdog caught'\n";
+    assert_eq!(class(replaced), "grpc");
+}
+
+#[test]
 fn a_need_must_be_met_in_the_block() {
     let overlay = r#"
 [[rule]]

@@ -197,15 +197,16 @@ impl<'a> Block<'a> {
     /// another worker's own failure.
     fn first_failure(&self) -> Decided {
         let (first, kind) = self.failures(Weight::Proof).next()?;
-        if kind == ErrorKind::Grpc
+        let is_of_others = |kind| matches!(kind, ErrorKind::Grpc | ErrorKind::Network);
+        if is_of_others(kind)
             && let Some(summary) = self.summary()
         {
             return Some(self.because(summary));
         }
         let own = self.failures(Weight::Proof).find(|(sign, kind)| {
-            *kind != ErrorKind::Grpc && sign.worker.is_some() && sign.worker != first.worker
+            !is_of_others(*kind) && sign.worker.is_some() && sign.worker != first.worker
         });
-        let report = kind == ErrorKind::Grpc && first.worker.is_some();
+        let report = is_of_others(kind) && first.worker.is_some();
         Some(self.because(own.filter(|_| report).map_or(first, |(sign, _)| sign)))
     }
 

@@ -235,7 +235,7 @@ impl RuleFile {
         let own = reader.rules(raw.rule, &raw.unless);
         for id in &raw.disable {
             let before = rules.len();
-            rules.retain(|rule| rule.id != *id.get_ref());
+            rules.retain(|rule| rule.id != today(id.get_ref()));
             if rules.len() == before {
                 let message = "no built-in rule has this id, so it cannot be disabled".to_owned();
                 reader.fail(&id.span(), Some(id.get_ref().clone()), message);
@@ -244,7 +244,7 @@ impl RuleFile {
         let mut spans = BTreeMap::new();
         for (rule, needs) in own {
             spans.insert(rule.id.clone(), needs);
-            match rules.iter_mut().find(|old| old.id == rule.id) {
+            match rules.iter_mut().find(|old| old.id == today(&rule.id)) {
                 Some(old) => *old = rule,
                 None => rules.push(rule),
             }
@@ -252,6 +252,14 @@ impl RuleFile {
         reader.check_needs(&rules, &spans);
         if reader.errors.is_empty() { Ok(Self { rules }) } else { Err(reader.errors) }
     }
+}
+
+/// Ids of built-in rules of earlier versions, and those of today: files of labs may name them.
+const RENAMED: [(&str, &str); 1] = [("grpc.collective", "network.collective")];
+
+/// The id of today of a rule.
+fn today(id: &str) -> &str {
+    RENAMED.iter().find(|(old, _)| *old == id).map_or(id, |(_, new)| new)
 }
 
 /// Turns what the file says into rules, collecting mistakes.

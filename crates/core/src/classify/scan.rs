@@ -350,12 +350,13 @@ fn living_rank(rule: &Rule) -> (Weight, u8) {
 fn class_rank(class: Class) -> u8 {
     let Class::Failed(kind) = class else { return u8::from(class == Class::Finished) };
     match kind {
-        ErrorKind::Preempted => 13,
-        ErrorKind::Oom => 12,
-        ErrorKind::Locked => 11,
-        ErrorKind::NoCapacity => 10,
-        ErrorKind::CommandNotFound => 9,
-        ErrorKind::FileError => 8,
+        ErrorKind::Preempted => 14,
+        ErrorKind::Oom => 13,
+        ErrorKind::Locked => 12,
+        ErrorKind::NoCapacity => 11,
+        ErrorKind::CommandNotFound => 10,
+        ErrorKind::FileError => 9,
+        ErrorKind::Network => 8,
         ErrorKind::Grpc => 7,
         ErrorKind::SshLost => 6,
         ErrorKind::KilledBySignal => 5,

@@ -28,6 +28,8 @@ pub enum ErrorKind {
     Preempted,
     /// The distributed runtime lost a member.
     Grpc,
+    /// Processes lost each other in a collective operation: NCCL, Gloo, torch.distributed, MPI.
+    Network,
     /// Another process holds the accelerator.
     Locked,
     /// There was no capacity or quota to create the target.
@@ -88,6 +90,7 @@ words! {
     ErrorKind {
         Preempted: "preempted",
         Grpc: "grpc",
+        Network: "network",
         Locked: "locked",
         NoCapacity: "no-capacity",
         SshLost: "ssh-lost",
@@ -129,6 +132,7 @@ impl ErrorKind {
     pub fn wider(self) -> Option<Self> {
         match self {
             Self::CommandNotFound => Some(Self::FileError),
+            Self::Network => Some(Self::Grpc),
             Self::Preempted
             | Self::Grpc
             | Self::Locked
@@ -158,6 +162,7 @@ impl ErrorKind {
         match self {
             Self::Preempted
             | Self::Grpc
+            | Self::Network
             | Self::Locked
             | Self::NoCapacity
             | Self::SshLost

@@ -50,6 +50,7 @@ impl Repeat {
     pub fn answers(kind: ErrorKind) -> bool {
         match kind {
             ErrorKind::Grpc
+            | ErrorKind::Network
             | ErrorKind::Locked
             | ErrorKind::Oom
             | ErrorKind::PythonError

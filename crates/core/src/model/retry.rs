@@ -26,6 +26,7 @@ impl Retry {
         let is_usual = |kind: &ErrorKind| match kind {
             ErrorKind::Preempted | ErrorKind::NoCapacity | ErrorKind::Timeout => false,
             ErrorKind::Grpc
+            | ErrorKind::Network
             | ErrorKind::Locked
             | ErrorKind::SshLost
             | ErrorKind::Lost
@@ -40,7 +41,9 @@ impl Retry {
             | ErrorKind::Launch
             | ErrorKind::Unknown => kind.origin() != Origin::User,
         };
-        ErrorKind::ALL.into_iter().filter(is_usual).collect()
+        // What is a part of another kind is covered by that.
+        let is_whole = |kind: &ErrorKind| kind.wider().is_none();
+        ErrorKind::ALL.into_iter().filter(is_whole).filter(is_usual).collect()
     }
 
     pub(super) fn read(value: Json<'_>, path: &Path<'_>) -> Result<Self, DataError> {

@@ -58,6 +58,7 @@ fn again(kind: ErrorKind) -> Action {
         ErrorKind::Preempted => Action::Reapply,
         ErrorKind::NoCapacity => Action::Wait,
         ErrorKind::Grpc
+        | ErrorKind::Network
         | ErrorKind::Locked
         | ErrorKind::SshLost
         | ErrorKind::Lost
@@ -197,6 +198,7 @@ mod tests {
         let both = Rules::parse("file-error:rerun,command-not-found:pass").unwrap();
         assert_eq!(both.action(ErrorKind::CommandNotFound), Action::Pass);
         assert_eq!(both.action(ErrorKind::FileError), Action::Rerun);
+        assert_eq!(Rules::named("pre").unwrap().action(ErrorKind::Network), Action::Resume);
         let narrow = Rules::parse("command-not-found:rerun").unwrap();
         assert_eq!(narrow.action(ErrorKind::FileError), Action::Pass);
     }

@@ -63,6 +63,7 @@ impl Budget {
             ErrorKind::Preempted | ErrorKind::NoCapacity => Self::Capacity,
             ErrorKind::Timeout | ErrorKind::Stalled => Self::Infrastructure,
             ErrorKind::Grpc
+            | ErrorKind::Network
             | ErrorKind::Locked
             | ErrorKind::SshLost
             | ErrorKind::Oom

@@ -51,6 +51,7 @@ pub fn of_failure(error: ErrorKind) -> Occasion {
         ErrorKind::Preempted => Occasion::Preempted,
         ErrorKind::Stalled => Occasion::Stalled,
         ErrorKind::Grpc
+        | ErrorKind::Network
         | ErrorKind::Locked
         | ErrorKind::NoCapacity
         | ErrorKind::SshLost

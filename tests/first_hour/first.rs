@@ -90,8 +90,10 @@ fn a_first_command_may_name_its_user() {
     let newcomer = Newcomer::new();
     drop(newcomer.types("exp", "--user run run local -q -- true").exits(2));
     // A command whose -- is missing is nobody's name.
-    for line in ["run local alice", "run local python3"] {
-        drop(newcomer.types("exp", line).exits(2).says(&["is no target", "-- python3 main.py"]));
+    for (line, says) in
+        [("run local alice", "-- python3 main.py"), ("run local python3", "-- python3")]
+    {
+        drop(newcomer.types("exp", line).exits(2).says(&["is no target", says]));
     }
     assert_eq!(newcomer.data(), Value::Null);
     drop(newcomer.types("exp", "init --no-input").exits(0).says(&["Added user john-doe"]));

@@ -48,10 +48,10 @@ fn a_whole_line_in_one_word_is_no_program() {
 fn a_key_may_be_typed_as_an_option() {
     let newcomer = Newcomer::new();
     drop(newcomer.types("exp", "hosts set local --gpus 2 --max-jobs 4").exits(0));
-    drop(newcomer.types("exp", "run local --gpus 1 --tag first -q -- python3 my.py").exits(0));
-    let job = newcomer.job(1);
-    assert_eq!(job["job_tags"], "first", "{job}");
-    assert_eq!(job["share"]["gpus"].as_array().map(Vec::len), Some(1), "{job}");
+    newcomer.file("exp/e.py", "import os\nprint(os.environ.get('CUDA_VISIBLE_DEVICES'))\n");
+    drop(newcomer.types("exp", "run local --gpus 1 --tag first -q -- python3 e.py").exits(0));
+    assert_eq!(newcomer.job(1)["job_tags"], "first");
+    assert_eq!(newcomer.prints(1).lines().last(), Some("0"));
     // Behind the dashes it is the program's.
     drop(newcomer.types("exp", "run local -q -- echo --gpus 1").exits(0));
     assert!(newcomer.prints(2).contains("--gpus 1"));

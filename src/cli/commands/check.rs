@@ -181,7 +181,9 @@ fn text_alone(ctx: &Ctx, view: &JobView, ending: Option<&Ending>) -> String {
 fn fact(evidence: &Evidence) -> String {
     let said = block::evidence(evidence);
     match (evidence.source, evidence.line.trim().strip_prefix("exit code ")) {
-        (Source::Exit, Some(code)) => format!("it ended with code {}", escape(code)),
+        (Source::Exit | Source::Record, Some(code)) => {
+            format!("it ended with code {}", escape(code))
+        }
         (Source::Exit | Source::Text, _) => said,
         (Source::Engine, _) => format!("what runs it says: {said}"),
         (Source::Api, _) => format!("its control plane says: {said}"),

@@ -29,7 +29,7 @@ pub(in crate::cli) fn begin_to_run(
         return Ok(());
     }
     if let Some(first) = dashes::command_in(&app.typed) {
-        let what = format!("'{first}' is neither a user nor a target");
+        let what = format!("'{first}' is no target, and there is no user yet");
         return Err(Error::usage(what).hint(dashes::advice(&app.typed, first)));
     }
     let (said, word) = users_among(words)?;

@@ -311,12 +311,12 @@ fn by_code(class: Class) -> impl Fn(Exit) -> (Class, Evidence) {
 
 /// What the code of a shell decides that could not run a command.
 fn of_command(exit: Exit) -> Decided {
-    exit.of_command().map(|kind| by_code(Class::Failed(kind))(exit))
+    ErrorKind::of_command(exit).map(|kind| by_code(Class::Failed(kind))(exit))
 }
 
 /// A missing file, by the code of a shell that did not find the command: that file is the command.
 fn narrowed(class: Class, exit: Option<Exit>) -> Class {
-    match (class.failure(), exit.and_then(Exit::of_command)) {
+    match (class.failure(), exit.and_then(ErrorKind::of_command)) {
         (Some(kind), Some(narrow)) if narrow.wider() == Some(kind) => Class::Failed(narrow),
         _ => class,
     }

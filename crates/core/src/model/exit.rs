@@ -2,7 +2,6 @@
 
 use std::fmt;
 
-use super::facts::ErrorKind;
 use super::launch::LaunchMode;
 
 /// An exit code that knows whose it is.
@@ -48,15 +47,6 @@ impl Exit {
     /// The number with its signal, whoever gave it: `exit code 137 (SIGKILL)`.
     pub fn in_words(self) -> String {
         in_words(self.code())
-    }
-
-    /// The failure of which a shell tells by this code: 127 where a command was not found, 126 where it could not be run.
-    pub fn of_command(self) -> Option<ErrorKind> {
-        match self.code() {
-            127 => Some(ErrorKind::CommandNotFound),
-            126 => Some(ErrorKind::FileError),
-            _ => None,
-        }
     }
 
     /// The signal that it tells of.

@@ -18,6 +18,7 @@ pub use run::{
 };
 pub use target::{QueuedFact, QueuedState, TargetFact, TargetState, TargetStep};
 
+use super::exit::Exit;
 use super::ids::{JobId, LaunchToken};
 use super::words::words;
 
@@ -149,6 +150,15 @@ impl ErrorKind {
             | Self::Setup
             | Self::Dependency
             | Self::Unknown => None,
+        }
+    }
+
+    /// The failure that a shell reports by its code alone: 127 where a command was not found, 126 where it could not be run.
+    pub fn of_command(exit: Exit) -> Option<Self> {
+        match exit.code() {
+            127 => Some(Self::CommandNotFound),
+            126 => Some(Self::FileError),
+            _ => None,
         }
     }
 

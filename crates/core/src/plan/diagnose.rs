@@ -273,7 +273,7 @@ fn ended(job: &Job, exit: Exit, facts: &JobFacts<'_>) -> Conclusion {
             Conclusion::failed(ErrorKind::KilledBySignal, fact)
         }
         Some((kind, evidence)) => Conclusion::failed(kind, evidence),
-        None => match exit.of_command() {
+        None => match ErrorKind::of_command(exit) {
             Some(kind) => Conclusion::failed(kind, fact),
             None => Conclusion::failed(ErrorKind::Unknown, unexplained(exit)),
         },

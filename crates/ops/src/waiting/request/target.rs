@@ -60,7 +60,7 @@ pub(super) fn among(
     }
     if let Some(word) = sorted.rest.first() {
         return Err(Error::not_found(format!("'{word}' is neither a user nor a target"))
-            .hint("`tpu hosts` lists machines and pools; a command stands behind --"));
+            .hint("`tpu hosts` lists machines and pools; put -- before a command"));
     }
     named::named(data, &among)?;
     Ok(Some(among))
@@ -104,7 +104,7 @@ pub(super) fn target(sorted: &mut Sorted, data: &Data) -> Result<String, Error> 
         let users = data.users().iter().map(|user| user.name.as_str());
         return Err(Error::not_found(format!("'{word}' is neither a user nor a target")).hint(
             did_you_mean(word, users).unwrap_or_else(|| {
-                "`tpu list-users` lists the users; a command stands behind --".to_owned()
+                "`tpu list-users` lists the users; put -- before a command".to_owned()
             }),
         ));
     }
@@ -118,7 +118,7 @@ pub(super) fn target(sorted: &mut Sorted, data: &Data) -> Result<String, Error> 
             let all: Vec<&str> =
                 named.iter().map(String::as_str).chain(words.iter().map(String::as_str)).collect();
             Err(Error::usage(format!("one of these too many: {}", all.join(", ")))
-                .hint("one target and one user; configs are KEY=VALUE; a command stands behind --"))
+                .hint("one target and one user; configs are KEY=VALUE; put -- before a command"))
         }
     }
 }

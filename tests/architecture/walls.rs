@@ -28,8 +28,11 @@ const NOT_IN_THE_CORE: &[&str] = &["axum", "clap", "kube", "rustix", "tokio"];
 
 /// What Cargo knows of the workspace and of all that it is built from.
 fn metadata() -> Value {
+    // Without a platform Cargo asks for packages of all of them, which a machine that built for its own has not fetched.
+    let platform = format!("{}-unknown-linux-gnu", std::env::consts::ARCH);
     let cargo = Spawn::new(env!("CARGO"))
         .args(["metadata", "--format-version", "1", "--locked", "--offline"])
+        .args(["--filter-platform", &platform])
         .cwd(Path::new(env!("CARGO_MANIFEST_DIR")))
         .timeout(Duration::from_secs(60));
     let output = proc::run(&cargo).unwrap();

@@ -295,10 +295,14 @@ fn what_is_final_goes_on_only_by_force() {
         env.tpu(&format!("{verb} w=1 alice")).exits(4).says(&["alice/1 is finished", "hint:"]);
         env.tpu(&format!("{verb} w=2 alice")).exits(4).says(&["alice/2 is", "tpu kill w=2 alice"]);
     }
-    env.tpu("kill w=2 alice").exits(0);
-    env.tpu("resume w=2 alice").exits(4).says(&["alice/2 is killed", "--force"]);
+    let killed = env.tpu("kill w=2 alice").exits(0);
+    let words = killed.stdout.trim_end().to_owned();
+    assert!(words.starts_with("Killed alice/2 after "), "{words}");
+    assert!(words.ends_with(", checkpoint 1: tpu resume 2 alice"), "{words}");
+    // A person killed it: that is asked about, once.
+    env.tpu("resume w=2 alice").exits(2).says(&["alice/2 was killed: resume it?", "-y"]);
     assert_eq!(env.jobs("alice").len(), 2);
-    env.tpu("resume w=2 alice --force").exits(0);
+    env.tpu("resume w=2 alice -y").exits(0);
     env.wait_status(3, "running");
 }
 

@@ -107,7 +107,7 @@ fn what_cannot_be_printed_is_told_all_the_same() {
     for (line, said) in [
         (RUN.to_owned(), "Started alice/1"),
         (format!("--json {RUN}"), "Started alice/2"),
-        ("kill 1 -y".to_owned(), "Killed alice/1."),
+        ("kill 1 -y".to_owned(), "Killed alice/1 after "),
         ("ls".to_owned(), "code-alice"),
     ] {
         let typed = format!("{TPU} {line} >/dev/full");

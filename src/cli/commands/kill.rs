@@ -5,8 +5,11 @@ use crate::cli::app::{App, Undone};
 use crate::cli::args::Kill;
 use crate::cli::print::Output;
 use tpu_core::model::ids::JobId;
+use tpu_core::model::job::Succession;
+use tpu_core::model::time;
+use tpu_core::plan::resume_from::ResumeFrom;
 use tpu_ops::Error;
-use tpu_ops::act::{kill, selection};
+use tpu_ops::act::{kill, resume, selection};
 use tpu_ops::base::called::{JobWord, WaitingCalled};
 use tpu_ops::front::clean;
 use tpu_ops::waiting::queue::members;
@@ -93,8 +96,11 @@ pub(in crate::cli) fn kill(app: &App, of: &Kill) -> Outcome {
     for (job, result) in kill::kill(ctx, &jobs, of.force) {
         match result {
             Ok(killed) => {
-                let ended = killed.was_not_running();
-                text += &format!("{}.\n", ended.unwrap_or_else(|| format!("Killed {job}")));
+                text += &match killed.was_not_running() {
+                    Some(ended) => format!("{ended}.\n"),
+                    None if jobs.len() == 1 => way_back(app, &job)?,
+                    None => format!("Killed {job}.\n"),
+                };
                 done.push(killed);
             }
             Err(error) => problems.push(error),
@@ -128,6 +134,29 @@ pub(super) fn needs_question(
     }
     let mut all = jobs.iter().chain(waiting.iter().map(|called| &called.id));
     all.try_fold(false, |asks, id| Ok(asks || !app.is_own(&id.user)?))
+}
+
+/// That one job was killed, how long it had run, how far it had come, and how it goes on.
+fn way_back(app: &App, id: &JobId) -> Result<String, Error> {
+    let ctx = app.ctx()?;
+    let data = ctx.data()?;
+    let launch = data.job(id).and_then(|job| job.launch.as_ref());
+    let ran = launch.and_then(|launch| Some(launch.ended?.seconds_since(launch.at)));
+    let ran = ran.map(|seconds| format!(" after {}", time::age(seconds)));
+    // What cannot be looked at is said by the resume.
+    let start = resume::start_of(ctx, &resume::by_rules(id, Succession::Resume)).ok().flatten();
+    let (checkpoint, verb) = match start {
+        Some(ResumeFrom::Found(at)) => (format!(", checkpoint {}", at.step), "resume"),
+        Some(ResumeFrom::Nothing(_)) => (String::new(), "rerun"),
+        Some(ResumeFrom::Perhaps(..) | ResumeFrom::InWorkDir(..)) | None => {
+            (String::new(), "resume")
+        }
+    };
+    let at_work = app.requester()?.user_at_work(&data).ok().flatten();
+    let is_own = at_work.is_some_and(|user| user == id.user);
+    let whose = if is_own { String::new() } else { format!(" {}", id.user) };
+    let ran = ran.unwrap_or_default();
+    Ok(format!("Killed {id}{ran}{checkpoint}: tpu {verb} {}{whose}\n", id.window))
 }
 
 /// The outcome where some went well, all, or nothing.

@@ -1,14 +1,14 @@
 //! `tpu resume` and `tpu rerun`.
 
 use crate::cli::Outcome;
-use crate::cli::app::App;
+use crate::cli::app::{App, Undone};
 use crate::cli::args::Again;
 use crate::cli::commands::jobfile::setup_how;
 use crate::cli::commands::kill;
 use crate::cli::commands::person::make_usable;
 use crate::cli::commands::run::{self, PlanInWords};
 use crate::cli::print::Output;
-use tpu_core::model::job::Succession;
+use tpu_core::model::job::{Job, Status, Succession};
 use tpu_core::model::setup::SetUpHow;
 use tpu_core::model::view::JobView;
 use tpu_core::plan::resume_from::{self, ResumeFrom};
@@ -29,7 +29,7 @@ pub(in crate::cli) fn again(app: &App, args: &Again, how: Succession) -> Outcome
     let [request] = requests.as_slice() else {
         return members_again(app, args, requests);
     };
-    let request = from_nothing(app, request.clone())?;
+    let request = from_nothing(app, although_killed(app, request.clone())?)?;
     if app.global.dry_run {
         let (plan, warnings) = resume::plan(app.ctx()?, &request)?;
         let PlanInWords { argv, script, text, refused } = run::in_words(app.ctx()?, &plan)?;
@@ -57,7 +57,8 @@ fn members_again(app: &App, args: &Again, requests: Vec<AgainRequest>) -> Outcom
     let (mut text, mut notes) = (String::new(), Vec::new());
     let (mut jobs, mut launched, mut problems) = (Vec::new(), Vec::new(), Vec::new());
     for request in requests {
-        let done = from_nothing(app, request).and_then(|request| {
+        let asked = although_killed(app, request).and_then(|request| from_nothing(app, request));
+        let done = asked.and_then(|request| {
             if app.global.dry_run {
                 notes.extend(resume::plan(app.ctx()?, &request)?.1);
                 jobs.push(request.job);
@@ -122,6 +123,23 @@ fn named(names: &[String]) -> Option<String> {
     let (shown, more) = names.split_at(names.len().min(SHOWN));
     let more = if more.is_empty() { String::new() } else { format!(" and {} more", more.len()) };
     (!shown.is_empty()).then(|| escape(&shown.join(", ")).into_owned() + &more)
+}
+
+/// Asks whether a job is to be started again that a person has killed.
+fn although_killed(app: &App, request: AgainRequest) -> Result<AgainRequest, Error> {
+    let data = app.ctx()?.data()?;
+    let is_killed = |job: &Job| matches!(job.status, Status::Killed(_));
+    if request.force || !data.job(&request.job).is_some_and(is_killed) {
+        return Ok(request);
+    }
+    let verb = request.how.verb();
+    if !app.global.dry_run {
+        let hint =
+            format!("`-y` answers yes: tpu {verb} {} {} -y", request.job.window, request.job.user);
+        let undone = Undone { what: "nothing was started", hint: &hint };
+        app.agree(&format!("{} was killed: {verb} it?", request.job), undone)?;
+    }
+    Ok(AgainRequest { however_ended: true, ..request })
 }
 
 /// Asks whether to start from scratch, where there is nothing to resume from.

@@ -22,6 +22,20 @@ pub(super) fn integer(digits: &[u8]) -> Option<u64> {
     std::str::from_utf8(&digits).ok()?.parse().ok()
 }
 
+/// `12,000`, `12_000` and `1.2e4` are twelve thousand. `None` if it is no whole number.
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "bounded by the check before it, and whole"
+)]
+pub(super) fn count(text: &[u8]) -> Option<u64> {
+    if text.iter().all(|b| b.is_ascii_digit() || matches!(b, b',' | b'_')) {
+        return integer(text);
+    }
+    let value: f64 = std::str::from_utf8(text).ok()?.parse().ok()?;
+    ((0.0..1e18).contains(&value) && value.fract() == 0.0).then_some(value as u64)
+}
+
 /// `1.5k` of a tqdm bar with `unit_scale`.
 #[expect(
     clippy::cast_possible_truncation,

@@ -6,7 +6,9 @@
 //! before them (`context`): a number that may be another's is no number.
 
 mod context;
+mod counts;
 mod patterns;
+mod rates;
 
 use std::sync::LazyLock;
 
@@ -91,6 +93,7 @@ pub(super) fn read(line: &[u8], start: usize, wanted: Wanted) -> Option<Shown> {
     }
     shown.is_nameless = bar == Some(Bar::Nameless);
     read_counters(body, counters, &mut shown.progress);
+    counts::read_bracket(line, body, &mut shown.progress);
     read_numbers(body, needed, &mut shown);
     if !shown.diverged && shown.progress.is_empty() {
         return None;
@@ -102,12 +105,14 @@ pub(super) fn read(line: &[u8], start: usize, wanted: Wanted) -> Option<Shown> {
 pub(super) fn step(line: &[u8], start: usize) -> Option<Counter> {
     let (body, hints) = worth_reading(line, start)?;
     let counters = hint::STEP | hint::EPOCH | hint::BATCH | hint::PERCENT | hint::BAR;
-    if hints & counters == 0 && body.first() != Some(&b'[') {
+    let in_brackets = body.first() == Some(&b'[') || hints & hint::LOSS != 0;
+    if hints & counters == 0 && !in_brackets {
         return None;
     }
     let mut progress = Progress::default();
     let bar = read_bars(body, hints, &mut progress);
     read_counters(body, hints, &mut progress);
+    counts::read_bracket(line, body, &mut progress);
     is_clear(body, bar.is_some(), &progress).then(|| counter(&progress))
 }
 
@@ -206,7 +211,8 @@ fn read_counters(body: &[u8], hints: u32, progress: &mut Progress) {
     if progress.step.is_none() && progress.percent.is_none() {
         let found = read_step(body, hints).or_else(|| read_batch(body, hints, progress));
         progress.step = found.map(|(step, _)| step);
-        progress.total = found.and_then(|(_, total)| total);
+        progress.total =
+            found.and_then(|(step, total)| total.or_else(|| counts::total(body, step)));
     }
     if hints & hint::EPOCH == 0 || progress.epoch.is_some() {
         return;
@@ -322,7 +328,7 @@ fn read_numbers(body: &[u8], hints: u32, shown: &mut Shown) {
         progress.lr = found.and_then(|caps| number(&caps, "v"));
     }
     if progress.steps_per_s.is_none() && hints & hint::RATE != 0 {
-        progress.steps_per_s = read_rate(body);
+        progress.steps_per_s = rates::read(body);
     }
     if progress.eta_s.is_none() {
         let eta = hinted(hints, hint::ETA, &p::ETA, body);
@@ -340,49 +346,27 @@ fn read_loss(body: &[u8], hints: u32, shown: &mut Shown) {
     if hints & hint::LOSS == 0 {
         return;
     }
-    let (mut found, mut parts) = (None, Vec::new());
+    let (mut found, mut parts, mut is_alone) = (None, Vec::new(), false);
     for caps in all(&p::LOSS, body) {
         let (Some(name), Some(value)) = (caps.name("name"), number(&caps, "v")) else { continue };
         match Loss::of(body, name) {
             Loss::Whole => found = found.or(Some(value)),
-            Loss::Part => parts.push(value),
+            Loss::Part => {
+                is_alone = parts.is_empty() && context::is_criterion(name.as_bytes());
+                parts.push(value);
+            }
             Loss::HeldOut => {}
         }
     }
     let counted = shown.progress.step.is_some() || shown.progress.epoch.is_some();
     let only = match parts.as_slice() {
-        [one] if counted => Some(*one),
+        [one] if counted || is_alone => Some(*one),
         // Whatever it is a part of: a loss that is no number leaves no hope.
         parts => parts.iter().copied().find(|part| counted && !part.is_finite()),
     };
     let Some(loss) = found.or(only) else { return };
     shown.diverged = !loss.is_finite();
     shown.progress.loss = loss.is_finite().then_some(loss);
-}
-
-fn read_rate(body: &[u8]) -> Option<f64> {
-    let ours = |caps: &Captures<'_>| {
-        let word = caps.name("w").or_else(|| caps.name("ups"));
-        word.is_some_and(|word| !Owner::of(body, word).is_held_out())
-    };
-    let named = || all(&p::RATE, body).filter(ours).last().and_then(|caps| number(&caps, "v"));
-    let table = || last(&p::FPS, body).and_then(|caps| number(&caps, "v"));
-    // `17ms/step 3`: what follows is another's.
-    let alone = |caps: &Captures<'_>| {
-        let before = body.get(..caps.get(0).map_or(0, |m| m.start())).unwrap_or_default();
-        caps.name("sep").is_some()
-            || before.trim_ascii_end().last().is_none_or(|b| !b.is_ascii_digit() && *b != b'/')
-    };
-    let pace = || {
-        let caps = all(&p::PACE, body).filter(alone).last()?;
-        let per = caps.name("per").or_else(|| caps.name("unit")).map(|m| m.as_bytes());
-        rate(number(&caps, "v"), per)
-    };
-    let behind = || {
-        let caps = last(&p::RATE_AFTER, body)?;
-        rate(number(&caps, "v"), caps.name("per").map(|m| m.as_bytes()))
-    };
-    named().or_else(table).or_else(pace).or_else(behind)
 }
 
 #[cfg(test)]

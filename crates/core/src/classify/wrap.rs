@@ -4,6 +4,8 @@ use super::frames::{Builder, Frames};
 
 /// Panes are not narrower; a "width" below it is a short text.
 const NARROWEST: usize = 20;
+/// One line alone is no width below this: two short lines are two.
+const NARROWEST_ALONE: usize = 30;
 /// A text whose longest line is longer than this was not cut by a terminal.
 const WIDEST: usize = 320;
 
@@ -37,7 +39,8 @@ pub(super) fn join(frames: Frames<'_>) -> Frames<'_> {
     };
     let full: Vec<usize> = (0..count).filter(is_full).collect();
     let lone = full.first().is_some_and(|i| in_a_word(frames.line(*i), frames.line(i + 1)));
-    let few = full.len() < 2 && (count > 3 || width > 60 || !lone);
+    let is_width = (NARROWEST_ALONE..=60).contains(&width);
+    let few = full.len() < 2 && (count > 3 || !is_width || !lone);
     let joined = full.iter().filter(|i| joins(**i)).count();
     let table = full.len() > 1 && joined * 2 <= full.len();
     if few || table || joined == 0 {
@@ -71,9 +74,10 @@ fn continues(line: &[u8], next: &[u8], width: usize) -> bool {
         && !fresh(line, next)
 }
 
-/// Whether the end of `line` and the begin of `next` may be one word.
+/// Whether the end of `line` and the begin of `next` may be one word. A number at the end is whole: a wrong one is
+/// worse than none.
 fn in_a_word(line: &[u8], next: &[u8]) -> bool {
-    let lower = |b: &u8| b.is_ascii_lowercase() || b.is_ascii_digit() || *b == b'_';
+    let lower = |b: &u8| b.is_ascii_lowercase() || *b == b'_';
     line.last().is_some_and(lower) && next.first().is_some_and(lower)
         || line.last().is_some_and(u8::is_ascii_uppercase)
             && next.first().is_some_and(u8::is_ascii_uppercase)
@@ -154,6 +158,18 @@ mod tests {
         let cut: Vec<&str> =
             [line.get(..37), line.get(37..74), line.get(74..)].into_iter().flatten().collect();
         assert_eq!(joined(&format!("short\n{}\nend", cut.join("\n"))), ["short", line, "end"]);
+    }
+
+    #[test]
+    fn two_short_lines_stay_two() {
+        for text in [
+            "step 5/10 loss=2.345\nnothing",
+            "step 1200/5000 loss=2.345\neval step 10/50",
+            "train step 1200/5000 of run 3 loss=2.345\n7 of 10 shards are done",
+            "reading the whole set\nof words",
+        ] {
+            assert_eq!(joined(text).len(), 2, "{text}");
+        }
     }
 
     #[test]

@@ -152,6 +152,26 @@ impl Loss {
     }
 }
 
+/// Classes of losses, as frameworks call them. By itself the value of one is the loss of the training.
+const CRITERIA: [&str; 9] = [
+    "bceloss",
+    "bcewithlogitsloss",
+    "crossentropyloss",
+    "huberloss",
+    "l1loss",
+    "mseloss",
+    "nllloss",
+    "sigmoidfocalloss",
+    "smoothl1loss",
+];
+
+/// Whether a name ends with the class of a loss: `train/CrossEntropyLoss`, `cross_entropy_loss`.
+pub(super) fn is_criterion(name: &[u8]) -> bool {
+    let last = name.rsplit(|b| matches!(b, b'/' | b'.')).next().unwrap_or_default();
+    let letters: Vec<u8> = last.iter().copied().filter(u8::is_ascii_alphanumeric).collect();
+    is_any(&CRITERIA, &letters)
+}
+
 /// Whether a number ends where its match does, and no unit of time follows: `step 250 ms` counts no steps.
 pub(super) fn is_plain(body: &[u8], end: usize) -> bool {
     let rest = body.get(end..).unwrap_or_default();

@@ -45,15 +45,22 @@ patterns! {
     // `Epoch: [0][  400/5005]`, `Epoch(train) [100][ 50/4309]`, `Iter(train) [ 50/80000]`,
     // `Train: 5/300 [ 100/5004 (  2%)]`.
     INDEX = r"(?:epoch:?(?:\(train\))?\ *\[(?P<a>\d+)\]\ *|iter\(train\)\ *|^\W*train:\ *(?P<b>\d+)(?:/(?P<bs>\d+))?(?:\ *\(\ *\d+%\))?\ +|info\ +train:\ *(?P<c>\d+)(?:/(?P<cs>\d+))?(?:\ *\(\ *\d+%\))?\ +)\[\ *(?P<n>\d+)/\ *(?P<t>\d+)";
+    // `[120/500] loss: 0.345`, `[ 120/1000] loss 0.9`; of two such brackets the second, behind that of the epochs.
+    BRACKET = r"^[^a-z]*?\[\ *(?P<n>\d{1,9})/\ *(?P<t>\d{1,9})\ *\]\s*[^\s\[]";
+    // The number of all steps, by a name of its own.
+    TOTAL = r#"(?P<w>(?:total|max|num)_(?:train(?:ing)?_)?(?:steps|iters|iterations|updates))["']?\ *[:=]\ *["']?(?P<t>\d[\d,_]*(?:\.\d+)?(?:e\+?\d+)?)(?:[^a-z\d.%]|$)"#;
     CLU = r#"^\[(?P<n>\d{1,9})\]\ +[\w./-]+["']?\ *[=:]\ *["']?[+-]?\d"#;
     EPOCH = r#"(?P<w>epoch|ep)["']?(?:\ *(?:[:=\#]|\.\.\.)\ *|\ +|["'(\[]+\ *)["'(\[]?(?P<n>\d+(?:\.\d+)?)(?P<bad>[a-z_])?(?:\ *(?:/|\ of\ )\ *(?P<t>\d+))?"#;
     EPOCH_BRACKET = r"(?P<w>epoch):?(?:\(train\))?\ *\[(?P<n>\d+)(?:/(?P<t>\d+))?\]";
     // The table of Stable-Baselines3, whose steps are those of the environment.
     TIMESTEPS = r"\btotal_timesteps\ *\|\ *(?P<n>\d+)\ *\|";
     FPS = r"(?:^|[\ |])fps\ *\|\ *(?P<v>\d+(?:\.\d+)?)\ *\|";
-    LOSS = r#"(?P<name>[a-z\d_./\-]*loss)(?:\ train(?:ing)?)?["']?\ *[:=|]?\ *["'(]?(?P<v>[+-]?(?:\d+(?:\.\d+)?(?:e[+-]?\d+)?|\.\d+|nan|inf(?:inity)?))(?:[^a-z\d%]|$)"#;
+    // A number is not cut at its dot: `2.345nats` is 2.345, and `2.345th` is none.
+    LOSS = r#"(?P<name>[a-z\d_./\-]*loss)(?:\ train(?:ing)?)?["']?\ *[:=|]?\ *["'(]?(?P<v>[+-]?(?:\d+(?:\.\d*)?(?:e[+-]?\d+)?|\.\d+|nan|inf(?:inity)?))(?:\ *(?:nats?|bits?)\b|[^a-z\d%.]|\.(?:\D|$)|$)"#;
     LR = r#"(?P<w>lr|learning[_\ ]rate)["']?\ *[:=|]?\ *["'\[(]*(?P<v>\d+(?:\.\d+)?(?:e[+-]?\d+)?)"#;
     RATE = r#"(?:(?P<w>(?:global_|train_)?steps?(?:/|_per_|\ per\ )s(?:ec(?:onds?)?)?|it/s|iters?/s(?:ec)?)["']?\ *[:=]|(?P<ups>ups)["']?\ *[:=\ ])\ *["']?(?P<v>\d+(?:\.\d+)?)"#;
+    // `steps/s 2.00`: the number behind the name, where nothing but blanks stands between.
+    RATE_BESIDE = r"(?P<w>(?:global_|train_)?steps?(?:/|_per_)s(?:ec(?:onds?)?)?|it/s(?:ec)?|iters?/s(?:ec)?)\ +(?P<v>\d+(?:\.\d+)?)(?:[^a-z\d.%/:]|$)";
     RATE_AFTER = r"(?P<v>\d+(?:\.\d+)?)\ *(?P<per>it/s|steps?/s(?:ec)?|iters?/s(?:ec)?|s/it|s/step|ms/step|us/step|ms/iter|s/iter)\b";
     // `ms/batch 12.50`, `s/it: 0.25`, `elapsed time per iteration (ms): 86545.2`.
     PACE = r#"(?:(?P<per>(?:[mu]s|s|sec)/(?:batch|iter(?:ation)?|it|step))|time\ per\ (?:iteration|step)\ \((?P<unit>[mu]?s)\))["']?\ *(?P<sep>[:=])?\ *(?P<v>\d+(?:\.\d+)?)"#;

@@ -182,3 +182,15 @@ fn a_hostile_name_writes_nothing_to_the_terminal_but_itself() {
     assert_eq!(jobs(&lab, "")[1]["name"], odd);
     drop(lab.env.tpu("check").exits(0).says(&["there is no queue"]));
 }
+
+/// Nothing starts them, so the one before has no record yet: it is named by its place in the queue.
+#[test]
+fn what_has_the_only_place_in_view_is_named_by_its_number() {
+    let lab = Lab::new(1);
+    lab.pauses("default", true);
+    let (first, second) = (lab.submit("local"), lab.submit("local"));
+    lab.pauses("default", false);
+    let why = lab.why(second);
+    assert!(why.contains(&format!("it has alice/{first}")), "{why}");
+    assert_eq!(lab.running(), [0_u64; 0]);
+}

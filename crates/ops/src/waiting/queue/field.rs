@@ -19,7 +19,7 @@ use crate::{Ctx, Error};
 use tpu_core::model::capacity::Ask;
 use tpu_core::model::data::Data;
 use tpu_core::model::entry::{QueueEntry, Shunned};
-use tpu_core::model::ids::{JobId, JobNumber, TargetName, UserName};
+use tpu_core::model::ids::{JobId, TargetName, UserName};
 use tpu_core::model::order::TypeInZone;
 use tpu_core::model::queue::Queue;
 use tpu_core::model::spec::{AnyOf, TargetRequest};
@@ -416,7 +416,7 @@ impl Offers for Field<'_> {
 
     fn take(&mut self, entry: &QueueEntry, place: &Vec<Pick>) {
         let Some(first) = place.first() else { return };
-        self.choose_first(&entry.user, &entry.spec.ask, &first.target);
+        self.choose_first(entry, &first.target);
     }
 
     fn fits_later(&self, entry: &QueueEntry) -> bool {
@@ -525,11 +525,10 @@ impl Field<'_> {
     }
 
     /// One who came earlier has chosen.
-    pub(crate) fn choose_first(&mut self, user: &UserName, ask: &Ask, target: &TargetName) {
+    fn choose_first(&mut self, entry: &QueueEntry, target: &TargetName) {
         self.rows.retain(|row| row.target != *target || row.is_shared);
         if let Some(host) = self.hosts.iter_mut().find(|host| host.target == *target) {
-            // Nobody has a number yet who only waits.
-            host.take(JobId::new(user.clone(), JobNumber(0)), ask);
+            host.take(entry.id(), &entry.spec.ask);
         }
     }
 }

@@ -44,6 +44,7 @@ use tpu_core::model::data::Data;
 use tpu_core::model::entry::QueueEntry;
 use tpu_core::model::ids::{JobId, QueueName};
 use tpu_core::model::queue::Queue;
+use tpu_core::model::time;
 use tpu_core::plan::board::Pick;
 use tpu_core::plan::expected::ExpectedStart;
 use tpu_core::plan::queue::{self as plan, EntryStanding, Readiness};
@@ -166,8 +167,20 @@ pub(crate) fn standing_of(
 pub fn why<P>(ctx: &Ctx, standing: &EntryStanding<P>) -> String {
     match &standing.waits {
         Some(reason) => reason.to_string(),
-        None if watch::acting(ctx).is_none() => "nothing is in its way".to_owned(),
-        None => "it begins at the next look".to_owned(),
+        None => begins(watch::acting(ctx).map(|note| ctx.clock.now().seconds_since(note.turned))),
+    }
+}
+
+/// That nothing keeps an entry from beginning; `looked` is how many seconds ago the daemon looked, if one acts.
+fn begins(looked: Option<u64>) -> String {
+    /// A look that is no older needs no word.
+    const RECENT_S: u64 = 10;
+    match looked {
+        None => "nothing is in its way".to_owned(),
+        Some(ago) if ago < RECENT_S => "it begins at the next look".to_owned(),
+        Some(ago) => {
+            format!("it begins at the daemon's next look; its last was {} ago", time::age(ago))
+        }
     }
 }
 
@@ -175,4 +188,16 @@ pub fn why<P>(ctx: &Ctx, standing: &EntryStanding<P>) -> String {
 pub fn renumbered(ctx: &Ctx, id: &JobId) -> Result<Option<JobId>, Error> {
     let newest = journal::newest(ctx, Some(&id.user), Some(id.window), 1)?;
     Ok(newest.iter().find(|event| event.kind == RENUMBERED).and_then(stats::becomes))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_old_look_is_said_with_its_age() {
+        assert_eq!(begins(None), "nothing is in its way");
+        assert_eq!(begins(Some(9)), "it begins at the next look");
+        assert_eq!(begins(Some(40)), "it begins at the daemon's next look; its last was 40s ago");
+    }
 }

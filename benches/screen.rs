@@ -257,6 +257,8 @@ fn job(window: u32, round: usize) -> JobView {
         share: None,
         zone: Some("europe-west4-a".to_owned()),
         name: None,
+        runs: None,
+        title: None,
         member: None,
         tags: (window.is_multiple_of(3)).then(|| format!("sweep-{window}")),
         shown: Shown {

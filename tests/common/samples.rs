@@ -34,6 +34,8 @@ pub(crate) fn job(window: u32) -> JobView {
         share: None,
         zone: Some("europe-west4-a".to_owned()),
         name: None,
+        runs: None,
+        title: None,
         member: None,
         tags: None,
         shown: Shown {

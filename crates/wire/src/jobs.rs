@@ -98,6 +98,8 @@ documents! {
         zone: Option<&'a str>,
         /// The name by which it and its successors are called; null if it has none.
         name: Option<&'a str>,
+        /// What it runs, in a few words; null for a script.
+        title: Option<&'a str>,
         /// Number of the group of which it is a member; null if it is of none.
         group: Option<JobNumber> = group(view),
         /// Which member of the group it is; null if it is of none.

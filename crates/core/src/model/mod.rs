@@ -76,6 +76,7 @@ pub mod sweep;
 pub mod target;
 pub mod task;
 pub mod time;
+pub mod title;
 pub mod token;
 pub mod unbegun;
 mod user;

@@ -16,6 +16,7 @@ use super::member::Member;
 use super::rules::{Action, Rules};
 use super::target::{Machines, TargetKind};
 use super::time::Timestamp;
+use super::title::{Runs, titles};
 
 /// The shown status: stored status and facts together. **Every rule about "status" means this one.**
 #[derive(Clone, Debug, PartialEq)]
@@ -177,6 +178,10 @@ pub struct JobView {
     pub zone: Option<String>,
     /// The name by which people call it.
     pub name: Option<String>,
+    /// What its command runs; `None` where it is a script form's.
+    pub runs: Option<Runs>,
+    /// What its command runs, in a few words that tell it from others of the same look; see [`entitle`].
+    pub title: Option<String>,
     /// Which member of which group it is.
     pub member: Option<Member>,
     /// Tags.
@@ -241,9 +246,22 @@ impl JobView {
         }
     }
 
+    /// What people know it by: its name, else what it runs.
+    pub fn known_as(&self) -> Option<&str> {
+        self.name.as_deref().or(self.title.as_deref())
+    }
+
     /// The same with its user.
     pub fn called(&self) -> String {
         format!("{}/{}", self.id.user, self.label())
+    }
+
+    /// The same with what people know it by: `alice/7 (llama)`. What others wrote is in it as it is.
+    pub fn in_words(&self) -> String {
+        match self.known_as() {
+            Some(known) => format!("{} ({known})", self.called()),
+            None => self.called(),
+        }
     }
 
     /// How many jobs it stands for: of a group that waits all members that do, else one.
@@ -316,6 +334,21 @@ impl JobView {
     /// The action that its rules name for the failure it shows.
     pub fn rule_action(&self) -> Option<Action> {
         self.failure().map(|kind| self.rules.action(kind))
+    }
+}
+
+/// Gives each job of a look a title, where it runs a command. Of a script that several jobs of one user run, the arguments
+/// that differ tell them apart.
+pub fn entitle(jobs: &mut [JobView]) {
+    let mut users: Vec<UserName> = jobs.iter().map(|job| job.id.user.clone()).collect();
+    users.sort_unstable();
+    users.dedup();
+    for user in users {
+        let all = || jobs.iter().filter(|job| job.id.user == user);
+        let runs = all().filter_map(|job| Some((job.runs.as_ref()?, job.leaf)));
+        let mut titles = titles(runs).into_iter();
+        let of_user = jobs.iter_mut().filter(|job| job.id.user == user && job.runs.is_some());
+        of_user.for_each(|job| job.title = titles.next());
     }
 }
 

@@ -171,6 +171,7 @@ fn is_of_age(age_s: Option<u64>, older: bool, limit: u64) -> bool {
 fn holds(test: &Test, job: &JobView) -> bool {
     let tag = job.tags.as_deref().unwrap_or_default();
     let name = job.name.as_deref().unwrap_or_default();
+    let title = job.title.as_deref().unwrap_or_default();
     let target = |part: &str| has(&job.target_label, part) || has(job.target.as_str(), part);
     match test {
         Test::Status(part) => status_words(job).iter().any(|word| has(word, part)),
@@ -187,7 +188,7 @@ fn holds(test: &Test, job: &JobView) -> bool {
             job.id.window.to_string() == *part
                 || job.label() == *part
                 || target(part)
-                || [&job.dir.1, tag, name, job.id.user.as_str(), &job.configs]
+                || [&job.dir.1, tag, name, title, job.id.user.as_str(), &job.configs]
                     .into_iter()
                     .any(|text| has(text, part))
                 || status_words(job).iter().any(|word| has(word, part))

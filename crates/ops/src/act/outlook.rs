@@ -11,7 +11,7 @@ use tpu_core::model::data::Data;
 use tpu_core::model::ids::JobId;
 use tpu_core::model::rules::Action;
 use tpu_core::model::target::Machines;
-use tpu_core::model::view::{JobView, Next, Snapshot, Whose};
+use tpu_core::model::view::{self, JobView, Next, Snapshot, Whose};
 use tpu_core::plan::decide::{Decision, NoStart};
 use tpu_core::plan::next;
 
@@ -79,6 +79,7 @@ pub(super) fn look_at_and_remember(
         let LookedAt { mut view, decision, known, has_ended } = looked;
         let outlook = Outlook { ctx, known: &known, comebacks: OnceCell::new() };
         outlook.complete(&mut view, decision);
+        view::entitle(std::slice::from_mut(&mut view));
         Ok((view, has_ended))
     })
 }

@@ -24,6 +24,7 @@ pub(crate) mod code_copies;
 pub mod code_dir;
 pub(crate) mod code_files;
 pub mod conda;
+pub mod known_as;
 pub mod launch_paths;
 pub mod named;
 pub mod names;

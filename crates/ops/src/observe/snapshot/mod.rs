@@ -32,7 +32,7 @@ use tpu_system::tmux::Look;
 use super::fleet::ProviderFacts;
 use super::{orphans, runners, worker_processes};
 use crate::base::records::may_be_at_work;
-use crate::base::{lease, watch};
+use crate::base::{known_as, lease, watch};
 use crate::{Ctx, Error};
 use observe::{Seen, observe, runs_and_exits};
 use records::{OfRecord, OfTarget};
@@ -380,6 +380,8 @@ impl Viewer<'_> {
             share: job.share.clone(),
             zone: known.as_ref().and_then(|target| target.zone.clone()),
             name: job.name().map(str::to_owned),
+            runs: known_as::runs(job),
+            title: None,
             member: job.member(),
             tags: job.job_tags.clone(),
             stored: job.status.clone(),

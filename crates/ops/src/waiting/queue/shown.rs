@@ -9,6 +9,7 @@ use std::collections::{HashMap, HashSet};
 use crate::act::launch::plan::quoted;
 use crate::act::outlook;
 use crate::base::called::WaitingCalled;
+use crate::base::known_as::runs_with;
 use crate::base::queue_entries::occupancy;
 use crate::base::watch;
 use crate::observe::snapshot::LookMemory;
@@ -24,7 +25,7 @@ use tpu_core::model::rules::Rules;
 use tpu_core::model::spec::TargetRequest;
 use tpu_core::model::target::{Machines, TargetKind};
 use tpu_core::model::time::Timestamp;
-use tpu_core::model::view::{InQueue, JobView, Shown, Snapshot, Whose};
+use tpu_core::model::view::{self, InQueue, JobView, Shown, Snapshot, Whose};
 use tpu_core::plan::queue::{self as plan, AtWork, Readiness, UserLimits};
 
 use super::{presence, unbegun};
@@ -52,6 +53,7 @@ pub fn look(
         drop_begun(&mut waiting, look.jobs.iter());
         look.jobs.append(&mut waiting);
     }
+    view::entitle(&mut look.jobs);
     Ok(look)
 }
 
@@ -298,6 +300,8 @@ impl<'a> Line<'a> {
             share: None,
             zone,
             name: entry.spec.name.clone(),
+            runs: entry.spec.command.as_deref().and_then(|words| runs_with(words, &configs)),
+            title: None,
             member: member.map(|index| Member { group: entry.number, index }),
             tags: entry.spec.tag.clone(),
             shown: Shown {

@@ -28,7 +28,7 @@ fn each_letter_is_a_part_of_the_list() {
     env.wait_status(1, "running");
     let of_status = ["status", "done", "started", "time"];
     for (flags, wanted) in [
-        ("-w", vec!["w"]),
+        ("-w", vec!["w", "name"]),
         ("-d", vec!["dir", "tags"]),
         ("-t", vec!["tpu"]),
         ("-s", of_status.to_vec()),

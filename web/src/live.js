@@ -20,7 +20,7 @@ const PAGE = 1000;
 const FIRST = 100;
 /** What is read of a job for the table. */
 const FIELDS = [
-  "lineage", "leaf", "dir", "target", "target_unknown", "zone", "name", "group", "member", "members", "queue", "position", "priority",
+  "lineage", "leaf", "dir", "target", "target_unknown", "zone", "name", "title", "group", "member", "members", "queue", "position", "priority",
   "held", "reason", "tags", "arguments", "status", "error", "error_origin", "unknown", "pending", "phase", "progress", "stage", "evidence", "next", "intent", "started_at", "exit_code", "monitor",
 ].join(",");
 

@@ -92,6 +92,7 @@ fn whole(group: &GroupView<'_>, show: Show, with_user: bool) -> String {
     parts.push(format!("each: tpu check {} {}", group.group, group.user));
     let mut text = format!("Group {} ({})\n", group.group, parts.join("; "));
     text += &place(worst, show);
+    text += &runs(script_of(group));
     if show.status {
         text += &format!("Status: {}\n", status_of(group));
     }
@@ -124,10 +125,33 @@ fn place(job: &JobView, show: Show) -> String {
     text
 }
 
+/// The script that the members of a group run, where the group has no name.
+fn script_of<'a>(group: &GroupView<'a>) -> Option<&'a str> {
+    let worst = group.worst().filter(|worst| worst.name.is_none())?;
+    worst.runs.as_ref().map(|runs| runs.script.as_str())
+}
+
+/// What a job without a name runs.
+fn runs(title: Option<&str>) -> String {
+    title.map(|title| format!("RUNS: {}\n", escape(title))).unwrap_or_default()
+}
+
+/// What people know a row by: its name, else what runs; of a group the script of its members.
+pub(super) fn known_as(row: &Folded<'_>) -> String {
+    let known = match row {
+        Folded::Job(job) => job.known_as(),
+        Folded::Group(group) => {
+            group.worst().and_then(|worst| worst.name.as_deref()).or_else(|| script_of(group))
+        }
+    };
+    escape(known.unwrap_or_default()).into_owned()
+}
+
 /// One job.
 pub(in crate::cli) fn one(job: &JobView, show: Show, with_user: bool) -> String {
     let mut text = format!("{}\n", title(job, show, with_user));
     text += &place(job, show);
+    text += &runs(job.title.as_deref().filter(|_| job.name.is_none()));
     if show.status {
         text += &format!("Status: {}\n", status(job));
         for (name, line) in reasons(job) {

@@ -180,7 +180,7 @@ export function Queue() {
             <li key={key(entry)} class={`card ${n === at ? "selected" : ""}`} data-at={n} data-job={key(entry)} onClick={() => set(n)}>
               <span class="place num" aria-label={`place ${entry.position}`}>{entry.position}</span>
               <div class="what">
-                <p><a href={`#/job/${encodeURIComponent(entry.user)}/${entry.window}`}><b>{key(entry)}</b></a> {(entry.name ?? job.tags) && <span class="tag">{line(entry.name ?? job.tags)}</span>}{entry.members && <span class="dim"> {counted(entry.members.length, "member")}</span>} <span class="dim">{line(entry.wants)} · {queues.length > 1 && `${line(entry.queue)} · `}priority </span><b class="num" data-part="priority">{entry.priority}</b></p>
+                <p><a href={`#/job/${encodeURIComponent(entry.user)}/${entry.window}`}><b>{key(entry)}</b></a> {(entry.name ?? job.tags ?? job.title) && <span class="tag">{line(entry.name ?? job.tags ?? job.title)}</span>}{entry.members && <span class="dim"> {counted(entry.members.length, "member")}</span>} <span class="dim">{line(entry.wants)} · {queues.length > 1 && `${line(entry.queue)} · `}priority </span><b class="num" data-part="priority">{entry.priority}</b></p>
                 <p class={entry.held ? "warning" : "dim"}>{entry.held && "■ "}{entry.reason ? line(entry.reason) : entry.held ? "held" : "begins at the next look"}</p>
                 <p class="dim num">waits <Age at={entry.since} now={now} />{entry.expected_start && <> · expected {moment(entry.expected_start)} (in {span(-since(entry.expected_start, now))})</>}</p>
               </div>

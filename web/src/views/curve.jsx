@@ -207,7 +207,7 @@ export function Compare({ ids }) {
   const isAsked = ([name, values]) => name === "learning rate" && own.some(([, of]) => of.every((value, at) => Number(value) === Number(values[at])));
   const apart = [...own, ...facts.filter((fact) => !isSame(fact) && !isAsked(fact))];
   const same = facts.filter((fact) => isSame(fact) && fact[1][0] !== "");
-  const names = jobs.map((job) => job.tags ?? job.name ?? key(job));
+  const names = jobs.map((job) => job.tags ?? job.name ?? job.title ?? key(job));
   return (
     <section class="page compare" aria-label="Compared runs">
       <header class="title-of-job"><button type="button" class="back" onClick={() => go("jobs")} aria-label="back to the jobs">‹</button>

@@ -81,7 +81,7 @@ function PlanOfAct({ of, jobs, plan, carryOut, verb, however }) {
       {!state && <Loading what="the plan" />}
       <ul class="plan">
         {all.map(({ job, error }) => (
-          <li key={key(job)}><Status job={job} word={false} /> <b>{key(job)}</b> {(job.name ?? job.tags) && <span class="tag">{line(job.name ?? job.tags)}</span>} <span class="dim">{line(job.target)}{job.progress?.step != null && `, step ${job.progress.step}`}{job.progress?.loss != null && `, loss ${figure(job.progress.loss)}`}{job.started_at && `, ${span(since(job.started_at))}`}</span>
+          <li key={key(job)}><Status job={job} word={false} /> <b>{key(job)}</b> {(job.name ?? job.tags ?? job.title) && <span class="tag">{line(job.name ?? job.tags ?? job.title)}</span>} <span class="dim">{line(job.target)}{job.progress?.step != null && `, step ${job.progress.step}`}{job.progress?.loss != null && `, loss ${figure(job.progress.loss)}`}{job.started_at && `, ${span(since(job.started_at))}`}</span>
             {error && <p class="warning">{line(error.message)} {!fromScratch && !passable && <span class="dim">{line(error.hint ?? "")}</span>}</p>}
             {verb === "clean" && job.lineage?.length > 1 && <p class="dim">with its other attempts: {job.lineage.filter((window) => window !== job.window).join(", ")}</p>}</li>
         ))}

@@ -42,7 +42,7 @@ function Title({ job, big }) {
   return (
     <header class={`title-of-job ${big ? "big" : ""}`} data-job={key(job)}>
       <button type="button" class="back" onClick={() => (big ? go("jobs") : go(`job/${encodeURIComponent(job.user)}/${job.window}`))} aria-label={big ? "back to the jobs" : "back to the job"}>‹</button>
-      <h1>{key(job)} {(job.name ?? job.tags) && <span class="tag">{line(job.name ?? job.tags)}</span>}</h1>
+      <h1>{key(job)} {(job.name ?? job.tags ?? job.title) && <span class="tag">{line(job.name ?? job.tags ?? job.title)}</span>}</h1>
       <Status job={job} />
     </header>
   );
@@ -81,7 +81,7 @@ export function Detail({ job, brief = false }) {
   return (
     <div class="detail" data-job={key(job)}>
       <section class="now" data-part="status">
-        {brief && <div class="line-of-title"><h2><a href={`#/job/${encodeURIComponent(job.user)}/${job.window}`}>{key(job)}</a> {(job.name ?? job.tags) && <span class="tag">{line(job.name ?? job.tags)}</span>}</h2><Status job={job} /></div>}
+        {brief && <div class="line-of-title"><h2><a href={`#/job/${encodeURIComponent(job.user)}/${job.window}`}>{key(job)}</a> {(job.name ?? job.tags ?? job.title) && <span class="tag">{line(job.name ?? job.tags ?? job.title)}</span>}</h2><Status job={job} /></div>}
         <Bar job={job} />
         {facts.length > 0 && <dl class="figures">{facts.map(([name, value]) => <div key={name}><dt>{name}</dt><dd class="num">{value}</dd></div>)}</dl>}
         <Why job={job} />

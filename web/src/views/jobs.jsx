@@ -437,7 +437,7 @@ function Times({ job, now, eta }) {
 }
 
 const Label = ({ job, own }) => {
-  const text = own || (job.name ?? job.tags);
+  const text = own || (job.name ?? job.tags ?? job.title);
   return text ? <span class="tag">{line(text)}</span> : null;
 };
 

@@ -224,7 +224,7 @@ pub fn rows(model: &Model, tab: Tab) -> Vec<BoardRow> {
             let jobs = model.jobs().iter().enumerate();
             let waiting = jobs.filter_map(|(at, job)| Some((at, job, job.shown.queued.as_ref()?)));
             let texts = waiting.map(|(at, job, queued)| {
-                let words = [job.name.as_deref(), job.tags.as_deref(), Some(&job.target_label)];
+                let words = [job.known_as(), job.tags.as_deref(), Some(&job.target_label)];
                 let words: Vec<&str> = words.into_iter().flatten().collect();
                 let why = boards.why_waits(job).unwrap_or_default();
                 let key = job.id.to_string();

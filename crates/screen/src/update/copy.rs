@@ -17,7 +17,7 @@ pub(super) fn open(model: &mut Model) -> Vec<Effect> {
         return target.map_or_else(Vec::new, |target| copied(model, &target.clone(), target));
     }
     let Some(job) = model.selected() else { return Vec::new() };
-    let title = format!("Copy which of {}?", job.called());
+    let title = format!("Copy which of {}?", text::escape(&job.in_words()));
     let options = offers(job);
     model.overlay = Some(Overlay::Choice(Choice { title, options, at: 0, of: ChoiceOf::Copy }));
     Vec::new()

@@ -5,6 +5,7 @@ use crate::message::{Act, Effect};
 use crate::model::{Choice, ChoiceOf, Model, Overlay};
 use tpu_core::model::ids::JobId;
 use tpu_core::model::rules::{Action, NAMED, Rules};
+use tpu_core::text;
 
 /// Lets the person choose the rule of the selected job; the one that it has is marked.
 pub(super) fn choose(model: &mut Model) {
@@ -15,7 +16,7 @@ pub(super) fn choose(model: &mut Model) {
         .map(|name| ((*name).to_owned(), in_words(&Rules::named(name).unwrap_or_default())))
         .collect();
     let at = options.iter().position(|(name, _)| Some(name.as_str()) == now).unwrap_or(0);
-    let title = format!("What happens by itself when {} fails?", job.id);
+    let title = format!("What happens by itself when {} fails?", text::escape(&job.in_words()));
     let of = ChoiceOf::Rule(job.id.clone());
     model.overlay = Some(Overlay::Choice(Choice { title, options, at, of }));
 }

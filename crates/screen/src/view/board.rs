@@ -11,6 +11,7 @@ use crate::model::{BoardRow, Model, concerns};
 use crate::tabs::Tab;
 use crate::theme::Role;
 use tpu_core::model::facts::TargetState;
+use tpu_core::model::ids::{JobId, UserName};
 use tpu_core::model::job;
 use tpu_core::model::time;
 use tpu_core::model::view::{InQueue, JobView, MonitorHealth};
@@ -368,7 +369,8 @@ const QUEUE: &[GridColumn<JobView>] = &[
         keep: 120,
         cell: |_, job| {
             let tags = job.tags.as_ref().map(|tags| format!("#{tags}"));
-            let words: Vec<String> = job.name.clone().into_iter().chain(tags).collect();
+            let known = job.known_as().map(str::to_owned);
+            let words: Vec<String> = known.into_iter().chain(tags).collect();
             plain(&words.join(" "))
         },
     },
@@ -439,11 +441,11 @@ const EVENTS: &[GridColumn<Event>] = &[
     GridColumn {
         head: "job",
         least: 8,
-        most: 16,
+        most: 28,
         keep: 200,
-        cell: |_, event| {
-            let user = event.user.as_ref().map(ToString::to_string).unwrap_or_default();
-            plain(&event.job.map_or(user.clone(), |job| format!("{user}/{job}")))
+        cell: |model, event| match (&event.user, event.job) {
+            (Some(user), Some(job)) => plain(&with_name(model, &JobId::new(user.clone(), job))),
+            (user, _) => plain(user.as_ref().map(UserName::as_str).unwrap_or_default()),
         },
     },
     GridColumn {
@@ -470,13 +472,21 @@ fn why_planned<'a>(model: &'a Model, entry: &'a Entry) -> &'a str {
     model.boards.why_waits(&entry.view).unwrap_or(&entry.reason)
 }
 
+/// A job with its name, as far as the list has one of it.
+fn with_name(model: &Model, id: &JobId) -> String {
+    match model.job(id).and_then(|job| job.name.as_deref()) {
+        Some(name) => format!("{id} {name}"),
+        None => id.to_string(),
+    }
+}
+
 const PLAN: &[GridColumn<Entry>] = &[
     GridColumn {
         head: "job",
         least: 8,
-        most: 16,
+        most: 28,
         keep: u8::MAX,
-        cell: |_, entry| plain(&entry.view.id.to_string()),
+        cell: |model, entry| plain(&with_name(model, &entry.view.id)),
     },
     GridColumn {
         head: "status",

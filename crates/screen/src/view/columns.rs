@@ -22,8 +22,8 @@ pub(super) use cells::bar;
 pub use fit::{fit, named_width, natural_widths, shown, useful_width};
 
 use cells::{
-    alone, cost, dim, dir, gpus, is_timed, left_s, loss, members, plain, progress, right, short,
-    shown_status, speed, status_text, window,
+    alone, cost, dim, dir, gpus, is_timed, known, left_s, loss, members, plain, progress, right,
+    short, shown_status, speed, status_text, window,
 };
 
 /// What a cell is made of.
@@ -104,6 +104,20 @@ pub const TABLE: &[Column] = &[
         spare: None,
         sort: |job| SortKey::Number(job.id.window.0.into()),
         cell: window,
+    },
+    Column {
+        id: "name",
+        head: "name",
+        what: "its name, or else what it runs",
+        least: 8,
+        most: 30,
+        natural: Some(|job| text::width(job.known_as().unwrap_or_default())),
+        keep: 55,
+        asked: |model| model.setup.columns.window,
+        has: |jobs| jobs.iter().any(|job| job.known_as().is_some()),
+        spare: None,
+        sort: |job| job.known_as().map_or(SortKey::Nothing, word),
+        cell: known,
     },
     Column {
         id: "dir",

@@ -211,6 +211,7 @@ fn job_line(model: &Model, id: &JobId, name: &str) -> Line<'static> {
     };
     let rest = dotted([
         members,
+        words::known(job),
         words::dir(job),
         outside(&job.target_label),
         job.tags.as_deref().map(|tags| format!("#{}", outside(tags))).unwrap_or_default(),

@@ -98,7 +98,13 @@ pub(super) fn about(frame: &mut Frame<'_>, model: &Model, area: Rect) {
 fn one(frame: &mut Frame<'_>, model: &Model, job: &JobView, area: Rect) {
     let tags = job.tags.as_deref().map(|tags| format!("#{}", outside(tags))).unwrap_or_default();
     let window = if model.everybody() { job.called() } else { job.label() };
-    let title = dotted([outside(&window), words::dir(job), outside(&job.target_label), tags]);
+    let title = dotted([
+        outside(&window),
+        words::known(job),
+        words::dir(job),
+        outside(&job.target_label),
+        tags,
+    ]);
     let inner = narrowed(panel(frame, model, area, Line::from(format!(" {title} "))));
     let (width, height) = (usize::from(inner.width), usize::from(inner.height));
     if let Some(looked) = metrics::look(model, job) {

@@ -70,7 +70,8 @@ fn columns(width: usize) -> (usize, usize) {
 
 fn heads(model: &Model, a: &JobView, b: &JobView, width: usize) -> Line<'static> {
     let (names, each) = columns(width);
-    let head = |job: &JobView| dotted([outside(&job.id.to_string()), words::dir(job)]);
+    let head =
+        |job: &JobView| dotted([outside(&job.id.to_string()), words::known(job), words::dir(job)]);
     Line::from(vec![
         Span::raw(" ".repeat(names + 1)),
         span(format!("{} ", text::fit(&head(a), each)), style(model, Role::Starting)),

@@ -40,7 +40,9 @@ struct Said {
 }
 
 fn say(model: &Model, job: &JobView) -> Said {
-    let window = outside(&if model.everybody() { job.id.to_string() } else { job.label() });
+    let window = if model.everybody() { job.id.to_string() } else { job.label() };
+    let name = job.name.iter().map(|name| format!(" {name}"));
+    let window = outside(&std::iter::once(window).chain(name).collect::<String>());
     if !has_failed(job) {
         return well(model, job, &window);
     }

@@ -25,9 +25,13 @@ use tpu_core::text::counted;
 pub(super) fn render(frame: &mut Frame<'_>, model: &Model, area: Rect) {
     let Some(log) = &model.log else { return };
     let title = match model.job(&log.job) {
-        Some(job) => {
-            dotted(["log".to_owned(), job.label(), words::dir(job), outside(&job.target_label)])
-        }
+        Some(job) => dotted([
+            "log".to_owned(),
+            job.label(),
+            words::known(job),
+            words::dir(job),
+            outside(&job.target_label),
+        ]),
         None => format!("log · {} (no longer there)", log.job.window),
     };
     let inner = panel(frame, model, area, Line::from(format!(" {title} ")));

@@ -248,7 +248,8 @@ pub(super) fn render(frame: &mut Frame<'_>, model: &Model, area: Rect) {
     let leaves: Vec<&JobView> = all.iter().copied().skip(top).take(rows).collect();
     let label = |job: &JobView| {
         let id = if model.everybody() { job.id.to_string() } else { job.label() };
-        format!("{} {}", outside(&id), words::dir(job))
+        let known = words::known(job);
+        format!("{} {}", outside(&id), if known.is_empty() { words::dir(job) } else { known })
     };
     let widest = leaves.iter().map(|job| text::width(&label(job))).max().unwrap_or(0).min(24);
     let width = usize::from(inner.width).saturating_sub(widest + 10);

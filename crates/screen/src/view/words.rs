@@ -6,6 +6,7 @@ use crate::trace::Trace;
 use tpu_core::model::time;
 use tpu_core::model::view::{InQueue, JobView, MonitorHealth, Snapshot};
 use tpu_core::plan::next;
+use tpu_core::text;
 
 /// A number with up to four significant digits: `0.4123`, `12.5`, `1.2e-5`.
 pub(super) fn number(value: f64) -> String {
@@ -40,6 +41,13 @@ pub(super) use tpu_core::model::facts::percent;
 /// The last part of the working directory, for the screen.
 pub(super) fn dir(job: &JobView) -> String {
     outside(job.dir_name())
+}
+
+/// What people know it by, for a title: its name, else what it runs.
+pub(super) fn known(job: &JobView) -> String {
+    /// More of it leaves no room for the rest.
+    const MOST: usize = 30;
+    text::cut(&outside(job.known_as().unwrap_or_default()), MOST).into_owned()
 }
 
 /// How far the job is and how fast: `epoch 31/100 · step 12000/40000 · 4.2 it/s · ETA 3h 10m`.

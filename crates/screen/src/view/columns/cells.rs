@@ -93,6 +93,13 @@ pub(super) fn window(cell: &Cell<'_>) -> Line<'static> {
     Line::from(vec![window, span(folded, style(cell.model, Role::Dim))])
 }
 
+/// The name of a job, or else what it runs; of a group the script that its members run.
+pub(super) fn known(cell: &Cell<'_>) -> Line<'static> {
+    let known = cell.job.known_as().unwrap_or_default();
+    let script = known.split(' ').next().filter(|_| cell.row.is_group());
+    plain(outside(script.unwrap_or(known)))
+}
+
 /// The least that is seen of tags behind a directory: ` #a…`.
 const TAGS: usize = 4;
 

@@ -276,3 +276,38 @@ fn a_word_that_has_become_a_target_as_well_kills_nothing() {
     drop(env.tpu("kill name:llama -y").exits(0));
     assert_eq!(env.job("alice", 1)["status"], "killed");
 }
+
+#[test]
+fn a_job_without_a_name_is_known_by_what_it_runs() {
+    let mut env = TestEnv::new();
+    env.set("TPU_USER", "alice");
+    for (number, seconds) in [(1, "1000"), (2, "2000")] {
+        drop(
+            env.tpu_words(&[
+                "run",
+                "local",
+                "-q",
+                "--",
+                "sh",
+                "-c",
+                &format!("exec sleep {seconds}"),
+            ])
+            .exits(0),
+        );
+        env.wait_status(number, "running");
+    }
+    drop(env.tpu("check").exits(0).says(&["RUNS: sleep 1000\n", "RUNS: sleep 2000\n"]));
+    let table = env.tpu("check-simp").exits(0).stdout;
+    let mut lines = table.lines();
+    assert!(lines.next().unwrap().ends_with("NAME"), "{table}");
+    assert!(lines.next().unwrap().ends_with("sleep 1000"), "{table}");
+    let shown = env.tpu("check 2 --json").exits(0).json();
+    assert_eq!(shown["jobs"][0]["title"], "sleep 2000");
+    drop(env.tpu("kill 1 --dry-run").exits(0).says(&["Would kill alice/1 (sleep 1000)."]));
+    drop(run(&env, "alice", "llama").exits(0));
+    env.wait_status(3, "running");
+    drop(env.tpu("history llama").exits(0).says(&["alice/3 (llama)"]));
+    drop(env.tpu("daemon plan").exits(0).says(&["alice/3 (llama)"]));
+    let shown = env.tpu("check 3").exits(0).says(&["name: llama"]).stdout;
+    assert!(!shown.contains("RUNS"), "{shown}");
+}

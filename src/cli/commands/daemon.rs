@@ -6,6 +6,7 @@ use crate::cli::args::{MonitorLog, RunDaemon, StartDaemon};
 use crate::cli::print::{Output, table};
 use tpu_core::model::time::{self, Zone};
 use tpu_core::model::view::{MonitorHealth, Next};
+use tpu_core::text::escape;
 use tpu_ops::Error;
 use tpu_ops::act::service;
 use tpu_ops::base::watch;
@@ -112,7 +113,9 @@ pub(in crate::cli) fn status(app: &App) -> Outcome {
 pub(in crate::cli) fn plan(app: &App) -> Outcome {
     let plan = preview::plan(app.ctx()?)?;
     let row = |entry: &Entry| {
-        vec![entry.view.id.to_string(), entry.view.shown.status.to_string(), line(entry)]
+        let name = entry.view.name.iter().map(|name| format!(" ({})", escape(name)));
+        let job = std::iter::once(entry.view.id.to_string()).chain(name).collect();
+        vec![job, entry.view.shown.status.to_string(), line(entry)]
     };
     let mut text = table::aligned(&plan.jobs.iter().map(row).collect::<Vec<_>>());
     if plan.jobs.is_empty() {
@@ -165,7 +168,7 @@ pub(in crate::cli) fn log(app: &App, args: &MonitorLog) -> Outcome {
         })?,
     };
     let events = watch::log(ctx, args.lines)?;
-    let mut text = history::lines(&events, &zone);
+    let mut text = history::lines(&*ctx.data()?, &events, &zone);
     if events.is_empty() {
         "The daemon has seen and done nothing yet.".clone_into(&mut text);
     }

@@ -4,9 +4,12 @@ use crate::cli::Outcome;
 use crate::cli::app::App;
 use crate::cli::args::History;
 use crate::cli::print::{Output, table};
+use tpu_core::model::data::Data;
+use tpu_core::model::ids::JobId;
 use tpu_core::model::time::Zone;
 use tpu_ops::act::selection;
 use tpu_ops::base::called::JobWord;
+use tpu_ops::base::known_as;
 use tpu_ops::observe::journal::{self, Event};
 use tpu_ops::waiting::whose::{About, Purpose};
 use tpu_wire::events::EventsDocument;
@@ -39,7 +42,7 @@ pub(in crate::cli) fn history(app: &App, args: &History) -> Outcome {
         }
     };
     let events = journal::newest(ctx, user.as_ref(), window, args.lines)?;
-    let mut text = lines(&events, &app.zone(&data)?);
+    let mut text = lines(&data, &events, &app.zone(&data)?);
     if events.is_empty() {
         "Nothing has happened yet.".clone_into(&mut text);
     }
@@ -47,10 +50,12 @@ pub(in crate::cli) fn history(app: &App, args: &History) -> Outcome {
 }
 
 /// Events for people, one on each line.
-pub(super) fn lines(events: &[Event], zone: &Zone) -> String {
+pub(super) fn lines(data: &Data, events: &[Event], zone: &Zone) -> String {
     let row = |event: &Event| {
         let job = match (&event.user, event.job) {
-            (Some(user), Some(window)) => format!("{user}/{window}"),
+            (Some(user), Some(window)) => {
+                known_as::with_name(data, &JobId::new(user.clone(), window))
+            }
             (Some(user), None) => user.to_string(),
             (None, _) => "-".to_owned(),
         };

@@ -11,11 +11,13 @@ use tpu_core::plan::resume_from::ResumeFrom;
 use tpu_ops::Error;
 use tpu_ops::act::{kill, resume, selection};
 use tpu_ops::base::called::{JobWord, WaitingCalled};
+use tpu_ops::base::known_as;
 use tpu_ops::front::clean;
 use tpu_ops::waiting::queue::members;
 use tpu_ops::waiting::queue::pass;
 use tpu_ops::waiting::queue::shown::waits_yet;
 use tpu_ops::waiting::whose::{Meant, Purpose, Several};
+use tpu_ops::{Ctx, Error};
 use tpu_wire::cleaned::CleanedDocument;
 use tpu_wire::jobs::JobIdPart;
 use tpu_wire::launches::{KilledDocument, KilledPart, WouldConcernDocument};
@@ -68,7 +70,7 @@ pub(in crate::cli) fn kill(app: &App, of: &Kill) -> Outcome {
     if app.global.dry_run {
         let (jobs, problems) = kill::dry_run(ctx, &jobs, of.force);
         let all: Vec<JobId> = waits.into_iter().chain(jobs).collect();
-        return of_several(listed("Would kill", &all), all.is_empty(), problems);
+        return of_several(listed(ctx, "Would kill", &all)?, all.is_empty(), problems);
     }
     let also = match waiting.as_slice() {
         [] => String::new(),
@@ -82,7 +84,7 @@ pub(in crate::cli) fn kill(app: &App, of: &Kill) -> Outcome {
         {
             return Err(refused);
         }
-        app.agree(&format!("Kill {}{also}?", names(&jobs)), undone)?;
+        app.agree(&format!("Kill {}{also}?", names(ctx, &jobs)?), undone)?;
     }
     // Before anything ends: else what waits would begin in the places that become free.
     members::take_out(ctx, &waiting)?;
@@ -189,21 +191,22 @@ pub(in crate::cli) fn kill_window(app: &App, words: &[String]) -> Outcome {
     }
     if app.global.dry_run {
         clean::dry_run_kill_window(ctx, &id)?;
-        return Ok(listed("Would close the window of", &[id]));
+        return listed(ctx, "Would close the window of", &[id]);
     }
     if app.asks() && !app.is_own(&id.user)? {
         clean::dry_run_kill_window(ctx, &id)?;
         let undone =
             Undone { what: "nothing was closed", hint: "add -y to close it without a question" };
-        app.agree(&format!("Close the window of {id}?"), undone)?;
+        let which = names(ctx, std::slice::from_ref(&id))?;
+        app.agree(&format!("Close the window of {which}?"), undone)?;
     }
     let cleaned = clean::kill_window(ctx, &id)?;
     Ok(Output::new(cleaned.summary(), &CleanedDocument::from(&cleaned)))
 }
 
-pub(super) fn listed(what: &str, jobs: &[JobId]) -> Output {
+pub(super) fn listed(ctx: &Ctx, what: &str, jobs: &[JobId]) -> Outcome {
     let document = WouldConcernDocument { would: jobs.iter().map(JobIdPart::from).collect() };
-    Output::new(format!("{what} {}.", names(jobs)), &document)
+    Ok(Output::new(format!("{what} {}.", names(ctx, jobs)?), &document))
 }
 
 /// What waits, in words; of very many the first ones.
@@ -216,6 +219,7 @@ fn in_words(waiting: &[WaitingCalled]) -> String {
     }
 }
 
-fn names(jobs: &[JobId]) -> String {
-    jobs.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
+/// Jobs with what people know them by.
+pub(super) fn names(ctx: &Ctx, jobs: &[JobId]) -> Result<String, Error> {
+    Ok(known_as::in_words(&*ctx.data()?, jobs).join(", "))
 }

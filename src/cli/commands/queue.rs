@@ -26,6 +26,7 @@ use tpu_core::text::{counted, is_a_slip};
 use tpu_ops::act::selection::{self, Sorted};
 use tpu_ops::base::called::WaitingCalled;
 use tpu_ops::base::error::did_you_mean;
+use tpu_ops::base::known_as;
 use tpu_ops::base::named;
 use tpu_ops::base::watch;
 use tpu_ops::front::queue_list::{self, ListedEntry};
@@ -473,13 +474,13 @@ pub(in crate::cli) fn dequeue(app: &App, args: &Dequeue) -> Outcome {
     if ids.is_empty() {
         return Err(Error::not_found("nothing waits").hint("`tpu queue` lists what does"));
     }
-    let names: Vec<String> = ids.iter().map(ToString::to_string).collect();
     let undone =
         Undone { what: "nothing was taken out", hint: "add -y to take it out without a question" };
     let called: Vec<WaitingCalled> =
         ids.iter().map(|id| WaitingCalled { id: id.clone(), members: None }).collect();
     if kill::needs_question(app, &[], &called)? {
-        app.agree(&format!("Take {} out of the queue?", names.join(", ")), undone)?;
+        let names = known_as::in_words(&data, &ids).join(", ");
+        app.agree(&format!("Take {names} out of the queue?"), undone)?;
     }
     take_out(app, &ids)
 }

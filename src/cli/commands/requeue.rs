@@ -41,12 +41,12 @@ pub(in crate::cli) fn requeue(app: &App, args: &Requeue) -> Outcome {
     }
     if app.global.dry_run {
         return kill::of_several(
-            kill::listed("Would put back into the queue", &jobs),
+            kill::listed(ctx, "Would put back into the queue", &jobs)?,
             false,
             Vec::new(),
         );
     }
-    let names: Vec<String> = jobs.iter().map(ToString::to_string).collect();
+    let names = kill::names(ctx, &jobs)?;
     let undone =
         Undone { what: "nothing was stopped", hint: "add -y to stop them without a question" };
     if kill::needs_question(app, &jobs, &[])? {
@@ -56,7 +56,7 @@ pub(in crate::cli) fn requeue(app: &App, args: &Requeue) -> Outcome {
         if let (true, Some(error)) = (refused.len() == jobs.len(), Error::all(refused)) {
             return Err(error);
         }
-        app.agree(&format!("Stop {} and let it wait for its turn?", names.join(", ")), undone)?;
+        app.agree(&format!("Stop {names} and let it wait for its turn?"), undone)?;
     }
     let (mut lines, mut notes) = (Vec::new(), Vec::new());
     let (mut waiting, mut problems): (Vec<JobId>, Vec<Error>) = (Vec::new(), Vec::new());

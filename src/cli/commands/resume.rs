@@ -74,7 +74,7 @@ fn members_again(app: &App, args: &Again, requests: Vec<AgainRequest>) -> Outcom
     }
     let nothing = jobs.is_empty() && launched.is_empty();
     let output = if app.global.dry_run {
-        kill::listed("Would go on with", &jobs)
+        kill::listed(app.ctx()?, "Would go on with", &jobs)?
     } else {
         let successors = launched.iter().map(SuccessorPart::from).collect();
         Output::new(text, &SuccessorsDocument { successors })
@@ -157,7 +157,9 @@ fn from_nothing(app: &App, request: AgainRequest) -> Result<AgainRequest, Error>
         return Ok(request);
     };
     let (job, why) = (&request.job, resume_from::nowhere(&looked));
-    let question = format!("{job} has nothing to resume from: {why}. Start it again from scratch?");
+    let which = kill::names(ctx, std::slice::from_ref(job))?;
+    let question =
+        format!("{which} has nothing to resume from: {why}. Start it again from scratch?");
     let from_nothing = app.confirm(&question)?;
     Ok(AgainRequest { from_nothing, ..request })
 }

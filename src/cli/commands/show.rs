@@ -31,7 +31,8 @@ pub(in crate::cli) fn show(app: &App, args: &ShowJob) -> Outcome {
             }
         }
     };
-    section("what has happened", &lines(&whole.events, &app.zone(&*ctx.data()?)?));
+    let data = ctx.data()?;
+    section("what has happened", &lines(&data, &whole.events, &app.zone(&data)?));
     section("what started it", whole.script.as_deref().unwrap_or_default());
     section(
         "what runs it says",

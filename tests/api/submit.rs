@@ -375,16 +375,17 @@ fn what_a_job_was_started_with_starts_another_like_it() {
     let first = post(&api, &token, ("", &[JSON]), &file.to_string()).is(200).json();
     let number = first["jobs"][0]["window"].as_u64().unwrap();
     let asked = format!("GET /api/v1/jobs/alice/{number}/jobfile");
-    // While it waits it says how; what has begun waits no more. Its name is its own.
+    // While it waits it says how; what has begun waits no more. Its name is free once it has ended.
     let waits = api.ask(&token, &asked, &[], "").is(200).json();
     assert_eq!(waits["job_file"]["priority"], "70", "{waits}");
     api.ask(&token, &format!("POST /api/v1/jobs/alice/{number}/unhold"), &[], "").is(200);
     wait_until("it has run", || ran(&api, "a") == 1);
+    api.env.wait_status(number, "finished");
     let said = api.ask(&token, &asked, &[], "").is(200).json();
     let again = &said["job_file"];
     assert_eq!(
         (&said["left_out"], &again["name"], &again["priority"]),
-        (&json!([]), &Value::Null, &Value::Null)
+        (&json!([]), &json!("one"), &Value::Null)
     );
     assert_eq!((&again["env"]["MARK"], &again["tag"]), (&json!("here"), &json!("t")), "{said}");
     post(&api, &token, ("", &[JSON]), &again.to_string()).is(200);

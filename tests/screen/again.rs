@@ -62,6 +62,14 @@ fn form(screen: &Screen) -> &Form {
 }
 
 #[test]
+fn a_name_that_is_free_is_kept_in_its_field() {
+    let screen = like(of(JobSpec { name: Some("llama".to_owned()), ..precedent().spec }));
+    assert_eq!(form(&screen).text(FieldId::Name), "llama");
+    let Ok(Act::Run(request)) = form(&screen).act() else { panic!("no run") };
+    assert_eq!(request.spec.name.as_deref(), Some("llama"));
+}
+
+#[test]
 fn what_is_not_changed_stays_whatever_the_form_knows_of_it() {
     let screen = like(precedent());
     let form = form(&screen);

@@ -14,12 +14,13 @@ use super::jobfile::ready::{self, BesideFile, JobFile};
 use crate::act::resume::stored_args;
 use crate::base::ctx::{job_of, user_of};
 use crate::base::environment;
+use crate::base::names;
 use crate::observe::log_files;
 use crate::waiting::request::Begins;
 use crate::{Ctx, Error};
 
-/// What a job was to do and how it waited, without what is its own alone: its name, its place in a group, the copy of its
-/// code.
+/// What a job was to do and how it waited, without what is its own alone: its place in a group, the copy of its code, and its
+/// name as long as no other job could have it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Precedent {
     /// Its target, as people call that.
@@ -58,8 +59,8 @@ pub fn of(ctx: &Ctx, id: &JobId) -> Result<Precedent, Error> {
     if spec.staged.as_ref().is_some_and(Staged::is_clone) {
         return Err(from_a_file(format!("{id} has its code from a repository")));
     }
-    let mut spec =
-        JobSpec { name: None, member: None, chosen: None, staged: None, queue: None, ..spec };
+    let name = spec.name.clone().filter(|name| names::is_free(&data, user, name));
+    let mut spec = JobSpec { name, member: None, chosen: None, staged: None, queue: None, ..spec };
     // What was given by name (`--env`) is for that job and its successors.
     if let Ok(Some(environment)) = environment::stored(ctx, id) {
         spec.execution.secrets.retain(|name| environment.given.get(name).is_none());
@@ -83,10 +84,10 @@ pub fn as_file(ctx: &Ctx, id: &JobId) -> Result<(Yaml, Vec<String>), Error> {
         (known.map_or(name, |(_, full)| full.clone()), value)
     };
     let configs = configs.into_iter().map(long).collect();
-    // Its name is its own; another like it is told from others by that as its tag.
+    // A name that is in use is told to others as a tag.
     let entry = data.queues().entry(id).and_then(|entry| entry.spec.name.clone());
     let name = entry.or_else(|| data.job(id)?.name().map(str::to_owned));
-    let tag = spec.tag.clone().or(name);
+    let tag = spec.tag.clone().or(name.filter(|_| spec.name.is_none()));
     let spec = JobSpec { target: named, configs, words, tag, ..spec };
     let mut said = own::of_spec(&spec, &kind.unwrap_or_default());
     let (queue, priority) = waits.unzip();

@@ -37,10 +37,12 @@ pub enum FieldId {
     Queue,
     /// How urgent it is there.
     Priority,
+    /// The name by which people call it.
+    Name,
 }
 
 /// The fields from top to bottom, with what to write into them.
-pub const FIELDS: [(FieldId, &str, &str); 9] = [
+pub const FIELDS: [(FieldId, &str, &str); 10] = [
     (FieldId::Target, "target", "any part of its name finds it; or a job file: train.yaml"),
     (
         FieldId::Dir,
@@ -54,6 +56,7 @@ pub const FIELDS: [(FieldId, &str, &str); 9] = [
     (FieldId::Sweep, "sweep", "empty: one job; each: a job for each of lr=0.1,0.01"),
     (FieldId::Queue, "queue", "empty: at once; default: when there is a place"),
     (FieldId::Priority, "priority", "in its queue, from 0 to 100; empty: 50"),
+    (FieldId::Name, "name", "as in: tpu logs NAME; may be empty"),
 ];
 
 /// The words of the field sweep, and what they mean.
@@ -146,6 +149,7 @@ impl Form {
             FieldId::Command => quoted(&command),
             FieldId::Queue => queue.clone(),
             FieldId::Priority => priority.clone(),
+            FieldId::Name => spec.name.clone().unwrap_or_default(),
         };
         let texts: Vec<String> = FIELDS.iter().map(|(id, ..)| text(*id)).collect();
         let words: Vec<&str> = texts.iter().map(String::as_str).collect();
@@ -232,7 +236,9 @@ impl Form {
                 (&choices.aliases, word)
             }
             FieldId::Sweep => (&choices.sweeps, typed),
-            FieldId::Tag | FieldId::Command | FieldId::Priority => return Vec::new(),
+            FieldId::Tag | FieldId::Command | FieldId::Priority | FieldId::Name => {
+                return Vec::new();
+            }
         };
         let found =
             fuzzy::best(typed, pool, |proposal| format!("{} {}", proposal.value, proposal.note));
@@ -357,6 +363,7 @@ impl Form {
         let given = |field| Some(self.text(field).to_owned()).filter(|text| !text.is_empty());
         spec.tag = given(FieldId::Tag);
         spec.rules = given(FieldId::Rule);
+        spec.name = given(FieldId::Name);
         Ok(RunRequest::new(self.user.clone(), spec))
     }
 }

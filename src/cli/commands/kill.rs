@@ -8,7 +8,6 @@ use tpu_core::model::ids::JobId;
 use tpu_core::model::job::Succession;
 use tpu_core::model::time;
 use tpu_core::plan::resume_from::ResumeFrom;
-use tpu_ops::Error;
 use tpu_ops::act::{kill, resume, selection};
 use tpu_ops::base::called::{JobWord, WaitingCalled};
 use tpu_ops::base::known_as;

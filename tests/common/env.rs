@@ -70,6 +70,8 @@ impl TestEnv {
         env.set("SHELL", "/bin/bash");
         // Whoever runs the original on this machine does not see to the jobs of a test.
         env.set("TPU_BESIDE_ORIGINAL", "1");
+        // A daemon acts in the tests that start one.
+        env.set("TPU_DAEMON_AUTOSTART", "false");
         for user in ["alice", "bob"] {
             std::fs::create_dir(env.path(&format!("code-{user}"))).unwrap();
         }

@@ -236,6 +236,8 @@ settings! {
     /// For how long a job is tried again after failures of infrastructure, as in `7d`, once its quick tries are used up;
     /// `0` for not at all.
     patience: String = "7d".to_owned(), span;
+    /// Whether commands start the daemon where something depends on it: a rule that acts, a place in a queue, a notice.
+    daemon_autostart: bool = true, read::flag;
     /// Who is told of what happens to jobs.
     notify: Option<Vec<Receiver>> = None, notify::read;
     /// How many seconds what happens is gathered that goes to one receiver together.

@@ -46,8 +46,9 @@ const fn claims(variable: Variable) -> Variable {
 }
 
 /// All of them.
-pub const VARIABLES: [Variable; 26] = [
+pub const VARIABLES: [Variable; 27] = [
     variable("TPU_USER", SetBy::Person),
+    variable("TPU_DAEMON_AUTOSTART", SetBy::Person),
     variable("TPU_CLOUD", SetBy::Person),
     variable("TPU_CLOUD_AUTH", SetBy::Person),
     variable("TPU_CLOUD_ENDPOINT", SetBy::Person),

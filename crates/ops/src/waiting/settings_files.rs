@@ -12,12 +12,13 @@ use crate::Error;
 use crate::base::setting_layers::Stack;
 
 /// Variables that are settings.
-const VARIABLES: [(&str, &str); 5] = [
+const VARIABLES: [(&str, &str); 6] = [
     ("TPU_USER", "user"),
     ("TPU_CLOUD", "cloud"),
     ("TPU_PROJECT", "project"),
     ("TPU_CLOUD_ENDPOINT", "cloud_endpoint"),
     ("TPU_CLOUD_AUTH", "cloud_auth"),
+    ("TPU_DAEMON_AUTOSTART", "daemon_autostart"),
 ];
 
 /// All places of a program or a request; read as often as they may have changed.

@@ -183,6 +183,11 @@ impl KindOfTarget for Slurm {
         Box::new(self.open(cluster, registration, effects))
     }
 
+    fn is_at_login_node(&self, registration: Option<&Registration>, env: &Env) -> bool {
+        let options = registration.map(|known| known.options.clone()).unwrap_or_default();
+        Cluster::of(&options, env).login.is_none() && env.has_program("sbatch")
+    }
+
     fn engine<'a>(&self, run: &EngineRun, effects: &'a Effects) -> Option<Box<dyn Runner + 'a>> {
         Some(Box::new(self.open(Cluster::parse(&run.cluster), None, effects)))
     }

@@ -168,6 +168,12 @@ pub trait KindOfTarget: Send + Sync {
         None
     }
 
+    /// Whether this machine is the login node of such a target: many share it, and nothing is to stay there in the
+    /// background unasked.
+    fn is_at_login_node(&self, _registration: Option<&Registration>, _env: &Env) -> bool {
+        false
+    }
+
     /// Whether its jobs see the disk that this program sees.
     fn is_disk_ours(&self) -> bool {
         false

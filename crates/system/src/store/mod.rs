@@ -280,6 +280,12 @@ impl Store {
         self.alone((&self.paths.daemon_lock(place), is_worth_waiting), work)
     }
 
+    /// Who runs as the daemon of this data file and place. It is to be asked by whoever starts one alone: the question
+    /// takes the lock for a moment.
+    pub fn monitor_holder(&self, place: &str) -> Result<Option<Holder>, StoreError> {
+        Ok(self.as_monitor(place, &|| false, || ())?.err())
+    }
+
     /// Runs `work` as the only one who starts a daemon at a place, waiting for another one who does.
     pub fn starting_monitor<T>(
         &self,

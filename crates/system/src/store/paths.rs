@@ -118,6 +118,21 @@ impl Paths {
         self.state().join(format!("daemon-{place}.json"))
     }
 
+    /// Why the daemon that was started last could not begin, in its own words.
+    pub fn daemon_error(&self, place: &str) -> PathBuf {
+        self.state().join(format!("daemon-{place}.error"))
+    }
+
+    /// What that daemon prints, where no window shows it.
+    pub fn daemon_output(&self, place: &str) -> PathBuf {
+        self.state().join(format!("daemon-{place}.log"))
+    }
+
+    /// Exists once a command has started that daemon by itself, and said how to forbid it.
+    pub fn daemon_autostarted(&self, place: &str) -> PathBuf {
+        self.state().join(format!("daemon-{place}.autostarted"))
+    }
+
     /// When a user last asked what is new.
     pub fn seen(&self, user: &str) -> PathBuf {
         self.state().join(format!("seen-{}", plain(user)))

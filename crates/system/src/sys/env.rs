@@ -6,6 +6,8 @@ use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 
+use rustix::fs::{Access, access};
+
 use super::procs;
 
 /// What the process was given at its start.
@@ -106,6 +108,13 @@ impl Env {
     /// A variable byte for byte.
     pub fn var_os(&self, name: &str) -> Option<&OsStr> {
         self.vars.get(OsStr::new(name)).map(OsString::as_os_str)
+    }
+
+    /// Whether a program of this name lies in the search path.
+    pub fn has_program(&self, name: &str) -> bool {
+        let path = self.var_os("PATH").unwrap_or_default();
+        let runs = |file: PathBuf| file.is_file() && access(file, Access::EXEC_OK).is_ok();
+        std::env::split_paths(path).any(|dir| runs(dir.join(name)))
     }
 
     /// A variable as text, where an empty one counts as not set.

@@ -369,6 +369,12 @@ pub fn become_program_apart(spawn: &Spawn) -> ProcError {
     }
 }
 
+/// Leaves the terminal and the session that this process was started in: neither keys nor a hang-up reach it.
+pub fn leave_terminal() {
+    // It fails where this process leads a group already, as one that is hosted by something else does.
+    rustix::process::setsid().map(|_| ()).unwrap_or_default();
+}
+
 /// Runs a program with our terminal, standard input and outputs, until it ends. Ctrl-C is the program's
 /// business meanwhile: it does not end us.
 pub fn run_in_foreground(spawn: &Spawn) -> Result<ProcessStatus, ProcError> {
@@ -403,6 +409,25 @@ pub fn start_apart(spawn: &Spawn, output: &PipeWriter) -> Result<Child, ProcErro
     let mut command = apart.command();
     command.stdin(Stdio::null()).stdout(one).stderr(other);
     start(&mut command).map_err(|error| apart.error(error))
+}
+
+/// Starts a program that outlives this process: it reads nothing, both outputs go to the end of `output`, and it has no
+/// other open file of this process or of whoever started that. The program leaves the terminal by itself.
+pub fn start_lasting(spawn: &Spawn, output: &File) -> Result<Child, ProcError> {
+    // What a shell or a test holds open for its children would stay open as long as the program.
+    const CLOSED: &str = "for fd in /dev/fd/*; do fd=${fd##*/}; \
+        case $fd in 0|1|2|*[!0-9]*) ;; *) eval \"exec $fd>&-\" ;; esac; done; exec \"$@\"";
+    let wrong = |error| spawn.error(error);
+    let mut lasting = spawn.clone();
+    let words = ["-c", CLOSED, "bash"].map(OsString::from);
+    lasting.args =
+        words.into_iter().chain([spawn.program.clone()]).chain(spawn.args.clone()).collect();
+    lasting.program = "bash".into();
+    let mut command = lasting.command();
+    command.stdin(Stdio::null());
+    command.stdout(output.try_clone().map_err(wrong)?);
+    command.stderr(output.try_clone().map_err(wrong)?);
+    start(&mut command).map_err(|error| lasting.error(error))
 }
 
 /// Stops this process with its group, as a shell expects of Ctrl-Z, until somebody continues it.

@@ -469,7 +469,7 @@ pub enum Command {
     // -- the daemon: what happens by itself
     /// Start or stop the daemon, or show what it plans
     #[command(
-        after_help = "Examples:\n  tpu daemon start\n  tpu daemon start --serve\n  tpu daemon status\n  tpu daemon plan --json"
+        after_help = "Examples:\n  tpu daemon start\n  tpu daemon start --serve\n  tpu daemon status\n  tpu daemon plan --json\n  tpu daemon install"
     )]
     Daemon(Deferred<Daemon>),
     /// Retry waiting restarts now

@@ -11,9 +11,12 @@ use tpu_core::model::ids::JobId;
 use tpu_core::model::job::Succession;
 use tpu_core::model::view::Whose;
 use tpu_ops::act::provision::Change;
+use tpu_ops::act::service;
+use tpu_ops::base::watch::Hosting;
 use tpu_ops::front::clean::Ends;
 use tpu_ops::front::jobfile::is_file;
 use tpu_ops::{Ctx, Error};
+use tpu_system::sys::proc;
 use tpu_wire::pages::{KindDocument, ScreenDocument};
 
 use super::Outcome;
@@ -23,16 +26,17 @@ use super::args::{
     Insight, JobFiles, NotifyStep, QueueStep, RunDaemon, SecretsStep, ServeArgs, ServeCommand,
     SimEvent, StartDaemon, State, TokenStep, Workers,
 };
+use super::commands::attended::{self, attended};
 use super::commands::cms::CmsDoes;
 use super::commands::cms::service::{self as cms_service, Service};
 use super::commands::first::begins;
 use super::commands::jobman::JobmanDoes;
 use super::commands::{
     aliases, archive, attach, billing, board, callbacks, check, checkpoints, classify, clean,
-    cloud, cms, daemon as monitor_cmds, data, dirs, disk, doctor, files, first, help, history,
-    hosts, import, init, inventory, jobfile, jobman, kill, logs, news, notify, queue, quota,
-    requeue, resume, rules, run, secrets, settings, show, stats, storage, sweep, targets, tasks,
-    tokens, users, wait, workers,
+    cloud, cms, daemon as monitor_cmds, daemon_unit, data, dirs, disk, doctor, files, first, help,
+    history, hosts, import, init, inventory, jobfile, jobman, kill, logs, news, notify, queue,
+    quota, requeue, resume, rules, run, secrets, settings, show, stats, storage, sweep, targets,
+    tasks, tokens, users, wait, workers,
 };
 use super::print::{self, Output};
 use super::screen::{self, Nature};
@@ -95,8 +99,12 @@ pub(super) fn verb(command: Command) -> Verb {
         Command::Maj(args) => {
             looks(move |app| check::again_and_again(app, args.into_inner())).on_terminal()
         }
-        Command::Resume(args) => acts(move |app| resume::again(app, &args, Succession::Resume)),
-        Command::Rerun(args) => acts(move |app| resume::again(app, &args, Succession::Rerun)),
+        Command::Resume(args) => {
+            acts(attended(move |app| resume::again(app, &args, Succession::Resume)))
+        }
+        Command::Rerun(args) => {
+            acts(attended(move |app| resume::again(app, &args, Succession::Rerun)))
+        }
         Command::Kill(args) => acts(move |app| kill::kill(app, &args)).destroys(),
         Command::KillWindow(args) => {
             acts(move |app| kill::kill_window(app, &args.words)).destroys()
@@ -111,7 +119,7 @@ pub(super) fn verb(command: Command) -> Verb {
         Command::ClearAll(args) => acts(move |app| clean::clear(app, &args, Ends::All)).destroys(),
         Command::ClearZombieWindows(args) => acts(move |app| clean::windows(app, &args)).destroys(),
         Command::ClearZombieJobs(args) => acts(move |app| clean::jobs(app, &args)).destroys(),
-        Command::Submit(args) => acts(move |app| tasks::submit_any(app, &args)),
+        Command::Submit(args) => acts(attended(move |app| tasks::submit_any(app, &args))),
         Command::Queue(args) => {
             let kind: fn(Borrowing) -> Verb = match &args.step {
                 None if queue::submits(&args) => acts,
@@ -124,15 +132,20 @@ pub(super) fn verb(command: Command) -> Verb {
                 None => queue::submits(&args),
                 Some(step) => matches!(step, QueueStep::Create(_) | QueueStep::Set(_)),
             };
+            let lets_begin =
+                matches!(&args.step, Some(QueueStep::Resume(_))) || args.step.is_none() && makes;
             let run = move |app: &App| queue::run(app, &args);
             let run: Borrowing = if makes { Box::new(begins(run)) } else { Box::new(run) };
+            let run: Borrowing = if lets_begin { Box::new(attended(run)) } else { run };
             kind(run).on_terminal_if(stays)
         }
         Command::Hold(args) => changes(move |app| queue::hold(app, &args)),
-        Command::Requeue(args) => acts(move |app| requeue::requeue(app, &args)).destroys(),
+        Command::Requeue(args) => {
+            acts(attended(move |app| requeue::requeue(app, &args))).destroys()
+        }
         Command::Dequeue(args) => changes(move |app| queue::dequeue(app, &args)).destroys(),
         Command::Priority(args) => changes(move |app| queue::set_priority(app, &args)),
-        Command::Unhold(args) => acts(move |app| attach::unhold(app, &args.words)),
+        Command::Unhold(args) => acts(attended(move |app| attach::unhold(app, &args.words))),
         Command::AddTag(args) => changes(move |app| rules::add_tag(app, &args.words)),
         Command::IgnoreError(args) => changes(move |app| rules::ignore_error(app, &args.words)),
         Command::CheckRules => looks(move |_| Ok(rules::check_rules())),
@@ -284,7 +297,10 @@ pub(super) fn verb(command: Command) -> Verb {
                 CmsDoes::Change => changes,
                 CmsDoes::Act => acts,
             };
-            kind(Box::new(move |app: &App| cms::run(app, &args))).destroys_if(destroys)
+            let run = move |app: &App| cms::run(app, &args);
+            let run: Borrowing =
+                if does == CmsDoes::Act { Box::new(attended(run)) } else { Box::new(run) };
+            kind(run).destroys_if(destroys)
         }
         Command::Foreign(Foreign::OfKind(of)) => {
             let destroys = (of.0.destroys)(&of.1);
@@ -385,7 +401,9 @@ fn run_then_watch(
     run: impl FnOnce(&App) -> Result<run::Ran, Error>,
     quiet: bool,
 ) -> Outcome {
-    let ran = run(&app)?;
+    let since = attended::now(&app)?;
+    let mut ran = run(&app)?;
+    ran.output = attended::attend(&app, since, ran.output);
     let is_watched = |job: &JobId| !quiet && screen::can_draw(&app) && is_monitor_wanted(&app, job);
     let Some(job) = ran.job.filter(is_watched) else { return Ok(ran.output) };
     // Said before the screen opens, and there when it closes: whatever the screen meets, the job has started.
@@ -436,6 +454,11 @@ fn daemon(app: App, step: &DaemonStep) -> Outcome {
             monitor_cmds::start(&app, args)
         }
         DaemonStep::Stop => monitor_cmds::stop(&app),
+        DaemonStep::Install(args) => {
+            first::begin(&app, None)?;
+            daemon_unit::install(&app, args)
+        }
+        DaemonStep::Uninstall => daemon_unit::uninstall(&app),
         DaemonStep::Status => monitor_cmds::status(&app),
         DaemonStep::Plan => monitor_cmds::plan(&app),
     }
@@ -443,15 +466,29 @@ fn daemon(app: App, step: &DaemonStep) -> Outcome {
 
 /// The daemon until somebody ends it, and the API beside it, if it is wanted.
 fn run_daemon(app: App, args: &RunDaemon) -> Outcome {
-    let RunDaemon { watch_only, how: StartDaemon { beside_original, also } } = args;
-    let (watch_only, beside_original) = (*watch_only, *beside_original);
-    let role = crate::daemon::DaemonRole { watch_only, beside_original };
+    let RunDaemon { watch_only, hosting, ends_idle, how } = args;
+    let StartDaemon { beside_original, also } = how;
+    let arranged = hosting.as_deref().and_then(Hosting::arranged);
+    let role = crate::daemon::DaemonRole {
+        watch_only: *watch_only,
+        beside_original: *beside_original,
+        hosting: arranged.unwrap_or_default(),
+        ends_idle: *ends_idle,
+    };
+    if role.hosting == Hosting::Detached {
+        proc::leave_terminal();
+    }
     let run = |ctx: &Arc<Ctx>, stop: &AtomicBool| {
         crate::daemon::run(ctx, role, stop, &mut std::io::stdout()).map(|()| Output::default())
     };
     let stop = asked_to_end(&[SIGINT, SIGTERM, SIGHUP])?;
-    match also.wanted() {
+    let paths = arranged.map(|_| app.ctx().map(|ctx| service::failure_path(ctx))).transpose()?;
+    let ended = match also.wanted() {
         Some(serving) => serve::beside(app, serving, &stop, run),
-        None => run(&app.into_daemon()?, &stop),
+        None => app.into_daemon().and_then(|ctx| run(&ctx, &stop)),
+    };
+    if let (Err(error), Some(path)) = (&ended, paths) {
+        service::note_failure(&path, error);
     }
+    ended
 }

@@ -8,12 +8,14 @@
 //! whether it acts at all; where it only watches, `foretold` says what it would do.
 //! `ops::act::service` starts and ends a daemon in its tmux session, `ops::base::watch` is how everybody else sees it.
 //!
-//! It never exits by itself. Killed at any instant, it leaves nothing that its successor cannot complete.
+//! It exits by itself only where a command started it and there has been nothing to do for an hour (`idle`). Killed at any
+//! instant, it leaves nothing that its successor cannot complete.
 
 mod beside;
 mod checks;
 mod figures;
 mod foretold;
+mod idle;
 mod job_work;
 mod notices;
 mod old_code;
@@ -29,6 +31,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use tpu_core::model::time::Timestamp;
+use tpu_ops::act::notices as outbox;
+use tpu_ops::base::watch::Hosting;
 use tpu_ops::base::{original, watch};
 use tpu_ops::observe::snapshot::LookMemory;
 use tpu_ops::{Ctx, Error};
@@ -38,6 +42,7 @@ use beside::{Neighbour, Watches};
 use checks::Checks;
 use figures::Rounds;
 use foretold::Foretold;
+use idle::Idle;
 use job_work::Crew;
 use notices::Notices;
 use old_code::OldCode;
@@ -68,6 +73,10 @@ pub struct DaemonRole {
     pub watch_only: bool,
     /// It acts also while the original's monitor does.
     pub beside_original: bool,
+    /// How it runs.
+    pub hosting: Hosting,
+    /// It ends by itself after an hour without anything to do.
+    pub ends_idle: bool,
 }
 
 impl DaemonRole {
@@ -126,6 +135,7 @@ struct Monitor<'a> {
     /// Why it only watches, to be said once.
     watches: Option<Watches>,
     foretold: Foretold,
+    role: DaemonRole,
 }
 
 impl<'a> Monitor<'a> {
@@ -148,6 +158,7 @@ impl<'a> Monitor<'a> {
             beside: Neighbour::new(role),
             watches: None,
             foretold: Foretold::default(),
+            role,
         }
     }
 
@@ -163,6 +174,8 @@ impl<'a> Monitor<'a> {
         let mut last = None;
         let mut next = ctx.clock.monotonic();
         let mut cause = Cause::Happened;
+        let mut idle = Idle::default();
+        let mut why_ends = "the daemon was asked to end";
         while !stop.load(Ordering::Relaxed) {
             let now = ctx.clock.monotonic();
             let beat = wake.beat(ctx, now);
@@ -178,6 +191,7 @@ impl<'a> Monitor<'a> {
                 last = Some(ctx.clock.monotonic());
                 next = now + turn.rest;
                 wake.has_live_jobs = turn.has_live_jobs;
+                idle.turned(now, turn.is_idle);
                 self.checks.run(ctx, now);
                 if self.watches.is_none() {
                     self.old_code.run(ctx, now);
@@ -187,13 +201,29 @@ impl<'a> Monitor<'a> {
             if self.watches != Some(Watches::Ordered) {
                 self.notices.run(ctx, now);
             }
+            if self.role.ends_idle && idle.is_over(now) {
+                if self.may_end() {
+                    why_ends = "the daemon has had nothing to do for an hour, and ends";
+                    break;
+                }
+                idle = Idle::default();
+                (next, cause) = (now, Cause::Happened);
+            }
             ctx.clock.sleep(POLL);
         }
         self.crew.finish(&*ctx.clock, LAST_WORDS);
         self.notices.finish(&*ctx.clock, LAST_NEWS);
         watch::forget(ctx);
-        self.journal("the daemon was asked to end");
+        self.journal(why_ends);
         self.say("the daemon has ended");
+    }
+
+    /// Whether nobody relies on this daemon, which has had nothing to do. A command writes down what it wants first, and
+    /// asks then whether a daemon is there: so this one says first that it is not, and looks then at what is written down.
+    fn may_end(&mut self) -> bool {
+        watch::forget(self.ctx);
+        let is_done = self.ctx.data().is_ok_and(|data| idle::has_nothing(&data));
+        is_done && !outbox::is_waiting(self.ctx)
     }
 
     /// One turn, whatever it runs into.
@@ -218,7 +248,8 @@ impl<'a> Monitor<'a> {
                 .hint("please report what `tpu history` and this window show"))
         });
         let why = watches.as_ref().map(Watches::in_words);
-        let noted = watch::note_turn(ctx, self.since, why, self.crew.troubles(&*ctx.clock));
+        let who = (self.since, self.role.hosting, self.role.ends_idle);
+        let noted = watch::note_turn(ctx, who, why, self.crew.troubles(&*ctx.clock));
         // From here on everybody knows that the daemon is there, also for what it is to bring back.
         let made = if watches.is_none() { self.makers.look(ctx) } else { Ok(()) };
         let (mut turn, trouble) = match result {

@@ -22,6 +22,7 @@ use tpu_ops::waiting::queue::pass;
 use tpu_ops::{Ctx, Error};
 
 use super::foretold::Planned;
+use super::idle;
 use super::job_work::{Crew, Task};
 
 /// A kill of somebody of whom nobody knows whether he lives is completed after so many seconds.
@@ -81,6 +82,8 @@ pub(super) struct Turn {
     pub(super) phases: Vec<PhaseSeen>,
     /// What would have been done, where nothing was.
     pub(super) planned: Vec<Planned>,
+    /// Whether there is nothing to do, now or later: nobody is at work, nobody waits, and no rule will bring anything back.
+    pub(super) is_idle: bool,
 }
 
 impl Turn {
@@ -103,6 +106,7 @@ impl Default for Turn {
             is_at_risk: true,
             phases: Vec::new(),
             planned: Vec::new(),
+            is_idle: false,
         }
     }
 }
@@ -118,6 +122,7 @@ pub(super) fn watch(ctx: &Ctx, memory: &mut LookMemory, cause: Cause) -> Result<
         is_at_risk,
         phases: notices::phases(&survey),
         planned: Planned::of(&survey),
+        is_idle: is_idle(&survey),
     })
 }
 
@@ -194,7 +199,14 @@ pub(super) fn turn(
         phases: notices::phases(&survey),
         planned: Vec::new(),
         has_live_jobs: survey.data.jobs().any(|job| job.status.is_live()),
+        is_idle: !is_waited_for && is_idle(&survey),
     })
+}
+
+/// Whether there is nothing to do, now or later.
+fn is_idle(survey: &Survey) -> bool {
+    let is_over = |of: &Decision| of.action == Action::Pass && !of.waits;
+    survey.decisions.iter().all(is_over) && idle::has_nothing(&survey.data)
 }
 
 /// The rest after a turn in which nothing was begun and nothing is due.

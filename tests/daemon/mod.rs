@@ -2,6 +2,7 @@
 //!
 //! slow: real daemons take their turns by the clock, and targets are made in their own time.
 
+mod autostart;
 mod brings_back;
 mod closed;
 mod fleet;

@@ -106,8 +106,8 @@ pub(super) fn carry_out(ctx: &Ctx, flags: &[String], act: &Act) -> Result<Did, P
         }
         Act::StartDaemon => {
             let how = service::How { flags: flags.to_vec(), ..service::How::default() };
-            let note = service::start(ctx, &how)?;
-            Ok(format!("The daemon runs: process {}, tmux session {}.", note.pid, service::SESSION))
+            let runs = service::start(ctx, &how)?;
+            Ok(format!("The daemon runs: {}.", runs.in_words(ctx)))
         }
         Act::StopDaemon => {
             service::stop(ctx)?;
@@ -195,6 +195,7 @@ pub(super) fn would(ctx: &Ctx, act: &Act) -> Result<String, Problem> {
             }
         }
         Act::StartDaemon => {
+            service::is_free(ctx)?;
             service::may_start(ctx, &service::How::default())?;
             nothing_else("start the daemon".to_owned())
         }

@@ -152,7 +152,9 @@ pub fn complete(line: &str, commands: &[(String, String)], names: &Names) -> (St
         Some("sort") => names.columns.iter().map(|column| column.id.to_owned()).collect(),
         Some("group") => Group::ALL.iter().map(|group| group.as_str().to_owned()).collect(),
         Some("user" | "monitor") => names.users.clone(),
-        Some("daemon") => ["start", "stop", "status", "plan", "run"].map(str::to_owned).to_vec(),
+        Some("daemon") => ["start", "stop", "status", "plan", "run", "install", "uninstall"]
+            .map(str::to_owned)
+            .to_vec(),
         Some("help") => commands.iter().map(|(name, _)| name.clone()).collect(),
         Some(_) => {
             let flags = ["--dry-run", "--force", "--json", "--user", "--yes"].map(str::to_owned);

@@ -19,8 +19,12 @@ documents! {
         running: bool,
         /// Its process.
         pid: u32,
-        /// Its tmux session.
-        session: &'a str,
+        /// Its tmux session, where it was started in one.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        #[schemars(with = "String")]
+        session: Option<&'a str>,
+        /// Whether it ran before.
+        ran_before: bool,
     }
 
     /// The daemon has been ended.
@@ -52,6 +56,30 @@ documents! {
         #[serde(skip_serializing_if = "Option::is_none")]
         #[schemars(with = "String")]
         watches: Option<String>,
+        /// How it runs: `foreground`, `tmux`, `detached` or `systemd`.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        #[schemars(with = "String")]
+        hosting: Option<&'static str>,
+        /// Whether it ends by itself after an hour without anything to do.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        #[schemars(with = "bool")]
+        ends_idle: Option<bool>,
+    }
+
+    /// What has the daemon begin with this machine, or no more.
+    pub struct DaemonUnitDocument<'a> {
+        /// Whether it is to begin with this machine.
+        installed: bool,
+        /// What it is: `systemd` or `crontab`.
+        how: &'a str,
+        /// The file of the unit; of a crontab nobody says where it lies.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        #[schemars(with = "String")]
+        file: Option<String>,
+        /// What is written there.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        #[schemars(with = "String")]
+        text: Option<&'a str>,
     }
 
     /// What the daemon does next with every job.

@@ -20,8 +20,8 @@ use super::cloudmesh::{
 };
 use super::curves::CurveDocument;
 use super::daemon::{
-    AckDocument, MonitorStartedDocument, MonitorStatusDocument, MonitorStoppedDocument,
-    PlanDocument,
+    AckDocument, DaemonUnitDocument, MonitorStartedDocument, MonitorStatusDocument,
+    MonitorStoppedDocument, PlanDocument,
 };
 use super::data::{BegunDocument, ChangedDataDocument, DataDocument, FoundDocument};
 use super::disk::DiskDocument;
@@ -218,6 +218,7 @@ table! {
     MonitorStartedDocument<'_>: "daemon-start";
     MonitorStoppedDocument: "daemon-stop";
     MonitorStatusDocument: "daemon-status";
+    DaemonUnitDocument<'_>: "daemon-install", "daemon-uninstall";
     PlanDocument<'_>: "daemon-plan";
     AckDocument<'_>: "ack";
     VerdictDocument<'_>: "classify";

@@ -4,6 +4,8 @@ use std::path::Path;
 
 use clap::{Args, Subcommand};
 
+use tpu_ops::base::watch::Hosting;
+
 use super::ServeArgs;
 
 /// `tpu daemon`.
@@ -19,7 +21,7 @@ pub struct Daemon {
 pub enum DaemonStep {
     /// Run it here, until Ctrl-C or SIGTERM
     Run(RunDaemon),
-    /// Start it in a tmux session of its own (tpu-daemon)
+    /// Start it in a tmux session (tpu-daemon), else without a terminal
     Start(StartDaemon),
     /// Stop it; jobs continue
     Stop,
@@ -27,6 +29,10 @@ pub enum DaemonStep {
     Status,
     /// Show what it would do next for each job, and why
     Plan,
+    /// Have it begin with this machine (systemd or crontab); asks first
+    Install(StartDaemon),
+    /// Undo `install`; a daemon that runs goes on
+    Uninstall,
 }
 
 /// `tpu daemon run`.
@@ -35,6 +41,12 @@ pub struct RunDaemon {
     /// Do nothing; say what would be done, and why
     #[arg(long)]
     pub watch_only: bool,
+    /// How whoever starts it hosts it
+    #[arg(long, hide = true, value_parser = Hosting::ARRANGED.map(Hosting::as_str))]
+    pub hosting: Option<String>,
+    /// End after an hour without anything to do
+    #[arg(long, hide = true)]
+    pub ends_idle: bool,
     /// As for `start`
     #[command(flatten)]
     pub how: StartDaemon,

@@ -9,7 +9,7 @@ use tpu_core::model::view::{MonitorHealth, Next};
 use tpu_core::text::escape;
 use tpu_ops::Error;
 use tpu_ops::act::service;
-use tpu_ops::base::watch;
+use tpu_ops::base::watch::{self, Hosting};
 use tpu_ops::waiting::ack;
 use tpu_ops::waiting::preview::{self, Entry};
 use tpu_wire::daemon::{
@@ -27,8 +27,11 @@ const OFF: &str = "the daemon does not run: nothing happens by itself until `tpu
 /// `daemon start`.
 pub(in crate::cli) fn start(app: &App, args: &StartDaemon) -> Outcome {
     let StartDaemon { beside_original, also } = args;
-    let mut how =
-        service::How { flags: app.flags(), serving: None, beside_original: *beside_original };
+    let mut how = service::How {
+        flags: app.flags(),
+        beside_original: *beside_original,
+        ..service::How::default()
+    };
     if app.global.dry_run {
         return dry_run_start(app, &how);
     }
@@ -36,29 +39,39 @@ pub(in crate::cli) fn start(app: &App, args: &StartDaemon) -> Outcome {
     if let Some(serving) = also.wanted() {
         let flags = serving.to_flags(&app.env.cwd);
         how.serving = Some([vec!["--serve".to_owned()], flags].concat());
-        serves = " It answers over HTTP: the window of its session says where.";
+        serves = " It answers over HTTP: what it prints says where.";
     }
-    let note = service::start(app.ctx()?, &how)?;
-    Ok(Output::new(
-        format!(
-            "The daemon runs: process {}, tmux session {}.{serves}",
-            note.pid,
-            service::SESSION
-        ),
-        &MonitorStartedDocument { running: true, pid: note.pid, session: service::SESSION },
-    ))
+    let ctx = app.ctx()?;
+    let runs = service::start(ctx, &how)?;
+    let text = if runs.ran_before {
+        format!("The daemon runs already: {}.", runs.in_words(ctx))
+    } else {
+        format!("The daemon runs: {}.{serves}", runs.in_words(ctx))
+    };
+    let ends = (runs.ran_before && runs.ends_idle).then(|| {
+        "a command started it, and it ends after an hour without anything to do; to have one that stays: tpu daemon \
+         stop, then tpu daemon start"
+    });
+    let session = (runs.hosting == Some(Hosting::Tmux)).then_some(service::SESSION);
+    let (pid, ran_before) = (runs.pid, runs.ran_before);
+    let document = MonitorStartedDocument { running: true, pid, session, ran_before };
+    Ok(Output::new(text, &document).notes(ends.map(str::to_owned).into_iter().collect()))
 }
 
 /// What a dry run of `daemon start` says.
 fn dry_run_start(app: &App, how: &service::How) -> Outcome {
     app.ctx()?.data()?;
     service::may_start(app.ctx()?, how)?;
-    Ok(Output::would("start the daemon"))
+    Ok(match watch::running(app.ctx()?) {
+        Some(note) => Output::would(&format!("do nothing: the daemon runs, process {}", note.pid)),
+        None => Output::would("start the daemon"),
+    })
 }
 
 /// The same of `daemon run`: one that only watches may begin whoever acts.
 pub(in crate::cli) fn dry_run_run(app: &App, args: &RunDaemon) -> Outcome {
     let beside_original = args.how.beside_original || args.watch_only;
+    service::is_free(app.ctx()?)?;
     dry_run_start(app, &service::How { beside_original, ..service::How::default() })
 }
 
@@ -84,27 +97,33 @@ pub(in crate::cli) fn status(app: &App) -> Outcome {
             since: None,
             turn_age_s: None,
             watches: None,
+            hosting: None,
+            ends_idle: None,
         };
         let output = Output::new(format!("{OFF}."), &document);
         return Ok(output.code(1));
     };
     let (up, turn) = (now.seconds_since(note.since), now.seconds_since(note.turned));
     let text = format!(
-        "The daemon runs: process {}, for {}; last turn {} ago.",
+        "The daemon runs: process {}, for {}; last turn {} ago.\nHosted: {}.",
         note.pid,
         time::age(up),
-        time::age(turn)
+        time::age(turn),
+        service::hosted(ctx, note.hosting)
     );
-    let text = match &note.watches {
-        Some(why) => format!("{text}\nIt only watches, since {why}."),
-        None => text,
-    };
+    let ends = "It was started by a command, and ends after an hour without anything to do.";
+    let ends = note.ends_idle.then(|| ends.to_owned());
+    let watches = note.watches.as_ref().map(|why| format!("It only watches, since {why}."));
+    let lines = std::iter::once(text).chain(ends).chain(watches);
+    let text = lines.collect::<Vec<_>>().join("\n");
     let document = MonitorStatusDocument {
         running: true,
         pid: Some(note.pid),
         since: Some(TimePart(note.since)),
         turn_age_s: Some(turn),
         watches: note.watches,
+        hosting: Some(note.hosting.as_str()),
+        ends_idle: Some(note.ends_idle),
     };
     Ok(Output::new(text, &document))
 }

@@ -3,6 +3,7 @@
 pub(super) mod aliases;
 pub(super) mod archive;
 pub(super) mod attach;
+pub(super) mod attended;
 pub(super) mod billing;
 pub(super) mod board;
 pub(super) mod callbacks;
@@ -13,6 +14,7 @@ pub(super) mod clean;
 pub(super) mod cloud;
 pub(super) mod cms;
 pub(super) mod daemon;
+pub(super) mod daemon_unit;
 pub(super) mod data;
 pub(super) mod dirs;
 pub(super) mod disk;

@@ -26,7 +26,7 @@ use super::conda;
 use crate::{Ctx, Error, Kind};
 
 /// Tells a command where it was typed.
-const SUBMIT_DIR: &str = "TPU_SUBMIT_DIR";
+pub(crate) const SUBMIT_DIR: &str = "TPU_SUBMIT_DIR";
 
 /// How a job is asked for.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::os::unix::ffi::OsStrExt;
 use std::time::Duration;
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 
 use tpu_core::model::time::Timestamp;
@@ -53,6 +53,53 @@ pub struct Note {
     /// What it tries in vain, by the job that it is about.
     #[serde(default)]
     pub troubles: BTreeMap<String, FailedTry>,
+    /// How it runs.
+    #[serde(default, deserialize_with = "hosting")]
+    pub hosting: Hosting,
+    /// Whether it ends by itself after an hour without anything to do.
+    #[serde(default)]
+    pub ends_idle: bool,
+}
+
+/// How a daemon runs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Hosting {
+    /// In the terminal of whoever typed `tpu daemon run`, or under a service manager that tpu does not know.
+    #[default]
+    Foreground,
+    /// In a window of its own tmux session.
+    Tmux,
+    /// As a process without a terminal.
+    Detached,
+    /// As a unit of systemd.
+    Systemd,
+}
+
+impl Hosting {
+    /// Those that somebody arranges who starts it; a person's own terminal needs no word.
+    pub const ARRANGED: [Self; 3] = [Self::Tmux, Self::Detached, Self::Systemd];
+
+    /// Its word.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Foreground => "foreground",
+            Self::Tmux => "tmux",
+            Self::Detached => "detached",
+            Self::Systemd => "systemd",
+        }
+    }
+
+    /// Reads the word of one that is arranged.
+    pub fn arranged(word: &str) -> Option<Self> {
+        Self::ARRANGED.into_iter().find(|hosting| hosting.as_str() == word)
+    }
+}
+
+/// Reads how a daemon runs. A word of a later version says no more than that it runs.
+fn hosting<'de, D: Deserializer<'de>>(from: D) -> Result<Hosting, D::Error> {
+    let word = String::deserialize(from)?;
+    Ok(Hosting::arranged(&word).unwrap_or_default())
 }
 
 /// A try that came to nothing.
@@ -95,10 +142,11 @@ pub fn as_monitor<T>(ctx: &Ctx, work: impl FnOnce() -> T) -> Result<T, Error> {
     done.map_err(|holder| refused(holder.to_string()))?
 }
 
-/// Says that this process is the daemon, has just turned, and why it only watched if it did.
+/// Says that this process is the daemon that began at `since` and runs so, has just turned, and why it only watched if it
+/// did.
 pub fn note_turn(
     ctx: &Ctx,
-    since: Timestamp,
+    (since, hosting, ends_idle): (Timestamp, Hosting, bool),
     watches: Option<String>,
     troubles: BTreeMap<String, FailedTry>,
 ) -> Result<(), Error> {
@@ -111,6 +159,8 @@ pub fn note_turn(
         cloud: Some(ctx.usual_provider()),
         watches,
         troubles,
+        hosting,
+        ends_idle,
     };
     let bytes = serde_json::to_vec(&note).unwrap_or_default();
     let path = ctx.store.paths().daemon_note(&place(ctx));
@@ -129,6 +179,19 @@ pub fn running(ctx: &Ctx) -> Option<Note> {
     let bytes = ctx.store.disk().read(&path).ok()?.bytes;
     let note: Note = serde_json::from_slice(&bytes).ok()?;
     (lease::is_alive(ctx, &note.owner) == Some(true)).then_some(note)
+}
+
+/// The process of the daemon at this place, also of one that has not turned yet. Ask within
+/// [`starting_monitor`](tpu_system::store::Store::starting_monitor).
+pub(crate) fn begun(ctx: &Ctx) -> Result<Option<u32>, Error> {
+    if let Some(note) = running(ctx) {
+        return Ok(Some(note.pid));
+    }
+    let holder = ctx.store.monitor_holder(&place(ctx))?;
+    // What a killed one was starting may hold its lock for a moment longer.
+    Ok(holder
+        .map(|holder| holder.pid)
+        .filter(|pid| Process::read(*pid).is_some_and(|it| !it.zombie)))
 }
 
 /// The daemon that runs at this place and does something about what it sees.

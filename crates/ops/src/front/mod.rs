@@ -1,6 +1,8 @@
 //! Commands that a person types once, and the start of the program. They put the other storeys together.
 
 // The program itself.
+pub mod autostart;
+pub mod daemon_unit;
 pub mod doctor;
 pub mod import;
 pub mod init;

@@ -22,8 +22,14 @@ pub fn read_again(
 }
 
 /// Opens a window for a program of ours that is no job, in a session that no user has. It carries the
-/// marks of a window of ours all the same, so that nobody takes it for a person's.
-pub fn open_own(ctx: &Ctx, session: &str, index: u32, argv: Vec<String>) -> Result<(), Error> {
+/// marks of a window of ours all the same, so that nobody takes it for a person's. Returns the mark of its launch.
+pub fn open_own(
+    ctx: &Ctx,
+    session: &str,
+    index: u32,
+    argv: Vec<String>,
+) -> Result<LaunchToken, Error> {
+    let launch = LaunchToken::new(ctx.random.hex(16));
     let window = NewWindow {
         session: session.to_owned(),
         index,
@@ -31,8 +37,8 @@ pub fn open_own(ctx: &Ctx, session: &str, index: u32, argv: Vec<String>) -> Resu
         cwd: ctx.store.paths().dir().to_owned(),
         argv,
         job: JobId::new(UserName::from(session), JobNumber(index)),
-        launch: LaunchToken::new(ctx.random.hex(16)),
+        launch: launch.clone(),
     };
     ctx.tmux.open_window(&window)?;
-    Ok(())
+    Ok(launch)
 }

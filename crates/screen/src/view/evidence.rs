@@ -63,18 +63,22 @@ fn well(model: &Model, job: &JobView, window: &str) -> Said {
         (None, None) => quoted(job),
     };
     let is_over = !job.shown.status.is_live() && job.shown.queued.is_none();
-    let next = if is_over { words::outlook(job, model.snapshot.as_ref()) } else { comes_back(job) };
+    let next =
+        if is_over { words::outlook(job, model.snapshot.as_ref()) } else { comes_back(job, model) };
     let colon = if why.is_some() { ": " } else { "" };
     let what = format!(" {glyph} {window} {word}{colon}");
     Said { what, quote: why.unwrap_or_default(), place: String::new(), rule: String::new(), next }
 }
 
-/// After which failures a job is brought back.
-fn comes_back(job: &JobView) -> String {
+/// After which failures a job is brought back: by itself only while the daemon runs.
+fn comes_back(job: &JobView, model: &Model) -> String {
     let acts = job.rules.iter().filter(|(_, action)| *action != Action::Pass && job.monitor);
     let kinds: Vec<String> = acts.map(|(kind, _)| kind.to_string()).collect();
     match kinds.as_slice() {
         [] => "nothing brings it back by itself".to_owned(),
+        kinds if words::is_daemon_off(model.snapshot.as_ref()) => {
+            format!("comes back after {} once the daemon runs (tpu daemon start)", kinds.join(", "))
+        }
         kinds => format!("comes back by itself after {}", kinds.join(", ")),
     }
 }

@@ -86,8 +86,12 @@ pub(super) fn whole_seconds(seconds: f64) -> Option<u64> {
 
 /// What will happen to the job by itself.
 pub(super) fn outlook(job: &JobView, snapshot: Option<&Snapshot>) -> String {
-    let runs = snapshot.is_none_or(|snapshot| snapshot.monitor != MonitorHealth::NotRunning);
-    outside(&next::outlook(job, runs))
+    outside(&next::outlook(job, !is_daemon_off(snapshot)))
+}
+
+/// Whether it is known that no daemon runs.
+pub(super) fn is_daemon_off(snapshot: Option<&Snapshot>) -> bool {
+    snapshot.is_some_and(|snapshot| snapshot.monitor == MonitorHealth::NotRunning)
 }
 
 /// When something that waits is expected to begin.

@@ -21,6 +21,7 @@ use tpu_ops::front::teardown;
 use tpu_ops::{Error, Kind};
 use tpu_wire::jobman::{JobmanDoneDocument, JobmanDonePart};
 
+use super::attended::attended;
 use super::queue::hold;
 use super::{attach, billing, kill, logs, quota, requeue, resume, storage, tasks, wait, workers};
 use called::{Called, Stands};
@@ -64,42 +65,47 @@ pub(in crate::cli) fn run(app: App, args: &Jobman) -> Outcome {
     let asks = matches!(args.step, JobmanStep::Delete(_) | JobmanStep::Clean { .. });
     // Who types them in JobMan is not asked: what they end can be begun again.
     let app = if asks { app } else { app.agreeing() };
+    if nature(args).looks {
+        return does(&app, args);
+    }
+    attended(|app| does(app, args))(&app)
+}
+
+fn does(app: &App, args: &Jobman) -> Outcome {
     match &args.step {
         JobmanStep::Create { file, config } => {
             let words = file.iter().chain(config).cloned().collect();
-            tasks::submit_any(&app, &Submit { words, ..Submit::default() })
+            tasks::submit_any(app, &Submit { words, ..Submit::default() })
         }
-        JobmanStep::Start(of) | JobmanStep::Resume(of) => {
-            each(&app, of, |of| begin(&app, of, None))
-        }
-        JobmanStep::Stop(of) => each(&app, of, |of| stop(&app, of, Waits::Stays)),
-        JobmanStep::Cancel(of) => each(&app, of, |of| stop(&app, of, Waits::Goes)),
+        JobmanStep::Start(of) | JobmanStep::Resume(of) => each(app, of, |of| begin(app, of, None)),
+        JobmanStep::Stop(of) => each(app, of, |of| stop(app, of, Waits::Stays)),
+        JobmanStep::Cancel(of) => each(app, of, |of| stop(app, of, Waits::Goes)),
         JobmanStep::Reboot { ids, force, force_prefix } => {
             let setup = (*force || *force_prefix).then_some("force");
-            each(&app, ids, |of| reboot(&app, of, setup))
+            each(app, ids, |of| reboot(app, of, setup))
         }
-        JobmanStep::Requeue(of) => each(&app, of, |of| {
+        JobmanStep::Requeue(of) => each(app, of, |of| {
             let words = vec![of.word()];
-            requeue::requeue(&app, &Requeue { words, now: false, hold: false })
+            requeue::requeue(app, &Requeue { words, now: false, hold: false })
         }),
-        JobmanStep::Delete(of) => delete(&app, &called::all(&app, &of.ids)?),
-        JobmanStep::Clean { all: true, .. } => delete(&app, &called::ended(&app)?),
-        JobmanStep::Clean { ids, .. } => delete(&app, &called::all(&app, ids)?),
-        JobmanStep::List => listed::list(&app),
-        JobmanStep::Status { id } => listed::status(&app, id.as_deref()),
+        JobmanStep::Delete(of) => delete(app, &called::all(app, &of.ids)?),
+        JobmanStep::Clean { all: true, .. } => delete(app, &called::ended(app)?),
+        JobmanStep::Clean { ids, .. } => delete(app, &called::all(app, ids)?),
+        JobmanStep::List => listed::list(app),
+        JobmanStep::Status { id } => listed::status(app, id.as_deref()),
         JobmanStep::Run { id, cmd_only, force, force_prefix } => {
             let setup = match (cmd_only, *force || *force_prefix) {
                 (true, _) => Some("skip"),
                 (false, true) => Some("force"),
                 (false, false) => None,
             };
-            run_here(&app, &called::one(&app, id)?, setup)
+            run_here(app, &called::one(app, id)?, setup)
         }
-        JobmanStep::Queue(of) => queue::queue(&app, of),
-        JobmanStep::Quota(of) => quota::run(&app, of),
-        JobmanStep::Billing(of) => billing::run(&app, of),
-        JobmanStep::Storage(of) => storage::run(&app, of),
-        JobmanStep::Ssh { id } => log_in(&app, &called::one(&app, id)?),
+        JobmanStep::Queue(of) => queue::queue(app, of),
+        JobmanStep::Quota(of) => quota::run(app, of),
+        JobmanStep::Billing(of) => billing::run(app, of),
+        JobmanStep::Storage(of) => storage::run(app, of),
+        JobmanStep::Ssh { id } => log_in(app, &called::one(app, id)?),
     }
 }
 

@@ -153,6 +153,15 @@ pub(crate) fn begin_for(ctx: &Ctx, spec: &JobSpec) -> Result<(), Error> {
     }
 }
 
+/// Whether something is still to be told. Where nobody can tell, something is.
+pub fn is_waiting(ctx: &Ctx) -> bool {
+    read(ctx).map_or(true, |outbox| {
+        outbox.is_some_and(|outbox| {
+            !outbox.held.is_empty() || outbox.lines.iter().any(|line| !line.waiting.is_empty())
+        })
+    })
+}
+
 /// An outbox in which nothing waits.
 fn begun(ctx: &Ctx, follower: &Follower) -> Result<Outbox, Error> {
     let data = ctx.data()?;

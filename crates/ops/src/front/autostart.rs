@@ -1,0 +1,191 @@
+//! The daemon that a command starts by itself, where something that it has begun depends on one: a rule that acts, a place
+//! in a queue, a notice. It is called when everything is written down, and never makes its command fail.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tpu_core::model::data::Data;
+use tpu_core::model::entry::QueueEntry;
+use tpu_core::model::ids::{JobId, TargetName, UserName};
+use tpu_core::model::job::{Job, Status};
+use tpu_core::model::notify::Receiver;
+use tpu_core::model::rules::Action;
+use tpu_core::model::spec::TargetRequest;
+use tpu_core::model::time::Timestamp;
+use tpu_core::model::variables;
+
+use crate::Ctx;
+use crate::act::service::{self, How, Runs};
+use crate::base::watch;
+use crate::waiting::words::nobody_starts;
+
+/// How long a command waits for the daemon that it starts. It begins in a fraction of that, and does so all the same if
+/// nobody waits.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// What was done about the daemon.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Autostart {
+    /// What is to be said.
+    pub notes: Vec<String>,
+    /// What was said before, and is not so any more.
+    pub outdated: Vec<String>,
+}
+
+/// What depends on the daemon.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Need {
+    job: JobId,
+    what: What,
+    /// The targets that are meant for it, by name.
+    target: Option<TargetName>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum What {
+    /// It waits in a queue.
+    Waits,
+    /// A rule or a retry brings it back.
+    ComesBack,
+    /// Somebody is told of it.
+    IsTold,
+}
+
+impl Need {
+    /// What does not happen without the daemon.
+    fn in_words(&self) -> String {
+        let job = &self.job;
+        match self.what {
+            What::Waits => format!("{job} begins when its turn comes"),
+            What::ComesBack => format!("{job} comes back by its rules"),
+            What::IsTold => format!("the notices about {job} are sent"),
+        }
+    }
+}
+
+/// Starts the daemon where something depends on it of what has begun since then, and what waits. `flags` are the global
+/// flags that it is to have.
+pub fn attend(ctx: &Ctx, since: Timestamp, flags: &[String]) -> Autostart {
+    let not_now = ctx.store.is_dry_run() || watch::running(ctx).is_some();
+    let Some((data, need)) = (!not_now).then(|| needs(ctx, since)).flatten() else {
+        return Autostart::default();
+    };
+    let settings = ctx.settings(data.user(&need.job.user));
+    if !settings.is_ok_and(|settings| settings.daemon_autostart) {
+        return Autostart::default();
+    }
+    let outdated = nobody_starts(ctx);
+    let how = How { flags: flags.to_vec(), ends_idle: true, ..How::default() };
+    let note = match why_not(ctx, &data, &need) {
+        Some(why) => by_hand(&need, &why),
+        None => match service::start_within(ctx, &how, PATIENCE) {
+            Ok(runs) => started(ctx, &need, runs.as_ref()),
+            Err(error) => by_hand(&need, &error.message),
+        },
+    };
+    Autostart { notes: note.into_iter().collect(), outdated }
+}
+
+/// What to type where it is not started.
+fn by_hand(need: &Need, why: &str) -> Option<String> {
+    let what = need.in_words();
+    Some(format!("{what} only while the daemon runs; start it: tpu daemon start ({why})"))
+}
+
+/// That it was started. Where another command did so meanwhile, that has said it.
+fn started(ctx: &Ctx, need: &Need, runs: Option<&Runs>) -> Option<String> {
+    let process = match runs {
+        Some(runs) if runs.ran_before => return None,
+        Some(runs) => format!("started the daemon (process {})", runs.pid),
+        None => "the daemon is starting (see: tpu daemon status)".to_owned(),
+    };
+    let said = format!("{process}: {}", need.in_words());
+    Some(if is_first(ctx) {
+        format!(
+            "{said}. It ends after an hour without anything to do; `tpu daemon stop` ends it now, \
+             `tpu set-settings daemon_autostart False` forbids it"
+        )
+    } else {
+        said
+    })
+}
+
+/// Whether it is started so for the first time here.
+fn is_first(ctx: &Ctx) -> bool {
+    let mark = ctx.store.paths().daemon_autostarted(&watch::place(ctx));
+    ctx.store.disk().create(&mark, b"", 0o660).is_ok()
+}
+
+/// The first that depends on the daemon, and in what data.
+fn needs(ctx: &Ctx, since: Timestamp) -> Option<(Arc<Data>, Need)> {
+    let data = ctx.data().ok()?;
+    let place = watch::place(ctx);
+    let waits = data.queues().entries.iter().find(|entry| {
+        // Who waits at a terminal begins it himself.
+        entry.held.is_none() && entry.keeper.is_none() && entry.place == place
+    });
+    let need = match waits {
+        Some(entry) => Some(of_entry(&data, entry)),
+        None => {
+            // What an engine runs has no place.
+            let is_here = |job: &Job| {
+                let place = job.place.as_ref();
+                place.is_none_or(|at| at.host == ctx.env.hostname && at.uid == ctx.env.uid)
+            };
+            let began = |job: &&Job| {
+                let at = job.launch.as_ref().map(|launch| launch.at);
+                job.child.is_none() && at.is_some_and(|at| at >= since) && is_here(job)
+            };
+            let new: Vec<&Job> = data.jobs().filter(began).collect();
+            let of = |job: &Job, what| Need { job: job.id(), what, target: Some(job.tpu.clone()) };
+            let comes_back = new.iter().find(|job| comes_back(job));
+            let comes_back = comes_back.map(|job| of(job, What::ComesBack));
+            comes_back.or_else(|| {
+                let told = new.iter().find(|job| is_told(ctx, &data, job))?;
+                Some(of(told, What::IsTold))
+            })
+        }
+    };
+    need.map(|need| (data, need))
+}
+
+fn of_entry(data: &Data, entry: &QueueEntry) -> Need {
+    let target = match &entry.spec.target {
+        TargetRequest::Named(name) => data.resolve_target(name).map(|target| target.name),
+        TargetRequest::Any(_) => None,
+    };
+    Need { job: entry.id(), what: What::Waits, target }
+}
+
+/// Whether something brings this attempt back that may fail yet, or has just done so.
+fn comes_back(job: &Job) -> bool {
+    let may_fail = job.status.is_live() || matches!(job.status, Status::Error(_));
+    let acts = job.rules.iter().any(|(_, action)| action != Action::Pass);
+    let retries = job.execution().is_some_and(|of| of.retry.is_some());
+    may_fail && job.monitor && (acts || retries)
+}
+
+/// Whether anybody is told of what happens to it.
+fn is_told(ctx: &Ctx, data: &Data, job: &Job) -> bool {
+    let is_anybody = |all: &Option<Vec<Receiver>>| all.as_ref().is_some_and(|all| !all.is_empty());
+    let of_user = |name: &UserName| {
+        ctx.settings(data.user(name)).is_ok_and(|settings| is_anybody(&settings.notify))
+    };
+    job.execution().is_some_and(|of| is_anybody(&of.notify)) || of_user(&job.user)
+}
+
+/// Why a command does not start a daemon here by itself, if it does not.
+fn why_not(ctx: &Ctx, data: &Data, need: &Need) -> Option<String> {
+    if variables::claiming().any(|name| ctx.env.non_empty(name).is_some()) {
+        return Some("a job does not start it".to_owned());
+    }
+    if ctx.env.non_empty("CI").is_some_and(|value| !["0", "false"].contains(&value)) {
+        return Some("it is not started by itself where CI is set".to_owned());
+    }
+    let target = need.target.as_ref();
+    let kind = target.and_then(|name| data.target(name));
+    let kind = kind.as_ref().and_then(|target| ctx.kinds.of(target).ok());
+    let registration = target.and_then(|name| data.registration(name));
+    let is_login_node = kind.is_some_and(|kind| kind.is_at_login_node(registration, &ctx.env));
+    is_login_node.then(|| "it is not started by itself on a login node".to_owned())
+}

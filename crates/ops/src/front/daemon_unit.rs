@@ -1,0 +1,307 @@
+//! Has the daemon begin with this machine: a unit of systemd for this account; where there is no systemd for it, a line of
+//! its crontab. Nothing is written before a person has seen it.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use tpu_core::text;
+use tpu_system::store::atomic;
+use tpu_system::sys::proc::{self, Output, Spawn};
+
+use crate::act::service::{self, How, Runs};
+use crate::base::watch::{self, Hosting};
+use crate::{Ctx, Error};
+
+/// The name of the unit.
+const UNIT: &str = "tpu-daemon.service";
+
+/// The end of the line in a crontab; the shell that runs the line takes it for a comment.
+const MARK: &str = "# tpu-daemon";
+
+/// `systemctl` and `crontab` answer within that.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Mode of the unit, which holds no secret.
+const MODE: u32 = 0o644;
+
+/// What is to be written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Unit {
+    /// A unit of systemd.
+    Systemd {
+        /// Its file.
+        file: PathBuf,
+        /// What the file holds.
+        text: String,
+    },
+    /// A line of the crontab.
+    Crontab {
+        /// The line.
+        line: String,
+    },
+}
+
+impl Unit {
+    /// The word for what it is.
+    pub fn word(&self) -> &'static str {
+        match self {
+            Self::Systemd { .. } => "systemd",
+            Self::Crontab { .. } => "crontab",
+        }
+    }
+
+    /// The file, where it is known.
+    pub fn file(&self) -> Option<&Path> {
+        match self {
+            Self::Systemd { file, .. } => Some(file),
+            Self::Crontab { .. } => None,
+        }
+    }
+
+    /// What is written.
+    pub fn text(&self) -> &str {
+        match self {
+            Self::Systemd { text, .. } => text,
+            Self::Crontab { line } => line,
+        }
+    }
+
+    /// All that installing it does, for a person to read first.
+    pub fn in_words(&self) -> String {
+        match self {
+            Self::Systemd { file, text } => {
+                format!("{}:\n\n{}\n", file.display(), text.trim_end())
+            }
+            Self::Crontab { line } => format!("a line of the crontab of this account:\n\n{line}\n"),
+        }
+    }
+}
+
+/// What would be written here for a daemon that is started so.
+pub fn plan(ctx: &Ctx, how: &How) -> Result<Unit, Error> {
+    ctx.data()?;
+    if has_systemd(ctx) {
+        return Ok(Unit::Systemd { file: unit_file(ctx), text: unit_text(ctx, how)? });
+    }
+    if ctx.env.has_program("crontab") {
+        return Ok(Unit::Crontab { line: crontab_line(ctx, how)? });
+    }
+    Err(Error::unreachable("this account has neither a systemd of its own nor a crontab")
+        .hint("`tpu daemon start` starts the daemon; it ends with the machine"))
+}
+
+/// Writes it, and has the daemon begin now unless one runs. What is to be said.
+pub fn install(ctx: &Ctx, how: &How, unit: &Unit) -> Result<String, Error> {
+    let runs = watch::running(ctx);
+    match unit {
+        Unit::Systemd { file, text } => {
+            let dir = file.parent().unwrap_or(Path::new("/"));
+            let made = std::fs::create_dir_all(dir);
+            made.map_err(|e| {
+                Error::state(format!("cannot create {}: {e}", dir.display()))
+                    .hint("check the rights there")
+            })?;
+            atomic::write_file(&**ctx.store.disk(), file, text.as_bytes(), MODE)?;
+            systemctl(&["daemon-reload"])?;
+            match runs {
+                None => systemctl(&["enable", "--now", UNIT])?,
+                Some(_) => systemctl(&["enable", UNIT])?,
+            }
+        }
+        Unit::Crontab { line } => {
+            let others = crontab_without_ours()?;
+            write_crontab(&format!("{others}{line}\n"))?;
+            if runs.is_none() {
+                let Runs { pid, .. } = service::start(ctx, how)?;
+                return Ok(format!("The daemon runs now: process {pid}."));
+            }
+        }
+    }
+    Ok(match runs {
+        None => "The daemon runs now.".to_owned(),
+        Some(note) => format!(
+            "A daemon runs already (process {}); what is written here holds once that has ended.",
+            note.pid
+        ),
+    })
+}
+
+/// Takes away what was installed; what that was. A daemon that runs goes on.
+pub fn uninstall(ctx: &Ctx) -> Result<Vec<Unit>, Error> {
+    let found = installed(ctx)?;
+    for unit in &found {
+        match unit {
+            Unit::Systemd { file, .. } => {
+                // Without a session of systemd nothing else is to be undone.
+                if has_systemd(ctx) {
+                    systemctl(&["disable", UNIT])?;
+                }
+                ctx.store.disk().remove(file).map_err(|e| {
+                    Error::state(format!("cannot remove {}: {e}", file.display()))
+                        .hint("check the rights there")
+                })?;
+                if has_systemd(ctx) {
+                    systemctl(&["daemon-reload"])?;
+                }
+            }
+            Unit::Crontab { .. } => write_crontab(&crontab_without_ours()?)?,
+        }
+    }
+    Ok(found)
+}
+
+/// What is installed. An error where nothing is.
+pub fn installed(ctx: &Ctx) -> Result<Vec<Unit>, Error> {
+    let mut found = Vec::new();
+    let file = unit_file(ctx);
+    if let Ok(read) = ctx.store.disk().read(&file) {
+        let text = String::from_utf8_lossy(&read.bytes).into_owned();
+        found.push(Unit::Systemd { file, text });
+    }
+    if ctx.env.has_program("crontab") {
+        let lines = crontab()?;
+        let ours = lines.lines().filter(|line| is_ours(line));
+        found.extend(ours.map(|line| Unit::Crontab { line: line.to_owned() }));
+    }
+    if found.is_empty() {
+        return Err(Error::not_found("nothing has the daemon begin with this machine")
+            .hint("`tpu daemon install` would; `tpu daemon stop` ends one that runs"));
+    }
+    Ok(found)
+}
+
+/// Whether this account has a systemd of its own that answers.
+fn has_systemd(ctx: &Ctx) -> bool {
+    ctx.env.has_program("systemctl")
+        && systemctl_says(&["show-environment"]).is_ok_and(|said| said.status.success())
+}
+
+fn unit_file(ctx: &Ctx) -> PathBuf {
+    let config = ctx.env.non_empty("XDG_CONFIG_HOME").map(PathBuf::from);
+    let config = config.unwrap_or_else(|| ctx.env.home.join(".config"));
+    config.join("systemd/user").join(UNIT)
+}
+
+fn unit_text(ctx: &Ctx, how: &How) -> Result<String, Error> {
+    let mut variables = String::new();
+    for (name, value) in service::own_variables(ctx) {
+        variables += &format!("Environment={}\n", for_systemd(&format!("{name}={value}"), false));
+    }
+    let words = service::run_words(ctx, how, Hosting::Systemd)?;
+    let words: Vec<String> = words.iter().map(|word| for_systemd(word, true)).collect();
+    Ok(format!(
+        "# Written by `tpu daemon install`; `tpu daemon uninstall` removes it.\n\
+         [Unit]\n\
+         Description=The daemon of tpu\n\
+         StartLimitIntervalSec=0\n\
+         \n\
+         [Service]\n\
+         {variables}\
+         ExecStart={}\n\
+         Restart=on-failure\n\
+         RestartSec=30\n\
+         # Jobs and tmux servers that it has started go on without it.\n\
+         KillMode=process\n\
+         \n\
+         [Install]\n\
+         WantedBy=default.target\n",
+        words.join(" ")
+    ))
+}
+
+/// A word as a unit has it (systemd.service(5), command lines; systemd.syntax(7), quoting).
+fn for_systemd(word: &str, is_of_command: bool) -> String {
+    let mut quoted = String::from("\"");
+    for c in word.chars() {
+        match c {
+            '"' | '\\' => quoted.extend(['\\', c]),
+            '\n' => quoted.push_str("\\n"),
+            '%' => quoted.push_str("%%"),
+            '$' if is_of_command => quoted.push_str("$$"),
+            c => quoted.push(c),
+        }
+    }
+    quoted.push('"');
+    quoted
+}
+
+fn crontab_line(ctx: &Ctx, how: &How) -> Result<String, Error> {
+    let variables = service::own_variables(ctx);
+    let variables = variables.into_iter().map(|(name, value)| format!("{name}={value}"));
+    let words = ["env".to_owned()].into_iter().chain(variables);
+    let words: Vec<String> = words.chain(service::start_words(ctx, how)?).collect();
+    let command = shlex::try_join(words.iter().map(String::as_str)).ok();
+    let command = command.filter(|command| !command.contains('\n')).ok_or_else(|| {
+        Error::state("a path or a variable holds a line break, which no crontab can hold")
+            .hint("`tpu daemon start` starts the daemon; it ends with the machine")
+    })?;
+    // An unescaped % ends the command (crontab(5)).
+    let command = command.replace('%', "\\%");
+    Ok(format!("@reboot {command} >/dev/null 2>&1 {MARK}"))
+}
+
+fn is_ours(line: &str) -> bool {
+    line.starts_with("@reboot ") && line.trim_end().ends_with(MARK)
+}
+
+/// The crontab as it is; empty where there is none.
+fn crontab() -> Result<String, Error> {
+    let said = proc::run(&Spawn::new("crontab").arg("-l").timeout(PATIENCE))?;
+    if said.status.success() {
+        return Ok(said.text());
+    }
+    let why = said.complaint();
+    if why.to_ascii_lowercase().contains("no crontab") {
+        Ok(String::new())
+    } else {
+        Err(refused(&said, "crontab -l"))
+    }
+}
+
+/// The crontab without our line, each line with its end.
+fn crontab_without_ours() -> Result<String, Error> {
+    let all = crontab()?;
+    Ok(all.lines().filter(|line| !is_ours(line)).map(|line| format!("{line}\n")).collect())
+}
+
+fn write_crontab(text: &str) -> Result<(), Error> {
+    let spawn = Spawn::new("crontab").arg("-").stdin(text).timeout(PATIENCE);
+    let said = proc::run(&spawn)?;
+    if said.status.success() { Ok(()) } else { Err(refused(&said, "crontab -")) }
+}
+
+fn systemctl_says(words: &[&str]) -> Result<Output, Error> {
+    Ok(proc::run(&Spawn::new("systemctl").arg("--user").args(words).timeout(PATIENCE))?)
+}
+
+fn systemctl(words: &[&str]) -> Result<(), Error> {
+    let said = systemctl_says(words)?;
+    if said.status.success() {
+        return Ok(());
+    }
+    Err(refused(&said, &format!("systemctl --user {}", words.join(" "))))
+}
+
+fn refused(said: &Output, command: &str) -> Error {
+    let why = said.complaint();
+    let why = why.lines().next().unwrap_or("it failed without a word");
+    Error::failed(format!("`{command}`: {}", text::escape(why)))
+        .hint("type it to see more; `tpu daemon uninstall` takes away what was written")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_word_in_a_unit_means_itself() {
+        assert_eq!(for_systemd("/a b/50%/$x\"\\", true), "\"/a b/50%%/$$x\\\"\\\\\"");
+        assert_eq!(for_systemd("A=$x", false), "\"A=$x\"");
+    }
+
+    #[test]
+    fn only_our_line_of_a_crontab_is_ours() {
+        assert!(is_ours("@reboot env tpu daemon start >/dev/null 2>&1 # tpu-daemon"));
+        assert!(!is_ours("@reboot tpu daemon start") && !is_ours("# tpu-daemon"));
+    }
+}

@@ -118,3 +118,20 @@ fn a_group_is_killed_whole_though_it_begins_while_one_is_asked() {
         assert_eq!((left, lab.env.queued()), (Vec::new(), 0));
     }
 }
+
+#[test]
+fn a_user_stands_anywhere_beside_a_priority() {
+    let lab = Lab::new(1);
+    lab.pauses("default", true);
+    let waits = lab.submit("local");
+    for (words, priority) in [
+        (format!("{waits} 70 alice"), "70"),
+        (format!("alice {waits} 71"), "71"),
+        (format!("{waits} alice 72"), "72"),
+        (format!("{waits} 73 user=alice"), "73"),
+    ] {
+        let said = lab.env.tpu(&format!("priority {words}")).exits(0);
+        drop(said.says(&[&format!("has priority {priority}")]));
+    }
+    drop(lab.env.tpu(&format!("priority {waits}")).exits(2));
+}

@@ -511,11 +511,18 @@ pub(in crate::cli) fn set_priority(app: &App, args: &SetPriority) -> Outcome {
         edit::move_to_front(ctx, &ids)?;
         return told(app, &ids, "comes before all others of its priority");
     }
-    let Some((last, words)) = args.words.split_last().filter(|(_, words)| !words.is_empty()) else {
+    // The last word, beside that of a user, who may stand anywhere.
+    let is_user = |word: &String| {
+        let names = word.strip_prefix("user=").unwrap_or(word);
+        word.starts_with("id=") || data.user(&UserName::from(names)).is_some()
+    };
+    let mut words = args.words.clone();
+    let last = words.iter().rposition(|word| !is_user(word)).map(|at| words.remove(at));
+    let Some(last) = last.filter(|_| !words.is_empty()) else {
         return Err(Error::usage("what, and how urgent?").hint("as in: tpu priority 12 80"));
     };
-    let priority = priority(last)?;
-    let ids = chosen(app, selection::sort(words, &data)?, &data)?;
+    let priority = priority(&last)?;
+    let ids = chosen(app, selection::sort(&words, &data)?, &data)?;
     edit::set_priority(ctx, &ids, priority)?;
     told(app, &ids, &format!("has priority {priority}"))
 }

@@ -22,7 +22,7 @@ use tpu_wire::jobs::JobIdPart;
 use tpu_wire::launches::{KilledDocument, KilledPart, WouldConcernDocument};
 
 use super::queue;
-use super::waiting::never_began;
+use super::waiting::{needs_question, never_began};
 
 /// Stops jobs.
 pub(in crate::cli) fn kill(app: &App, of: &Kill) -> Outcome {
@@ -113,28 +113,6 @@ pub(in crate::cli) fn kill(app: &App, of: &Kill) -> Outcome {
     }
     let document = KilledDocument { killed: done.iter().map(KilledPart::from).collect() };
     of_several(Output::new(text, &document), nothing, problems)
-}
-
-/// Whether a person is asked before jobs end or places in the queue are given up: if they are several, a group,
-/// or somebody else's.
-pub(super) fn needs_question(
-    app: &App,
-    jobs: &[JobId],
-    waiting: &[WaitingCalled],
-) -> Result<bool, Error> {
-    if !app.asks() {
-        return Ok(false);
-    }
-    let data = app.ctx()?.data()?;
-    let is_group = |called: &WaitingCalled| match &called.members {
-        Some(members) => members.len() > 1,
-        None => data.queues().entry(&called.id).is_some_and(|entry| entry.spec.array.is_some()),
-    };
-    if jobs.len() + waiting.len() != 1 || waiting.iter().any(is_group) {
-        return Ok(true);
-    }
-    let mut all = jobs.iter().chain(waiting.iter().map(|called| &called.id));
-    all.try_fold(false, |asks, id| Ok(asks || !app.is_own(&id.user)?))
 }
 
 /// That one job was killed, how long it had run, how far it had come, and how it goes on.

@@ -13,7 +13,7 @@ use crate::cli::print::{Output, to_stdout};
 use tpu_core::model::ids::JobId;
 use tpu_ops::act::{outlook, results, selection};
 use tpu_ops::base::called::JobWord;
-use tpu_ops::observe::follow::Follower;
+use tpu_ops::observe::follow::LogFollower;
 use tpu_ops::observe::{archive, logs};
 use tpu_ops::waiting::whose::Purpose;
 use tpu_ops::{Error, Kind};
@@ -142,7 +142,7 @@ fn follow(app: &App, id: &JobId, (next, filter): (u64, &Wanted), first: &str) ->
     };
     let mut goes_on = print(first)?;
     let mut rest = Vec::new();
-    let mut follower = Follower::new(id.clone(), next);
+    let mut follower = LogFollower::new(id.clone(), next);
     let poll = if logs::has_engine(ctx, id)? { POLL_ENGINE } else { POLL };
     while goes_on {
         let over = logs::is_over(ctx, id)?;

@@ -45,9 +45,8 @@ use tpu_wire::queue::{
     WaitingChangedDocument, members,
 };
 
-use super::kill;
 use super::submit::submit;
-use super::waiting::{never_began, priority, refuse_hopeless, still_waiting};
+use super::waiting::{needs_question, never_began, priority, refuse_hopeless, still_waiting};
 
 /// `explain` of what waits: the entry that the words call, if they call one.
 pub(super) fn explain(app: &App, words: &[String]) -> Result<Option<Output>, Error> {
@@ -478,7 +477,7 @@ pub(in crate::cli) fn dequeue(app: &App, args: &Dequeue) -> Outcome {
         Undone { what: "nothing was taken out", hint: "add -y to take it out without a question" };
     let called: Vec<WaitingCalled> =
         ids.iter().map(|id| WaitingCalled { id: id.clone(), members: None }).collect();
-    if kill::needs_question(app, &[], &called)? {
+    if needs_question(app, &[], &called)? {
         let names = known_as::in_words(&data, &ids).join(", ");
         app.agree(&format!("Take {names} out of the queue?"), undone)?;
     }

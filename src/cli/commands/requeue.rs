@@ -15,7 +15,7 @@ use tpu_ops::waiting::words::nobody_starts;
 use tpu_wire::queue::WaitingChangedDocument;
 
 use super::kill;
-use super::waiting::priority;
+use super::waiting::{needs_question, priority};
 
 /// `requeue`.
 pub(in crate::cli) fn requeue(app: &App, args: &Requeue) -> Outcome {
@@ -49,7 +49,7 @@ pub(in crate::cli) fn requeue(app: &App, args: &Requeue) -> Outcome {
     let names = kill::names(ctx, &jobs)?;
     let undone =
         Undone { what: "nothing was stopped", hint: "add -y to stop them without a question" };
-    if kill::needs_question(app, &jobs, &[])? {
+    if needs_question(app, &jobs, &[])? {
         // What would be refused is refused before anybody is asked.
         let refused = jobs.iter().map(|job| requeue::dry_run(ctx, job)).filter_map(Result::err);
         let refused: Vec<Error> = refused.collect();

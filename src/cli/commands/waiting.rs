@@ -1,6 +1,8 @@
 //! What several commands say and refuse of what waits.
 
+use crate::cli::app::App;
 use tpu_core::model::entry::Priority;
+use tpu_core::model::ids::JobId;
 use tpu_core::text::escape;
 use tpu_ops::base::called::WaitingCalled;
 use tpu_ops::waiting::queue::field::Avoided;
@@ -61,4 +63,26 @@ pub(super) fn still_waiting(ctx: &Ctx) -> Vec<String> {
         lines.push(format!("{} more wait: tpu queue", rest.len()));
     }
     lines
+}
+
+/// Whether a person is asked before jobs end or places in the queue are given up: if they are several, a group,
+/// or somebody else's.
+pub(super) fn needs_question(
+    app: &App,
+    jobs: &[JobId],
+    waiting: &[WaitingCalled],
+) -> Result<bool, Error> {
+    if !app.asks() {
+        return Ok(false);
+    }
+    let data = app.ctx()?.data()?;
+    let is_group = |called: &WaitingCalled| match &called.members {
+        Some(members) => members.len() > 1,
+        None => data.queues().entry(&called.id).is_some_and(|entry| entry.spec.array.is_some()),
+    };
+    if jobs.len() + waiting.len() != 1 || waiting.iter().any(is_group) {
+        return Ok(true);
+    }
+    let mut all = jobs.iter().chain(waiting.iter().map(|called| &called.id));
+    all.try_fold(false, |asks, id| Ok(asks || !app.is_own(&id.user)?))
 }

@@ -16,12 +16,12 @@ use crate::{Ctx, Error};
 
 /// Reads what a job prints, piece by piece.
 #[derive(Debug)]
-pub struct Follower {
+pub struct LogFollower {
     job: JobId,
     log: Log,
 }
 
-impl Follower {
+impl LogFollower {
     /// Begins behind the first `next` bytes of the log, which are known.
     pub fn new(job: JobId, next: u64) -> Self {
         Self { job, log: Log { next, ..Log::default() } }

@@ -4,6 +4,7 @@ use crate::cli::Outcome;
 use crate::cli::app::{App, Undone};
 use crate::cli::args::{CmsJobFields, CmsNames, Kill, Many};
 use crate::cli::commands::kill::{self, of_several};
+use crate::cli::commands::waiting::needs_question;
 use crate::cli::print::Output;
 use tpu_core::model::ids::QueueName;
 use tpu_core::text::escape;
@@ -103,7 +104,7 @@ pub(super) fn taken_away(app: &App, doomed: &Doomed) -> Outcome {
     let asks = if only_ended {
         app.asks() && !app.is_own(&doomed.user)?
     } else {
-        kill::needs_question(app, &[&*doomed.live, &*doomed.over].concat(), &waiting)?
+        needs_question(app, &[&*doomed.live, &*doomed.over].concat(), &waiting)?
     };
     if asks {
         // What would be refused is refused before anybody is asked.

@@ -79,6 +79,7 @@ impl Lab {
             .env("TERM", "screen-256color")
             .env("TPU_DATA", self.data_path())
             .env("TPU_USER", "alice")
+            .env("TPU_DAEMON_AUTOSTART", "false")
             .env("TPU_TMUX_SOCKET", "tpu-bench")
             .env("TMUX_TMPDIR", self.dir())
     }

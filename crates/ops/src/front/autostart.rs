@@ -77,19 +77,19 @@ pub fn attend(ctx: &Ctx, since: Timestamp, flags: &[String]) -> Autostart {
     let outdated = nobody_starts(ctx);
     let how = How { flags: flags.to_vec(), ends_idle: true, ..How::default() };
     let note = match why_not(ctx, &data, &need) {
-        Some(why) => by_hand(&need, &why),
+        Some(why) => Some(by_hand(&need, &why)),
         None => match service::start_within(ctx, &how, PATIENCE) {
             Ok(runs) => started(ctx, &need, runs.as_ref()),
-            Err(error) => by_hand(&need, &error.message),
+            Err(error) => Some(by_hand(&need, &error.message)),
         },
     };
     Autostart { notes: note.into_iter().collect(), outdated }
 }
 
 /// What to type where it is not started.
-fn by_hand(need: &Need, why: &str) -> Option<String> {
+fn by_hand(need: &Need, why: &str) -> String {
     let what = need.in_words();
-    Some(format!("{what} only while the daemon runs; start it: tpu daemon start ({why})"))
+    format!("{what} only while the daemon runs; start it: tpu daemon start ({why})")
 }
 
 /// That it was started. Where another command did so meanwhile, that has said it.
@@ -124,28 +124,27 @@ fn needs(ctx: &Ctx, since: Timestamp) -> Option<(Arc<Data>, Need)> {
         // Who waits at a terminal begins it himself.
         entry.held.is_none() && entry.keeper.is_none() && entry.place == place
     });
-    let need = match waits {
-        Some(entry) => Some(of_entry(&data, entry)),
-        None => {
-            // What an engine runs has no place.
-            let is_here = |job: &Job| {
-                let place = job.place.as_ref();
-                place.is_none_or(|at| at.host == ctx.env.hostname && at.uid == ctx.env.uid)
-            };
-            let began = |job: &&Job| {
-                let at = job.launch.as_ref().map(|launch| launch.at);
-                job.child.is_none() && at.is_some_and(|at| at >= since) && is_here(job)
-            };
-            let new: Vec<&Job> = data.jobs().filter(began).collect();
-            let of = |job: &Job, what| Need { job: job.id(), what, target: Some(job.tpu.clone()) };
-            let comes_back = new.iter().find(|job| comes_back(job));
-            let comes_back = comes_back.map(|job| of(job, What::ComesBack));
-            comes_back.or_else(|| {
-                let told = new.iter().find(|job| is_told(ctx, &data, job))?;
-                Some(of(told, What::IsTold))
-            })
-        }
+    if let Some(entry) = waits {
+        let need = of_entry(&data, entry);
+        return Some((data, need));
+    }
+    // What an engine runs has no place.
+    let is_here = |job: &Job| {
+        let place = job.place.as_ref();
+        place.is_none_or(|at| at.host == ctx.env.hostname && at.uid == ctx.env.uid)
     };
+    let began = |job: &&Job| {
+        let at = job.launch.as_ref().map(|launch| launch.at);
+        job.child.is_none() && at.is_some_and(|at| at >= since) && is_here(job)
+    };
+    let new: Vec<&Job> = data.jobs().filter(began).collect();
+    let of = |job: &Job, what| Need { job: job.id(), what, target: Some(job.tpu.clone()) };
+    let comes_back = new.iter().find(|job| comes_back(job));
+    let comes_back = comes_back.map(|job| of(job, What::ComesBack));
+    let need = comes_back.or_else(|| {
+        let told = new.iter().find(|job| is_told(ctx, &data, job))?;
+        Some(of(told, What::IsTold))
+    });
     need.map(|need| (data, need))
 }
 

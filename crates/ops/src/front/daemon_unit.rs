@@ -261,7 +261,8 @@ fn crontab() -> Result<String, Error> {
 /// The crontab without our line, each line with its end.
 fn crontab_without_ours() -> Result<String, Error> {
     let all = crontab()?;
-    Ok(all.lines().filter(|line| !is_ours(line)).map(|line| format!("{line}\n")).collect())
+    let others = all.lines().filter(|line| !is_ours(line));
+    Ok(others.flat_map(|line| [line, "\n"]).collect())
 }
 
 fn write_crontab(text: &str) -> Result<(), Error> {

@@ -279,8 +279,8 @@ fn what_is_wrong_is_said_with_its_place_and_nothing_is_submitted() {
         (JSON, "{\"target\": \"local\", \"dir\": 1, \"comand\": \"true\"}", "comand"),
         (
             JSON,
-            "{\"target\": \"local\", \"dir\": 1, \"name\": \"kill\", \"command\": \"true\"}",
-            "kill",
+            "{\"target\": \"local\", \"dir\": 1, \"name\": \"12\", \"command\": \"true\"}",
+            "12",
         ),
         (JSON, "{\"for_user\": [], \"target\": \"local\"}", "for_user"),
         (YAML, "target: local\ndir: 1\ncommand: 'true'\nqueue: nowhere\n", "nowhere"),

@@ -145,7 +145,8 @@ fn a_dry_run_of_every_verb_of_jobs_is_refused_where_the_real_thing_is() {
         for verb in [
             "kill W",
             "resume W",
-            "rerun W",
+            // A person who killed it is asked.
+            "rerun W -y",
             "add-tag W x",
             "set-rule W resume",
             "ignore-error W",

@@ -195,7 +195,7 @@ fn what_the_table_of_spellings_does_not_reach_prints_it_too() {
         ("disk", 0),
         ("disk alice", 0),
         ("clear-all alice --dry-run", 0),
-        ("del-user bob --dry-run", 0),
+        ("del-user bob --dry-run -y", 0),
         ("set-cur 2 alice --dry-run", 0),
         ("kill 1 alice", 0),
         ("history alice", 0),

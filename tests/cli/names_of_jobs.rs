@@ -180,10 +180,9 @@ fn where_two_live_jobs_have_come_to_one_name_neither_is_taken_for_it() {
     data["users"]["alice"]["job_data"] = json!(records);
     env.write_data(&data);
     env.set("TPU_USER", "alice");
-    drop(env.tpu("kill llama").exits(4).says(&["alice/1 (running)", "alice/2 (running)"]));
+    drop(env.tpu("add-tag llama best").exits(4).says(&["alice/1 (running)", "alice/2 (running)"]));
     drop(env.tpu("explain llama").exits(4).says(&["alice/1", "alice/2", "name:llama"]));
-    let kill = env.tpu("kill name:llama --dry-run").exits(0);
-    drop(kill.says(&["Would kill alice/1, alice/2"]));
+    drop(env.tpu("add-tag name:llama best").exits(0).says(&["alice/1, alice/2: best"]));
 }
 
 #[test]
@@ -211,7 +210,7 @@ fn a_name_means_the_live_job_of_it_else_the_newest() {
     drop(env.tpu("get-stage-dir llama").exits(0).says(&["/stage/1"]));
     drop(env.tpu("get-stage-dir name:lla").exits(0).says(&["/stage/1"]));
     drop(env.tpu("get-stage-dir qwen").exits(0).says(&["/stage/4"]));
-    drop(env.tpu("kill llama --dry-run").exits(0).says(&["Would kill alice/1."]));
+    drop(env.tpu("add-tag llama new").exits(0).says(&["alice/1: new"]));
     let shown = env.tpu("check name:qwen --json").exits(0).json();
     assert_eq!(shown["jobs"].as_array().unwrap().len(), 2, "all of that name");
     drop(env.tpu("add-tag name:qwen best").exits(0).says(&["alice/3, alice/4: best"]));

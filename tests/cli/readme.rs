@@ -26,7 +26,7 @@ enum Lab {
 
 /// The pages that are typed here for everybody.
 const PAGES: [(usize, &str); 4] = [
-    (11, "docs/first-steps.md"),
+    (10, "docs/first-steps.md"),
     (5, "docs/restarts.md"),
     (5, "docs/tpu.md"),
     (5, "docs/from-the-original.md"),

@@ -28,10 +28,10 @@ fn what_would_be_asked_is_an_error_that_names_the_question() {
     let statuses = || env.jobs("alice").iter().map(|job| job["status"].clone()).collect::<Vec<_>>();
     let before = (statuses(), env.queued());
     for (line, question) in [
-        ("kill 1,2 alice", "Kill alice/1, alice/2?"),
+        ("kill 1,2 alice", "Kill alice/1 (sleep), alice/2 (sleep)?"),
         ("kill --all alice", "alice/2"),
-        ("requeue 1,2 alice", "Stop alice/1, alice/2"),
-        ("dequeue 4 5 alice", "Take alice/4, alice/5 out of the queue?"),
+        ("requeue 1,2 alice", "Stop alice/1 (sleep), alice/2 (sleep)"),
+        ("dequeue 4 5 alice", "out of the queue?"),
         ("delete v2-1", "delete lab-tpuvm-v2-32-1?"),
         ("stop v2-1", "stop lab-tpuvm-v2-32-1?"),
         ("restart v2-1", "restart lab-tpuvm-v2-32-1?"),
@@ -79,8 +79,12 @@ fn the_jobs_of_others_are_asked_about_where_it_is_known_who_asks() {
         wait_until("it runs", || env.job("bob", window)["status"] == "running");
     }
     env.set("TPU_USER", "alice");
-    drop(env.tpu("kill 1 bob").exits(2).says(&["Kill bob/1?", "add -y"]));
-    drop(env.tpu("kill-window 1 bob").exits(2).says(&["Close the window of bob/1?", "add -y"]));
+    drop(env.tpu("kill 1 bob").exits(2).says(&["Kill bob/1 (sleep 1000)?", "add -y"]));
+    drop(
+        env.tpu("kill-window 1 bob")
+            .exits(2)
+            .says(&["Close the window of bob/1 (sleep 1000)?", "add -y"]),
+    );
     drop(env.tpu("kill 1 bob -y").exits(0));
     env.unset("TPU_USER");
     drop(env.tpu("kill 2 bob").exits(0).says(&["Killed bob/2"]));

@@ -51,7 +51,7 @@ const REFUSED: [(&str, i32, &str); 16] = [
     ("job add", 2, "which jobs?"),
     ("job add another.yaml --name=a", 2, "a file and --name"),
     ("job add --name=tag", 4, "it is a word of the grammar"),
-    ("job add --name=123", 2, "'123' cannot be the name of a job"),
+    ("job add --name=123", 4, "'123' cannot be the name of a job"),
     ("job add nowhere.yaml", 3, "cannot read"),
     ("job run --name=ls_j", 3, "no job of alice is called 'ls_j'"),
     ("job reset", 2, "which jobs?"),

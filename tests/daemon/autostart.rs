@@ -117,6 +117,7 @@ fn a_place_in_a_queue_and_a_notice_start_it_too() {
     wait_turned(&env);
     env.touch("end");
     wait_until("the one that waited", || env.jobs("alice").len() == 2);
+    drop(env.wait_status(2, "finished"));
     drop(env.tpu("daemon stop").exits(0));
     let told = run(&env, &["--notify", "tmux"], &[]).exits(0);
     drop(told.says(&["started the daemon", "the notices about alice/3 are sent"]));

@@ -15,7 +15,7 @@ Change:   kill W                    stop a job
           clean                     archive ended jobs
 Set up:   hosts add NAME            add a machine that ssh reaches
           daemon start              restart failed jobs automatically
-More:     help --all, help COMMAND  all commands; one with all its options
+More:     help --all, help COMMAND  all commands; one of them; `tldr`: examples
 
 Anywhere: --user NAME, --data FILE, --settings FILE, --tmux-socket NAME, --json,
           --yes, --no-input, --dry-run, --cloud NAME, --color WHEN, --help,

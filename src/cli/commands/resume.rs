@@ -133,13 +133,16 @@ fn although_killed(app: &App, request: AgainRequest) -> Result<AgainRequest, Err
         return Ok(request);
     }
     let verb = request.how.verb();
-    if !app.global.dry_run {
+    let request = AgainRequest { however_ended: true, ..request };
+    if app.asks() {
+        // What would be refused is refused before anybody is asked.
+        resume::plan(app.ctx()?, &request)?;
         let hint =
             format!("`-y` answers yes: tpu {verb} {} {} -y", request.job.window, request.job.user);
         let undone = Undone { what: "nothing was started", hint: &hint };
         app.agree(&format!("{} was killed: {verb} it?", request.job), undone)?;
     }
-    Ok(AgainRequest { however_ended: true, ..request })
+    Ok(request)
 }
 
 /// Asks whether to start from scratch, where there is nothing to resume from.

@@ -51,7 +51,7 @@ pub struct How {
 
 /// A daemon that runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Runs {
+pub struct RunningDaemon {
     /// Its process.
     pub pid: u32,
     /// Whether it ran before.
@@ -62,7 +62,7 @@ pub struct Runs {
     pub ends_idle: bool,
 }
 
-impl Runs {
+impl RunningDaemon {
     fn before(pid: u32, note: Option<&Note>) -> Self {
         Self {
             pid,
@@ -94,7 +94,7 @@ pub fn hosted(ctx: &Ctx, hosting: Hosting) -> String {
 
 /// Starts the daemon in the background, and waits until it holds its lock or has failed. One that runs already is the
 /// answer, too; but not where another one was asked for, which answers over HTTP.
-pub fn start(ctx: &Ctx, how: &How) -> Result<Runs, Error> {
+pub fn start(ctx: &Ctx, how: &How) -> Result<RunningDaemon, Error> {
     ctx.data()?;
     let runs = begin(ctx, how, None)?;
     let Some(mut runs) = runs else {
@@ -116,11 +116,15 @@ pub fn start(ctx: &Ctx, how: &How) -> Result<Runs, Error> {
 
 /// Starts the daemon, and waits at most so long until it holds its lock. `None` if it has not done so by then and has not
 /// ended either.
-pub fn start_within(ctx: &Ctx, how: &How, patience: Duration) -> Result<Option<Runs>, Error> {
+pub fn start_within(
+    ctx: &Ctx,
+    how: &How,
+    patience: Duration,
+) -> Result<Option<RunningDaemon>, Error> {
     begin(ctx, how, Some(patience))
 }
 
-fn begin(ctx: &Ctx, how: &How, patience: Option<Duration>) -> Result<Option<Runs>, Error> {
+fn begin(ctx: &Ctx, how: &How, patience: Option<Duration>) -> Result<Option<RunningDaemon>, Error> {
     // Of several who start one at once, each would open a window.
     ctx.store.starting_monitor(&watch::place(ctx), || begin_alone(ctx, how, patience))?
 }
@@ -172,9 +176,13 @@ impl Started {
     }
 }
 
-fn begin_alone(ctx: &Ctx, how: &How, patience: Option<Duration>) -> Result<Option<Runs>, Error> {
+fn begin_alone(
+    ctx: &Ctx,
+    how: &How,
+    patience: Option<Duration>,
+) -> Result<Option<RunningDaemon>, Error> {
     if let Some(pid) = watch::begun(ctx)? {
-        return Ok(Some(Runs::before(pid, watch::running(ctx).as_ref())));
+        return Ok(Some(RunningDaemon::before(pid, watch::running(ctx).as_ref())));
     }
     may_start(ctx, how)?;
     drop(ctx.store.disk().remove(&failure_path(ctx)));
@@ -186,7 +194,7 @@ fn begin_alone(ctx: &Ctx, how: &How, patience: Option<Duration>) -> Result<Optio
         let has_ended = looks % LOOKS_AT_LOCK == LOOKS_AT_LOCK - 1 && started.has_ended(ctx);
         if let Some(pid) = watch::begun(ctx)? {
             let (hosting, ends_idle) = (Some(started.hosting()), how.ends_idle);
-            return Ok(Some(Runs { pid, ran_before: false, hosting, ends_idle }));
+            return Ok(Some(RunningDaemon { pid, ran_before: false, hosting, ends_idle }));
         }
         if has_ended {
             return Err(why_ended(ctx, how));

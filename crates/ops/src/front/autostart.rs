@@ -15,7 +15,7 @@ use tpu_core::model::time::Timestamp;
 use tpu_core::model::variables;
 
 use crate::Ctx;
-use crate::act::service::{self, How, Runs};
+use crate::act::service::{self, How, RunningDaemon};
 use crate::base::watch;
 use crate::waiting::words::nobody_starts;
 
@@ -93,7 +93,7 @@ fn by_hand(need: &Need, why: &str) -> String {
 }
 
 /// That it was started. Where another command did so meanwhile, that has said it.
-fn started(ctx: &Ctx, need: &Need, runs: Option<&Runs>) -> Option<String> {
+fn started(ctx: &Ctx, need: &Need, runs: Option<&RunningDaemon>) -> Option<String> {
     let process = match runs {
         Some(runs) if runs.ran_before => return None,
         Some(runs) => format!("started the daemon (process {})", runs.pid),

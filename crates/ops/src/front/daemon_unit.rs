@@ -8,7 +8,7 @@ use tpu_core::text;
 use tpu_system::store::atomic;
 use tpu_system::sys::proc::{self, Output, Spawn};
 
-use crate::act::service::{self, How, Runs};
+use crate::act::service::{self, How, RunningDaemon};
 use crate::base::watch::{self, Hosting};
 use crate::{Ctx, Error};
 
@@ -112,7 +112,7 @@ pub fn install(ctx: &Ctx, how: &How, unit: &Unit) -> Result<String, Error> {
             let others = crontab_without_ours()?;
             write_crontab(&format!("{others}{line}\n"))?;
             if runs.is_none() {
-                let Runs { pid, .. } = service::start(ctx, how)?;
+                let RunningDaemon { pid, .. } = service::start(ctx, how)?;
                 return Ok(format!("The daemon runs now: process {pid}."));
             }
         }

@@ -13,7 +13,7 @@ use crate::common::tmux::write_script;
 use crate::common::wait::wait_until;
 
 /// Works until a file says that it may end.
-const WORK: &str = "until [ -e \"$HOME/end\" ]; do read -r -t 0.1 <> <(:); done";
+const WORK: &str = "until [ -e \"$HOME/end\" ]; do read -r -t 0.1 <> <(:); done; exit 0";
 
 /// What stands behind `run` or `submit` for a job that works.
 fn job(options: &[&str]) -> Vec<String> {

@@ -76,7 +76,7 @@ fn closing_a_window_ends_its_job() {
     drop(lab.env.tpu("check").exits(0).says(&["killed (window closed)"]));
     drop(lab.env.tpu(&format!("explain {by_pane}")).exits(0).says(&["its window was closed"]));
     // A person may want it all the same.
-    drop(lab.env.tpu(&format!("resume w={by_pane}")).exits(4).says(&["--force"]));
+    drop(lab.env.tpu(&format!("resume w={by_pane}")).exits(2).says(&["was killed", "-y"]));
     drop(lab.env.tpu(&format!("resume w={by_pane} --force")).exits(0));
     wait_until("the resume", || lab.children("a").len() == 1);
     drop(monitor);

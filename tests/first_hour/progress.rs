@@ -8,6 +8,7 @@ const MEMBER: &str = "import os\nopen('of-' + os.environ['TPU_MEMBER'], 'w').wri
 #[test]
 fn members_of_a_group_have_one_copy_and_where_it_is_wished_each_its_own() {
     let newcomer = Newcomer::new();
+    drop(newcomer.types("exp", "hosts set local --max-jobs none").exits(0));
     newcomer.file("exp/one.py", MEMBER);
     let begins =
         ["run local -q --array 0-2", "submit local --array 0-2", "submit local lr=1,2,3 --sweep"];

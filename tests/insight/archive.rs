@@ -84,7 +84,7 @@ fn a_record_is_shown_as_it_was() {
     assert_eq!(document["job"]["error"], "preempted");
     assert_eq!(document["record"]["extra_msgs"]["launch"]["token"], "token-3");
     env.tpu("archive show 8 alice").exits(3).says(&["alice/8 is not in the archive"]);
-    env.tpu("archive show llama alice").exits(2).says(&["by number"]);
+    env.tpu("archive show llama alice").exits(3).says(&["in the archive is called 'llama'"]);
     env.tpu("archive show 2,3 alice").exits(2).says(&["2 jobs are named"]);
 }
 

@@ -69,7 +69,7 @@ fn all_jobs_of_a_file_are_entered_or_none() {
         ("target: local\nafter: 99\n", 3, "there is no job alice/99"),
         ("target: local\ncomand: x\n", 2, ":5:1: comand: no such key"),
         ("target: local\nsecrets: [A]\n", 3, ":5:10: no secret A is kept"),
-        ("target: local\nname: kill\n", 4, ":5:7: 'kill' already"),
+        ("target: local\nname: '12'\n", 2, ":5:7: '12' cannot be the name"),
         ("target: local\ndir: 7\n", 3, ":5:6: alice has no directory 7"),
         ("target: local\nconfigs: {nope: 1}\ncommand: [x]\n", 2, ":5:10: 'nope=1'"),
     ] {

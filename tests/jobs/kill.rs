@@ -262,12 +262,13 @@ fn a_kill_never_changes_how_a_job_has_ended() {
     ]));
     assert_eq!(env.job("alice", 1), before);
 
-    drop(env.tpu("run local rule=killed-by-signal:rerun -q -- bash -c 'kill -9 $$'").exits(0));
+    let rule = "rule=killed-by-signal:rerun";
+    drop(env.tpu_words(&["run", "local", rule, "-q", "--", "bash", "-c", "kill -9 $$"]).exits(0));
     drop(env.wait_status(2, "error"));
     drop(
         env.tpu("kill 2 -y")
             .exits(0)
-            .says(&["alice/2 had ended already (error: killed-by-signal)"]),
+            .says(&["alice/2 had ended already, and stays error: killed-by-signal"]),
     );
     let after = env.job("alice", 2);
     assert_eq!(

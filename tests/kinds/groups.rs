@@ -149,7 +149,7 @@ fn its_number_means_all_of_them_wherever_several_are_meant() {
     }
     lab.says(5, "ended 0");
     // A resume is of those that failed, and so are the others left alone.
-    drop(lab.tpu("resume 1 --yes --dry-run").exits(0).says(&["alice/3, alice/4"]));
+    drop(lab.tpu("resume 1 --yes --dry-run").exits(0).says(&["alice/3 (llama), alice/4 (llama)"]));
     drop(lab.tpu("rerun 1 --yes").exits(0).says(&["window 6", "window 7"]));
     assert_eq!(member(&lab, 1)["window"], 6);
     drop(lab.tpu("clean 1 --dry-run").exits(0).says(&["window 5"]));

@@ -151,7 +151,7 @@ fn a_variable_that_is_named_goes_with_its_secret() {
 #[test]
 fn namespaces_in_which_one_may_create_jobs_are_imported() {
     let lab = Lab::bare(1);
-    let all = lab.tpu("targets import --kind kubernetes").exits(0);
+    let all = lab.tpu("targets import --kind kubernetes -y").exits(0);
     drop(all.says(&["admin", "lab"]));
     let targets = lab.env.data()["targets"].clone();
     assert_eq!(targets["lab"]["options"]["namespace"], "lab");

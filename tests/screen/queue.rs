@@ -334,7 +334,8 @@ fn the_form_submits_where_a_queue_is_named() {
     let mut screen = screen();
     screen.press("n ctrl-u");
     screen.typed("v4-8");
-    screen.press("backtab");
+    // The name is last.
+    screen.press("backtab backtab");
     screen.typed("80");
     screen.press("backtab");
     screen.typed("night");

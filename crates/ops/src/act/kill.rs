@@ -13,6 +13,7 @@ use tpu_core::model::job::{Event, Intent, Job, KILLING, Refused, Status};
 use tpu_core::model::lineage::Lineage;
 use tpu_core::model::time::Timestamp;
 use tpu_core::plan::budget;
+use tpu_core::text::counted;
 use tpu_engine::runner::{StopOrder, StopOutcome, StopPart};
 use tpu_system::store::Tx;
 
@@ -30,7 +31,7 @@ pub use tpu_engine::runner::Unreached;
 pub struct Killed {
     /// Which job.
     pub job: JobId,
-    /// How it had failed before, if it was at its end already: it stays so, and no rule brings it back.
+    /// How it had failed before, if it had: it stays so, and no rule brings it back.
     pub failed: Option<ErrorKind>,
     /// Processes that were stopped.
     pub processes: usize,
@@ -39,11 +40,15 @@ pub struct Killed {
 }
 
 impl Killed {
-    /// What became of it where it was at its end already; `None` where it was stopped.
+    /// What became of it where it had failed already; `None` where it was stopped.
     pub fn was_not_running(&self) -> Option<String> {
         let failed = Status::Error(self.failed?);
         let job = &self.job;
-        Some(format!("{job} had ended already ({failed}): no rule brings it back any more"))
+        let what = match self.processes {
+            0 => "had ended already".to_owned(),
+            count => format!("is stopped ({})", counted(count, "process")),
+        };
+        Some(format!("{job} {what}, and stays {failed}: no rule brings it back any more"))
     }
 }
 
@@ -62,7 +67,7 @@ pub fn kill(ctx: &Ctx, jobs: &[JobId], force: bool) -> Vec<(JobId, Result<Killed
             });
             joined.collect()
         });
-        results.extend(settle(ctx, stopped, unreached));
+        results.extend(settle(ctx, stopped));
     }
     let of = |(place, job): (usize, &JobId)| {
         (job.clone(), results.remove(&place).unwrap_or_else(|| Err(cut_short())))
@@ -151,7 +156,7 @@ const AT_ONCE: usize = 16;
 pub fn kill_one(ctx: &Ctx, id: &JobId, unreached: Unreached) -> Result<Killed, Error> {
     let (mut results, wishes) = begin(ctx, std::slice::from_ref(id), unreached);
     let stopped = stop(ctx, &wishes, unreached);
-    results.extend(settle(ctx, wishes.iter().zip(stopped).collect(), unreached));
+    results.extend(settle(ctx, wishes.iter().zip(stopped).collect()));
     results.remove(&0).unwrap_or_else(|| Err(cut_short()))
 }
 
@@ -253,11 +258,7 @@ fn stop_part(ctx: &Ctx, data: &Data, endings: &mut [Result<Ending<'_>, Error>], 
 }
 
 /// Writes down what came of stops. What was not stopped is given up by us.
-fn settle(
-    ctx: &Ctx,
-    stopped: Vec<(&Wish, Result<Stopped, Error>)>,
-    unreached: Unreached,
-) -> Results {
+fn settle(ctx: &Ctx, stopped: Vec<(&Wish, Result<Stopped, Error>)>) -> Results {
     if stopped.is_empty() {
         return Results::new();
     }
@@ -265,7 +266,7 @@ fn settle(
     let written = ctx.transact(|tx| {
         let write = |(wish, stopped): &(&Wish, Result<Stopped, Error>)| {
             if let Ok(stopped) = stopped {
-                return write_end(tx, (wish, unreached), stopped, now);
+                return write_end(tx, wish, stopped, now);
             }
             give_up(ctx, tx, &wish.id);
             Ok(Written::Killed)
@@ -298,10 +299,10 @@ enum Written {
     Overtaken,
 }
 
-/// In the record of a job that is stopped. What had failed, and of which nothing was at work, stays as it is.
+/// In the record of a job that is stopped. What had failed stays as it is.
 fn write_end(
     tx: &mut Tx<'_>,
-    (wish, unreached): (&Wish, Unreached),
+    wish: &Wish,
     stopped: &Stopped,
     now: Timestamp,
 ) -> Result<Written, Error> {
@@ -319,12 +320,8 @@ fn write_end(
     let began = job.intent.as_ref().map_or(now, |intent| intent.at);
     let ended = job.launch.as_ref().and_then(|launch| launch.ended);
     let had_failed = wish.had_failed && ended.is_none_or(|ended| ended < began);
-    // Its end was seen, or nothing was found: what could not be reached may have been at work.
-    let was_over = !records::may_be_at_work(job)
-        || unreached == Unreached::Refuse && stopped.outcome.processes == 0;
     if let Status::Error(failed) = job.status
         && had_failed
-        && was_over
     {
         job.counts_mut().killed = true;
         job.intent = None;
@@ -346,7 +343,7 @@ fn write_end(
     if let Some(launch) = job.launch.as_mut() {
         launch.ended.get_or_insert(now);
     }
-    let processes = tpu_core::text::counted(stopped.outcome.processes, "process");
+    let processes = counted(stopped.outcome.processes, "process");
     records::note(tx, id, "killed", format!("{processes} stopped"));
     Ok(Written::Killed)
 }

@@ -8,6 +8,7 @@ use tpu_core::model::entry::QueueEntry;
 use tpu_core::model::ids::{JobId, QueueName};
 use tpu_core::plan::board::Pick;
 use tpu_core::plan::choice::Assignment;
+use tpu_core::plan::queue::WaitReason;
 use tpu_core::text::counted;
 
 use crate::act::hosts::detect;
@@ -22,7 +23,7 @@ use super::queue::keep::{self, Attendant};
 use super::queue::once::{Entered, Once};
 use super::queue::pass::{self, Mine, Passage};
 use super::queue::submit::{self, Placed, Submission};
-use super::queue::{at_once, now, presence, standing_of};
+use super::queue::{at_once, now, presence, standing_of, why};
 
 /// When a job starts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -244,8 +245,7 @@ impl QueuedJobs {
                 }
             }
         };
-        let mut lines: Vec<String> = self.by_cores(&*ctx.data()?).into_iter().collect();
-        lines.extend(self.jobs.iter().map(queued));
+        let mut lines: Vec<String> = self.jobs.iter().map(queued).collect();
         lines.extend(self.passage.in_words());
         if self.passage.is_left {
             lines.push(
@@ -256,10 +256,16 @@ impl QueuedJobs {
             let data = ctx.data()?;
             let waiting = data.queues().entry(&first).map_or(1, QueueEntry::waiting);
             let standing = standing_of(ctx, &data, &first).ok().flatten();
-            lines.extend(standing.map(|(_, why)| match waiting {
-                1 => format!("It waits: {why}"),
-                waiting => format!("{waiting} wait: {why}"),
-            }));
+            if let Some(standing) = standing {
+                let why = why(ctx, &standing);
+                lines.push(match waiting {
+                    1 => format!("It waits: {why}"),
+                    waiting => format!("{waiting} wait: {why}"),
+                });
+                let has_no_place = matches!(standing.waits, Some(WaitReason::NoPlace { .. }));
+                let by_cores = has_no_place.then(|| self.by_cores(&data)).flatten();
+                by_cores.into_iter().for_each(|line| lines.insert(0, line));
+            }
         }
         Ok(lines)
     }

@@ -9,7 +9,7 @@ use tpu_core::model::ids::JobId;
 
 use super::once;
 use super::pass::Passage;
-use super::standing_of;
+use super::{standing_of, why};
 
 /// So often what could not begin is taken out of the queue; each time that may wait for whoever writes just then.
 const TRIES: usize = 12;
@@ -37,7 +37,8 @@ fn begun_or_why(ctx: &Ctx, id: &JobId, passage: Passage) -> Result<Passage, Erro
         return Ok(passage);
     }
     let standing = standing_of(ctx, &*ctx.data()?, id)?;
-    let why = standing.map_or_else(|| "its turn has not come".to_owned(), |(_, why)| why);
+    let why = standing.map(|standing| why(ctx, &standing));
+    let why = why.unwrap_or_else(|| "its turn has not come".to_owned());
     Err(Error::refused(format!("it cannot begin at once: {why}"))
         .passing()
         .hint("let it wait for its turn"))

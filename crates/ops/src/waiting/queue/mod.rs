@@ -150,17 +150,16 @@ fn wishes(data: &Data, present: &[bool]) -> HashMap<JobId, Rc<Wish>> {
     counted.map(wish).collect()
 }
 
-/// Where an entry stands in its queue, and why it waits.
+/// How an entry stands in its queue.
 pub(crate) fn standing_of(
     ctx: &Ctx,
     data: &Data,
     id: &JobId,
-) -> Result<Option<(usize, String)>, Error> {
+) -> Result<Option<EntryStanding<Vec<Pick>>>, Error> {
     let at = data.queues().entries.iter().position(|entry| entry.id() == *id);
     let mut standings = standings(ctx, data, &Avoided::new())?;
     places::tell(ctx, data, &mut standings, &|entry| entry.id() == *id);
-    let own = standings.into_iter().find(|standing| Some(standing.entry) == at);
-    Ok(own.map(|own| (own.position, why(ctx, &own))))
+    Ok(standings.into_iter().find(|standing| Some(standing.entry) == at))
 }
 
 /// Why an entry has not begun, for people.

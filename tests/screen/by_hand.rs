@@ -52,7 +52,7 @@ fn rules_reruns_explanations_and_any_command_by_key() {
     let terminal = monitor(&env);
     terminal.shows("▸ 1");
     terminal.press("u");
-    terminal.shows("What happens by itself when alice/1 fails?");
+    terminal.shows("What happens by itself when alice/1 (");
     terminal.resize((80, 24));
     terminal.keys("Down Down Down Enter");
     terminal.until("the rule is stored", || env.job("alice", 1)["rules"]["grpc"] == "resume");

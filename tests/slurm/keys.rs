@@ -27,7 +27,7 @@ fn its_keys_do_what_they_do_to_a_window() {
     terminal.press("Enter");
     terminal.until("the tag is stored", || lab.env.job("alice", 1)["job_tags"] == "mine");
     terminal.press("u");
-    terminal.shows("What happens by itself when alice/1 fails?");
+    terminal.shows("What happens by itself when alice/1 (");
     terminal.keys("Down Enter");
     terminal.until("the rule is stored", || lab.env.job("alice", 1)["rules"]["lost"] == "resume");
     // Beside it, on its node.

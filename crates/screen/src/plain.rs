@@ -339,7 +339,7 @@ fn is_superseded(job: &JobView) -> bool {
 fn who(job: &JobView, with_tags: bool) -> String {
     let mut parts: Vec<String> = Vec::new();
     parts.extend(job.member.map(|member| format!("member {member}")));
-    parts.extend(job.known_as().map(name));
+    parts.extend(job.name.as_deref().map(name));
     parts.push(name(job.dir_name()));
     let tags = job.tags.as_deref().filter(|_| with_tags);
     parts.extend(tags.map(|tags| format!("tagged {}", name(tags))));

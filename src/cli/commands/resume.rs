@@ -8,7 +8,7 @@ use crate::cli::commands::kill;
 use crate::cli::commands::person::make_usable;
 use crate::cli::commands::run::{self, PlanInWords};
 use crate::cli::print::Output;
-use tpu_core::model::job::{Job, Status, Succession};
+use tpu_core::model::job::{Job, Succession};
 use tpu_core::model::setup::SetUpHow;
 use tpu_core::model::view::JobView;
 use tpu_core::plan::resume_from::{self, ResumeFrom};
@@ -128,8 +128,7 @@ fn named(names: &[String]) -> Option<String> {
 /// Asks whether a job is to be started again that a person has killed.
 fn although_killed(app: &App, request: AgainRequest) -> Result<AgainRequest, Error> {
     let data = app.ctx()?.data()?;
-    let is_killed = |job: &Job| matches!(job.status, Status::Killed(_));
-    if request.force || !data.job(&request.job).is_some_and(is_killed) {
+    if request.force || !data.job(&request.job).is_some_and(Job::is_killed) {
         return Ok(request);
     }
     let verb = request.how.verb();

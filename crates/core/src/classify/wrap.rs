@@ -5,7 +5,7 @@ use super::frames::{Builder, Frames};
 /// Panes are not narrower; a "width" below it is a short text.
 const NARROWEST: usize = 20;
 /// One line alone is no width below this: two short lines are two.
-const NARROWEST_ALONE: usize = 30;
+const NARROWEST_ALONE: usize = 28;
 /// A text whose longest line is longer than this was not cut by a terminal.
 const WIDEST: usize = 320;
 

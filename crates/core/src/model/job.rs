@@ -342,6 +342,12 @@ impl Job {
         Exit::of(self.launch.as_ref().map(|launch| launch.mode), code)
     }
 
+    /// Whether a person has ended it: at work, or what a rule would have brought back.
+    pub fn is_killed(&self) -> bool {
+        matches!(self.status, Status::Killed(_))
+            || self.recovery.as_ref().is_some_and(|recovery| recovery.killed)
+    }
+
     /// Whether a kill has begun and is not complete: no rule fires on it, and nothing starts it again.
     pub fn is_being_killed(&self) -> bool {
         self.intent.as_ref().is_some_and(|intent| intent.action == KILLING)

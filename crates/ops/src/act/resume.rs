@@ -445,9 +445,13 @@ fn succeedable(
             .hint(format!("stop it first: tpu kill w={} {}", id.window, id.user)));
     }
     still_at_work(ctx, job)?;
-    let failed = view.failure().is_some();
+    // What a person has killed is as if it had not failed, however it had ended before.
+    let was_killed = job.is_killed();
+    let failed = view.failure().is_some() && !was_killed;
     if !failed && !request.force && !request.however_ended && request.turn.is_none() {
-        return Err(Error::refused(format!("{id} is {}", view.shown.status)).hint(format!(
+        let what =
+            if was_killed { "was killed".to_owned() } else { format!("is {}", view.shown.status) };
+        return Err(Error::refused(format!("{id} {what}")).hint(format!(
             "to {verb} it all the same: tpu {verb} w={} {} --force",
             id.window, id.user
         )));

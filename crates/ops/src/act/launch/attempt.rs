@@ -537,6 +537,11 @@ fn may_be_succeeded(job: &Job, parent: &Parent, lease: Option<&Held>) -> Result<
         return Err(Error::refused(format!("{id} is being killed"))
             .hint(format!("`tpu check {}` shows what came of it", id.user)));
     }
+    if job.is_killed() && !parent.forced {
+        return Err(
+            Error::refused(format!("{id} was killed meanwhile")).hint("look again, then try again")
+        );
+    }
     // Its launcher may have written down, since, the very failure that the facts had shown.
     let came_true = parent.failed.is_some() && matches!(job.status, Status::Error(_));
     if job.status != parent.seen && !came_true {

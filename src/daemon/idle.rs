@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use tpu_core::model::data::Data;
 use tpu_core::model::job::Job;
+use tpu_core::plan::budget;
 
 /// Since when there is nothing to do.
 #[derive(Debug, Default)]
@@ -31,10 +32,12 @@ fn patience() -> Duration {
     Duration::from_secs(60 * 60)
 }
 
-/// Whether the records show nobody at work, nobody who waits, and no target that is made or goes with a job.
+/// Whether the records show nobody at work, nobody who waits or is to come back, and no target that is made or goes with
+/// a job.
 pub(super) fn has_nothing(data: &Data) -> bool {
     let queues = data.queues();
-    let is_at_work = |job: &Job| job.status.is_live() || job.intent.is_some();
+    let is_at_work =
+        |job: &Job| job.status.is_live() || job.intent.is_some() || budget::is_to_come_back(job);
     queues.entries.is_empty()
         && queues.makings.is_empty()
         && queues.loans.is_empty()

@@ -131,8 +131,8 @@ fn as_the_real_thing<'a>(env: &TestEnv, lines: impl IntoIterator<Item = &'a str>
         if dry.code != real.code || real.stdout.is_empty() && dry.stderr != real.stderr {
             differ.push(format!("$ tpu {line}\ndry run: {dry}\nreal: {real}"));
         }
-        // Whole at once: a launcher that has just begun may be reading it.
-        atomic::write_file(&OsDisk, &env.data_path(), &before, 0o644).unwrap();
+        // Whole at once, and under the lock: a launcher that has just begun reads and writes it.
+        env.change(|data| *data = Data::parse(&before).unwrap());
     }
     assert!(differ.is_empty(), "{}", differ.join("\n"));
 }

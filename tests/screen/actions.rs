@@ -201,7 +201,8 @@ fn what_a_form_cannot_mean_is_said() {
         screen.press("ctrl-u");
         screen.typed(text);
         assert_eq!(screen.press("enter"), [], "{text}");
-        assert!(screen.frame((80, 24)).contains(said), "{text}");
+        let frame = screen.frame((80, 24));
+        assert!(frame.contains(said), "{text}\n{frame}");
     }
 }
 

@@ -215,7 +215,7 @@ fn send(child: &Child, what: Signal) {
 }
 
 /// A job that fails when a file says so; the second time it ends well when another one does.
-const STORY: &str = "n=0; mark=stop; code=3; [ -e \"$TPU_DATA.again\" ] && mark=end && code=0; \
+const STORY: &str = "n=${TPU_CHECKPOINT_STEP:-0}; mark=stop; code=3; [ -e \"$TPU_DATA.again\" ] && mark=end && code=0; \
     until [ -e \"$TPU_DATA.$mark\" ]; do n=$((n+1)); echo \"step $n/1000000 loss 0.5\"; \
     mkdir -p \"$TPU_LOG_DIR/checkpoints\"; echo $n >\"$TPU_LOG_DIR/checkpoints/step_$n\"; \
     read -r -t 0.1 <> <(:); done; [ $code = 0 ] || echo 'RuntimeError: the story goes badly'; exit $code";

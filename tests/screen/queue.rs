@@ -348,7 +348,7 @@ fn the_form_submits_where_a_queue_is_named() {
     answer(&mut screen, Ask::Would(act.clone()), Answer::Text("queue night".to_owned()));
     assert_eq!(acts(&screen.press("enter")), [(**act).clone()]);
     let mut screen = self::screen();
-    screen.press("n backtab");
+    screen.press("n backtab backtab");
     screen.typed("101");
     assert_eq!(screen.press("enter"), []);
     assert!(screen.frame((80, 24)).contains("no number from 0 to 100"));

@@ -140,9 +140,10 @@ fn follow(app: &App, id: &JobId, (next, filter): (u64, &Wanted), first: &str) ->
             .hint("the output was closed or its disk is full")),
         Ok(()) => Ok(true),
     };
-    let mut goes_on = print(first)?;
-    let mut rest = Vec::new();
     let mut follower = LogFollower::new(id.clone(), next);
+    // Before a reader that may take its time: from here the follower knows which file it reads.
+    let mut rest = follower.read_on(ctx)?;
+    let mut goes_on = print(first)?;
     let poll = if logs::has_engine(ctx, id)? { POLL_ENGINE } else { POLL };
     while goes_on {
         let over = logs::is_over(ctx, id)?;

@@ -182,7 +182,9 @@ fn requests(app: &App, args: &Again, how: Succession) -> Result<Vec<AgainRequest
     }
     let applies = |view: &JobView| {
         let is_over = view.shown.unknown.is_none() && !view.shown.status.is_live();
-        view.failure().is_some() || args.force && is_over
+        // What a person has killed is started again only where it is named.
+        let is_killed = data.job(&view.id).is_some_and(Job::is_killed);
+        view.failure().is_some() && !is_killed || args.force && is_over
     };
     let jobs = app.requester()?.all_jobs_of(&data, sorted, applies)?;
     let (force, from_nothing) = (args.force, app.global.yes);

@@ -550,13 +550,6 @@ mod tests {
     }
 
     #[test]
-    fn an_owner_is_named_so_that_a_person_can_find_it() {
-        assert_eq!(who("fe80::1:b:12:99"), "process 12 on fe80::1", "hosts may hold colons");
-        assert_eq!(who("lab:b:0:1"), "a process on lab that gave it up");
-        assert_eq!(who("somebody"), "somebody");
-    }
-
-    #[test]
     fn what_a_record_keeps_of_its_specification_gives_it_back() {
         let id = JobId::new(UserName::from("alice"), JobNumber(7));
         let any_of =

@@ -63,3 +63,15 @@ pub fn who(owner: &str) -> String {
         _ => owner.to_owned(),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_owner_is_named_so_that_a_person_can_find_it() {
+        assert_eq!(who("fe80::1:b:12:99"), "process 12 on fe80::1", "hosts may hold colons");
+        assert_eq!(who("lab:b:0:1"), "a process on lab that gave it up");
+        assert_eq!(who("somebody"), "somebody");
+    }
+}

@@ -174,7 +174,7 @@ pub fn decide(situation: &Situation<'_>) -> Decision {
         Err(held) => return Decision { reason: held.reason, ..decision },
     };
     decision.event = Some(kind);
-    let chosen = is_wanted(job, kind)
+    let chosen = is_wanted(situation, kind)
         .and_then(|()| is_ours(situation))
         .and_then(|()| choose(situation, kind))
         .and_then(|choice| is_free(situation).map(|()| choice));
@@ -234,21 +234,31 @@ fn failure(situation: &Situation<'_>) -> Result<ErrorKind, Held> {
 }
 
 /// Whether anybody wants something to happen by itself. What a person has ruled out needs no facts.
-fn is_wanted(job: &Job, kind: ErrorKind) -> Result<(), Held> {
+fn is_wanted(situation: &Situation<'_>, kind: ErrorKind) -> Result<(), Held> {
+    let job = situation.job;
     if !job.monitor {
         return Err("the daemon only observes this job (monitor=false)".into());
     }
     let some_rule_acts = job.rules.iter().any(|(_, action)| action != Action::Pass);
     if !some_rule_acts && begun(job).is_none() {
-        return Err(left_alone(job, kind).into());
+        return Err(left_alone(situation, kind).into());
     }
     Ok(())
 }
 
 /// Says that no rule restarts the job after this failure, and what to type instead.
-fn left_alone(job: &Job, kind: ErrorKind) -> String {
-    let (number, user) = (job.windows_id, &job.user);
-    format!("no automatic restart (rule {kind}=pass). To restart: tpu resume {number} {user}")
+fn left_alone(situation: &Situation<'_>, kind: ErrorKind) -> String {
+    let (number, user) = (situation.job.windows_id, &situation.job.user);
+    let progress = &situation.shown.progress;
+    let is_of_code =
+        matches!(kind, ErrorKind::PythonError | ErrorKind::CommandNotFound | ErrorKind::FileError);
+    // A resume runs the code as it was: it helps only where there is progress to keep.
+    let what = if is_of_code && progress.step.is_none() && progress.epoch.is_none() {
+        "Fix the code, then: tpu rerun"
+    } else {
+        "To restart: tpu resume"
+    };
+    format!("no automatic restart (rule {kind}=pass). {what} {number} {user}")
 }
 
 /// Whether it is for us to act: watched from here, seen lately, in nobody's hands.
@@ -349,7 +359,7 @@ fn by_rule(situation: &Situation<'_>, kind: ErrorKind) -> Result<Action, Held> {
     }
     let action = job.rules.action(kind);
     if action == Action::Pass {
-        return Err(left_alone(job, kind).into());
+        return Err(left_alone(situation, kind).into());
     }
     if Budget::of(job, kind) == Budget::Program {
         return Err(

@@ -87,7 +87,7 @@ struct Wish {
     /// Its place among those that are killed together.
     place: usize,
     id: JobId,
-    /// Whether its record said before that it had failed.
+    /// Whether its record said that it had failed when its end was wished for.
     had_failed: bool,
 }
 
@@ -137,7 +137,7 @@ pub fn dry_run(ctx: &Ctx, jobs: &[JobId], force: bool) -> (Vec<JobId>, Vec<Error
     let (mut can, mut problems) = (Vec::new(), Vec::new());
     for (job, may) in jobs.iter().zip(may_begin(ctx, jobs, by_force(force))) {
         match may {
-            Ok(_) => can.push(job.clone()),
+            Ok(()) => can.push(job.clone()),
             Err(error) => problems.push(error),
         }
     }
@@ -146,7 +146,7 @@ pub fn dry_run(ctx: &Ctx, jobs: &[JobId], force: bool) -> (Vec<JobId>, Vec<Error
 
 /// The same for one job.
 pub(crate) fn dry_run_one(ctx: &Ctx, id: &JobId) -> Result<(), Error> {
-    may_begin(ctx, std::slice::from_ref(id), Unreached::Refuse).remove(0).map(drop)
+    may_begin(ctx, std::slice::from_ref(id), Unreached::Refuse).remove(0)
 }
 
 /// Engines, and jobs with windows, whose stops are under way at the same time.
@@ -188,7 +188,7 @@ fn begin(ctx: &Ctx, jobs: &[JobId], unreached: Unreached) -> (Results, Vec<Wish>
     let mut wishes = Vec::new();
     for (place, (id, may)) in jobs.iter().zip(may_begin(ctx, jobs, unreached)).enumerate() {
         match may {
-            Ok(had_failed) => wishes.push(Wish { place, id: id.clone(), had_failed }),
+            Ok(()) => wishes.push(Wish { place, id: id.clone(), had_failed: false }),
             Err(error) => drop(results.insert(place, Err(error))),
         }
     }
@@ -201,8 +201,11 @@ fn begin(ctx: &Ctx, jobs: &[JobId], unreached: Unreached) -> (Results, Vec<Wish>
     };
     let intended = ctx.transact(intend).unwrap_or_else(|error| all(&wishes, &error));
     let mut intended = intended.into_iter();
-    wishes.retain(|wish| match intended.next() {
-        Some(Ok(())) => true,
+    wishes.retain_mut(|wish| match intended.next() {
+        Some(Ok(had_failed)) => {
+            wish.had_failed = had_failed;
+            true
+        }
         Some(Err(error)) => {
             results.insert(wish.place, Err(error));
             false
@@ -316,14 +319,17 @@ fn write_end(
     if job.status.is_final() {
         return Ok(Written::Overtaken);
     }
-    // An end that the launcher reported since the kill began is the kill's.
+    // An end that the launcher reported since the kill began is the kill's; one before it is the job's own.
     let began = job.intent.as_ref().map_or(now, |intent| intent.at);
     let ended = job.launch.as_ref().and_then(|launch| launch.ended);
-    let had_failed = wish.had_failed && ended.is_none_or(|ended| ended < began);
+    let had_failed = wish.had_failed || ended.is_none_or(|ended| ended < began);
     if let Status::Error(failed) = job.status
         && had_failed
     {
-        job.counts_mut().killed = true;
+        let recovery = job.counts_mut();
+        recovery.killed = true;
+        // A daemon of an earlier version knows only this word.
+        recovery.stopped.get_or_insert_with(|| "somebody has killed it".to_owned());
         job.intent = None;
         // Whoever is bringing it back has lost it.
         if let Some(lease) = job.lease.as_mut() {
@@ -377,8 +383,8 @@ pub fn stop_program(ctx: &Ctx, data: &Data, job: &Job) -> Result<(), Error> {
     .map(drop)
 }
 
-/// Which jobs may be killed, and whether each has failed, before anything of that has begun; the result keeps their order.
-fn may_begin(ctx: &Ctx, jobs: &[JobId], unreached: Unreached) -> Vec<Result<bool, Error>> {
+/// Which jobs may be killed, before anything of that has begun; the result keeps their order.
+fn may_begin(ctx: &Ctx, jobs: &[JobId], unreached: Unreached) -> Vec<Result<(), Error>> {
     // An end that its launcher could not report is an end: such a job is not killed any more.
     let data = match reconcile::reconcile(ctx).and_then(|()| ctx.data()) {
         Ok(data) => data,
@@ -391,8 +397,7 @@ fn may_begin(ctx: &Ctx, jobs: &[JobId], unreached: Unreached) -> Vec<Result<bool
         if job.is_being_killed() && job.status.is_final() {
             return Err(overtaken(ctx, id));
         }
-        check(ctx, &data, job, unreached, &look)?;
-        Ok(matches!(job.status, Status::Error(_)))
+        check(ctx, &data, job, unreached, &look)
     };
     jobs.iter().map(may).collect()
 }
@@ -458,9 +463,11 @@ fn superseded(data: &Data, job: &Job, refused: Refused) -> Error {
     }
 }
 
-/// In the record of a job that it is to end.
-fn intend(ctx: &Ctx, tx: &mut Tx<'_>, id: &JobId, now: Timestamp) -> Result<(), Error> {
+/// In the record of a job that it is to end; gives whether it had failed by then.
+fn intend(ctx: &Ctx, tx: &mut Tx<'_>, id: &JobId, now: Timestamp) -> Result<bool, Error> {
     let job = job_mut(&mut tx.data, id)?;
+    // What a kill has begun on may owe its failure to that kill.
+    let had_failed = matches!(job.status, Status::Error(_)) && !job.is_being_killed();
     let mut trial = job.clone();
     trial.apply(&Event::Killed)?;
     // Whatever was being done about it: a kill is above a rule. Whoever repeats a kill takes it over.
@@ -469,5 +476,5 @@ fn intend(ctx: &Ctx, tx: &mut Tx<'_>, id: &JobId, now: Timestamp) -> Result<(), 
         Some(_) | None => now,
     };
     job.intent = Some(Intent { action: KILLING.to_owned(), at, by: lease::me(&ctx.env) });
-    Ok(())
+    Ok(had_failed)
 }

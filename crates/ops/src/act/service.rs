@@ -181,7 +181,7 @@ fn begin_alone(
     how: &How,
     patience: Option<Duration>,
 ) -> Result<Option<RunningDaemon>, Error> {
-    if let Some(pid) = watch::begun(ctx)? {
+    if let Some(pid) = stays(ctx)? {
         return Ok(Some(RunningDaemon::before(pid, watch::running(ctx).as_ref())));
     }
     may_start(ctx, how)?;
@@ -203,6 +203,20 @@ fn begin_alone(
             return Ok(None);
         }
         looks += 1;
+        ctx.clock.sleep(POLL);
+    }
+}
+
+/// The process of a daemon that stays. One that is beginning or ending holds its lock without a note, and is waited for.
+fn stays(ctx: &Ctx) -> Result<Option<u32>, Error> {
+    const PATIENCE: Duration = Duration::from_secs(3);
+    let deadline = ctx.clock.monotonic() + PATIENCE;
+    loop {
+        let begun = watch::begun(ctx)?;
+        let is_known = begun.is_none() || watch::running(ctx).is_some();
+        if is_known || ctx.clock.monotonic() >= deadline {
+            return Ok(begun);
+        }
         ctx.clock.sleep(POLL);
     }
 }

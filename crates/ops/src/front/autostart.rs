@@ -1,7 +1,6 @@
 //! The daemon that a command starts by itself, where something that it has begun depends on one: a rule that acts, a place
 //! in a queue, a notice. It is called when everything is written down, and never makes its command fail.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use tpu_core::model::data::Data;
@@ -67,20 +66,26 @@ impl Need {
 /// flags that it is to have.
 pub fn attend(ctx: &Ctx, since: Timestamp, flags: &[String]) -> Autostart {
     let not_now = ctx.store.is_dry_run() || watch::running(ctx).is_some();
-    let Some((data, need)) = (!not_now).then(|| needs(ctx, since)).flatten() else {
+    let Some(data) = (!not_now).then(|| ctx.data().ok()).flatten() else {
         return Autostart::default();
     };
-    let settings = ctx.settings(data.user(&need.job.user));
-    if !settings.is_ok_and(|settings| settings.daemon_autostart) {
+    let wants = |need: &Need| {
+        let settings = ctx.settings(data.user(&need.job.user));
+        settings.is_ok_and(|settings| settings.daemon_autostart)
+    };
+    let needs: Vec<Need> = needs(ctx, &data, since).into_iter().filter(wants).collect();
+    // On a login node the daemon is started for what runs elsewhere.
+    let is_elsewhere = |need: &&Need| !is_at_login_node(ctx, &data, need);
+    let Some(need) = needs.iter().find(is_elsewhere).or(needs.first()) else {
         return Autostart::default();
-    }
+    };
     let outdated = nobody_starts(ctx);
     let how = How { flags: flags.to_vec(), ends_idle: true, ..How::default() };
-    let note = match why_not(ctx, &data, &need) {
-        Some(why) => Some(by_hand(&need, &why)),
+    let note = match why_not(ctx, &data, need) {
+        Some(why) => Some(by_hand(need, &why)),
         None => match service::start_within(ctx, &how, PATIENCE) {
-            Ok(runs) => started(ctx, &need, runs.as_ref()),
-            Err(error) => Some(by_hand(&need, &error.message)),
+            Ok(runs) => started(ctx, need, runs.as_ref()),
+            Err(error) => Some(by_hand(need, &error.message)),
         },
     };
     Autostart { notes: note.into_iter().collect(), outdated }
@@ -116,18 +121,13 @@ fn is_first(ctx: &Ctx) -> bool {
     ctx.store.disk().create(&mark, b"", 0o660).is_ok()
 }
 
-/// The first that depends on the daemon, and in what data.
-fn needs(ctx: &Ctx, since: Timestamp) -> Option<(Arc<Data>, Need)> {
-    let data = ctx.data().ok()?;
+/// What depends on the daemon: first what waits, then what comes back, then what somebody is told of.
+fn needs(ctx: &Ctx, data: &Data, since: Timestamp) -> Vec<Need> {
     let place = watch::place(ctx);
-    let waits = data.queues().entries.iter().find(|entry| {
+    let waits = data.queues().entries.iter().filter(|entry| {
         // Who waits at a terminal begins it himself.
         entry.held.is_none() && entry.keeper.is_none() && entry.place == place
     });
-    if let Some(entry) = waits {
-        let need = of_entry(&data, entry);
-        return Some((data, need));
-    }
     // What an engine runs has no place.
     let is_here = |job: &Job| {
         let place = job.place.as_ref();
@@ -139,13 +139,9 @@ fn needs(ctx: &Ctx, since: Timestamp) -> Option<(Arc<Data>, Need)> {
     };
     let new: Vec<&Job> = data.jobs().filter(began).collect();
     let of = |job: &Job, what| Need { job: job.id(), what, target: Some(job.tpu.clone()) };
-    let comes_back = new.iter().find(|job| comes_back(job));
-    let comes_back = comes_back.map(|job| of(job, What::ComesBack));
-    let need = comes_back.or_else(|| {
-        let told = new.iter().find(|job| is_told(ctx, &data, job))?;
-        Some(of(told, What::IsTold))
-    });
-    need.map(|need| (data, need))
+    let come_back = new.iter().filter(|job| comes_back(job)).map(|job| of(job, What::ComesBack));
+    let told = new.iter().filter(|job| is_told(ctx, data, job)).map(|job| of(job, What::IsTold));
+    waits.map(|entry| of_entry(data, entry)).chain(come_back).chain(told).collect()
 }
 
 fn of_entry(data: &Data, entry: &QueueEntry) -> Need {
@@ -181,10 +177,15 @@ fn why_not(ctx: &Ctx, data: &Data, need: &Need) -> Option<String> {
     if ctx.env.non_empty("CI").is_some_and(|value| !["0", "false"].contains(&value)) {
         return Some("it is not started by itself where CI is set".to_owned());
     }
+    is_at_login_node(ctx, data, need)
+        .then(|| "it is not started by itself on a login node".to_owned())
+}
+
+/// Whether this machine is the login node of the target that is meant.
+fn is_at_login_node(ctx: &Ctx, data: &Data, need: &Need) -> bool {
     let target = need.target.as_ref();
     let kind = target.and_then(|name| data.target(name));
     let kind = kind.as_ref().and_then(|target| ctx.kinds.of(target).ok());
     let registration = target.and_then(|name| data.registration(name));
-    let is_login_node = kind.is_some_and(|kind| kind.is_at_login_node(registration, &ctx.env));
-    is_login_node.then(|| "it is not started by itself on a login node".to_owned())
+    kind.is_some_and(|kind| kind.is_at_login_node(registration, &ctx.env))
 }

@@ -21,6 +21,9 @@ const MARK: &str = "# tpu-daemon";
 /// `systemctl` and `crontab` answer within that.
 const PATIENCE: Duration = Duration::from_secs(30);
 
+/// How long systemd may take until the daemon has begun. It begins all the same if nobody waits.
+const BEGINS_WITHIN: Duration = Duration::from_secs(3);
+
 /// Mode of the unit, which holds no secret.
 const MODE: u32 = 0o644;
 
@@ -103,10 +106,8 @@ pub fn install(ctx: &Ctx, how: &How, unit: &Unit) -> Result<String, Error> {
             })?;
             atomic::write_file(&**ctx.store.disk(), file, text.as_bytes(), MODE)?;
             systemctl(&["daemon-reload"])?;
-            match runs {
-                None => systemctl(&["enable", "--now", UNIT])?,
-                Some(_) => systemctl(&["enable", UNIT])?,
-            }
+            // Where a daemon runs, the unit is refused, and tries again until that one has ended.
+            systemctl(&["enable", "--now", UNIT])?;
         }
         Unit::Crontab { line } => {
             let others = crontab_without_ours()?;
@@ -117,13 +118,31 @@ pub fn install(ctx: &Ctx, how: &How, unit: &Unit) -> Result<String, Error> {
             }
         }
     }
-    Ok(match runs {
-        None => "The daemon runs now.".to_owned(),
-        Some(note) => format!(
-            "A daemon runs already (process {}); what is written here holds once that has ended.",
-            note.pid
-        ),
+    Ok(match (runs, unit) {
+        (Some(note), Unit::Systemd { .. }) => {
+            format!("A daemon runs already (process {}); the installed one follows it.", note.pid)
+        }
+        (Some(note), Unit::Crontab { .. }) => {
+            let pid = note.pid;
+            format!("A daemon runs already (process {pid}); the installed one starts at boot.")
+        }
+        (None, _) => match begins(ctx) {
+            Some(note) => format!("The daemon runs now: process {}.", note.pid),
+            None => "The daemon is starting (see: tpu daemon status).".to_owned(),
+        },
     })
+}
+
+/// The daemon that begins within some seconds.
+fn begins(ctx: &Ctx) -> Option<watch::Note> {
+    let deadline = ctx.clock.monotonic() + BEGINS_WITHIN;
+    loop {
+        let note = watch::running(ctx);
+        if note.is_some() || ctx.clock.monotonic() >= deadline {
+            return note;
+        }
+        ctx.clock.sleep(Duration::from_millis(20));
+    }
 }
 
 /// Takes away what was installed; what that was. A daemon that runs goes on.
@@ -159,13 +178,19 @@ pub fn installed(ctx: &Ctx) -> Result<Vec<Unit>, Error> {
         found.push(Unit::Systemd { file, text });
     }
     if ctx.env.has_program("crontab") {
-        let lines = crontab()?;
-        let ours = lines.lines().filter(|line| is_ours(line));
-        found.extend(ours.map(|line| Unit::Crontab { line: line.to_owned() }));
+        match crontab() {
+            Ok(lines) => {
+                let ours = lines.lines().filter(|line| is_ours(line));
+                found.extend(ours.map(|line| Unit::Crontab { line: line.to_owned() }));
+            }
+            // Where the account may have no crontab, the unit can be removed all the same.
+            Err(error) if found.is_empty() => return Err(error),
+            Err(_) => {}
+        }
     }
     if found.is_empty() {
-        return Err(Error::not_found("nothing has the daemon begin with this machine")
-            .hint("`tpu daemon install` would; `tpu daemon stop` ends one that runs"));
+        return Err(Error::not_found("the daemon is not installed")
+            .hint("tpu daemon install; a daemon that runs ends with: tpu daemon stop"));
     }
     Ok(found)
 }
@@ -248,7 +273,11 @@ fn is_ours(line: &str) -> bool {
 fn crontab() -> Result<String, Error> {
     let said = proc::run(&Spawn::new("crontab").arg("-l").timeout(PATIENCE))?;
     if said.status.success() {
-        return Ok(said.text());
+        // Other people's lines are written back as they are.
+        return String::from_utf8(said.stdout).map_err(|_| {
+            Error::state("the crontab of this account holds bytes that are no UTF-8")
+                .hint("mend it: crontab -e; or start the daemon by hand: tpu daemon start")
+        });
     }
     let why = said.complaint();
     if why.to_ascii_lowercase().contains("no crontab") {
@@ -261,8 +290,11 @@ fn crontab() -> Result<String, Error> {
 /// The crontab without our line, each line with its end.
 fn crontab_without_ours() -> Result<String, Error> {
     let all = crontab()?;
-    let others = all.lines().filter(|line| !is_ours(line));
-    Ok(others.flat_map(|line| [line, "\n"]).collect())
+    let mut others: String = all.split_inclusive('\n').filter(|line| !is_ours(line)).collect();
+    if !others.is_empty() && !others.ends_with('\n') {
+        others.push('\n');
+    }
+    Ok(others)
 }
 
 fn write_crontab(text: &str) -> Result<(), Error> {
@@ -285,7 +317,7 @@ fn systemctl(words: &[&str]) -> Result<(), Error> {
 
 fn refused(said: &Output, command: &str) -> Error {
     let why = said.complaint();
-    let why = why.lines().next().unwrap_or("it failed without a word");
+    let why = why.lines().next().unwrap_or("no error message");
     Error::failed(format!("`{command}`: {}", text::escape(why)))
         .hint("type it to see more; `tpu daemon uninstall` takes away what was written")
 }

@@ -78,7 +78,8 @@ pub(super) fn claim(data: &Data, plan: &LaunchPlan) -> Result<Option<Share>, Err
     let capacity = data.target(name).map_or(plan.target.capacity, |target| target.capacity);
     let (ask, is_queued) = (&plan.spec.ask, plan.turn.is_some());
     let applicant = Applicant { target: &plan.target, ask, busy: &plan.busy, but: None, is_queued };
-    if applicant.is_unbound(&capacity) {
+    // What it takes is written down wherever the queue counts it.
+    if applicant.is_unbound(&capacity) && capacity.of_queue().is_none() {
         return Ok(None);
     }
     let parent = plan.parent.as_ref().map(|p| JobId::new(plan.user.clone(), p.window));

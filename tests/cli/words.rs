@@ -105,7 +105,7 @@ fn selectors_choose_or_are_refused() {
     drop(
         env.tpu("kill status:error alice")
             .exits(4)
-            .says(&["alice/2 is error: unknown", "no rule brings it back"]),
+            .says(&["alice/2 is error: unknown", "it has already ended"]),
     );
     assert_eq!(env.job("alice", 2)["status"], "error");
     drop(env.tpu("kill status:finished alice").exits(4));

@@ -122,6 +122,9 @@ pub(crate) fn plain(text: &str, home: &str) -> String {
     let called = Regex::new(r"(where it is called [a-z]+)-[0-9a-z]{8}\b").unwrap();
     let text = called.replace_all(&text, "$1").into_owned();
     let text = numbers.replace_all(&text, "N").into_owned();
+    // Whose job it is, is said in a hint only to whom nobody knows.
+    let owners = Regex::new("(tpu [a-z]+ N) alice").unwrap();
+    let text = owners.replace_all(&text, "$1").into_owned();
     let lines: Vec<String> =
         text.lines().map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ")).collect();
     let lines: Vec<String> = lines.into_iter().filter(|line| !line.is_empty()).collect();

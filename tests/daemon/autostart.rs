@@ -65,7 +65,11 @@ fn a_rule_that_acts_starts_it_and_says_so_in_one_line() {
     let said = run(&env, &["rule=resume"], &[]).exits(0);
     let lines = said.stderr.lines().filter(|line| line.contains("started the daemon (process "));
     assert_eq!(lines.count(), 1, "{}", said.report());
-    drop(said.says(&["alice/2 comes back by its rules", "daemon stop", "daemon_autostart False"]));
+    drop(said.says(&[
+        "it restarts alice/2 after failures, by its rule",
+        "daemon stop",
+        "daemon_autostart False",
+    ]));
     wait_turned(&env);
     let status = env.tpu("daemon status").exits(0);
     drop(status.says(&["Hosted: tmux session tpu-daemon.", "ends after an hour"]));
@@ -83,11 +87,11 @@ fn it_is_not_started_where_nobody_wants_that_and_what_to_type_is_said() {
     let mut env = home();
     let rule = ["rule=resume"];
     let cases: [(&[(&str, &str)], &str); 2] =
-        [(&[("CI", "true")], "CI is set"), (&[("TPU_JOB", "alice/99")], "a job does not start it")];
+        [(&[("CI", "true")], "CI is set"), (&[("TPU_JOB", "alice/99")], "this is a job")];
     for (vars, why) in cases {
         let said = no_start(run(&env, &rule, vars).exits(0));
         drop(said.says(&[
-            "comes back by its rules only while the daemon runs",
+            "after failures, by its rule; it was not started, because",
             "tpu daemon start",
             why,
         ]));
@@ -112,7 +116,7 @@ fn a_place_in_a_queue_and_a_notice_start_it_too() {
         env.tpu_words(&words).exits(0)
     };
     drop(no_start(submit(&[])));
-    let waits = submit(&[]).says(&["started the daemon", "alice/2 begins when its turn comes"]);
+    let waits = submit(&[]).says(&["started the daemon", "it starts alice/2 when there is room"]);
     assert!(!waits.stderr.contains("nothing begins by itself"), "{}", waits.report());
     wait_turned(&env);
     env.touch("end");
@@ -120,7 +124,7 @@ fn a_place_in_a_queue_and_a_notice_start_it_too() {
     drop(env.wait_status(2, "finished"));
     drop(env.tpu("daemon stop").exits(0));
     let told = run(&env, &["--notify", "tmux"], &[]).exits(0);
-    drop(told.says(&["started the daemon", "the notices about alice/3 are sent"]));
+    drop(told.says(&["started the daemon", "it sends the notices about alice/3"]));
 }
 
 #[test]
@@ -164,7 +168,7 @@ fn started_by_a_command_it_ends_when_there_is_nothing_to_do_and_by_a_person_it_s
 fn one_that_cannot_begin_says_why_at_once() {
     let env = home();
     let refused = env.tpu("daemon start --serve --listen 0.0.0.0:0").exits(1);
-    drop(refused.says(&["the daemon has ended at once: ", "0.0.0.0", "tpu daemon run --serve"]));
+    drop(refused.says(&["the daemon stopped at once: ", "0.0.0.0", "tpu daemon run --serve"]));
     drop(env.tpu("daemon status").exits(1));
 }
 

@@ -42,8 +42,9 @@ fn a_thousand_jobs_are_queued_and_as_many_run_as_there_are_cores() {
     let answer = newcomer.types("exp", "submit local --array 1-1000 -- bash wait.sh").exits(0);
     let first = answer.stdout.lines().next().unwrap_or_default().to_owned();
     let n = cores();
-    let expected =
-        format!("{n} of 1000 run now (local runs {n} at a time: its cores); the others follow");
+    let expected = format!(
+        "{n} of 1000 run now (local runs {n} at a time, one for each core); the others follow"
+    );
     assert!(first.starts_with(&expected), "{answer}");
     assert!(first.ends_with("tpu hosts set local --max-jobs N"), "{answer}");
     assert_eq!(newcomer.counts(), (n, 1000 - n));

@@ -255,11 +255,7 @@ fn a_kill_never_changes_how_a_job_has_ended() {
     drop(env.wait_status(1, "error"));
     let before = env.job("alice", 1);
     let refused = env.tpu("kill 1 -y").exits(4);
-    drop(refused.says(&[
-        "alice/1 is error: python-error",
-        "no rule brings it back",
-        "tpu resume 1",
-    ]));
+    drop(refused.says(&["alice/1 is error: python-error", "it has already ended", "tpu resume 1"]));
     assert_eq!(env.job("alice", 1), before);
 
     let rule = "rule=killed-by-signal:rerun";

@@ -111,7 +111,8 @@ pub(super) fn carry_out(ctx: &Ctx, flags: &[String], act: &Act) -> Result<Did, P
         }
         Act::StopDaemon => {
             service::stop(ctx)?;
-            Ok("The daemon has ended; jobs go on, and nothing happens by itself any more.".into())
+            Ok("The daemon has stopped. Running jobs continue; failed jobs are not restarted."
+                .into())
         }
         Act::Run(request) => {
             let outcome = begin::start(ctx, &with_code(ctx, request)?, When::Now, &Nobody)?;

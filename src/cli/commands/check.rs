@@ -256,12 +256,12 @@ pub(in crate::cli) fn explained(ctx: &Ctx, view: &JobView) -> Result<String, Err
     let ends = ends_in(view, ending.as_ref());
     let mut text = format!("{} is {}\n", view.id, block::status(view));
     if view.stored != view.shown.status {
-        text += &format!("stored: {} (the facts have moved on)\n", view.stored);
+        text += &format!("stored: {} (out of date)\n", view.stored);
     }
     text += &match &view.shown.evidence {
         Some(evidence) => format!("why: {}\n", block::evidence(evidence)),
         None if is_over && ending.is_none() => {
-            "why: it was reported so; its output could not be read\n".to_owned()
+            "why: reported as failed; its output could not be read\n".to_owned()
         }
         None if ends.contains("ends in") => {
             "why: its exit code says so, though its output shows a failure\n".to_owned()
@@ -318,7 +318,7 @@ fn not_a_command(view: &JobView) -> Option<&'static str> {
     let name = word.split('=').next()?;
     let is_name = name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
     is_name.then_some(
-        "a variable is no command: give it with --env NAME=VALUE, or -- env NAME=VALUE COMMAND\n",
+        "a variable is not a command: give it with --env NAME=VALUE, or -- env NAME=VALUE COMMAND\n",
     )
 }
 

@@ -82,7 +82,7 @@ pub(in crate::cli) fn stop(app: &App) -> Outcome {
         return Ok(Output::would("end the daemon"));
     }
     let pid = service::stop(app.ctx()?)?;
-    let text = "The daemon has ended; jobs go on, and nothing happens by itself any more.";
+    let text = "The daemon has stopped. Running jobs continue; failed jobs are not restarted.";
     Ok(Output::new(text, &MonitorStoppedDocument { running: false, pid }))
 }
 

@@ -25,7 +25,7 @@ pub(in crate::cli) fn install(app: &App, args: &StartDaemon) -> Outcome {
         return Ok(Output::new(format!("Would write {shown}"), &document(&unit, false)));
     }
     if !app.global.yes {
-        app.tell(&format!("This is to be written: {shown}"));
+        app.tell(&format!("This will be written: {shown}"));
         let undone = Undone { what: "nothing was written", hint: "add -y to have it written" };
         if !app.may_ask() {
             return Err(Error::usage("nothing was written, since nobody can be asked here")

@@ -74,7 +74,7 @@ fn members_again(app: &App, args: &Again, requests: Vec<AgainRequest>) -> Outcom
     }
     let nothing = jobs.is_empty() && launched.is_empty();
     let output = if app.global.dry_run {
-        kill::listed(app.ctx()?, "Would go on with", &jobs)?
+        kill::listed(app.ctx()?, "Would resume", &jobs)?
     } else {
         let successors = launched.iter().map(SuccessorPart::from).collect();
         Output::new(text, &SuccessorsDocument { successors })
@@ -102,7 +102,7 @@ fn start(app: &App, args: &Again, request: &AgainRequest) -> Result<(String, Aga
     let changed = named(&stage::changed_in_place(ctx, job).unwrap_or_default());
     let mut again = resume::again(ctx, request)?;
     again.warnings.extend(variables.map(|names| {
-        format!("it keeps the environment of its first start; {names} differ now: --env-now takes today's")
+        format!("it keeps the environment of its first start; {names} differ now: --env-now uses the current values")
     }));
     again.warnings.extend(changed.map(|files| {
         format!("it runs the code as it is now; changed since it first began: {files}")

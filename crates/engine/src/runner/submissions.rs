@@ -77,7 +77,7 @@ impl<'a> Submissions<'a> {
         self.effects.store.disk().make_dir(dir, mode).map(drop).map_err(|error| {
             RunError::state(
                 format!("cannot create {}: {error}", dir.display()),
-                "check the space and the rights there, then run it again",
+                "check free space and permissions there, then run it again",
             )
         })
     }

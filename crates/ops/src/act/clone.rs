@@ -30,7 +30,7 @@ pub fn cloned(ctx: &Ctx, user: &User, repository: &Repository) -> Result<Staged,
         drop(tree::keep_list(Path::new(&partial)));
         disk.rename(Path::new(&partial), Path::new(&copy)).map_err(|e| {
             Error::state(format!("cannot name the copy of {repository}: {copy}: {e}"))
-                .hint("check the space and the rights there")
+                .hint("check free space and permissions there")
         })
     });
     if brought.is_err() {

@@ -48,7 +48,7 @@ impl Killed {
             0 => "had ended already".to_owned(),
             count => format!("is stopped ({})", counted(count, "process")),
         };
-        Some(format!("{job} {what}, and stays {failed}: no rule brings it back any more"))
+        Some(format!("{job} {what}, and stays {failed}; no rule restarts it any more"))
     }
 }
 
@@ -439,7 +439,7 @@ fn check<'t>(
     trial.apply(&Event::Killed).map_err(|refused| superseded(data, job, refused))?;
     if is_left_alone(job, ctx.clock.now()) {
         let id = job.id();
-        let what = format!("{id} is {}: it has ended, and no rule brings it back", job.status);
+        let what = format!("{id} is {}: it has already ended", job.status);
         let (number, user) = (id.window, &id.user);
         return Err(Error::refused(what).hint(format!(
             "start it again: tpu resume {number} {user}; clear it away: tpu clean {number} {user}"

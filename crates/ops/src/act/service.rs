@@ -98,7 +98,7 @@ pub fn start(ctx: &Ctx, how: &How) -> Result<RunningDaemon, Error> {
     ctx.data()?;
     let runs = begin(ctx, how, None)?;
     let Some(mut runs) = runs else {
-        return Err(Error::failed("the daemon did not begin").hint("`tpu daemon run` shows why"));
+        return Err(Error::failed("the daemon did not start").hint("`tpu daemon run` shows why"));
     };
     if runs.ran_before && how.serving.is_some() {
         is_free(ctx)?;
@@ -229,7 +229,7 @@ fn why_ended(ctx: &Ctx, how: &How) -> Error {
     let words = ["daemon".to_owned(), "run".to_owned()];
     let words: Vec<String> =
         words.into_iter().chain(how.serving.iter().flatten().cloned()).collect();
-    Error::failed(format!("the daemon has ended at once{}", why.unwrap_or_default()))
+    Error::failed(format!("the daemon stopped at once{}", why.unwrap_or_default()))
         .hint(format!("`tpu {}` shows it here", words.join(" ")))
 }
 
@@ -266,7 +266,7 @@ fn open_process(ctx: &Ctx, how: &How) -> Result<Child, Error> {
     let log = OpenOptions::new().create(true).append(true).mode(0o600).open(&path);
     let log = log.map_err(|e| {
         Error::state(format!("cannot write {}: {e}", path.display()))
-            .hint("check the space and the rights there")
+            .hint("check free space and permissions there")
     })?;
     let mut words = run_words(ctx, how, Hosting::Detached)?.into_iter();
     let mut spawn = Spawn::new(words.next().unwrap_or_default()).args(words).cwd(dir).env_clear();

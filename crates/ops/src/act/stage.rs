@@ -294,5 +294,5 @@ fn code_with(
 
 fn disk(what: &str, path: &str, error: &io::Error) -> Error {
     Error::state(format!("cannot {what} {path}: {error}"))
-        .hint("check the space and the rights there, then: tpu rerun")
+        .hint("check free space and permissions there, then: tpu rerun")
 }

@@ -409,10 +409,9 @@ fn bearer(data: &Data, user: &User, name: &str) -> Result<Bearer, Error> {
             let owner = &user.name;
             let all: Vec<String> =
                 active.iter().map(|(number, is)| format!("{owner}/{number} ({is})")).collect();
-            let what = format!("'{name}' is the name of {} jobs: {}", all.len(), all.join(", "));
-            Err(Error::refused(what).hint(format!(
-                "name one by its number; all of them, where several may be: name:{name}"
-            )))
+            let what = format!("{} jobs are named '{name}': {}", all.len(), all.join(", "));
+            Err(Error::refused(what)
+                .hint(format!("give a number; all of them, where several may be: name:{name}")))
         }
     }
 }

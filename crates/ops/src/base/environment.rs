@@ -224,7 +224,7 @@ pub(crate) fn lay_by(
         let (dir, name) = dirs.next().expect("there is no end of numbers");
         let made = disk.make_dir(&dir, 0o700).map_err(|e| {
             Error::state(format!("cannot create {}: {e}", dir.display()))
-                .hint("check the space and the rights there")
+                .hint("check free space and permissions there")
         })?;
         if made {
             break (dir, name);

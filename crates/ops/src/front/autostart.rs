@@ -51,13 +51,13 @@ enum What {
 }
 
 impl Need {
-    /// What does not happen without the daemon.
+    /// What the daemon does.
     fn in_words(&self) -> String {
         let job = &self.job;
         match self.what {
-            What::Waits => format!("{job} begins when its turn comes"),
-            What::ComesBack => format!("{job} comes back by its rules"),
-            What::IsTold => format!("the notices about {job} are sent"),
+            What::Waits => format!("starts {job} when there is room"),
+            What::ComesBack => format!("restarts {job} after failures, by its rule"),
+            What::IsTold => format!("sends the notices about {job}"),
         }
     }
 }
@@ -94,7 +94,7 @@ pub fn attend(ctx: &Ctx, since: Timestamp, flags: &[String]) -> Autostart {
 /// What to type where it is not started.
 fn by_hand(need: &Need, why: &str) -> String {
     let what = need.in_words();
-    format!("{what} only while the daemon runs; start it: tpu daemon start ({why})")
+    format!("only the daemon {what}; it was not started, because {why}: tpu daemon start")
 }
 
 /// That it was started. Where another command did so meanwhile, that has said it.
@@ -104,10 +104,10 @@ fn started(ctx: &Ctx, need: &Need, runs: Option<&RunningDaemon>) -> Option<Strin
         Some(runs) => format!("started the daemon (process {})", runs.pid),
         None => "the daemon is starting (see: tpu daemon status)".to_owned(),
     };
-    let said = format!("{process}: {}", need.in_words());
+    let said = format!("{process}: it {}", need.in_words());
     Some(if is_first(ctx) {
         format!(
-            "{said}. It ends after an hour without anything to do; `tpu daemon stop` ends it now, \
+            "{said}, and stops after an hour without work; `tpu daemon stop` stops it now, \
              `tpu set-settings daemon_autostart False` forbids it"
         )
     } else {
@@ -172,13 +172,12 @@ fn is_told(ctx: &Ctx, data: &Data, job: &Job) -> bool {
 /// Why a command does not start a daemon here by itself, if it does not.
 fn why_not(ctx: &Ctx, data: &Data, need: &Need) -> Option<String> {
     if variables::claiming().any(|name| ctx.env.non_empty(name).is_some()) {
-        return Some("a job does not start it".to_owned());
+        return Some("this is a job".to_owned());
     }
     if ctx.env.non_empty("CI").is_some_and(|value| !["0", "false"].contains(&value)) {
-        return Some("it is not started by itself where CI is set".to_owned());
+        return Some("CI is set".to_owned());
     }
-    is_at_login_node(ctx, data, need)
-        .then(|| "it is not started by itself on a login node".to_owned())
+    is_at_login_node(ctx, data, need).then(|| "this is a login node".to_owned())
 }
 
 /// Whether this machine is the login node of the target that is meant.

@@ -285,7 +285,7 @@ impl QueuedJobs {
         let name = &target.name;
         (begun > 0 && begun < total).then(|| {
             format!(
-                "{begun} of {total} run now ({name} runs {at_once} at a time: its cores); the others follow. \
+                "{begun} of {total} run now ({name} runs {at_once} at a time, one for each core); the others follow. \
                  To change that: tpu hosts set {name} --max-jobs N"
             )
         })

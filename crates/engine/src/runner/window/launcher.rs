@@ -123,7 +123,7 @@ fn link_program(effects: &Effects, link: &Path) -> Result<(), RunError> {
     made.map_err(|e| {
         RunError::state(
             format!("cannot create {}: {e}", link.display()),
-            "check the space and the rights there, then: tpu rerun",
+            "check free space and permissions there, then: tpu rerun",
         )
     })
 }

@@ -93,7 +93,7 @@ fn set_aside(disk: &dyn Disk, before: &Path, log: &Path) -> Result<(), RunError>
     match done {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(RunError::state(
             format!("{} cannot be set aside: {error}", log.display()),
-            "check the space and the rights there, then look again: tpu check",
+            "check free space and permissions there, then look again: tpu check",
         )),
         Ok(()) | Err(_) => Ok(()),
     }

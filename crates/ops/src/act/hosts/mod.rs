@@ -222,9 +222,10 @@ pub fn in_words(capacity: &Capacity) -> String {
     if said.is_empty() {
         said.push("any number of jobs".to_owned());
     }
-    said.extend(capacity.of_queue().map(|cpus| {
-        let cores = counted(cpus, "core", "cores");
-        format!("from the queue as many as run on {cores}")
-    }));
+    said.extend(
+        capacity
+            .of_queue()
+            .map(|cpus| format!("the queue starts {cpus} at a time, one for each core")),
+    );
     said.join(", ")
 }

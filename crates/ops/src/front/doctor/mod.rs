@@ -342,7 +342,7 @@ fn starts_all_at_once(data: &Data) -> Option<Finding> {
         severity: Severity::Fine,
         what: "the queue starts any number of jobs on local at once".to_owned(),
         remedy: Some(format!(
-            "if it is to start as many as there are cores: tpu hosts set {LOCAL} --max-jobs {}",
+            "to start one for each core: tpu hosts set {LOCAL} --max-jobs {}",
             threads::cores()
         )),
     })

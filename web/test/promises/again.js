@@ -54,7 +54,7 @@ export async function keeps(lab, context) {
   await page.keyboard.press("N");
   const value = (name) => page.getByLabel(name).inputValue();
   await until("the form is filled in", async () => (await page.getByLabel("configs").count()) === 1 && (await value("configs")).includes("lr=0.01"));
-  assert.deepEqual([await value("target"), await value("directory"), await value("tag"), await value("when it fails"), await value("name")], ["local", "1", "tried", "pass", ""]);
+  assert.deepEqual([await value("target"), await value("directory"), await value("tag"), await value("when it fails"), await value("name")], ["local", "1", "tried", "pass", "first-one"]);
   assert.match(await value("configs"), /config.note=/);
   await page.getByLabel("configs").fill((await value("configs")).replace("lr=0.01", "lr=0.02"));
   await page.getByText("was lr=0.01").waitFor();

@@ -6,7 +6,7 @@ use crate::common::env::TestEnv;
 use crate::common::terminal::Terminal;
 use crate::common::tmux::write_file;
 use crate::common::wait::wait_until;
-use tpu_system::store::{OsDisk, atomic};
+use tpu_core::model::data::Data;
 
 const TARGET: &str = "lab-tpuvm-v2-32-1";
 

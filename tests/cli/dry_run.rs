@@ -169,7 +169,7 @@ fn a_dry_run_of_every_verb_of_jobs_is_refused_where_the_real_thing_is() {
         &env,
         ["kill 1,4 -y", "kill --all -y", "kill status:finished", "kill tag:none"],
     );
-    drop(env.tpu("kill 3 --dry-run").exits(4).says(&["resumed"]));
+    drop(env.tpu("kill 3 --dry-run").exits(4).says(&["alice/3 continues as alice/4"]));
 }
 
 #[test]

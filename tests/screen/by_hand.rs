@@ -123,7 +123,7 @@ fn the_daemon_is_started_and_ended_by_key() {
     terminal.press("D");
     terminal.shows("End the daemon?");
     terminal.press("y");
-    terminal.shows("The daemon has ended");
+    terminal.shows("The daemon has stopped");
     drop(env.tpu("daemon status").exits(1));
 }
 

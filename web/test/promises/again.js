@@ -145,7 +145,7 @@ export async function keeps(lab, context) {
   });
   await page.locator(".title-of-job").getByText("killed-by-signal").waitFor();
   await page.keyboard.press("R");
-  await page.getByRole("dialog").getByText("is killed").waitFor();
+  await page.getByRole("dialog").getByText("was killed").waitFor();
   assert.equal(await page.getByRole("dialog").getByRole("button", { name: "rerun all the same" }).count(), 0);
   isOld = false;
   await page.getByRole("dialog").getByRole("button", { name: "rerun all the same" }).click();

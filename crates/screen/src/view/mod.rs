@@ -122,7 +122,6 @@ fn panels(model: &Model, frame: &mut Frame<'_>) {
     evidence::render(frame, model, layout.evidence);
     caption::render(frame, model, layout.caption);
     bar::render(frame, model, layout.bar);
-    toast::render(frame, model, layout.body);
     match &model.overlay {
         Some(Overlay::Confirm(question)) => confirm::render(frame, model, question),
         Some(Overlay::Page(page)) => page::render(frame, model, page),
@@ -140,6 +139,8 @@ fn panels(model: &Model, frame: &mut Frame<'_>) {
         )
         | None => {}
     }
+    // Above a dialog: what it cannot mean is said so.
+    toast::render(frame, model, layout.body);
     if let Some(help) = &model.help {
         help::render(frame, model, help);
     }

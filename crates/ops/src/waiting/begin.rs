@@ -264,7 +264,9 @@ impl QueuedJobs {
                 });
                 let has_no_place = matches!(standing.waits, Some(WaitReason::NoPlace { .. }));
                 let by_cores = has_no_place.then(|| self.by_cores(&data)).flatten();
-                by_cores.into_iter().for_each(|line| lines.insert(0, line));
+                if let Some(line) = by_cores {
+                    lines.insert(0, line);
+                }
             }
         }
         Ok(lines)

@@ -482,7 +482,7 @@ fn run_daemon(app: App, args: &RunDaemon) -> Outcome {
         crate::daemon::run(ctx, role, stop, &mut std::io::stdout()).map(|()| Output::default())
     };
     let stop = asked_to_end(&[SIGINT, SIGTERM, SIGHUP])?;
-    let paths = arranged.map(|_| app.ctx().map(|ctx| service::failure_path(ctx))).transpose()?;
+    let paths = arranged.map(|_| app.ctx().map(service::failure_path)).transpose()?;
     let ended = match also.wanted() {
         Some(serving) => serve::beside(app, serving, &stop, run),
         None => app.into_daemon().and_then(|ctx| run(&ctx, &stop)),

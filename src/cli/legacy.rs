@@ -83,7 +83,7 @@ pub const GONE: &[(&str, &str)] = &[
     ),
     ("upd-staging-info", STAGING),
     ("just_staging.sh", STAGING),
-    ("register-web", "there is no web page; everything is on: tpu monitor"),
+    ("register-web", "nothing is registered: tpu serve shows a page, tpu monitor the screen"),
     ("change-ip", "the daemon brings jobs back when a machine has changed: tpu daemon start"),
     ("rtw", "tpu register FULL_NAME --zone ZONE --spot"),
     ("reapplyy", "tpu delete TARGET, then tpu apply TARGET: it waits for capacity"),

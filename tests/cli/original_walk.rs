@@ -466,7 +466,7 @@ fn a_preempted_job_comes_back_after_a_reapply_and_ack_is_heard() {
     assert!(walk.arguments("xibo", 2).contains("--config.load_from="));
     walk.types("tpu check-status v2-32-p2", 0, &["READY"]);
     walk.types("tpu check xibo", 0, &["resume: 1; stage: 1"]);
-    walk.types("tpu daemon stop", 0, &["daemon has ended"]);
+    walk.types("tpu daemon stop", 0, &["daemon has stopped"]);
 }
 
 #[test]

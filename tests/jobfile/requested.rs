@@ -160,6 +160,10 @@ fn one_that_has_ended_goes_with_its_job() {
 fn capacity_after_hours_is_used() {
     let sim = Sim::new(&[("other", "v3-8")]);
     waited_for(Arc::new(sim.another_door()), &sim.clock, &|event| sim.pull(event));
+}
+
+#[test]
+fn capacity_after_hours_is_used_over_rest() {
     let rest = Rest::new(&[("other", "v3-8")]);
     let pull = |event: &Event| rest.sim().pull(event).unwrap();
     waited_for(Arc::new(rest.another(1)), &rest.clock, &pull);

@@ -63,10 +63,10 @@ fn a_command_that_was_said_to_have_failed_can_be_killed_and_keeps_its_error() {
     assert_eq!(env.job("alice", 1)["error"], "unknown");
     drop(env.tpu("kill w=1 alice -y").exits(0));
     let job = env.job("alice", 1);
-    assert_eq!((&job["status"], &job["error"]), (&json!("killed"), &json!("unknown")), "{job:#}");
+    assert_eq!((&job["status"], &job["error"]), (&json!("error"), &json!("unknown")), "{job:#}");
     let said = "the script said that it failed";
     assert_eq!(job["extra_msgs"]["verdict"]["line"], said);
-    drop(env.tpu("check alice").exits(0).says(&["killed (unknown)", said]));
+    drop(env.tpu("check alice").exits(0).says(&["error: unknown", said]));
     let shown = env.tpu("check alice --json").exits(0).json();
     assert_eq!(shown["jobs"][0]["error"], "unknown");
 }

@@ -48,10 +48,10 @@ pub(in crate::cli) fn start(app: &App, args: &StartDaemon) -> Outcome {
     } else {
         format!("The daemon runs: {}.{serves}", runs.in_words(ctx))
     };
-    let ends = (runs.ran_before && runs.ends_idle).then(|| {
-        "a command started it, and it ends after an hour without anything to do; to have one that stays: tpu daemon \
-         stop, then tpu daemon start"
-    });
+    let ends = (runs.ran_before && runs.ends_idle).then_some(
+        "a command started it, and it stops after an hour without work; to have one that stays: tpu daemon stop, then \
+         tpu daemon start",
+    );
     let session = (runs.hosting == Some(Hosting::Tmux)).then_some(service::SESSION);
     let (pid, ran_before) = (runs.pid, runs.ran_before);
     let document = MonitorStartedDocument { running: true, pid, session, ran_before };

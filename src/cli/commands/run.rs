@@ -113,7 +113,7 @@ pub(super) fn refuse_other_files(app: &App, words: &[String]) -> Result<(), Erro
         format!("'{first}' is neither a user nor a target")
     };
     let advice = || dashes::advice(&app.typed, first);
-    let hint = if first.ends_with(".sh") {
+    let hint = if Path::new(first.as_str()).extension().is_some_and(|end| end == "sh") {
         let convert = format!("tpu convert sbatch {first} > job.yaml");
         format!("{}; a batch script of Slurm becomes a job file: {convert}", advice())
     } else if is_program && !has_dashes {

@@ -19,7 +19,7 @@ use tpu_lab::sim::{self, SimCloud};
 use tpu_ops::act::outlook::survey;
 use tpu_ops::act::{reconcile, record_facts};
 use tpu_ops::base::providers::Providers;
-use tpu_ops::base::watch;
+use tpu_ops::base::watch::{self, Hosting};
 use tpu_ops::observe::snapshot::LookMemory;
 use tpu_ops::waiting::queue::pass;
 use tpu_ops::{Ctx, Error};
@@ -103,7 +103,7 @@ fn idle_turn(ctx: &Ctx, memory: &mut LookMemory) -> Result<usize, Error> {
     let survey = survey(ctx, memory, Duration::ZERO)?;
     let written = record_facts::record_facts(ctx, &survey)?;
     let is_waited_for = pass::dispatch(ctx, &|_| false)?.waiting > 0;
-    watch::note_turn(ctx, since, None, BTreeMap::new())?;
+    watch::note_turn(ctx, (since, Hosting::default(), false), None, BTreeMap::new())?;
     Ok(written + usize::from(is_called) + usize::from(is_waited_for))
 }
 

@@ -17,7 +17,7 @@ impl Pages {
         let mut paths = vec!["README.md".to_owned(), "CONTRIBUTING.md".to_owned()];
         for entry in root.join("docs").read_dir().unwrap() {
             let name = entry.unwrap().file_name().to_string_lossy().into_owned();
-            if name.ends_with(".md") {
+            if Path::new(&name).extension().is_some_and(|end| end == "md") {
                 paths.push(format!("docs/{name}"));
             }
         }

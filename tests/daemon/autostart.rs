@@ -134,7 +134,9 @@ fn of_two_commands_at_the_same_time_one_has_the_daemon() {
         let all: Vec<_> = (0..2)
             .map(|_| scope.spawn(|| drop(run(&env, &["rule=resume"], &[]).exits(0))))
             .collect();
-        all.into_iter().for_each(|one| one.join().unwrap());
+        for one in all {
+            one.join().unwrap();
+        }
     });
     wait_turned(&env);
     assert_eq!(begun(&env), 1);

@@ -110,7 +110,7 @@ pub(super) fn taken_away(app: &App, doomed: &Doomed) -> Outcome {
         // What would be refused is refused before anybody is asked.
         let (able, problems) = stops::dry_run(app.ctx()?, &doomed.live, false);
         if let (true, Some(refused)) =
-            (able.len() + doomed.over.len() + waiting.len() == 0, Error::all(problems))
+            (able.len() + doomed.over.len() + waiting.len() == 0, Error::worst(problems))
         {
             return Err(refused);
         }

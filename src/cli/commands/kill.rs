@@ -10,7 +10,7 @@ use tpu_core::model::time;
 use tpu_core::plan::resume_from::ResumeFrom;
 use tpu_ops::act::kill::Killed;
 use tpu_ops::act::{kill, resume, selection};
-use tpu_ops::base::called::{JobWord, WaitingCalled};
+use tpu_ops::base::called::JobWord;
 use tpu_ops::base::known_as;
 use tpu_ops::front::clean;
 use tpu_ops::waiting::queue::members;
@@ -23,7 +23,7 @@ use tpu_wire::jobs::JobIdPart;
 use tpu_wire::launches::{KilledDocument, KilledPart, WouldConcernDocument};
 
 use super::queue;
-use super::waiting::{needs_question, never_began};
+use super::waiting::{in_words, needs_question, never_began, of_several};
 
 /// Stops jobs.
 pub(in crate::cli) fn kill(app: &App, of: &Kill) -> Outcome {
@@ -157,22 +157,6 @@ fn way_back_of_array(ctx: &Ctx, killed: &[Killed]) -> Result<String, Error> {
     })
 }
 
-/// The outcome where some went well, all, or nothing. Each that did not has a line that says why; the exit code is that
-/// of the worst.
-pub(super) fn of_several(mut output: Output, nothing: bool, problems: Vec<Error>) -> Outcome {
-    match Error::worst(problems) {
-        None => Ok(output),
-        Some(error) if nothing => Err(error),
-        Some(error) => {
-            output.code = output.code.max(error.kind.exit_code());
-            let lines =
-                error.message.lines().chain(error.hint.iter().flat_map(|hint| hint.lines()));
-            output.notes.extend(lines.map(str::to_owned));
-            Ok(output)
-        }
-    }
-}
-
 /// Closes windows and archives their records.
 pub(in crate::cli) fn kill_window(app: &App, words: &[String]) -> Outcome {
     let ctx = app.ctx()?;
@@ -206,17 +190,6 @@ pub(in crate::cli) fn kill_window(app: &App, words: &[String]) -> Outcome {
 pub(super) fn listed(ctx: &Ctx, what: &str, jobs: &[JobId]) -> Outcome {
     let document = WouldConcernDocument { would: jobs.iter().map(JobIdPart::from).collect() };
     Ok(Output::new(format!("{what} {}.", names(ctx, jobs)?), &document))
-}
-
-/// What waits, with what people know it by; of very many the first ones.
-pub(super) fn in_words(ctx: &Ctx, waiting: &[WaitingCalled]) -> Result<String, Error> {
-    const MOST: usize = 20;
-    let (first, more) = waiting.split_at(waiting.len().min(MOST));
-    let shown = known_as::waiting_in_words(&*ctx.data()?, first).join(", ");
-    Ok(match more.len() {
-        0 => shown,
-        more => format!("{shown} and {more} more"),
-    })
 }
 
 /// Jobs with what people know them by.

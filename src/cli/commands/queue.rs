@@ -45,9 +45,10 @@ use tpu_wire::queue::{
     WaitingChangedDocument, members,
 };
 
-use super::kill;
 use super::submit::submit;
-use super::waiting::{needs_question, never_began, priority, refuse_hopeless, still_waiting};
+use super::waiting::{
+    in_words, needs_question, never_began, of_several, priority, refuse_hopeless, still_waiting,
+};
 
 /// `explain` of what waits: the entry that the words call, if they call one.
 pub(super) fn explain(app: &App, words: &[String]) -> Result<Option<Output>, Error> {
@@ -395,10 +396,10 @@ impl Chosen {
     ) -> Outcome {
         let Self { ids, problems } = self;
         if ids.is_empty() {
-            return kill::of_several(Output::default(), true, problems);
+            return of_several(Output::default(), true, problems);
         }
         does(&ids)?;
-        kill::of_several(told(app, &ids, what)?, false, problems)
+        of_several(told(app, &ids, what)?, false, problems)
     }
 }
 
@@ -464,7 +465,7 @@ pub(super) fn unhold(app: &App, words: &[String]) -> Result<Option<Output>, Erro
     if app.global.dry_run {
         let names: Vec<String> = chosen.ids.iter().map(ToString::to_string).collect();
         let would = Output::would(&format!("let {} begin", names.join(", ")));
-        return kill::of_several(would, names.is_empty(), chosen.problems).map(Some);
+        return of_several(would, names.is_empty(), chosen.problems).map(Some);
     }
     chosen.change(app, |ids| edit::unhold(ctx, ids), "begins when its turn comes").map(Some)
 }
@@ -494,7 +495,7 @@ pub(in crate::cli) fn dequeue(app: &App, args: &Dequeue) -> Outcome {
     let whole = |id: &JobId| WaitingCalled { id: id.clone(), members: None };
     let called: Vec<WaitingCalled> = chosen.ids.iter().map(whole).collect();
     if !called.is_empty() && needs_question(app, &[], &called)? {
-        let names = kill::in_words(ctx, &called)?;
+        let names = in_words(ctx, &called)?;
         app.agree(&format!("Take {names} out of the queue?"), undone)?;
     }
     chosen.change(app, |ids| edit::dequeue(ctx, ids), "waits no more, and never began")

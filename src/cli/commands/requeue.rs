@@ -15,7 +15,7 @@ use tpu_ops::waiting::words::nobody_starts;
 use tpu_wire::queue::WaitingChangedDocument;
 
 use super::kill;
-use super::waiting::{needs_question, priority};
+use super::waiting::{needs_question, of_several, priority};
 
 /// `requeue`.
 pub(in crate::cli) fn requeue(app: &App, args: &Requeue) -> Outcome {
@@ -46,11 +46,11 @@ pub(in crate::cli) fn requeue(app: &App, args: &Requeue) -> Outcome {
         }));
     }
     if jobs.is_empty() {
-        return kill::of_several(Output::default(), true, problems);
+        return of_several(Output::default(), true, problems);
     }
     if app.global.dry_run {
         let would = kill::listed(ctx, "Would put back into the queue", &jobs)?;
-        return kill::of_several(would, false, problems);
+        return of_several(would, false, problems);
     }
     let names = kill::names(ctx, &jobs)?;
     let undone =
@@ -84,5 +84,5 @@ pub(in crate::cli) fn requeue(app: &App, args: &Requeue) -> Outcome {
     let started = passage.begun();
     let document = WaitingChangedDocument::of(&waiting, &started);
     let output = Output::new(lines.join("\n"), &document).notes(notes);
-    kill::of_several(output, waiting.is_empty(), problems)
+    of_several(output, waiting.is_empty(), problems)
 }

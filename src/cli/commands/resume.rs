@@ -7,6 +7,7 @@ use crate::cli::commands::jobfile::setup_how;
 use crate::cli::commands::kill;
 use crate::cli::commands::person::{make_usable, show_step};
 use crate::cli::commands::run::{self, PlanInWords};
+use crate::cli::commands::waiting::of_several;
 use crate::cli::print::Output;
 use tpu_core::model::job::{Job, Succession};
 use tpu_core::model::setup::SetUpHow;
@@ -79,7 +80,7 @@ fn members_again(app: &App, args: &Again, requests: Vec<AgainRequest>) -> Outcom
         let successors = launched.iter().map(SuccessorPart::from).collect();
         Output::new(text, &SuccessorsDocument { successors })
     };
-    kill::of_several(output.notes(notes), nothing, problems)
+    of_several(output.notes(notes), nothing, problems)
 }
 
 /// Starts the successor of one job, and says so.

@@ -3,8 +3,8 @@
 use crate::cli::Outcome;
 use crate::cli::app::{App, Undone};
 use crate::cli::args::{CmsJobFields, CmsNames, Kill, Many};
-use crate::cli::commands::kill::{self, of_several};
-use crate::cli::commands::waiting::needs_question;
+use crate::cli::commands::kill;
+use crate::cli::commands::waiting::{needs_question, of_several};
 use crate::cli::print::Output;
 use tpu_core::model::ids::QueueName;
 use tpu_core::text::escape;

@@ -284,6 +284,8 @@ fn job(window: u32, round: usize) -> JobView {
         from_step: None,
         restarts: 0,
         nodes: Vec::new(),
+        raw: None,
+        gpus: None,
         rules: Rules::named("pre").unwrap_or_default(),
         monitor: true,
         next: None,

@@ -41,6 +41,15 @@ pub fn serve(
     stop: &Arc<AtomicBool>,
     out: &mut dyn Write,
 ) -> Result<(), Error> {
+    let data = ctx.store.paths().data();
+    if let Some(dir) = data.parent().filter(|dir| !dir.is_dir()) {
+        let what =
+            format!("there is no directory {}, where the simulated cloud is kept", dir.display());
+        return Err(Error::state(what).hint(format!(
+            "create it: mkdir -p {}; or name another data file: --data FILE",
+            dir.display()
+        )));
+    }
     let sim = sim::beside(ctx);
     if let Some((text, file)) = &serving.story {
         let story = Scenario::parse(text).map_err(|e| Error::usage(format!("{file}: {e}")))?;

@@ -11,7 +11,7 @@ use tpu_core::model::ids::JobId;
 use tpu_core::model::job::Succession;
 use tpu_core::model::view::Whose;
 use tpu_ops::act::provision::Change;
-use tpu_ops::act::service;
+use tpu_ops::act::{record_facts, service};
 use tpu_ops::base::watch::Hosting;
 use tpu_ops::front::clean::Ends;
 use tpu_ops::front::jobfile::is_file;
@@ -373,6 +373,10 @@ pub(super) fn verb(command: Command) -> Verb {
 
 /// A command that a kind of target brings along, with the command of ours that does it.
 fn of_kind(app: App, of: &FromKind) -> Outcome {
+    if (of.0.destroys)(&of.1) && !app.global.dry_run {
+        // What it removes says how jobs have ended.
+        record_facts::record_all_ends(app.ctx()?)?;
+    }
     let it = (of.0.run)(&app.ctx()?.effects, &of.1)?;
     let own = Output::new(it.text, &KindDocument { answer: &it.answer });
     let (then, _) = Cli::parse_words(&it.then).map_err(|e| Error::usage(e.to_string()))?;

@@ -155,6 +155,7 @@ const ROWS: &[Row<'static>] = &[
     (World::Fresh, "set-settings time_zone Mars alice", 2, &["Europe/Berlin"], &["tpu"]),
     (World::Fresh, "set-settings prices {\"v2\":\"much\"} alice", 2, &["prices"], &["tpu"]),
     (World::Fresh, "set-settings checkpoint_pattern ( alice", 2, &["checkpoint_pattern"], &["tpu"]),
+    (World::Fresh, "sim serve --data nowhere/data.json", 5, &["no directory", "nowhere"], &["mkdir -p"]),
     // Short names that mean something already.
     (World::Fresh, "-ta tag lab-x", 4, &["'tag'", "grammar"], &["another short name"]),
     (World::Fresh, "-ta w lab-x", 4, &["'w'", "grammar"], &["another short name"]),
@@ -163,6 +164,7 @@ const ROWS: &[Row<'static>] = &[
     (World::Fresh, "-ta bob lab-x", 4, &["'bob'", "a user"], &["another short name"]),
     (World::Fresh, "-ta pre lab-x", 4, &["'pre'", "a rule"], &["another short name"]),
     (World::Fresh, "-ta v2-32 lab-x", 4, &["'v2-32'", "a type"], &["another short name"]),
+    (World::Fresh, "-ta v3-8 lab-x", 4, &["'v3-8'", "a type"], &["another short name"]),
     (World::Fresh, "-ta v234 lab-x", 4, &["'v234'", "a type"], &["another short name"]),
     (World::Fresh, "-ta 7 lab-x", 4, &["'7'", "a number"], &["another short name"]),
     (World::Fresh, "-ta lab-tpuvm-v2-32-1 lab-x", 4, &["a target"], &["another short name"]),

@@ -62,6 +62,8 @@ pub(crate) fn job(window: u32) -> JobView {
         from_step: None,
         restarts: 0,
         nodes: Vec::new(),
+        raw: None,
+        gpus: None,
         rules: Rules::named("pre").unwrap_or_default(),
         monitor: true,
         next: None,
@@ -94,6 +96,7 @@ pub(crate) fn waiting(window: u32, position: usize) -> JobView {
         position,
         priority: Priority::default(),
         reason: None,
+        expected_start: None,
         held: false,
         members: None,
     });

@@ -84,7 +84,7 @@ impl Lab {
     }
 
     fn state(&self, target: &str) -> String {
-        let seen = self.env.tpu(&format!("check-status {target} --json")).exits(0).json();
+        let seen = self.env.tpu(&format!("check-status {target} --json")).json();
         seen["targets"][0]["raw_state"].as_str().unwrap().to_owned()
     }
 

@@ -31,6 +31,20 @@ fn a_log_that_is_emptied_or_replaced_is_followed_to_its_end() {
 }
 
 #[test]
+fn a_question_that_waits_for_an_answer_is_shown() {
+    let env = TestEnv::new();
+    let script = format!("{UNTIL} echo the-first; printf 'Go on? [y/N] '; until over; echo no");
+    env.start(&script, &NONE);
+    wait_until("it asks", || env.tpu("logs 1 alice").stdout == "the-first\nGo on? [y/N] \n");
+    let terminal = Terminal::new(&env);
+    terminal.command(&format!("{TPU} logs 1 alice -f; echo code-$?"));
+    terminal.shows("Go on? [y/N]");
+    env.touch("over");
+    terminal.shows("Go on? [y/N] no");
+    terminal.shows("code-0");
+}
+
+#[test]
 fn what_a_job_printed_that_was_cleaned_away_is_found_by_its_number_and_name() {
     let mut env = TestEnv::new();
     env.set("TPU_USER", "alice");
@@ -45,6 +59,10 @@ fn what_a_job_printed_that_was_cleaned_away_is_found_by_its_number_and_name() {
         let said = env.tpu(&format!("logs {word}")).exits(0);
         drop(said.says(&["seen-it", "alice/1 was cleaned away"]));
     }
+    for word in ["llama", "name:llama", "alice/1"] {
+        drop(env.tpu(&format!("history {word}")).exits(0).says(&["alice/1", "finished"]));
+    }
+    drop(env.tpu("history qwen").exits(3));
     assert_eq!(env.tpu("logs 1 -n 1").exits(0).stdout, "b\n");
     assert_eq!(env.tpu("logs 1 --json").exits(0).json()["lines"][0], "seen-it");
     drop(env.tpu("logs 2").exits(3).says(&["no job in window 2"]));

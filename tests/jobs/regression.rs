@@ -385,6 +385,10 @@ fn a_command_that_ends_well_has_finished_whatever_its_text_had_shown() {
     env.wait_status(window, "error");
     env.touch("data.json.go");
     env.wait_status(window, "finished");
+    // What it was taken for before is no evidence about its end.
+    let shown = env.tpu(&format!("check {window} alice --json")).exits(0).json();
+    let job = &shown["jobs"][0];
+    assert_eq!((&job["evidence"], &job["exit_code"]), (&json!(null), &json!(0)), "{job:#}");
 }
 
 #[test]

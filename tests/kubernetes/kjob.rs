@@ -136,6 +136,7 @@ fn every_command_of_the_document_works_as_it_is_printed() {
     let deleted = shell(&lab, &format!("jobman delete -j {first}")).exits(0).stdout;
     assert_eq!(deleted, format!("Job '{first}' deleted successfully\n"));
     assert!(!lab.jobs().contains(&first));
+    assert_eq!(lab.env.jobs("alice")[0]["status"], "finished", "it had ended, and stays so");
     drop(shell(&lab, "jobman delete --all").exits(0).says(&[&second, &third]));
     assert!(lab.jobs().is_empty());
     drop(shell(&lab, "jobman").exits(0).says(&[env!("CARGO_PKG_VERSION"), "submit -i alpine"]));

@@ -129,7 +129,17 @@ fn each_is_asked_for_its_own_and_one_that_is_silent_takes_nothing_from_the_other
     lab.clouds[0] = None;
     assert_eq!(lab.states(&watched), ["unknown", "ready", "ready"]);
     let seen = lab.env.tpu("check-status").exits(0);
-    drop(seen.says(&["google, project lab", "said nothing"]));
+    drop(seen.says(&["google, project lab", "said nothing", "unknown: ", "it was READY"]));
+    // Who asks for it by name wants an answer. What is wrong stands in its registration.
+    let named = lab.env.tpu(&format!("check-status {ONE}")).exits(6);
+    assert!(!named.stderr.contains("cloud_endpoint"), "{named}");
+    drop(named.says(&[
+        "unknown: ",
+        "it was READY",
+        " ago",
+        &format!("tpu data get targets.{ONE}"),
+    ]));
+    drop(lab.env.tpu(&format!("check-status {TWO}")).exits(0).says(&["READY"]));
     let refused = lab.env.tpu(&format!("reapply {ONE} -y"));
     assert_ne!(refused.code, 0, "{}", refused.report());
     // The daemon brings back what the other one loses, and leaves alone what nobody knows.

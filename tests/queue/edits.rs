@@ -120,6 +120,106 @@ fn a_group_is_killed_whole_though_it_begins_while_one_is_asked() {
 }
 
 #[test]
+fn each_of_several_has_its_line_and_the_worst_decides_the_code() {
+    let lab = Lab::new(1);
+    let ended = lab.submit_what("local", "true");
+    lab.env.wait_status(ended, "finished");
+    let runs = lab.submit("local");
+    let waits = lab.submit("local --name later");
+    lab.wait_running(&[runs]);
+    for (verb, done) in [("hold", "is held"), ("priority --first", "comes before")] {
+        let said = lab.env.tpu(&format!("{verb} {runs} {waits}")).exits(4);
+        let refused = format!("alice/{runs} does not wait");
+        drop(said.says(&[&format!("alice/{waits} {done}"), &refused, "hint"]));
+    }
+    // What nobody has is an error before anything is changed.
+    drop(lab.env.tpu(&format!("unhold {waits} 99")).exits(3));
+    assert_eq!(lab.why(waits), "held by alice");
+    let said = lab.env.tpu(&format!("unhold {waits} {runs}")).exits(4);
+    drop(said.says(&["begins when its turn comes", &format!("alice/{runs} does not wait")]));
+    drop(lab.env.tpu(&format!("hold {waits}")).exits(0));
+    let said = lab.env.tpu(&format!("requeue {ended} {waits} {runs} -y")).exits(4);
+    drop(said.says(&[
+        &format!("alice/{runs} goes on as"),
+        &format!("alice/{waits} waits"),
+        &format!("alice/{ended} is finished"),
+        &format!("tpu requeue {ended} alice"),
+    ]));
+    let said = lab.env.tpu(&format!("kill {ended} {waits} -y")).exits(4);
+    drop(
+        said.says(&[
+            &format!("alice/{waits} waits no more"),
+            &format!("alice/{ended} is finished"),
+        ]),
+    );
+    assert!(!lab.waiting().contains(&waits));
+}
+
+#[test]
+fn a_name_that_several_have_kills_none_of_them() {
+    let lab = Lab::new(1);
+    lab.pauses("default", true);
+    let first = lab.submit("local --name scan");
+    let second = lab.submit("local");
+    lab.env.change(|data| {
+        let entries = &mut data.queues_mut().entries;
+        entries[1].spec.name = Some("scan".to_owned());
+    });
+    let both = [format!("alice/{first} (waits)"), format!("alice/{second} (waits)")];
+    drop(lab.env.tpu("kill scan -y").exits(4).says(&[&both[0], &both[1], "name:scan"]));
+    assert_eq!(lab.waiting(), [first, second]);
+    drop(lab.env.tpu("kill name:scan -y").exits(0).says(&["never began"]));
+    assert!(lab.waiting().is_empty());
+}
+
+/// A question, and what is refused where nobody can answer it, names what it is about.
+#[test]
+fn the_question_about_what_waits_names_it() {
+    let lab = Lab::new(1);
+    lab.pauses("default", true);
+    let named = lab.submit("local --name scan");
+    let other = lab.submit("local");
+    let group = lab.submit("local --array 0-2 --name grid");
+    drop(lab.env.tpu(&format!("kill {named} {other} {group}")).exits(2).says(&[
+        &format!("alice/{named} (scan)"),
+        &format!("alice/{other} (run.sh)"),
+        &format!("3 members of alice/{group} (grid)"),
+    ]));
+    assert_eq!(lab.waiting(), [named, other, group]);
+}
+
+#[test]
+fn hints_about_an_array_name_the_array() {
+    let lab = Lab::new(2);
+    drop(lab.env.tpu("run local --array 0-1 -q -- false").exits(0));
+    for member in [2, 3] {
+        lab.env.wait_status(member, "error");
+    }
+    let refused = lab.env.tpu("kill 1 -y").exits(4);
+    drop(refused.says(&["alice/2", "alice/3", "tpu resume 1 alice", "tpu clean 1 alice"]));
+    drop(lab.env.tpu("kill 1_0 -y").exits(4).says(&["tpu resume 1_0 alice"]));
+    drop(lab.env.tpu("run local --array 0-1 -q -- bash run.sh").exits(0));
+    drop(lab.env.tpu("kill 4 -y").exits(0).says(&["tpu resume 4 alice"]));
+}
+
+#[test]
+fn what_waits_is_shown_and_its_queue_too() {
+    let lab = Lab::new(1);
+    let runs = lab.submit("local");
+    lab.wait_running(&[runs]);
+    let waits = lab.submit("local --name later");
+    for word in [waits.to_string(), "later".to_owned()] {
+        let shown = lab.env.tpu(&format!("show {word}")).exits(0);
+        drop(shown.says(&[&format!("alice/{waits} is queued"), "why: "]));
+    }
+    drop(lab.env.tpu("show 99").exits(3));
+    drop(lab.env.tpu("queue create night").exits(0));
+    let shown = lab.env.tpu("queue show night --json").exits(0).json();
+    assert_eq!(shown["queues"].as_array().unwrap().len(), 1);
+    assert_eq!(shown["queues"][0]["name"], "night");
+}
+
+#[test]
 fn a_user_stands_anywhere_beside_a_priority() {
     let lab = Lab::new(1);
     lab.pauses("default", true);

@@ -48,7 +48,7 @@ fn it_stands_in_the_list_behind_what_runs_in_the_order_of_the_turns() {
     ];
     assert_eq!(
         pick(of(waits), &keys),
-        json!({"queue": "default", "position": 2, "priority": 50, "held": false, "reason": null, "members": null,
+        json!({"queue": "default", "position": 2, "priority": 50, "held": false, "reason": "others come before it", "members": null,
             "target": "local", "name": "later", "tags": "zz", "group": null})
     );
     assert_eq!(
@@ -57,6 +57,10 @@ fn it_stands_in_the_list_behind_what_runs_in_the_order_of_the_turns() {
             "members": null, "target": "local", "name": null, "tags": null, "group": null})
     );
     assert_eq!(of(after)["reason"], format!("after alice/{runs}"));
+    assert_eq!(
+        pick(of(runs), &["kind", "attempt", "nodes", "gpus", "raw", "reason"]),
+        json!({"kind": "local", "attempt": 0, "nodes": [], "gpus": null, "raw": null, "reason": null})
+    );
     assert_eq!(
         pick(of(runs), &["queue", "position", "held"]),
         json!({"queue": null, "position": null, "held": null})

@@ -23,6 +23,21 @@ fn an_exit_code_alone_says_no_more_than_it_is() {
     assert_eq!(lab.listed(window).state, "FAILED");
 }
 
+/// Nobody has written down yet how it ended when somebody kills it.
+#[test]
+fn a_kill_takes_no_end_for_its_own() {
+    let Some(lab) = Lab::new() else { return };
+    let failed = lab.run("exit 7", "");
+    let well = lab.run("true", "");
+    lab.wait_shown(failed, "error");
+    lab.wait_shown(well, "finished");
+    drop(lab.tpu(&format!("kill {failed} {well} -y")).exits(4).says(&["has ended", "is finished"]));
+    let records = lab.env.jobs("alice");
+    let of = |number: u64| records.iter().find(|job| job["windows_id"] == number).unwrap();
+    assert_eq!((&of(failed)["status"], &of(well)["status"]), (&json!("error"), &json!("finished")));
+    assert_eq!(of(failed)["extra_msgs"]["launch"]["exit"], 7);
+}
+
 #[test]
 fn the_text_of_its_log_says_what_it_failed_of() {
     let Some(lab) = Lab::new() else { return };

@@ -45,7 +45,7 @@ const ROWS: &[(&str, &str, &str, i32)] = &[
     ("data.json.lock", "is a directory", "-a k config.k", 5),
     ("tpu-state/events.jsonl", "a named pipe", "-a k config.k", 0),
     ("tpu-state/events.jsonl", "is a directory", "-a k config.k", 0),
-    ("tpu-state/sim.json", "a named pipe", "--cloud sim check-status v2-1", 0),
+    ("tpu-state/sim.json", "a named pipe", "--cloud sim check-status v2-1", 6),
     ("config/tpu/settings.json", "a named pipe", "ls", 2),
     ("config/tpu/settings.json", "a device", "ls", 2),
     ("config/tpu/recipes.toml", "a named pipe", "solve v2-1 --dry-run", 5),

@@ -4,3 +4,4 @@
 
 mod board;
 mod deleted;
+mod usable;

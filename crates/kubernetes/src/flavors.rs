@@ -146,7 +146,10 @@ impl Flavor {
     pub fn gpus(&self) -> u64 {
         let of = |amounts: &Amounts| -> u64 {
             let gpus = amounts.iter().filter(|(name, _)| is_gpu(name));
-            gpus.filter_map(|(_, amount)| amount_in_words(amount)?.parse::<u64>().ok()).sum()
+            let counts = gpus.filter_map(|(_, amount)| {
+                u64::try_from(thousandths(&amount_in_words(amount)?) / 1_000).ok()
+            });
+            counts.sum()
         };
         of(&self.resources.limits).max(of(&self.resources.requests))
     }
@@ -161,6 +164,27 @@ pub(super) fn amount_in_words(amount: &Value) -> Option<String> {
             None
         }
     }
+}
+
+/// A quantity in thousandths: `1500m`, `1.5`, `2`, `1k` (Kubernetes documentation, quantities). What is none is nothing.
+pub(super) fn thousandths(amount: &str) -> i64 {
+    let (digits, unit) = match amount.find(|c: char| c.is_ascii_alphabetic()) {
+        Some(at) => amount.split_at(at),
+        None => (amount, ""),
+    };
+    let factor = match unit {
+        "" => 1_000.0,
+        "m" => 1.0,
+        "k" => 1_000_000.0,
+        _ => return 0,
+    };
+    let number: f64 = digits.parse().unwrap_or(0.0);
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "a cast of a float to an integer saturates"
+    )]
+    let whole = (number * factor).round() as i64;
+    whole
 }
 
 /// Whether a resource is one that a device plugin offers, as `nvidia.com/gpu`: of those a request and its limit are the
@@ -247,10 +271,21 @@ mod tests {
     }
 
     #[test]
+    fn quantities_are_read_as_the_server_writes_them() {
+        for (amount, wanted) in
+            [("8", 8_000), ("500m", 500), ("1.5", 1_500), ("2k", 2_000_000), ("odd", 0), ("", 0)]
+        {
+            assert_eq!(thousandths(amount), wanted, "{amount}");
+        }
+    }
+
+    #[test]
     fn gpus_of_every_vendor_are_counted_once() {
         let of = |text: &str| Flavor::parse(text).unwrap().gpus();
         let both = r#"{"name": "x", "resources": {"requests": {"nvidia.com/gpu": 1, "amd.com/gpu": "2"}, "limits": {"nvidia.com/gpu": 1, "amd.com/gpu": 2}}}"#;
         assert_eq!(of(both), 3);
         assert_eq!(of(r#"{"name": "x", "resources": {"requests": {"cpu": 4}}}"#), 0);
+        let many = r#"{"name": "x", "resources": {"limits": {"nvidia.com/gpu": "4k"}}}"#;
+        assert_eq!(of(many), 4_000);
     }
 }

@@ -9,7 +9,7 @@ use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use tpu_core::model::facts::Room;
 
 use super::facts;
-use super::flavors::is_gpu;
+use super::flavors::{is_gpu, thousandths};
 use super::names::LAUNCH;
 use super::request::{LOOK, Namespace, Trouble};
 use super::site::Site;
@@ -126,40 +126,10 @@ fn amounts(of: Option<&BTreeMap<String, Quantity>>) -> (i64, i64) {
     sum
 }
 
-/// A quantity in thousandths: `1500m`, `1.5`, `2`, `1k` (Kubernetes documentation, quantities). What is none is nothing.
-fn thousandths(amount: &str) -> i64 {
-    let (digits, unit) = match amount.find(|c: char| c.is_ascii_alphabetic()) {
-        Some(at) => amount.split_at(at),
-        None => (amount, ""),
-    };
-    let factor = match unit {
-        "" => 1_000.0,
-        "m" => 1.0,
-        "k" => 1_000_000.0,
-        _ => return 0,
-    };
-    let number: f64 = digits.parse().unwrap_or(0.0);
-    #[expect(
-        clippy::cast_possible_truncation,
-        reason = "a cast of a float to an integer saturates"
-    )]
-    let whole = (number * factor).round() as i64;
-    whole
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use serde_json::json;
-
-    #[test]
-    fn quantities_are_read_as_the_server_writes_them() {
-        for (amount, wanted) in
-            [("8", 8_000), ("500m", 500), ("1.5", 1_500), ("2k", 2_000_000), ("odd", 0), ("", 0)]
-        {
-            assert_eq!(thousandths(amount), wanted, "{amount}");
-        }
-    }
 
     #[test]
     fn what_is_asked_for_is_not_free() {

@@ -300,7 +300,8 @@ fn in_turn(ctx: &Ctx, request: &RunRequest) -> Result<RunRequest, Error> {
 fn still_wait(ctx: &Ctx, waiting: &[JobId]) -> Result<(), Error> {
     let data = ctx.data()?;
     for id in waiting {
-        edit::called(&data, &id.user, &[JobWord::Number(id.window)])?;
+        let (_, gone) = edit::called(&data, &id.user, &[JobWord::Number(id.window)])?;
+        Error::worst(gone).map_or(Ok(()), Err)?;
     }
     Ok(())
 }
@@ -324,12 +325,14 @@ fn kill(ctx: &Ctx, jobs: &[JobId]) -> Result<String, Problem> {
             Err(error) => problems.push(error),
         }
     }
-    match Error::all(problems) {
-        None => {
-            let killed = (!killed.is_empty()).then(|| format!("killed {}", killed.join(", ")));
-            Ok(killed.into_iter().chain(told).collect::<Vec<_>>().join("; "))
+    let killed = (!killed.is_empty()).then(|| format!("killed {}", killed.join(", ")));
+    let done: Vec<String> = killed.into_iter().chain(told).collect();
+    match Error::worst(problems) {
+        None => Ok(done.join("; ")),
+        Some(error) => {
+            let message = done.into_iter().chain([error.message]).collect::<Vec<_>>().join("\n");
+            Err(Error { message, ..error }.into())
         }
-        Some(error) => Err(error.into()),
     }
 }
 

@@ -90,6 +90,14 @@ documents! {
         dir: DirPart<'a>,
         /// Full name of what it computes on.
         target: &'a TargetName,
+        /// The kind of that target.
+        kind: &'a str = view.kind.as_str(),
+        /// Which attempt of its lineage it is, from 0 on.
+        attempt: usize = view.attempt(),
+        /// The machines that it runs on, or ran on last, as far as its engine names them.
+        nodes: &'a [String],
+        /// How many GPUs it has, or asks for; null where nobody has said that.
+        gpus: Option<u32>,
         /// Why nobody knows how its target is now, and what was last heard of it.
         target_unknown: Option<&'a str>,
         /// What it was given of its target; null where nothing was counted.
@@ -116,9 +124,12 @@ documents! {
         priority: Option<u8> = view.shown.queued.as_ref().map(|queued| queued.priority.number()),
         /// Whether somebody holds it; null where it waits in no queue.
         held: Option<bool> = view.shown.queued.as_ref().map(|queued| queued.held),
-        /// Why it does not begin, as far as that is known without asking machines; null if only its turn has not come.
-        reason: Option<&'a str> =
-            view.shown.queued.as_ref().and_then(|queued| queued.reason.as_deref()),
+        /// Why it waits, in a queue or at its engine, as far as that is known without asking machines; null if it does not wait.
+        reason: Option<String> = view.shown.why_it_waits(),
+        /// When what waits is expected to start; null where nobody foresees it, or nobody was asked.
+        expected_start: Option<TimePart> = view.shown.expected_start().map(TimePart),
+        /// The word of its engine for how it is; null where it has none.
+        raw: Option<&'a str>,
         /// Its tags, as they were typed.
         tags: Option<&'a str>,
         /// The arguments with which it was started, as one would type them in a shell.

@@ -79,7 +79,10 @@ pub struct QueueCommand {
 #[derive(Debug, Subcommand)]
 pub enum QueueStep {
     /// List queued jobs in order, and why they wait
-    #[command(after_help = "Examples:\n  tpu queue list\n  tpu queue list night --json")]
+    #[command(
+        visible_alias = "show",
+        after_help = "Examples:\n  tpu queue list\n  tpu queue show night --json"
+    )]
     List(SomeQueues),
     /// Create a queue
     #[command(

@@ -113,6 +113,32 @@ fn ids(
     Ok(all)
 }
 
+/// The job that words call in the archive where none of the others is called so, which `unknown` says. It is said again where
+/// the archive has none either, or jobs of several users; then with a hint about one of them.
+pub(super) fn meant(
+    app: &App,
+    words: &[String],
+    unknown: Error,
+    hint: &dyn Fn(&JobId) -> String,
+) -> Result<JobId, Error> {
+    let ctx = app.ctx()?;
+    let data = ctx.data()?;
+    let mut sorted = selection::sort(words, &data)?;
+    let named = app.requester()?.user_named(&data, sorted.user.as_ref())?;
+    let called = sorted.take_jobs(&data)?;
+    let [word] = called.as_slice() else { return Err(unknown) };
+    if data.users().iter().any(|user| !word.waiting(&data, &user.name).is_empty()) {
+        return Err(unknown);
+    }
+    let mut found = archive::newest_called(ctx, word).unwrap_or_default();
+    found.retain(|id| named.as_ref().is_none_or(|user| id.user == *user));
+    match (found.pop(), found.is_empty()) {
+        (Some(id), true) => Ok(id),
+        (Some(id), false) => Err(unknown.hint(hint(&id))),
+        (None, _) => Err(unknown),
+    }
+}
+
 fn one_id(app: &App, words: &[String], older: usize) -> Result<(JobId, usize), Error> {
     match <[(JobId, usize); 1]>::try_from(ids(app, (words, older), Purpose::Look)?) {
         Ok([one]) => Ok(one),

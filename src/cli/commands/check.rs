@@ -129,6 +129,9 @@ fn look(app: &App, args: &Check) -> Result<(Snapshot, Show), Error> {
         look.jobs.retain(|job| job.leaf);
     }
     let data = ctx.data()?;
+    if app.global.json {
+        shown::foresee(ctx, &data, &mut look.jobs)?;
+    }
     let settings = ctx.settings(whose.only().and_then(|name| data.user(name)))?;
     let chosen = args.show.as_deref();
     if let Some(odd) = chosen.and_then(|letters| letters.chars().find(|c| !"wdtsv".contains(*c))) {

@@ -11,13 +11,13 @@ use tpu_core::model::facts::TargetFact;
 use tpu_core::model::ids::TargetName;
 use tpu_core::model::target::{Pricing, Target};
 use tpu_core::model::time;
-use tpu_ops::Error;
 use tpu_ops::act::provision::{self, Change, Insistence};
 use tpu_ops::act::selection;
 use tpu_ops::act::target_spec::Wish;
 use tpu_ops::base::named::resolve_target;
 use tpu_ops::front::dry_run::{self, Remake};
-use tpu_ops::observe::fleet;
+use tpu_ops::observe::fleet::ProviderFacts;
+use tpu_ops::{Error, Kind};
 use tpu_wire::targets::{TargetFactDocument, TargetFactsDocument, TargetPart, TargetPlanDocument};
 
 use super::inventory::silences;
@@ -136,15 +136,32 @@ pub(in crate::cli) fn change(app: &App, (verb, typed): (&str, &str), change: Cha
 pub(in crate::cli) fn check_status(app: &App, args: &CheckStatus) -> Outcome {
     let ctx = app.ctx()?;
     let data = ctx.data()?;
-    let asked = fleet::ProviderFacts::ask(ctx);
-    let names = match &args.target {
-        Some(typed) => vec![target(app, typed)?.name],
-        None => data.registry().names(),
+    let (names, asked) = match &args.target {
+        Some(typed) => {
+            let name = target(app, typed)?.name;
+            let asked = ProviderFacts::ask_of(ctx, &data, &name);
+            (vec![name], asked)
+        }
+        None => (data.registry().names(), ProviderFacts::ask(ctx)),
     };
-    let said = |name| asked.fact(&data, name).with_registered(data.target(name).as_ref());
+    let asked = asked.remembering(ctx);
+    let mut is_silent = false;
+    let said = |name| {
+        let fact = asked.fact(&data, name).with_registered(data.target(name).as_ref());
+        match asked.doubt(&data, &fact, ctx.clock.now()) {
+            None => fact,
+            Some(doubt) => {
+                is_silent = true;
+                TargetFact { raw_state: format!("unknown: {doubt}"), ..fact }
+            }
+        }
+    };
     let facts: Vec<TargetFact> = names.iter().map(said).collect();
     let text = if facts.is_empty() { "No targets.".to_owned() } else { table(&facts) };
-    Ok(Output::new(text, &listed(&facts)).notes(silences(&asked.silent())))
+    let output = Output::new(text, &listed(&facts)).notes(silences(&asked.silent()));
+    // In a list the others are as they are.
+    let is_unanswered = is_silent && args.target.is_some();
+    Ok(if is_unanswered { output.code(Kind::Unreachable.exit_code()) } else { output })
 }
 
 fn target(app: &App, typed: &str) -> Result<Target, Error> {

@@ -7,12 +7,15 @@ use crate::cli::print::{Output, table};
 use tpu_core::model::data::Data;
 use tpu_core::model::ids::JobId;
 use tpu_core::model::time::Zone;
+use tpu_ops::Kind;
 use tpu_ops::act::selection;
 use tpu_ops::base::called::JobWord;
 use tpu_ops::base::known_as;
 use tpu_ops::observe::journal::{self, Event};
 use tpu_ops::waiting::whose::{About, Purpose};
 use tpu_wire::events::EventsDocument;
+
+use super::archive;
 
 /// Prints the newest events, oldest first.
 pub(in crate::cli) fn history(app: &App, args: &History) -> Outcome {
@@ -37,7 +40,14 @@ pub(in crate::cli) fn history(app: &App, args: &History) -> Outcome {
             (Some(requester.user(&data, &about)?), Some(*number))
         }
         jobs => {
-            let job = requester.one_of(&data, (sorted.user, jobs), Purpose::Look)?;
+            let job = match requester.one_of(&data, (sorted.user, jobs), Purpose::Look) {
+                Err(error) if error.kind == Kind::NotFound => {
+                    let hint =
+                        |id: &JobId| format!("archived: tpu history {} {}", id.window, id.user);
+                    archive::meant(app, &args.words, error, &hint)?
+                }
+                found => found?,
+            };
             (Some(job.user), Some(job.window))
         }
     };

@@ -4,12 +4,13 @@ use crate::cli::Outcome;
 use crate::cli::app::{App, Undone};
 use crate::cli::args::Kill;
 use crate::cli::print::Output;
-use tpu_core::model::ids::JobId;
+use tpu_core::model::ids::{JobId, JobNumber, UserName};
 use tpu_core::model::job::Succession;
 use tpu_core::model::time;
 use tpu_core::plan::resume_from::ResumeFrom;
+use tpu_ops::act::kill::Killed;
 use tpu_ops::act::{kill, resume, selection};
-use tpu_ops::base::called::{JobWord, WaitingCalled};
+use tpu_ops::base::called::JobWord;
 use tpu_ops::base::known_as;
 use tpu_ops::front::clean;
 use tpu_ops::waiting::queue::members;
@@ -22,7 +23,7 @@ use tpu_wire::jobs::JobIdPart;
 use tpu_wire::launches::{KilledDocument, KilledPart, WouldConcernDocument};
 
 use super::queue;
-use super::waiting::{needs_question, never_began};
+use super::waiting::{in_words, needs_question, never_began, of_several};
 
 /// Stops jobs.
 pub(in crate::cli) fn kill(app: &App, of: &Kill) -> Outcome {
@@ -50,11 +51,11 @@ pub(in crate::cli) fn kill(app: &App, of: &Kill) -> Outcome {
         if app.global.dry_run {
             let document =
                 WouldConcernDocument { would: waits.iter().map(JobIdPart::from).collect() };
-            let text = format!("Would take out of the queue {}.", in_words(&waiting));
+            let text = format!("Would take out of the queue {}.", in_words(ctx, &waiting)?);
             return Ok(Output::new(text, &document));
         }
         if needs_question(app, &jobs, &waiting)? {
-            app.agree(&format!("Take {} out of the queue?", in_words(&waiting)), undone)?;
+            app.agree(&format!("Take {} out of the queue?", in_words(ctx, &waiting)?), undone)?;
         }
         let mut output = queue::take_out_called(app, &waiting)?;
         let mut problems = Vec::new();
@@ -73,13 +74,13 @@ pub(in crate::cli) fn kill(app: &App, of: &Kill) -> Outcome {
     }
     let also = match waiting.as_slice() {
         [] => String::new(),
-        waiting => format!(" and take {} out of the queue", in_words(waiting)),
+        waiting => format!(" and take {} out of the queue", in_words(ctx, waiting)?),
     };
     if needs_question(app, &jobs, &waiting)? {
         // What would be refused is refused before anybody is asked.
         let (able, problems) = kill::dry_run(ctx, &jobs, of.force);
         if let (true, true, Some(refused)) =
-            (able.is_empty(), waiting.is_empty(), Error::all(problems))
+            (able.is_empty(), waiting.is_empty(), Error::worst(problems))
         {
             return Err(refused);
         }
@@ -107,7 +108,8 @@ pub(in crate::cli) fn kill(app: &App, of: &Kill) -> Outcome {
             Err(error) => problems.push(error),
         }
     }
-    let nothing = done.is_empty();
+    text += &way_back_of_array(ctx, &done)?;
+    let nothing = done.is_empty() && waiting.is_empty();
     for (_, launched, _) in pass::look_after(ctx).started {
         text += &format!("{}\n", launched.in_words());
     }
@@ -138,17 +140,21 @@ fn way_back(app: &App, id: &JobId) -> Result<String, Error> {
     Ok(format!("Killed {id}{ran}{checkpoint}: tpu {verb} {}{whose}\n", id.window))
 }
 
-/// The outcome where some went well, all, or nothing.
-pub(super) fn of_several(mut output: Output, nothing: bool, problems: Vec<Error>) -> Outcome {
-    match Error::all(problems) {
-        None => Ok(output),
-        Some(error) if nothing => Err(error),
-        Some(error) => {
-            output.code = error.kind.exit_code();
-            output.notes.extend(error.message.lines().map(str::to_owned));
-            Ok(output)
+/// How several jobs go on that were killed, where all are members of one array.
+fn way_back_of_array(ctx: &Ctx, killed: &[Killed]) -> Result<String, Error> {
+    let data = ctx.data()?;
+    let stopped = killed.iter().filter(|killed| killed.failed.is_none()).map(|killed| &killed.job);
+    let arrays: Vec<Option<(&UserName, JobNumber)>> =
+        stopped.map(|id| Some((&id.user, data.job(id)?.member()?.group))).collect();
+    Ok(match arrays.as_slice() {
+        [Some(first), rest @ ..]
+            if !rest.is_empty() && rest.iter().all(|other| other.as_ref() == Some(first)) =>
+        {
+            let (user, array) = first;
+            format!("They go on with: tpu resume {array} {user}\n")
         }
-    }
+        _ => String::new(),
+    })
 }
 
 /// Closes windows and archives their records.
@@ -184,16 +190,6 @@ pub(in crate::cli) fn kill_window(app: &App, words: &[String]) -> Outcome {
 pub(super) fn listed(ctx: &Ctx, what: &str, jobs: &[JobId]) -> Outcome {
     let document = WouldConcernDocument { would: jobs.iter().map(JobIdPart::from).collect() };
     Ok(Output::new(format!("{what} {}.", names(ctx, jobs)?), &document))
-}
-
-/// What waits, in words; of very many the first ones.
-fn in_words(waiting: &[WaitingCalled]) -> String {
-    const MOST: usize = 20;
-    let shown: Vec<String> = waiting.iter().take(MOST).map(ToString::to_string).collect();
-    match waiting.len().checked_sub(MOST) {
-        None | Some(0) => shown.join(", "),
-        Some(more) => format!("{} and {more} more", shown.join(", ")),
-    }
 }
 
 /// Jobs with what people know them by.

@@ -11,13 +11,14 @@ use crate::cli::app::App;
 use crate::cli::args::Logs;
 use crate::cli::print::{Output, to_stdout};
 use tpu_core::model::ids::JobId;
-use tpu_ops::act::{outlook, results, selection};
-use tpu_ops::base::called::JobWord;
+use tpu_ops::act::{outlook, results};
 use tpu_ops::observe::follow::LogFollower;
 use tpu_ops::observe::{archive, logs};
 use tpu_ops::waiting::whose::Purpose;
 use tpu_ops::{Error, Kind};
 use tpu_wire::jobs::{JobIdPart, LogsDocument};
+
+use super::archive as archived;
 
 /// How often a followed file is looked at.
 const POLL: Duration = Duration::from_millis(200);
@@ -58,10 +59,15 @@ pub(in crate::cli) fn logs(app: &App, args: &Logs) -> Outcome {
         }
         other => other?,
     };
-    let text = chosen(&output.bytes, &filter, args.lines);
     if let (true, Some(next)) = (follows, output.next) {
+        let text = chosen(&output.bytes, &filter, args.lines);
         return follow(app, &id, (next, &filter), &text);
     }
+    let mut bytes = output.bytes;
+    if output.next.is_some() {
+        bytes.extend(logs::open_line(ctx, &id).unwrap_or_default());
+    }
+    let text = chosen(&bytes, &filter, args.lines);
     let lines: Vec<&str> = text.lines().collect();
     let document = LogsDocument { job: JobIdPart::from(&id), lines };
     Ok(Output::new(&*text, &document))
@@ -76,25 +82,9 @@ fn of_archive(
     unknown: Error,
 ) -> Outcome {
     let ctx = app.ctx()?;
-    let data = ctx.data()?;
-    let mut sorted = selection::sort(words, &data)?;
-    let named = app.requester()?.user_named(&data, sorted.user.as_ref())?;
-    let called = sorted.take_jobs(&data)?;
-    let waits = |word: &JobWord| {
-        data.users().iter().any(|user| !word.waiting(&data, &user.name).is_empty())
-    };
-    let [word] = called.as_slice() else { return Err(unknown) };
-    if waits(word) {
-        return Err(unknown);
-    }
-    let mut found = archive::newest_called(ctx, word).unwrap_or_default();
-    found.retain(|id| named.as_ref().is_none_or(|user| id.user == *user));
-    let (Some(id), others) = (found.pop(), found) else { return Err(unknown) };
-    let hint = format!("archived: tpu archive logs {} {}", id.window, id.user);
-    if !others.is_empty() {
-        return Err(unknown.hint(hint));
-    }
-    let of = archive::find(ctx, &id, 0).map_err(|error| error.hint(hint))?;
+    let hint = |id: &JobId| format!("archived: tpu archive logs {} {}", id.window, id.user);
+    let id = archived::meant(app, words, unknown, &hint)?;
+    let of = archive::find(ctx, &id, 0).map_err(|error| error.hint(hint(&id)))?;
     let text = chosen(&archive::output(ctx, &of)?, filter, last);
     let note = format!("{id} was cleaned away; what it printed is still there");
     let document = LogsDocument { job: JobIdPart::from(&id), lines: text.lines().collect() };
@@ -131,6 +121,36 @@ fn chosen(bytes: &[u8], filter: &Wanted, last: Option<usize>) -> String {
     text
 }
 
+/// The last line of a log that is followed, while it has no end.
+#[derive(Default)]
+struct OpenLine {
+    /// As it was at the last look.
+    seen: String,
+    /// What of it is printed.
+    shown: String,
+}
+
+impl OpenLine {
+    /// What is to be printed of it now: a bar that is drawn anew with each look is not.
+    fn more(&mut self, line: &str) -> String {
+        let is_still = self.seen == line;
+        line.clone_into(&mut self.seen);
+        let more = line.strip_prefix(&*self.shown).filter(|_| is_still);
+        let more = more.unwrap_or_default().to_owned();
+        self.shown += &more;
+        more
+    }
+
+    /// Whole lines, without what of the first is printed already.
+    fn ended_by(&mut self, lines: String) -> String {
+        if lines.is_empty() || self.shown.is_empty() {
+            return lines;
+        }
+        let shown = std::mem::take(&mut self.shown);
+        lines.strip_prefix(&*shown).map_or_else(|| format!("\n{lines}"), str::to_owned)
+    }
+}
+
 /// Prints what comes from a byte on, until the job has ended and its last words are out.
 fn follow(app: &App, id: &JobId, (next, filter): (u64, &Wanted), first: &str) -> Outcome {
     let ctx = app.ctx()?;
@@ -140,6 +160,7 @@ fn follow(app: &App, id: &JobId, (next, filter): (u64, &Wanted), first: &str) ->
             .hint("the output was closed or its disk is full")),
         Ok(()) => Ok(true),
     };
+    let mut open = OpenLine::default();
     let mut follower = LogFollower::new(id.clone(), next);
     // Before a reader that may take its time: from here the follower knows which file it reads.
     let mut rest = follower.read_on(ctx)?;
@@ -151,7 +172,13 @@ fn follow(app: &App, id: &JobId, (next, filter): (u64, &Wanted), first: &str) ->
         rest.extend_from_slice(&new);
         let whole = rest.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
         let lines: Vec<u8> = rest.drain(..whole).collect();
-        goes_on = print(&chosen(&lines, filter, None))?;
+        let mut text = open.ended_by(chosen(&lines, filter, None));
+        if new.is_empty() {
+            let line = logs::open_line(ctx, id).unwrap_or_default();
+            let line = filter.line(&line).map(String::from_utf8_lossy).unwrap_or_default();
+            text += &open.more(&line);
+        }
+        goes_on = print(&text)?;
         if over && new.is_empty() {
             break;
         }

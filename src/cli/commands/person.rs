@@ -8,6 +8,7 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 use crate::cli::app::{App, asked_to_end};
 use crate::cli::args::Run;
+use crate::cli::console;
 use crate::cli::progress::Progress;
 use tpu_core::model::spec::TargetRequest;
 use tpu_ops::Error;
@@ -43,6 +44,10 @@ impl Attendant for PersonThere<'_> {
         make_usable(self.app, target, self.applies)
     }
 
+    fn sees_step(&self, step: Option<&str>) {
+        show_step(self.app, step);
+    }
+
     fn is_in_line(&self, line: String) {
         if let Some(progress) = &self.progress {
             progress.announce(self.app, line);
@@ -54,6 +59,15 @@ impl Attendant for PersonThere<'_> {
         let is_told = self.told_to_end.as_ref().is_some_and(|told| told.load(Ordering::Relaxed));
         let env = &self.app.ctx().ok()?.env;
         is_told.then(|| if goes_down(env) { Stop::GoesDown } else { Stop::Told })
+    }
+}
+
+/// Shows how far a target is that is made usable: on a terminal in the one line that turns, else a line for each step.
+pub(super) fn show_step(app: &App, step: Option<&str>) {
+    match (app.ctx(), step) {
+        (Ok(ctx), _) if console::shows_progress() => ctx.onlooker.show(step),
+        (_, Some(step)) => app.tell(step),
+        (_, None) => {}
     }
 }
 

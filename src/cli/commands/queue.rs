@@ -25,8 +25,8 @@ use tpu_core::plan::types::parse_type;
 use tpu_core::text::{counted, is_a_slip};
 use tpu_ops::act::selection::{self, Sorted};
 use tpu_ops::base::called::WaitingCalled;
+use tpu_ops::base::ctx::user_of;
 use tpu_ops::base::error::did_you_mean;
-use tpu_ops::base::known_as;
 use tpu_ops::base::named;
 use tpu_ops::base::watch;
 use tpu_ops::front::queue_list::{self, ListedEntry};
@@ -46,7 +46,9 @@ use tpu_wire::queue::{
 };
 
 use super::submit::submit;
-use super::waiting::{needs_question, never_began, priority, refuse_hopeless, still_waiting};
+use super::waiting::{
+    in_words, needs_question, never_began, of_several, priority, refuse_hopeless, still_waiting,
+};
 
 /// `explain` of what waits: the entry that the words call, if they call one.
 pub(super) fn explain(app: &App, words: &[String]) -> Result<Option<Output>, Error> {
@@ -378,7 +380,31 @@ fn dispatch(app: &App, args: &RunQueue) -> Outcome {
 }
 
 /// What waits of a user, by words.
-fn chosen(app: &App, mut sorted: Sorted, data: &Data) -> Result<Vec<JobId>, Error> {
+struct Chosen {
+    ids: Vec<JobId>,
+    /// What speaks against jobs that are called and wait no more.
+    problems: Vec<Error>,
+}
+
+impl Chosen {
+    /// Does something to all of it, and says so. A line for each that waits no more says that.
+    fn change(
+        self,
+        app: &App,
+        does: impl FnOnce(&[JobId]) -> Result<(), Error>,
+        what: &str,
+    ) -> Outcome {
+        let Self { ids, problems } = self;
+        if ids.is_empty() {
+            return of_several(Output::default(), true, problems);
+        }
+        does(&ids)?;
+        of_several(told(app, &ids, what)?, false, problems)
+    }
+}
+
+/// What the words call.
+fn chosen(app: &App, mut sorted: Sorted, data: &Data) -> Result<Chosen, Error> {
     sorted.no_selector()?;
     sorted.no_pair()?;
     let words = sorted.take_jobs(data)?;
@@ -386,40 +412,29 @@ fn chosen(app: &App, mut sorted: Sorted, data: &Data) -> Result<Vec<JobId>, Erro
         return Err(Error::usage("which of those that wait?").hint("`tpu queue` lists them"));
     }
     let user = app.user(data, sorted.user.take())?;
-    edit::called(data, &user, &words)
+    let (ids, problems) = edit::called(data, &user, &words)?;
+    Ok(Chosen { ids, problems })
 }
 
-/// Those of these words that call what waits: for commands that are about jobs of any kind. The words without them.
-pub(super) fn waiting_of(app: &App, words: &[String]) -> Result<(Vec<JobId>, Vec<String>), Error> {
-    let ctx = app.ctx()?;
-    let data = ctx.data()?;
-    let nothing = || Ok((Vec::new(), words.to_vec()));
+/// Whether one of these words calls what waits, and no job that has begun.
+fn call_what_waits(app: &App, words: &[String]) -> Result<bool, Error> {
+    let data = app.ctx()?.data()?;
     if data.queues().entries.is_empty() {
-        return nothing();
+        return Ok(false);
     }
     let mut sorted = selection::sort(words, &data)?;
-    let Ok(called) = sorted.take_jobs(&data) else { return nothing() };
+    let Ok(called) = sorted.take_jobs(&data) else { return Ok(false) };
     // Nobody is guessed: something is to be changed.
     let named = app.requester()?.user_named(&data, sorted.user.as_ref());
-    let Ok(Some(user)) = named else { return nothing() };
-    let (mut ids, mut others) = (Vec::new(), Vec::new());
+    let Ok(Some(user)) = named else { return Ok(false) };
+    let owner = user_of(&data, &user)?;
     for word in &called {
-        let named = edit::named(&data, &user, word);
-        let owner = tpu_ops::base::ctx::user_of(&data, &user)?;
-        let has_records = word.is_of(owner) && !word.only_waits(&data, owner)?;
-        if named.is_empty() || has_records {
-            others.push(word.to_string());
+        let waits = !edit::named(&data, &user, word).is_empty();
+        if waits && (!word.is_of(owner) || word.only_waits(&data, owner)?) {
+            return Ok(true);
         }
-        ids.extend(named);
     }
-    if ids.is_empty() {
-        return nothing();
-    }
-    others.extend(sorted.selectors.iter().map(ToString::to_string));
-    if !others.is_empty() {
-        others.push(format!("user={user}"));
-    }
-    Ok((ids, others))
+    Ok(false)
 }
 
 fn told(app: &App, ids: &[JobId], what: &str) -> Outcome {
@@ -435,23 +450,24 @@ fn told(app: &App, ids: &[JobId], what: &str) -> Outcome {
 pub(in crate::cli) fn hold(app: &App, args: &HoldJobs) -> Outcome {
     let ctx = app.ctx()?;
     let data = ctx.data()?;
-    let ids = chosen(app, selection::sort(&args.words, &data)?, &data)?;
-    edit::hold(ctx, &ids, args.why.as_deref())?;
-    told(app, &ids, "is held")
+    let chosen = chosen(app, selection::sort(&args.words, &data)?, &data)?;
+    chosen.change(app, |ids| edit::hold(ctx, ids, args.why.as_deref()), "is held")
 }
 
 /// `unhold` of what waits; `None` where the words call something else.
 pub(super) fn unhold(app: &App, words: &[String]) -> Result<Option<Output>, Error> {
-    let (ids, rest) = waiting_of(app, words)?;
-    if ids.is_empty() || !rest.is_empty() {
+    if !call_what_waits(app, words)? {
         return Ok(None);
     }
+    let ctx = app.ctx()?;
+    let data = ctx.data()?;
+    let chosen = chosen(app, selection::sort(words, &data)?, &data)?;
     if app.global.dry_run {
-        let names: Vec<String> = ids.iter().map(ToString::to_string).collect();
-        return Ok(Some(Output::would(&format!("let {} begin", names.join(", ")))));
+        let names: Vec<String> = chosen.ids.iter().map(ToString::to_string).collect();
+        let would = Output::would(&format!("let {} begin", names.join(", ")));
+        return of_several(would, names.is_empty(), chosen.problems).map(Some);
     }
-    edit::unhold(app.ctx()?, &ids)?;
-    told(app, &ids, "begins when its turn comes").map(Some)
+    chosen.change(app, |ids| edit::unhold(ctx, ids), "begins when its turn comes").map(Some)
 }
 
 /// `dequeue`.
@@ -461,33 +477,28 @@ pub(in crate::cli) fn dequeue(app: &App, args: &Dequeue) -> Outcome {
     let stars = args.words.iter().filter(|word| *word == "*").count();
     let words: Vec<String> = args.words.iter().filter(|word| *word != "*").cloned().collect();
     let sorted = selection::sort(&words, &data)?;
-    let ids = if args.all || stars > 0 {
+    let chosen = if args.all || stars > 0 {
         sorted.nothing_else()?;
         sorted.no_number()?;
         let user = app.user(&data, sorted.user)?;
         let entries = data.queues().entries.iter().filter(|entry| entry.user == user);
-        entries.map(QueueEntry::id).collect()
+        let ids: Vec<JobId> = entries.map(QueueEntry::id).collect();
+        if ids.is_empty() {
+            return Err(Error::not_found("nothing waits").hint("`tpu queue` lists what does"));
+        }
+        Chosen { ids, problems: Vec::new() }
     } else {
         chosen(app, sorted, &data)?
     };
-    if ids.is_empty() {
-        return Err(Error::not_found("nothing waits").hint("`tpu queue` lists what does"));
-    }
     let undone =
         Undone { what: "nothing was taken out", hint: "add -y to take it out without a question" };
-    let called: Vec<WaitingCalled> =
-        ids.iter().map(|id| WaitingCalled { id: id.clone(), members: None }).collect();
-    if needs_question(app, &[], &called)? {
-        let names = known_as::in_words(&data, &ids).join(", ");
+    let whole = |id: &JobId| WaitingCalled { id: id.clone(), members: None };
+    let called: Vec<WaitingCalled> = chosen.ids.iter().map(whole).collect();
+    if !called.is_empty() && needs_question(app, &[], &called)? {
+        let names = in_words(ctx, &called)?;
         app.agree(&format!("Take {names} out of the queue?"), undone)?;
     }
-    take_out(app, &ids)
-}
-
-/// Takes what waits out of the queue.
-fn take_out(app: &App, ids: &[JobId]) -> Outcome {
-    edit::dequeue(app.ctx()?, ids)?;
-    told(app, ids, "waits no more, and never began")
+    chosen.change(app, |ids| edit::dequeue(ctx, ids), "waits no more, and never began")
 }
 
 /// Takes what is called out of the queue: jobs, groups, members.
@@ -506,9 +517,9 @@ pub(in crate::cli) fn set_priority(app: &App, args: &SetPriority) -> Outcome {
     let ctx = app.ctx()?;
     let data = ctx.data()?;
     if args.first {
-        let ids = chosen(app, selection::sort(&args.words, &data)?, &data)?;
-        edit::move_to_front(ctx, &ids)?;
-        return told(app, &ids, "comes before all others of its priority");
+        let chosen = chosen(app, selection::sort(&args.words, &data)?, &data)?;
+        let first = "comes before all others of its priority";
+        return chosen.change(app, |ids| edit::move_to_front(ctx, ids), first);
     }
     // The last word, beside that of a user, who may stand anywhere.
     let is_user = |word: &String| {
@@ -521,7 +532,7 @@ pub(in crate::cli) fn set_priority(app: &App, args: &SetPriority) -> Outcome {
         return Err(Error::usage("what, and how urgent?").hint("as in: tpu priority 12 80"));
     };
     let priority = priority(&last)?;
-    let ids = chosen(app, selection::sort(&words, &data)?, &data)?;
-    edit::set_priority(ctx, &ids, priority)?;
-    told(app, &ids, &format!("has priority {priority}"))
+    let chosen = chosen(app, selection::sort(&words, &data)?, &data)?;
+    let has = format!("has priority {priority}");
+    chosen.change(app, |ids| edit::set_priority(ctx, ids, priority), &has)
 }

@@ -15,7 +15,7 @@ use tpu_ops::waiting::words::nobody_starts;
 use tpu_wire::queue::WaitingChangedDocument;
 
 use super::kill;
-use super::waiting::{needs_question, priority};
+use super::waiting::{needs_question, of_several, priority};
 
 /// `requeue`.
 pub(in crate::cli) fn requeue(app: &App, args: &Requeue) -> Outcome {
@@ -30,21 +30,27 @@ pub(in crate::cli) fn requeue(app: &App, args: &Requeue) -> Outcome {
         }
     }
     let several = Several { all: false, purpose: Purpose::Change };
-    let Meant { mut jobs, waiting } = app.requester()?.many(&words, several, |_| true)?;
-    if let (true, Some(called)) = (jobs.is_empty(), waiting.first()) {
-        return Err(waits_yet(&*ctx.data()?, called));
-    }
+    // What has ended well is begun again only where it is named by itself.
+    let has_finished = |status: &Status| *status == Status::Finished;
+    let meant = app.requester()?.many(&words, several, |view| !has_finished(&view.stored))?;
+    let Meant { mut jobs, waiting } = meant;
     let data = ctx.data()?;
+    let mut problems: Vec<Error> = waiting.iter().map(|called| waits_yet(&data, called)).collect();
     if jobs.len() > 1 {
-        // What has ended well is begun again only where it is named by itself.
-        jobs.retain(|id| data.job(id).is_none_or(|job| job.status != Status::Finished));
+        let finished = |id: &mut JobId| data.job(id).is_some_and(|job| has_finished(&job.status));
+        problems.extend(jobs.extract_if(.., finished).map(|id| {
+            Error::refused(format!(
+                "{id} is finished: it is begun again only where it is named alone"
+            ))
+            .hint(format!("tpu requeue {} {}", id.window, id.user))
+        }));
+    }
+    if jobs.is_empty() {
+        return of_several(Output::default(), true, problems);
     }
     if app.global.dry_run {
-        return kill::of_several(
-            kill::listed(ctx, "Would put back into the queue", &jobs)?,
-            false,
-            Vec::new(),
-        );
+        let would = kill::listed(ctx, "Would put back into the queue", &jobs)?;
+        return of_several(would, false, problems);
     }
     let names = kill::names(ctx, &jobs)?;
     let undone =
@@ -53,13 +59,13 @@ pub(in crate::cli) fn requeue(app: &App, args: &Requeue) -> Outcome {
         // What would be refused is refused before anybody is asked.
         let refused = jobs.iter().map(|job| requeue::dry_run(ctx, job)).filter_map(Result::err);
         let refused: Vec<Error> = refused.collect();
-        if let (true, Some(error)) = (refused.len() == jobs.len(), Error::all(refused)) {
+        if let (true, Some(error)) = (refused.len() == jobs.len(), Error::worst(refused)) {
             return Err(error);
         }
         app.agree(&format!("Stop {names} and let it wait for its turn?"), undone)?;
     }
     let (mut lines, mut notes) = (Vec::new(), Vec::new());
-    let (mut waiting, mut problems): (Vec<JobId>, Vec<Error>) = (Vec::new(), Vec::new());
+    let mut waiting: Vec<JobId> = Vec::new();
     for job in &jobs {
         match requeue::requeue(ctx, job, &how) {
             Ok((waits, remark)) => {
@@ -78,5 +84,5 @@ pub(in crate::cli) fn requeue(app: &App, args: &Requeue) -> Outcome {
     let started = passage.begun();
     let document = WaitingChangedDocument::of(&waiting, &started);
     let output = Output::new(lines.join("\n"), &document).notes(notes);
-    kill::of_several(output, waiting.is_empty(), problems)
+    of_several(output, waiting.is_empty(), problems)
 }

@@ -5,8 +5,9 @@ use crate::cli::app::{App, Undone};
 use crate::cli::args::Again;
 use crate::cli::commands::jobfile::setup_how;
 use crate::cli::commands::kill;
-use crate::cli::commands::person::make_usable;
+use crate::cli::commands::person::{make_usable, show_step};
 use crate::cli::commands::run::{self, PlanInWords};
+use crate::cli::commands::waiting::of_several;
 use crate::cli::print::Output;
 use tpu_core::model::job::{Job, Succession};
 use tpu_core::model::setup::SetUpHow;
@@ -79,7 +80,7 @@ fn members_again(app: &App, args: &Again, requests: Vec<AgainRequest>) -> Outcom
         let successors = launched.iter().map(SuccessorPart::from).collect();
         Output::new(text, &SuccessorsDocument { successors })
     };
-    kill::of_several(output.notes(notes), nothing, problems)
+    of_several(output.notes(notes), nothing, problems)
 }
 
 /// Starts the successor of one job, and says so.
@@ -90,7 +91,9 @@ fn start(app: &App, args: &Again, request: &AgainRequest) -> Result<(String, Aga
         None => job_of(&*ctx.data()?, &request.job)?.tpu.to_string(),
     };
     if make_usable(app, &target, args.apply)? {
-        resume::provide_target(ctx, request)?;
+        let provided = resume::provide_target(ctx, request, &mut |step| show_step(app, Some(step)));
+        show_step(app, None);
+        provided?;
     }
     let data = ctx.data()?;
     let job = job_of(&data, &request.job)?;

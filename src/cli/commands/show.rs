@@ -9,13 +9,19 @@ use tpu_ops::front::show;
 use tpu_ops::waiting::whose::Purpose;
 use tpu_wire::jobs::{JobIdPart, JobScriptDocument, ShowDocument, ToldDocument};
 
-use super::check;
 use super::history::lines;
+use super::{check, queue};
 
 /// `show`.
 pub(in crate::cli) fn show(app: &App, args: &ShowJob) -> Outcome {
     let ctx = app.ctx()?;
-    let id = app.requester()?.one_job(&args.words, Purpose::Look)?;
+    let found = app.requester()?.one_job(&args.words, Purpose::Look);
+    let id = match found {
+        Ok(id) => id,
+        // What waits and has not begun.
+        Err(error) if !args.raw => return queue::explain(app, &args.words)?.ok_or(error),
+        Err(error) => return Err(error),
+    };
     let job = JobIdPart::from(&id);
     if args.raw {
         let told = show::told(ctx, &id)?;

@@ -1,10 +1,13 @@
-//! What several commands say and refuse of what waits.
+//! What several commands say and refuse of what waits, and of several jobs.
 
+use crate::cli::Outcome;
 use crate::cli::app::App;
+use crate::cli::print::Output;
 use tpu_core::model::entry::Priority;
 use tpu_core::model::ids::JobId;
 use tpu_core::text::escape;
 use tpu_ops::base::called::WaitingCalled;
+use tpu_ops::base::known_as;
 use tpu_ops::waiting::queue::field::Avoided;
 use tpu_ops::waiting::queue::pass;
 use tpu_ops::waiting::queue::{self, places};
@@ -85,4 +88,31 @@ pub(super) fn needs_question(
     }
     let mut all = jobs.iter().chain(waiting.iter().map(|called| &called.id));
     all.try_fold(false, |asks, id| Ok(asks || !app.is_own(&id.user)?))
+}
+
+/// What waits, with what people know it by; of very many the first ones.
+pub(super) fn in_words(ctx: &Ctx, waiting: &[WaitingCalled]) -> Result<String, Error> {
+    const MOST: usize = 20;
+    let (first, more) = waiting.split_at(waiting.len().min(MOST));
+    let shown = known_as::waiting_in_words(&*ctx.data()?, first).join(", ");
+    Ok(match more.len() {
+        0 => shown,
+        more => format!("{shown} and {more} more"),
+    })
+}
+
+/// The outcome where some went well, all, or nothing. Each that did not has a line that says why; the exit code is that
+/// of the worst.
+pub(super) fn of_several(mut output: Output, nothing: bool, problems: Vec<Error>) -> Outcome {
+    match Error::worst(problems) {
+        None => Ok(output),
+        Some(error) if nothing => Err(error),
+        Some(error) => {
+            output.code = output.code.max(error.kind.exit_code());
+            let lines =
+                error.message.lines().chain(error.hint.iter().flat_map(|hint| hint.lines()));
+            output.notes.extend(lines.map(str::to_owned));
+            Ok(output)
+        }
+    }
 }

@@ -120,7 +120,7 @@ type Decided = Option<(Class, Evidence)>;
 impl<'a> Block<'a> {
     fn read(set: &'a RuleSet, frames: &'a Frames<'a>, ended: bool) -> Self {
         let idle = timeline::ends_at_prompt(frames);
-        let signs = timeline::signs(set, frames, ended || idle);
+        let signs = timeline::signs(set, frames, (ended, ended || idle));
         let mut block = Self {
             set,
             frames,

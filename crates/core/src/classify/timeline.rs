@@ -22,17 +22,25 @@ struct Step<'a> {
     counter: Counter,
 }
 
-/// Everything that still counts, in order of lines. `ended` is whether the job is known to be over.
-pub(super) fn signs(set: &RuleSet, frames: &Frames<'_>, ended: bool) -> Vec<Sign> {
+/// Everything that still counts, in order of lines. `has_exit` is whether the job is known to have ended, `ended` also
+/// whether its text stops at a prompt.
+pub(super) fn signs(
+    set: &RuleSet,
+    frames: &Frames<'_>,
+    (has_exit, ended): (bool, bool),
+) -> Vec<Sign> {
     let hits = set.deciding(frames, false);
     if hits.is_empty() {
         return Vec::new();
     }
-    let signs: Vec<Sign> = hits.iter().filter_map(|hit| sign(set, frames, hit)).collect();
+    let mut signs: Vec<Sign> = hits.iter().filter_map(|hit| sign(set, frames, hit)).collect();
     if signs.is_empty() {
         // Noise that looks like a failure is what healthy runs print: nothing more to weigh.
         return signs;
     }
+    let prompts = Prompts::read(frames);
+    // What a person looks at at a prompt is no text of the job. That of a job that has ended says why it did.
+    signs.retain(|sign| has_exit || !prompts.is_aside(sign.line));
     let clears: Vec<(usize, &[Class])> = hits
         .iter()
         .filter_map(|hit| set.rule(hit).map(|rule| (hit.line, rule.clears.as_slice())))
@@ -42,7 +50,6 @@ pub(super) fn signs(set: &RuleSet, frames: &Frames<'_>, ended: bool) -> Vec<Sign
         clears.iter().any(|(line, classes)| *line > sign.line && classes.contains(&sign.class))
     };
     let steps = steps(frames);
-    let prompts = Prompts::read(frames);
     let quiet = Quiet::read(frames, &signs);
     let is_old = |sign: &Sign| {
         set.rules().get(sign.rule).is_some_and(|rule| quiet.after(sign.line) > rule.fade)
@@ -173,26 +180,63 @@ pub(super) fn ends_at_prompt(frames: &Frames<'_>) -> bool {
     last.and_then(|line| prompt(frames.line(line))).is_some_and(<[u8]>::is_empty)
 }
 
-/// The lines at which commands were typed: each starts a new story.
+/// Programs with which people look around and tidy up: what they print is no job's text, nor is what the shell says of a
+/// job in the background that one of them has ended.
+const ASIDES: &str = "awk cat cd chmod clear cp df diff du echo exit export find git grep head history htop jobs kill \
+                      killall less ll ls man mkdir more mv nano nvidia-smi nvtop pkill ps pwd rm rmdir scancel sort \
+                      squeue tail top vi vim wc which";
+
+/// Whether a command that was typed starts none but such programs.
+fn is_aside(command: &[u8]) -> bool {
+    let command = String::from_utf8_lossy(command).replace(">&", ">");
+    let mut parts = command.split(['|', ';', '&']).map(str::trim).filter(|part| !part.is_empty());
+    parts.all(|part| {
+        let program = part.split_whitespace().find(|word| *word != "sudo").unwrap_or_default();
+        let name = program.rsplit('/').next().unwrap_or_default();
+        ASIDES.split_whitespace().any(|aside| aside == name)
+    })
+}
+
+/// A line at which a command was typed: it starts a new story.
+struct Typed {
+    line: usize,
+    is_aside: bool,
+}
+
+/// The commands that were typed, in order of lines.
 struct Prompts {
-    commands: Vec<usize>,
+    commands: Vec<Typed>,
 }
 
 impl Prompts {
     fn read(frames: &Frames<'_>) -> Self {
-        let typed =
-            |line: &usize| prompt(frames.line(*line)).is_some_and(|typed| !typed.is_empty());
-        Self { commands: (0..frames.len()).filter(typed).collect() }
+        let typed = |line: usize| {
+            let command = prompt(frames.line(line)).filter(|command| !command.is_empty())?;
+            Some(Typed { line, is_aside: is_aside(command) })
+        };
+        Self { commands: (0..frames.len()).filter_map(typed).collect() }
+    }
+
+    /// How many commands were typed up to a line.
+    fn story(&self, line: usize) -> usize {
+        self.commands.partition_point(|command| command.line <= line)
+    }
+
+    /// Whether a line was printed when a person was looking around.
+    fn is_aside(&self, line: usize) -> bool {
+        let newest = self.story(line).checked_sub(1).and_then(|at| self.commands.get(at));
+        newest.is_some_and(|command| command.is_aside)
     }
 
     /// The signs of the newest command that gave any, unless a newer command made steps.
     fn newest(&self, mut signs: Vec<Sign>, steps: &[Step<'_>]) -> Vec<Sign> {
-        let story = |line: usize| self.commands.partition_point(|command| *command <= line);
-        let Some(newest) = signs.iter().map(|sign| story(sign.line)).max() else { return signs };
-        if steps.last().is_some_and(|step| story(step.line) > newest) {
+        let Some(newest) = signs.iter().map(|sign| self.story(sign.line)).max() else {
+            return signs;
+        };
+        if steps.last().is_some_and(|step| self.story(step.line) > newest) {
             return Vec::new();
         }
-        signs.retain(|sign| story(sign.line) == newest);
+        signs.retain(|sign| self.story(sign.line) == newest);
         signs
     }
 }

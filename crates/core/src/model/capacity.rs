@@ -107,6 +107,15 @@ impl GpuAsk {
     pub fn is_some(&self) -> bool {
         matches!(self, Self::Count(1..) | Self::These(_))
     }
+
+    /// How many are asked for, where that was said.
+    pub fn count(&self) -> Option<u32> {
+        match self {
+            Self::Unsaid => None,
+            Self::Count(count) => Some(*count),
+            Self::These(these) => u32::try_from(these.len()).ok(),
+        }
+    }
 }
 
 /// What a job asks of its target, beside a place.

@@ -62,6 +62,25 @@ impl Shown {
         }
     }
 
+    /// Why it waits, for each that does: in a queue, or at its engine.
+    pub fn why_it_waits(&self) -> Option<String> {
+        if let Some(queued) = &self.queued {
+            let turn = match queued.position {
+                1 => "it starts as soon as there is room for it",
+                _ => "others come before it",
+            };
+            return Some(queued.reason.clone().unwrap_or_else(|| turn.to_owned()));
+        }
+        let pending = self.pending.as_ref()?;
+        Some(pending.reason.clone().unwrap_or_else(|| pending.raw.clone()))
+    }
+
+    /// When what waits is expected to start, where that is foreseen.
+    pub fn expected_start(&self) -> Option<Timestamp> {
+        let queued = self.queued.as_ref().and_then(|queued| queued.expected_start);
+        queued.or_else(|| self.pending.as_ref()?.expected_start)
+    }
+
     /// The status in words, with what ended it where the record keeps no word for that.
     pub fn status_in_words(&self) -> String {
         if self.status == Status::Killed(None) && self.rests_on(WINDOW_CLOSED) {
@@ -103,6 +122,8 @@ pub struct InQueue {
     pub priority: Priority,
     /// Why it does not begin, where that is known without asking machines: `tpu explain` asks them.
     pub reason: Option<String>,
+    /// When it is expected to begin, of a group its first member; `None` where nobody was asked, or can foresee it.
+    pub expected_start: Option<Timestamp>,
     /// Whether somebody holds it.
     pub held: bool,
     /// The members that wait, where it is a group; never none. `None` for a job, and for a member by itself.
@@ -230,6 +251,10 @@ pub struct JobView {
     pub tail: Arc<str>,
     /// The machines that it runs on, or ran on last, as far as its engine names them.
     pub nodes: Vec<String>,
+    /// The word of its engine for how it is; `None` where it has none.
+    pub raw: Option<String>,
+    /// How many GPUs it has, or asks for; `None` where nobody has said that.
+    pub gpus: Option<u32>,
     /// The config arguments it was started with.
     pub configs: String,
     /// The unfinished action on it (`killing`), if any.
@@ -244,6 +269,11 @@ impl JobView {
             Some(member) => member.to_string(),
             None => self.id.window.to_string(),
         }
+    }
+
+    /// Which attempt of its lineage it is, from 0 on, as `$TPU_ATTEMPT` says it.
+    pub fn attempt(&self) -> usize {
+        self.lineage.iter().position(|number| *number == self.id.window).unwrap_or_default()
     }
 
     /// What people know it by: its name, else what it runs.

@@ -37,6 +37,23 @@ pub fn parse_type(accelerator: &str) -> Option<Type> {
     Some(Type { generation: digits.parse().ok()?, size: size.parse().ok()?, variant })
 }
 
+impl Type {
+    /// Whether there are machines of this size, as far as its generation is known: of one that is not, of any size.
+    pub fn exists(self) -> bool {
+        match (self.generation, self.variant) {
+            (2 | 3, None) => self.size >= 8 && self.size.is_power_of_two(),
+            (4, None) | (5, Some('p')) => self.size >= 8 && self.size.is_multiple_of(8),
+            (5, Some('e')) | (6, _) => self.size.is_power_of_two() && self.size <= 256,
+            _ => self.size > 0,
+        }
+    }
+}
+
+/// Whether a word is a type of which there are machines.
+pub fn is_type(word: &str) -> bool {
+    parse_type(word).is_some_and(Type::exists)
+}
+
 /// The type that stands in a name (`lab-tpuvm-v2-32-preemptible-2`), where nobody has said it better.
 pub fn guess(name: &str) -> Option<String> {
     let starts = name.char_indices().filter(|(_, c)| *c == 'v').map(|(at, _)| at);
@@ -128,6 +145,16 @@ mod tests {
         }
         for word in ["", "v", "v2-", "v2-32-p2", "w2", "v+", "vx", "v2-x", "2", "value"] {
             assert_eq!(TypeExpr::parse(word), None, "{word}");
+        }
+    }
+
+    #[test]
+    fn only_sizes_that_exist_are_types() {
+        for word in ["v2-8", "v3-32", "v4-8", "v4-384", "v5p-24", "v5litepod-1", "v6e-16", "v9-3"] {
+            assert!(is_type(word), "{word}");
+        }
+        for word in ["v2-1", "v3-9", "v3-0", "v4-9", "v5e-3", "v6e-512", "v9-0", "v3", "v3-x"] {
+            assert!(!is_type(word), "{word}");
         }
     }
 

@@ -55,6 +55,9 @@ impl Trouble {
     }
 }
 
+/// Advice names this command where the address of a control plane may be wrong that a setting holds.
+pub const ENDPOINT_SETTING: &str = "tpu get-settings cloud_endpoint --origin";
+
 /// A call, or an operation, that failed.
 #[derive(Clone, Debug, PartialEq, thiserror::Error, Serialize, Deserialize)]
 #[error("cannot {doing}: {message}")]

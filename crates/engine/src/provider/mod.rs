@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-pub use error::{ProviderError, Trouble};
+pub use error::{ENDPOINT_SETTING, ProviderError, Trouble};
 
 use tpu_core::model::billing::{BillingQuery, Charge};
 use tpu_core::model::bucket::BucketPlace;

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::http::Reply;
 use tpu_core::text;
-use tpu_engine::provider::{ProviderError, Trouble};
+use tpu_engine::provider::{ENDPOINT_SETTING, ProviderError, Trouble};
 
 /// The JSON of a good answer, or what is wrong.
 pub(super) fn judge(reply: &Reply, doing: &str) -> Result<Value, ProviderError> {
@@ -12,7 +12,9 @@ pub(super) fn judge(reply: &Reply, doing: &str) -> Result<Value, ProviderError> 
         return serde_json::from_slice(&reply.body).map_err(|_| {
             let message = format!("an answer that is no JSON: {}", start_of(&reply.body));
             ProviderError::new(Trouble::Transient, doing, message)
-                .remedy("something between here and the API answers in its place; check the proxy and cloud_endpoint")
+                .remedy(format!(
+                    "something between here and the API answers in its place; check the proxy, and the address: {ENDPOINT_SETTING}"
+                ))
         });
     }
     Err(refusal(reply.status, &reply.body, doing))

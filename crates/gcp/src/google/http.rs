@@ -16,7 +16,7 @@ use ureq::http::Request;
 use ureq::tls::{Certificate, PemItem, RootCerts, TlsConfig, parse_pem};
 use ureq::{Agent, Proxy, Timeout};
 
-use tpu_engine::provider::{ProviderError, Trouble};
+use tpu_engine::provider::{ENDPOINT_SETTING, ProviderError, Trouble};
 use tpu_system::sys::clock::Clock;
 use tpu_system::sys::env::Env;
 
@@ -314,7 +314,7 @@ fn broken(error: &ureq::Error, ask: &Ask<'_>, proxy: Option<&Proxied>) -> Provid
                 "check ${variable}; without a proxy: unset {variable}, or add {host} to $NO_PROXY"
             ))
     };
-    let endpoint = "check the network, and the address: tpu get-settings cloud_endpoint --origin";
+    let endpoint = format!("check the network, and the address: {ENDPOINT_SETTING}");
     let tls = |what: String| {
         silent(
             format!("TLS with {at} failed: {what}"),
@@ -330,14 +330,13 @@ fn broken(error: &ureq::Error, ask: &Ask<'_>, proxy: Option<&Proxied>) -> Provid
         error if is_unresolved(error) => silent(
             format!("the name '{host}' does not resolve"),
             format!(
-                "check the network and its DNS, or the address: tpu get-settings cloud_endpoint --origin; does it resolve elsewhere: getent hosts {host}"
+                "check the network and its DNS, or the address: {ENDPOINT_SETTING}; does it resolve elsewhere: getent hosts {host}"
             ),
         ),
         ureq::Error::ConnectProxyFailed(why) => by_proxy(format!("refused the way to {at}: {why}")),
-        ureq::Error::Timeout(Timeout::Connect | Timeout::Resolve) => silent(
-            format!("{at} cannot be reached within {} s", CONNECT.as_secs()),
-            endpoint.to_owned(),
-        ),
+        ureq::Error::Timeout(Timeout::Connect | Timeout::Resolve) => {
+            silent(format!("{at} cannot be reached within {} s", CONNECT.as_secs()), endpoint)
+        }
         ureq::Error::Timeout(_) => ProviderError::new(
             Trouble::Transient,
             ask.doing,
@@ -350,7 +349,7 @@ fn broken(error: &ureq::Error, ask: &Ask<'_>, proxy: Option<&Proxied>) -> Provid
             if proxy.is_some() {
                 by_proxy("refuses connections".to_owned())
             } else {
-                silent(format!("nothing listens at {at}"), endpoint.to_owned())
+                silent(format!("nothing listens at {at}"), endpoint)
             }
         }
         ureq::Error::Io(_) | ureq::Error::ConnectionFailed | ureq::Error::Protocol(_) => {
@@ -365,7 +364,7 @@ fn broken(error: &ureq::Error, ask: &Ask<'_>, proxy: Option<&Proxied>) -> Provid
             ask.doing,
             format!("'{}' is no address: {error}", ask.url.split('?').next().unwrap_or(ask.url)),
         )
-        .remedy("correct it: tpu get-settings cloud_endpoint --origin"),
+        .remedy(format!("correct it: {ENDPOINT_SETTING}")),
         other => ProviderError::new(Trouble::Transient, ask.doing, through(other.to_string())),
     }
 }

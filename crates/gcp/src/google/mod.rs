@@ -33,8 +33,8 @@ use tpu_core::model::target::ProviderName;
 use tpu_core::model::time::Timestamp;
 use tpu_engine::provider::storage::ObjectStore;
 use tpu_engine::provider::{
-    Answer, EVERYWHERE, Operation, Progress, Provider, ProviderError, QuotaReport, RequestId,
-    TargetAt, TargetSpec, Trouble, Verb, ZoneAnswer,
+    Answer, ENDPOINT_SETTING, EVERYWHERE, Operation, Progress, Provider, ProviderError,
+    QuotaReport, RequestId, TargetAt, TargetSpec, Trouble, Verb, ZoneAnswer,
 };
 use tpu_system::sys::clock::Clock;
 use tpu_system::sys::env::Env;
@@ -236,7 +236,7 @@ impl Api {
         let endpoint = config.endpoint.as_deref().unwrap_or(ENDPOINT).trim_end_matches('/');
         let wrong = |what: String| {
             ProviderError::new(Trouble::User, "reach the cloud", what)
-                .remedy("correct it: tpu get-settings cloud_endpoint --origin")
+                .remedy(format!("correct it: {ENDPOINT_SETTING}"))
         };
         let host = http::host_of(endpoint).filter(|host| !host.is_empty()).ok_or_else(|| {
             wrong(format!("cloud_endpoint '{endpoint}' is no address such as https://HOST"))

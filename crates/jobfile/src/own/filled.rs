@@ -23,6 +23,8 @@ pub(super) struct Known<'a> {
     asked: &'a RefCell<BTreeSet<String>>,
     /// Axes that the command names.
     in_command: RefCell<BTreeSet<String>>,
+    /// The fields that are being filled in, each into the one before it.
+    within: RefCell<Vec<String>>,
 }
 
 impl<'a> Known<'a> {
@@ -36,7 +38,8 @@ impl<'a> Known<'a> {
             Some(YamlValue::Map(axes)) => axes.iter().map(|(axis, _)| axis.as_str()).collect(),
             _ => Vec::new(),
         };
-        Self { job, axes, set, asked, in_command: RefCell::default() }
+        let (in_command, within) = (RefCell::default(), RefCell::default());
+        Self { job, axes, set, asked, in_command, within }
     }
 
     /// The axes that the command names, as far as it was filled.
@@ -97,16 +100,30 @@ impl<'a> Known<'a> {
             return Err(self.unknown(name, at, field));
         };
         match &of.value {
-            YamlValue::Text(text) if text.contains("{{") => {
-                let what = format!("{{{{{name}}}}} is a field into which others are filled");
-                Err(bad(at, field, what, "write out what stands there"))
-            }
+            YamlValue::Text(text) if text.contains("{{") => self.filled_in(name, text, (at, field)),
             YamlValue::Text(text) => Ok(text.clone()),
             YamlValue::Blank | YamlValue::List(_) | YamlValue::Map(_) => {
                 let what = format!("{{{{{name}}}}} is no text that could stand here");
                 Err(bad(at, field, what, "only a field with one value can be filled in"))
             }
         }
+    }
+
+    /// The text of a field into which others are filled.
+    fn filled_in(
+        &self,
+        name: &str,
+        text: &str,
+        (at, field): (&Yaml, &str),
+    ) -> Result<String, BadFile> {
+        if field == name || self.within.borrow().iter().any(|outer| outer == name) {
+            let what = format!("{{{{{name}}}}} stands for itself");
+            return Err(bad(at, field, what, "write out what stands there"));
+        }
+        self.within.borrow_mut().push(name.to_owned());
+        let filled = self.text(text, at, field);
+        self.within.borrow_mut().pop();
+        filled
     }
 
     fn unknown(&self, name: &str, at: &Yaml, field: &str) -> BadFile {

@@ -362,6 +362,16 @@ mod tests {
     }
 
     #[test]
+    fn a_field_that_is_filled_in_itself_may_stand_in_others() {
+        let text = "target: local\ntag: t-{{x}}\nname: n-{{tag}}\ncommand: [run, '{{name}}']\n";
+        let job = with(text, &[("x", "3")]).unwrap().remove(0);
+        assert_eq!((job.name.as_deref(), words(&job)), (Some("n-t-3"), vec!["run", "n-t-3"]));
+        let round = "target: local\nname: a-{{tag}}\ntag: b-{{name}}\ncommand: x\n";
+        let error = with(round, &[]).unwrap_err();
+        assert!(error.what.contains("stands for itself"), "{error:?}");
+    }
+
+    #[test]
     fn an_axis_that_the_command_does_not_name_is_an_argument() {
         let job = one("target: local\ncommand: [run, '{{lr}}']\narray: {lr: [1, 2], seed: 0-1}\n");
         let sweep = job.sweep.unwrap();

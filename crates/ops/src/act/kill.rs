@@ -17,7 +17,8 @@ use tpu_core::text::counted;
 use tpu_engine::runner::{StopOrder, StopOutcome, StopPart};
 use tpu_system::store::Tx;
 
-use super::reconcile;
+use super::{reconcile, record_facts};
+use crate::base::called::Handles;
 use crate::base::ctx::{job_mut, job_of};
 use crate::base::{lease, records, watch};
 use crate::observe::printed::Printed;
@@ -385,11 +386,13 @@ pub fn stop_program(ctx: &Ctx, data: &Data, job: &Job) -> Result<(), Error> {
 
 /// Which jobs may be killed, before anything of that has begun; the result keeps their order.
 fn may_begin(ctx: &Ctx, jobs: &[JobId], unreached: Unreached) -> Vec<Result<(), Error>> {
-    // An end that its launcher could not report is an end: such a job is not killed any more.
-    let data = match reconcile::reconcile(ctx).and_then(|()| ctx.data()) {
+    // An end that its launcher could not report, or that its engine alone knows, is an end: such a job is not killed.
+    let settled = reconcile::reconcile(ctx).and_then(|()| record_facts::record_ends(ctx, jobs));
+    let data = match settled.and_then(|()| ctx.data()) {
         Ok(data) => data,
         Err(error) => return jobs.iter().map(|_| Err(error.again())).collect(),
     };
+    let handles = Handles::of(&data, jobs);
     let tmux = OnceCell::new();
     let look = || tmux.get_or_init(|| ctx.tmux.look());
     let may = |id: &JobId| {
@@ -397,7 +400,7 @@ fn may_begin(ctx: &Ctx, jobs: &[JobId], unreached: Unreached) -> Vec<Result<(), 
         if job.is_being_killed() && job.status.is_final() {
             return Err(overtaken(ctx, id));
         }
-        check(ctx, &data, job, unreached, &look)
+        check(ctx, &data, (job, &handles), unreached, &look)
     };
     jobs.iter().map(may).collect()
 }
@@ -431,7 +434,7 @@ pub fn is_left_alone(job: &Job, now: Timestamp) -> bool {
 fn check<'t>(
     ctx: &Ctx,
     data: &Data,
-    job: &Job,
+    (job, handles): (&Job, &Handles),
     unreached: Unreached,
     look: &dyn Fn() -> &'t TmuxFact,
 ) -> Result<(), Error> {
@@ -440,9 +443,9 @@ fn check<'t>(
     if is_left_alone(job, ctx.clock.now()) {
         let id = job.id();
         let what = format!("{id} is {}: it has already ended", job.status);
-        let (number, user) = (id.window, &id.user);
+        let (word, user) = (handles.word(job), &id.user);
         return Err(Error::refused(what).hint(format!(
-            "start it again: tpu resume {number} {user}; clear it away: tpu clean {number} {user}"
+            "start it again: tpu resume {word} {user}; clear it away: tpu clean {word} {user}"
         )));
     }
     let run = runners::run(data, job)?;

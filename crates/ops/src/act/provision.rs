@@ -313,10 +313,18 @@ impl Insistence {
     pub const ONCE: Self = Self { times: 1, every: Duration::ZERO };
 }
 
+/// Is told how far a target is, a line for each step.
+pub type Tell<'a> = &'a mut dyn FnMut(&str);
+
 /// Makes a target usable for a person: creates it if it is not there, or waits for it; `anew` deletes it
 /// first.
 pub fn provide(ctx: &Ctx, name: &TargetName, wish: &Wish, anew: bool) -> Result<TargetFact, Error> {
     insist(ctx, name, wish, (anew, Insistence::ONCE), &mut |_| ())
+}
+
+/// Makes a target usable as it is registered, and tells each step until it is.
+pub(super) fn make_usable(ctx: &Ctx, name: &TargetName, tell: Tell<'_>) -> Result<(), Error> {
+    insist(ctx, name, &Wish::default(), (false, Insistence::ONCE), tell).map(drop)
 }
 
 /// The same, as often as somebody wants, and with word of how it goes. Noted and remembered before it is
@@ -326,7 +334,7 @@ pub fn insist(
     name: &TargetName,
     wish: &Wish,
     (anew, insistence): (bool, Insistence),
-    tell: &mut dyn FnMut(&str),
+    tell: Tell<'_>,
 ) -> Result<TargetFact, Error> {
     is_watched(ctx, name)?;
     reconcile::reconcile(ctx)?;

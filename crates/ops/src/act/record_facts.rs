@@ -3,6 +3,7 @@
 
 use std::collections::HashMap;
 
+use tpu_core::model::data::User;
 use tpu_core::model::exit::Exit;
 use tpu_core::model::facts::{ErrorKind, Progress, Source, TargetFact};
 use tpu_core::model::ids::{JobId, TargetName};
@@ -315,6 +316,44 @@ fn cancel(
         launch.ended.get_or_insert(now);
     }
     Ok(text)
+}
+
+/// Writes down, before a command stops jobs or removes what engines have of them, which of them have ended at their engines:
+/// else their ends would be taken for its work.
+pub fn record_ends(ctx: &Ctx, ids: &[JobId]) -> Result<(), Error> {
+    let data = ctx.data()?;
+    let is_open =
+        |job: &Job| job.engine.is_some() && job.status.is_live() && !job.is_being_killed();
+    let of = |id: &JobId| Some((data.user(&id.user)?, data.job(id).filter(|job| is_open(job))?));
+    let jobs: Vec<(&User, &Job)> = ids.iter().filter_map(of).collect();
+    if jobs.is_empty() {
+        return Ok(());
+    }
+    for ((_, job), (view, decision)) in
+        jobs.iter().zip(snapshot::look_at_engines(ctx, &data, &jobs))
+    {
+        // What is lost may come back, so it is stopped as what is at work.
+        let is_end = |change: &Change| match change {
+            Change::Failed(kind) => *kind != ErrorKind::Lost,
+            Change::Exited(_) | Change::Cancelled => true,
+            _ => false,
+        };
+        let is_over = view.window_alive == Some(false);
+        for change in changes(job, &view, &decision).iter().filter(|it| is_over && is_end(it)) {
+            match write(ctx, job, (&view, &decision), change) {
+                // Somebody else has written it since.
+                Err(error) if matches!(error.kind, Kind::NotFound | Kind::Refused) => {}
+                other => other?,
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The same for all that engines have.
+pub fn record_all_ends(ctx: &Ctx) -> Result<(), Error> {
+    let ids: Vec<JobId> = ctx.data()?.jobs().map(Job::id).collect();
+    record_ends(ctx, &ids)
 }
 
 /// Writes down, before a command acts on a job, that somebody has stopped it where it runs, if a look has shown that.

@@ -24,8 +24,8 @@ use super::launch::attempt::{self, Launched};
 use super::launch::check;
 use super::launch::plan::{LaunchPlan, Parent, Provided, Reaction, Turn};
 use super::launch::room::{self, Applicant};
+use super::provision::Tell;
 use super::successor::{self, Code};
-use super::target_spec::Wish;
 use super::{missed, outlook, provision, reconcile};
 use crate::base::ctx::{job_mut, job_of, user_of};
 use crate::base::environment::{self, WhichEnvironment};
@@ -116,27 +116,26 @@ pub fn start_of(ctx: &Ctx, request: &AgainRequest) -> Result<Option<ResumeFrom>,
     successor::of(ctx, user, job, request.how).map(|(start, _)| start)
 }
 
-/// Makes the target of a request usable, if nothing else speaks against the new attempt; to be followed by
-/// [`again`].
-pub fn provide_target(ctx: &Ctx, request: &AgainRequest) -> Result<(), Error> {
+/// Makes the target of a request usable, if nothing else speaks against the new attempt. Tells each step. To be followed
+/// by [`again`].
+pub fn provide_target(ctx: &Ctx, request: &AgainRequest, tell: Tell<'_>) -> Result<(), Error> {
     let (plan, _) = plan_with(ctx, &meant(ctx, request)?, Provided::Later)?;
-    provision::provide(ctx, &plan.target.name, &Wish::default(), false).map(drop)
+    provision::make_usable(ctx, &plan.target.name, tell)
 }
 
 /// What a rule asks for: the same target or, where that was lost with the job, another one; nothing that a check refuses, and from scratch where there is
 /// nothing to resume from.
 pub fn by_rules(job: &JobId, how: Succession) -> AgainRequest {
-    let (target, on, turn) = (None, None, None);
     AgainRequest {
         job: job.clone(),
         how,
-        target,
-        on,
+        target: None,
+        on: None,
         force: false,
         however_ended: false,
         from_nothing: true,
         setup: SetUpHow::Auto,
-        turn,
+        turn: None,
         environment: WhichEnvironment::Kept,
     }
 }
@@ -576,12 +575,8 @@ fn stop_leftovers(ctx: &Ctx, request: &AgainRequest) -> Result<(), Error> {
         if let Some(job) = user.job(*window) {
             // Without a launch of ours nobody can tell its processes from a person's.
             if job.launch.is_some() {
-                runners::stop(
-                    ctx,
-                    &data,
-                    job,
-                    StopOrder { part: StopPart::Program, unreached: Unreached::Refuse },
-                )?;
+                let order = StopOrder { part: StopPart::Program, unreached: Unreached::Refuse };
+                runners::stop(ctx, &data, job, order)?;
             }
         }
     }

@@ -4,7 +4,7 @@
 //!
 //! A name means the only job of that name that is live or waits, else the newest. `name:X` means all of that name.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use tpu_core::model::data::{Data, User};
@@ -346,6 +346,30 @@ pub(crate) fn leaves_called(user: &User, links: &Links<'_>, name: &str) -> Vec<J
     leaves.sort_unstable();
     leaves.dedup();
     leaves
+}
+
+/// How hints call jobs that are named together: of several members of one array the array, else the member or the number.
+pub(crate) struct Handles(BTreeSet<(UserName, JobNumber)>);
+
+impl Handles {
+    /// For hints about these jobs.
+    pub(crate) fn of(data: &Data, jobs: &[JobId]) -> Self {
+        let mut counts: BTreeMap<(UserName, JobNumber), usize> = BTreeMap::new();
+        let group = |id: &JobId| Some((id.user.clone(), data.job(id)?.member()?.group));
+        for array in jobs.iter().filter_map(group) {
+            *counts.entry(array).or_default() += 1;
+        }
+        Self(counts.into_iter().filter(|(_, count)| *count > 1).map(|(array, _)| array).collect())
+    }
+
+    /// The word for a job.
+    pub(crate) fn word(&self, job: &Job) -> String {
+        match job.member() {
+            None => job.windows_id.to_string(),
+            Some(of) if self.0.contains(&(job.user.clone(), of.group)) => of.group.to_string(),
+            Some(member) => member.to_string(),
+        }
+    }
 }
 
 /// The group of an attempt, if it has any.

@@ -199,9 +199,10 @@ fn no_job(data: &Data, user: &User, id: &JobId) -> Error {
         user.jobs().iter().rev().take(8).map(|job| job.windows_id.to_string()).collect();
     let others = data.users().iter().filter(|other| other.job(id.window).is_some());
     let others: Vec<&str> = others.map(|other| other.name.as_str()).collect();
-    let hint = if !others.is_empty() {
-        let have = if others.len() == 1 { "has" } else { "have" };
-        format!("{} {have} one: add the name to the command", others.join(", "))
+    let hint = if let [only] = others.as_slice() {
+        format!("{only} has one: --user {only}")
+    } else if !others.is_empty() {
+        format!("{} have one: add --user NAME", others.join(", "))
     } else if windows.is_empty() {
         format!("{} has no jobs; start one: tpu run TARGET {}", user.name, user.name)
     } else {

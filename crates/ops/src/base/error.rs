@@ -8,6 +8,7 @@ use tpu_core::model::job::Refused;
 use tpu_core::model::login;
 use tpu_core::model::settings::{Problem, SettingsError};
 use tpu_core::model::words::words;
+use tpu_engine::provider::{ProviderError, Trouble};
 use tpu_engine::runner::RunError;
 use tpu_system::store::StoreError;
 use tpu_system::sys::proc::ProcError;
@@ -186,6 +187,12 @@ impl Error {
         Some(Self { kind, message, hint, parts: problems, passes, needs_login })
     }
 
+    /// What speaks against some of several jobs, a line each, with the highest exit code. `None` if there is nothing.
+    pub fn worst(problems: Vec<Self>) -> Option<Self> {
+        let kind = problems.iter().map(|problem| problem.kind).max()?;
+        Some(Self { kind, ..Self::all(problems)? })
+    }
+
     /// The problems one by one, in the order in which they were found.
     pub fn each(&self) -> impl Iterator<Item = &Self> {
         let whole = self.parts.is_empty().then_some(self);
@@ -295,6 +302,25 @@ impl From<StoreError> for Error {
     }
 }
 
+impl From<ProviderError> for Error {
+    fn from(error: ProviderError) -> Self {
+        let kind = match error.trouble {
+            Trouble::NoCapacity | Trouble::Quota => Kind::Failed,
+            Trouble::Transient | Trouble::Auth => Kind::Unreachable,
+            Trouble::NotFound => Kind::NotFound,
+            Trouble::AlreadyExists | Trouble::Permission | Trouble::NoProvider | Trouble::User => {
+                Kind::Refused
+            }
+            Trouble::State => Kind::State,
+        };
+        let hint = error
+            .hint()
+            .unwrap_or_else(|| "`tpu check-status TARGET` shows what is there".to_owned());
+        let needs_login = error.trouble == Trouble::Auth;
+        Self { needs_login, ..Self::new(kind, error.to_string()).hint(hint) }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -320,6 +346,17 @@ mod tests {
         assert_eq!(both.message, "busy\nno such user");
         assert_eq!(both.hint.as_deref(), Some("wait"));
         assert!(Error::all(vec![]).is_none());
+    }
+
+    #[test]
+    fn several_jobs_end_with_the_worst_of_their_codes() {
+        let both = vec![Error::unreachable("node 3 is silent"), Error::refused("it has ended")];
+        let both = Error::worst(both).unwrap();
+        assert_eq!(
+            (both.kind, &*both.message),
+            (Kind::Unreachable, "node 3 is silent\nit has ended")
+        );
+        assert!(Error::worst(vec![]).is_none());
     }
 
     #[test]

@@ -3,15 +3,25 @@
 use std::ffi::OsString;
 
 use tpu_core::model::data::Data;
+use tpu_core::model::entry::QueueEntry;
 use tpu_core::model::ids::JobId;
 use tpu_core::model::job::Job;
 use tpu_core::model::title::{self, Runs};
-use tpu_core::text::escape;
+use tpu_core::text::{counted, escape};
+
+use super::called::WaitingCalled;
 
 /// What the command of a job runs, with the configs that it was given; `None` where it is a script form's.
 pub(crate) fn runs(job: &Job) -> Option<Runs> {
     let configs = shlex::split(&job.extra_configs).unwrap_or_default();
     runs_with(job.command.as_deref()?, &configs)
+}
+
+/// The same of what waits to become a job.
+fn would_run(entry: &QueueEntry) -> Option<Runs> {
+    let configs = entry.spec.configs.iter().map(|(key, value)| format!("{key}={value}"));
+    let configs: Vec<String> = configs.chain(entry.spec.words.iter().cloned()).collect();
+    runs_with(entry.spec.command.as_deref()?, &configs)
 }
 
 /// What a command runs, with configs behind it.
@@ -26,7 +36,11 @@ pub fn in_words(data: &Data, jobs: &[JobId]) -> Vec<String> {
         Some(job) => job.name().map(str::to_owned),
         None => data.queues().entry(id)?.spec.name.clone(),
     };
-    let all: Vec<Option<Runs>> = jobs.iter().map(|id| runs(data.job(id)?)).collect();
+    let runs_of = |id: &JobId| match data.job(id) {
+        Some(job) => runs(job),
+        None => would_run(data.queues().entry(id)?),
+    };
+    let all: Vec<Option<Runs>> = jobs.iter().map(runs_of).collect();
     let mut titles = title::titles(all.iter().flatten().map(|runs| (runs, true))).into_iter();
     let each = jobs.iter().zip(&all).map(|(id, runs)| {
         let title = runs.as_ref().and_then(|_| titles.next());
@@ -34,6 +48,25 @@ pub fn in_words(data: &Data, jobs: &[JobId]) -> Vec<String> {
             Some(known) => format!("{id} ({})", escape(&known)),
             None => id.to_string(),
         }
+    });
+    each.collect()
+}
+
+/// The same of what waits in a queue: `3 members of alice/12 (scan)` where that is a part of a group or all of it.
+pub fn waiting_in_words(data: &Data, waiting: &[WaitingCalled]) -> Vec<String> {
+    let ids: Vec<JobId> = waiting.iter().map(|called| called.id.clone()).collect();
+    let count = |called: &WaitingCalled| {
+        let array =
+            || data.queues().entry(&called.id)?.spec.array.as_ref().map(|all| all.indexes().len());
+        called.members.as_ref().map(Vec::len).or_else(array)
+    };
+    let each = in_words(data, &ids).into_iter().zip(waiting);
+    let each = each.map(|(known, called)| match (called.members.as_deref(), count(called)) {
+        (Some([index]), _) => {
+            known.replacen(&called.id.to_string(), &format!("{}_{index}", called.id), 1)
+        }
+        (_, Some(many)) => format!("{} of {known}", counted(many, "member")),
+        (_, None) => known,
     });
     each.collect()
 }

@@ -21,9 +21,6 @@ const KEYS: [&str; 25] = [
 /// The meaning of the targets that are there from the beginning.
 const THIS_MACHINE: &str = "it is this machine";
 
-/// Sizes of types begin here: `v2-1` is the first of somebody's targets and no type.
-const SMALLEST_SIZE: u32 = 4;
-
 /// Refuses a short name that already means something; `commands` are the words of the command line.
 pub(crate) fn refuse_taken(data: &Data, name: &str, commands: &[String]) -> Result<(), Error> {
     match meaning(data, name, commands) {
@@ -163,7 +160,7 @@ fn is_number(name: &str) -> bool {
 
 fn is_type(name: &str) -> bool {
     match parse_type(name) {
-        Some(of) => of.size >= SMALLEST_SIZE || of.variant.is_some(),
+        Some(of) => of.exists(),
         None => TypeExpr::parse(name).is_some(),
     }
 }

@@ -27,7 +27,7 @@ use self::ends::{
     Unwritten, goes_on, is_dead_end, is_known_to_its_engine, looked_at, unwritten, why_kept,
 };
 use super::old_code::CodeGone;
-use crate::act::{kill, orphan_windows, outlook, reconcile};
+use crate::act::{kill, orphan_windows, outlook, reconcile, record_facts};
 use crate::base::ctx::{job_of, user_of};
 use crate::base::environment;
 use crate::base::{lease, records};
@@ -528,6 +528,7 @@ pub fn windowless(ctx: &Ctx, user: &UserName, force: bool) -> Result<Chosen, Err
 /// `kill-window`: closes the window of a job, which is killed if it lives, and archives its record.
 pub fn kill_window(ctx: &Ctx, id: &JobId) -> Result<Cleaned, Error> {
     reconcile::reconcile(ctx)?;
+    record_facts::record_ends(ctx, std::slice::from_ref(id))?;
     let data = ctx.data()?;
     let Ok(job) = job_of(&data, id) else {
         let Some(closing) = orphan_windows::close_one(ctx, id)? else {

@@ -12,8 +12,8 @@ use tpu_core::model::lineage::Lineage;
 use tpu_core::model::target::{Machines, Target};
 
 use super::clean::{self, Ends, Extent};
-use crate::act::kill;
 use crate::act::provision::{self, Change};
+use crate::act::{kill, record_facts};
 use crate::base::ctx::job_of;
 use crate::base::records;
 use crate::observe::fleet;
@@ -89,6 +89,7 @@ pub fn tear_down(ctx: &Ctx, leaf: &JobId) -> Result<TornDown, Error> {
 /// Stops what may be at work of it, and what a rule would bring back: else its target might be made anew while it is
 /// being deleted, and nobody would know for whom.
 fn stop(ctx: &Ctx, leaf: &JobId) -> Result<(), Error> {
+    record_facts::record_ends(ctx, std::slice::from_ref(leaf))?;
     let data = ctx.data()?;
     let job = job_of(&data, leaf)?;
     let is_over = job.status.is_final() && !records::may_be_at_work(job);

@@ -14,15 +14,17 @@ use std::time::Duration;
 use tpu_core::model::data::Data;
 use tpu_core::model::facts::{TargetFact, TargetState, TargetStep};
 use tpu_core::model::ids::TargetName;
-use tpu_core::model::target::{Machines, ProviderAt, Target};
+use tpu_core::model::target::{Machines, ProviderAt, Registration, Target};
 use tpu_core::model::time::{self, Timestamp};
 use tpu_engine::provider::none::NoProvider;
-use tpu_engine::provider::{Answer, EVERYWHERE, ProviderError, Trouble, ZoneAnswer};
+use tpu_engine::provider::{
+    Answer, ENDPOINT_SETTING, EVERYWHERE, ProviderError, Trouble, ZoneAnswer,
+};
 use tpu_system::sys::threads::{self, Threads};
 
-use crate::base::fact_cache::{Heard, HeardOf};
+use crate::base::fact_cache::{self, Heard, HeardOf};
 use crate::base::providers::{Numbered, Places};
-use crate::{Ctx, Error, Kind};
+use crate::{Ctx, Error};
 
 /// How long a look waits for the providers before it goes on without those that are late.
 const PATIENCE: Duration = Duration::from_secs(3);
@@ -132,7 +134,7 @@ impl ProviderFacts {
     }
 
     /// Asks about one target: its provider alone, and nobody where none has a say.
-    pub(crate) fn ask_of(ctx: &Ctx, data: &Data, name: &TargetName) -> Self {
+    pub fn ask_of(ctx: &Ctx, data: &Data, name: &TargetName) -> Self {
         if data.target(name).is_some_and(|target| target.machines != Machines::Provided) {
             return Self::unasked(ctx);
         }
@@ -154,7 +156,37 @@ impl ProviderFacts {
                 answers.collect()
             }
         };
-        Self { places, said, asked_at }
+        Self { places, said, asked_at }.blaming_registrations(ctx)
+    }
+
+    /// Names the registration in advice about an address that stands there, and not in the settings.
+    fn blaming_registrations(mut self, ctx: &Ctx) -> Self {
+        let Ok(data) = ctx.data() else { return self };
+        let own = self.places.usual().clone();
+        for said in self.said.iter_mut().filter(|said| said.at.endpoint != own.endpoint) {
+            let is_there = |known: &Registration| *self.places.told(known) == said.at;
+            let mut registered = data.registry().registrations();
+            let Some((name, _)) = registered.find(|(_, known)| is_there(known)) else { continue };
+            let of_registration = format!("tpu data get targets.{name}");
+            for error in said.zones.values_mut().filter_map(|zone| zone.as_mut().err()) {
+                let remedy = error.remedy.take();
+                error.remedy = remedy.map(|it| it.replace(ENDPOINT_SETTING, &of_registration));
+            }
+        }
+        self
+    }
+
+    /// With what was heard before of what is silent now. What others cannot hear at once by themselves is kept for the next
+    /// question.
+    #[must_use]
+    pub fn remembering(self, ctx: &Ctx) -> Self {
+        let mut all = fact_cache::last(ctx);
+        let facts = self.after(|| all.clone());
+        if facts.is_worth_keeping() {
+            all.extend(facts.heard());
+            fact_cache::keep(ctx, all);
+        }
+        facts
     }
 
     /// Asks about all zones and waits no longer than people do, from `since` on; a late answer is taken by the next
@@ -195,7 +227,7 @@ impl ProviderFacts {
                 Said::of(provider, silence(&late()), asked_at)
             });
         }
-        (Self { places, said, asked_at }, silent)
+        (Self { places, said, asked_at }.blaming_registrations(ctx), silent)
     }
 
     /// Asks the questions of a glance, and waits for nothing.
@@ -266,7 +298,7 @@ impl ProviderFacts {
 
     /// Why nobody knows how a target is now, and what was last heard of it. `None` where its provider has
     /// just answered, and where none has a say.
-    pub(super) fn doubt(&self, data: &Data, fact: &TargetFact, now: Timestamp) -> Option<String> {
+    pub fn doubt(&self, data: &Data, fact: &TargetFact, now: Timestamp) -> Option<String> {
         if fact.machines != Machines::Provided {
             return None;
         }
@@ -532,25 +564,6 @@ pub fn obstacle(ctx: &Ctx, typed: &str) -> Result<Option<String>, Error> {
     let fact = ProviderFacts::ask_of(ctx, &data, &target.name).fact(&data, &target.name);
     let is_open = !matches!(fact.state.step(), TargetStep::Launch | TargetStep::Nothing);
     Ok(is_open.then(|| format!("{} is {}", target.name, fact.raw_state)))
-}
-
-impl From<ProviderError> for Error {
-    fn from(error: ProviderError) -> Self {
-        let kind = match error.trouble {
-            Trouble::NoCapacity | Trouble::Quota => Kind::Failed,
-            Trouble::Transient | Trouble::Auth => Kind::Unreachable,
-            Trouble::NotFound => Kind::NotFound,
-            Trouble::AlreadyExists | Trouble::Permission | Trouble::NoProvider | Trouble::User => {
-                Kind::Refused
-            }
-            Trouble::State => Kind::State,
-        };
-        let hint = error
-            .hint()
-            .unwrap_or_else(|| "`tpu check-status TARGET` shows what is there".to_owned());
-        let needs_login = error.trouble == Trouble::Auth;
-        Self { needs_login, ..Self::new(kind, error.to_string()).hint(hint) }
-    }
 }
 
 #[cfg(test)]

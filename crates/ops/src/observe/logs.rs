@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use tpu_core::model::ids::JobId;
 use tpu_core::model::job::Job;
 use tpu_engine::runner::Want;
+use tpu_engine::runner::window::relay;
 
 use super::{runners, snapshot};
 use crate::base::ctx::job_of;
@@ -12,6 +13,9 @@ use crate::{Ctx, Error};
 
 /// Bytes at the end of a log file that decide why a job ended.
 const TAIL_BYTES: u64 = 256 * 1024;
+
+/// Where the relay of a job holds what is not in its log yet.
+const SPOOL: &str = "spool";
 
 /// A character takes no more bytes.
 const MOST_BYTES: u64 = 4;
@@ -62,6 +66,14 @@ pub fn after(ctx: &Ctx, id: &JobId, next: u64) -> Result<(Vec<u8>, u64), Error> 
     let Ok(job) = job_of(&data, id) else { return Ok((Vec::new(), next)) };
     let more = runners::output(ctx, &data, job, Want::Kept { from: next, most: u64::MAX })?;
     Ok(more.map_or_else(|| (Vec::new(), next), |more| (more.bytes.into(), more.next)))
+}
+
+/// The line that a job at work here has begun and not ended, such as a question that waits for an answer. What is kept has
+/// whole lines alone.
+pub fn open_line(ctx: &Ctx, id: &JobId) -> Option<Vec<u8>> {
+    let data = ctx.data().ok()?;
+    data.job(id).filter(|job| job.status.is_live() && job.engine.is_none())?;
+    relay::open_line(&ctx.store.paths().job(id).join(SPOOL))
 }
 
 /// A line of one worker, without the words that say so. With several workers each line says whose it is; what does not is

@@ -112,7 +112,10 @@ fn on_named(
         return Ok(StartOutcome::Would(Box::new(launch::plan(ctx, request)?), None));
     }
     if attendant.makes_usable(request.target())? {
-        launch::provide_target(ctx, request)?;
+        let provided =
+            launch::provide_target(ctx, request, &mut |step| attendant.sees_step(Some(step)));
+        attendant.sees_step(None);
+        provided?;
     }
     if request.spec.array.is_some() {
         return Ok(StartOutcome::Group(launch::launch_group(ctx, request)?));

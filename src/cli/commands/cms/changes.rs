@@ -3,8 +3,8 @@
 use crate::cli::Outcome;
 use crate::cli::app::{App, Undone};
 use crate::cli::args::{CmsJobFields, CmsNames, Kill, Many};
-use crate::cli::commands::kill::{self, of_several};
-use crate::cli::commands::waiting::needs_question;
+use crate::cli::commands::kill;
+use crate::cli::commands::waiting::{needs_question, of_several};
 use crate::cli::print::Output;
 use tpu_core::model::ids::QueueName;
 use tpu_core::text::escape;
@@ -110,7 +110,7 @@ pub(super) fn taken_away(app: &App, doomed: &Doomed) -> Outcome {
         // What would be refused is refused before anybody is asked.
         let (able, problems) = stops::dry_run(app.ctx()?, &doomed.live, false);
         if let (true, Some(refused)) =
-            (able.len() + doomed.over.len() + waiting.len() == 0, Error::all(problems))
+            (able.len() + doomed.over.len() + waiting.len() == 0, Error::worst(problems))
         {
             return Err(refused);
         }

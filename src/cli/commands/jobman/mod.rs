@@ -23,6 +23,7 @@ use tpu_wire::jobman::{JobmanDoneDocument, JobmanDonePart};
 
 use super::attended::attended;
 use super::queue::hold;
+use super::waiting::of_several;
 use super::{attach, billing, kill, logs, quota, requeue, resume, storage, tasks, wait, workers};
 use called::{Called, Stands};
 
@@ -135,7 +136,7 @@ fn each(app: &App, of: &JobmanIds, does: impl Fn(&Called) -> Outcome) -> Outcome
     };
     let document = JobmanDoneDocument { done: windows.iter().map(part).collect() };
     let output = Output::new(lines.join("\n"), &document).notes(notes).code(code);
-    kill::of_several(output, done.is_empty(), problems)
+    of_several(output, done.is_empty(), problems)
 }
 
 /// The newest attempt of a job, if it has one.
@@ -271,7 +272,7 @@ fn delete(app: &App, all: &[Called]) -> Outcome {
     let nothing = done.is_empty();
     let document = JobmanDoneDocument { done };
     let output = Output::new(said.text.trim_start(), &document).notes(said.notes).code(said.code);
-    kill::of_several(output.notes(ctx.take_warnings()), nothing, problems)
+    of_several(output.notes(ctx.take_warnings()), nothing, problems)
 }
 
 /// Takes out what waits in the place of a job, then the job itself with its TPU.

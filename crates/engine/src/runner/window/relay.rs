@@ -20,8 +20,8 @@ use std::time::Duration;
 
 use crate::runner::RunError;
 use tpu_core::classify::own_line;
-use tpu_core::text::counted;
 use tpu_core::text::transcript::Transcript;
+use tpu_core::text::{self, counted};
 use tpu_system::sys::clock::Clock;
 use tpu_system::sys::pty::{Moment, Relay};
 
@@ -69,6 +69,20 @@ pub fn run(clock: &dyn Clock, relayed: &Relayed, heard: &AtomicU64) -> Result<bo
     };
     log.close();
     Ok(is_held)
+}
+
+/// The line that a job has begun and not ended, as its terminal shows it; the log has it only once it is whole. `None` where
+/// there is none, or it cannot be read.
+pub fn open_line(spool: &Path) -> Option<Vec<u8>> {
+    let piece = Piece::parse(&std::fs::read(spool).ok()?)?;
+    let mut transcript = Transcript::default();
+    for bytes in [&piece.open, &piece.said] {
+        transcript.take(bytes, Duration::ZERO, &mut Vec::new());
+    }
+    let open = transcript.open();
+    let row = open.rsplit(|byte| *byte == b'\n').next()?;
+    let row = text::strip(row.strip_suffix(b"\r").unwrap_or(row)).into_owned();
+    (!row.is_empty()).then_some(row)
 }
 
 /// The log of a job, and what is still to be written there.
@@ -407,6 +421,26 @@ mod tests {
                 assert!(!relayed.spool.exists());
             }
         }
+    }
+
+    #[test]
+    fn a_line_that_is_not_ended_yet_can_be_read() {
+        let dir = tempfile::tempdir().unwrap();
+        let relayed = relayed(dir.path());
+        let mut log = Log::open(&relayed);
+        assert_eq!(open_line(&relayed.spool), None);
+        for (said, open) in [
+            ("one\nGo on", Some("Go on")),
+            ("? [y/N] ", Some("Go on? [y/N] ")),
+            ("y\n", None),
+            ("1/9\r2/9", Some("2/9")),
+        ] {
+            assert_eq!(log.keep(said.as_bytes(), ZERO), None);
+            let line = open_line(&relayed.spool);
+            assert_eq!(line.as_deref(), open.map(str::as_bytes));
+        }
+        log.close();
+        assert_eq!(open_line(&relayed.spool), None);
     }
 
     #[test]

@@ -24,7 +24,7 @@ use tpu_core::plan::choice::Assignment;
 use tpu_engine::runner::Environment;
 
 use super::lately::Lately;
-use super::target_spec::Wish;
+use super::provision::Tell;
 use super::{notices, provision, reconcile};
 use crate::base::environment::WantedEnvironment;
 use crate::{Ctx, Error};
@@ -135,10 +135,10 @@ fn is_for_one(data: &Data, spec: &JobSpec, turn: &Turn, copy: &str) -> bool {
 }
 
 /// Makes the target of a request usable, if nothing else speaks against the launch: creates it again if it
-/// was taken away, starts it, or waits for it. To be followed by [`launch`].
-pub fn provide_target(ctx: &Ctx, request: &RunRequest) -> Result<(), Error> {
+/// was taken away, starts it, or waits for it. Tells each step. To be followed by [`launch`].
+pub fn provide_target(ctx: &Ctx, request: &RunRequest, tell: Tell<'_>) -> Result<(), Error> {
     let plan = check::check(ctx, request, Provided::Later)?;
-    provision::provide(ctx, &plan.target.name, &Wish::default(), false).map(drop)
+    provision::make_usable(ctx, &plan.target.name, tell)
 }
 
 /// What [`launch`] would do; nothing is changed.

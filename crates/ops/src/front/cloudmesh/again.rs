@@ -2,6 +2,7 @@
 
 use crate::act::kill;
 use crate::act::launch::RunRequest;
+use crate::act::record_facts;
 use crate::front::clean::{self, Ends, Extent};
 use crate::waiting::queue::{edit, submit};
 use crate::{Ctx, Error};
@@ -126,8 +127,12 @@ pub fn delete(ctx: &Ctx, doomed: &Doomed) -> Result<Vec<Error>, Error> {
     if !doomed.waiting.is_empty() {
         edit::dequeue(ctx, &doomed.waiting)?;
     }
-    let mut ended = doomed.over.clone();
-    for (id, killed) in kill::kill(ctx, &doomed.live, false) {
+    record_facts::record_ends(ctx, &doomed.live)?;
+    let data = ctx.data()?;
+    let is_live = |id: &JobId| data.job(id).is_some_and(|job| job.status.is_live());
+    let (live, over): (Vec<JobId>, Vec<JobId>) = doomed.live.iter().cloned().partition(is_live);
+    let mut ended = [&*doomed.over, &over].concat();
+    for (id, killed) in kill::kill(ctx, &live, false) {
         match killed {
             Ok(_) => ended.push(id),
             Err(error) => problems.push(error),

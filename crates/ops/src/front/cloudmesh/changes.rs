@@ -38,7 +38,7 @@ impl CmsChanged {
 
     /// The same with what was not done; an error where nothing was.
     fn but(self, nothing: bool, problems: Vec<Error>) -> Result<Self, Error> {
-        match Error::all(problems) {
+        match Error::worst(problems) {
             Some(error) if nothing => Err(error),
             problem => Ok(Self { problem, ..self }),
         }

@@ -15,7 +15,7 @@ use std::time::Duration;
 use tpu_core::classify::Input;
 use tpu_core::model::data::{Data, User};
 use tpu_core::model::exit::Exit;
-use tpu_core::model::facts::{ErrorKind, RunState, TmuxFact, Verdict};
+use tpu_core::model::facts::{ErrorKind, RunFact, RunState, Source, TmuxFact, Verdict};
 use tpu_core::model::ids::{JobId, JobNumber, TargetName};
 use tpu_core::model::job::{Job, Launch, Recovery, Status, StoredVerdict};
 use tpu_core::model::lineage;
@@ -184,6 +184,23 @@ pub(crate) fn look_once_at(
     let has_ended = seen.has_ended(job);
     let known = Known { data: Arc::clone(data), fleet, monitor, cloud, now };
     Ok(LookedAt { view, decision, known, has_ended })
+}
+
+/// One look at jobs that engines have. No provider is asked.
+pub(crate) fn look_at_engines(
+    ctx: &Ctx,
+    data: &Data,
+    jobs: &[(&User, &Job)],
+) -> Vec<(JobView, Decision)> {
+    let seen = observe(ctx, &mut LookMemory::default(), jobs, &ctx.tmux.look_to_read());
+    let prices = PricesOf::users(ctx, jobs.iter().map(|(user, _)| *user));
+    let (fleet, now) = (ProviderFacts::unasked(ctx), ctx.clock.now());
+    let viewer = Viewer { ctx, data, now, fleet: &fleet, prices };
+    let zone = ctx.env.local_zone();
+    let view = |((user, job), seen): (&(&User, &Job), &Seen)| {
+        viewer.view(job, &OfRecord::of(data, user, job, &zone), seen)
+    };
+    jobs.iter().zip(&seen).map(view).collect()
 }
 
 /// Who claims a target: by the facts alive, and by the facts dead.
@@ -412,12 +429,26 @@ impl Viewer<'_> {
             pane_id: seen.at.pane.clone(),
             tail: Arc::clone(&seen.tail),
             nodes: seen.at.run.nodes.clone(),
+            raw: raw_of(&seen.at.run),
+            gpus: gpus_of(job),
             configs: job.extra_configs.clone(),
             intent: job.intent.as_ref().map(|intent| intent.action.clone()),
             shown,
         };
         (view, decision)
     }
+}
+
+/// The word of the engine that has a run, if one has.
+fn raw_of(run: &RunFact) -> Option<String> {
+    (run.source == Source::Engine && !run.raw.is_empty()).then(|| run.raw.to_string())
+}
+
+/// How many GPUs a job was given, else how many it asks for.
+fn gpus_of(job: &Job) -> Option<u32> {
+    let given = job.share.as_ref().and_then(|share| share.gpus.as_ref());
+    let given = given.and_then(|gpus| u32::try_from(gpus.len()).ok());
+    given.or_else(|| job.spec.as_ref()?.ask.gpus.count())
 }
 
 /// Jobs of other lineages whose records claim the target of `job`, if they leave it no room: those at work, and those

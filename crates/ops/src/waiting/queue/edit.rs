@@ -7,27 +7,35 @@ use crate::base::environment;
 use crate::base::error::did_you_mean;
 use crate::base::queue_entries::gone;
 use crate::base::records;
-use crate::{Ctx, Error};
+use crate::{Ctx, Error, Kind};
 use tpu_core::model::data::Data;
 use tpu_core::model::entry::{Priority, QueueEntry, QueueHold};
 use tpu_core::model::ids::{JobId, JobNumber, QueueName, UserName};
 use tpu_core::model::queue::{Queue, QueuePolicy, QueueState};
 use tpu_system::store::Tx;
 
-/// The entries of a user that are called by these words: numbers, or names. What waits no more, or never did, is an
-/// error that says so.
-pub fn called(data: &Data, user: &UserName, words: &[JobWord]) -> Result<Vec<JobId>, Error> {
+/// The entries of a user that are called by these words: numbers, or names; and what speaks against those words that call
+/// a job which waits no more. Fails where one calls nothing.
+pub fn called(
+    data: &Data,
+    user: &UserName,
+    words: &[JobWord],
+) -> Result<(Vec<JobId>, Vec<Error>), Error> {
     user_of(data, user)?;
-    let mut all: Vec<JobId> = Vec::new();
+    let (mut all, mut problems): (Vec<JobId>, Vec<Error>) = (Vec::new(), Vec::new());
     for word in words {
         let mut found = named(data, user, word);
         if found.is_empty() {
-            return Err(waits_not(data, user, word));
+            let error = waits_not(data, user, word);
+            if error.kind == Kind::NotFound {
+                return Err(error);
+            }
+            problems.push(error);
         }
         found.retain(|id| !all.contains(id));
         all.extend(found);
     }
-    Ok(all)
+    Ok((all, problems))
 }
 
 /// The entries of a user that one word calls; none if it calls something else.

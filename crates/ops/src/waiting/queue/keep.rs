@@ -71,6 +71,11 @@ pub trait Attendant {
         Ok(false)
     }
 
+    /// Sees how far a target is that is made usable; `None` once that is over.
+    fn sees_step(&self, step: Option<&str>) {
+        let _ = step;
+    }
+
     /// Hears for what one waits in line, and how many are before.
     fn is_in_line(&self, line: String) {
         drop(line);

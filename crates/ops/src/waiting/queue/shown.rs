@@ -26,9 +26,10 @@ use tpu_core::model::spec::TargetRequest;
 use tpu_core::model::target::{Machines, TargetKind};
 use tpu_core::model::time::Timestamp;
 use tpu_core::model::view::{self, InQueue, JobView, Shown, Snapshot, Whose};
+use tpu_core::plan::expected::ExpectedStart;
 use tpu_core::plan::queue::{self as plan, AtWork, Readiness, UserLimits};
 
-use super::{presence, unbegun};
+use super::{expected, presence, unbegun};
 
 /// How the members of a group that wait are shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -113,6 +114,23 @@ pub fn views(ctx: &Ctx, data: &Data, whose: &Whose, members: WaitingMembers) -> 
         }
     }
     views
+}
+
+/// Says when each of these that waits is expected to start, as far as that can be foreseen.
+pub fn foresee(ctx: &Ctx, data: &Data, jobs: &mut [JobView]) -> Result<(), Error> {
+    let waiting: HashSet<JobId> =
+        jobs.iter().filter(|view| view.is_queued()).map(|view| view.id.clone()).collect();
+    if waiting.is_empty() {
+        return Ok(());
+    }
+    let is_shown = |entry: &QueueEntry| waiting.contains(&entry.id());
+    let expected = expected::expected(ctx, data, &is_shown, expected::OF_LIST)?;
+    for view in jobs {
+        if let Some(queued) = &mut view.shown.queued {
+            queued.expected_start = expected.get(&view.id).and_then(ExpectedStart::first);
+        }
+    }
+    Ok(())
 }
 
 /// That something waits, where, and why, as far as records tell: for whoever asked for what only a job that has begun
@@ -202,6 +220,7 @@ impl<'a> Line<'a> {
             position,
             priority: entry.priority,
             reason,
+            expected_start: None,
             held: entry.held.is_some(),
             members: None,
         }
@@ -334,6 +353,8 @@ impl<'a> Line<'a> {
             pane_id: None,
             tail: "".into(),
             nodes: Vec::new(),
+            raw: None,
+            gpus: entry.spec.ask.gpus.count(),
             configs: quoted(&configs),
             intent: None,
         }

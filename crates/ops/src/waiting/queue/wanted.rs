@@ -3,7 +3,7 @@
 use crate::base::named;
 use tpu_core::model::data::Data;
 use tpu_core::model::spec::{AnyOf, TargetRequest};
-use tpu_core::plan::types::parse_type;
+use tpu_core::plan::types;
 
 use super::field;
 
@@ -17,7 +17,7 @@ pub fn wanted(data: &Data, word: &str) -> TargetRequest {
         return TargetRequest::Any(AnyOf { among: vec![word.to_owned()], ..AnyOf::default() });
     }
     let is_target = data.resolve_target(word).is_some();
-    if !is_target && (field::is_type(data, word) || parse_type(word).is_some()) {
+    if !is_target && (field::is_type(data, word) || types::is_type(word)) {
         return TargetRequest::Any(AnyOf { types: vec![word.to_owned()], ..AnyOf::default() });
     }
     TargetRequest::Named(word.to_owned())

@@ -8,7 +8,7 @@ use crate::{Ctx, Error};
 use tpu_core::model::data::Data;
 use tpu_core::model::policy::Policy;
 use tpu_core::model::spec::TargetRequest;
-use tpu_core::plan::types::parse_type;
+use tpu_core::plan::types;
 
 use super::{Begins, Beside};
 
@@ -22,7 +22,7 @@ pub(super) fn types(
     // What waits may wait for a target that is yet to come.
     let is_known = |word: &str| match begins {
         Begins::Now => field::is_type(data, word),
-        Begins::InTurn => field::is_type(data, word) || parse_type(word).is_some(),
+        Begins::InTurn => field::is_type(data, word) || types::is_type(word),
     };
     let is_type = |word: &String| data.resolve_target(word).is_none() && is_known(word);
     let (types, rest): (Vec<String>, Vec<String>) = sorted.rest.drain(..).partition(is_type);

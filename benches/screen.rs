@@ -290,6 +290,7 @@ fn job(window: u32, round: usize) -> JobView {
         started_at: Some(Timestamp::from_second(NOW - 7_440)),
         ended_at: None,
         age_s: Some(7_440),
+        worked: None,
         waited_s: None,
         cost: None,
         log_dir: Some(format!("/data/logs/alice/20261120_115811-{window}")),

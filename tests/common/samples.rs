@@ -68,6 +68,7 @@ pub(crate) fn job(window: u32) -> JobView {
         started_at: Some(Timestamp::from_second(NOW - 7_440)),
         ended_at: None,
         age_s: Some(7_440),
+        worked: None,
         waited_s: None,
         cost: None,
         log_dir: Some("/data/logs/alice/20261120_115811".to_owned()),

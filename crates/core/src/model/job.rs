@@ -11,7 +11,7 @@ use super::exit::Exit;
 use super::facts::{ErrorKind, Place, Progress};
 pub use super::handle::{EngineRun, Handle};
 use super::ids::{JobId, JobNumber, TargetName, UserName};
-pub use super::launch::{Checkpoint, Launch, LaunchMode};
+pub use super::launch::{Checkpoint, Launch, LaunchMode, Stretch};
 pub use super::lease::{CLEANING, Intent, KILLING, Lease, who};
 use super::member::Member;
 pub use super::recovery::{Mark, Recovery, StoredVerdict};

@@ -11,7 +11,7 @@ use super::facts::{
     COPYING, ErrorKind, Evidence, Phase, Progress, SETTING_UP, WINDOW_CLOSED, WITHOUT_WINDOW,
 };
 use super::ids::{JobId, JobNumber, QueueName, TargetName, UserName};
-use super::job::Status;
+use super::job::{Status, Stretch};
 use super::member::Member;
 use super::rules::{Action, Rules};
 use super::target::{Machines, TargetKind};
@@ -209,6 +209,8 @@ pub struct JobView {
     /// Seconds since then, or its whole duration when it has ended and the end is known; of what waits in a queue,
     /// seconds since it was submitted.
     pub age_s: Option<u64>,
+    /// When it was at work, where its engine may let it wait before that; `None` where it is from its beginning on.
+    pub worked: Option<Vec<Stretch>>,
     /// How long it and the attempts before it have waited for their turns, in seconds; what still waits, so far. `None`
     /// where none is known to have waited.
     pub waited_s: Option<u64>,
@@ -304,6 +306,21 @@ impl JobView {
             (Status::Resumed(kind), _) => because("resumed", *kind),
             (Status::Rerunned(kind), _) => because("rerun", *kind),
         }
+    }
+
+    /// For how many seconds it was at work, up to `now` where it still is; `None` where nobody knows when it began.
+    pub fn worked_s(&self, now: Timestamp) -> Option<u64> {
+        let end = self.ended_at.unwrap_or(now);
+        match &self.worked {
+            Some(all) => Some(all.iter().map(|of| of.lasted_s(end)).sum()),
+            None => self.age_s,
+        }
+    }
+
+    /// For how many seconds it was at work in all; `None` while it has not ended, and of what has only waited.
+    pub fn ran_s(&self) -> Option<u64> {
+        let has_worked = self.worked.as_ref().is_none_or(|all| !all.is_empty());
+        self.worked_s(self.ended_at?).filter(|_| has_worked)
     }
 
     /// The last part of its working directory.

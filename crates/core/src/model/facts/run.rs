@@ -42,6 +42,8 @@ pub struct RunFact {
     pub restarts: u32,
     /// When it is expected to start.
     pub expected: Option<Timestamp>,
+    /// When an engine began to carry it out, if it says so; while it waits it has not.
+    pub began: Option<Timestamp>,
     /// The machines that it runs on, as far as its runner names them.
     pub nodes: Vec<String>,
     /// Whether what it prints says nothing yet of how it will end: it is coming to its end, which what runs it will
@@ -82,6 +84,7 @@ impl RunFact {
             reason: None,
             restarts: 0,
             expected: None,
+            began: None,
             nodes: Vec::new(),
             text_waits: false,
             last_output: None,

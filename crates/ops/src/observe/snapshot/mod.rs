@@ -363,6 +363,9 @@ impl Viewer<'_> {
             patience_s: shown.status.failure().map_or(0, |_| self.patience_s(job)),
         });
         let age_s = started_at.map(|start| ended.unwrap_or(now).seconds_since(start));
+        let launch = job.launch.as_ref();
+        let worked = launch.and_then(|launch| launch.worked_by(&seen.at.run, now));
+        let worked_s = spent::worked_s((data, job), (*started_at, worked.as_deref()), &shown, now);
         let view = JobView {
             id: job.id(),
             leaf: job.child.is_none(),
@@ -394,13 +397,9 @@ impl Viewer<'_> {
             started_at: *started_at,
             ended_at: ended.filter(|_| !shown.status.is_live()),
             age_s,
-            waited_s: spent::waited_s(job, &shown, age_s),
-            cost: self.prices.cost(
-                job,
-                known.as_ref(),
-                &shown,
-                spent::worked_s((data, job), *started_at, &shown, now),
-            ),
+            waited_s: spent::waited_s(job, worked.as_deref(), now),
+            cost: self.prices.cost(job, known.as_ref(), worked_s),
+            worked,
             log_dir: job.log_dir.clone(),
             stage_dir: job.stage_dir.clone(),
             exit: seen.at.run.exit,

@@ -325,6 +325,7 @@ impl<'a> Line<'a> {
             started_at: None,
             ended_at: None,
             age_s: Some(now.seconds_since(entry.since)),
+            worked: None,
             waited_s: Some(now.seconds_since(entry.since)),
             cost: None,
             log_dir: None,

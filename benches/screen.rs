@@ -287,6 +287,7 @@ fn job(window: u32, round: usize) -> JobView {
         rules: Rules::named("pre").unwrap_or_default(),
         monitor: true,
         next: None,
+        needs_person: false,
         started_at: Some(Timestamp::from_second(NOW - 7_440)),
         ended_at: None,
         age_s: Some(7_440),

@@ -65,6 +65,7 @@ pub(crate) fn job(window: u32) -> JobView {
         rules: Rules::named("pre").unwrap_or_default(),
         monitor: true,
         next: None,
+        needs_person: false,
         started_at: Some(Timestamp::from_second(NOW - 7_440)),
         ended_at: None,
         age_s: Some(7_440),

@@ -150,6 +150,8 @@ documents! {
         evidence: Option<EvidencePart<'a>> = part(&view.shown.evidence),
         /// What will happen by itself; null if nothing is wrong.
         next: Option<NextPart<'a>>,
+        /// Whether its rules would bring it back, and a person has to do something before that.
+        needs_person: bool,
         /// An action on it that is not complete.
         intent: Option<&'a str>,
         /// When it began.

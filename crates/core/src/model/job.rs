@@ -371,6 +371,12 @@ impl Job {
         self.status.error().is_some_and(is_failed) && self.launch.as_ref().is_some_and(is_open)
     }
 
+    /// Whether its rules would bring it back, and a person has to do something first: log in, or what its plan says.
+    pub fn needs_person(&self) -> bool {
+        let needs = |of: &Recovery| !of.is_over() && (of.blocked || of.login.is_some());
+        self.status.error().is_some() && self.recovery.as_deref().is_some_and(needs)
+    }
+
     /// How often its engine has begun it anew by itself, as far as that is counted.
     pub fn restarts(&self) -> u32 {
         self.recovery.as_ref().map_or(0, |recovery| recovery.restarts)

@@ -202,6 +202,8 @@ pub struct JobView {
     pub monitor: bool,
     /// What will happen by itself.
     pub next: Option<Next>,
+    /// Whether its rules would bring it back, and a person has to do something before that.
+    pub needs_person: bool,
     /// When it began.
     pub started_at: Option<Timestamp>,
     /// When it ended, once that is written down.

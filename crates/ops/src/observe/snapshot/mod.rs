@@ -394,6 +394,7 @@ impl Viewer<'_> {
             rules: job.rules.clone(),
             monitor: job.monitor,
             next: None,
+            needs_person: job.child.is_none() && job.needs_person(),
             started_at: *started_at,
             ended_at: ended.filter(|_| !shown.status.is_live()),
             age_s,

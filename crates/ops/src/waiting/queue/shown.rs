@@ -322,6 +322,7 @@ impl<'a> Line<'a> {
                 .retrying(entry.spec.execution.retry.as_ref()),
             monitor: entry.spec.monitor,
             next: None,
+            needs_person: false,
             started_at: None,
             ended_at: None,
             age_s: Some(now.seconds_since(entry.since)),

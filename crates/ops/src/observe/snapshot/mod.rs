@@ -280,7 +280,8 @@ fn was_taken(job: &Job) -> bool {
 /// The directory by which people know a job.
 fn directory<'a>(data: &'a Data, job: &'a Job, lineage: &[JobNumber]) -> &'a str {
     let attempts = lineage.iter().rev().skip_while(|window| **window != job.windows_id).skip(1);
-    lineage::directory(job, attempts.filter_map(|window| data.user(&job.user)?.job(*window)))
+    let Some(user) = data.user(&job.user) else { return &job.job_dir };
+    lineage::known_directory(user, job, attempts.filter_map(|window| user.job(*window)))
 }
 
 /// Whether a launch is neither confirmed nor given up: whatever a clock says of its age, its launcher would

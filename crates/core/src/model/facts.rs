@@ -14,7 +14,8 @@ use serde::{Deserialize, Serialize};
 pub use machine::{GpuFact, GpuProcess, MachineFact};
 pub use room::Room;
 pub use run::{
-    COPYING, RunFact, RunState, SETTING_UP, WINDOW_CLOSED, WITHOUT_WINDOW, WORKERS_UNASKED,
+    COPYING, LOG_UNWRITTEN, RunFact, RunState, SETTING_UP, WINDOW_CLOSED, WITHOUT_WINDOW,
+    WORKERS_UNASKED,
 };
 pub use target::{QueuedFact, QueuedState, TargetFact, TargetState, TargetStep};
 

@@ -8,7 +8,8 @@ use super::capacity::Share;
 use super::entry::Priority;
 use super::exit::Exit;
 use super::facts::{
-    COPYING, ErrorKind, Evidence, Phase, Progress, SETTING_UP, WINDOW_CLOSED, WITHOUT_WINDOW,
+    COPYING, ErrorKind, Evidence, LOG_UNWRITTEN, Phase, Progress, SETTING_UP, WINDOW_CLOSED,
+    WITHOUT_WINDOW,
 };
 use super::ids::{JobId, JobNumber, QueueName, TargetName, UserName};
 use super::job::{Status, Stretch};
@@ -73,6 +74,12 @@ impl Shown {
     /// Where it goes on without its window, if it does.
     pub fn without_window(&self) -> Option<&str> {
         let is_so = self.status.is_live() && self.rests_on(WITHOUT_WINDOW);
+        self.evidence.as_ref().filter(|_| is_so).map(|evidence| evidence.line.as_str())
+    }
+
+    /// That its log takes nothing more, if that is so.
+    pub fn log_unwritten(&self) -> Option<&str> {
+        let is_so = self.status.is_live() && self.rests_on(LOG_UNWRITTEN);
         self.evidence.as_ref().filter(|_| is_so).map(|evidence| evidence.line.as_str())
     }
 

@@ -73,6 +73,9 @@ pub const WORKERS_UNASKED: &str = "workers-unasked";
 /// The word of our own launcher for a run that goes on without its window; the reason says where.
 pub const WITHOUT_WINDOW: &str = "without-window";
 
+/// The word of our own launcher for a run at work whose log takes nothing more; the reason says why.
+pub const LOG_UNWRITTEN: &str = "log-unwritten";
+
 impl RunFact {
     /// A run of our own launcher, of which no more is known than its state and the word for it.
     pub fn new(state: RunState, raw: &'static str) -> Self {

@@ -214,9 +214,10 @@ impl App {
         self.requester().ok()?.user_named(data, None).ok().flatten()
     }
 
-    /// The zone in which the person at work here reads times, whoever's they are.
-    pub(super) fn zone(&self, data: &Data) -> Result<Zone, Error> {
-        let person = self.requester()?.user_at_work(data).ok().flatten();
+    /// The zone in which times are shown: of whoever works here by the setting `user`, else of the user whom the command is
+    /// about, else of the one whom the account names.
+    pub(super) fn zone(&self, data: &Data, about: Option<&UserName>) -> Result<Zone, Error> {
+        let person = self.requester()?.reader(data, about);
         let ctx = self.ctx()?;
         let settings = ctx.settings(person.as_ref().and_then(|name| data.user(name)))?;
         Ok(ctx.zone(&settings))

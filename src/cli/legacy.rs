@@ -154,6 +154,7 @@ const ARGUMENTS: &[(&[&str], &str, &str)] = &[
     (&["run", "queue"], "-no-tag", "--no-tag"),
     (&["run", "queue"], "-ssn", "--ask-notes"),
     (&["run", "queue"], "--ssn", "--ask-notes"),
+    (&["run", "queue"], "--set-spreadsheet-notes", "--ask-notes"),
     (&["run"], "-auto", "--auto"),
     (&["run", "find"], "-norm", "--norm"),
     (&["run", "find"], "-pre", "--pre"),
@@ -288,6 +289,7 @@ mod tests {
         assert_eq!(rewritten("run -apply v2-1 -q"), "run --apply v2-1 -q");
         assert_eq!(rewritten("kill -a"), "kill -a");
         assert_eq!(rewritten("queue alice all -ssn"), "queue alice v* --ask-notes");
+        assert_eq!(rewritten("run v2-1 --set-spreadsheet-notes"), "run v2-1 --ask-notes");
         assert_eq!(rewritten("-h -czw"), "help clear-zombie-windows");
     }
 

@@ -87,7 +87,7 @@ pub(super) fn options(app: &App, scope: &Scope, nature: TellNature) -> Result<Op
     };
     // Who names columns with the command means these.
     let column_names = settings.monitor_columns.clone().filter(|_| scope.show.is_none());
-    let options = usual(app, &settings, app.zone(&data)?, nature);
+    let options = usual(app, &settings, app.zone(&data, whose.only())?, nature);
     Ok(Options { column_names, whose, columns, select: scope.select.clone(), ..options })
 }
 

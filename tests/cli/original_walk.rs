@@ -303,6 +303,10 @@ fn the_spreadsheet() {
     walk.types("tpu find v2", 0, &["v2-32-6", "xibo"]);
     walk.types("tpu find v2 style=full", 0, &["a long night"]);
     walk.types("tpu run v2-32-2 xibo -q ssn=your_notes", 0, &["Started xibo/2"]);
+    walk.begins("tpu run v2-32-1 xibo -q --set-spreadsheet-notes mode=busy");
+    walk.answers("Notes:", "another night");
+    walk.ends(0, &["Started xibo/3"]);
+    walk.types("tpu board export csv", 0, &["a long night", "another night"]);
     walk.types("tpu find v34 -n", 0, &["v4-32-1"]);
     walk.types("tpu find v2 -p", 0, &["v2-32-p1", "v2-32-p2"]);
     walk.types("tpu find v* -n", 0, &["v2-1 ", "v4-32-1"]);

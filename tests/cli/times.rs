@@ -77,8 +77,29 @@ fn every_command_of_one_person_reads_the_same_clock() {
     // Nothing says who looks: the machine's.
     env.set("TPU_USER", "");
     let tokyo = whole(&env, "Asia/Tokyo");
-    let stamp = &stamps(&env, "history bob")[0];
+    let stamp = &stamps(&env, "history")[0];
     assert!(tokyo.contains(stamp), "{stamp}: {tokyo:?}");
+}
+
+#[test]
+fn who_is_named_reads_the_own_clock_and_not_that_of_the_account() {
+    let mut env = TestEnv::new();
+    env.set("TZ", "Asia/Tokyo");
+    let mut data = env.two_users();
+    data["users"]["alice"]["settings"]["time_zone"] = json!("Europe/Berlin");
+    data["users"]["bob"]["settings"]["time_zone"] = json!("Asia/Kolkata");
+    env.write_data(&data);
+    env.set("TPU_USER", "");
+    env.set("USER", "alice");
+    drop(env.tpu("set-settings show_length 300 bob").exits(0));
+    let zone = |line: &str| stamps(&env, line)[0].rsplit(' ').next().unwrap().to_owned();
+    assert!(["CET", "CEST"].contains(&&*zone("history")), "the account's own");
+    for line in ["history bob", "history --user bob"] {
+        assert_eq!(zone(line), "IST", "{line}");
+    }
+    env.set("USER", "nobody-here");
+    let zone = stamps(&env, "history bob")[0].rsplit(' ').next().unwrap().to_owned();
+    assert_eq!(zone, "IST", "an account that is no user");
 }
 
 #[test]

@@ -189,6 +189,7 @@ pub(crate) fn past() -> Past {
             } else {
                 RunOutcome::Finished
             },
+            worked: None,
             line: was_taken.then(|| "the machine was taken away".to_owned()),
             reached: Some(1_000.0),
             is_from_nothing: true,

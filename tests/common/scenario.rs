@@ -167,6 +167,7 @@ impl Record {
             queued: None,
             from: None,
             attempt: 0,
+            worked: None,
         });
         job
     }

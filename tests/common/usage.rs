@@ -53,6 +53,7 @@ fn run(window: u32, target: usize, (ago_h, lasted_h): (i64, i64), outcome: RunOu
         began,
         ended: (outcome != RunOutcome::AtWork).then_some(ended),
         outcome,
+        worked: None,
         line: matches!(outcome, RunOutcome::Failed(_)).then(|| line.to_owned()),
         reached: Some(f64::from(window % 10 + 1) * 1_000.0),
         is_from_nothing: is_first,

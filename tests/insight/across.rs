@@ -65,6 +65,19 @@ fn it_takes_its_newest_checkpoint_along_and_says_what_that_costs() {
 }
 
 #[test]
+fn the_places_may_be_named_by_zones() {
+    let lab = run();
+    let mut data = lab.env.data();
+    data["users"]["alice"]["settings"]["checkpoint_copy"] = serde_json::json!({
+        "here": lab.env.path("logs"), "us-central1-a": "gs://lab-us/logs",
+        "europe-west4-a": "gs://lab-eu/logs",
+    });
+    lab.env.write_data(&data);
+    let said = "is copied to gs://lab-eu/logs/run/checkpoint_9";
+    lab.env.tpu(&format!("{RESUME} --dry-run")).exits(0).says(&[said]);
+}
+
+#[test]
 fn one_that_cannot_be_copied_keeps_the_job_from_beginning_and_the_same_again_goes_on() {
     let lab = run();
     lab.fail(Trouble::Permission, Call::Rewrite, 1);

@@ -315,5 +315,31 @@ fn the_spellings_of_the_original_do_as_they_did() {
     assert_eq!(left(&lab, "logs/over"), ALL);
     let us = lab.listed("1").into_iter().filter(|(_, _, place)| place.starts_with("gs://lab-us"));
     assert_eq!(us.map(|(step, ..)| step).collect::<Vec<_>>(), [30]);
-    lab.env.tpu("clean-eu -f -q").exits(0).says(&["No checkpoint was found"]);
+    lab.env.tpu("clean-eu -f -q").exits(0).says(&["Removed 2 checkpoints"]);
+}
+
+#[test]
+fn what_was_copied_to_another_region_is_seen_and_what_a_run_needs_of_it_stays() {
+    let lab = lab();
+    let copied = |run: &str| {
+        let dir = lab.env.path(&format!("logs/{run}"));
+        drop(lab.env.tpu(&format!("cca {} us-central1-a", dir.display())).exits(0));
+    };
+    copied("over");
+    copied("second");
+    // The runs log on this machine, and their copies are beside the machines of that region.
+    lab.env.tpu("clean-us").exits(0).says(&["Would remove 3 checkpoints", "gs://lab-us/logs/over"]);
+    lab.env.tpu("clean-eu").exits(0).says(&["No checkpoint was found"]);
+    lab.env
+        .tpu("checkpoints prune 1 --keep newest")
+        .exits(0)
+        .says(&["Would remove 4 checkpoints", "gs://lab-us/logs/over/checkpoint_10"]);
+    lab.env.tpu("clean-us -f -q").exits(0).says(&["Removed 3 checkpoints"]);
+    assert_eq!(left(&lab, "logs/over"), ALL, "what lies here is not meant");
+    let left = |window: &str| {
+        let all = lab.listed(window).into_iter();
+        let us = all.filter(|(_, _, place)| place.starts_with("gs://lab-us"));
+        us.map(|(step, ..)| step).collect::<Vec<_>>()
+    };
+    assert_eq!((left("1"), left("3")), (vec![30], vec![20, 30]), "what failed may go on from them");
 }

@@ -164,6 +164,37 @@ fn goodput_is_that_of_what_is_over() {
 }
 
 #[test]
+fn what_waits_at_its_engine_is_no_work() {
+    let env = lab(&[]);
+    let waited = |window: u64, status: &str, worked: Value| {
+        let mut record = attempt(&env, window, status, (0, 60));
+        record["extra_msgs"]["launch"]["worked"] = worked;
+        record
+    };
+    // One that was cancelled before it began, and one that began after half an hour.
+    let never = waited(1, "killed", json!([]));
+    let late = waited(2, "finished", json!([{ "from": at(30), "until": null }]));
+    let mut data = env.data();
+    data["users"]["alice"]["job_data"] = json!([never]);
+    env.write_data(&data);
+    let total = rows(&env, "")["total"].clone();
+    let figures = (&total["hours"], &total["attempts"], &total["goodput"], &total["killed"]);
+    assert_eq!(figures, (&json!(0.0), &json!(0), &json!(null), &json!(1)));
+    data["users"]["alice"]["job_data"] = json!([never, late]);
+    env.write_data(&data);
+    let total = rows(&env, "")["total"].clone();
+    near(&total["hours"], 0.5);
+    near(&total["cost_known"], 1.0);
+    assert_eq!((&total["attempts"], &total["goodput"]), (&json!(1), &json!(1.0)));
+    assert_eq!(total["waited_s"], json!(1_800));
+    // Slurm has put it back into its queue, and begun it again.
+    let again = json!([{ "from": at(10), "until": at(20) }, { "from": at(50), "until": null }]);
+    data["users"]["alice"]["job_data"] = json!([waited(2, "finished", again)]);
+    env.write_data(&data);
+    near(&rows(&env, "")["total"]["hours"], 1.0 / 3.0);
+}
+
+#[test]
 fn failures_that_differ_in_numbers_alone_are_one_line() {
     let env = lab(&[]);
     let failing = |window: u64| {

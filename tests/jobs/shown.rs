@@ -56,3 +56,36 @@ fn a_users_own_script_is_shown_as_it_is_sourced() {
     wait_until("its output", || env.tpu("logs 1").stdout.contains("args:"));
     drop(env.tpu("script 1").exits(0).says(&["source staging.sh 'ka=local'"]));
 }
+
+/// Puts a disk that is full in the place of its log, and a good one when it is told to.
+const FILLS_ITS_DISK: &str = "log=$TPU_LOG_DIR/output.log; rm \"$log\"; ln -s /dev/full \"$log\"; echo step 1; \
+    until [ -e \"$HOME/go\" ]; do echo step 2; sleep 0.2; done; rm \"$log\"; echo step 3; \
+    until [ -e \"$HOME/end\" ]; do sleep 0.2; done";
+
+#[test]
+fn a_log_that_takes_nothing_more_is_said_of_its_job() {
+    let mut env = TestEnv::new();
+    env.set("TPU_USER", "alice");
+    let none: [&str; 0] = [];
+    let window = env.start(FILLS_ITS_DISK, &none);
+    let evidence = || {
+        let jobs = env.tpu("check --json").exits(0).json()["jobs"].clone();
+        jobs[0]["evidence"].clone()
+    };
+    wait_until("its state says so", || evidence()["rule"] == "log-unwritten");
+    let said = "its log takes nothing more: No space left on device";
+    assert!(evidence()["line"].as_str().unwrap().starts_with(said), "{}", evidence());
+    drop(env.tpu("check").exits(0).says(&[said]));
+    drop(env.tpu("explain 1").exits(0).says(&["log: its log takes nothing more"]));
+    drop(env.tpu("doctor").says(&["alice/1: its log takes nothing more", "make room: df -h"]));
+    // It goes on, and the log itself says what is missing.
+    env.touch("go");
+    wait_until("it goes on", || evidence()["rule"] != "log-unwritten");
+    let explained = env.tpu("explain 1").exits(0).stdout;
+    assert!(
+        explained.contains("log: its log lacks") && explained.contains("says where"),
+        "{explained}"
+    );
+    env.touch("end");
+    env.wait_status(window, "finished");
+}

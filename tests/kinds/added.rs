@@ -4,7 +4,7 @@
 
 use std::path::{Path, PathBuf};
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use tpu_core::model::ids::JobNumber;
 
 use crate::common::env::{Running, TPU, TestEnv};
@@ -104,6 +104,8 @@ fn it_waits_with_a_reason_runs_with_its_loss_and_finishes() {
     assert_eq!(waiting["pending"]["reason"], "behind nobody");
     assert_eq!(waiting["pending"]["raw"], "QUEUED");
     assert_eq!(lab.env.job("alice", 1)["status"], "starting", "what is stored is an old word");
+    let worked = lab.tpu("stats --json").exits(0).json()["total"]["attempts"].clone();
+    assert_eq!((&waiting["worked"], worked), (&json!([]), json!(0)), "it has only waited");
     // A later edit does not change what is queued.
     lab.env.code("alice", "train", "echo another\n");
     let staged = lab.env.job("alice", 1)["stage_dir"].as_str().unwrap().to_owned() + "/train";
@@ -121,12 +123,16 @@ fn it_waits_with_a_reason_runs_with_its_loss_and_finishes() {
         (&running["status"], &running["progress"]["loss"]),
         (&"running".into(), &0.25.into())
     );
+    assert_eq!(running["worked"].as_array().unwrap().len(), 1, "{running}");
     let logs = lab.tpu("logs 1").exits(0);
     assert!(logs.stdout.contains("step 40/100"), "{}", logs.stdout);
 
     let _monitor = lab.monitor();
+    lab.env.wait_status(1, "running");
     lab.says(1, "ended 0");
     lab.env.wait_status(1, "finished");
+    let worked = &lab.env.job("alice", 1)["extra_msgs"]["launch"]["worked"];
+    assert!(worked[0]["from"].is_string(), "the daemon has seen it begin: {worked}");
     // The next one did not have to wait for a free target, and is another job of the engine.
     drop(lab.tpu("run cave -q -- ./train").exits(0));
     assert_eq!(lab.submitted().len(), 2);

@@ -67,6 +67,31 @@ fn one_without_memory_keeps_its_exit_code() {
 }
 
 #[test]
+fn it_has_begun_when_its_command_has() {
+    let stage = Stage::new();
+    let job = stage.begun(1);
+    let began = |status: &Value| {
+        stage.pod(&job, status);
+        let fact = stage.look(&[&job]).remove(0);
+        fact.began.map(|at| at.to_rfc3339())
+    };
+    let refused = json!({"phase": "Pending", "conditions": [{
+        "type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "0/4 nodes",
+    }]});
+    assert_eq!(began(&refused), None);
+    let pulled = json!({"waiting": {"reason": "ErrImagePull"}});
+    let pulled = json!({"phase": "Pending", "containerStatuses": [container(&pulled)]});
+    assert_eq!(began(&pulled), None);
+    let since = "2027-01-15T08:00:00Z";
+    let runs = json!({"running": {"startedAt": since}});
+    let runs = json!({"phase": "Running", "containerStatuses": [container(&runs)]});
+    assert_eq!(began(&runs).as_deref(), Some(since));
+    let mut over = ended("Failed", "Error", 1);
+    over["containerStatuses"][0]["state"]["terminated"]["startedAt"] = json!(since);
+    assert_eq!(began(&over).as_deref(), Some(since));
+}
+
+#[test]
 fn one_that_is_suspended_waits_in_its_queue() {
     let stage = Stage::new();
     let mut job = stage.claim_with(1, &[("kueue-queue", "night")]);

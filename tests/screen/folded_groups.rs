@@ -111,7 +111,7 @@ fn what_is_folded_stays_so_and_hides_no_failure() {
     }
     let open = |model: &Model| model.list.rows.iter().filter(|row| !row.is_group()).count();
     assert_eq!(open(&screen.model), 0, "all are folded");
-    let newest = screen.model.newest_failure().unwrap().id.clone();
+    let newest = screen.model.newest_broken().unwrap().id.clone();
     screen.press("E");
     assert_eq!(screen.model.list.selected, Some(newest));
     assert!(screen.model.selected_head().is_none(), "it has a row of its own");

@@ -150,7 +150,7 @@ fn members_of_a_group_are_counted_by_one_word_and_the_most_urgent_stands_for_it(
     }
     jobs[1].shown.phase = Some(Phase::Diverged);
     jobs[2].shown.status = Status::Finished;
-    assert_eq!(groups::counts(&jobs), "3 running, 1 finished");
+    assert_eq!(groups::counts(&jobs), "1 diverged, 2 running, 1 finished");
     let rows = groups::folded(&jobs);
     let [Folded::Group(row)] = rows.as_slice() else { panic!("{rows:?}") };
     assert_eq!(row.worst().unwrap().id, jobs[1].id);

@@ -1,6 +1,9 @@
 //! The timelines above the events: the runs of the list, in its order, on one scale of time; the chosen event is a moment
 //! on it.
 
+use tpu_core::model::job::Stretch;
+use tpu_core::model::time::Timestamp;
+use tpu_core::model::view::Pending;
 use tpu_screen::message::{Answer, Ask};
 
 use crate::common::boards::{self, answer};
@@ -133,4 +136,31 @@ fn the_run_of_the_chosen_event_is_in_sight_among_many() {
         screen.press("G");
         assert!(runs(&mut screen, size).0.contains(&5), "{size:?}");
     }
+}
+
+#[test]
+fn what_waits_at_its_engine_fills_no_bar_and_has_no_goodput() {
+    let at = |ago: i64| Timestamp::from_second(samples::NOW - ago);
+    let open = |ago: i64| Stretch { from: at(ago), until: None };
+    let row = |worked: Option<Vec<Stretch>>, waits: bool| {
+        let mut snapshot = samples::snapshot();
+        let mut job = samples::job(9);
+        (job.started_at, job.age_s, job.worked) = (Some(at(7_200)), Some(7_200), worked);
+        let pending = Pending { reason: None, expected_start: None, raw: "Unschedulable".into() };
+        job.shown.pending = waits.then_some(pending);
+        snapshot.jobs = vec![job];
+        let mut screen = Screen::showing(snapshot);
+        screen.press("4");
+        let (_, lines) = runs(&mut screen, SIZE);
+        lines.into_iter().find(|line| line.contains("9 imagenet")).unwrap()
+    };
+    let filled = |line: &str| line.chars().filter(|cell| *cell == '█').count();
+    let waiting = row(Some(Vec::new()), true);
+    assert!(filled(&waiting) == 0 && !waiting.contains('%'), "{waiting}");
+    assert!(waiting.contains("··"), "it is seen to wait: {waiting}");
+    let always = row(None, false);
+    let half = row(Some(vec![open(3_600)]), false);
+    assert!(always.contains("100 %") && half.contains("100 %"), "{always}\n{half}");
+    let (always, half) = (filled(&always), filled(&half));
+    assert!(half > 0 && half.abs_diff(always / 2) <= 2, "{half} of {always}");
 }

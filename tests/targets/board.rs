@@ -420,6 +420,29 @@ fn a_sheet_goes_out_and_comes_back_without_loss() {
 }
 
 #[test]
+fn notes_that_were_given_with_a_run_are_on_the_board_and_in_its_sheet_for_as_long_as_it_runs() {
+    let env = lab(2, 2);
+    drop(env.tpu("ssn lab-v2-8-0 of last week").exits(0));
+    drop(env.tpu("run lab-v2-8-0 u0 -q ssn=until_friday tag=sweep").exits(0));
+    let board = || env.tpu("find v2-8 style=full").exits(0).stdout;
+    let sheet = || env.tpu("board export csv").exits(0).stdout;
+    for text in [board(), sheet()] {
+        assert!(text.contains("until_friday") && !text.contains("of last week"), "{text}");
+    }
+    // A sheet that only repeats them does not write them down.
+    let written = env.data()["board"].clone();
+    write_file(&env.path("sheet.csv"), &sheet());
+    drop(env.tpu("board import csv sheet.csv").exits(0));
+    assert_eq!(env.data()["board"], written);
+    drop(env.tpu("asn lab-v2-8-0 or longer").exits(0));
+    assert!(sheet().contains("until_friday or longer"), "{}", sheet());
+    drop(env.tpu("ssn lab-v2-8-0 done soon").exits(0));
+    assert!(board().contains("done soon"), "{}", board());
+    drop(env.tpu("kill 1 u0").exits(0));
+    assert!(sheet().contains("done soon"), "what was noted last stays: {}", sheet());
+}
+
+#[test]
 fn good_rows_are_taken_and_each_bad_one_is_named_with_its_line() {
     let env = lab(2, 5);
     drop(env.tpu("run lab-v2-8-3 u0 -q").exits(0));

@@ -21,7 +21,7 @@ const FIRST = 100;
 /** What is read of a job for the table. */
 const FIELDS = [
   "lineage", "leaf", "dir", "target", "target_unknown", "zone", "name", "title", "group", "member", "members", "queue", "position", "priority",
-  "held", "reason", "tags", "arguments", "status", "error", "error_origin", "unknown", "pending", "phase", "progress", "stage", "evidence", "next", "intent", "started_at", "exit_code", "monitor",
+  "held", "reason", "tags", "arguments", "status", "error", "error_origin", "unknown", "pending", "phase", "progress", "stage", "evidence", "next", "needs_person", "intent", "started_at", "worked", "exit_code", "monitor",
 ].join(",");
 
 export const live = store({

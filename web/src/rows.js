@@ -2,7 +2,7 @@
 // groups under their head, sorted, and grouped by target or directory where that is wished.
 
 import { differing, GIVEN } from "./shell.js";
-import { COUNTED, key, kind, percent } from "./status.js";
+import { COUNTED, key, kind, percent, standing } from "./status.js";
 
 const RANK = Object.fromEntries([...COUNTED, "resumed", "rerunned"].map((word, at) => [word, at]));
 const BROKEN_FIRST = { error: -2, unknown: -1 };
@@ -137,7 +137,7 @@ export function lowest(jobs) {
 export function tally(jobs) {
   const counts = {};
   for (const job of jobs) {
-    const of = kind(job);
+    const of = standing(job);
     counts[of] = (counts[of] ?? 0) + (job.members && job.queue ? job.members.length : 1);
   }
   return COUNTED.filter((word) => counts[word]).map((word) => [word, counts[word]]);

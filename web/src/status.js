@@ -10,12 +10,20 @@ const LOOKS = {
   unknown: ["?", "unknown"],
   finished: ["✓", "finished"],
   killed: ["○", "killed"],
+  diverged: ["▲", "warning"],
+  stalled: ["▲", "warning"],
+  "started-over": ["▲", "warning"],
+  "idle-prompt": ["▲", "warning"],
+  "needs-you": ["▲", "error"],
   resumed: ["↻", "superseded"],
   rerunned: ["↻", "superseded"],
 };
 
+/** What is amiss with a job at work. */
+const AMISS = ["diverged", "stalled", "started-over", "idle-prompt"];
+
 /** The order in which the head counts them. */
-export const COUNTED = ["running", "starting", "pending", "queued", "held", "error", "unknown", "finished", "killed"];
+export const COUNTED = ["running", "starting", "pending", "queued", "held", ...AMISS, "needs-you", "error", "unknown", "finished", "killed"];
 
 /** Which of the words above a job has. */
 export function kind(job) {
@@ -23,6 +31,13 @@ export function kind(job) {
   if (job.queue) return job.held ? "held" : "queued";
   if (job.pending) return "pending";
   return job.status in LOOKS ? job.status : job.status === "unset" ? "starting" : "unknown";
+}
+
+/** The word under which a job is counted: what a person wants to know of has one of its own. */
+export function standing(job) {
+  const of = kind(job);
+  if (of === "running" && AMISS.includes(job.phase)) return job.phase;
+  return of === "error" && job.needs_person ? "needs-you" : of;
 }
 
 /** Glyph, role and words of a job. */

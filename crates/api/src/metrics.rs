@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
+use tpu_core::model::groups;
 use tpu_core::model::view::MonitorHealth;
 
 use super::answer::Answer;
@@ -23,10 +24,21 @@ fn metrics(asked: &Asked<'_>) -> Result<Answer, Failure> {
     for job in seen.snapshot.jobs.iter().filter(|job| asked.who.rights.may_see(&job.id.user)) {
         *jobs.entry((job.id.user.as_str(), job.shown.word())).or_default() += 1;
     }
+    let mut amiss: BTreeMap<(&str, &str), u64> = BTreeMap::new();
+    let looked_at = seen.snapshot.jobs.iter().filter(|job| job.leaf);
+    for job in looked_at.filter(|job| asked.who.rights.may_see(&job.id.user)) {
+        if let Some(why) = groups::amiss(job) {
+            *amiss.entry((job.id.user.as_str(), why)).or_default() += 1;
+        }
+    }
     let mut text = String::new();
     family(&mut text, "tpu_jobs", "gauge", "Jobs by user and status.");
     for ((user, status), count) in jobs {
         line(&mut text, "tpu_jobs", &[("user", user), ("status", status)], count);
+    }
+    family(&mut text, "tpu_jobs_amiss", "gauge", "Jobs that a person should look at, and why.");
+    for ((user, why), count) in amiss {
+        line(&mut text, "tpu_jobs_amiss", &[("user", user), ("why", why)], count);
     }
     family(&mut text, "tpu_queue_entries", "gauge", "What waits, by queue.");
     let mut waiting: BTreeMap<&str, u64> = BTreeMap::new();

@@ -40,7 +40,9 @@ fn count(asked: &Asked<'_>) -> Result<Answer, Failure> {
     let ctx = asked.ctx;
     let by = By::parse(asked.text("by").unwrap_or("user"))
         .ok_or_else(|| Error::usage("by: nothing is counted by that"))?;
-    let zone = ctx.zone(&ctx.settings(None)?);
+    let data = ctx.data()?;
+    let about = asked.text("user").map(UserName::from).and_then(|name| data.user(&name));
+    let zone = ctx.zone(&ctx.settings(about)?);
     let since = asked.text("since").map(|word| {
         zone.moment(word, ctx.clock.now()).ok_or_else(|| {
             Error::usage(format!("since={word}: neither a span nor a day"))

@@ -3,6 +3,7 @@
 use tpu_core::model::exit::Exit;
 use tpu_core::model::facts::{ErrorKind, RunFact, RunState};
 use tpu_core::model::job::Job;
+use tpu_core::model::time::Timestamp;
 
 use super::note::LastSeen;
 
@@ -40,6 +41,7 @@ pub(super) fn afterwards(job: &Job, seen: Option<&LastSeen>, ttl_s: Option<u64>)
         cause: seen.cause.as_deref().and_then(ErrorKind::parse),
         nodes,
         restarts: seen.restarts,
+        began: seen.began.map(Timestamp::from_second),
         ..RunFact::of_engine(RunState::Ended, seen.raw.clone(), seen.reason.clone())
     }
 }
@@ -55,5 +57,6 @@ pub(super) fn to_keep(fact: &RunFact, begun: Vec<String>) -> LastSeen {
         nodes: fact.nodes.clone(),
         restarts: fact.restarts,
         begun: Some(begun),
+        began: fact.began.map(Timestamp::as_second),
     }
 }

@@ -387,6 +387,7 @@ fn waits_for_log(fact: &RunFact) -> RunFact {
         text_waits: true,
         nodes: fact.nodes.clone(),
         restarts: fact.restarts,
+        began: fact.began,
         ..RunFact::of_engine(RunState::Running, fact.raw.to_string(), Some(why))
     }
 }

@@ -71,7 +71,15 @@ impl<'s> Seen<'s> {
         nodes.dedup();
         let restarts = self.pods.len().saturating_sub(self.wanted());
         let restarts = u32::try_from(restarts).unwrap_or(u32::MAX);
-        RunFact { restarts, nodes, ..fact }
+        RunFact { restarts, nodes, began: self.began(), ..fact }
+    }
+
+    /// When its command began: that of the newest pod, or of all pods that belong together.
+    fn began(&self) -> Option<Timestamp> {
+        let wanted = self.wanted();
+        let all: Option<Vec<Timestamp>> =
+            self.pods.iter().take(wanted).map(|pod| began_at(pod)).collect();
+        all.filter(|all| all.len() == wanted)?.into_iter().max()
     }
 
     /// How many pods belong together.
@@ -567,6 +575,16 @@ fn terminated(pod: &Pod) -> Option<(&str, &ContainerStateTerminated)> {
     let before = pod.status.as_ref().and_then(|status| status.init_container_statuses.as_ref());
     let mut before = before.into_iter().flatten().filter_map(end);
     own.or_else(|| before.find(|(_, end)| end.exit_code != 0))
+}
+
+/// When the command of a pod began, if it has.
+fn began_at(pod: &Pod) -> Option<Timestamp> {
+    let state = main_of(pod)?;
+    let running = state.running.as_ref().and_then(|running| running.started_at.as_ref());
+    let over = || state.terminated.as_ref()?.started_at.as_ref();
+    let at = Timestamp::from_jiff(running.or_else(over)?.0);
+    // Of a command that could not be started its node says 1970.
+    Some(at).filter(|at| at.as_second() > 0)
 }
 
 /// When the command of a pod ended, as far as anybody says: else when it was last seen to change.

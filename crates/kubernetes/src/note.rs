@@ -125,6 +125,8 @@ pub(super) struct LastSeen {
     pub(super) restarts: u32,
     /// The identities of the pods that had begun; `None` where an earlier version has seen it.
     pub(super) begun: Option<Vec<String>>,
+    /// When its command began, in seconds since the epoch; `None` if it had not.
+    pub(super) began: Option<i64>,
 }
 
 impl LastSeen {

@@ -28,6 +28,7 @@ use super::tabs::Tab;
 use super::theme::Theme;
 use super::trace::{self, Traces};
 use super::typed::Commands;
+use tpu_core::model::groups;
 use tpu_core::model::ids::{JobId, UserName};
 use tpu_core::model::job::Status;
 use tpu_core::model::time::{Timestamp, Zone};
@@ -367,11 +368,14 @@ impl Model {
         row.into_iter().flat_map(|row| &row.members).filter_map(|at| self.jobs().get(*at)).collect()
     }
 
-    /// The newest job that shows a failure, hidden by the filter or not. Earlier attempts do not count:
-    /// somebody has already reacted to them.
-    pub fn newest_failure(&self) -> Option<&JobView> {
-        let failed = self.jobs().iter().filter(|job| job.leaf && job.failure().is_some());
-        failed.max_by_key(|job| (job.started_at, job.id.window))
+    /// The job that broke last, hidden by the filter or not; where none has failed, the newest with which something is
+    /// amiss. Earlier attempts do not count: somebody has already reacted to them.
+    pub fn newest_broken(&self) -> Option<&JobView> {
+        // Whoever has not ended is as old as its beginning: nobody knows since when its output shows a failure.
+        let broke_at = |job: &&JobView| (job.ended_at.or(job.started_at), job.id.window);
+        let leaves = || self.jobs().iter().filter(|job| job.leaf);
+        let failed = leaves().filter(|job| job.failure().is_some()).max_by_key(broke_at);
+        failed.or_else(|| leaves().filter(|job| groups::amiss(job).is_some()).max_by_key(broke_at))
     }
 
     /// Whether more than one user's jobs are shown.

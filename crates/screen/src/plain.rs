@@ -296,7 +296,7 @@ impl PlainTeller {
     /// The state of a job, why it has it, how far it is and what follows.
     fn standing(&self, job: &JobView, runs: bool, with_progress: bool) -> String {
         let shown = &job.shown;
-        let over = job.age_s.filter(|_| job.ended_at.is_some());
+        let over = job.ran_s();
         let over = over.map(|age| format!(" after {}", time::age(age))).unwrap_or_default();
         let mut parts = vec![name(&job.state()) + &over];
         let is_live = shown.status.is_live();

@@ -4,6 +4,7 @@ use tpu_core::model::exit::Exit;
 use tpu_core::model::facts::{ErrorKind, RunFact, RunState};
 use tpu_core::model::job::Job;
 use tpu_core::model::pattern;
+use tpu_core::model::time::Timestamp;
 
 use super::listing::JobRow;
 use super::reasons;
@@ -55,12 +56,13 @@ pub(super) fn of_row(job: &Job, row: &JobRow) -> RunFact {
     let there = |state, reason| RunFact {
         nodes: node_names(&row.nodes),
         restarts: row.restarts,
+        began: began(row),
         ..RunFact::of_engine(state, states::bare(&row.state), reason)
     };
     match stage {
         JobStage::Waiting => {
             let why = waiting(row);
-            RunFact { expected: row.start, ..there(RunState::Pending, Some(why)) }
+            RunFact { expected: row.start, began: None, ..there(RunState::Pending, Some(why)) }
         }
         JobStage::Starting => {
             there(RunState::Starting, Some("its nodes are being made ready".to_owned()))
@@ -78,9 +80,14 @@ pub(super) fn of_row(job: &Job, row: &JobRow) -> RunFact {
                 signal: row.status & 0x7f,
                 nodes: row.nodes.clone(),
             };
-            RunFact { restarts: row.restarts, ..of_end(job, &end) }
+            RunFact { restarts: row.restarts, began: began(row), ..of_end(job, &end) }
         }
     }
+}
+
+/// When it began. What never had a node has a time there as well, at which it was cancelled.
+fn began(row: &JobRow) -> Option<Timestamp> {
+    row.start.filter(|_| !node_names(&row.nodes).is_empty())
 }
 
 /// Why it waits.
@@ -259,7 +266,6 @@ mod tests {
     use tpu_core::model::facts::Source;
     use tpu_core::model::ids::{JobId, JobNumber, TargetName, UserName};
     use tpu_core::model::job::{Launch, LaunchMode};
-    use tpu_core::model::time::Timestamp;
 
     fn job() -> Job {
         let id = JobId::new(UserName::from("alice"), JobNumber(7));
@@ -359,5 +365,20 @@ mod tests {
         };
         assert_eq!((waits(0).restarts, waits(2).restarts), (0, 2));
         assert_eq!(waits(1).expected, Some(Timestamp::from_second(99)));
+        assert_eq!(waits(1).began, None);
+    }
+
+    #[test]
+    fn only_what_has_had_a_node_has_begun() {
+        let began = |state: &str, nodes: &str| {
+            let start = Some(Timestamp::from_second(99));
+            let (state, nodes) = (state.to_owned(), nodes.to_owned());
+            of_row(&job(), &JobRow { state, start, nodes, ..JobRow::default() }).began
+        };
+        assert_eq!(began("PENDING", "n1"), None);
+        assert_eq!(began("CANCELLED", ""), None, "its start is when it was cancelled");
+        for state in ["CONFIGURING", "RUNNING", "COMPLETED", "TIMEOUT", "CANCELLED"] {
+            assert_eq!(began(state, "n1"), Some(Timestamp::from_second(99)), "{state}");
+        }
     }
 }

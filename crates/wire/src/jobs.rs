@@ -9,7 +9,7 @@ use serde::{Serialize, Serializer};
 use tpu_core::model::exit::Exit;
 use tpu_core::model::facts::{ErrorKind, Evidence, Origin, Phase, Progress, Source};
 use tpu_core::model::ids::{JobId, JobNumber, QueueName, TargetName, UserName};
-use tpu_core::model::job::Status;
+use tpu_core::model::job::{Status, Stretch};
 use tpu_core::model::rules::{Action, NAMED, Rules};
 use tpu_core::model::view::{JobView, MonitorHealth, Next, Orphan, Pending, Shown, Snapshot};
 use tpu_ops::act::hosts::figures::Figures;
@@ -161,12 +161,18 @@ documents! {
         evidence: Option<EvidencePart<'a>> = part(&view.shown.evidence),
         /// What will happen by itself; null if nothing is wrong.
         next: Option<NextPart<'a>>,
+        /// Whether its rules would bring it back, and a person has to do something before that.
+        needs_person: bool,
         /// An action on it that is not complete.
         intent: Option<&'a str>,
         /// When it began.
         started_at: Option<TimePart>,
         /// When it ended; null while it has not, and where nobody has written that down.
         ended_at: Option<TimePart>,
+        /// When it was at work, where its engine may let it wait first: none while it has only waited. Null where it is so from
+        /// its beginning on.
+        worked: Option<Vec<StretchPart>> =
+            view.worked.as_ref().map(|all| all.iter().map(StretchPart::from).collect()),
         /// Where it logs.
         log_dir: Option<&'a str>,
         /// Where its staged code lies.
@@ -175,6 +181,14 @@ documents! {
         exit_code: Option<i32> = view.exit.map(Exit::code),
         /// Whether its window exists; null if nobody knows.
         window_alive: Option<bool>,
+    }
+
+    /// A time in which a job was at work.
+    pub struct StretchPart from stretch: &'a Stretch {
+        /// When it began.
+        from: TimePart = part(&stretch.from),
+        /// When it was over; null while it is not, or while only the end of the job tells.
+        until: Option<TimePart>,
     }
 
     /// A wait that an engine has ordered.

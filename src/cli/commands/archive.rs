@@ -48,8 +48,8 @@ fn list(app: &App, words: &[String], most: usize) -> Outcome {
             Some(app.requester()?.user(&data, &about)?)
         }
     };
+    let zone = app.zone(&data, user.as_ref())?;
     let listed = archive::list(ctx, &ArchiveRequest { user, filter, most })?;
-    let zone = app.zone(&data)?;
     let text = || {
         if listed.jobs.is_empty() {
             return "Nothing of the kind is in the archive.".to_owned();
@@ -151,7 +151,7 @@ fn show(app: &App, words: &[String], older: usize) -> Outcome {
     let ctx = app.ctx()?;
     let (id, older) = one_id(app, words, older)?;
     let of = archive::find(ctx, &id, older)?;
-    let zone = app.zone(&*ctx.data()?)?;
+    let zone = app.zone(&*ctx.data()?, Some(&id.user))?;
     let notes = others(&of.archived.job.id(), &of.others, &zone);
     let document = ArchivedJobDocument::from(&of);
     Ok(Output::new(told(&of, &zone), &document).notes(notes.into_iter().collect()))
@@ -218,7 +218,7 @@ fn logs(app: &App, words: &[String], (most, older): (Option<usize>, usize)) -> O
     let (id, older) = one_id(app, words, older)?;
     let of = archive::find(ctx, &id, older)?;
     let bytes = archive::output(ctx, &of)?;
-    let notes = others(&id, &of.others, &app.zone(&*ctx.data()?)?);
+    let notes = others(&id, &of.others, &app.zone(&*ctx.data()?, Some(&id.user))?);
     let text = String::from_utf8_lossy(&bytes);
     let lines: Vec<&str> = text.lines().collect();
     let from = most.map_or(0, |most| lines.len().saturating_sub(most));
@@ -231,7 +231,8 @@ fn logs(app: &App, words: &[String], (most, older): (Option<usize>, usize)) -> O
 fn restore(app: &App, words: &[String], older: usize) -> Outcome {
     let ctx = app.ctx()?;
     let done = archive::restore(ctx, &ids(app, (words, older), Purpose::Change)?)?;
-    let zone = app.zone(&*ctx.data()?)?;
+    let of_whom = done.others.first().map(|(id, _)| &id.user);
+    let zone = app.zone(&*ctx.data()?, of_whom)?;
     let mut notes: Vec<String> =
         done.others.iter().filter_map(|(id, all)| others(id, all, &zone)).collect();
     notes.extend(done.without_code.iter().map(|(id, dir)| without_code(ctx, id, dir)));

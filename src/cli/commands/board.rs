@@ -86,7 +86,7 @@ fn find(app: &App, args: &Find) -> Outcome {
     let rows: Vec<Row> = board.to_be_had().filter(wanted).cloned().collect();
     let text = match style {
         Style::Full => {
-            let zone = app.zone(&*app.ctx()?.data()?)?;
+            let zone = app.zone(&*app.ctx()?.data()?, None)?;
             rows.iter().map(|row| full(row, &zone)).collect()
         }
         Style::Category | Style::CategoryNote => groups(&rows, style == Style::CategoryNote),

@@ -15,6 +15,7 @@ use tpu_core::model::job::Status;
 use tpu_ops::act::callbacks::{self, Begun};
 use tpu_ops::act::relay::{self, Relayed};
 use tpu_ops::act::setup::{self, SetUpHere};
+use tpu_ops::act::unwritten;
 use tpu_ops::act::{limits, workers};
 use tpu_ops::base::{conda, environment};
 use tpu_ops::waiting::queue::pass;
@@ -132,6 +133,16 @@ fn limited<'a>(app: &'a App, relayed: &Relayed) -> Option<&'a Ctx> {
     if is_limited { app.ctx().ok() } else { None }
 }
 
+/// Has each look see that the log of a job takes nothing more, for as long as that lasts.
+fn tell_of_log(app: &App, relayed: &Relayed, lasts: bool) {
+    let (Ok(ctx), Some(token)) = (app.ctx(), relayed.token()) else { return };
+    if lasts {
+        unwritten::begins(&ctx.effects, &token);
+    } else {
+        unwritten::ends(&ctx.effects, &token);
+    }
+}
+
 /// The launcher's own callbacks.
 pub(in crate::cli) fn launcher(app: &App, step: &LauncherStep) -> Outcome {
     match step {
@@ -164,7 +175,8 @@ pub(in crate::cli) fn launcher(app: &App, step: &LauncherStep) -> Outcome {
                 if let Some((id, ctx)) = &limited {
                     scope.spawn(|| limits::keep(ctx, id, (log, &heard), &over));
                 }
-                let is_held = relay::run(&SystemClock::new(), &relayed, &heard);
+                let mut is_losing = |lasts: bool| tell_of_log(app, &relayed, lasts);
+                let is_held = relay::run(&SystemClock::new(), &relayed, &heard, &mut is_losing);
                 over.store(true, Ordering::Relaxed);
                 is_held
             })?;

@@ -280,6 +280,10 @@ pub(in crate::cli) fn explained(ctx: &Ctx, view: &JobView) -> Result<String, Err
     text += not_a_command(view).unwrap_or_default();
     text += &ends;
     text += &text_alone(ctx, view, ending.as_ref());
+    let data = ctx.data()?;
+    if let Some(trouble) = data.job(&view.id).and_then(|job| log_files::trouble(ctx, job)) {
+        text += &format!("log: {}\n", escape(&trouble));
+    }
     text += match (view.window_alive, view.machines) {
         (Some(true), Machines::Engine) => "engine: has it\n",
         (Some(false), Machines::Engine) => "engine: runs it no more\n",

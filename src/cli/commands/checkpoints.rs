@@ -79,7 +79,7 @@ fn list(app: &App, words: &[String]) -> Outcome {
         return Err(Error::new(Kind::Unreachable, why.clone())
             .hint("nothing was changed; try again, or see what the others have: tpu checkpoints"));
     }
-    let zone = app.zone(&*ctx.data()?)?;
+    let zone = app.zone(&*ctx.data()?, Some(&user))?;
     let rows = |list: &CheckpointList| {
         let row = |(id, one): &(tpu_core::model::ids::JobId, FoundCheckpoint)| {
             vec![

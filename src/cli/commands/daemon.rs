@@ -180,7 +180,7 @@ pub(in crate::cli) fn ack(app: &App) -> Outcome {
 pub(in crate::cli) fn log(app: &App, args: &MonitorLog) -> Outcome {
     let ctx = app.ctx()?;
     let zone = match &args.zone {
-        None => app.zone(&*ctx.data()?)?,
+        None => app.zone(&*ctx.data()?, None)?,
         Some(name) => Zone::named(name, ctx.env.local_zone()).ok_or_else(|| {
             Error::usage(format!("no time zone '{name}'"))
                 .hint("local, us, cn, or a name such as Europe/Berlin: tpu -Ml cn")

@@ -29,7 +29,7 @@ pub(in crate::cli) fn files(app: &App, args: &JobFilesArgs) -> Outcome {
             .hint(format!("tpu files {} --get PATH --to DIR", id.window)));
     }
     let results = results::of(ctx, &id)?;
-    let zone = app.zone(&*ctx.data()?)?;
+    let zone = app.zone(&*ctx.data()?, Some(&id.user))?;
     let run = tracked_run::link(ctx, &id);
     let document = FilesDocument::of(&id, (&results, run.as_deref()), usize::MAX);
     let run = run.iter().map(|link| format!("Its run: {}\n", escape(link)));

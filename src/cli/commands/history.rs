@@ -52,7 +52,7 @@ pub(in crate::cli) fn history(app: &App, args: &History) -> Outcome {
         }
     };
     let events = journal::newest(ctx, user.as_ref(), window, args.lines)?;
-    let mut text = lines(&data, &events, &app.zone(&data)?);
+    let mut text = lines(&data, &events, &app.zone(&data, user.as_ref())?);
     if events.is_empty() {
         "Nothing has happened yet.".clone_into(&mut text);
     }

@@ -199,7 +199,7 @@ pub(in crate::cli) fn describe(app: &App, of: &Describe) -> Outcome {
     let ctx = app.ctx()?;
     let target = selection::target(&*ctx.data()?, &of.target, "describe")?;
     let seen = inventory::describe(ctx, &target)?;
-    let zone = app.zone(&*ctx.data()?)?;
+    let zone = app.zone(&*ctx.data()?, None)?;
     let text = paragraphs(&seen, ctx.clock.now(), &zone);
     let described = DescribedTargetPart::from(&seen);
     if !of.machines {

@@ -5,7 +5,7 @@ use crate::cli::app::{App, Undone};
 use crate::cli::args::Kill;
 use crate::cli::print::Output;
 use tpu_core::model::ids::{JobId, JobNumber, UserName};
-use tpu_core::model::job::Succession;
+use tpu_core::model::job::{Launch, Succession};
 use tpu_core::model::time;
 use tpu_core::plan::resume_from::ResumeFrom;
 use tpu_ops::act::kill::Killed;
@@ -122,7 +122,7 @@ fn way_back(app: &App, id: &JobId) -> Result<String, Error> {
     let ctx = app.ctx()?;
     let data = ctx.data()?;
     let launch = data.job(id).and_then(|job| job.launch.as_ref());
-    let ran = launch.and_then(|launch| Some(launch.ended?.seconds_since(launch.at)));
+    let ran = launch.and_then(Launch::ran_s);
     let ran = ran.map(|seconds| format!(" after {}", time::age(seconds)));
     // What cannot be looked at is said by the resume.
     let start = resume::start_of(ctx, &resume::by_rules(id, Succession::Resume)).ok().flatten();

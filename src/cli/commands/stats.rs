@@ -42,7 +42,7 @@ pub(in crate::cli) fn run(app: &App, args: &StatsArgs) -> Outcome {
             Some(app.requester()?.user(&data, &about)?)
         }
     };
-    let zone = app.zone(&data)?;
+    let zone = app.zone(&data, user.as_ref())?;
     let now = ctx.clock.now();
     let instant = |flag: &str, word: &Option<String>| {
         word.as_ref().map(|word| instant(flag, word, now, &zone)).transpose()

@@ -40,7 +40,7 @@ pub(in crate::cli) fn run(app: &App, args: &StorageArgs) -> Outcome {
     if args.csv {
         return Ok(Output::new(csv(&report)?, &StorageDocument::from(&report)).notes(notes));
     }
-    let zone = app.zone(&*ctx.data()?)?;
+    let zone = app.zone(&*ctx.data()?, None)?;
     let text = || told(&report, &zone);
     Ok(Output::either(&app.global, text, || StorageDocument::from(&report)).notes(notes))
 }

@@ -226,6 +226,7 @@ fn reasons(job: &JobView) -> Vec<(&'static str, String)> {
     let what = if job.shown.copying().is_some() { "now" } else { "set-up" };
     lines.extend(job.shown.made_ready().map(|line| (what, escape(line.trim()).into_owned())));
     lines.extend(job.shown.without_window().map(|line| ("window", line.to_owned())));
+    lines.extend(job.shown.log_unwritten().map(|line| ("log", escape(line).into_owned())));
     let expected = job.shown.pending.as_ref().and_then(|pending| pending.expected_start);
     lines.extend(expected.map(|at| ("start", format!("expected at {}", at.to_rfc3339()))));
     lines.extend(job.next.as_ref().map(|next| ("next", next.reason.clone())));

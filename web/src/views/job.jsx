@@ -199,7 +199,9 @@ function Timeline({ job, now }) {
     const from = of?.started_at ?? events[0]?.at;
     const isOn = of ? isLive(of) && !of.queue : false;
     const to = isOn ? now : Date.parse(events.findLast((event) => ["finished", "error", "killed", "preempted"].includes(event.kind))?.at ?? events.at(-1)?.at ?? from);
-    return { window, events, job: of, from: Date.parse(from), to, isOn };
+    // What waits at its engine is not at work.
+    const worked = of?.worked?.map((one) => [Date.parse(one.from), one.until ? Date.parse(one.until) : to]) ?? [[Date.parse(from), to]];
+    return { window, events, job: of, from: Date.parse(from), to, worked };
   }).filter((of) => !Number.isNaN(of.from));
   if (attempts.length === 0) return <p class="dim">It has not begun.</p>;
   const begin = Math.min(...attempts.map((of) => of.from));
@@ -212,8 +214,8 @@ function Timeline({ job, now }) {
         {attempts.map((of) => (
           <a key={of.window} class={`attempt ${of.window === job.window ? "this" : ""}`} href={`#/job/${encodeURIComponent(job.user)}/${of.window}`}>
             <span class="num"><span class="hidden">attempt </span>{of.window}<span class="hidden">, {of.job ? shown(of.job).word : "over"}, </span></span>
-            <svg viewBox="0 0 100 10" preserveAspectRatio="none" aria-hidden="true"><rect class={of.job ? shown(of.job).role : "finished"} x={x(of.from)} width={Math.max(1, x(of.to) - x(of.from))} y="2" height="6" rx="1" /></svg>
-            <span class="num dim">{span((of.to - of.from) / 1000)}</span>
+            <svg viewBox="0 0 100 10" preserveAspectRatio="none" aria-hidden="true">{of.worked.map(([from, to]) => <rect key={from} class={of.job ? shown(of.job).role : "finished"} x={x(from)} width={Math.max(1, x(to) - x(from))} y="2" height="6" rx="1" />)}</svg>
+            <span class="num dim">{span(of.worked.reduce((sum, [from, to]) => sum + Math.max(0, to - from), 0) / 1000)}</span>
           </a>
         ))}
       </div>

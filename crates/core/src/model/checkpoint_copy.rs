@@ -40,10 +40,14 @@ pub struct RegionPlace {
 }
 
 impl RegionPlace {
-    /// Whether it is where a zone is.
+    /// Whether it is where a zone is. Its word may be a zone itself: then it is near all zones of that one's region.
     pub fn is_near(&self, zone: &str) -> bool {
-        let location = BucketPlace { location: self.region.clone(), ..BucketPlace::default() };
-        location.is_near(zone) == Some(true)
+        let is_at = |location: &str| {
+            let place = BucketPlace { location: location.to_owned(), ..BucketPlace::default() };
+            place.is_near(zone) == Some(true)
+        };
+        let region = self.region.rsplit_once('-').filter(|(_, letter)| letter.len() == 1);
+        is_at(&self.region) || region.is_some_and(|(region, _)| is_at(region))
     }
 }
 
@@ -70,6 +74,24 @@ pub fn above<'a>(
     places.iter().find_map(|one| Some((one, one.place.below(whole)?)))
 }
 
+/// Where what lies at a place has its copies: under the same path below each place, its own among them; none where it is
+/// below none.
+pub fn counterparts(places: &[RegionPlace], whole: &StoragePlace) -> Vec<StoragePlace> {
+    let below = above(places, whole).map(|(_, below)| below);
+    below.iter().flat_map(|below| places.iter().map(|one| one.place.join(below))).collect()
+}
+
+/// The place to which what lies below `root` goes for a job in a zone: `None` where `root` serves that zone already.
+pub fn other_for_zone<'a>(
+    places: &'a [RegionPlace],
+    root: &RegionPlace,
+    zone: &str,
+) -> Option<&'a RegionPlace> {
+    let is_named = |one: &RegionPlace| one.region.eq_ignore_ascii_case(zone);
+    let there = for_zone(places, zone)?;
+    (there != root && (!root.is_near(zone) || is_named(there))).then_some(there)
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -91,8 +113,30 @@ mod tests {
         let whole = StoragePlace::parse("/nfs/logs/a/b").unwrap();
         let (root, below) = above(&places, &whole).unwrap();
         assert_eq!((root.region.as_str(), below.as_str()), ("here", "a/b"));
+        let copies =
+            counterparts(&places, &whole).iter().map(ToString::to_string).collect::<Vec<_>>();
+        assert_eq!(copies, ["gs://lab-us/logs/a/b", "gs://lab-eu/logs/a/b", "/nfs/logs/a/b"]);
+        assert!(counterparts(&places, &StoragePlace::parse("/other").unwrap()).is_empty());
         for wrong in [json!({"us": "logs"}), json!({"us": "gs://"}), json!({"us": 1}), json!([1])] {
             assert!(read(Json::new(&wrong.to_string()), &Path::Root).is_err(), "{wrong}");
         }
+    }
+
+    #[test]
+    fn a_zone_may_name_a_place_itself() {
+        let table = json!({
+            "us-central1-a": "gs://a/logs", "us-central1-b": "gs://b/logs", "europe-west4-a": "gs://eu/logs",
+        });
+        let table = read(Json::new(&table.to_string()), &Path::Root).unwrap();
+        let all = places(&table);
+        let [a, b, eu] = all.as_slice() else { panic!("{all:?}") };
+        let other = |root: &RegionPlace, zone: &str| {
+            other_for_zone(&all, root, zone).map(|one| one.region.clone())
+        };
+        assert_eq!(other(a, "us-central1-a"), None);
+        assert_eq!(other(a, "us-central1-b").as_deref(), Some("us-central1-b"), "it is named");
+        assert_eq!(other(b, "us-central1-f"), None, "in the same region, and none is named");
+        assert_eq!(other(b, "europe-west4-b").as_deref(), Some("europe-west4-a"));
+        assert_eq!(other(eu, "asia-east1-a"), None);
     }
 }

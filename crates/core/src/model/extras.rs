@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 
 use super::facts::{ErrorKind, Place, Progress};
 use super::ids::LaunchToken;
-use super::launch::{Checkpoint, Launch, LaunchMode};
+use super::launch::{Checkpoint, Launch, LaunchMode, Stretch};
 use super::lease::{Intent, Lease};
 use super::read::{self, DataError, Fields, Json, Path};
 use super::recovery::{Mark, Recovery, StoredVerdict};
@@ -58,6 +58,7 @@ pub(super) fn read_launch(value: Json<'_>, path: &Path<'_>) -> Result<Launch, Da
         queued: fields.with("queued", read::instant)?,
         from: read_checkpoint(&fields)?,
         attempt: fields.with_or("attempt", 0, read::number)?,
+        worked: fields.with("worked", read_stretches)?,
     })
 }
 
@@ -97,12 +98,30 @@ pub(super) fn write_launch(launch: &Launch) -> Value {
             ("from", path.map(Value::from)),
             ("from_dir", dir.map(Value::from)),
             ("attempt", attempt.map(Value::from)),
+            ("worked", launch.worked.as_deref().map(write_stretches)),
         ];
         for (field, value) in known {
             fields.extend(value.map(|value| (field.to_owned(), value)));
         }
     }
     written
+}
+
+/// When an engine had it at work.
+fn read_stretches(value: Json<'_>, path: &Path<'_>) -> Result<Vec<Stretch>, DataError> {
+    read::list(value, path, |value, path| {
+        let fields = Fields::new(value, path)?;
+        Ok(Stretch {
+            from: fields.need("from", "an instant", read::instant)?,
+            until: fields.with("until", read::instant)?,
+        })
+    })
+}
+
+fn write_stretches(all: &[Stretch]) -> Value {
+    all.iter()
+        .map(|of| json!({ "from": of.from.to_rfc3339(), "until": of.until.map(Timestamp::to_rfc3339) }))
+        .collect()
 }
 
 /// An unfinished action.

@@ -14,7 +14,8 @@ use serde::{Deserialize, Serialize};
 pub use machine::{GpuFact, GpuProcess, MachineFact};
 pub use room::Room;
 pub use run::{
-    COPYING, RunFact, RunState, SETTING_UP, WINDOW_CLOSED, WITHOUT_WINDOW, WORKERS_UNASKED,
+    COPYING, LOG_UNWRITTEN, RunFact, RunState, SETTING_UP, WINDOW_CLOSED, WITHOUT_WINDOW,
+    WORKERS_UNASKED,
 };
 pub use target::{QueuedFact, QueuedState, TargetFact, TargetState, TargetStep};
 
@@ -291,6 +292,11 @@ impl Phase {
     /// Whether a person wants to know of it, although the job is at work.
     pub fn is_warning(self) -> bool {
         matches!(self, Self::Diverged | Self::Stalled | Self::StartedOver)
+    }
+
+    /// The same, and where its window only waits for a person to type.
+    pub fn wants_a_look(self) -> bool {
+        self.is_warning() || self == Self::IdlePrompt
     }
 }
 

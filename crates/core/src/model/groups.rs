@@ -13,7 +13,7 @@ pub fn urgency(view: &JobView) -> u8 {
         (status, _) if shown.unknown.is_some() && status.is_live() => 1,
         _ if shown.pending.is_some() || shown.queued.is_some() => 5,
         (Status::Error(_), _) => 0,
-        (Status::Running, Some(phase)) if phase.is_warning() => 2,
+        (Status::Running, Some(phase)) if phase.wants_a_look() => 2,
         (Status::Running, _) => 3,
         (Status::Unset | Status::Starting, _) => 4,
         (Status::Finished, _) => 6,
@@ -22,12 +22,33 @@ pub fn urgency(view: &JobView) -> u8 {
     }
 }
 
-/// How a job stands, in the one word under which it is counted.
-fn standing(view: &JobView) -> &'static str {
-    if view.shown.unknown.is_some() && view.shown.status.is_live() {
+/// The word for a job that has failed, and for which a person has to do something before its rules act.
+pub const NEEDS_YOU: &str = "needs-you";
+
+/// How a job stands, in the one word under which it is counted: its status, unless a person wants to know of more.
+pub fn standing(view: &JobView) -> &'static str {
+    let shown = &view.shown;
+    if shown.unknown.is_some() && shown.status.is_live() {
         return "unknown";
     }
-    view.shown.word()
+    match amiss(view) {
+        Some(word) => word,
+        None => shown.word(),
+    }
+}
+
+/// Why a person should look at a job that no status tells of: it is at work and something is wrong with it, or it is
+/// brought back only once a person has done something.
+pub fn amiss(view: &JobView) -> Option<&'static str> {
+    let shown = &view.shown;
+    if shown.unknown.is_some() || shown.queued.is_some() || shown.pending.is_some() {
+        return None;
+    }
+    match (&shown.status, shown.phase) {
+        (Status::Error(_), _) => view.needs_person.then_some(NEEDS_YOU),
+        (Status::Running, Some(phase)) => phase.wants_a_look().then(|| phase.as_str()),
+        _ => None,
+    }
 }
 
 /// How jobs stand, counted, the worst first: `1 error, 7 running, 2 pending`.

@@ -11,7 +11,7 @@ use super::exit::Exit;
 use super::facts::{ErrorKind, Place, Progress};
 pub use super::handle::{EngineRun, Handle};
 use super::ids::{JobId, JobNumber, TargetName, UserName};
-pub use super::launch::{Checkpoint, Launch, LaunchMode};
+pub use super::launch::{Checkpoint, Launch, LaunchMode, Stretch};
 pub use super::lease::{CLEANING, Intent, KILLING, Lease, who};
 use super::member::Member;
 pub use super::recovery::{Mark, Recovery, StoredVerdict};
@@ -369,6 +369,12 @@ impl Job {
         let is_open = |launch: &Launch| !launch.confirmed && launch.exit.is_none();
         let is_failed = |kind| kind == ErrorKind::Launch || self.engine.is_none();
         self.status.error().is_some_and(is_failed) && self.launch.as_ref().is_some_and(is_open)
+    }
+
+    /// Whether its rules would bring it back, and a person has to do something first: log in, or what its plan says.
+    pub fn needs_person(&self) -> bool {
+        let needs = |of: &Recovery| !of.is_over() && (of.blocked || of.login.is_some());
+        self.status.error().is_some() && self.recovery.as_deref().is_some_and(needs)
     }
 
     /// How often its engine has begun it anew by itself, as far as that is counted.

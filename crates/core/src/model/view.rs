@@ -8,10 +8,11 @@ use super::capacity::Share;
 use super::entry::Priority;
 use super::exit::Exit;
 use super::facts::{
-    COPYING, ErrorKind, Evidence, Phase, Progress, SETTING_UP, WINDOW_CLOSED, WITHOUT_WINDOW,
+    COPYING, ErrorKind, Evidence, LOG_UNWRITTEN, Phase, Progress, SETTING_UP, WINDOW_CLOSED,
+    WITHOUT_WINDOW,
 };
 use super::ids::{JobId, JobNumber, QueueName, TargetName, UserName};
-use super::job::Status;
+use super::job::{Status, Stretch};
 use super::member::Member;
 use super::rules::{Action, Rules};
 use super::target::{Machines, TargetKind};
@@ -92,6 +93,12 @@ impl Shown {
     /// Where it goes on without its window, if it does.
     pub fn without_window(&self) -> Option<&str> {
         let is_so = self.status.is_live() && self.rests_on(WITHOUT_WINDOW);
+        self.evidence.as_ref().filter(|_| is_so).map(|evidence| evidence.line.as_str())
+    }
+
+    /// That its log takes nothing more, if that is so.
+    pub fn log_unwritten(&self) -> Option<&str> {
+        let is_so = self.status.is_live() && self.rests_on(LOG_UNWRITTEN);
         self.evidence.as_ref().filter(|_| is_so).map(|evidence| evidence.line.as_str())
     }
 
@@ -223,6 +230,8 @@ pub struct JobView {
     pub monitor: bool,
     /// What will happen by itself.
     pub next: Option<Next>,
+    /// Whether its rules would bring it back, and a person has to do something before that.
+    pub needs_person: bool,
     /// When it began.
     pub started_at: Option<Timestamp>,
     /// When it ended, once that is written down.
@@ -230,6 +239,8 @@ pub struct JobView {
     /// Seconds since then, or its whole duration when it has ended and the end is known; of what waits in a queue,
     /// seconds since it was submitted.
     pub age_s: Option<u64>,
+    /// When it was at work, where its engine may let it wait before that; `None` where it is from its beginning on.
+    pub worked: Option<Vec<Stretch>>,
     /// How long it and the attempts before it have waited for their turns, in seconds; what still waits, so far. `None`
     /// where none is known to have waited.
     pub waited_s: Option<u64>,
@@ -334,6 +345,21 @@ impl JobView {
             (Status::Resumed(kind), _) => because("resumed", *kind),
             (Status::Rerunned(kind), _) => because("rerun", *kind),
         }
+    }
+
+    /// For how many seconds it was at work, up to `now` where it still is; `None` where nobody knows when it began.
+    pub fn worked_s(&self, now: Timestamp) -> Option<u64> {
+        let end = self.ended_at.unwrap_or(now);
+        match &self.worked {
+            Some(all) => Some(all.iter().map(|of| of.lasted_s(end)).sum()),
+            None => self.age_s,
+        }
+    }
+
+    /// For how many seconds it was at work in all; `None` while it has not ended, and of what has only waited.
+    pub fn ran_s(&self) -> Option<u64> {
+        let has_worked = self.worked.as_ref().is_none_or(|all| !all.is_empty());
+        self.worked_s(self.ended_at?).filter(|_| has_worked)
     }
 
     /// The last part of its working directory.

@@ -10,7 +10,7 @@ macro_rules! words {
             pub const ALL: [Self; [$($word),+].len()] = [$(Self::$value),+];
 
             $(#[$meaning])*
-            pub fn as_str(self) -> &'static str {
+            pub const fn as_str(self) -> &'static str {
                 match self {
                     $(Self::$value => $word,)+
                 }

@@ -186,7 +186,7 @@ fn row(facts: BoardFacts<'_>, fact: TargetFact, is_known: bool) -> Row {
         pricing: fact.pricing,
         standing: Standing::Free,
         user: None,
-        notes: entry.notes.clone(),
+        notes: notes_of(data, &jobs).unwrap_or_else(|| entry.notes.clone()),
         tags: tags.filter(|tags| !tags.is_empty()).collect(),
         jobs,
         until: None,
@@ -199,6 +199,14 @@ fn row(facts: BoardFacts<'_>, fact: TargetFact, is_known: bool) -> Row {
     row
 }
 
+/// What was noted of the jobs on a target when they were started; `None` where nothing was.
+pub fn notes_of(data: &Data, jobs: &[JobId]) -> Option<String> {
+    let all = jobs.iter().filter_map(|job| data.job(job)?.notes.as_deref());
+    let mut noted: Vec<&str> = all.filter(|notes| !notes.is_empty()).collect();
+    noted.dedup();
+    (!noted.is_empty()).then(|| noted.join("; "))
+}
+
 /// The order of trust.
 fn stand(row: &mut Row, entry: &Entry, data: &Data, now: Timestamp) {
     let kept = entry.reserved(now, |user| data.user(user).is_some());
@@ -208,8 +216,7 @@ fn stand(row: &mut Row, entry: &Entry, data: &Data, now: Timestamp) {
         if row.notes.is_empty()
             && let Some(record) = data.job(job)
         {
-            row.notes =
-                record.notes.clone().or_else(|| record.job_tags.clone()).unwrap_or_default();
+            row.notes = record.job_tags.clone().unwrap_or_default();
         }
     } else if let Some(standing) = by_state(row.fact.state) {
         row.standing = standing;

@@ -7,7 +7,7 @@ use std::fmt;
 
 use super::backoff::{self, Pace, Pause};
 use crate::model::facts::{ErrorKind, Origin, Progress};
-use crate::model::job::{Job, Mark, Recovery, Status};
+use crate::model::job::{Job, Launch, Mark, Recovery, Status};
 use crate::model::retry::Retry;
 use crate::model::rules::Action;
 use crate::model::time::Timestamp;
@@ -438,13 +438,10 @@ fn quick(job: &Job, kind: ErrorKind, before: u32) -> u32 {
     if matches!(kind, ErrorKind::Preempted | ErrorKind::NoCapacity | ErrorKind::Launch) {
         return before;
     }
-    let lasted_s = job.launch.as_ref().and_then(|launch| {
-        let ended = launch.ended?;
-        Some(ended.seconds_since(launch.at))
-    });
+    let lasted_s = job.launch.as_ref().and_then(Launch::ran_s);
     let is_child = job.father.is_some();
     match lasted_s {
-        // How long it lived is unknown, so this says nothing either.
+        // How long it lived is unknown, or it has only waited, so this says nothing either.
         None => before,
         Some(seconds) if is_child && seconds <= QUICK_S => before.saturating_add(1),
         Some(_) => 0,

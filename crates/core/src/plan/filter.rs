@@ -5,6 +5,7 @@
 //! is half typed (`status:`) holds for every job, so that the list does not jump while somebody types.
 
 use crate::model::facts::{ErrorKind, TargetState};
+use crate::model::groups;
 use crate::model::job::Job;
 use crate::model::time::{self, Timestamp};
 use crate::model::view::JobView;
@@ -302,5 +303,6 @@ fn status_words(job: &JobView) -> Vec<&str> {
     let phase = job.shown.phase.filter(|_| job.shown.status.is_live());
     words.extend(phase.map(crate::model::facts::Phase::as_str));
     words.extend(job.intent.as_deref());
+    words.extend(job.needs_person.then_some(groups::NEEDS_YOU));
     words
 }

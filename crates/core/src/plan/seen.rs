@@ -56,8 +56,7 @@ impl SeenRuns {
     /// One more; what is at work has worked up to `now`.
     pub fn add(&mut self, run: &PastRun, now: Timestamp) {
         self.runs += 1;
-        let worked_s = run.ended.unwrap_or(now).seconds_since(run.began);
-        self.worked_s = self.worked_s.saturating_add(worked_s);
+        self.worked_s = self.worked_s.saturating_add(run.worked_s(now));
         self.preemptions += u32::from(run.is_preempted());
         self.since = Some(self.since.map_or(run.began, |since| since.min(run.began)));
     }

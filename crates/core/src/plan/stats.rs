@@ -1,9 +1,9 @@
 //! Statistics of what ran: attempts and waits in, rows of figures out. Nothing is kept for them; all of it follows from
 //! records, journal and archive.
 //!
-//! Time is that of attempts: what lies in the period counts, cut at its ends and, by week, at the weeks'. What happened at
-//! an instant (an end, a failure, a beginning) counts where that instant lies. Lineages count where their youngest
-//! attempt ran and when it ended.
+//! Time is that of attempts at work, without what they waited at their engines: what lies in the period counts, cut at its
+//! ends and, by week, at the weeks'. What happened at an instant (an end, a failure, a beginning) counts where that
+//! instant lies. Lineages count where their youngest attempt ran and when it ended.
 //!
 //! Useful work is told by how far a run came: each attempt shows how long a step takes at most, and the youngest how many
 //! steps there are in the end. Whatever else was worked was done again.
@@ -204,8 +204,29 @@ impl Count<'_> {
 
     /// How long it worked.
     fn time(&mut self, run: &PastRun, period: &Period) {
-        let end = run.ended.unwrap_or(period.until);
-        let Some((from, to)) = period.clip(run.began, end) else { return };
+        let stretches = run.stretches(period.until).into_iter();
+        let inside: Vec<_> = stretches.filter_map(|(from, to)| period.clip(from, to)).collect();
+        if inside.is_empty() {
+            return;
+        }
+        let mut rows: BTreeMap<String, u64> = BTreeMap::new();
+        for (from, to) in &inside {
+            for (key, seconds) in self.seen(run, (*from, *to)) {
+                *rows.entry(key).or_default() += seconds;
+            }
+        }
+        for (key, seconds) in rows {
+            let figures = self.rows.entry(key).or_default();
+            figures.worked(seconds, run.per_hour);
+            figures.attempts += 1;
+        }
+        let seconds = inside.iter().map(|(from, to)| to.seconds_since(*from)).sum();
+        self.total.worked(seconds, run.per_hour);
+        self.total.attempts += 1;
+    }
+
+    /// Counts a time in which it was at work by hour and day; its seconds by row.
+    fn seen(&mut self, run: &PastRun, (from, to): (Timestamp, Timestamp)) -> BTreeMap<String, u64> {
         let mut weeks: BTreeMap<String, u64> = BTreeMap::new();
         let mut week = None;
         for slice in calendar::slices(from, to, self.zone) {
@@ -231,25 +252,19 @@ impl Count<'_> {
         if self.by != By::Week {
             weeks.insert(key(run, self.by), to.seconds_since(from));
         }
-        for (key, seconds) in weeks {
-            let figures = self.rows.entry(key).or_default();
-            figures.worked(seconds, run.per_hour);
-            figures.attempts += 1;
-        }
-        self.total.worked(to.seconds_since(from), run.per_hour);
-        self.total.attempts += 1;
+        weeks
     }
 
     /// What happened to it.
     fn events(&mut self, run: &PastRun, father: Option<&PastRun>, period: &Period) {
-        if period.holds(run.began) {
-            let key = self.key_at(run, run.began);
-            if let Some(waited) = run.waited_s {
+        if let Some(begins) = run.at_work_since().filter(|at| period.holds(*at)) {
+            let key = self.key_at(run, begins);
+            if let Some(waited) = run.whole_wait_s() {
                 self.both(&key, |figures| figures.queue.add(waited));
             }
             let failed = father.filter(|father| matches!(father.outcome, RunOutcome::Failed(_)));
             if let Some(ended) = failed.and_then(|father| father.ended) {
-                let took = run.began.seconds_since(ended);
+                let took = begins.seconds_since(ended);
                 self.both(&key, |figures| figures.recoveries.add(took));
             }
         }
@@ -276,15 +291,17 @@ impl Count<'_> {
 
     /// What became of a lineage, from its youngest attempt back.
     fn lineage(&mut self, runs: &[&PastRun], period: &Period) {
-        let (Some(leaf), Some(first)) = (runs.first(), runs.last()) else { return };
+        let Some(leaf) = runs.first() else { return };
         let end = leaf.ended.unwrap_or(period.until);
         if !period.holds(end) {
             return;
         }
         let key = self.key_at(leaf, end);
-        let useful_s = useful_s(runs, end);
+        // What has only waited had no time in which it could get on.
+        let first = runs.iter().rev().find_map(|run| run.at_work_since());
+        let useful_s = first.and_then(|_| useful_s(runs, end));
         #[expect(clippy::cast_precision_loss, reason = "seconds of a run fit a float")]
-        let wall_s = end.seconds_since(first.began) as f64;
+        let wall_s = first.map_or(0, |first| end.seconds_since(first)) as f64;
         self.both(&key, |figures| {
             match leaf.outcome {
                 RunOutcome::AtWork => {}
@@ -330,7 +347,7 @@ impl Count<'_> {
 /// again.
 fn useful_s(runs: &[&PastRun], end: Timestamp) -> Option<f64> {
     #[expect(clippy::cast_precision_loss, reason = "seconds of a run fit a float")]
-    let lasted = |run: &PastRun| run.ended.unwrap_or(end).seconds_since(run.began) as f64;
+    let lasted = |run: &PastRun| run.worked_s(end) as f64;
     let leaf = runs.first()?;
     if leaf.outcome == RunOutcome::AtWork {
         // How far it has come is written down at its end. To count of those at work the ones that never failed, and not

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use tpu_core::model::data::Data;
 use tpu_core::model::facts::{ErrorKind, Progress, TmuxFact};
 use tpu_core::model::ids::JobId;
-use tpu_core::model::job::{Event, Intent, Job, KILLING, Refused, Status};
+use tpu_core::model::job::{Event, Intent, Job, KILLING, Refused, Status, Stretch};
 use tpu_core::model::lineage::Lineage;
 use tpu_core::model::time::Timestamp;
 use tpu_core::plan::budget;
@@ -22,7 +22,7 @@ use crate::base::called::Handles;
 use crate::base::ctx::{job_mut, job_of};
 use crate::base::{lease, records, watch};
 use crate::observe::printed::Printed;
-use crate::observe::runners;
+use crate::observe::{at_work, runners};
 use crate::{Ctx, Error, Kind};
 
 pub use tpu_engine::runner::Unreached;
@@ -104,6 +104,8 @@ struct Stopped {
     outcome: StopOutcome,
     /// How far it had come.
     reached: Progress,
+    /// When it was at work, where its record said only that it waits.
+    worked: Option<Vec<Stretch>>,
 }
 
 fn cut_short() -> Error {
@@ -231,6 +233,11 @@ fn stop(ctx: &Ctx, wishes: &[Wish], unreached: Unreached) -> Vec<Result<Stopped,
     let ending =
         |wish: &Wish| Ok(Ending { job: job_of(&data, &wish.id)?, stopped: Stopped::default() });
     let mut endings: Vec<Result<Ending<'_>, Error>> = wishes.iter().map(ending).collect();
+    let mut worked =
+        at_work::of_waiting(ctx, &data, endings.iter().flatten().map(|ending| ending.job));
+    for ending in endings.iter_mut().flatten() {
+        ending.stopped.worked = worked.remove(&ending.job.id());
+    }
     stop_part(ctx, &data, &mut endings, StopOrder { part: StopPart::Program, unreached });
     fail::fail_point!("kill-stopped");
     // All that they will ever print, while their windows still show it.
@@ -348,6 +355,7 @@ fn write_end(
     job.intent = None;
     // Its launcher may have gone with the window before it could say so.
     if let Some(launch) = job.launch.as_mut() {
+        launch.worked = stopped.worked.clone().or(launch.worked.take());
         launch.ended.get_or_insert(now);
     }
     let processes = counted(stopped.outcome.processes, "process");

@@ -47,4 +47,4 @@ pub mod orphan_windows;
 pub mod remembered;
 pub mod service;
 
-pub use tpu_engine::runner::window::relay;
+pub use tpu_engine::runner::window::{relay, unwritten};

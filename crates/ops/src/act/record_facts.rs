@@ -7,7 +7,7 @@ use tpu_core::model::data::User;
 use tpu_core::model::exit::Exit;
 use tpu_core::model::facts::{ErrorKind, Progress, Source, TargetFact};
 use tpu_core::model::ids::{JobId, TargetName};
-use tpu_core::model::job::{Event, Job, Status, StoredVerdict};
+use tpu_core::model::job::{Event, Job, Status, StoredVerdict, Stretch};
 use tpu_core::model::recovery::Recovery;
 use tpu_core::model::rules::Action;
 use tpu_core::model::time::Timestamp;
@@ -34,6 +34,8 @@ enum Change {
     Failed(ErrorKind),
     /// Somebody has stopped it where it runs.
     Cancelled,
+    /// Its engine has begun it, or lets it wait again: when it was at work.
+    Worked(Vec<Stretch>),
     /// The program has shown itself.
     Started,
     /// The error was none: it goes on.
@@ -129,6 +131,7 @@ fn changes(job: &Job, view: &JobView, decision: &Decision) -> Vec<Change> {
     if job.is_being_killed() || view.shown.unknown.is_some() || job.child.is_some() {
         return changes;
     }
+    changes.extend(worked(job, view).map(Change::Worked));
     // Why an engine ended it is its own word, and outranks the code that the program ended with.
     let has_cause = !view.shown.status.is_live()
         && view.shown.evidence.as_ref().is_some_and(|e| e.source == Source::Engine);
@@ -179,6 +182,12 @@ fn changes(job: &Job, view: &JobView, decision: &Decision) -> Vec<Change> {
     changes
 }
 
+/// When it was at work, where a look shows more of that than the record.
+fn worked(job: &Job, view: &JobView) -> Option<Vec<Stretch>> {
+    let launch = job.launch.as_ref().filter(|launch| launch.ended.is_none())?;
+    view.worked.clone().filter(|worked| launch.worked.as_ref() != Some(worked))
+}
+
 fn is_unconfirmed(job: &Job) -> bool {
     job.launch.as_ref().is_some_and(|launch| !launch.confirmed)
 }
@@ -222,6 +231,13 @@ fn write(
         unchanged(id, job, seen)?;
         let (kind, text) = match change {
             Change::Exited(_) => return Ok(()),
+            Change::Worked(worked) => {
+                // What it does then has a line of its own.
+                if let Some(launch) = job.launch.as_mut() {
+                    launch.worked = Some(worked.clone());
+                }
+                return Ok(());
+            }
             Change::Failed(kind) => {
                 job.apply(&Event::Failed(*kind))?;
                 let verdict = StoredVerdict::new(*kind, view.shown.evidence.as_ref());
@@ -313,6 +329,7 @@ fn cancel(
     job.verdict = Some(verdict);
     job.keep_reached(reached);
     if let Some(launch) = job.launch.as_mut() {
+        launch.worked.clone_from(&view.worked);
         launch.ended.get_or_insert(now);
     }
     Ok(text)

@@ -249,7 +249,7 @@ pub fn last_words(ctx: &Ctx, view: &JobView) -> String {
         Status::Finished if is_over => "finished".to_owned(),
         _ => format!("is {}", view.shown.status_in_words()),
     };
-    let took = view.ended_at.and(view.age_s).map(|s| format!(" after {}", age(s)));
+    let took = view.ran_s().map(|s| format!(" after {}", age(s)));
     let ended = format!("{} {word}{}", view.id, took.unwrap_or_default());
     match is_over
         .then(|| seen_from_here(ctx, &view.id))

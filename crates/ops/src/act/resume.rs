@@ -463,6 +463,7 @@ fn succeedable(
         seen: job.status.clone(),
         failed: unrecorded_failure(&view),
         reached: reached(ctx, job, &view),
+        worked: view.worked.clone(),
         forced: !failed,
         from_nothing: false,
         reaction: None,

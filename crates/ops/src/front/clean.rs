@@ -17,7 +17,7 @@ use tpu_core::model::job::{CLEANING, Event, Intent, Job, Status};
 use tpu_core::model::lineage::{self, Lineage};
 use tpu_core::model::view::Whose;
 use tpu_engine::runner::window::place::{self, Window};
-use tpu_engine::runner::window::silence;
+use tpu_engine::runner::window::{silence, unwritten};
 use tpu_engine::runner::{StopOrder, StopPart, Unreached, window};
 
 pub use self::code::{WithResults, with_results};
@@ -324,6 +324,7 @@ fn archive(
             Ok(()) => {
                 if let Some(launch) = &job.launch {
                     silence::forget(&ctx.effects, &launch.token);
+                    unwritten::ends(&ctx.effects, &launch.token);
                 }
                 cleaned.closed.extend(pane.map(|pane| closing(&job, pane, &tmux)));
                 ended.push(job);

@@ -10,6 +10,7 @@ use std::fs::File;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 
+use rustix::fs::statvfs;
 use serde_json::json;
 
 use tpu_core::model::data::Data;
@@ -19,6 +20,7 @@ use tpu_core::model::target::Machines;
 use tpu_core::model::time::Timestamp;
 use tpu_core::model::view::JobView;
 use tpu_core::text::escape;
+use tpu_engine::runner::window::unwritten::LogLoss;
 use tpu_jobfile::own::{self, SaidAgain};
 use tpu_jobfile::yaml::{self, Yaml};
 use tpu_system::remote::Worker;
@@ -105,6 +107,19 @@ pub fn of_command(job: &Job, worker: u32) -> Option<File> {
     let path = Path::new(dir).join(format!("command_worker_{worker}.log"));
     let mut options = std::fs::OpenOptions::new();
     options.write(true).create(true).truncate(true).mode(MODE).open(path).ok()
+}
+
+/// What is wrong with the log of a job: what it lacks of the output, or that its disk takes nothing more. `None` while all is
+/// well, and where nobody can see that from here.
+pub fn trouble(ctx: &Ctx, job: &Job) -> Option<String> {
+    let is_over = !job.status.is_live();
+    if let Some(loss) = LogLoss::of(&ctx.effects, job) {
+        return Some(loss.in_words(is_over));
+    }
+    let dir = job.log_dir.as_deref().filter(|_| !is_over)?;
+    let disk = statvfs(Path::new(dir)).ok()?;
+    let is_full = disk.f_blocks > 0 && disk.f_bavail == 0;
+    is_full.then(|| format!("its log takes nothing more: the disk of {dir} is full"))
 }
 
 /// When the log of a job was last written that has no window any more, and of whose end nobody knows the time.

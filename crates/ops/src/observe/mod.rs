@@ -29,6 +29,7 @@ pub mod log_files;
 pub mod news;
 
 // What is counted over many jobs.
+pub(crate) mod at_work;
 pub mod seen_before;
 pub mod stats;
 pub mod sweeps;

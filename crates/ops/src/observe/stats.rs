@@ -23,7 +23,7 @@ use tpu_core::plan::stats::{By, Stats, stats};
 use tpu_core::plan::types;
 use tpu_system::store::{Archived, AttemptId, Event};
 
-use super::{archive, wake};
+use super::{archive, at_work, wake};
 use crate::base::queue_entries::{BECOME, RENUMBERED};
 use crate::{Ctx, Error};
 
@@ -76,7 +76,7 @@ pub fn report_from(
     let mark = wake::history(ctx);
     let gathered = match memory.0.take().filter(|(known, _)| *known == mark) {
         Some((_, gathered)) => gathered,
-        None => gather(ctx, usize::MAX)?,
+        None => with_begun(ctx, gather(ctx, usize::MAX)?)?,
     };
     let (_, gathered) = memory.0.insert((mark, gathered));
     let now = ctx.clock.now();
@@ -125,6 +125,18 @@ pub(super) fn gather(ctx: &Ctx, most_archived: usize) -> Result<Gathered, Error>
     let endless = ended_by_their_successors(&mut runs);
     let capacity = journal.capacity;
     Ok(Gathered { past: Past { runs, capacity }, endless, journal_since: journal.since })
+}
+
+/// The same with what engines have begun since the records were written.
+fn with_begun(ctx: &Ctx, mut gathered: Gathered) -> Result<Gathered, Error> {
+    let data = ctx.data()?;
+    let mut begun = at_work::of_waiting(ctx, &data, data.jobs());
+    for run in gathered.past.runs.iter_mut().filter(|run| run.outcome == RunOutcome::AtWork) {
+        if let Some(worked) = begun.remove(&run.id) {
+            run.worked = Some(worked);
+        }
+    }
+    Ok(gathered)
 }
 
 /// What a record alone says of its attempt.

@@ -101,6 +101,15 @@ impl Requester<'_> {
         account::user_at_work(self.ctx, data)
     }
 
+    /// The user by whose settings times are shown: whom the setting `user` names, else the one that a request is about, else
+    /// whom the account names.
+    pub fn reader(&self, data: &Data, about: Option<&UserName>) -> Option<UserName> {
+        let said = self.ctx.settings(None).ok().and_then(|settings| settings.user);
+        let about = about.or(self.named.as_ref()).filter(|_| said.is_none());
+        let named = about.and_then(|name| data.user(name)).map(|user| user.name.clone());
+        named.or_else(|| self.user_at_work(data).ok().flatten())
+    }
+
     /// The one user that a request is about.
     pub fn user(&self, data: &Data, about: &About<'_>) -> Result<UserName, Error> {
         if let Some(user) = self.user_named(data, about.word.as_ref())? {

@@ -54,7 +54,7 @@ pub(super) fn go(model: &mut Model, tab: Tab) {
 
 /// Chooses the newest job that broke. A filter or a fold that hides it is taken back, and that is said.
 fn to_newest_broken(model: &mut Model) -> Vec<Effect> {
-    let Some(id) = model.newest_failure().map(|job| job.id.clone()) else {
+    let Some(id) = model.newest_broken().map(|job| job.id.clone()) else {
         note(model, "Nothing is broken.".to_owned());
         return Vec::new();
     };

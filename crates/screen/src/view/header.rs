@@ -69,9 +69,16 @@ fn parts(model: &Model) -> Vec<Part> {
     if let Some(snapshot) = &model.snapshot {
         let counts = status::tally(&snapshot.jobs);
         parts.push(left(5, tpu_core::text::counted(counts.iter().sum(), "job"), Role::Header));
-        for ((glyph, word, role), count) in status::COUNTED.into_iter().zip(counts) {
+        let counted = || status::COUNTED.into_iter().zip(counts);
+        // The last of them stays longest.
+        let with_key = counted()
+            .filter(|((_, word, _), count)| *count > 0 && status::is_broken(word))
+            .map(|((_, word, _), _)| word)
+            .next_back();
+        for ((glyph, word, role), count) in counted() {
             let keep = match word {
-                "error" => 15,
+                "error" => 16,
+                word if status::is_broken(word) => 15,
                 "running" => 12,
                 "unknown" => 11,
                 "starting" => 8,
@@ -80,7 +87,7 @@ fn parts(model: &Model) -> Vec<Part> {
                 _ => 2,
             };
             let text = format!("{glyph} {count} {word}");
-            if count > 0 && word == "error" {
+            if count > 0 && with_key == Some(word) {
                 // The bottom line is about the selected job: this is how one gets to those that broke.
                 let key = model.setup.key(Context::List, Command::Broken);
                 let part = left(keep, format!("{text} ({key})"), role);

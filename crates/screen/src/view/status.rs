@@ -6,6 +6,8 @@ use super::spans::{outside, span};
 use super::style;
 use crate::model::Model;
 use crate::theme::Role;
+use tpu_core::model::facts::Phase;
+use tpu_core::model::groups;
 use tpu_core::model::job::Status;
 use tpu_core::model::view::{HELD, JobView, PENDING, QUEUED};
 
@@ -19,44 +21,45 @@ pub(super) struct Shown {
     pub(super) word: String,
 }
 
-/// The statuses that the header counts, in its order.
-pub(crate) const COUNTED: [(&str, &str, Role); 9] = [
+/// The words that the header counts, in its order: those of [`groups::standing`].
+pub(crate) const COUNTED: [(&str, &str, Role); 14] = [
     ("●", "running", Role::Running),
     ("◌", "starting", Role::Starting),
     ("◌", PENDING, Role::Starting),
     ("◇", QUEUED, Role::Starting),
     ("■", HELD, Role::Warning),
+    ("▲", Phase::Diverged.as_str(), Role::Warning),
+    ("▲", Phase::Stalled.as_str(), Role::Warning),
+    ("▲", Phase::StartedOver.as_str(), Role::Warning),
+    ("▲", Phase::IdlePrompt.as_str(), Role::Warning),
+    ("▲", groups::NEEDS_YOU, Role::Error),
     ("▲", "error", Role::Error),
     ("?", "unknown", Role::Unknown),
     ("✓", "finished", Role::Finished),
     ("○", "killed", Role::Killed),
 ];
 
+/// Whether a word of [`COUNTED`] says that somebody should look: a key leads to the newest of these jobs.
+pub(crate) fn is_broken(word: &str) -> bool {
+    let phases = [Phase::Diverged, Phase::Stalled, Phase::StartedOver, Phase::IdlePrompt];
+    ["error", groups::NEEDS_YOU].contains(&word) || phases.iter().any(|of| of.as_str() == word)
+}
+
 /// How many jobs count under each of [`COUNTED`].
 pub(crate) type Tally = [usize; COUNTED.len()];
 
-/// How many of these jobs count under each of [`COUNTED`], in one pass: a header is drawn with every key.
+/// How many of these jobs count under each of [`COUNTED`], in one pass: a header is drawn with every key. Attempts with
+/// which another one goes on count nowhere.
 pub(crate) fn tally<'a>(jobs: impl IntoIterator<Item = &'a JobView>) -> Tally {
-    let [mut running, mut starting, mut pending, mut queued, mut held] = [0; 5];
-    let [mut error, mut unknown, mut finished, mut killed] = [0; 4];
+    let mut tally = Tally::default();
     for job in jobs {
-        let shown = &job.shown;
-        let count = match shown.status {
-            _ if shown.unknown.is_some() && shown.status.is_live() => &mut unknown,
-            _ if shown.queued.as_ref().is_some_and(|queued| queued.held) => &mut held,
-            _ if shown.queued.is_some() => &mut queued,
-            _ if shown.pending.is_some() => &mut pending,
-            Status::Unset | Status::Starting => &mut starting,
-            Status::Running => &mut running,
-            Status::Finished => &mut finished,
-            Status::Error(_) => &mut error,
-            Status::Killed(_) => &mut killed,
-            // Another one goes on with it.
-            Status::Resumed(_) | Status::Rerunned(_) => continue,
-        };
-        *count += job.jobs();
+        let standing = groups::standing(job);
+        let counts = COUNTED.iter().zip(&mut tally).find(|((_, word, _), _)| *word == standing);
+        if let Some((_, count)) = counts {
+            *count += job.jobs();
+        }
     }
-    [running, starting, pending, queued, held, error, unknown, finished, killed]
+    tally
 }
 
 /// A bar of so many cells that shows what share each state has; each that occurs has a cell at least. Told apart by
@@ -85,7 +88,7 @@ pub(crate) fn in_words(tally: &Tally) -> String {
 
 /// The same with signs instead of words, failures first: `▲ 1 ● 7`.
 pub(super) fn in_short(model: &Model, tally: &Tally) -> Line<'static> {
-    let is_bad = |word: &str| ["error", "unknown"].contains(&word);
+    let is_bad = |word: &str| is_broken(word) || word == "unknown";
     let there = COUNTED.iter().zip(tally).filter(|(_, count)| **count > 0);
     let (bad, well): (Vec<_>, Vec<_>) = there.partition(|((_, word, _), _)| is_bad(word));
     let each = bad.into_iter().chain(well);

@@ -35,6 +35,14 @@ struct Attempt<'a> {
     job: &'a JobView,
     begin: Timestamp,
     end: Timestamp,
+    /// When it was at work; the rest it has waited.
+    worked: Vec<(Timestamp, Timestamp)>,
+}
+
+impl Attempt<'_> {
+    fn worked_s(&self) -> u64 {
+        self.worked.iter().map(|(from, to)| to.seconds_since(*from)).sum()
+    }
 }
 
 /// The attempts of a job's lineage whose begin is known, oldest first.
@@ -50,18 +58,29 @@ fn attempts<'a>(model: &'a Model, job: &JobView) -> Vec<Attempt<'a>> {
         if let Some(before) = found.last_mut() {
             before.end = before.end.min(begin).max(before.begin);
         }
-        found.push(Attempt { job, begin, end: end.max(begin) });
+        found.push(Attempt { job, begin, end: end.max(begin), worked: Vec::new() });
+    }
+    for attempt in &mut found {
+        attempt.worked = at_work(attempt);
     }
     found
 }
 
-/// The share of the time since the first attempt began in which the run got on: attempts at work, without the
-/// steps that had to be done again. `None` when nothing has begun, and until the logs of several attempts have
+/// When an attempt was at work: from its beginning to its end, unless its engine has let it wait.
+fn at_work(attempt: &Attempt<'_>) -> Vec<(Timestamp, Timestamp)> {
+    let Attempt { job, begin, end, .. } = attempt;
+    let Some(worked) = &job.worked else { return vec![(*begin, *end)] };
+    let inside = worked.iter().map(|of| (of.from.max(*begin), of.until.unwrap_or(*end).min(*end)));
+    inside.filter(|(from, to)| from <= to).collect()
+}
+
+/// The share of the time since the first attempt was at work in which the run got on: attempts at work, without the
+/// steps that had to be done again. `None` when nothing has been at work, and until the logs of several attempts have
 /// been read: what was done again is not known before.
 pub(super) fn goodput(model: &Model, job: &JobView) -> Option<f64> {
     let attempts = attempts(model, job);
-    let (first, last) = (attempts.first()?, attempts.last()?);
-    let wall = last.end.seconds_since(first.begin);
+    let first = attempts.iter().find_map(|attempt| attempt.worked.first())?.0;
+    let wall = attempts.last()?.end.seconds_since(first);
     let trace = model.traces.of(job);
     if attempts.len() > 1 && trace.is_none_or(|trace| trace.read.is_none()) {
         return None;
@@ -70,7 +89,7 @@ pub(super) fn goodput(model: &Model, job: &JobView) -> Option<f64> {
     for attempt in &attempts {
         let redone = trace.map_or(0.0, |trace| trace.curves.loss.redone(attempt.job.id.window));
         #[expect(clippy::cast_precision_loss, reason = "seconds of a run fit a float")]
-        let lasted = attempt.end.seconds_since(attempt.begin) as f64;
+        let lasted = attempt.worked_s() as f64;
         productive += lasted * (1.0 - redone);
     }
     #[expect(clippy::cast_precision_loss, reason = "seconds of a run fit a float")]
@@ -85,6 +104,7 @@ pub(super) fn mark(job: &JobView) -> (&'static str, Role) {
         _ => ("▲", Role::Error),
     };
     match &job.shown.status {
+        _ if job.shown.pending.is_some() => ("·", Role::Dim),
         Status::Error(kind) | Status::Resumed(Some(kind)) | Status::Rerunned(Some(kind)) => {
             of(*kind)
         }
@@ -118,8 +138,10 @@ fn line_between(
         whole.for_each(|cell| *cell = ("·", Role::Dim));
     }
     for attempt in attempts.iter().filter(|attempt| is_seen(attempt.begin, attempt.end)) {
-        let bar = cells.iter_mut().take(column(attempt.end) + 1).skip(column(attempt.begin));
-        bar.for_each(|cell| *cell = ("█", Role::BarDone));
+        for (begin, end) in attempt.worked.iter().filter(|(begin, end)| is_seen(*begin, *end)) {
+            let bar = cells.iter_mut().take(column(*end) + 1).skip(column(*begin));
+            bar.for_each(|cell| *cell = ("█", Role::BarDone));
+        }
     }
     // Marks last, so that no later attempt covers them.
     for attempt in attempts.iter().filter(|attempt| is_seen(attempt.end, attempt.end)) {

@@ -78,6 +78,11 @@ impl Paths {
         self.state().join("silences")
     }
 
+    /// Logs that take nothing more, one file for each launch.
+    pub fn unwritten(&self) -> PathBuf {
+        self.state().join("unwritten")
+    }
+
     /// The journal.
     pub fn events(&self) -> PathBuf {
         self.state().join("events.jsonl")

@@ -65,7 +65,7 @@ pub(super) fn status(app: &App, id: Option<&str>) -> Outcome {
         rows.retain(|row| row.id == called.padded() && row.job.id.user == called.id.user);
     }
     let data = app.ctx()?.data()?;
-    let zone: Zone = app.zone(&data)?;
+    let zone: Zone = app.zone(&data, None)?;
     let head = ["Job ID", "Name", "Status", "Start Time", "Notes"];
     let cells = |row: &Row| {
         let began = row.job.started_at.map(|at| zone.stamp(at));

@@ -122,7 +122,7 @@ pub(super) fn queue(app: &App, args: &JobmanQueue) -> Outcome {
         Some(id) => {
             let task = all.iter().find(|task| task.id == id).ok_or_else(|| no_task(&file, id))?;
             Ok(Output::new(
-                one(task, &app.zone(&data)?),
+                one(task, &app.zone(&data, None)?),
                 &document(&file, &[], std::slice::from_ref(task)),
             ))
         }

@@ -42,6 +42,8 @@ pub struct RunFact {
     pub restarts: u32,
     /// When it is expected to start.
     pub expected: Option<Timestamp>,
+    /// When an engine began to carry it out, if it says so; while it waits it has not.
+    pub began: Option<Timestamp>,
     /// The machines that it runs on, as far as its runner names them.
     pub nodes: Vec<String>,
     /// Whether what it prints says nothing yet of how it will end: it is coming to its end, which what runs it will
@@ -71,6 +73,9 @@ pub const WORKERS_UNASKED: &str = "workers-unasked";
 /// The word of our own launcher for a run that goes on without its window; the reason says where.
 pub const WITHOUT_WINDOW: &str = "without-window";
 
+/// The word of our own launcher for a run at work whose log takes nothing more; the reason says why.
+pub const LOG_UNWRITTEN: &str = "log-unwritten";
+
 impl RunFact {
     /// A run of our own launcher, of which no more is known than its state and the word for it.
     pub fn new(state: RunState, raw: &'static str) -> Self {
@@ -82,6 +87,7 @@ impl RunFact {
             reason: None,
             restarts: 0,
             expected: None,
+            began: None,
             nodes: Vec::new(),
             text_waits: false,
             last_output: None,

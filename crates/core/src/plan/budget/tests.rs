@@ -3,7 +3,7 @@
 use super::*;
 use crate::model::execution::Execution;
 use crate::model::ids::{JobId, JobNumber, TargetName, UserName};
-use crate::model::job::{Launch, LaunchMode, StoredVerdict};
+use crate::model::job::{LaunchMode, StoredVerdict, Stretch};
 use crate::model::spec::StoredSpec;
 
 /// A child that lived for so many seconds, whose lineage has been through `recovery`.
@@ -31,6 +31,16 @@ fn only_a_known_life_of_an_own_failure_counts_for_or_against_a_crash_loop() {
     assert_eq!(quick(Some(900), ErrorKind::Preempted), 2);
     assert_eq!(quick(Some(5), ErrorKind::Launch), 2, "its program never began");
     assert_eq!(quick(Some(900), ErrorKind::Launch), 2);
+    // What an engine let wait lived from when that began it.
+    let at_engine = |worked: &[i64]| {
+        let mut job = child(Some(900), Recovery { quick: 2, ..Recovery::default() });
+        let begun = |from: &i64| Stretch { from: Timestamp::from_second(*from), until: None };
+        let worked = Some(worked.iter().map(begun).collect());
+        job.launch = job.launch.map(|launch| Launch { worked, ..launch });
+        inherited(&job, ErrorKind::Grpc).quick
+    };
+    assert_eq!((at_engine(&[1_890]), at_engine(&[1_000])), (3, 0));
+    assert_eq!(at_engine(&[]), 2, "it has only waited");
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::model::facts::{ErrorKind, Progress};
 use crate::model::ids::{JobId, JobNumber, TargetName};
-use crate::model::job::{Job, Status, Succession};
+use crate::model::job::{Job, Launch, Status, Stretch, Succession};
 use crate::model::target::Pricing;
 use crate::model::time::Timestamp;
 use crate::model::view::Whose;
@@ -21,10 +21,12 @@ pub struct PastRun {
     pub tag: Option<String>,
     /// Where it ran.
     pub on: Arc<RanOn>,
-    /// When it began.
+    /// When it was claimed.
     pub began: Timestamp,
-    /// When it ended; `None` while it is at work.
+    /// When it ended; `None` while it is at work, or waits at its engine.
     pub ended: Option<Timestamp>,
+    /// When it was at work, where its engine may have let it wait; `None` where it was from its claim on.
+    pub worked: Option<Vec<Stretch>>,
     /// What became of it.
     pub outcome: RunOutcome,
     /// The line that decided its failure.
@@ -92,6 +94,37 @@ impl PastRun {
         self.outcome == RunOutcome::Failed(ErrorKind::Preempted)
     }
 
+    /// The times in which it was at work, where what has not ended is so until `until`.
+    pub(crate) fn stretches(&self, until: Timestamp) -> Vec<(Timestamp, Timestamp)> {
+        let end = self.ended.unwrap_or(until);
+        match &self.worked {
+            Some(all) => all.iter().map(|of| (of.from, of.until.unwrap_or(end))).collect(),
+            None => vec![(self.began, end)],
+        }
+    }
+
+    /// For how many seconds it was at work.
+    pub(crate) fn worked_s(&self, until: Timestamp) -> u64 {
+        self.stretches(until).iter().map(|(from, to)| to.seconds_since(*from)).sum()
+    }
+
+    /// When it was at work first; `None` of one that has only waited.
+    pub(crate) fn at_work_since(&self) -> Option<Timestamp> {
+        match &self.worked {
+            Some(all) => all.first().map(|first| first.from),
+            None => Some(self.began),
+        }
+    }
+
+    /// How long it waited, in the queue and then at its engine before it was at work first; `None` where nobody knows.
+    pub(crate) fn whole_wait_s(&self) -> Option<u64> {
+        let at_engine = self.at_work_since()?.seconds_since(self.began);
+        match self.waited_s {
+            Some(in_queue) => Some(in_queue + at_engine),
+            None => self.worked.as_ref().map(|_| at_engine),
+        }
+    }
+
     /// What a record says; what it does not is as if nothing were known.
     pub fn of(job: &Job, began: Timestamp) -> Self {
         Self {
@@ -101,6 +134,7 @@ impl PastRun {
             on: Arc::new(RanOn::unknown(job.tpu.clone())),
             began,
             ended: job.launch.as_ref().and_then(|launch| launch.ended),
+            worked: job.launch.as_ref().and_then(Launch::stretches),
             outcome: RunOutcome::of(&job.status),
             line: job
                 .verdict

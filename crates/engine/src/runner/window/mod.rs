@@ -15,6 +15,7 @@ pub mod relay;
 mod reopen;
 mod script;
 pub mod silence;
+pub mod unwritten;
 
 use std::borrow::Cow;
 
@@ -38,6 +39,7 @@ use left::Left;
 use place::{Indexed, Window};
 pub use reopen::{Reopened, reopen};
 use silence::Silences;
+use unwritten::Unwritten;
 
 /// Lines of history that a job's window keeps at least.
 pub const HISTORY: u32 = 10_000;
@@ -54,6 +56,7 @@ struct Known<'a> {
     /// Process id of the tmux server.
     server: u32,
     silences: Silences,
+    unwritten: Unwritten,
     left: Left<'a>,
 }
 
@@ -110,6 +113,7 @@ impl<'a> WindowRunner<'a> {
         let fact = if is_open(job) {
             let fact = beside::with_cause(self.effects, job, fact);
             let fact = beside::with_progress(self.effects, job, fact);
+            let fact = known.unwritten.over(self.effects, job, fact);
             known.left.of(job, fact)
         } else {
             fact
@@ -310,6 +314,7 @@ impl Runner for WindowRunner<'_> {
         let known = Known {
             server: server(&tmux),
             silences: Silences::read(self.effects),
+            unwritten: Unwritten::read(self.effects),
             left: Left::new(self.effects),
         };
         let of =

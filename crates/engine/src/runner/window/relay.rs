@@ -20,6 +20,7 @@ use std::time::Duration;
 
 use crate::runner::RunError;
 use tpu_core::classify::own_line;
+use tpu_core::model::ids::LaunchToken;
 use tpu_core::text::transcript::Transcript;
 use tpu_core::text::{self, counted};
 use tpu_system::sys::clock::Clock;
@@ -27,6 +28,16 @@ use tpu_system::sys::pty::{Moment, Relay};
 
 /// What is read at once (bytes); a terminal hands out no more.
 const PIECE: usize = 4096;
+
+/// The file beside the launcher that says what of the output is not in the log: the token of the launch, whether that
+/// [lasts](LASTS), how many bytes, and why.
+pub const UNWRITTEN: &str = "unwritten";
+
+/// The word for a log that takes nothing more.
+pub const LASTS: &str = "lasts";
+
+/// The word for one that does again.
+const OVER: &str = "over";
 
 /// What a relay relays.
 #[derive(Debug)]
@@ -41,8 +52,23 @@ pub struct Relayed {
     pub pid: Option<u32>,
 }
 
-/// Relays until the job has ended, and counts the bytes that are heard. Whether somebody still sits at its terminal then.
-pub fn run(clock: &dyn Clock, relayed: &Relayed, heard: &AtomicU64) -> Result<bool, RunError> {
+impl Relayed {
+    /// The token of the launch, as the launcher was given it.
+    pub fn token(&self) -> Option<LaunchToken> {
+        let spec = std::fs::read(self.spool.with_file_name("spec")).ok()?;
+        let token = spec.split(|byte| *byte == 0).next()?;
+        Some(LaunchToken::from(std::str::from_utf8(token).ok()?))
+    }
+}
+
+/// Relays until the job has ended, and counts the bytes that are heard. Says when the log takes nothing more (`true`), and
+/// when it does again. Whether somebody still sits at its terminal at the end.
+pub fn run(
+    clock: &dyn Clock,
+    relayed: &Relayed,
+    heard: &AtomicU64,
+    is_losing: &mut dyn FnMut(bool),
+) -> Result<bool, RunError> {
     let failed = |e: io::Error| {
         RunError::failed(
             format!("the window cannot be shown what the job says: {e}"),
@@ -58,6 +84,7 @@ pub fn run(clock: &dyn Clock, relayed: &Relayed, heard: &AtomicU64) -> Result<bo
                 let said = piece.get(..count).unwrap_or_default();
                 heard.fetch_add(said.len() as u64, Ordering::Relaxed);
                 let complaint = log.keep(said, clock.monotonic());
+                log.tell_of_loss(is_losing);
                 window.show(said).map_err(failed)?;
                 if let Some(complaint) = complaint {
                     window.show(complaint.as_bytes()).map_err(failed)?;
@@ -67,7 +94,11 @@ pub fn run(clock: &dyn Clock, relayed: &Relayed, heard: &AtomicU64) -> Result<bo
             Moment::Closed => break false,
         }
     };
+    let was_losing = log.is_losing;
     log.close();
+    if was_losing {
+        is_losing(false);
+    }
     Ok(is_held)
 }
 
@@ -95,6 +126,14 @@ struct Log {
     transcript: Transcript,
     /// Bytes that could not be written, and of which nobody who reads the log knows yet.
     lost: u64,
+    /// All that could not be written, whether the log says so or not.
+    missing: u64,
+    /// Why, as it was met last.
+    why: String,
+    /// Whether it was written down that nothing can be written.
+    is_losing: bool,
+    /// The file beside the launcher that says it, and the token of the launch.
+    mark: (PathBuf, String),
     /// What else is to be said there before the next words of the job.
     due: Vec<&'static str>,
     /// What the window is to say of it, once.
@@ -129,12 +168,20 @@ impl Log {
             spool,
             transcript: Transcript::default(),
             lost: 0,
+            missing: 0,
+            why: String::new(),
+            is_losing: false,
+            mark: (
+                relayed.spool.with_file_name(UNWRITTEN),
+                relayed.token().map(|token| token.to_string()).unwrap_or_default(),
+            ),
             due: Vec::new(),
             complaint: Complaint::None,
         };
         log.find();
         match left {
-            Left::Nothing => {}
+            // That of an earlier launch says nothing of this one.
+            Left::Nothing => drop(std::fs::remove_file(&log.mark.0)),
             Left::Torn => log.say(GAP),
             Left::Piece(left) => log.recover(&left),
         }
@@ -168,7 +215,7 @@ impl Log {
         for bytes in [&left.open, &left.said] {
             self.transcript.take(bytes, Duration::ZERO, &mut lines);
         }
-        self.lost = left.lost;
+        (self.lost, self.missing) = (left.lost, left.lost);
         let there = self.since(left.length);
         // One that remembers less of the bars may begin with a frame more.
         let starts = memchr::memchr_iter(b'\n', &lines).map(|end| end + 1);
@@ -195,7 +242,30 @@ impl Log {
         }
     }
 
+    /// Writes down that nothing can be written, or that it can again, as soon as that is so.
+    fn tell_of_loss(&mut self, is_losing: &mut dyn FnMut(bool)) {
+        let is_now = self.lost > 0;
+        if is_now != self.is_losing {
+            self.is_losing = is_now;
+            self.write_mark();
+            is_losing(is_now);
+        }
+    }
+
+    /// Says beside the launcher what is not in the log. A disk that is full may take the name alone.
+    fn write_mark(&self) {
+        let (path, token) = &self.mark;
+        let Self { missing, why, .. } = self;
+        let word = if self.lost > 0 { LASTS } else { OVER };
+        let mut options = OpenOptions::new();
+        let opened = options.write(true).create(true).truncate(true).mode(0o664).open(path);
+        if let Ok(mut file) = opened {
+            drop(write!(file, "{token}\n{word}\n{missing}\n{why}\n"));
+        }
+    }
+
     fn complain(&mut self, error: &io::Error) {
+        self.why = error.to_string();
         if matches!(self.complaint, Complaint::None) {
             let said = format!("cannot write {}: {error}", self.path.display());
             self.complaint = Complaint::Due(format!("\r\n{}\r\n", own_line(&self.job, &said)));
@@ -206,6 +276,7 @@ impl Log {
     fn write(&mut self, bytes: &[u8]) {
         let left = if self.tell() { self.put(bytes) } else { bytes.len() };
         self.lost += left as u64;
+        self.missing += left as u64;
     }
 
     /// Says something of ours in the log, now or as soon as it can be written.
@@ -260,6 +331,9 @@ impl Log {
         self.transcript.end(&mut lines);
         self.find();
         self.write(&lines);
+        if self.missing > 0 {
+            self.write_mark();
+        }
         self.spool.remove();
     }
 
@@ -477,11 +551,19 @@ mod tests {
         let mut relayed = relayed(dir.path());
         relayed.log = dir.path().join("full");
         std::os::unix::fs::symlink("/dev/full", &relayed.log).unwrap();
+        let mut spec = File::create(dir.path().join("spec")).unwrap();
+        spec.write_all(b"token-7\0alice/7\0native\0").unwrap();
+        let mark = || std::fs::read_to_string(dir.path().join(UNWRITTEN)).unwrap_or_default();
         let mut log = Log::open(&relayed);
         let complaint = log.keep(b"lost words\n", ZERO).unwrap();
+        let mut told = Vec::new();
+        log.tell_of_loss(&mut |is_losing| told.push(is_losing));
+        assert!(mark().starts_with("token-7\nlasts\n11\nNo space left"), "{}", mark());
         assert!(complaint.contains("tpu: alice/7 · cannot write"), "{complaint}");
         assert!(complaint.contains("No space left"), "{complaint}");
         assert_eq!(log.keep(b"more\n", ZERO), None);
+        log.tell_of_loss(&mut |is_losing| told.push(is_losing));
+        assert_eq!(told, [true], "once");
         // Killed, while nothing can be written: the next one knows what is missing.
         drop(log);
         let mut log = Log::open(&relayed);
@@ -498,6 +580,10 @@ mod tests {
             "kept",
         ];
         assert_eq!(text.lines().collect::<Vec<_>>(), said);
+        log.close();
+        assert!(mark().starts_with("token-7\nover\n25\n"), "{}", mark());
+        drop(Log::open(&relayed));
+        assert_eq!(mark(), "", "the next one begins anew");
     }
 
     #[test]

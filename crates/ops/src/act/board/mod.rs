@@ -13,13 +13,14 @@ use tpu_core::model::board::{Entry, Reservation};
 use tpu_core::model::data::Data;
 use tpu_core::model::facts::TargetState;
 use tpu_core::model::ids::{JobId, TargetName, UserName};
+use tpu_core::model::job::Job;
 use tpu_core::model::prices::Prices;
 use tpu_core::model::target::Target;
 use tpu_core::model::time::{self, Timestamp};
 use tpu_core::plan::board::{self as plan, BoardFacts, Row};
 
 use super::hosts::{self, Host};
-use crate::base::ctx::user_of;
+use crate::base::ctx::{job_mut, user_of};
 use crate::base::named::resolve_target;
 use crate::base::reservations::may_take;
 use crate::base::watch;
@@ -188,7 +189,7 @@ fn in_use(name: &TargetName, job: &JobId) -> Error {
     ))
 }
 
-/// Sets the notes of a target, or adds to them. What they are afterwards.
+/// Sets the notes of a target, or adds to them, also those that were given with what runs there. What they are afterwards.
 pub fn set_notes(
     ctx: &Ctx,
     typed: &str,
@@ -196,14 +197,23 @@ pub fn set_notes(
     add: bool,
 ) -> Result<(TargetName, String), Error> {
     ctx.transact(|tx| {
-        let name = target(&tx.data, typed)?.name;
+        let target = target(&tx.data, typed)?;
+        let name = target.name.clone();
+        let is_noted = |job: &&Job| {
+            target.is_exclusive() && job.tpu == name && job.status.is_live() && job.notes.is_some()
+        };
+        let noted: Vec<JobId> = tx.data.jobs().filter(is_noted).map(Job::id).collect();
         let mut entry = tx.data.board().entry(&name);
-        entry.notes = match (add, entry.notes.as_str()) {
+        let old = plan::notes_of(&tx.data, &noted).unwrap_or_else(|| entry.notes.clone());
+        let notes = match (add, old.as_str()) {
             (true, old) if !old.is_empty() => format!("{old} {text}"),
             _ => text.to_owned(),
         };
-        let notes = entry.notes.clone();
+        entry.notes.clone_from(&notes);
         tx.data.board_mut().set(&name, entry);
+        for job in &noted {
+            job_mut(&mut tx.data, job)?.notes = Some(notes.clone()).filter(|of| !of.is_empty());
+        }
         Ok((name, notes))
     })
 }

@@ -8,9 +8,10 @@ use crate::base::error::did_you_mean;
 use crate::observe::snapshot;
 use crate::{Ctx, Error};
 use tpu_core::model::board::{Entry, Reservation, Written};
+use tpu_core::model::data::Data;
 use tpu_core::model::ids::{JobId, TargetName, UserName};
 use tpu_core::model::time::Timestamp;
-use tpu_core::plan::board::{Row, Standing};
+use tpu_core::plan::board::{self, Row, Standing};
 
 /// The columns, in their order.
 pub const COLUMNS: [&str; 10] = [
@@ -29,10 +30,11 @@ pub const COLUMNS: [&str; 10] = [
 /// Columns that an import reads; the others are ours to know.
 const READ: [&str; 6] = ["target", "alias", "status", "user", "notes", "reserved_until"];
 
-/// The cells of one row, in the order of [`COLUMNS`]. Of a target on which a job runs they say that it runs and
-/// whose it is, whatever people wrote.
-fn cells(row: &Row, entry: &Entry) -> [String; 10] {
-    let entry = &if row.jobs.is_empty() { entry.clone() } else { as_run(row, entry) };
+/// The cells of one row, in the order of [`COLUMNS`]. Of a target on which a job runs they say that it runs, whose it is
+/// and what was noted of it, whatever people wrote.
+fn cells(data: &Data, row: &Row) -> [String; 10] {
+    let entry = data.board().entry(&row.target);
+    let entry = &if row.jobs.is_empty() { entry } else { as_run(data, row, &entry) };
     let kept = entry.reservation.as_ref();
     [
         row.target.as_str().to_owned(),
@@ -51,12 +53,13 @@ fn cells(row: &Row, entry: &Entry) -> [String; 10] {
 }
 
 /// What people would have written of a target on which a job runs.
-fn as_run(row: &Row, entry: &Entry) -> Entry {
+fn as_run(data: &Data, row: &Row, entry: &Entry) -> Entry {
     let is_said =
         matches!(entry.status, Some(Written::Running | Written::Reserved | Written::Error));
     Entry {
         status: if is_said { entry.status } else { Some(Written::Running) },
         user: row.user.clone(),
+        notes: board::notes_of(data, &row.jobs).unwrap_or_else(|| entry.notes.clone()),
         ..entry.clone()
     }
 }
@@ -65,7 +68,7 @@ fn as_run(row: &Row, entry: &Entry) -> Entry {
 pub fn table(ctx: &Ctx) -> Result<Vec<[String; 10]>, Error> {
     let board = super::look(ctx)?;
     let data = ctx.data()?;
-    Ok(board.to_be_had().map(|row| cells(row, &data.board().entry(&row.target))).collect())
+    Ok(board.to_be_had().map(|row| cells(&data, row)).collect())
 }
 
 /// The board as CSV.
@@ -180,12 +183,9 @@ pub fn import(ctx: &Ctx, rows: &[SheetRow]) -> Result<Imported, Error> {
                 if imported.taken.contains(&name) {
                     return Err(format!("{name} stands here twice"));
                 }
-                let live = users.get(&name).and_then(|users| users.live.first());
-                against(&tx.data, &entry, &name, live, tx.now)?;
-                let entry = match live {
-                    Some(job) => without_what_runs(entry, &tx.data.board().entry(&name), job),
-                    None => entry,
-                };
+                let live = users.get(&name).map(|users| users.live.as_slice()).unwrap_or_default();
+                against(&tx.data, &entry, &name, live.first(), tx.now)?;
+                let entry = without_what_runs(&tx.data, entry, &name, live);
                 Ok((name, entry))
             })();
             match read {
@@ -200,19 +200,23 @@ pub fn import(ctx: &Ctx, rows: &[SheetRow]) -> Result<Imported, Error> {
     })
 }
 
-/// A row without the status and the user that only repeat its live job: written down they would outlast it.
-fn without_what_runs(row: Entry, written: &Entry, job: &JobId) -> Entry {
+/// A row without what only repeats its live jobs, status, user and notes: written down it would outlast them.
+fn without_what_runs(data: &Data, row: Entry, name: &TargetName, live: &[JobId]) -> Entry {
+    let Some(job) = live.first() else { return row };
+    let written = data.board().entry(name);
+    let has_job_notes = board::notes_of(data, live).as_ref() == Some(&row.notes);
+    let notes = if has_job_notes { written.notes } else { row.notes };
     let is_the_jobs =
         row.status == Some(Written::Running) && row.user.as_deref() == Some(job.user.as_str());
     if is_the_jobs {
-        Entry { status: written.status, user: written.user.clone(), ..row }
+        Entry { status: written.status, user: written.user, notes, ..row }
     } else {
-        row
+        Entry { notes, ..row }
     }
 }
 
 /// What a row says, over what is written already.
-fn read(data: &tpu_core::model::data::Data, row: &SheetRow) -> Result<(TargetName, Entry), String> {
+fn read(data: &Data, row: &SheetRow) -> Result<(TargetName, Entry), String> {
     let typed = ["target", "alias"]
         .iter()
         .filter_map(|column| row.cell(column))
@@ -262,7 +266,7 @@ fn read(data: &tpu_core::model::data::Data, row: &SheetRow) -> Result<(TargetNam
 
 /// What stands against a row.
 fn against(
-    data: &tpu_core::model::data::Data,
+    data: &Data,
     entry: &Entry,
     name: &TargetName,
     live: Option<&JobId>,

@@ -64,12 +64,11 @@ pub fn plan(
         let remark = format!("{dir} is below no place of checkpoint_copy: it is not copied");
         return Ok((start, None, Some(remark)));
     };
-    if root.is_near(zone) {
-        return Ok((start, None, None));
-    }
-    let Some(there) = places.iter().find(|one| one.is_near(zone)) else {
-        let remark = format!("checkpoint_copy names no place for {zone}: {dir} is read from there");
-        return Ok((start, None, Some(remark)));
+    let Some(there) = checkpoint_copy::other_for_zone(&places, root, zone) else {
+        let remark = checkpoint_copy::for_zone(&places, zone).is_none().then(|| {
+            format!("checkpoint_copy names no place for {zone}: {dir} is read from there")
+        });
+        return Ok((start, None, remark));
     };
     let (at, order) = wanted(ctx, user, (root, &from), (there, &below))?;
     let haul = order.map(|order| {

@@ -39,9 +39,7 @@ pub fn list(ctx: &Ctx, name: &UserName, jobs: &[JobId]) -> Result<CheckpointList
         let Some(log) = user.job(*window).and_then(|job| job.log_dir.as_deref()) else { continue };
         let Ok(own) = StoragePlace::parse(log) else { continue };
         let mut all = vec![own.clone()];
-        if let Some((_, below)) = checkpoint_copy::above(&places, &own) {
-            all.extend(places.iter().map(|one| one.place.join(&below)));
-        }
+        all.extend(checkpoint_copy::counterparts(&places, &own));
         for place in all {
             if !seen.insert(place.to_string()) {
                 continue;

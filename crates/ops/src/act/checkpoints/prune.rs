@@ -11,6 +11,7 @@ use crate::observe::curves::{self, CurveMemory};
 use crate::observe::lineage_attempts;
 use crate::{Ctx, Error};
 use tpu_core::model::checkpoint::{MARKER, mark_beside};
+use tpu_core::model::checkpoint_copy::{self, RegionPlace};
 use tpu_core::model::data::{Data, User};
 use tpu_core::model::entry::QueueEntry;
 use tpu_core::model::execution::Execution;
@@ -74,7 +75,8 @@ pub fn look(ctx: &Ctx, scope: &PruneScope, keep: KeepRule) -> Result<PruneReport
     let data = ctx.data()?;
     let shelf = shelf::open(ctx).ok();
     let mut dirs: Vec<LogDir> = Vec::new();
-    let meant = meant(ctx, &data, scope)?;
+    let mut copies = Copies::default();
+    let meant = meant((ctx, &data), scope, &mut copies)?;
     let mut needs = Vec::new();
     for user in data.users() {
         for lineage in lineage::lineages(user) {
@@ -83,7 +85,11 @@ pub fn look(ctx: &Ctx, scope: &PruneScope, keep: KeepRule) -> Result<PruneReport
             if leaf.status == Status::Finished && !goes_on(&data, leaf) {
                 continue;
             }
-            needs.push(needed(ctx, user, leaf, &lineage));
+            let mut need = needed(ctx, user, leaf, &lineage);
+            for dir in &need.dirs {
+                need.copies.extend(copies.of(ctx, Some(user), dir)?);
+            }
+            needs.push(need);
         }
     }
     needs.extend(data.queues().entries.iter().map(needed_by_waiting));
@@ -109,6 +115,8 @@ pub fn look(ctx: &Ctx, scope: &PruneScope, keep: KeepRule) -> Result<PruneReport
 /// What a lineage needs, by the text of directories.
 struct Needed {
     dirs: BTreeSet<String>,
+    /// Where copies of what is in them may lie: only what can be read there counts.
+    copies: Vec<String>,
     /// Paths that its arguments name.
     args: Vec<String>,
     is_known: bool,
@@ -192,7 +200,7 @@ fn goes_on(data: &Data, job: &Job) -> bool {
 fn needed_by_waiting(entry: &QueueEntry) -> Needed {
     let words = words_of_waiting(entry);
     let args = paths_in(words.iter().map(String::as_str));
-    Needed { dirs: BTreeSet::new(), args, is_known: true }
+    Needed { dirs: BTreeSet::new(), copies: Vec::new(), args, is_known: true }
 }
 
 fn needed(ctx: &Ctx, user: &User, leaf: &Job, lineage: &Lineage) -> Needed {
@@ -202,16 +210,46 @@ fn needed(ctx: &Ctx, user: &User, leaf: &Job, lineage: &Lineage) -> Needed {
     let (before, is_known) = lineage_attempts::log_dirs(ctx, user, leaf);
     dirs.extend(before.iter().map(|dir| canonical(dir)));
     let words = words_of(leaf);
-    Needed { dirs, args: paths_in(words.iter().map(String::as_str)), is_known }
+    let args = paths_in(words.iter().map(String::as_str));
+    Needed { dirs, copies: Vec::new(), args, is_known }
 }
 
-/// The directories that are meant, each with a job whose it is.
-fn meant(ctx: &Ctx, data: &Data, scope: &PruneScope) -> Result<Vec<(String, JobId)>, Error> {
+/// Where users have the counterparts of their log directories (`checkpoint_copy`), looked up once for each.
+#[derive(Default)]
+struct Copies(BTreeMap<UserName, Vec<RegionPlace>>);
+
+impl Copies {
+    /// The other places at which copies of a directory may lie. Of a user who is gone nobody knows any.
+    fn of(&mut self, ctx: &Ctx, user: Option<&User>, dir: &str) -> Result<Vec<String>, Error> {
+        let (Some(user), Ok(place)) = (user, StoragePlace::parse(dir)) else {
+            return Ok(Vec::new());
+        };
+        if !self.0.contains_key(&user.name) {
+            let table = ctx.settings(Some(user))?.checkpoint_copy;
+            let places = checkpoint_copy::places(&table).into_iter();
+            let whole = |one: RegionPlace| {
+                let place = StoragePlace::parse(&canonical(&one.place.to_string()));
+                RegionPlace { place: place.unwrap_or(one.place), ..one }
+            };
+            self.0.insert(user.name.clone(), places.map(whole).collect());
+        }
+        let places = self.0.get(&user.name).map(Vec::as_slice).unwrap_or_default();
+        let all = checkpoint_copy::counterparts(places, &place).into_iter();
+        Ok(all.filter(|one| *one != place).map(|one| canonical(&one.to_string())).collect())
+    }
+}
+
+/// The directories that are meant, each with a job whose it is: where jobs log, and where copies of that are.
+fn meant(
+    (ctx, data): (&Ctx, &Data),
+    scope: &PruneScope,
+    copies: &mut Copies,
+) -> Result<Vec<(String, JobId)>, Error> {
     let of = |job: &Job| {
         let dir = job.log_dir.as_deref().filter(|dir| !dir.is_empty())?;
         Some((canonical(dir), job.id()))
     };
-    Ok(match scope {
+    let mut all: Vec<(String, JobId)> = match scope {
         PruneScope::Jobs(name, ids) => {
             let Some(user) = data.user(name) else { return Ok(Vec::new()) };
             let chosen: BTreeSet<_> = ids
@@ -222,18 +260,27 @@ fn meant(ctx: &Ctx, data: &Data, scope: &PruneScope) -> Result<Vec<(String, JobI
             let is_meant = |job: &&Job| ids.is_empty() || chosen.contains(&job.windows_id);
             user.jobs().iter().filter(is_meant).filter_map(of).collect()
         }
-        PruneScope::Below(roots) => {
+        PruneScope::Below(_) => {
             let mut all: Vec<(String, JobId)> = data.jobs().filter_map(of).collect();
             for archived in ctx.store.archived() {
                 all.extend(of(&archived?.job));
             }
-            all.retain(|(dir, _)| {
-                let place = StoragePlace::parse(dir);
-                place.is_ok_and(|place| roots.iter().any(|root| root.below(&place).is_some()))
-            });
             all
         }
-    })
+    };
+    let mut copied = Vec::new();
+    for (dir, id) in &all {
+        let places = copies.of(ctx, data.user(&id.user), dir)?.into_iter();
+        copied.extend(places.map(|place| (place, id.clone())));
+    }
+    all.extend(copied);
+    if let PruneScope::Below(roots) = scope {
+        all.retain(|(dir, _)| {
+            let place = StoragePlace::parse(dir);
+            place.is_ok_and(|place| roots.iter().any(|root| root.below(&place).is_some()))
+        });
+    }
+    Ok(all)
 }
 
 fn decided(ctx: &Ctx, dirs: Vec<LogDir>, needs: &[Needed], keep: KeepRule) -> PruneReport {
@@ -268,8 +315,10 @@ fn decided(ctx: &Ctx, dirs: Vec<LogDir>, needs: &[Needed], keep: KeepRule) -> Pr
                 .iter()
                 .enumerate()
                 .filter(|(_, text)| need.args.iter().any(|dir| dir.starts_with(text.as_str())));
+            let is_read = |at: &usize| dirs.get(*at).is_some_and(|dir| dir.found.is_ok());
+            let copies = need.copies.iter().filter_map(at).filter(is_read);
             LineageNeed {
-                dirs: need.dirs.iter().filter_map(at).collect(),
+                dirs: need.dirs.iter().filter_map(at).chain(copies).collect(),
                 reads: named.map(|(at, _)| at).collect(),
                 is_known: need.is_known,
             }

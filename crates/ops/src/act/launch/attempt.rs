@@ -493,6 +493,7 @@ fn succeed(
     job.keep_reached(&parent.reached);
     if let Some(launch) = job.launch.as_mut().filter(|launch| launch.confirmed) {
         // Its processes have been stopped: whatever its window still says, it is over.
+        launch.worked.clone_from(&parent.worked);
         launch.ended.get_or_insert(claim.now);
     }
     if let Some(reaction) = &parent.reaction {
@@ -573,8 +574,10 @@ fn record(plan: &LaunchPlan, id: &JobId, (token, now): (&LaunchToken, Timestamp)
     let machine = plan.machine.filter(|of| is_just_seen(of, now)).map(|of| of.created_at);
     let launch = Launch::claimed(token.clone(), plan.mode, now);
     let queued = plan.entry.as_ref().map(|entry| entry.since);
-    job.launch =
-        Some(Launch { machine, queued, from: plan.from.clone(), attempt: plan.attempt, ..launch });
+    // An engine may let it wait: it is at work once that was seen.
+    let worked = (plan.target.machines == Machines::Engine).then(Vec::new);
+    let (from, attempt) = (plan.from.clone(), plan.attempt);
+    job.launch = Some(Launch { machine, queued, from, attempt, worked, ..launch });
     job
 }
 

@@ -12,7 +12,7 @@ use tpu_core::model::execution::Execution;
 use tpu_core::model::facts::{ErrorKind, Progress};
 use tpu_core::model::ids::{JobId, JobNumber, QueueName, UserName};
 use tpu_core::model::job::{
-    Checkpoint, Handle, Job, LaunchMode, Status, StoredVerdict, Succession,
+    Checkpoint, Handle, Job, LaunchMode, Status, StoredVerdict, Stretch, Succession,
 };
 use tpu_core::model::rules::Rules;
 use tpu_core::model::spec::{CodeDir, JobSpec};
@@ -160,6 +160,8 @@ pub struct Parent {
     pub failed: Option<(ErrorKind, StoredVerdict)>,
     /// How far it came.
     pub reached: Progress,
+    /// When it was at work, where its engine may have let it wait.
+    pub worked: Option<Vec<Stretch>>,
     /// It need not have failed.
     pub forced: bool,
     /// It is resumed, and there is nothing to resume from: the new one does everything anew.

@@ -6,8 +6,13 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{Mode, OFlags, statvfs};
 
+use tpu_core::model::data::Data;
+use tpu_core::model::job::Job;
 use tpu_core::text;
+use tpu_engine::runner::window::unwritten::LogLoss;
 use tpu_system::sys::procs;
+
+use crate::observe::log_files;
 
 use super::{Ctx, Finding, Severity, warning};
 
@@ -61,6 +66,19 @@ pub(super) fn disks(ctx: &Ctx, findings: &mut Vec<Finding>) {
             ));
         }
     }
+}
+
+/// Jobs whose logs do not have what they print, since nothing more can be written there.
+pub(super) fn logs(ctx: &Ctx, data: &Data, findings: &mut Vec<Finding>) {
+    let ends_early = |job: &Job| LogLoss::of(&ctx.effects, job).is_some_and(|loss| loss.lasts);
+    let meant = data.jobs().filter(|job| job.child.is_none());
+    let meant = meant.filter(|job| job.status.is_live() || ends_early(job));
+    findings.extend(meant.filter_map(|job| {
+        let trouble = log_files::trouble(ctx, job)?;
+        let dir = job.log_dir.as_deref().unwrap_or_default();
+        let remedy = format!("make room: df -h {dir}; tpu disk shows what tpu keeps");
+        Some(warning(format!("{}: {trouble}", job.id()), remedy))
+    }));
 }
 
 /// Whether little is left of a disk of this size: of a large one a share, since others write there, too.

@@ -113,6 +113,7 @@ pub fn look(ctx: &Ctx) -> Vec<Finding> {
             findings.extend(starts_all_at_once(&data));
             logins(&data, &mut findings);
             windows(ctx, &tmux, &mut findings);
+            machine::logs(ctx, &data, &mut findings);
             findings.extend(left::copies(ctx).unwrap_or_default().iter().map(|copy| {
                 let path = copy.path.display();
                 warning(format!("{path} is a copy of code that no record names"), FIX)

@@ -297,7 +297,8 @@ fn was_taken(job: &Job) -> bool {
 /// The directory by which people know a job.
 fn directory<'a>(data: &'a Data, job: &'a Job, lineage: &[JobNumber]) -> &'a str {
     let attempts = lineage.iter().rev().skip_while(|window| **window != job.windows_id).skip(1);
-    lineage::directory(job, attempts.filter_map(|window| data.user(&job.user)?.job(*window)))
+    let Some(user) = data.user(&job.user) else { return &job.job_dir };
+    lineage::known_directory(user, job, attempts.filter_map(|window| user.job(*window)))
 }
 
 /// Whether a launch is neither confirmed nor given up: whatever a clock says of its age, its launcher would
@@ -380,6 +381,9 @@ impl Viewer<'_> {
             patience_s: shown.status.failure().map_or(0, |_| self.patience_s(job)),
         });
         let age_s = started_at.map(|start| ended.unwrap_or(now).seconds_since(start));
+        let launch = job.launch.as_ref();
+        let worked = launch.and_then(|launch| launch.worked_by(&seen.at.run, now));
+        let worked_s = spent::worked_s((data, job), (*started_at, worked.as_deref()), &shown, now);
         let view = JobView {
             id: job.id(),
             leaf: job.child.is_none(),
@@ -408,16 +412,13 @@ impl Viewer<'_> {
             rules: job.rules.clone(),
             monitor: job.monitor,
             next: None,
+            needs_person: job.child.is_none() && job.needs_person(),
             started_at: *started_at,
             ended_at: ended.filter(|_| !shown.status.is_live()),
             age_s,
-            waited_s: spent::waited_s(job, &shown, age_s),
-            cost: self.prices.cost(
-                job,
-                known.as_ref(),
-                &shown,
-                spent::worked_s((data, job), *started_at, &shown, now),
-            ),
+            waited_s: spent::waited_s(job, worked.as_deref(), now),
+            cost: self.prices.cost(job, known.as_ref(), worked_s),
+            worked,
             log_dir: job.log_dir.clone(),
             stage_dir: job.stage_dir.clone(),
             exit: seen.at.run.exit,

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use tpu_core::model::accelerators;
 use tpu_core::model::data::{Data, User};
 use tpu_core::model::ids::{JobId, UserName};
-use tpu_core::model::job::Job;
+use tpu_core::model::job::{Job, Stretch};
 use tpu_core::model::prices::{self, Prices};
 use tpu_core::model::target::Target;
 use tpu_core::model::time::Timestamp;
@@ -25,16 +25,15 @@ impl PricesOf {
     }
 
     /// What one attempt has cost, by the prices and by what is known of its target today. Nobody says what a part of a
-    /// machine costs, and what waits costs nothing yet.
+    /// machine costs, and what has only waited has cost nothing.
     pub(super) fn cost(
         &self,
         job: &Job,
         target: Option<&Target>,
-        shown: &Shown,
         worked_s: Option<u64>,
     ) -> Option<f64> {
         let prices = self.0.get(&job.user)?;
-        let target = target.filter(|_| job.share.is_none() && shown.pending.is_none())?;
+        let target = target.filter(|_| job.share.is_none())?;
         let accelerator = target.accelerator.as_deref()?;
         let of = (accelerator, accelerators::chips(accelerator));
         let per_hour = prices::per_hour(prices, of, target.pricing)?;
@@ -45,10 +44,10 @@ impl PricesOf {
 }
 
 /// How long one attempt has had its target: until now while it is at work, else until its end, or until another one went on
-/// for it; `None` where nobody knows.
+/// for it; `None` where nobody knows, and of what has only waited at its engine.
 pub(super) fn worked_s(
     (data, job): (&Data, &Job),
-    started_at: Option<Timestamp>,
+    (started_at, worked): (Option<Timestamp>, Option<&[Stretch]>),
     shown: &Shown,
     now: Timestamp,
 ) -> Option<u64> {
@@ -58,19 +57,24 @@ pub(super) fn worked_s(
         let child = data.job(&JobId::new(job.user.clone(), job.child?))?;
         Some(child.launch.as_ref()?.at)
     };
-    let until = ended.or_else(|| if is_at_work { Some(now) } else { succeeded() });
-    Some(until?.seconds_since(started_at?))
+    let until = ended.or_else(|| if is_at_work { Some(now) } else { succeeded() })?;
+    match worked {
+        Some([]) => None,
+        Some(all) => Some(all.iter().map(|of| of.lasted_s(until)).sum()),
+        None => Some(until.seconds_since(started_at?)),
+    }
 }
 
-/// How long one attempt has waited: in a queue before it began, or at its engine so far.
-pub(super) fn waited_s(job: &Job, shown: &Shown, age_s: Option<u64>) -> Option<u64> {
-    let launch = job.launch.as_ref();
-    let in_queue = launch.and_then(|launch| Some(launch.at.seconds_since(launch.queued?)));
-    let at_engine = age_s.filter(|_| shown.pending.is_some());
-    match (in_queue, at_engine) {
-        (Some(before), Some(since)) => Some(before + since),
-        (before, since) => before.or(since),
-    }
+/// How long one attempt has waited: in a queue before it was claimed, and at its engine since.
+pub(super) fn waited_s(job: &Job, worked: Option<&[Stretch]>, now: Timestamp) -> Option<u64> {
+    let launch = job.launch.as_ref()?;
+    let in_queue = launch.queued.map(|queued| launch.at.seconds_since(queued));
+    let at_engine = worked.map(|all| {
+        let end = launch.ended.unwrap_or(now);
+        let worked_s: u64 = all.iter().map(|of| of.lasted_s(end)).sum();
+        end.seconds_since(launch.at).saturating_sub(worked_s)
+    });
+    sum(in_queue, at_engine, |before, since| before + since)
 }
 
 /// Adds to each attempt what those before it have waited and cost, as far as they are among these.

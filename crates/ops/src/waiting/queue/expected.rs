@@ -57,7 +57,7 @@ pub fn expected(
 
 /// What the jobs that were seen tell of the time to come.
 fn foreseen(data: &Data, jobs: &[JobView], at: Timestamp, present: &[bool]) -> Foreseen {
-    let seen = Seen::of(data, jobs);
+    let seen = Seen::of(data, jobs, at);
     let mut foreseen = Foreseen::default();
     for job in jobs.iter().filter(|job| job.leaf && job.shown.status == Status::Running) {
         if let Some(left) = seen.remaining_s(job) {
@@ -82,6 +82,8 @@ fn foreseen(data: &Data, jobs: &[JobView], at: Timestamp, present: &[bool]) -> F
 struct Seen<'a> {
     data: &'a Data,
     jobs: HashMap<&'a JobId, &'a JobView>,
+    /// When they were seen.
+    at: Timestamp,
     /// How long the members of each group ran, the newest last.
     groups: HashMap<JobId, Ran>,
     /// How long a user's jobs of one directory and one program did.
@@ -115,9 +117,10 @@ struct Like {
 }
 
 impl<'a> Seen<'a> {
-    fn of(data: &'a Data, jobs: &'a [JobView]) -> Self {
+    fn of(data: &'a Data, jobs: &'a [JobView], at: Timestamp) -> Self {
         let by_id = jobs.iter().map(|job| (&job.id, job)).collect();
-        let mut seen = Self { data, jobs: by_id, groups: HashMap::new(), likes: HashMap::new() };
+        let (groups, likes) = (HashMap::new(), HashMap::new());
+        let mut seen = Self { data, jobs: by_id, at, groups, likes };
         for job in jobs.iter().filter(|job| job.leaf) {
             let is_over = job.shown.status == Status::Finished;
             let Some(before) = seen.lineage_s(job) else { continue };
@@ -145,7 +148,7 @@ impl<'a> Seen<'a> {
     fn lineage_s(&self, leaf: &JobView) -> Option<u64> {
         let attempt = |window: &JobNumber| {
             let id = JobId::new(leaf.id.user.clone(), *window);
-            self.jobs.get(&id)?.age_s
+            self.jobs.get(&id)?.worked_s(self.at)
         };
         // Of attempts that were cleared away nobody knows.
         leaf.lineage.iter().map(attempt).sum()
@@ -160,7 +163,7 @@ impl<'a> Seen<'a> {
         let from = before.map_or(0.0, |father| {
             self.reached(&JobId::new(job.id.user.clone(), father)).unwrap_or_default()
         });
-        plan::remaining_s(&job.shown.progress, from, job.age_s?)
+        plan::remaining_s(&job.shown.progress, from, job.worked_s(self.at)?)
     }
 
     /// The share at which an attempt ended.

@@ -22,7 +22,7 @@ use tpu_core::model::spec::{AnyOf, TargetRequest};
 use tpu_core::model::time;
 use tpu_core::plan::queue::EntryStanding;
 use tpu_core::plan::types::parse_type;
-use tpu_core::text::{counted, is_a_slip};
+use tpu_core::text::{counted, escape, is_a_slip};
 use tpu_ops::act::selection::{self, Sorted};
 use tpu_ops::base::called::WaitingCalled;
 use tpu_ops::base::error::did_you_mean;
@@ -46,7 +46,9 @@ use tpu_wire::queue::{
 };
 
 use super::submit::submit;
-use super::waiting::{needs_question, never_began, priority, refuse_hopeless, still_waiting};
+use super::waiting::{
+    agree_to_change, needs_question, never_began, priority, refuse_hopeless, still_waiting,
+};
 
 /// `explain` of what waits: the entry that the words call, if they call one.
 pub(super) fn explain(app: &App, words: &[String]) -> Result<Option<Output>, Error> {
@@ -123,6 +125,12 @@ impl<'a> Seen<'a> {
             standing.position, entry.queue, entry.priority
         );
         text += &format!("wants: {}\n", wants(&entry.spec.target));
+        if let Some(by) = &entry.spec.execution.submitted_by {
+            text += &format!("submitted: by {}\n", escape(by));
+        }
+        if !entry.spec.execution.only_on.is_none() {
+            text += &format!("only on: {}\n", escape(&entry.spec.execution.only_on.to_string()));
+        }
         if let TargetRequest::Any(AnyOf { order: Some(order), .. }) = &entry.spec.target {
             text += &format!("order: {order}\n");
         }
@@ -436,6 +444,7 @@ pub(in crate::cli) fn hold(app: &App, args: &HoldJobs) -> Outcome {
     let ctx = app.ctx()?;
     let data = ctx.data()?;
     let ids = chosen(app, selection::sort(&args.words, &data)?, &data)?;
+    agree_to_change(app, &ids)?;
     edit::hold(ctx, &ids, args.why.as_deref())?;
     told(app, &ids, "is held")
 }
@@ -450,6 +459,7 @@ pub(super) fn unhold(app: &App, words: &[String]) -> Result<Option<Output>, Erro
         let names: Vec<String> = ids.iter().map(ToString::to_string).collect();
         return Ok(Some(Output::would(&format!("let {} begin", names.join(", ")))));
     }
+    agree_to_change(app, &ids)?;
     edit::unhold(app.ctx()?, &ids)?;
     told(app, &ids, "begins when its turn comes").map(Some)
 }
@@ -507,6 +517,7 @@ pub(in crate::cli) fn set_priority(app: &App, args: &SetPriority) -> Outcome {
     let data = ctx.data()?;
     if args.first {
         let ids = chosen(app, selection::sort(&args.words, &data)?, &data)?;
+        agree_to_change(app, &ids)?;
         edit::move_to_front(ctx, &ids)?;
         return told(app, &ids, "comes before all others of its priority");
     }
@@ -522,6 +533,7 @@ pub(in crate::cli) fn set_priority(app: &App, args: &SetPriority) -> Outcome {
     };
     let priority = priority(&last)?;
     let ids = chosen(app, selection::sort(&words, &data)?, &data)?;
+    agree_to_change(app, &ids)?;
     edit::set_priority(ctx, &ids, priority)?;
     told(app, &ids, &format!("has priority {priority}"))
 }

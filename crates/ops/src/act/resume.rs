@@ -31,7 +31,7 @@ use crate::base::ctx::{job_mut, job_of, user_of};
 use crate::base::environment::{self, WhichEnvironment};
 use crate::base::lease::{self, Held};
 use crate::base::named::resolve_target;
-use crate::base::{launch_paths, records, secrets};
+use crate::base::{confined, launch_paths, records, secrets};
 use crate::observe::fleet::AskedOnce;
 use crate::observe::printed::reached;
 use crate::observe::snapshot::{LookMemory, unrecorded_failure};
@@ -307,12 +307,16 @@ fn plan_with(
     if let Some(execution) = job.execution() {
         secrets::are_there(ctx, execution, &env.given)?;
     }
-    let args = stored_args(job);
+    let args = successor::stored_args(job);
     let mut spec = job.spec_with(args.clone());
     if let Some(turn) = &request.turn {
         spec.queue = Some(turn.queue.clone());
     }
     spec.execution.setup_how = request.setup;
+    let (is_queued, is_named) = (request.turn.is_some(), request.target.is_some());
+    let only_on = confined::limit_again(ctx, &spec.execution, (is_queued, is_named));
+    spec.execution.only_on = only_on.clone();
+    confined::may_run_on(&spec.execution.only_on, &target)?;
     let spec = match (&request.target, &request.on) {
         (None, None) => spec,
         (None, Some(on)) => JobSpec { chosen: Some(on.reason.clone()), ..spec },
@@ -544,20 +548,6 @@ fn mode(job: &Job) -> LaunchMode {
         Some(launch) => launch.mode,
         None => LaunchMode::Script,
     }
-}
-
-/// The stored arguments; what does not parse as shell words is split at blanks. Arguments that
-/// follow from a lineage are left out: the original stored them, and they would pile up.
-pub(crate) fn stored_args(job: &Job) -> Vec<String> {
-    const OF_LINEAGE: [&str; 3] =
-        ["--config.load_from=", "--config.stage=", "--config.wandb_resume_id="];
-    let words = shlex::split(&job.extra_configs)
-        .unwrap_or_else(|| job.extra_configs.split_whitespace().map(str::to_owned).collect());
-    let inherited = job.father.is_some();
-    words
-        .into_iter()
-        .filter(|word| !(inherited && OF_LINEAGE.iter().any(|prefix| word.starts_with(prefix))))
-        .collect()
 }
 
 /// Processes on another machine can neither be seen nor stopped from here: unless their end is known, the

@@ -486,3 +486,17 @@ pub fn could_follow(ctx: &Ctx, id: &JobId, how: Succession) -> Result<(), Error>
     let Some(execution) = job.execution() else { return Ok(()) };
     secrets::are_there(ctx, execution, &environment::stored(ctx, id)?.unwrap_or_default().given)
 }
+
+/// The stored arguments; what does not parse as shell words is split at blanks. Arguments that
+/// follow from a lineage are left out: the original stored them, and they would pile up.
+pub(crate) fn stored_args(job: &Job) -> Vec<String> {
+    const OF_LINEAGE: [&str; 3] =
+        ["--config.load_from=", "--config.stage=", "--config.wandb_resume_id="];
+    let words = shlex::split(&job.extra_configs)
+        .unwrap_or_else(|| job.extra_configs.split_whitespace().map(str::to_owned).collect());
+    let inherited = job.father.is_some();
+    words
+        .into_iter()
+        .filter(|word| !(inherited && OF_LINEAGE.iter().any(|prefix| word.starts_with(prefix))))
+        .collect()
+}

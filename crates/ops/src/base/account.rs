@@ -35,6 +35,18 @@ pub(crate) fn name_at_work(ctx: &Ctx, data: &Data) -> String {
     user.unwrap_or_else(|| account(&ctx.env))
 }
 
+/// Who submits a job of a user, where that is not this user: the bearer of a token, else another user who is at work here.
+pub(crate) fn submitter(ctx: &Ctx, data: &Data, owner: &UserName) -> Option<String> {
+    if let Some(bearer) = ctx.actor.strip_prefix(BY_REQUEST) {
+        return Some(bearer.to_owned());
+    }
+    let at_work = user_at_work(ctx, data).ok().flatten();
+    at_work.filter(|user| user != owner).map(|user| user.to_string())
+}
+
+/// What begins the name of an actor who asks over HTTP.
+pub const BY_REQUEST: &str = "api ";
+
 /// The user name of an account: letters, digits, `-` and `_`, with a letter first.
 pub fn as_user(env: &Env) -> String {
     let account = account(env);

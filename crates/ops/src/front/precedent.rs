@@ -11,7 +11,7 @@ use tpu_jobfile::yaml::Yaml;
 
 use super::jobfile;
 use super::jobfile::ready::{self, BesideFile, JobFile};
-use crate::act::resume::stored_args;
+use crate::act::successor::stored_args;
 use crate::base::ctx::{job_of, user_of};
 use crate::base::environment;
 use crate::base::names;

@@ -419,6 +419,7 @@ fn can_begin(
     (request, how): (&RunRequest, &Submission),
     mode: LaunchMode,
 ) -> Result<(), Error> {
+    is_within(ctx, request, &how.queue)?;
     if let TargetRequest::Named(name) = &request.spec.target {
         let data = ctx.data()?;
         let target = named::resolve_target(&data, name)?;
@@ -428,7 +429,6 @@ fn can_begin(
             doors::must_lead_to(ctx, &data, &target)?;
         }
     }
-    is_within(ctx, request, &how.queue)?;
     Wish::of(request).map_or(Ok(()), |wish| now::possible(ctx, &wish))
 }
 

@@ -12,6 +12,7 @@ use tpu_core::model::time::Timestamp;
 use tpu_core::model::token::{Rights, Token};
 
 use super::tokens::{self, EndedSession, TokenRequest};
+use crate::base::account::LINK;
 use crate::{Ctx, Error};
 
 /// Random bytes by which a session is called.
@@ -20,8 +21,6 @@ const BYTES: usize = 16;
 pub const LASTS_S: i64 = 30 * 24 * 60 * 60;
 /// One that a link began, and the token that it got.
 const OF_A_LINK_S: i64 = 24 * 60 * 60;
-/// What tokens of links are called, before what tells them apart.
-const LINK: &str = "link-";
 
 /// A session.
 #[derive(Clone, Debug)]

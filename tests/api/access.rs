@@ -83,9 +83,12 @@ fn a_token_stands_nowhere_but_with_who_has_it() {
     }
     assert!(looked_at > 3, "{looked_at}");
     let file = api.ctx.store.paths().tokens(api.ctx.env.uid);
-    assert_eq!(std::fs::metadata(file).unwrap().permissions().mode() & 0o777, 0o600);
+    let lock = file.with_extension("lock");
     let key = api.env.path("config/tpu/api-key");
-    assert_eq!(std::fs::metadata(key).unwrap().permissions().mode() & 0o777, 0o600);
+    for own in [file, lock, key.with_extension("lock"), key] {
+        let mode = std::fs::metadata(&own).unwrap().permissions().mode() & 0o777;
+        assert_eq!(mode, 0o600, "{}", own.display());
+    }
 }
 
 #[test]
@@ -133,6 +136,11 @@ fn tokens_are_made_listed_and_taken_back() {
     assert!(made.stderr.contains("token phone: viewer"), "{}", made.stderr);
     env.tpu("token create phone --role viewer").exits(4);
     env.tpu("token create two --role operator --user alice,bob --targets").exits(0);
+    let limited =
+        env.tpu("token create three --role operator --user bob --targets v4-*,lab[1-2]").exits(0);
+    limited.says(&["on v4-*,lab1,lab2 only", "can do what that account can"]);
+    env.tpu("token create odd --role admin --targets v4-*").exits(2).says(&["--role operator"]);
+    env.tpu("token create odd --role operator --user bob --targets v4-[").exits(2);
     env.tpu("token create odd --role operator").exits(2).says(&["--user"]);
     env.tpu("token create odd --role operator --user nobody").exits(3);
     env.tpu("token create odd --role king").exits(2);
@@ -141,13 +149,14 @@ fn tokens_are_made_listed_and_taken_back() {
     let all = env.tpu("token list --json").exits(0).json();
     let names: Vec<&str> =
         all["tokens"].as_array().unwrap().iter().map(|of| of["name"].as_str().unwrap()).collect();
-    assert_eq!(names, ["phone", "two"]);
+    assert_eq!(names, ["phone", "two", "three"]);
+    assert_eq!(all["tokens"][2]["only_on"], serde_json::json!(["v4-*", "lab1", "lab2"]));
     let secret = made.stdout.trim();
     assert!(!env.tpu("token list").exits(0).stdout.contains(secret));
     env.tpu("token revoke phone -y").exits(0);
     env.tpu("token revoke phone -y").exits(3);
     env.tpu("token create dry --role viewer --dry-run").exits(0);
-    assert_eq!(env.tpu("token list --json").exits(0).json()["tokens"].as_array().unwrap().len(), 1);
+    assert_eq!(env.tpu("token list --json").exits(0).json()["tokens"].as_array().unwrap().len(), 2);
 }
 
 #[test]

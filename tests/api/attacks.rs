@@ -54,7 +54,7 @@ impl Lab {
             (Who::Admin, api.admin()),
         ];
         let users = Vec::<UserName>::new().into_iter().collect();
-        let rights = Rights { role: TokenRole::Admin, users, targets: false };
+        let rights = Rights::of(TokenRole::Admin, users);
         let over = api.ctx.clock.now().plus_seconds(1);
         let request = TokenRequest { name: "late".to_owned(), rights, expires: Some(over) };
         tokens.push((Who::Expired, tokens::create(&api.ctx, &request).unwrap().1));

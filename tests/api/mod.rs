@@ -12,6 +12,7 @@ mod events;
 mod examples;
 mod fuzz;
 mod jobs;
+mod limited;
 mod logs;
 mod makes;
 mod monitor;
@@ -139,7 +140,7 @@ impl Api {
     /// A token of an operator of alice's who may use targets.
     pub(super) fn with_targets(&self, name: &str) -> String {
         let users = vec![UserName::from("alice")];
-        let rights = Rights { role: TokenRole::Operator, users, targets: true };
+        let rights = Rights { targets: true, ..Rights::of(TokenRole::Operator, users) };
         token_with(&self.ctx, name, rights)
     }
 
@@ -235,10 +236,10 @@ pub(super) fn doors(env: &TestEnv) -> Arc<Ctx> {
 /// A token of these users.
 pub(super) fn token(ctx: &Ctx, name: &str, role: TokenRole, users: &[&str]) -> String {
     let users = users.iter().map(|name| UserName::from(*name)).collect();
-    token_with(ctx, name, Rights { role, users, targets: false })
+    token_with(ctx, name, Rights::of(role, users))
 }
 
-fn token_with(ctx: &Ctx, name: &str, rights: Rights) -> String {
+pub(super) fn token_with(ctx: &Ctx, name: &str, rights: Rights) -> String {
     let request = TokenRequest { name: name.to_owned(), rights, expires: None };
     tokens::create(ctx, &request).unwrap().1
 }

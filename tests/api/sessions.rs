@@ -7,6 +7,7 @@ use tpu_ops::front::tokens;
 
 use super::{Api, Said};
 use crate::common::env::TestEnv;
+use crate::common::tmux::write_file;
 
 const PAGE: &str = "X-Tpu-Page: 1";
 
@@ -28,6 +29,11 @@ impl Browser {
     }
 
     fn of(said: &Said) -> Self {
+        let sets = said.headers.iter().filter(|(name, _)| name == "set-cookie");
+        let paths: Vec<&str> = sets
+            .filter_map(|(_, set)| set.split("; ").find(|of| of.starts_with("Path=")))
+            .collect();
+        assert_eq!(paths, ["Path=/api/v1", "Path=/docs", "Path=/openapi.json"]);
         let set = said.header("set-cookie").unwrap();
         for word in ["HttpOnly", "SameSite=Strict", "Path=/api/v1"] {
             assert!(set.contains(word), "{set}");
@@ -57,7 +63,7 @@ fn a_cookie_opens_what_its_token_opens_to_the_page_alone() {
     browser.get(&api, "/api/v1/jobs").is(200);
     // Without the header that another site cannot send it is none; nor is it elsewhere than where the page asks.
     api.raw("GET /api/v1/jobs", &[&browser.cookie], "").is(401);
-    for path in ["/metrics", "/openapi.json", "/docs", "/cloudmesh/queue/"] {
+    for path in ["/metrics", "/cloudmesh/queue/"] {
         browser.get(&api, path).is(401);
     }
     let elsewhere = ["Sec-Fetch-Site: cross-site", "Sec-Fetch-Site: same-site"];
@@ -66,6 +72,16 @@ fn a_cookie_opens_what_its_token_opens_to_the_page_alone() {
     }
     let foreign = format!("Origin: http://{}:1", "127.0.0.1");
     api.raw("GET /api/v1/jobs", &[&browser.cookie, PAGE, &foreign], "").is(403);
+    // What describes the API a browser opens as it is; another site cannot have it opened.
+    for path in ["/docs", "/openapi.json"] {
+        let line = format!("GET {path}");
+        api.raw(&line, &[&browser.cookie, "Sec-Fetch-Site: none"], "").is(200);
+        api.raw(&line, &[&browser.cookie, "Sec-Fetch-Site: same-origin"], "").is(200);
+        for site in elsewhere {
+            api.raw(&line, &[&browser.cookie, site], "").is(403);
+        }
+        api.raw(&line, &[], "").is(401);
+    }
     // It may what its token may.
     browser.post(&api, "/api/v1/jobs/bob/1/kill").is(403);
     browser.post(&api, "/api/v1/jobs/alice/1/kill").is(409);
@@ -96,11 +112,18 @@ fn a_session_ends_with_its_token_and_when_it_is_ended_and_outlives_its_server() 
         .map(|name| Browser::log_in(&api, &api.token(name, TokenRole::Viewer, &[])))
         .into();
     let [one, two, three] = browsers.as_slice() else { unreachable!() };
+    let path = api.ctx.store.paths().tokens(api.ctx.env.uid);
+    let whole = std::fs::read_to_string(&path).unwrap();
     tokens::revoke(&api.ctx, "one").unwrap();
     one.get(&api, "/api/v1/jobs").is(401);
     let gone = two.post(&api, "/api/v1/session/end").is(200);
     assert!(gone.header("set-cookie").unwrap().contains("Max-Age=0"), "{gone:?}");
     two.get(&api, "/api/v1/jobs").is(401);
+    // Whoever puts an older file of tokens back brings back nothing.
+    write_file(&path, &whole);
+    one.get(&api, "/api/v1/jobs").is(401);
+    two.get(&api, "/api/v1/jobs").is(401);
+    three.get(&api, "/api/v1/jobs").is(200);
     api.end();
     api.begin(|_| {});
     // The cookie of a server is called by its port, which is another one now.
@@ -148,7 +171,7 @@ fn a_record_of_a_token_that_was_changed_takes_its_sessions_with_it() {
     let browser = Browser::log_in(&api, &api.token("small", TokenRole::Viewer, &["alice"]));
     let path = api.ctx.store.paths().tokens(api.ctx.env.uid);
     let text = std::fs::read_to_string(&path).unwrap();
-    crate::common::tmux::write_file(&path, &text.replace("\"viewer\"", "\"admin\""));
+    write_file(&path, &text.replace("\"viewer\"", "\"admin\""));
     browser.get(&api, "/api/v1/jobs").is(401);
 }
 

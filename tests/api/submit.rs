@@ -44,6 +44,8 @@ fn a_job_is_submitted_as_json_or_as_yaml_and_begins_in_its_turn() {
     assert_eq!(said["jobs"][0]["user"], "alice");
     assert_eq!(said["started"][0]["user"], "alice", "nothing is in its way: {said}");
     wait_until("it has run", || ran(&api, "a") == 1);
+    let path = format!("/api/v1/jobs/alice/{}", said["jobs"][0]["window"]);
+    assert_eq!(api.get(&token, &path).is(200).json()["submitted_by"], "token alices");
     let dir = api.env.data()["users"]["alice"]["working_dir"]["1"].as_str().unwrap().to_owned();
     let yaml = format!(
         "for_user: alice\njobs:\n  one:\n    target: local\n    dir: {dir}\n    hold: true\n    command: 'true'\n  \

@@ -35,6 +35,7 @@ fn event(second: i64, window: u32, kind: &str, text: &str) -> Event {
     Event {
         at: at(second),
         actor: "daemon".to_owned(),
+        account: None,
         user: Some(UserName::from("alice")),
         job: Some(JobNumber(window)),
         kind: kind.to_owned(),

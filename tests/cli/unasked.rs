@@ -1,6 +1,11 @@
 //! What is asked on a terminal is an error where nobody can be asked, and nothing is done. Where nothing is lost,
 //! nobody is asked.
 
+use serde_json::Value;
+
+use tpu_system::sys::accounts;
+use tpu_system::sys::env::Env;
+
 use crate::common::env::TestEnv;
 use crate::common::wait::wait_until;
 
@@ -85,9 +90,47 @@ fn the_jobs_of_others_are_asked_about_where_it_is_known_who_asks() {
             .exits(2)
             .says(&["Close the window of bob/1 (sleep 1000)?", "add -y"]),
     );
+    drop(env.tpu("submit local bob --hold -- true").exits(0));
+    for line in [
+        "add-tag 2 mine bob",
+        "set-rule 2 pass bob",
+        "priority 3 80 bob",
+        "priority 3 --first bob",
+        "hold 3 bob",
+        "unhold 3 bob",
+    ] {
+        drop(env.tpu(line).exits(2).says(&["of somebody else?", "add -y"]));
+    }
+    assert_eq!(env.job("bob", 2)["job_tags"], Value::Null);
+    drop(env.tpu("add-tag 2 mine bob -y").exits(0));
+    drop(env.tpu("priority 3 80 bob -y").exits(0));
     drop(env.tpu("kill 1 bob -y").exits(0));
     env.unset("TPU_USER");
     drop(env.tpu("kill 2 bob").exits(0).says(&["Killed bob/2"]));
+}
+
+#[test]
+fn who_submitted_a_job_of_somebody_else_is_said_and_the_journal_names_the_account() {
+    let mut env = TestEnv::new();
+    env.write_data(&env.two_users());
+    env.set("TPU_USER", "bob");
+    drop(env.tpu("submit local alice --hold -- true").exits(0));
+    drop(env.tpu("explain 1 alice").exits(0).says(&["submitted: by bob"]));
+    drop(env.tpu("unhold 1 alice -y").exits(0));
+    env.wait_status(1, "finished");
+    drop(env.tpu("explain 1 alice").exits(0).says(&["submitted: by bob"]));
+    let explained = env.tpu("explain 1 alice --json").exits(0).json();
+    assert_eq!(explained["submitted_by"], "bob");
+    let own = env.tpu("submit local bob --hold --json -- true").exits(0).json();
+    let number = &own["jobs"][0]["window"];
+    assert!(!env.tpu(&format!("explain {number} bob")).exits(0).stdout.contains("submitted:"));
+    let account = accounts::name(Env::read().uid);
+    let events = env.tpu("history alice --json").exits(0).json()["events"].clone();
+    let events = events.as_array().unwrap().clone();
+    assert!(
+        !events.is_empty() && events.iter().all(|event| event["account"] == *account),
+        "{events:?}"
+    );
 }
 
 #[test]

@@ -104,6 +104,7 @@ fn event(seconds_ago: i64, window: Option<u32>, kind: &str, actor: &str, text: &
     Event {
         at: ago(seconds_ago),
         actor: actor.to_owned(),
+        account: None,
         user: window.map(|_| UserName::from("alice")),
         job: window.map(JobNumber),
         kind: kind.to_owned(),

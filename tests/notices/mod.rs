@@ -56,6 +56,7 @@ impl Lab {
         let event = |line: String| Event {
             at,
             actor: "test".to_owned(),
+            account: None,
             user: Some(UserName::from(user)),
             job: Some(JobNumber(7)),
             kind: "error".to_owned(),

@@ -60,6 +60,7 @@ impl Still {
         let event = Event {
             at: self.begin.plus_seconds(seconds),
             actor: "test".to_owned(),
+            account: None,
             user: Some(UserName::from("alice")),
             job: Some(JobNumber(job)),
             kind: kind.to_owned(),

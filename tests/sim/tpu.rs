@@ -7,6 +7,7 @@ use std::time::Duration;
 use tpu_core::model::ids::TargetName;
 use tpu_core::model::settings::{Layer, SettingOrigin};
 use tpu_core::model::target::Pricing;
+use tpu_core::model::target_limit::TargetLimit;
 use tpu_core::model::time::Timestamp;
 use tpu_engine::kinds::Kinds;
 use tpu_lab::sim::{SimCloud, SimConfig, SimTarget};
@@ -124,6 +125,7 @@ fn context(me: &Me, start: &Start) -> Ctx {
         insisted: Arc::default(),
         ancestors: Arc::default(),
         seen_lately: Arc::default(),
+        only_on: TargetLimit::default(),
     }
 }
 

@@ -337,6 +337,7 @@ fn the_journal_is_read_from_its_end_and_survives_a_torn_line() {
     let event = |n: u32, text: &str| Event {
         at: Timestamp::from_second(i64::from(n)),
         actor: "daemon".to_owned(),
+        account: None,
         user: None,
         job: None,
         kind: "test".to_owned(),
@@ -377,6 +378,7 @@ fn a_full_journal_is_put_aside_and_still_read() {
     let event = |n: u64| Event {
         at: Timestamp::from_second(0),
         actor: "a".to_owned(),
+        account: None,
         user: None,
         job: None,
         kind: "k".to_owned(),

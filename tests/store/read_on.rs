@@ -16,6 +16,7 @@ fn note(store: &Store, text: &str) {
     let event = Event {
         at: SystemClock::new().now(),
         actor: "test".to_owned(),
+        account: None,
         user: None,
         job: None,
         kind: "x".to_owned(),

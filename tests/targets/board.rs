@@ -400,9 +400,12 @@ fn six_wait_for_two_targets_and_each_has_its_turn() {
 fn a_sheet_goes_out_and_comes_back_without_loss() {
     let env = lab(2, 4);
     drop(env.tpu("ssn lab-v2-8-0 长跑, \"until\" Friday").exits(0));
+    drop(env.tpu("ssn lab-v2-8-2 @SUM(A1)").exits(0));
     drop(env.tpu("reserve lab-v2-8-1 u1 --for 2h").exits(0));
     for format in ["csv", "json"] {
         let out = env.tpu(&format!("board export {format}")).exits(0).stdout;
+        // A spreadsheet reads it as text.
+        assert_eq!(out.contains("'@SUM(A1)"), format == "csv", "{out}");
         let file = env.path(&format!("sheet.{format}"));
         write_file(&file, &out);
         let written = env.data()["board"].clone();

@@ -1,6 +1,7 @@
 //! What is answered, before it is bytes on a connection.
 
 use axum::body::{Body, Bytes};
+use axum::http::header::SET_COOKIE;
 use axum::http::{HeaderName, HeaderValue, Response, StatusCode};
 
 use serde_json::Value;
@@ -80,7 +81,13 @@ impl Answer {
         }
         for (name, value) in self.headers {
             if let Ok(value) = HeaderValue::try_from(value) {
-                headers.insert(HeaderName::from_static(name), value);
+                let name = HeaderName::from_static(name);
+                // A cookie is set for each of its places.
+                if name == SET_COOKIE {
+                    headers.append(name, value);
+                } else {
+                    headers.insert(name, value);
+                }
             }
         }
         response

@@ -28,7 +28,7 @@ use tpu_ops::{Ctx, Error};
 use super::ServeOptions;
 use super::flow::SLOWEST_READER;
 
-/// Connections at once; who comes then waits until one has ended.
+/// Connections at once, however many files may be open; who comes then waits until one has ended.
 const MOST: usize = 2_500;
 /// A request, and the greeting of TLS, have to be there within this.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -36,6 +36,11 @@ const PATIENCE: Duration = Duration::from_secs(10);
 const LOOK: Duration = Duration::from_millis(50);
 /// After a connection that could not be taken, for want of files.
 const BREATH: Duration = Duration::from_millis(50);
+
+/// Connections at once where so many files may be open: half of them, so that each can be answered.
+pub(super) fn most(files: u64) -> usize {
+    usize::try_from(files / 2).unwrap_or(MOST).clamp(1, MOST)
+}
 
 /// By which door a request came.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -119,8 +124,12 @@ impl Doorway {
     }
 
     /// Answers until `is_over` says so.
-    pub(super) async fn serve(self, router: Router, is_over: impl Fn() -> bool) -> io::Result<()> {
-        let room = Arc::new(Semaphore::new(MOST));
+    pub(super) async fn serve(
+        self,
+        (router, most): (Router, usize),
+        is_over: impl Fn() -> bool,
+    ) -> io::Result<()> {
+        let room = Arc::new(Semaphore::new(most));
         let taking = tokio::spawn(take(self, router, room));
         while !is_over() && !taking.is_finished() {
             tokio::time::sleep(LOOK).await;
@@ -263,5 +272,19 @@ where
         // Whoever hangs up does not want to know.
         drop(connection.await);
         drop(permit);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn connections_leave_files_for_their_answers() {
+        for (files, connections) in
+            [(0, 1), (256, 128), (1_024, 512), (8_192, MOST), (u64::MAX, MOST)]
+        {
+            assert_eq!(most(files), connections, "{files}");
+        }
     }
 }

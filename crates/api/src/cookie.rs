@@ -4,7 +4,8 @@
 //! * the page says that it is the page by a header that no other site can send without being asked about it (and this
 //!   server answers no such question);
 //! * what changes something shows what belongs to the session, which stands in no cookie;
-//! * it is about `/api/v1` alone.
+//! * it is about `/api/v1`, and about the descriptions of the API, which a browser opens as they are: those are the same
+//!   for everybody who may see anything, and no other site can read them.
 
 use axum::http::{HeaderMap, Method, StatusCode};
 
@@ -17,8 +18,10 @@ use super::failure::Failure;
 const PAGE: &str = "x-tpu-page";
 /// By this one it shows what belongs to its session.
 const CSRF: &str = "x-tpu-csrf";
-/// Where browsers send it.
+/// Where browsers send it for the page.
 const PATHS: &str = "/api/v1/";
+/// What a browser opens without the page; it is sent there as well.
+const DESCRIPTIONS: [&str; 2] = ["/docs", "/openapi.json"];
 
 /// Why a cookie is not heeded.
 pub(super) enum Unfit {
@@ -36,9 +39,11 @@ pub(super) fn session(
 ) -> Result<Option<Session>, Unfit> {
     let failed = |failure: Failure| Err(Unfit::Failed(failure));
     let of_page = path.starts_with(PATHS) && headers.contains_key(PAGE);
-    let Some(cookie) = shown(headers).filter(|_| of_page) else { return Ok(None) };
+    let is_opened = *method == Method::GET && DESCRIPTIONS.contains(&path);
+    let Some(cookie) = shown(headers).filter(|_| of_page || is_opened) else { return Ok(None) };
     let site = headers.get("sec-fetch-site").map(|site| site.to_str().unwrap_or("?"));
-    if site.is_some_and(|site| site != "same-origin") {
+    // An address that a person types comes from no site.
+    if site.is_some_and(|site| site != "same-origin" && !(is_opened && site == "none")) {
         let hint = "ask with a token from a program, or from a page of this server";
         return failed(Failure::forbidden("pages of other places may not use a session", hint));
     }
@@ -78,10 +83,14 @@ fn name(headers: &HeaderMap) -> String {
     format!("tpu_session_{port}")
 }
 
-/// What sets the cookie of a session, or takes it away.
-pub(super) fn setting(headers: &HeaderMap, cookie: Option<&str>, is_secure: bool) -> String {
+/// What sets the cookie of a session, or takes it away: one for each place where browsers send it.
+pub(super) fn settings(headers: &HeaderMap, cookie: Option<&str>, is_secure: bool) -> Vec<String> {
     let (name, value) = (name(headers), cookie.unwrap_or_default());
     let age = if cookie.is_some() { sessions::LASTS_S } else { 0 };
     let secure = if is_secure { "; Secure" } else { "" };
-    format!("{name}={value}; Path=/api/v1; Max-Age={age}; HttpOnly; SameSite=Strict{secure}")
+    let paths = std::iter::once("/api/v1").chain(DESCRIPTIONS);
+    let set = move |path| {
+        format!("{name}={value}; Path={path}; Max-Age={age}; HttpOnly; SameSite=Strict{secure}")
+    };
+    paths.map(set).collect()
 }

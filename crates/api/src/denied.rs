@@ -66,6 +66,7 @@ pub(super) async fn note(
         drop(ctx.store.note(&[Event {
             at: ctx.clock.now(),
             actor: format!("api {who}"),
+            account: None,
             user: None,
             job: None,
             kind: "denied".to_owned(),

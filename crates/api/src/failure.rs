@@ -31,6 +31,7 @@ struct Said {
 impl From<Error> for Failure {
     fn from(error: Error) -> Self {
         let status = match error.kind {
+            _ if error.is_forbidden => StatusCode::FORBIDDEN,
             Kind::Usage => StatusCode::BAD_REQUEST,
             Kind::NotFound => StatusCode::NOT_FOUND,
             Kind::Refused => StatusCode::CONFLICT,

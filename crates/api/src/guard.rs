@@ -22,6 +22,7 @@ use super::asked::{self, Asked};
 use super::connection::Door;
 use super::denied::{self, SOMEBODY, refused};
 use super::failure::Failure;
+use super::limited;
 use super::page;
 use super::route::{Either, Route, Run, Versions};
 use super::routes;
@@ -109,8 +110,33 @@ pub(super) fn router(served: &Arc<Served>) -> Router {
         }))
 }
 
+/// Headers that say who asks, what for, and under which condition: where one stands twice, others read another one than we do.
+const ONCE: [&str; 8] = [
+    "host",
+    "authorization",
+    "origin",
+    "content-type",
+    "idempotency-key",
+    "if-match",
+    "x-tpu-csrf",
+    "sec-fetch-site",
+];
+
+/// Refuses a request in which a header stands twice of which one counts.
+fn says_once(headers: &HeaderMap) -> Result<(), Failure> {
+    let is_twice = |name: &&str| headers.get_all(*name).iter().nth(1).is_some();
+    match ONCE.into_iter().find(is_twice) {
+        None => Ok(()),
+        Some(name) => {
+            let error = Error::usage(format!("the header {name} stands there twice"));
+            Err(error.hint("send it once").into())
+        }
+    }
+}
+
 /// Refuses what a browser was talked into sending: under another name than ours, or from a page of somebody else's.
 fn meant_for_us(served: &Served, request: &Request) -> Result<(), Failure> {
+    says_once(request.headers())?;
     if door(request) == Door::Socket {
         return Ok(());
     }
@@ -217,6 +243,7 @@ fn done(
     let is_trial = words.iter().any(|(name, value)| name == "dry_run" && value == "true");
     let ctx = served.ctx_of(who, is_trial);
     let asked = Asked { ctx: &ctx, served, who, words: &words, headers, body };
+    limited::within(&asked, route)?;
     let answer = match route.run {
         Run::Whole(run) => run(&asked).map(Answer::response),
         Run::Either(run) => run(&asked).map(|either| match either {

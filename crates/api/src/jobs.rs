@@ -228,11 +228,15 @@ fn shown(asked: &Asked<'_>, view: &JobView) -> Result<Answer, Failure> {
 fn answer(asked: &Asked<'_>, view: &JobView) -> Result<Answer, Failure> {
     let data = asked.ctx.data()?;
     let spec = data.job(&view.id).and_then(|job| job.spec.as_deref());
+    let entry = data.queues().entry(&view.id);
+    let execution = spec.map(|spec| &spec.execution);
+    let execution = execution.or(entry.map(|entry| &entry.spec.execution));
     let figures = figures::last(asked.ctx, &data);
     let now = asked.ctx.clock.now();
     Ok(Answer::document(&ExplainDocument {
         job: JobPart::from(view),
         chosen: spec.and_then(|spec| spec.chosen.as_deref()),
+        submitted_by: execution.and_then(|execution| execution.submitted_by.as_deref()),
         figures: JobFiguresPart::of(&figures, [(&view.id, &view.target)], now).pop(),
     }))
 }

@@ -2,7 +2,7 @@
 //!
 //! From the outside in: `connection` takes connections (port, socket, TLS) and gives them up in time; `guard` looks at
 //! what every request must have (the name of this server, no other origin); `who` says who asks and whether they may;
-//! `asked` is the request as the function of a route sees it; `answer`, `flow` and `failure` are what it gives back.
+//! `limited` keeps a token to its targets; `asked` is the request as the function of a route sees it; `answer`, `flow` and `failure` are what it gives back.
 //! `cookie`, `session` and `links` are how a browser shows a token, and `page` is what it then shows.
 //! `routes` lists all routes, one file for each resource, and `openapi` describes them from the same table. `looks` and
 //! `pulse` look and read once for all who ask; `piece` and `follow` read what a job has printed.
@@ -28,6 +28,7 @@ mod hosts;
 mod idempotency;
 mod jobs;
 mod kind_lists;
+mod limited;
 mod links;
 mod logs;
 mod looks;
@@ -67,7 +68,7 @@ use served::{Description, Served, THREADS};
 const BEAT: Duration = Duration::from_millis(200);
 /// Whoever has heard nothing for so long hears that all is well.
 const STILL_HERE: Duration = Duration::from_secs(15);
-/// Files that may be open at once: a connection is one, and an answer may need some more.
+/// Files that may be open at once, if the system lets us: a connection is one, and an answer may need some more.
 const OPEN_FILES: u64 = 8_192;
 /// Answers that are being made get so long, once the server is to end.
 const LAST_ANSWERS: Duration = Duration::from_secs(6);
@@ -142,7 +143,7 @@ impl Server {
     /// Answers until `stop` is set. Whoever follows something then is cut off, and asks the next server.
     pub fn serve(self, stop: &AtomicBool) -> Result<(), Error> {
         let cannot = |e: std::io::Error| Error::failed(format!("cannot serve: {e}"));
-        procs::allow_open_files(OPEN_FILES);
+        let most = connection::most(procs::allow_open_files(OPEN_FILES));
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .max_blocking_threads(THREADS)
@@ -174,7 +175,7 @@ impl Server {
                 }
             });
             let done = runtime.block_on(async {
-                let done = self.doorway.serve(guard::router(served), is_over).await;
+                let done = self.doorway.serve((guard::router(served), most), is_over).await;
                 ended.store(true, Ordering::Relaxed);
                 // What is being done to a job is done to its end, and said; a slow answer keeps nobody from the end.
                 served.quiet(LAST_ANSWERS).await;

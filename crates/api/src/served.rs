@@ -8,6 +8,7 @@ use axum::http::StatusCode;
 use tokio::sync::Semaphore;
 
 use tpu_core::model::ids::TargetName;
+use tpu_ops::base::account::BY_REQUEST;
 use tpu_ops::observe::curves::CurveMemory;
 use tpu_ops::{Ctx, Error};
 
@@ -181,7 +182,8 @@ impl Served {
 
     /// The surroundings of one request, in whose name it acts; of a trial those in which nothing is changed.
     pub(super) fn ctx_of(&self, who: &Who, is_trial: bool) -> Ctx {
-        let ctx = self.ctx.on_behalf(&format!("api {}", who.name));
+        let actor = format!("{BY_REQUEST}{}", who.name);
+        let ctx = self.ctx.on_behalf(&actor).only_on(&who.rights.only_on);
         if is_trial { ctx.dry_run() } else { ctx }
     }
 }

@@ -44,6 +44,7 @@ fn document(name: Option<&str>, rights: &Rights, csrf: Option<&str>) -> Answer {
         role: Word(rights.role),
         users: &rights.users,
         targets: rights.may_use_targets(),
+        only_on: rights.only_on.patterns(),
         csrf,
         version: env!("CARGO_PKG_VERSION"),
     })
@@ -74,14 +75,19 @@ fn begin(asked: &Asked<'_>) -> Result<Answer, Failure> {
     let Some((Session { token, csrf, .. }, cookie)) = begun else {
         return Err(who::opens_nothing(ctx, &served.strangers, "this token opens nothing"));
     };
-    let set = cookie::setting(asked.headers, Some(&cookie), served.is_secure);
-    Ok(document(Some(&token.name), &token.rights, Some(&csrf)).header("set-cookie", set))
+    let answer = document(Some(&token.name), &token.rights, Some(&csrf));
+    Ok(with_cookie(asked, answer, Some(&cookie)))
 }
 
 fn end(asked: &Asked<'_>) -> Result<Answer, Failure> {
     if let Some(session) = &asked.who.session {
         sessions::end(asked.ctx, session)?;
     }
-    let answer = document(None, &Rights::none(), None);
-    Ok(answer.header("set-cookie", cookie::setting(asked.headers, None, asked.served.is_secure)))
+    Ok(with_cookie(asked, document(None, &Rights::none(), None), None))
+}
+
+/// The answer that sets the cookie of a session, or takes it away.
+fn with_cookie(asked: &Asked<'_>, answer: Answer, cookie: Option<&str>) -> Answer {
+    let all = cookie::settings(asked.headers, cookie, asked.served.is_secure);
+    all.into_iter().fold(answer, |answer, set| answer.header("set-cookie", set))
 }

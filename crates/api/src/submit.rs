@@ -48,7 +48,10 @@ fn submit(asked: &Asked<'_>) -> Result<Answer, Failure> {
     {
         return Ok(answer);
     }
-    let jobs = body.understood(asked.ctx, &user)?;
+    let mut jobs = body.understood(asked.ctx, &user)?;
+    if !asked.who.rights.may_administer() {
+        jobs = jobs.for_an_operator()?;
+    }
     if jobs.make_targets() || jobs.take_targets_down() {
         asked.who.uses_targets()?;
     }

@@ -24,6 +24,7 @@ use tpu_wire::words::{TimePart, Word};
 use super::answer::Answer;
 use super::asked::Asked;
 use super::failure::Failure;
+use super::limited;
 use super::route::{Gives, Route, shape};
 use super::served::Served;
 use super::takes::{Needs, Parameter};
@@ -140,6 +141,7 @@ fn begin(asked: &Asked<'_>, making: Making) -> Result<Answer, Failure> {
     // What is not known here is registered first: its name and its place are somebody's decision.
     let name = selection::target(&data, typed, verb)?.name;
     may_make(asked, &data, &name)?;
+    limited::may_become(asked, (&*data, &name), wish.accelerator.as_deref())?;
     let plan = dry_run::remake(ctx, &name, &wish, is_anew)?;
     if asked.is_trial() {
         return Ok(Answer::document(&TargetPlanDocument::from(&plan)));

@@ -8,6 +8,7 @@ use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
 pub mod columns;
 pub mod fields;
+pub mod sheet;
 pub mod transcript;
 
 /// Bytes for people: `999 B`, `20.0 MB`, `1.5 TB`.

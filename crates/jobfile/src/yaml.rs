@@ -1,7 +1,7 @@
 //! A YAML file as a tree, each value with the line on which it stands.
 //!
 //! Scalars are text as it was written: whether `'2'`, `2` or `010` is a number, and which, the reader of a field
-//! decides. A file can make no more of itself than it is long: aliases, depth and nodes have limits.
+//! decides. A file can make little more of itself than it is long: depth, nodes, and what aliases repeat have limits.
 
 use std::fmt;
 
@@ -19,8 +19,11 @@ pub const LARGEST: usize = 4 << 20;
 /// So deep may maps and lists stand in one another.
 const DEEPEST: usize = 32;
 
-/// So many values may stand in a file, and so many may its aliases repeat.
+/// So many values may stand in a file.
 const MOST_VALUES: usize = 200_000;
+
+/// So many values may its aliases repeat: a block of settings for each of many jobs.
+const MOST_REPEATED: usize = 20_000;
 
 /// A value, and where it stands.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -134,6 +137,8 @@ fn options(documents: usize) -> serde_saphyr::Options {
             max_depth: DEEPEST,
             max_nodes: MOST_VALUES,
             max_documents: documents,
+            // With what aliases repeat, each time that they do.
+            max_total_scalar_bytes: LARGEST,
         },
         alias_limits: alias_limits(),
         non_finite_float_policy: NonFiniteFloatPolicy::PassThrough,
@@ -147,7 +152,7 @@ fn whole(what: String, hint: &str) -> BadFile {
 
 fn alias_limits() -> AliasLimits {
     let mut limits = AliasLimits::default();
-    limits.max_total_replayed_events = MOST_VALUES;
+    limits.max_total_replayed_events = MOST_REPEATED;
     limits
 }
 
@@ -379,6 +384,13 @@ mod tests {
             bomb += &format!("a{level}: &a{level} [{ten}]\n");
         }
         assert!(read(&bomb).is_err());
+        // Few aliases of a long text, and many of a short one.
+        let long =
+            format!("a: &a {}\nb: [{}]\n", "x".repeat(LARGEST / 8), vec!["*a"; 8].join(", "));
+        assert!(read(&long).is_err());
+        let often = |times: usize| format!("a: &a [x, y]\nb: [{}]\n", vec!["*a"; times].join(", "));
+        assert!(read(&often(MOST_REPEATED)).is_err());
+        assert!(read(&often(50)).is_ok());
         assert!(read(&"[".repeat(5000)).is_err());
         let deep: Vec<String> = (0..100).map(|depth| " ".repeat(depth) + "k:\n").collect();
         let deep = deep.concat();

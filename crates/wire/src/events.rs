@@ -34,6 +34,10 @@ documents! {
         at: Timestamp = event.at,
         /// Who did it: a command, the daemon, a callback.
         actor: &'a str,
+        /// The account that did it, by its name on its machine; earlier versions did not note it.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        #[schemars(with = "String")]
+        account: Option<&'a str> = event.account.as_deref(),
         /// Whose affair it is.
         #[serde(skip_serializing_if = "Option::is_none")]
         #[schemars(with = "UserName")]

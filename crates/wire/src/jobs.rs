@@ -66,6 +66,8 @@ documents! {
         job: JobPart<'a>,
         /// Why it is on its target and on no other; null where it was named.
         chosen: Option<&'a str>,
+        /// Who submitted it, where that was not the user whose job it is: another user, or the bearer of a token.
+        submitted_by: Option<&'a str>,
         /// What its processes have of their machine; null where that is not known.
         figures: Option<JobFiguresPart<'a>>,
     }

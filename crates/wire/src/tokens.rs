@@ -23,6 +23,8 @@ documents! {
         users: &'a [UserName] = &token.rights.users,
         /// Whether its bearer may apply, reapply and reserve targets.
         targets: bool = token.rights.may_use_targets(),
+        /// The targets to which it is limited, as patterns of names and types; empty where it is not.
+        only_on: &'a [String] = token.rights.only_on.patterns(),
         /// When it was made.
         created_at: TimePart = part(&token.created),
         /// From when on it is worth nothing; null for never.
@@ -53,6 +55,8 @@ documents! {
         users: &'a [UserName],
         /// Whether its bearer may apply, reapply and reserve targets.
         targets: bool,
+        /// The targets to which it is limited, as patterns of names and types; empty where it is not.
+        only_on: &'a [String],
         /// What each change shows as `X-Tpu-Csrf`; null for whoever has shown a token.
         csrf: Option<&'a str>,
         /// The version of the server: a page that was made for another one is loaded anew.

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
 
+use tpu_core::model::target_limit::TargetLimit;
 use tpu_core::model::token::TokenRole;
 
 use super::Deferred;
@@ -89,7 +90,7 @@ pub struct TokenArgs {
 /// What can be done with tokens.
 #[derive(Clone, Debug, Subcommand)]
 pub enum TokenStep {
-    /// Make one, and print it
+    /// Make one, and print it: the jobs that it starts can do what the account that serves can
     Create(TokenCreateArgs),
     /// List them, without what they are
     List,
@@ -108,12 +109,17 @@ pub struct TokenCreateArgs {
     /// What it may do: viewer, operator or admin
     #[arg(long, value_name = "ROLE", value_parser = role)]
     pub role: TokenRole,
-    /// Let it apply, reapply and reserve targets, too
-    #[arg(long)]
-    pub targets: bool,
+    /// Let it create, reserve and release targets, too. With patterns of names or types, as in 'v4-*', only these, and its
+    /// jobs run on no others
+    #[arg(long, value_name = "PATTERNS", num_args = 0..=1, value_parser = targets)]
+    pub targets: Option<Option<TargetLimit>>,
     /// How long it is worth something, as in 30d; for ever without
     #[arg(long, value_name = "SPAN")]
     pub expires: Option<String>,
+}
+
+fn targets(patterns: &str) -> Result<TargetLimit, String> {
+    TargetLimit::parse(patterns).map_err(|error| error.to_string())
 }
 
 fn role(word: &str) -> Result<TokenRole, String> {

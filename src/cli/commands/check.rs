@@ -22,11 +22,13 @@ use tpu_ops::act::hosts::figures::{self, Figures};
 use tpu_ops::act::results::{self, Results};
 use tpu_ops::act::{missed, outlook, selection};
 use tpu_ops::base::code_dir;
+use tpu_ops::observe::journal::{self, Event};
 use tpu_ops::observe::printed::{self, Ending};
 use tpu_ops::observe::{classify, log_files, snapshot, tracked_run};
 use tpu_ops::waiting::queue::shown::{self, WaitingMembers};
 use tpu_ops::waiting::whose::Purpose;
 use tpu_ops::{Ctx, Error};
+use tpu_system::sys::accounts;
 use tpu_wire::figures::JobFiguresPart;
 use tpu_wire::jobs::{ExplainDocument, JobPart, SnapshotDocument};
 
@@ -227,9 +229,27 @@ pub(in crate::cli) fn explain(app: &App, words: &[String]) -> Outcome {
     let document = ExplainDocument {
         job: JobPart::from(&view),
         chosen: spec.and_then(|spec| spec.chosen.as_deref()),
+        submitted_by: spec.and_then(|spec| spec.execution.submitted_by.as_deref()),
         figures: JobFiguresPart::of(&figures, [(&view.id, &view.target)], ctx.clock.now()).pop(),
     };
     Ok(Output::new(text, &document))
+}
+
+/// Who submitted a job of somebody else, and which other account did something to it last.
+fn by_whom(ctx: &Ctx, view: &JobView) -> Result<String, Error> {
+    let data = ctx.data()?;
+    let execution = data.job(&view.id).and_then(|job| job.execution());
+    let by = execution.and_then(|execution| execution.submitted_by.as_deref());
+    let mut text = by.map(|by| format!("submitted: by {}\n", escape(by))).unwrap_or_default();
+    let own = accounts::name(ctx.env.uid);
+    let events = journal::newest(ctx, Some(&view.id.user), Some(view.id.window), 1)?;
+    if let Some(Event { account: Some(account), kind, at, .. }) = events.last()
+        && *account != own
+    {
+        let age = time::age(ctx.clock.now().seconds_since(*at));
+        text += &format!("account: {} ({}, {age} ago)\n", escape(account), escape(kind));
+    }
+    Ok(text)
 }
 
 /// Why a job is where it is, and what it was given there.
@@ -308,6 +328,7 @@ pub(in crate::cli) fn explained(ctx: &Ctx, view: &JobView) -> Result<String, Err
         text += &format!("exit code: {}{whose}\n", exit.code());
     }
     text += &place(ctx, view)?;
+    text += &by_whom(ctx, view)?;
     text += &format!("rules: {}\n", view.rules);
     text += &match &view.next {
         Some(next) => format!("next: {}\n", next.reason),

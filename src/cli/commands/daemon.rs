@@ -187,7 +187,7 @@ pub(in crate::cli) fn log(app: &App, args: &MonitorLog) -> Outcome {
         })?,
     };
     let events = watch::log(ctx, args.lines)?;
-    let mut text = history::lines(&*ctx.data()?, &events, &zone);
+    let mut text = history::lines(app, (&*ctx.data()?, &events), &zone);
     if events.is_empty() {
         "The daemon has seen and done nothing yet.".clone_into(&mut text);
     }

@@ -13,6 +13,7 @@ use tpu_ops::base::called::JobWord;
 use tpu_ops::base::known_as;
 use tpu_ops::observe::journal::{self, Event};
 use tpu_ops::waiting::whose::{About, Purpose};
+use tpu_system::sys::accounts;
 use tpu_wire::events::EventsDocument;
 
 use super::archive;
@@ -52,15 +53,24 @@ pub(in crate::cli) fn history(app: &App, args: &History) -> Outcome {
         }
     };
     let events = journal::newest(ctx, user.as_ref(), window, args.lines)?;
-    let mut text = lines(&data, &events, &app.zone(&data, user.as_ref())?);
+    let mut text = lines(app, (&data, &events), &app.zone(&data, user.as_ref())?);
     if events.is_empty() {
         "Nothing has happened yet.".clone_into(&mut text);
     }
     Ok(Output::new(text, &EventsDocument::from(&*events)))
 }
 
+/// Who did it: the command, and the account where that is another one than one's own.
+fn by(event: &Event, own: &str) -> String {
+    match event.account.as_deref().filter(|account| *account != own) {
+        Some(other) => format!("{} by {other}", event.actor),
+        None => event.actor.clone(),
+    }
+}
+
 /// Events for people, one on each line.
-pub(super) fn lines(data: &Data, events: &[Event], zone: &Zone) -> String {
+pub(super) fn lines(app: &App, (data, events): (&Data, &[Event]), zone: &Zone) -> String {
+    let own = accounts::name(app.env.uid);
     let row = |event: &Event| {
         let job = match (&event.user, event.job) {
             (Some(user), Some(window)) => {
@@ -71,7 +81,7 @@ pub(super) fn lines(data: &Data, events: &[Event], zone: &Zone) -> String {
         };
         let what = tpu_core::text::escape(&event.text);
         let at = zone.stamp(event.at);
-        vec![at, job, event.kind.clone(), format!("{what}  ({})", event.actor)]
+        vec![at, job, event.kind.clone(), format!("{what}  ({})", by(event, &own))]
     };
     table::aligned(&events.iter().map(row).collect::<Vec<_>>())
 }

@@ -15,7 +15,7 @@ pub(in crate::cli) fn since_last(app: &App, args: &History) -> Outcome {
     let ctx = app.ctx()?;
     let data = ctx.data()?;
     let news = news::since_last(ctx, &user, args.lines)?;
-    let mut text = history::lines(&data, &news.events, &app.zone(&data, Some(&user))?);
+    let mut text = history::lines(app, (&data, &news.events), &app.zone(&data, Some(&user))?);
     if news.events.is_empty() {
         text = format!("Nothing has happened to {user}'s jobs since you last asked.");
     }

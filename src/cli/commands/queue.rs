@@ -22,7 +22,7 @@ use tpu_core::model::spec::{AnyOf, TargetRequest};
 use tpu_core::model::time;
 use tpu_core::plan::queue::EntryStanding;
 use tpu_core::plan::types::parse_type;
-use tpu_core::text::{counted, is_a_slip};
+use tpu_core::text::{counted, escape, is_a_slip};
 use tpu_ops::act::selection::{self, Sorted};
 use tpu_ops::base::called::WaitingCalled;
 use tpu_ops::base::ctx::user_of;
@@ -47,7 +47,7 @@ use tpu_wire::queue::{
 
 use super::submit::submit;
 use super::waiting::{
-    in_words, needs_question, never_began, of_several, priority, refuse_hopeless, still_waiting,
+    agree_to_change, in_words, needs_question, never_began, of_several, priority, refuse_hopeless, still_waiting,
 };
 
 /// `explain` of what waits: the entry that the words call, if they call one.
@@ -125,6 +125,12 @@ impl<'a> Seen<'a> {
             standing.position, entry.queue, entry.priority
         );
         text += &format!("wants: {}\n", wants(&entry.spec.target));
+        if let Some(by) = &entry.spec.execution.submitted_by {
+            text += &format!("submitted: by {}\n", escape(by));
+        }
+        if !entry.spec.execution.only_on.is_none() {
+            text += &format!("only on: {}\n", escape(&entry.spec.execution.only_on.to_string()));
+        }
         if let TargetRequest::Any(AnyOf { order: Some(order), .. }) = &entry.spec.target {
             text += &format!("order: {order}\n");
         }
@@ -398,6 +404,7 @@ impl Chosen {
         if ids.is_empty() {
             return of_several(Output::default(), true, problems);
         }
+        agree_to_change(app, &ids)?;
         does(&ids)?;
         of_several(told(app, &ids, what)?, false, problems)
     }

@@ -17,6 +17,8 @@ use tpu_wire::jobs::{
     TagsDocument,
 };
 
+use super::waiting::agree_to_change;
+
 /// A job and the one further word that the command takes, which is free text: it is the second of two, unless it
 /// alone can be a job.
 fn job_and_word(app: &App, words: &[String], what: &str) -> Result<(Sorted, String), Error> {
@@ -58,6 +60,7 @@ fn job_and_word(app: &App, words: &[String], what: &str) -> Result<(Sorted, Stri
 pub(in crate::cli) fn add_tag(app: &App, words: &[String]) -> Outcome {
     let (sorted, tag) = job_and_word(app, words, "tag")?;
     let jobs = app.requester()?.all_jobs_of(&*app.ctx()?.data()?, sorted, |_| true)?;
+    agree_to_change(app, &jobs)?;
     rules::add_tag(app.ctx()?, &jobs, &tag)?;
     let names: Vec<String> = jobs.iter().map(JobId::to_string).collect();
     let text = format!("Tagged {}: {tag}", names.join(", "));
@@ -73,6 +76,7 @@ pub(in crate::cli) fn set_rule(app: &App, words: &[String]) -> Outcome {
     let (sorted, typed) = job_and_word(app, words, "rule")?;
     let job = app.requester()?.one_job_of(&*app.ctx()?.data()?, sorted, Purpose::Change)?;
     let parsed = parse_rules(&typed)?;
+    agree_to_change(app, std::slice::from_ref(&job))?;
     rules::set_rule(app.ctx()?, &job, &parsed)?;
     Ok(Output::new(
         format!("{job} has the rules {parsed} now."),
@@ -83,6 +87,7 @@ pub(in crate::cli) fn set_rule(app: &App, words: &[String]) -> Outcome {
 /// `ignore-error`.
 pub(in crate::cli) fn ignore_error(app: &App, words: &[String]) -> Outcome {
     let job = app.requester()?.one_job(words, Purpose::Change)?;
+    agree_to_change(app, std::slice::from_ref(&job))?;
     rules::ignore_error(app.ctx()?, &job)?;
     Ok(Output::new(
         format!("{job} counts as running until it prints another error."),

@@ -38,7 +38,8 @@ pub(in crate::cli) fn show(app: &App, args: &ShowJob) -> Outcome {
         }
     };
     let data = ctx.data()?;
-    section("what has happened", &lines(&data, &whole.events, &app.zone(&data, Some(&id.user))?));
+    let happened = lines(app, (&data, &whole.events), &app.zone(&data, Some(&id.user))?);
+    section("what has happened", &happened);
     section("what started it", whole.script.as_deref().unwrap_or_default());
     section(
         "what runs it says",

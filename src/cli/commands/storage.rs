@@ -3,7 +3,7 @@
 use crate::cli::Outcome;
 use crate::cli::app::App;
 use crate::cli::args::StorageArgs;
-use crate::cli::print::{Output, table};
+use crate::cli::print::{Output, csv, table};
 use crate::cli::progress::Progress;
 use tpu_core::model::time::{self, Zone};
 use tpu_core::text::{self, escape};
@@ -13,9 +13,7 @@ use tpu_wire::checkpoints::StorageDocument;
 
 /// `storage`.
 pub(in crate::cli) fn run(app: &App, args: &StorageArgs) -> Outcome {
-    if args.csv && app.global.json {
-        return Err(Error::usage("--csv and --json are two answers").hint("ask for one of them"));
-    }
+    csv::alone(args.csv, &app.global)?;
     let ctx = app.ctx()?;
     let report = {
         let _line = Progress::new(app, "counting");
@@ -38,7 +36,7 @@ pub(in crate::cli) fn run(app: &App, args: &StorageArgs) -> Outcome {
     notes.dedup();
     notes.extend(report.hints.clone());
     if args.csv {
-        return Ok(Output::new(csv(&report)?, &StorageDocument::from(&report)).notes(notes));
+        return Ok(Output::new(as_csv(&report)?, &StorageDocument::from(&report)).notes(notes));
     }
     let zone = app.zone(&*ctx.data()?, None)?;
     let text = || told(&report, &zone);
@@ -86,28 +84,20 @@ fn told(report: &StorageReport, zone: &Zone) -> String {
     table::columns(&["name", "size", "objects", "oldest", "largest checkpoint", "age"], &rows)
 }
 
-/// The rows for other programs: one line each, the first names the columns.
-fn csv(report: &StorageReport) -> Result<String, Error> {
-    let failed = |e: &dyn std::fmt::Display| {
-        Error::failed(format!("the table cannot be written: {e}")).hint("--json says the same")
-    };
-    let mut writer = csv::Writer::from_writer(Vec::new());
-    let head = ["name", "bytes", "objects", "oldest", "largest_checkpoint"];
-    writer.write_record(head).map_err(|e| failed(&e))?;
-    for row in &report.rows {
+/// The rows for other programs.
+fn as_csv(report: &StorageReport) -> Result<String, Error> {
+    let rows = report.rows.iter().map(|row| {
         let of = row.figures.as_ref();
         let number = |value: Option<u64>| value.map(|v| v.to_string()).unwrap_or_default();
         let largest = of.and_then(|of| of.largest.as_ref());
         let oldest = of.and_then(|of| of.oldest).map(time::Timestamp::to_rfc3339);
-        let record = [
+        vec![
             escape(&row.name).into_owned(),
             number(of.map(|of| of.bytes)),
             number(of.map(|of| of.objects)),
             oldest.unwrap_or_default(),
             number(largest.map(|(_, bytes)| *bytes)),
-        ];
-        writer.write_record(record).map_err(|e| failed(&e))?;
-    }
-    let bytes = writer.into_inner().map_err(|e| failed(&e))?;
-    Ok(String::from_utf8_lossy(&bytes).into_owned())
+        ]
+    });
+    csv::table(&["name", "bytes", "objects", "oldest", "largest_checkpoint"], rows)
 }

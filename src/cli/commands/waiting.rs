@@ -1,7 +1,7 @@
 //! What several commands say and refuse of what waits, and of several jobs.
 
 use crate::cli::Outcome;
-use crate::cli::app::App;
+use crate::cli::app::{App, UNDONE};
 use crate::cli::print::Output;
 use tpu_core::model::entry::Priority;
 use tpu_core::model::ids::JobId;
@@ -66,6 +66,23 @@ pub(super) fn still_waiting(ctx: &Ctx) -> Vec<String> {
         lines.push(format!("{} more wait: tpu queue", rest.len()));
     }
     lines
+}
+
+/// Asks before jobs of somebody else are changed, as `kill` asks before it ends them.
+pub(super) fn agree_to_change(app: &App, ids: &[JobId]) -> Result<(), Error> {
+    if !app.asks() {
+        return Ok(());
+    }
+    let mut others = Vec::new();
+    for id in ids {
+        if !app.is_own(&id.user)? {
+            others.push(id.to_string());
+        }
+    }
+    if others.is_empty() {
+        return Ok(());
+    }
+    app.agree(&format!("Change {}, of somebody else?", others.join(", ")), UNDONE)
 }
 
 /// Whether a person is asked before jobs end or places in the queue are given up: if they are several, a group,

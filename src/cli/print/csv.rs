@@ -1,6 +1,7 @@
 //! Rows for other programs: one line each, the first names the columns.
 
 use crate::cli::args::Globals;
+use tpu_core::text::sheet;
 use tpu_ops::Error;
 
 /// Refuses `--csv` beside `--json`.
@@ -22,7 +23,8 @@ pub(in crate::cli) fn table(
     let mut writer = csv::Writer::from_writer(Vec::new());
     writer.write_record(head).map_err(|e| failed(&e))?;
     for row in rows {
-        writer.write_record(&row).map_err(|e| failed(&e))?;
+        let cells = row.iter().map(|cell| sheet::written(cell).into_owned());
+        writer.write_record(cells).map_err(|e| failed(&e))?;
     }
     let bytes = writer.into_inner().map_err(|e| failed(&e))?;
     Ok(String::from_utf8_lossy(&bytes).into_owned())

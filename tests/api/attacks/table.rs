@@ -227,6 +227,18 @@ pub(super) const ATTACKS: &[Attack] = &[
     row("name that begins as an address", Admin, "GET /api/v1/jobs", Denied(421))
         .with(&["Host: 127.0.0.1.evil.example"]).somebody(),
     row("no name", Admin, "GET /api/v1/jobs", Denied(421)).with(&["Host: "]).somebody(),
+    row("two names", Admin, "GET /api/v1/jobs", Refused(400))
+        .with(&["Host: localhost", "Host: evil.example"]),
+    row("two tokens", Alices, "GET /api/v1/jobs", Refused(400))
+        .with(&["Authorization: Bearer {token}"]),
+    row("a key twice", Alices, "POST /api/v1/jobs", Refused(400)).body(
+        JSON,
+        "{\"for_user\": \"alice\", \"for_user\": \"bob\", \"target\": \"local\", \"dir\": 1, \"command\": \"true\"}",
+    ),
+    row("a key twice, within", Alices, "POST /api/v1/jobs", Refused(400)).body(
+        JSON,
+        "{\"target\": \"local\", \"dir\": 1, \"command\": \"true\", \"env\": {\"A\": \"1\", \"\\u0041\": \"2\"}}",
+    ),
     row("other name acts", Admin, "POST /api/v1/jobs/alice/2/kill", Denied(421))
         .with(&["Host: evil.example", "Origin: http://evil.example"]).somebody(),
     row("other name in the target", Admin, "GET http://evil.example/api/v1/jobs", Denied(421)).somebody(),

@@ -9,6 +9,7 @@ use super::read::{self, DataError, Fields, Json, Path};
 use super::repeat::Repeat;
 use super::retry::Retry;
 use super::setup::{self, Module, SetUpHow};
+use super::target_limit::TargetLimit;
 
 /// How a command is carried out. What is not said is as it is without a word.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -49,6 +50,10 @@ pub struct Execution {
     pub retry: Option<Retry>,
     /// Who is told of it, beside those whom the settings name; nobody at all where it is an empty list.
     pub notify: Option<Vec<Receiver>>,
+    /// Who submitted it, where that was not the user whose job it is: another user, or the bearer of a token.
+    pub submitted_by: Option<String>,
+    /// The targets on which it may run, where the token with which it was started is limited to some.
+    pub only_on: TargetLimit,
 }
 
 /// Which files of a directory are code that is copied, and what the copy has of the others.
@@ -85,7 +90,9 @@ impl Execution {
     pub fn is_of_file(&self) -> bool {
         let Self { copying, copies_each, .. } = *self;
         let (outputs, checkpoint_dir) = (self.outputs.clone(), self.checkpoint_dir.clone());
-        *self != Self { copying, outputs, copies_each, checkpoint_dir, ..Self::default() }
+        let (only_on, submitted_by) = (self.only_on.clone(), self.submitted_by.clone());
+        let beside = Self { only_on, submitted_by, ..Self::default() };
+        *self != Self { copying, outputs, copies_each, checkpoint_dir, ..beside }
     }
 
     /// Whether it runs on a worker.
@@ -124,6 +131,8 @@ pub(super) fn read(fields: &Fields<'_>) -> Result<Execution, DataError> {
         repeat: fields.with("repeat", Repeat::read)?,
         retry: fields.with("retry", Retry::read)?,
         notify: fields.with("notify", notify::read)?.flatten(),
+        submitted_by: fields.with("submitted_by", read::text)?,
+        only_on: fields.with("only_on", read_limit)?.unwrap_or_default(),
     })
 }
 
@@ -148,9 +157,16 @@ pub(super) fn write(execution: &Execution) -> Map<String, Value> {
         ("repeat", json!(execution.repeat.map(Repeat::to_value))),
         ("retry", json!(execution.retry.as_ref().map(Retry::to_value))),
         ("notify", json!(execution.notify)),
+        ("submitted_by", json!(execution.submitted_by)),
+        ("only_on", json!(Some(&execution.only_on).filter(|limit| !limit.is_none()))),
     ];
     let known = members.into_iter().filter(|(_, value)| !value.is_null());
     known.map(|(key, value)| (key.to_owned(), value)).collect()
+}
+
+fn read_limit(value: Json<'_>, path: &Path<'_>) -> Result<TargetLimit, DataError> {
+    serde_json::from_value(value.to_value())
+        .map_err(|_| path.error("a list of patterns", Some(value)))
 }
 
 fn read_variables(value: Json<'_>, path: &Path<'_>) -> Result<Vec<(String, String)>, DataError> {

@@ -74,6 +74,7 @@ pub mod status;
 pub mod status_line;
 pub mod sweep;
 pub mod target;
+pub mod target_limit;
 pub mod task;
 pub mod time;
 pub mod title;

@@ -138,6 +138,8 @@ pub struct Receiver {
     pub secret: Option<String>,
     /// Of a mail by Brevo: from whom, and to whom.
     pub mail: Option<(String, String)>,
+    /// Whether a webhook is told at a public address only: whoever named it may not send to this machine and its networks.
+    pub public_only: bool,
 }
 
 /// A receiver that cannot be understood.
@@ -154,8 +156,16 @@ const EXAMPLE: &str =
     "{\"on\": [\"error\"], \"webhook\": \"https://HOST/PATH\"}, or in short error=me@example.org";
 
 /// The members of a receiver.
-pub const KEYS: [&str; 9] =
-    ["on", "webhook", "mail", "command", "message", "shape", "secret", "from", "to"];
+pub const KEYS: [&str; 10] =
+    ["on", "webhook", "mail", "command", "message", "shape", "secret", "from", "to", "public_only"];
+
+/// Refuses a line break, behind which something else could begin.
+fn one_line(text: &str) -> Result<(), BadReceiver> {
+    if text.contains(|c: char| c.is_control() || matches!(c, '\u{2028}' | '\u{2029}')) {
+        return bad("there is a line break in it", "a receiver is one line");
+    }
+    Ok(())
+}
 
 fn bad<T>(what: impl Into<String>, hint: impl Into<String>) -> Result<T, BadReceiver> {
     Err(BadReceiver { what: what.into(), hint: hint.into() })
@@ -205,7 +215,8 @@ impl Receiver {
     /// One that is told of everything.
     pub fn of(way: WayTo) -> Self {
         let on = Occasion::named().collect();
-        Self { on, way, shape: WebhookShape::Json, secret: None, mail: None }
+        let (shape, secret, mail) = (WebhookShape::Json, None, None);
+        Self { on, way, shape, secret, mail, public_only: false }
     }
 
     /// Whether it is told of this.
@@ -232,6 +243,7 @@ impl Receiver {
 
     /// Reads `[EVENT,…=]WHERE`.
     fn short(text: &str) -> Result<Self, BadReceiver> {
+        one_line(text)?;
         let (events, place) = parted(text);
         if place.starts_with(['{', '[']) || place == "null" {
             return bad("it is JSON as a text", "leave the quotes around it away");
@@ -268,7 +280,10 @@ impl Receiver {
         }
         let said = |key: &str| match members.get(key) {
             None | Some(Value::Null) => Ok(None),
-            Some(Value::String(text)) if !text.trim().is_empty() => Ok(Some(text.trim())),
+            Some(Value::String(text)) if !text.trim().is_empty() => {
+                one_line(text)?;
+                Ok(Some(text.trim()))
+            }
             Some(_) => bad(format!("{key}: a text is wanted"), format!("as in {EXAMPLE}")),
         };
         let mut ways = Vec::new();
@@ -312,6 +327,17 @@ impl Receiver {
             read.secret = Some(name.to_owned());
         }
         let mail = (said("from")?, said("to")?);
+        read.public_only = match members.get("public_only") {
+            None | Some(Value::Null) => false,
+            Some(Value::Bool(is)) if is_webhook => *is,
+            // Scalars of a file are text.
+            Some(Value::String(word))
+                if is_webhook && matches!(word.as_str(), "true" | "false") =>
+            {
+                word == "true"
+            }
+            Some(_) => return bad("public_only: is true or false, of a webhook", "leave it away"),
+        };
         read.mail = match (read.shape, mail) {
             (WebhookShape::Brevo, (Some(from), Some(to))) => Some((address(from)?, address(to)?)),
             (WebhookShape::Brevo, _) => {
@@ -349,6 +375,9 @@ impl Receiver {
         if let Some((from, to)) = &self.mail {
             members.insert("from".to_owned(), json!(from));
             members.insert("to".to_owned(), json!(to));
+        }
+        if self.public_only {
+            members.insert("public_only".to_owned(), json!(true));
         }
         Value::Object(members)
     }
@@ -470,6 +499,10 @@ fn checked_command(words: Vec<String>) -> Result<Vec<String>, BadReceiver> {
             format!("'{program}' is neither a program nor EVENT=WHERE"),
             format!("as in {EXAMPLE}"),
         ),
+        Some(program) if program.starts_with('-') => bad(
+            format!("'{program}' begins with a dash, as an option does"),
+            "a program and its words",
+        ),
         Some(program) if !program.is_empty() && !words.iter().any(|word| word.contains('\0')) => {
             Ok(words)
         }
@@ -533,7 +566,7 @@ fn address(place: &str) -> Result<String, BadReceiver> {
             if !name.is_empty()
                 && !host.is_empty()
                 && place.chars().all(plain)
-                && !name.starts_with('.')
+                && !name.starts_with(['.', '-'])
                 && !host.starts_with(['.', '-'])
                 && !host.ends_with('.') =>
         {

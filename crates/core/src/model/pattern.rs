@@ -1,6 +1,8 @@
 //! Patterns of names: `job[0-5]`, `gpu[01-04,07].lab`, `a,b`. Ranges keep the width of the number that they begin
 //! with; several brackets make a product; what comes twice is kept once, where it came first.
 
+use std::str::Chars;
+
 /// Nobody means more names than this.
 const MOST: usize = 100_000;
 
@@ -25,13 +27,28 @@ pub fn is_pattern(word: &str) -> bool {
 
 /// Whether a name is like a pattern of the shell: `*` stands for anything, `?` for one character.
 pub fn is_like(name: &str, glob: &str) -> bool {
-    let one = |c: char| match c {
-        '*' => ".*".to_owned(),
-        '?' => ".".to_owned(),
-        c => regex::escape(&c.to_string()),
-    };
-    let whole: String = glob.chars().map(one).collect();
-    regex::Regex::new(&format!("(?s)^{whole}$")).is_ok_and(|regex| regex.is_match(name))
+    let (mut name, mut glob) = (name.chars(), glob.chars());
+    // Where to go on when the last `*` has to stand for one character more.
+    let mut star: Option<(Chars<'_>, Chars<'_>)> = None;
+    loop {
+        let (before, wanted) = (name.clone(), glob.next());
+        match (wanted, name.next()) {
+            (Some('*'), _) => {
+                name = before;
+                star = Some((name.clone(), glob.clone()));
+            }
+            (None, None) => return true,
+            (Some('?'), Some(_)) => {}
+            (Some(wanted), Some(found)) if wanted == found => {}
+            _ => {
+                let Some((rest, behind)) = &mut star else { return false };
+                if rest.next().is_none() {
+                    return false;
+                }
+                (name, glob) = (rest.clone(), behind.clone());
+            }
+        }
+    }
 }
 
 /// The names that a pattern stands for, in its order. A name without brackets and commas stands for itself.
@@ -162,6 +179,26 @@ pub fn values(names: usize, said: &str) -> Result<Vec<String>, BadValues> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_name_is_like_a_pattern_of_the_shell() {
+        for (name, glob, is) in [
+            ("v4-8", "v4-*", true),
+            ("v4-", "v4-*", true),
+            ("my-v4-8", "v4-*", false),
+            ("my-v4-8", "*v4-?", true),
+            ("v4-16", "v4-?", false),
+            ("aXbXc", "a*X*c", true),
+            ("aXb", "a*X*c", false),
+            ("a.b", "a?b", true),
+            ("axb", "a.b", false),
+            ("", "*", true),
+            ("", "?", false),
+            ("größe", "gr?ße", true),
+        ] {
+            assert_eq!(is_like(name, glob), is, "{name} {glob}");
+        }
+    }
 
     #[test]
     fn a_value_is_everybodys_or_each_name_has_its_own() {

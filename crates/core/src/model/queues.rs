@@ -140,6 +140,7 @@ mod tests {
     use crate::model::setup::{Docker, Module, SetUpHow};
     use crate::model::spec::{AnyOf, CodeDir, JobSpec, Staged, TargetRequest};
     use crate::model::sweep::Sweep;
+    use crate::model::target_limit::TargetLimit;
     use crate::model::time::Timestamp;
     use crate::model::walk::Walk;
 
@@ -233,6 +234,8 @@ mod tests {
                 copies_each: true,
                 resume_args: Some("--resume {checkpoint}".to_owned()),
                 checkpoint_dir: Some("out".to_owned()),
+                submitted_by: Some("bob".to_owned()),
+                only_on: TargetLimit::parse("v4-*").unwrap(),
             },
         };
         let after = |which, number, member, met: Option<&str>| After {

@@ -4,6 +4,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::ids::UserName;
+use super::target_limit::TargetLimit;
 use super::time::Timestamp;
 use super::words::words;
 
@@ -46,17 +47,25 @@ pub struct Rights {
     /// Whether it may apply, reapply, reserve and release targets.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub targets: bool,
+    /// The targets on which it starts, moves and changes anything; all of them where there is no limit.
+    #[serde(default, skip_serializing_if = "TargetLimit::is_none")]
+    pub only_on: TargetLimit,
 }
 
 impl Rights {
+    /// Those of a role about the jobs of some users, or of everybody; targets are as they are.
+    pub fn of(role: TokenRole, users: Vec<UserName>) -> Self {
+        Self { role, users, targets: false, only_on: TargetLimit::default() }
+    }
+
     /// Those of the account that serves: everything.
     pub fn all() -> Self {
-        Self { role: TokenRole::Admin, users: Vec::new(), targets: true }
+        Self { targets: true, ..Self::of(TokenRole::Admin, Vec::new()) }
     }
 
     /// Those of whoever has shown nothing.
     pub fn none() -> Self {
-        Self { role: TokenRole::Viewer, users: Vec::new(), targets: false }
+        Self::of(TokenRole::Viewer, Vec::new())
     }
 
     /// Whether a user's jobs may be seen.
@@ -141,7 +150,8 @@ mod tests {
     use super::*;
 
     fn rights(role: TokenRole, users: &[&str], targets: bool) -> Rights {
-        Rights { role, users: users.iter().map(|name| UserName::from(*name)).collect(), targets }
+        let users = users.iter().map(|name| UserName::from(*name)).collect();
+        Rights { targets, ..Rights::of(role, users) }
     }
 
     #[test]

@@ -1,18 +1,24 @@
 //! Fields of a file that stand in others: `name: llama-{{tag}}`.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
 
 use crate::BadFile;
-use crate::yaml::{Yaml, YamlValue};
+use crate::yaml::{LARGEST, Yaml, YamlValue};
 use tpu_core::text::did_you_mean;
 use tpu_core::text::fields::{TextPiece, pieces};
 
 /// `{{"{{"}}` stands for what begins a field, as it is.
 const LITERAL: &str = "\"{{\"";
 
+/// So many characters may be filled in, in all jobs of a file together, and so many copies be made of what holds for all of
+/// them: a file that fits in here does not become one that does not.
+pub(super) const MOST_FILLED: usize = 4 * LARGEST;
+
 /// What may be filled in.
 pub(super) struct Known<'a> {
+    /// How much of [`MOST_FILLED`] is left.
+    room: &'a Cell<usize>,
     /// The members of the job.
     job: &'a [(String, Yaml)],
     /// What differs between the members of its array.
@@ -29,6 +35,7 @@ pub(super) struct Known<'a> {
 
 impl<'a> Known<'a> {
     pub(super) fn new(
+        room: &'a Cell<usize>,
         job: &'a [(String, Yaml)],
         set: &'a [(String, String)],
         asked: &'a RefCell<BTreeSet<String>>,
@@ -39,7 +46,7 @@ impl<'a> Known<'a> {
             _ => Vec::new(),
         };
         let (in_command, within) = (RefCell::default(), RefCell::default());
-        Self { job, axes, set, asked, in_command, within }
+        Self { room, job, axes, set, asked, in_command, within }
     }
 
     /// The axes that the command names, as far as it was filled.
@@ -69,12 +76,18 @@ impl<'a> Known<'a> {
     fn text(&self, text: &str, at: &Yaml, field: &str) -> Result<String, BadFile> {
         let mut filled = String::new();
         for piece in pieces(text) {
+            let before = filled.len();
             match piece {
                 TextPiece::Plain(text) => filled.push_str(text),
                 TextPiece::Field(name) => filled.push_str(&self.value(name, at, field)?),
                 TextPiece::Open => {
                     return Err(bad(at, field, "a {{ without }} behind it", "as in {{name}}"));
                 }
+            }
+            // What fills in nothing takes time as well.
+            if !take(self.room, filled.len() - before + 1) {
+                let what = format!("more than {MOST_FILLED} characters would be filled in");
+                return Err(bad(at, field, what, "split it into several files"));
             }
         }
         Ok(filled)
@@ -137,6 +150,11 @@ impl<'a> Known<'a> {
         };
         bad(at, field, format!("nothing is called {name}, as {{{{{name}}}}} asks for"), hint)
     }
+}
+
+/// Whether so much is left; it is taken.
+pub(super) fn take(room: &Cell<usize>, count: usize) -> bool {
+    room.get().checked_sub(count).map(|left| room.set(left)).is_some()
 }
 
 fn bad(at: &Yaml, field: &str, what: impl Into<String>, hint: impl Into<String>) -> BadFile {

@@ -1,6 +1,6 @@
 //! One job: what its keys say.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 
@@ -71,7 +71,7 @@ impl Values {
 pub(super) fn read(
     said: &Said,
     given: &Given<'_>,
-    asked: &RefCell<BTreeSet<String>>,
+    (room, asked): (&Cell<usize>, &RefCell<BTreeSet<String>>),
     above: &[Option<&str>],
 ) -> Result<OwnJob, BadFile> {
     let (line, column) = said.place;
@@ -88,7 +88,7 @@ pub(super) fn read(
             None => return Err(unknown(value, (key, key), keys::names())),
         }
     }
-    let known = Known::new(&said.members, given.set, asked);
+    let known = Known::new(room, &said.members, given.set, asked);
     let fill = |(key, value): &(String, Yaml)| Ok((key.clone(), known.fill(value, key)?));
     let values = Values(said.members.iter().map(fill).collect::<Result<_, _>>()?);
     let in_command = known.in_command();

@@ -26,7 +26,7 @@ mod target;
 mod values;
 mod written;
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 
@@ -249,11 +249,11 @@ pub fn read(text: &str, given: &Given<'_>) -> Result<Vec<OwnJob>, BadFile> {
 
 /// The same of documents that were read.
 pub fn read_documents(documents: &[Yaml], given: &Given<'_>) -> Result<Vec<OwnJob>, BadFile> {
-    let asked = RefCell::new(BTreeSet::new());
+    let (asked, room) = (RefCell::new(BTreeSet::new()), Cell::new(filled::MOST_FILLED));
     let mut jobs: Vec<OwnJob> = Vec::new();
-    for said in several::jobs(documents)? {
+    for said in several::jobs(documents, &room)? {
         let above: Vec<Option<&str>> = jobs.iter().map(|job| job.name.as_deref()).collect();
-        let read = job::read(&said, given, &asked, &above)?;
+        let read = job::read(&said, given, (&room, &asked), &above)?;
         jobs.push(read);
     }
     for (index, job) in jobs.iter().enumerate() {
@@ -369,6 +369,21 @@ mod tests {
         let round = "target: local\nname: a-{{tag}}\ntag: b-{{name}}\ncommand: x\n";
         let error = with(round, &[]).unwrap_err();
         assert!(error.what.contains("stands for itself"), "{error:?}");
+    }
+
+    #[test]
+    fn a_small_file_fills_in_no_more_than_a_large_one_holds() {
+        let long = "x".repeat(100_000);
+        let many = "{{notes}}".repeat(1_000);
+        let filled = format!("target: local\nnotes: {long}\ncommand: [run, '{many}']\n");
+        let error = with(&filled, &[]).unwrap_err();
+        assert!(error.what.contains("filled in"), "{error:?}");
+        let jobs: String = (0..1_000).map(|n| format!("  j{n}: {{command: x}}\n")).collect();
+        let shared = format!("defaults: {{target: local, notes: {long}}}\njobs:\n{jobs}");
+        let error = with(&shared, &[]).unwrap_err();
+        assert!(error.what.contains("holds for all jobs"), "{error:?}");
+        let usual = format!("defaults: {{target: local, notes: short}}\njobs:\n{jobs}");
+        assert_eq!(with(&usual, &[]).unwrap().len(), 1_000);
     }
 
     #[test]

@@ -399,6 +399,7 @@ pub(super) fn notify() -> Value {
         ("secret", secret.clone()),
         ("from", text()),
         ("to", text()),
+        ("public_only", truth()),
     ];
     let receiver = json!({ "anyOf": [
         text(),

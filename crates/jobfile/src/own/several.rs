@@ -1,9 +1,12 @@
 //! Several jobs in one file: documents, and `jobs:` over `defaults:`.
 
+use std::cell::Cell;
+
 use crate::BadFile;
 use crate::yaml::{Yaml, YamlValue};
 
 use super::Place;
+use super::filled::{MOST_FILLED, take};
 use super::values::{bad, bad_key, map};
 
 /// What a file says of one job, with what holds for all of them.
@@ -17,14 +20,14 @@ pub(super) struct Said {
 }
 
 /// The jobs of all documents, in order.
-pub(super) fn jobs(documents: &[Yaml]) -> Result<Vec<Said>, BadFile> {
+pub(super) fn jobs(documents: &[Yaml], room: &Cell<usize>) -> Result<Vec<Said>, BadFile> {
     let mut all = Vec::new();
     for document in documents {
         let members = map(document, "", "`target: local`, and below it `command: echo hello`")?;
         refuse_others(document)?;
         let defaults = document.get("defaults");
         if let Some(jobs) = document.get("jobs") {
-            all.extend(of_document(members, jobs, defaults)?);
+            all.extend(of_document(members, (jobs, room), defaults)?);
             continue;
         }
         if let Some(defaults) = defaults {
@@ -39,7 +42,7 @@ pub(super) fn jobs(documents: &[Yaml]) -> Result<Vec<Said>, BadFile> {
 
 fn of_document(
     members: &[(String, Yaml)],
-    jobs: &Yaml,
+    (jobs, room): (&Yaml, &Cell<usize>),
     defaults: Option<&Yaml>,
 ) -> Result<Vec<Said>, BadFile> {
     if let Some((key, value)) = members.iter().find(|(key, _)| key != "jobs" && key != "defaults") {
@@ -54,6 +57,7 @@ fn of_document(
         let what = "no two jobs have one name";
         return Err(bad_key(name, "defaults.name", what, "their keys below jobs: are their names"));
     }
+    let size = defaults.iter().map(|(key, value)| key.len() + weight(value)).sum();
     let mut all = Vec::new();
     for (called, job) in map(jobs, "jobs", "jobs: {train: {target: local, command: echo}}")? {
         let own = match &job.value {
@@ -64,11 +68,28 @@ fn of_document(
             let what = format!("{called} is its name already");
             return Err(bad_key(name, "name", what, "leave it away"));
         }
+        if !take(room, size) {
+            let what =
+                format!("what holds for all jobs would become more than {MOST_FILLED} characters");
+            return Err(bad_key(job, called, what, "split it into several files"));
+        }
         let place = job.key.unwrap_or((job.line, job.column));
         let members = merged(defaults, own);
         all.push(Said { place, called: Some(called.clone()), members });
     }
     Ok(all)
+}
+
+/// How large a value is, in characters; each value counts for a few more.
+fn weight(value: &Yaml) -> usize {
+    const EACH: usize = 16;
+    let within = match &value.value {
+        YamlValue::Blank => 0,
+        YamlValue::Text(text) => text.len(),
+        YamlValue::List(all) => all.iter().map(weight).sum(),
+        YamlValue::Map(all) => all.iter().map(|(key, value)| key.len() + weight(value)).sum(),
+    };
+    EACH + within
 }
 
 /// What is said of one job over what holds for all: it wins, and maps are merged key by key.

@@ -31,7 +31,7 @@ use crate::base::ctx::{job_mut, job_of, user_of};
 use crate::base::environment::{self, WhichEnvironment};
 use crate::base::lease::{self, Held};
 use crate::base::named::resolve_target;
-use crate::base::{launch_paths, records, secrets};
+use crate::base::{confined, launch_paths, records, secrets};
 use crate::observe::fleet::AskedOnce;
 use crate::observe::printed::reached;
 use crate::observe::snapshot::{LookMemory, unrecorded_failure};
@@ -312,6 +312,10 @@ fn plan_with(
         spec.queue = Some(turn.queue.clone());
     }
     spec.execution.setup_how = request.setup;
+    let (is_queued, is_named) = (request.turn.is_some(), request.target.is_some());
+    let only_on = confined::limit_again(ctx, &spec.execution, (is_queued, is_named));
+    spec.execution.only_on = only_on.clone();
+    confined::may_run_on(&spec.execution.only_on, &target)?;
     let spec = match (&request.target, &request.on) {
         (None, None) => spec,
         (None, Some(on)) => JobSpec { chosen: Some(on.reason.clone()), ..spec },

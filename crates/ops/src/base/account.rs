@@ -35,6 +35,25 @@ pub(crate) fn name_at_work(ctx: &Ctx, data: &Data) -> String {
     user.unwrap_or_else(|| account(&ctx.env))
 }
 
+/// Who submits a job of a user, where that is not this user: the bearer of a token, else another user who is at work here.
+pub(crate) fn submitter(ctx: &Ctx, data: &Data, owner: &UserName) -> Option<String> {
+    // The socket and links are the account's own.
+    let bearer = ctx.actor.strip_prefix(BY_REQUEST);
+    let is_of_token =
+        |bearer: &&str| bearer.strip_prefix("token ").is_some_and(|name| !name.starts_with(LINK));
+    if let Some(bearer) = bearer.filter(is_of_token) {
+        return Some(bearer.to_owned());
+    }
+    let at_work = user_at_work(ctx, data).ok().flatten();
+    at_work.filter(|user| user != owner).map(|user| user.to_string())
+}
+
+/// What tokens of links are called with which the account logs a browser in, before what tells them apart.
+pub(crate) const LINK: &str = "link-";
+
+/// What begins the name of an actor who asks over HTTP.
+pub const BY_REQUEST: &str = "api ";
+
 /// The user name of an account: letters, digits, `-` and `_`, with a letter first.
 pub fn as_user(env: &Env) -> String {
     let account = account(env);

@@ -9,6 +9,7 @@ use tpu_core::model::data::{Data, User};
 use tpu_core::model::ids::{JobId, UserName};
 use tpu_core::model::job::Job;
 use tpu_core::model::settings::{Layer, SettingOrigin, Settings};
+use tpu_core::model::target_limit::TargetLimit;
 use tpu_core::model::time::Zone;
 use tpu_engine::kinds::Kinds;
 use tpu_system::effects::{Effects, Onlooker, Warnings};
@@ -44,6 +45,8 @@ pub struct Ctx {
     pub ancestors: Arc<Ancestors>,
     /// What was gathered last of what was seen of targets.
     pub seen_lately: Arc<SeenLately>,
+    /// The targets on which whoever acts may start anything.
+    pub only_on: TargetLimit,
 }
 
 /// Use cases name a door as what lies below `ops` does: `ctx.store`, `ctx.clock`.
@@ -65,7 +68,14 @@ impl Ctx {
         effects.warnings = Warnings::default();
         effects.onlooker = Onlooker::default();
         effects.env = effects.env.without_secrets();
-        Self { effects, insisted: Arc::default(), ..self.clone() }
+        let only_on = TargetLimit::default();
+        Self { effects, insisted: Arc::default(), only_on, ..self.clone() }
+    }
+
+    /// The same for one who is limited to some targets.
+    #[must_use]
+    pub fn only_on(self, limit: &TargetLimit) -> Self {
+        Self { only_on: limit.clone(), ..self }
     }
 
     /// The same where nothing is changed: what is written goes to a copy.

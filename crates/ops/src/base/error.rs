@@ -95,13 +95,16 @@ pub struct Error {
     pub passes: bool,
     /// Whether nobody knows who asks: it is the same until a person has logged in.
     pub needs_login: bool,
+    /// Whether whoever asks may not have it, whatever else changes.
+    pub is_forbidden: bool,
 }
 
 impl Error {
     /// An error without advice yet.
     pub fn new(kind: Kind, message: impl Into<String>) -> Self {
         let (message, parts) = (message.into(), Vec::new());
-        Self { kind, message, hint: None, parts, passes: false, needs_login: false }
+        let (passes, needs_login, is_forbidden) = (false, false, false);
+        Self { kind, message, hint: None, parts, passes, needs_login, is_forbidden }
     }
 
     /// The same error with advice.
@@ -122,6 +125,12 @@ impl Error {
     pub fn again(&self) -> Self {
         let (hint, needs_login) = (self.hint.clone(), self.needs_login);
         Self { hint, needs_login, ..Self::new(self.kind, self.message.clone()) }
+    }
+
+    /// The same error: whoever asks may not have it.
+    #[must_use]
+    pub fn forbidden(self) -> Self {
+        Self { is_forbidden: true, ..self }
     }
 
     /// The same error, which is the same until a person has logged in.
@@ -184,7 +193,8 @@ impl Error {
         let message = messages.join("\n");
         let passes = problems.iter().all(|problem| problem.passes);
         let needs_login = problems.iter().any(|problem| problem.needs_login);
-        Some(Self { kind, message, hint, parts: problems, passes, needs_login })
+        let is_forbidden = problems.iter().any(|problem| problem.is_forbidden);
+        Some(Self { kind, message, hint, parts: problems, passes, needs_login, is_forbidden })
     }
 
     /// What speaks against some of several jobs, a line each, with the highest exit code. `None` if there is nothing.

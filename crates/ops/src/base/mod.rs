@@ -9,6 +9,7 @@ pub mod error;
 pub mod watch;
 
 // Records, and the right to change them.
+pub mod confined;
 pub mod data;
 pub mod insisted;
 pub mod lease;

@@ -278,6 +278,7 @@ pub fn note(ctx: &Ctx, actor: &str, kind: &str, text: &str) -> Result<(), Error>
     Ok(ctx.store.note(&[Event {
         at: ctx.clock.now(),
         actor: actor.to_owned(),
+        account: None,
         user: None,
         job: None,
         kind: kind.to_owned(),

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use tpu_core::model::settings::{Layer, SettingOrigin};
+use tpu_core::model::target_limit::TargetLimit;
 use tpu_engine::kinds::Kinds;
 use tpu_system::effects::{Effects, Onlooker, Warnings};
 use tpu_system::store::{OsDisk, Paths, Store, Who};
@@ -47,6 +48,7 @@ pub fn open(opening: Opening) -> Ctx {
     let who = Who { pid: env.pid, host: env.hostname.clone(), command: format!("tpu {actor}") };
     let disk = Arc::new(OsDisk);
     let store = Store::open(Paths::new(data), disk, Arc::<SystemClock>::clone(&clock), who);
+    let store = store.signed_by(env.uid);
     let effects = Effects {
         store: Arc::new(store),
         tmux: Arc::new(OneShot::new(tmux_socket.as_deref(), &env)),
@@ -72,5 +74,6 @@ pub fn open(opening: Opening) -> Ctx {
         insisted: Arc::default(),
         ancestors: Arc::default(),
         seen_lately: Arc::default(),
+        only_on: TargetLimit::default(),
     }
 }

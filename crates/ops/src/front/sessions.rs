@@ -4,7 +4,7 @@
 //! cookie = session . since . hash of the token . HMAC-SHA256 of the three and of the token's record, by the account's key
 //! ```
 //! Nothing is kept of a session that is under way: the next server knows it as well. A token that is revoked, over or
-//! changed takes its sessions with it. Of those that were ended before their time the file of tokens has a list.
+//! changed takes its sessions with it. Of those that were ended before their time there is a list beside the key.
 
 use ring::hmac;
 
@@ -12,6 +12,7 @@ use tpu_core::model::time::Timestamp;
 use tpu_core::model::token::{Rights, Token};
 
 use super::tokens::{self, EndedSession, TokenRequest};
+use crate::base::account::LINK;
 use crate::{Ctx, Error};
 
 /// Random bytes by which a session is called.
@@ -20,8 +21,6 @@ const BYTES: usize = 16;
 pub const LASTS_S: i64 = 30 * 24 * 60 * 60;
 /// One that a link began, and the token that it got.
 const OF_A_LINK_S: i64 = 24 * 60 * 60;
-/// What tokens of links are called, before what tells them apart.
-const LINK: &str = "link-";
 
 /// A session.
 #[derive(Clone, Debug)]
@@ -96,15 +95,10 @@ pub fn is_csrf_of(ctx: &Ctx, session: &Session, shown: &str) -> Result<bool, Err
 pub fn end(ctx: &Ctx, session: &Session) -> Result<(), Error> {
     let name = &session.token.name;
     tokens::change(ctx, |file| {
-        let now = ctx.clock.now();
-        file.ended.retain(|ended| ended.until > now);
-        if name.starts_with(LINK) {
-            file.tokens.retain(|token| token.hash != session.token.hash);
-        }
-        file.ended.push(EndedSession {
-            session: session.id.clone(),
-            until: session.since.plus_seconds(LASTS_S),
-        });
+        let until = session.since.plus_seconds(LASTS_S);
+        let ended = EndedSession { session: session.id.clone(), until };
+        let is_of_link = |token: &Token| name.starts_with(LINK) && token.hash == session.token.hash;
+        tokens::take_back(ctx, file, is_of_link, Some(ended))?;
         Ok(((), format!("{name} logged out of the page")))
     })
 }

@@ -6,7 +6,8 @@
 //! ```
 //! One file for each account, readable by its owner alone: whoever serves is that account, and acts with its rights.
 //! The key lies elsewhere, in the account's own directory of settings, so that a copy of the state (a backup, a shared
-//! disk) says nothing of a token.
+//! disk) says nothing of a token. Beside the key lies what was taken back: a copy of the file of tokens that
+//! somebody puts back brings none of them back.
 
 use std::fmt::Write as _;
 use std::io::ErrorKind;
@@ -15,6 +16,7 @@ use std::path::{Path, PathBuf};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use ring::hmac;
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -38,7 +40,8 @@ const MODE: u32 = 0o600;
 pub(super) struct TokenFile {
     /// Those that there are, and some that are over.
     pub(super) tokens: Vec<Token>,
-    /// Sessions of a browser that were ended before their time.
+    /// Sessions of a browser that were ended before their time, as earlier versions wrote them; those of today lie with the
+    /// key.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) ended: Vec<EndedSession>,
 }
@@ -50,6 +53,17 @@ pub(super) struct EndedSession {
     pub(super) session: String,
     /// From when on it would be over anyway, and needs not be known any longer.
     pub(super) until: Timestamp,
+}
+
+/// What was taken back, for good: it lies with the key, by which alone tokens are worth anything.
+#[derive(Default, Serialize, Deserialize)]
+struct Revoked {
+    /// The hashes of tokens.
+    #[serde(default)]
+    tokens: Vec<String>,
+    /// Sessions of a browser that were ended before their time.
+    #[serde(default)]
+    sessions: Vec<EndedSession>,
 }
 
 /// A token that is to be made.
@@ -67,18 +81,67 @@ fn path(ctx: &Ctx) -> PathBuf {
     ctx.store.paths().tokens(ctx.env.uid)
 }
 
-/// What the file has.
+/// What the file has, but for what was taken back.
 pub(super) fn read(ctx: &Ctx) -> Result<TokenFile, Error> {
-    let path = path(ctx);
-    match ctx.store.disk().read(&path) {
+    let mut file: TokenFile = read_from(ctx, &path(ctx))?;
+    if file.tokens.is_empty() {
+        return Ok(file);
+    }
+    let Revoked { tokens, sessions } = read_from(ctx, &revoked_path(ctx)?)?;
+    file.tokens.retain(|token| !tokens.contains(&token.hash));
+    let now = ctx.clock.now();
+    file.ended.retain(|ended| sessions.iter().all(|known| known.session != ended.session));
+    file.ended.extend(sessions);
+    file.ended.retain(|ended| ended.until > now);
+    Ok(file)
+}
+
+/// What one of our files has; nothing where there is none.
+fn read_from<T: Default + DeserializeOwned>(ctx: &Ctx, path: &Path) -> Result<T, Error> {
+    match ctx.store.disk().read(path) {
         Ok(contents) => serde_json::from_slice(&contents.bytes).map_err(|e| {
             Error::state(format!("{}: {e}", path.display()))
-                .hint("move it away: its tokens are then worth nothing, and new ones can be made")
+                .hint("move the file of tokens away: they are then worth nothing, and new ones can be made")
         }),
-        Err(e) if e.kind() == ErrorKind::NotFound => Ok(TokenFile::default()),
+        Err(e) if e.kind() == ErrorKind::NotFound => Ok(T::default()),
         Err(e) => Err(Error::state(format!("cannot read {}: {e}", path.display()))
             .hint("it belongs to the account that serves")),
     }
+}
+
+/// Remembers beside the key what is taken back; to be called within [`change`], before the file says so.
+fn remember(ctx: &Ctx, tokens: &[Token], session: Option<EndedSession>) -> Result<(), Error> {
+    if ctx.store.is_dry_run() {
+        return Ok(());
+    }
+    let path = revoked_path(ctx)?;
+    // Several data files of one account have it together.
+    ctx.store.locking_own(&path.with_extension("lock"), || {
+        let mut revoked: Revoked = read_from(ctx, &path)?;
+        let now = ctx.clock.now();
+        revoked.sessions.retain(|ended| ended.until > now);
+        revoked.sessions.extend(session);
+        // What would be over anyway need not be remembered.
+        let lasting = tokens.iter().filter(|token| token.holds(now));
+        revoked.tokens.extend(lasting.map(|token| token.hash.clone()));
+        let bytes = serde_json::to_vec_pretty(&revoked).unwrap_or_default();
+        atomic::write_file(&**ctx.store.disk(), &path, &bytes, MODE)?;
+        Ok(())
+    })?
+}
+
+/// Takes tokens out of the file for good.
+pub(super) fn take_back(
+    ctx: &Ctx,
+    file: &mut TokenFile,
+    is_meant: impl Fn(&Token) -> bool,
+    session: Option<EndedSession>,
+) -> Result<usize, Error> {
+    let gone: Vec<Token> = file.tokens.extract_if(.., |token| is_meant(token)).collect();
+    if !gone.is_empty() || session.is_some() {
+        remember(ctx, &gone, session)?;
+    }
+    Ok(gone.len())
 }
 
 /// Changes the tokens as the only one who does, and notes it in the journal.
@@ -89,7 +152,7 @@ pub(super) fn change<T>(
     let path = path(ctx);
     let guard = path.with_extension("lock");
     ctx.store.state_dir()?;
-    ctx.store.locking(&guard, || {
+    ctx.store.locking_own(&guard, || {
         let mut file = read(ctx)?;
         let (value, text) = change(&mut file)?;
         if !ctx.store.is_dry_run() {
@@ -99,6 +162,7 @@ pub(super) fn change<T>(
         ctx.store.note(&[Event {
             at: ctx.clock.now(),
             actor: ctx.actor.clone(),
+            account: None,
             user: None,
             job: None,
             kind: "token".to_owned(),
@@ -116,6 +180,11 @@ fn key_path(ctx: &Ctx) -> Result<PathBuf, Error> {
             .hint("set HOME, or XDG_CONFIG_HOME")
     })?;
     Ok(dir.join("api-key"))
+}
+
+/// Where what the account has taken back lies.
+fn revoked_path(ctx: &Ctx) -> Result<PathBuf, Error> {
+    Ok(key_path(ctx)?.with_file_name("api-revoked.json"))
 }
 
 /// The key of the account, if it has one.
@@ -155,7 +224,7 @@ fn key_for_new(ctx: &Ctx) -> Result<hmac::Key, Error> {
     if ctx.store.is_dry_run() {
         make()
     } else {
-        ctx.store.locking(&path.with_extension("lock"), make)?
+        ctx.store.locking_own(&path.with_extension("lock"), make)?
     }
 }
 
@@ -196,6 +265,11 @@ pub fn create(ctx: &Ctx, request: &TokenRequest) -> Result<(Token, String), Erro
     if rights.role == TokenRole::Operator && rights.users.is_empty() {
         return Err(Error::usage("an operator acts for somebody, and no user is named")
             .hint("as in --role operator --user alice; --role admin acts for everybody"));
+    }
+    if rights.role != TokenRole::Operator && !rights.only_on.is_none() {
+        let what = format!("{} is limited to no targets", rights.role.as_str());
+        return Err(Error::usage(what)
+            .hint("a viewer starts nothing, and an admin acts on everything: --role operator"));
     }
     if expires.is_some_and(|end| end <= ctx.clock.now()) {
         return Err(Error::usage("it would be worth nothing from the beginning")
@@ -241,9 +315,7 @@ pub fn worth(ctx: &Ctx) -> impl Fn(&str) -> bool {
 /// Takes a token back: what a request shows of it is worth nothing from then on.
 pub fn revoke(ctx: &Ctx, name: &str) -> Result<(), Error> {
     change(ctx, |file| {
-        let before = file.tokens.len();
-        file.tokens.retain(|token| token.name != name);
-        if file.tokens.len() == before {
+        if take_back(ctx, file, |token| token.name == name, None)? == 0 {
             return Err(Error::not_found(format!("no token {name}"))
                 .hint("`tpu token list` shows those that there are"));
         }

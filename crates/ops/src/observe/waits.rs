@@ -31,6 +31,7 @@ pub(crate) fn note(ctx: &Ctx, data: &Data, asked: &AskedFor<'_>, came: bool) {
     let event = Event {
         at: now,
         actor: ctx.actor.clone(),
+        account: None,
         user: Some(asked.job.user.clone()),
         job: Some(asked.job.window),
         kind: WAITED.to_owned(),

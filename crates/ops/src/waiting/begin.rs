@@ -18,11 +18,11 @@ use crate::act::launch::plan::LaunchPlan;
 use crate::act::launch::{self, RunRequest};
 use crate::{Ctx, Error};
 
-use super::queue::field::Wish;
 use super::queue::keep::{self, Attendant};
 use super::queue::once::{Entered, Once};
 use super::queue::pass::{self, Mine, Passage};
 use super::queue::submit::{self, Placed, Submission};
+use super::queue::wish::Wish;
 use super::queue::{at_once, now, presence, standing_of, why};
 
 /// When a job starts.

@@ -7,6 +7,7 @@
 mod command;
 #[cfg(feature = "mail")]
 mod mail;
+pub mod reach;
 mod webhook;
 
 use std::fmt;
@@ -39,6 +40,8 @@ pub enum Address {
         url: String,
         /// Beside those that all have.
         headers: Vec<(&'static str, String)>,
+        /// Whether it goes to public addresses only.
+        public_only: bool,
     },
     /// A mail.
     Mail {
@@ -93,7 +96,9 @@ pub struct PostError(pub String);
 /// Sends a letter. `Ok` once whoever takes it has said that it has it.
 pub fn send(address: &Address, letter: &Letter, env: &Env) -> Result<(), PostError> {
     match address {
-        Address::Webhook { url, headers } => webhook::send(url, headers, letter, env),
+        Address::Webhook { url, headers, public_only } => {
+            webhook::send((url, *public_only), headers, letter, env)
+        }
         #[cfg(feature = "mail")]
         Address::Mail { server, password, to } => {
             mail::send(server, password.as_deref(), to, letter, env)

@@ -2,8 +2,10 @@
 
 use ureq::http::Uri;
 use ureq::tls::{Certificate, PemItem, RootCerts, TlsConfig, parse_pem};
+use ureq::unversioned::transport::DefaultConnector;
 use ureq::{Agent, Proxy};
 
+use super::reach::{self, PublicOnly};
 use super::{Letter, PATIENCE, PostError};
 use crate::sys::env::Env;
 use tpu_core::model::notify::{is_open, is_this_machine};
@@ -13,7 +15,7 @@ const ANSWER: u64 = 4096;
 
 /// Sends it. Whoever answers with 2xx has it.
 pub(super) fn send(
-    url: &str,
+    (url, public_only): (&str, bool),
     headers: &[(&'static str, String)],
     letter: &Letter,
     env: &Env,
@@ -23,6 +25,9 @@ pub(super) fn send(
     }
     if !headers.is_empty() && is_open(url) {
         return Err(PostError("its secret would go unprotected over http://".to_owned()));
+    }
+    if public_only && !reach::may_be_public(url) {
+        return Err(PostError("its host is no public address".to_owned()));
     }
     let host = Uri::try_from(url).ok();
     let host = host.as_ref().and_then(|uri| uri.host()).unwrap_or_default();
@@ -37,7 +42,13 @@ pub(super) fn send(
         .proxy(proxy)
         .tls_config(TlsConfig::builder().root_certs(roots(env)?).build())
         .build();
-    let mut request = Agent::new_with_config(config)
+    // A proxy looks names up by itself, and is near.
+    let agent = if public_only && config.proxy().is_none() {
+        Agent::with_parts(config, DefaultConnector::default(), PublicOnly::default())
+    } else {
+        Agent::new_with_config(config)
+    };
+    let mut request = agent
         .post(url)
         .header("Content-Type", "application/json")
         .header("Idempotency-Key", &letter.id);

@@ -353,7 +353,13 @@ fn open_shared(path: &Path, mode: u32, append: bool) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.read(true).append(append).write(true);
     match files::open_own(path, &options) {
-        Ok(file) => return Ok(file),
+        Ok(file) => {
+            // One that an earlier version made for several.
+            if mode & 0o077 == 0 && file.metadata()?.mode() & 0o077 != 0 {
+                drop(file.set_permissions(fs::Permissions::from_mode(mode)));
+            }
+            return Ok(file);
+        }
         Err(e) if e.kind() == io::ErrorKind::NotFound => {}
         Err(e) => return Err(e),
     }

@@ -29,6 +29,9 @@ pub struct Event {
     pub at: Timestamp,
     /// Who did it: a user's command, the daemon, a callback.
     pub actor: String,
+    /// The account that did it, by its name on this machine; journals of earlier versions do not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub account: Option<String>,
     /// Whose affair it is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub user: Option<UserName>,

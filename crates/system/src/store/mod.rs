@@ -46,6 +46,8 @@ use tpu_core::model::time::Timestamp;
 
 /// Mode of a new data file: the lab's group shares it, and nobody else sees the key in it.
 const DATA_MODE: u32 = 0o660;
+/// Mode of a lock that one account alone ever takes: nobody else can hold it and so keep that account waiting.
+const OWN_LOCK: u32 = 0o600;
 /// Mode of shared directories.
 const SHARED_DIR: u32 = 0o770;
 /// Mode of one job's directory: the environment of its launch lies there.
@@ -59,6 +61,8 @@ pub struct Store {
     disk: Arc<dyn Disk>,
     clock: Arc<dyn Clock>,
     who: Who,
+    /// The account that the journal names, by its number.
+    account: Option<u32>,
     cache: Mutex<Option<Cached>>,
     /// Changes are tried out and not made.
     dry_run: bool,
@@ -103,7 +107,13 @@ impl Store {
         let paths = disk.resolve(paths.data()).map_or(paths, Paths::new);
         let (cache, tried) = (Mutex::new(None), Mutex::new(None));
         let line = disk.line();
-        Self { paths, disk, clock, who, cache, dry_run: false, tried, line }
+        Self { paths, disk, clock, who, account: None, cache, dry_run: false, tried, line }
+    }
+
+    /// The same with a journal that names the account which acts.
+    #[must_use]
+    pub fn signed_by(self, account: u32) -> Self {
+        Self { account: Some(account), ..self }
     }
 
     /// A door to the same file, through which changes are only tried out: each is applied to what the ones before
@@ -112,7 +122,7 @@ impl Store {
     pub fn dry_run(&self) -> Self {
         let (disk, clock) = (Arc::clone(&self.disk), Arc::clone(&self.clock));
         let door = Self::open(self.paths.clone(), disk, clock, self.who.clone());
-        Self { dry_run: true, ..door }
+        Self { dry_run: true, account: self.account, ..door }
     }
 
     /// Whether changes are only tried out.
@@ -277,7 +287,7 @@ impl Store {
         work: impl FnOnce() -> T,
     ) -> Result<Result<T, Holder>, StoreError> {
         self.state_dir()?;
-        self.alone((&self.paths.daemon_lock(place), is_worth_waiting), work)
+        self.alone_with((&self.paths.daemon_lock(place), OWN_LOCK), is_worth_waiting, work)
     }
 
     /// Who runs as the daemon of this data file and place. It is to be asked by whoever starts one alone: the question
@@ -293,7 +303,7 @@ impl Store {
         work: impl FnOnce() -> T,
     ) -> Result<T, StoreError> {
         self.state_dir()?;
-        self.locking(&self.paths.daemon_start(place), work)
+        self.locking_own(&self.paths.daemon_start(place), work)
     }
 
     /// Runs `work` as the only process that passes over what waits at a place. If there is one already, and it is not
@@ -305,7 +315,7 @@ impl Store {
         work: impl FnOnce() -> T,
     ) -> Result<Result<T, Holder>, StoreError> {
         self.state_dir()?;
-        self.alone((&self.paths.pass_lock(place), is_worth_waiting), work)
+        self.alone_with((&self.paths.pass_lock(place), OWN_LOCK), is_worth_waiting, work)
     }
 
     /// Runs `work` as the only one who works on a target. If somebody does already, `work` does not run and
@@ -331,7 +341,20 @@ impl Store {
 
     /// Runs `work` as the only one who holds this lock, waiting for another one who does.
     pub fn locking<T>(&self, path: &Path, work: impl FnOnce() -> T) -> Result<T, StoreError> {
-        let lock = Lock { path, mode: DATA_MODE, guarded: None };
+        self.locking_with((path, DATA_MODE), work)
+    }
+
+    /// The same of a lock that only this account takes.
+    pub fn locking_own<T>(&self, path: &Path, work: impl FnOnce() -> T) -> Result<T, StoreError> {
+        self.locking_with((path, OWN_LOCK), work)
+    }
+
+    fn locking_with<T>(
+        &self,
+        (path, mode): (&Path, u32),
+        work: impl FnOnce() -> T,
+    ) -> Result<T, StoreError> {
+        let lock = Lock { path, mode, guarded: None };
         lock::with(&*self.disk, &*self.clock, &self.who, lock, work)
     }
 
@@ -341,7 +364,16 @@ impl Store {
         (path, is_worth_waiting): (&Path, &dyn Fn() -> bool),
         work: impl FnOnce() -> T,
     ) -> Result<Result<T, Holder>, StoreError> {
-        let lock = Lock { path, mode: DATA_MODE, guarded: None };
+        self.alone_with((path, DATA_MODE), is_worth_waiting, work)
+    }
+
+    fn alone_with<T>(
+        &self,
+        (path, mode): (&Path, u32),
+        is_worth_waiting: &dyn Fn() -> bool,
+        work: impl FnOnce() -> T,
+    ) -> Result<Result<T, Holder>, StoreError> {
+        let lock = Lock { path, mode, guarded: None };
         let done =
             lock::attempt(&*self.disk, &*self.clock, &self.who, (lock, is_worth_waiting), work)?;
         Ok(done.ok_or_else(|| lock::holder(&*self.disk, path, self.clock.now())))

@@ -12,6 +12,7 @@ use super::disk::{Contents, Lock};
 use super::error::{At as _, StoreError};
 use super::journal::{self, Event};
 use super::{DATA_MODE, SHARED_DIR, Store, backup, lock, original};
+use crate::sys::accounts;
 use tpu_core::model::data::Data;
 use tpu_core::model::ids::{JobId, UserName};
 use tpu_core::model::job::Job;
@@ -34,6 +35,7 @@ impl Tx<'_> {
         self.push_event(Event {
             at: self.now,
             actor: self.actor.to_owned(),
+            account: None,
             user: Some(job.user.clone()),
             job: Some(job.window),
             kind: kind.to_owned(),
@@ -47,6 +49,7 @@ impl Tx<'_> {
         self.push_event(Event {
             at: self.now,
             actor: self.actor.to_owned(),
+            account: None,
             user: user.cloned(),
             job: None,
             kind: "edit".to_owned(),
@@ -346,7 +349,13 @@ impl Store {
         }
         self.state_dir()?;
         journal::rotate(&*self.disk, &self.paths)?;
-        journal::append(&*self.disk, &self.paths.events(), DATA_MODE, false, events)
+        let account = self.account.map(accounts::name);
+        let signed = |event: &Event| Event {
+            account: event.account.clone().or_else(|| account.clone()),
+            ..event.clone()
+        };
+        let events: Vec<Event> = events.iter().map(signed).collect();
+        journal::append(&*self.disk, &self.paths.events(), DATA_MODE, false, &events)
     }
 }
 

@@ -126,13 +126,14 @@ pub fn is_alive(pid: u32, start: u64) -> bool {
 }
 
 /// Lets this process have so many files open at once, as far as it may; what it starts has the same. Where that cannot be
-/// changed, it has what it was given.
-pub fn allow_open_files(most: u64) {
+/// changed, it has what it was given. How many that is.
+pub fn allow_open_files(most: u64) -> u64 {
     let now = getrlimit(Resource::Nofile);
     let may = now.maximum.map_or(most, |maximum| maximum.min(most));
     if now.current.is_some_and(|current| current < may) {
         setrlimit(Resource::Nofile, Rlimit { current: Some(may), ..now }).unwrap_or_default();
     }
+    getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX)
 }
 
 /// The tmux servers of this account that somebody has stopped (as by SIGSTOP): they answer nobody and lose

@@ -46,6 +46,7 @@ fn what_is_written_is_read_again() {
     for value in [
         json!({ "on": ["error"], "webhook": "https://h/${TOKEN}", "shape": "slack" }),
         json!({ "on": ["error"], "webhook": "https://h", "secret": "TOKEN" }),
+        json!({ "on": ["error"], "webhook": "https://h", "public_only": true }),
         json!({ "on": ["error"], "command": ["a"], "secret": "TOKEN" }),
         json!({
             "on": ["finished", "error"], "webhook": "https://h/v3/smtp/email", "shape": "brevo",
@@ -63,7 +64,21 @@ fn what_is_wrong_is_named() {
         (json!({}), "where to"),
         (json!({ "mail": "a@b.c", "webhook": "https://h" }), "two ways"),
         (json!({ "mial": "a@b.c" }), "'mial'"),
-        (json!({ "mail": "a@b.c\r\nBcc: x@y.z" }), "no address"),
+        (json!({ "mail": "a@b.c\r\nBcc: x@y.z" }), "line break"),
+        (json!({ "mail": "a@b.c\n" }), "line break"),
+        (json!("a@b.c\n"), "line break"),
+        (json!({ "webhook": "https://h/x\u{2028}y" }), "line break"),
+        (json!({ "mail": "-oX@b.c" }), "no address"),
+        (json!("finished=-oX@b.c"), "no address"),
+        (
+            json!({
+                "webhook": "https://h", "shape": "brevo", "from": "a@b.c", "to": "-a@b.c",
+            }),
+            "no address",
+        ),
+        (json!("--version"), "dash"),
+        (json!({ "command": ["-c", "id"] }), "dash"),
+        (json!({ "mail": "a@b.c", "public_only": true }), "webhook"),
         (json!({ "mail": "a@b.c, x@y.z" }), "no address"),
         (json!({ "mail": "a b" }), "no address"),
         (json!({ "on": ["eror"], "mail": "a@b.c" }), "no event"),

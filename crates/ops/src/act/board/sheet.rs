@@ -12,6 +12,7 @@ use tpu_core::model::data::Data;
 use tpu_core::model::ids::{JobId, TargetName, UserName};
 use tpu_core::model::time::Timestamp;
 use tpu_core::plan::board::{self, Row, Standing};
+use tpu_core::text;
 
 /// The columns, in their order.
 pub const COLUMNS: [&str; 10] = [
@@ -79,7 +80,8 @@ pub fn to_csv(table: &[[String; 10]]) -> Result<String, Error> {
     };
     writer.write_record(COLUMNS).map_err(|e| failed(&e))?;
     for row in table {
-        writer.write_record(row).map_err(|e| failed(&e))?;
+        let cells = row.iter().map(|cell| text::sheet::written(cell).into_owned());
+        writer.write_record(cells).map_err(|e| failed(&e))?;
     }
     let bytes = writer.into_inner().map_err(|e| failed(&e))?;
     String::from_utf8(bytes).map_err(|e| failed(&e))
@@ -127,7 +129,8 @@ pub fn from_csv(bytes: &[u8]) -> Result<Vec<SheetRow>, Error> {
         let line = record.position().map_or(0, csv::Position::line);
         let cells = READ.map(|name| {
             let at = columns.iter().position(|column| column == name)?;
-            Some(String::from_utf8_lossy(record.get(at)?).into_owned())
+            let cell = String::from_utf8_lossy(record.get(at)?).into_owned();
+            Some(text::sheet::read(&cell).to_owned())
         });
         rows.push(SheetRow { place: format!("line {line}"), cells });
     }

@@ -2,6 +2,7 @@
 //! pools that its own is in.
 
 use crate::act::lately::Lately;
+use crate::base::confined;
 use crate::base::named::{members, still_known};
 use crate::{Ctx, Error};
 use tpu_core::model::data::{Data, User};
@@ -57,11 +58,11 @@ pub fn look(
         return Ok(Search::default());
     }
     let (among, policy) = meant(data, job);
-    let among: Vec<Target> = among
+    let spec = job.spec_with(Vec::new());
+    let among: Vec<Target> = confined::within(&spec.execution.only_on, among)
         .into_iter()
         .filter(|other| other.machines == Machines::Fixed && other.name != job.tpu)
         .collect();
-    let spec = job.spec_with(Vec::new());
     let candidates = choose::candidates(ctx, data, &among, &Lately::default());
     let wanted = HostRequest { user: &user.name, among: &among, policy, ask: &spec.ask };
     let Ranking { mut picks, unfit } = choose::rank(ctx, data, &candidates, &wanted)?;

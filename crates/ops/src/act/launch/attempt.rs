@@ -14,7 +14,7 @@ use crate::act::stage;
 use crate::base::code_dir::whole_path;
 use crate::base::launch_paths::{directory_name, stage_dir};
 use crate::base::lease::{self, Held};
-use crate::base::{names, queue_entries, records, secrets};
+use crate::base::{confined, names, queue_entries, records, secrets};
 use crate::observe::runners;
 use crate::{Ctx, Error};
 use tpu_core::model::capacity::{Accelerators, Share, list};
@@ -344,6 +344,7 @@ pub(super) fn still_right(
     plan: &LaunchPlan,
     now: Timestamp,
 ) -> Result<LaunchPlan, Error> {
+    confined::may_run_on(&plan.spec.execution.only_on, &plan.target)?;
     room::may_take(&tx.data, plan, now)?;
     name_still_free(&tx.data, plan)?;
     let said = as_said_now(&tx.data, plan)?;

@@ -6,7 +6,9 @@ use std::path::Path;
 use crate::act::hosts::probe;
 use crate::act::lately::Lately;
 use crate::act::stage;
+use crate::base::account::submitter;
 use crate::base::code_dir::{self, whole_path};
+use crate::base::confined;
 use crate::base::ctx::user_of;
 use crate::base::error::did_you_mean;
 use crate::base::launch_paths::roots_at;
@@ -52,6 +54,9 @@ pub(super) fn check_lately(
     let mut problems = Vec::new();
 
     let spec = &request.spec;
+    // What has waited keeps to its own limit, whoever it is that lets it begin.
+    let only_on =
+        if is_queued { &spec.execution.only_on } else { confined::limit(ctx, &spec.execution) };
 
     let dir = note(&mut problems, directory(user, spec));
     let target = note(&mut problems, resolve_target(&data, request.target()));
@@ -73,6 +78,7 @@ pub(super) fn check_lately(
         note(&mut problems, names::refuse_in_use(user, name, (None, spec.member)));
     }
     if let Some(target) = &target {
+        note(&mut problems, confined::may_run_on(only_on, target));
         note(&mut problems, has_workplace(ctx, target, spec));
         note(&mut problems, stays_here(ctx, spec, std::slice::from_ref(target)));
         note(&mut problems, understood(ctx, target, spec));
@@ -126,6 +132,10 @@ pub(super) fn check_lately(
         spec.execution.workplace = Some(dir.clone());
     }
     spec.arguments = spec.arguments.or((mode == LaunchMode::Native).then_some(style));
+    spec.execution.only_on.clone_from(only_on);
+    if !is_queued {
+        spec.execution.submitted_by = submitter(ctx, &data, &user.name);
+    }
     Ok(LaunchPlan {
         user: user.name.clone(),
         session: user.tmux_name.clone(),

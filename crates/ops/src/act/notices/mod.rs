@@ -123,6 +123,7 @@ pub fn deliver(ctx: &Ctx, delivery: &Delivery, bodies: &Bodies) -> Result<(), Er
         Ok(ctx.store.note(&[Event {
             at: now,
             actor: ctx.actor.clone(),
+            account: None,
             user: Some(delivery.user.clone()),
             job: None,
             kind: KIND.to_owned(),

@@ -100,7 +100,7 @@ fn address(
                     }
                 });
             }
-            Address::Webhook { url, headers }
+            Address::Webhook { url, headers, public_only: to.public_only }
         }
         WayTo::Mail(address) => {
             have_ways(std::slice::from_ref(to))?;

@@ -13,6 +13,7 @@ use tpu_core::model::data::{Data, User};
 use tpu_core::model::entry::QueueEntry;
 use tpu_core::model::ids::UserName;
 use tpu_core::model::job::Job;
+use tpu_core::model::notify::WayTo;
 use tpu_core::model::rules::Rules;
 use tpu_engine::kinds::Kinds;
 use tpu_jobfile::BadFile;
@@ -20,7 +21,9 @@ use tpu_jobfile::own::{self, Given, OwnCode, OwnJob};
 use tpu_jobfile::yaml::{self, Yaml, YamlValue};
 
 use super::kind_words;
+use super::privileged::{self, Privileged};
 use super::ready::{self, BesideFile, JobFile, slot_of};
+use super::strict_json;
 
 /// As what a problem names it.
 const BODY: &str = "body";
@@ -51,7 +54,7 @@ impl SubmittedFile {
             .map_err(|_| Error::usage("the body is no text in UTF-8").hint("save it as UTF-8"))?;
         let read = match written {
             BodyFormat::Json => {
-                let value: Value = serde_json::from_str(text).map_err(|e| {
+                let value = strict_json::read(text).map_err(|e| {
                     let what = format!("the body, line {}, column {}: {e}", e.line(), e.column());
                     Error::usage(what).hint("`tpu schema jobfile` says what it has to be")
                 })?;
@@ -96,6 +99,23 @@ impl UnderstoodJobs {
     pub fn take_targets_down(&self) -> bool {
         let mut rules = self.jobs.iter().filter_map(|job| job.rules.as_deref());
         rules.any(|rules| Rules::parse(rules).is_ok_and(|rules| rules.take_targets_down()))
+    }
+
+    /// Refuses what only an admin's token may ask for. Webhooks of all others go to public addresses, whatever their names
+    /// stand for when they are told.
+    pub fn for_an_operator(mut self) -> Result<Self, Error> {
+        for job in &mut self.jobs {
+            if let Some(Privileged { place: (line, column), what }) = privileged::first_of(job) {
+                let what = format!("{BODY}:{line}:{column}: {what} takes an admin's token");
+                let hint =
+                    "the account that serves would carry it out, and not the machine of the job";
+                return Err(Error::refused(what).hint(hint).forbidden());
+            }
+            for to in job.execution.notify.iter_mut().flatten() {
+                to.public_only = matches!(to.way, WayTo::Webhook(_));
+            }
+        }
+        Ok(self)
     }
 
     /// Refuses what cannot begin at once as a whole.

@@ -1,7 +1,9 @@
 //! Job files: on the disk, and as requests.
 
 pub mod body;
+mod privileged;
 pub mod ready;
+mod strict_json;
 
 use std::path::Path;
 

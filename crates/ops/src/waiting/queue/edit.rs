@@ -192,7 +192,7 @@ pub fn set(ctx: &Ctx, name: &QueueName, edit: &QueueEdit) -> Result<Queue, Error
 
 fn change(tx: &mut Tx<'_>, mut queue: Queue, edit: &QueueEdit) -> Result<Queue, Error> {
     if let Some(on) = &edit.on {
-        super::field::may_be_places(&tx.data, on)?;
+        super::wish::may_be_places(&tx.data, on)?;
         queue.on.clone_from(on);
     }
     queue.policy = edit.policy.unwrap_or(queue.policy);

@@ -9,21 +9,15 @@ use std::sync::Arc;
 use crate::act::board;
 use crate::act::hosts::choose as hosts;
 use crate::act::lately::Lately;
-use crate::act::launch::RunRequest;
 use crate::base::ctx::user_of;
-use crate::base::named;
-use crate::base::named::still_known;
 use crate::base::seen_lately::SeenBefore;
 use crate::observe::seen_before::seen_before;
 use crate::{Ctx, Error};
-use tpu_core::model::capacity::Ask;
 use tpu_core::model::data::Data;
 use tpu_core::model::entry::{QueueEntry, Shunned};
-use tpu_core::model::ids::{JobId, TargetName, UserName};
+use tpu_core::model::ids::{JobId, TargetName};
 use tpu_core::model::order::TypeInZone;
-use tpu_core::model::queue::Queue;
-use tpu_core::model::spec::{AnyOf, TargetRequest};
-use tpu_core::model::target::{Machines, Target};
+use tpu_core::model::target::Target;
 use tpu_core::plan::board::{self as plan, Pick, Row, Wanted};
 use tpu_core::plan::choice::{Candidate, Ranking, Unfit};
 use tpu_core::plan::expected::Outlook;
@@ -33,163 +27,7 @@ use tpu_core::plan::slots::Short;
 use tpu_core::plan::types::TypeExpr;
 
 use super::limits;
-
-/// Who wishes for a target, and for which.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Wish {
-    /// For whom.
-    pub user: UserName,
-    /// What the job is to compute on.
-    pub target: TargetRequest,
-    /// What the job asks of it.
-    pub ask: Ask,
-}
-
-/// How a wish is to be met.
-enum Way {
-    /// By a whole target of some types.
-    Types,
-    /// By one of these machines, which have room for several.
-    Machines(Vec<Target>),
-    /// By one of these targets, each of which one job has for itself.
-    Whole(Vec<Target>),
-    /// By an engine, which takes jobs at any time, or a target without limits.
-    AnyTime(Target),
-}
-
-impl Wish {
-    /// What a request wishes for, whatever it names.
-    pub(super) fn of_request(request: &RunRequest) -> Self {
-        Self {
-            user: request.user.clone(),
-            target: request.spec.target.clone(),
-            ask: request.spec.ask.clone(),
-        }
-    }
-
-    /// What a request wishes for, where it names no target.
-    pub fn of(request: &RunRequest) -> Option<Self> {
-        let is_open = matches!(request.spec.target, TargetRequest::Any(_));
-        is_open.then(|| Self::of_request(request))
-    }
-
-    /// What an entry wishes for: what its queue names, else what it names itself.
-    pub fn of_entry(data: &Data, entry: &QueueEntry, queue: Option<&Queue>) -> Self {
-        let on = queue.map(|queue| queue.on.as_slice()).unwrap_or_default();
-        let target = if on.is_empty() { entry.spec.target.clone() } else { of_words(data, on) };
-        Self { user: entry.user.clone(), target, ask: entry.spec.ask.clone() }
-    }
-
-    /// What is wished for, in words.
-    pub fn what(&self) -> String {
-        match &self.target {
-            TargetRequest::Named(name) => name.clone(),
-            TargetRequest::Any(any_of) => any_of.in_words(),
-        }
-    }
-
-    /// The target that it names.
-    pub(super) fn name(&self) -> Option<&str> {
-        match &self.target {
-            TargetRequest::Named(name) => Some(name),
-            TargetRequest::Any(_) => None,
-        }
-    }
-
-    /// Whether it names machines, a pool or a pattern of them.
-    pub(super) fn is_of_machines(&self) -> bool {
-        !self.any_of().among.is_empty()
-    }
-
-    /// Refuses what names targets that nobody knows any more.
-    pub fn is_known(&self, data: &Data) -> Result<(), Error> {
-        self.way(data).map(drop)
-    }
-
-    /// The one machine that it names, which has room for several jobs.
-    pub(in crate::waiting) fn one_machine(&self, data: &Data) -> Option<Target> {
-        match self.way(data) {
-            Ok(Way::Machines(mut machines)) => machines.pop().filter(|_| machines.is_empty()),
-            Ok(Way::Types | Way::Whole(_) | Way::AnyTime(_)) | Err(_) => None,
-        }
-    }
-
-    /// How it is to be met, as far as what it names is still known.
-    fn way(&self, data: &Data) -> Result<Way, Error> {
-        let any_of = match &self.target {
-            TargetRequest::Named(name) => {
-                let target = named::resolve_target(data, name)?;
-                let capacity = target.capacity;
-                let is_unlimited = capacity.is_unlimited() && capacity.of_queue().is_none();
-                return Ok(match target.machines {
-                    Machines::Engine => Way::AnyTime(target),
-                    Machines::Provided | Machines::Fixed | Machines::Here if is_unlimited => {
-                        Way::AnyTime(target)
-                    }
-                    Machines::Provided if target.is_exclusive() => Way::Whole(vec![target]),
-                    Machines::Provided | Machines::Fixed | Machines::Here => {
-                        Way::Machines(vec![target])
-                    }
-                });
-            }
-            TargetRequest::Any(any_of) => any_of,
-        };
-        if any_of.among.is_empty() {
-            return Ok(Way::Types);
-        }
-        let machines = still_known(data, &any_of.among)?;
-        hosts::refuse_engine(&machines)?;
-        let is_whole =
-            |target: &Target| target.machines == Machines::Provided && target.is_exclusive();
-        if !machines.is_empty() && machines.iter().all(is_whole) {
-            return Ok(Way::Whole(machines));
-        }
-        Ok(Way::Machines(machines))
-    }
-
-    fn any_of(&self) -> AnyOf {
-        match &self.target {
-            TargetRequest::Named(_) => AnyOf::default(),
-            TargetRequest::Any(any_of) => any_of.clone(),
-        }
-    }
-}
-
-/// What words name that say where jobs begin: one target, or several machines, or types.
-pub fn of_words(data: &Data, words: &[String]) -> TargetRequest {
-    match words {
-        [one] if data.resolve_target(one).is_some() => TargetRequest::Named(one.clone()),
-        words if words.iter().all(|word| is_type(data, word)) => {
-            TargetRequest::Any(AnyOf { types: words.to_vec(), ..AnyOf::default() })
-        }
-        words => TargetRequest::Any(AnyOf { among: words.to_vec(), ..AnyOf::default() }),
-    }
-}
-
-/// Refuses words that name neither targets nor types.
-pub(crate) fn may_be_places(data: &Data, words: &[String]) -> Result<(), Error> {
-    let Some(odd) = words.iter().find(|word| {
-        data.resolve_target(word).is_none()
-            && TypeExpr::parse(word).is_none()
-            && !named::is_of_several(data, word)
-    }) else {
-        return Ok(());
-    };
-    Err(Error::not_found(format!("'{odd}' is no target, pool, pattern or type"))
-        .hint("`tpu targets` and `tpu hosts` list what there is"))
-}
-
-/// Whether a word names types, and at least one known target is of them. What looks like a type and fits
-/// nothing is more likely a name with a slip in it.
-pub fn is_type(data: &Data, word: &str) -> bool {
-    let Some(expr) = TypeExpr::parse(word) else { return false };
-    let names = data.registry().names();
-    names.iter().any(|name| {
-        let registered = data.target(name).and_then(|target| target.accelerator);
-        let accelerator = registered.or_else(|| tpu_core::plan::types::guess(name.as_str()));
-        expr.includes(accelerator.as_deref())
-    })
-}
+use super::wish::{Way, Wish};
 
 /// Targets that were tried for an entry in vain, or did not answer: they are none for it this time.
 pub type Avoided = HashMap<JobId, HashSet<TargetName>>;
@@ -269,7 +107,8 @@ impl<'a> Field<'a> {
     pub(crate) fn ranking(&self, wish: &Wish) -> Result<Ranking, Error> {
         match wish.way(self.data)? {
             Way::Types => {
-                let picks = choose(self.data, &self.rows, wish, &|row| self.seen_of(row))?;
+                let mut picks = choose(self.data, &self.rows, wish, &|row| self.seen_of(row))?;
+                picks.retain(|pick| wish.allows(self.data, &pick.target));
                 Ok(Ranking { picks, unfit: Vec::new() })
             }
             Way::Machines(machines) => {
@@ -327,7 +166,9 @@ impl<'a> Field<'a> {
         let types: Vec<TypeExpr> =
             any_of.types.iter().filter_map(|word| TypeExpr::parse(word)).collect();
         let is_meant = |row: &&Row| {
-            plan::is_of(row, &types, any_of.reclaimable) && plan::is_in(row, &any_of.zones)
+            plan::is_of(row, &types, any_of.reclaimable)
+                && plan::is_in(row, &any_of.zones)
+                && wish.allows(self.data, &row.target)
         };
         known.filter(is_meant).collect()
     }

@@ -20,9 +20,9 @@ use tpu_core::model::ids::JobId;
 use tpu_core::plan::board::Pick;
 use tpu_core::plan::queue::order;
 
-use super::field::Wish;
 use super::pass::{self, Mine};
 use super::submit::{self, Submission};
+use super::wish::Wish;
 use super::{now, presence};
 
 /// Whoever waits says so once in so many seconds.

@@ -3,7 +3,8 @@
 //! [`submit`] puts jobs in, [`edit`] changes what waits, [`pass`] starts those whose turn it is (`alone` lets one process at
 //! a time do so, `starts` starts the jobs of one entry), [`keep`] waits at a
 //! terminal, [`now`] starts what does not wait. Who comes next is decided by `plan::queue` alone; [`field`] says what
-//! is to be had, [`limits`] who holds which place, [`after`] what has to end first, [`presence`] whether somebody is
+//! is to be had, [`limits`] who holds which place, [`wish`] what
+//! is wished for, [`after`] what has to end first, [`presence`] whether somebody is
 //! there who would start it, [`expected`] when it is to begin, [`shown`] how it looks in lists, [`supply`] which targets are made for it, `unbegun` what is kept of
 //! what never began. Whoever starts something takes it out of the queue in the transaction that claims its attempt
 //! ([`crate::act::launch`]): so it is started once, however many processes look at the queue at the same time.
@@ -33,6 +34,7 @@ pub mod supply;
 pub mod tasks;
 mod unbegun;
 pub mod wanted;
+pub mod wish;
 
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -52,7 +54,8 @@ use tpu_core::plan::queue::{self as plan, EntryStanding, Readiness};
 use crate::base::watch;
 use crate::observe::{journal, stats};
 use crate::{Ctx, Error};
-use field::{Avoided, Field, Wish};
+use field::{Avoided, Field};
+use wish::Wish;
 
 /// How each entry stands, in the order of their turns.
 pub fn standings(

@@ -14,7 +14,8 @@ use tpu_core::plan::board::Pick;
 use tpu_core::plan::choice::{Assignment, Ranking, Unfit};
 use tpu_core::plan::slots::Short;
 
-use super::field::{Avoided, Wish, told};
+use super::field::{Avoided, told};
+use super::wish::Wish;
 use super::{left_over, presence};
 
 /// What the wish may have now, the best first: what is left when everybody who waits has chosen.

@@ -15,7 +15,7 @@ use tpu_core::model::target::{Machines, Target};
 use tpu_core::plan::board::Pick;
 use tpu_core::plan::queue::{EntryStanding, WaitReason};
 
-use super::field::Wish;
+use super::wish::Wish;
 
 /// A place, with the GPUs on which somebody else is at work, if it was asked; or why a job cannot begin there.
 type Answer<'a> = (&'a Pick, Result<Option<BusyGpus>, String>);

@@ -9,7 +9,7 @@ use std::time::Duration;
 use crate::act::{kill, reconcile, successor};
 use crate::base::account::name_at_work;
 use crate::base::ctx::{job_mut, job_of, user_of};
-use crate::base::{environment, records, secrets, watch};
+use crate::base::{confined, environment, records, secrets, watch};
 use crate::observe::runners;
 use crate::{Ctx, Error};
 use tpu_core::model::data::Data;
@@ -127,7 +127,8 @@ fn leaf_of(ctx: &Ctx, id: &JobId) -> Result<JobId, Error> {
 /// The successor of a job, as it waits.
 fn enter(ctx: &Ctx, job: &Job, way: Succession, how: &Requeued) -> Result<JobId, Error> {
     let id = job.id();
-    let spec = job.spec_with(successor::stored_args(job));
+    let mut spec = job.spec_with(successor::stored_args(job));
+    spec.execution.only_on = confined::limit(ctx, &spec.execution).clone();
     let queue = how.queue.clone().or_else(|| spec.queue.clone());
     let queue = queue.unwrap_or_else(QueueName::usual);
     let place = watch::place(ctx);

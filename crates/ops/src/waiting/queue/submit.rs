@@ -3,8 +3,9 @@
 use crate::act::launch::check::{self, MeantKey, Ready};
 use crate::act::launch::{RunRequest, shares_copy};
 use crate::act::{clone, notices, stage};
-use crate::base::account::name_at_work;
+use crate::base::account::{name_at_work, submitter};
 use crate::base::code_dir;
+use crate::base::confined;
 use crate::base::ctx::user_of;
 use crate::base::environment::WantedEnvironment;
 use crate::base::queue_entries::follow;
@@ -25,9 +26,9 @@ use tpu_core::model::spec::{JobSpec, Staged, TargetRequest};
 use tpu_core::model::sweep::Sweep;
 use tpu_system::store::Tx;
 
-use super::field::Wish;
 use super::once::{Entered, Once};
 use super::tasks::{self, TaskOf};
+use super::wish::{Wish, of_words};
 use super::{after, buckets, edit, loans, now, order, supply};
 
 /// How a job waits.
@@ -107,6 +108,8 @@ pub(crate) fn enter_once(
     once: Option<&Once>,
     placed: &Placed<'_>,
 ) -> Result<Entered, Error> {
+    let marked = marked(ctx, all)?;
+    let all = marked.as_deref().unwrap_or(all);
     let (mut ready, mut orders) = (Vec::new(), Vec::new());
     for (index, (request, how)) in all.iter().enumerate() {
         let at = |what: MeantKey| move |error: Error| placed(index, what, error);
@@ -122,12 +125,16 @@ pub(crate) fn enter_once(
             Err(error) if ctx.store.is_dry_run() => ctx.warn([error.message]),
             kept => kept.map_err(at(MeantKey::Secrets))?,
         }
-        let order = how.order.as_ref().map(|order| order::ready(ctx, &request.user, order));
+        let order = how.order.as_ref().map(|order| {
+            confined::may_order(&request.spec.execution.only_on, order)?;
+            order::ready(ctx, &request.user, order)
+        });
         let order = order.transpose();
         orders.push(match order {
             // Whoever tries it out need not have a cloud to ask.
             Err(error)
                 if ctx.store.is_dry_run()
+                    && !error.is_forbidden
                     && matches!(error.kind, Kind::Refused | Kind::Unreachable) =>
             {
                 ctx.warn([error.message]);
@@ -219,6 +226,26 @@ pub(crate) fn enter_once(
         }
     }
     entered
+}
+
+/// The same jobs, all of one user, with who submits them and to which targets that limits them; `None` where there is nothing
+/// to say.
+fn marked(
+    ctx: &Ctx,
+    all: &[(RunRequest, Submission)],
+) -> Result<Option<Vec<(RunRequest, Submission)>>, Error> {
+    let Some((first, _)) = all.first() else { return Ok(None) };
+    let by = submitter(ctx, &*ctx.data()?, &first.user);
+    if ctx.only_on.is_none() && by.is_none() {
+        return Ok(None);
+    }
+    let mut all = all.to_vec();
+    for (request, _) in &mut all {
+        let execution = &mut request.spec.execution;
+        execution.submitted_by.clone_from(&by);
+        execution.only_on = confined::limit(ctx, execution).clone();
+    }
+    Ok(Some(all))
 }
 
 /// Where the environment lies with which a job is asked for: once for all that are asked for alike.
@@ -392,6 +419,7 @@ fn can_begin(
     (request, how): (&RunRequest, &Submission),
     mode: LaunchMode,
 ) -> Result<(), Error> {
+    is_within(ctx, request, &how.queue)?;
     if let TargetRequest::Named(name) = &request.spec.target {
         let data = ctx.data()?;
         let target = named::resolve_target(&data, name)?;
@@ -402,4 +430,13 @@ fn can_begin(
         }
     }
     Wish::of(request).map_or(Ok(()), |wish| now::possible(ctx, &wish))
+}
+
+/// Refuses what is limited to some targets, and names or waits for others only.
+fn is_within(ctx: &Ctx, request: &RunRequest, queue: &QueueName) -> Result<(), Error> {
+    let data = ctx.data()?;
+    let queue = data.queues().queue(queue).filter(|queue| !queue.on.is_empty());
+    let wish = Wish::of_request(request);
+    let target = queue.map_or_else(|| wish.target.clone(), |queue| of_words(&data, &queue.on));
+    Wish { target, ..wish }.is_within(&data)
 }

@@ -31,7 +31,8 @@ use tpu_engine::provider::{RequestId, Trouble, Verb};
 
 use tpu_system::store::Tx;
 
-use super::field::{Avoided, Field, Wish};
+use super::field::{Avoided, Field};
+use super::wish::Wish;
 use super::{limits, loans, presence, stand, starts, wishes};
 
 /// Refuses to promise a target that nobody could make.

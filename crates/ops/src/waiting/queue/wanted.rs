@@ -5,7 +5,7 @@ use tpu_core::model::data::Data;
 use tpu_core::model::spec::{AnyOf, TargetRequest};
 use tpu_core::plan::types;
 
-use super::field;
+use super::wish;
 
 /// What a word asks for: one target, one of several machines, or any target of a type, also of one that is yet to come.
 pub fn wanted(data: &Data, word: &str) -> TargetRequest {
@@ -17,7 +17,7 @@ pub fn wanted(data: &Data, word: &str) -> TargetRequest {
         return TargetRequest::Any(AnyOf { among: vec![word.to_owned()], ..AnyOf::default() });
     }
     let is_target = data.resolve_target(word).is_some();
-    if !is_target && (field::is_type(data, word) || types::is_type(word)) {
+    if !is_target && (wish::is_type(data, word) || types::is_type(word)) {
         return TargetRequest::Any(AnyOf { types: vec![word.to_owned()], ..AnyOf::default() });
     }
     TargetRequest::Named(word.to_owned())

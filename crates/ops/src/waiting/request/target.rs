@@ -3,7 +3,7 @@
 use crate::act::selection::Sorted;
 use crate::base::error::did_you_mean;
 use crate::base::named;
-use crate::waiting::queue::field;
+use crate::waiting::queue::wish;
 use crate::{Ctx, Error};
 use tpu_core::model::data::Data;
 use tpu_core::model::policy::Policy;
@@ -21,8 +21,8 @@ pub(super) fn types(
 ) -> Option<Vec<String>> {
     // What waits may wait for a target that is yet to come.
     let is_known = |word: &str| match begins {
-        Begins::Now => field::is_type(data, word),
-        Begins::InTurn => field::is_type(data, word) || types::is_type(word),
+        Begins::Now => wish::is_type(data, word),
+        Begins::InTurn => wish::is_type(data, word) || types::is_type(word),
     };
     let is_type = |word: &String| data.resolve_target(word).is_none() && is_known(word);
     let (types, rest): (Vec<String>, Vec<String>) = sorted.rest.drain(..).partition(is_type);

@@ -9,7 +9,7 @@ use std::os::unix::fs::{
 };
 use std::path::{Path, PathBuf};
 
-use crate::sys::files;
+use crate::sys::{files, shared};
 
 use super::line::Line;
 
@@ -101,7 +101,8 @@ pub trait Disk: Send + Sync {
         Ok(true)
     }
 
-    /// Creates a directory whose parent is there. `false` if it was there already.
+    /// Creates a directory whose parent is there; below one with the setgid bit it has that bit as well. `false` if it was
+    /// there already.
     fn make_dir(&self, dir: &Path, mode: u32) -> io::Result<bool>;
 
     /// Removes a directory with everything in it; one that is not there is done.
@@ -238,8 +239,11 @@ impl Disk for OsDisk {
 
     fn make_dir(&self, dir: &Path, mode: u32) -> io::Result<bool> {
         match fs::DirBuilder::new().mode(mode).create(dir) {
-            // The umask may have taken away what the group needs.
-            Ok(()) => self.set_mode(dir, mode).map(|()| true),
+            // The umask may have taken away what the group needs. What the directory above hands down is kept.
+            Ok(()) => {
+                let handed_down = self.stat(dir)?.mode & shared::SETGID;
+                self.set_mode(dir, mode | handed_down).map(|()| true)
+            }
             Err(e) if e.kind() == io::ErrorKind::AlreadyExists => Ok(false),
             Err(e) => Err(e),
         }

@@ -94,7 +94,7 @@ impl Paths {
     }
 
     /// Held by the one daemon of this data file and of one place, which `place` names in plain letters.
-    pub(crate) fn daemon_lock(&self, place: &str) -> PathBuf {
+    pub fn daemon_lock(&self, place: &str) -> PathBuf {
         self.state().join(format!("daemon-{place}.lock"))
     }
 
@@ -104,7 +104,7 @@ impl Paths {
     }
 
     /// Held by the process that passes over what waits at a place.
-    pub(crate) fn pass_lock(&self, place: &str) -> PathBuf {
+    pub fn pass_lock(&self, place: &str) -> PathBuf {
         self.state().join(format!("pass-{place}.lock"))
     }
 
@@ -116,6 +116,12 @@ impl Paths {
     /// What that daemon says about itself.
     pub fn daemon_note(&self, place: &str) -> PathBuf {
         self.state().join(format!("daemon-{place}.json"))
+    }
+
+    /// The same by the name of a file of the state directory, if it is one.
+    pub fn daemon_note_named(&self, name: &str) -> Option<PathBuf> {
+        let place = name.strip_prefix("daemon-")?.strip_suffix(".json")?;
+        Some(self.daemon_note(place))
     }
 
     /// Why the daemon that was started last could not begin, in its own words.
@@ -169,6 +175,16 @@ impl Paths {
         self.state().join("heard.json")
     }
 
+    /// Held by the daemon that asks them, where there are several.
+    pub(crate) fn heard_lock(&self) -> PathBuf {
+        self.state().join("heard.lock")
+    }
+
+    /// What machines last said to a daemon before it would have started something there.
+    pub fn machines_heard(&self) -> PathBuf {
+        self.state().join("machines.json")
+    }
+
     /// What an account of this machine has asked control planes, and may ask: others need rights of their own.
     pub fn asked(&self, uid: u32) -> PathBuf {
         self.state().join(format!("asked-{uid}.json"))
@@ -197,6 +213,13 @@ impl Paths {
     /// The tokens of the API that an account of this machine has made.
     pub fn tokens(&self, uid: u32) -> PathBuf {
         self.state().join(format!("tokens-{uid}.json"))
+    }
+
+    /// Whether a file of the state directory is one account's alone, by its name: the others make their own.
+    pub fn is_of_one_account(name: &str) -> bool {
+        let kinds =
+            ["daemon-", "pass-", "asked-", "tokens-", "typed", "jobset", "known_hosts", "."];
+        kinds.iter().any(|kind| name.starts_with(kind))
     }
 
     /// The simulated fleet.

@@ -126,6 +126,10 @@ pub(super) fn check_lately(
         spec.execution.workplace = Some(dir.clone());
     }
     spec.arguments = spec.arguments.or((mode == LaunchMode::Native).then_some(style));
+    if mode == LaunchMode::Native && target.machines != Machines::Engine {
+        let copies = spec.execution.workplace.is_none() && spec.staged.is_none();
+        roots.may_be_used(&user.name, copies)?;
+    }
     Ok(LaunchPlan {
         user: user.name.clone(),
         session: user.tmux_name.clone(),

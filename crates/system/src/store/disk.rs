@@ -352,7 +352,8 @@ fn write_note(file: &mut File, note: &[u8]) -> io::Result<()> {
     file.write_all(note)
 }
 
-/// Opens a file that several accounts write. A new one gets exactly `mode`, whatever the umask.
+/// Opens a file that several accounts write. A new one gets exactly `mode`, whatever the umask; in a shared directory
+/// whoever of the group may read it may write it as well.
 fn open_shared(path: &Path, mode: u32, append: bool) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.read(true).append(append).write(true);
@@ -364,6 +365,9 @@ fn open_shared(path: &Path, mode: u32, append: bool) -> io::Result<File> {
     match files::open_own(path, options.clone().create_new(true).mode(mode)) {
         Ok(file) => {
             file.set_permissions(fs::Permissions::from_mode(mode))?;
+            if mode & 0o040 != 0 {
+                shared::hand_down(path);
+            }
             Ok(file)
         }
         // Somebody else was faster.

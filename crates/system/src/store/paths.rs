@@ -217,8 +217,7 @@ impl Paths {
 
     /// Whether a file of the state directory is one account's alone, by its name: the others make their own.
     pub fn is_of_one_account(name: &str) -> bool {
-        let kinds =
-            ["daemon-", "pass-", "asked-", "tokens-", "typed", "jobset", "known_hosts", "."];
+        let kinds = ["daemon-", "pass-", "asked-", "tokens-", "typed", "jobset", "."];
         kinds.iter().any(|kind| name.starts_with(kind))
     }
 

@@ -15,7 +15,7 @@ use tpu_core::plan::board::Pick;
 use tpu_core::plan::choice::{self, Candidate, Ranking};
 
 use super::heard_lately;
-use super::probe::{self, Unfit};
+use super::probe::{self, Unusable};
 
 /// Refuses an engine among machines of which one is to be chosen.
 pub(crate) fn refuse_engine(targets: &[Target]) -> Result<(), Error> {
@@ -138,7 +138,7 @@ fn asked(ctx: &Ctx, picks: &[Pick], ask: &Ask, lately: &Lately) -> Vec<Result<Bu
     let answers = probe::preflight(ctx, &data, &open);
     heard_lately::keep(ctx, &data, open.iter().zip(&answers));
     said.extend(open.iter().zip(answers).map(|(target, answer)| {
-        let busy = answer.map_err(Unfit::into_words);
+        let busy = answer.map_err(Unusable::into_words);
         (target.name.clone(), busy.and_then(|busy| fits(&target.name, busy)))
     }));
     let unknown = || Err("it is not known any more".to_owned());

@@ -15,7 +15,7 @@ use tpu_core::model::time::Timestamp;
 use tpu_system::store::cache::CacheFile;
 
 use super::addresses;
-use super::probe::{Unfit, is_asked};
+use super::probe::{Unusable, is_asked};
 
 /// What was said serves the others so long, in seconds.
 const SERVES_S: u64 = 60;
@@ -66,7 +66,7 @@ pub(super) fn last(ctx: &Ctx, data: &Data) -> HashMap<TargetName, Result<BusyGpu
 pub(super) fn keep<'a>(
     ctx: &Ctx,
     data: &Data,
-    all: impl Iterator<Item = (&'a Target, &'a Result<BusyGpus, Unfit>)>,
+    all: impl Iterator<Item = (&'a Target, &'a Result<BusyGpus, Unusable>)>,
 ) {
     if !is_shared(ctx) {
         return;
@@ -75,8 +75,8 @@ pub(super) fn keep<'a>(
     let heard = all.filter(|(target, _)| is_asked(data, target)).filter_map(|(target, said)| {
         let said = match said {
             Ok(busy) => Ok(busy.clone()),
-            Err(Unfit::Said(why)) => Err(why.clone()),
-            Err(Unfit::Unasked(_)) => return None,
+            Err(Unusable::Said(why)) => Err(why.clone()),
+            Err(Unusable::Unasked(_)) => return None,
         };
         let addresses = addresses(data, &target.name);
         Some((target.name.clone(), Heard { at: now, addresses, said }))

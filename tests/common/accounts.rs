@@ -79,6 +79,11 @@ impl Accounts {
         &self.group
     }
 
+    /// A text as outputs show it, without the directory of the test.
+    pub(crate) fn shown(&self, text: &str) -> String {
+        text.replace(self.env.root(), "[DIR]")
+    }
+
     /// The accounts.
     pub(crate) fn all(&self) -> &[Account] {
         &self.all
@@ -145,8 +150,10 @@ impl Accounts {
     /// Runs a job of an account on this machine, to its end; `words` are for bash.
     #[track_caller]
     pub(crate) fn job(&self, account: &Account, words: &str) -> CommandOutput {
-        let ran = self.tpu(account, &["run", "local", "-q", "--", "bash", "-c", words]).exits(0);
-        drop(self.types(account, "wait").exits(0));
+        let line = ["run", "local", "--json", "--", "bash", "-c", words];
+        let ran = self.tpu(account, &line).exits(0);
+        let number = ran.json()["launched"]["window"].as_u64().unwrap();
+        drop(self.types(account, &format!("wait w={number}")).exits(0));
         ran
     }
 }

@@ -27,7 +27,7 @@ fn sharing(accounts: &Accounts) -> PathBuf {
     let line = format!("init --no-input --shared {} --group {}", lab.display(), accounts.group());
     drop(accounts.types(first, &line).exits(0).says(&[
         &format!("is shared with the accounts of group {}", accounts.group()),
-        &format!("Each of the others types: tpu init --shared {}", lab.display()),
+        &accounts.shown(&format!("Each of the others types: tpu init --shared {}", lab.display())),
     ]));
     for other in others {
         let line = format!("init --no-input --shared {}", lab.display());
@@ -70,7 +70,8 @@ fn the_page_is_what_accounts_type_and_read() {
         let account = if example.remark == "bob" { bob } else { alice };
         let line = meant(example.command.strip_prefix("tpu ").unwrap());
         let output = accounts.types(account, &line).exits(0);
-        let printed: Vec<String> = example.printed.iter().map(|line| meant(line)).collect();
+        let printed: Vec<String> =
+            example.printed.iter().map(|line| accounts.shown(&meant(line))).collect();
         let printed: Vec<&str> = printed.iter().map(String::as_str).collect();
         drop(output.says(&printed));
     }
@@ -123,9 +124,12 @@ fn a_directory_that_an_account_cannot_write_is_said_and_mended() {
     let refused = accounts.types(bob, "run local -q -- true").exits(5);
     drop(refused.says(&["cannot write", "permission denied", &alice.name, "tpu doctor"]));
     drop(accounts.types(bob, "wait w=2").exits(3));
+    drop(accounts.types(bob, "submit local -- true").exits(0));
+    drop(accounts.types(bob, "queue").exits(0).says(&["held by tpu: cannot write in"]));
     let data = lab.join("data.json");
     let repair =
         format!("as {}, or as root: tpu doctor --fix --data {}", alice.name, data.display());
+    let repair = accounts.shown(&repair);
     drop(accounts.types(bob, "doctor").exits(1).says(&["cannot write", &repair]));
     drop(
         accounts
@@ -135,7 +139,8 @@ fn a_directory_that_an_account_cannot_write_is_said_and_mended() {
     );
     drop(accounts.types(alice, "doctor --fix").exits(0).says(&["fixed the rights of 1 file"]));
     drop(accounts.types(bob, "doctor").exits(0));
-    drop(accounts.job(bob, "true"));
+    drop(accounts.types(bob, "unhold 2").exits(0).says(&["Started"]));
+    drop(accounts.types(bob, "wait status:running status:starting"));
     // The journal of one account alone is no journal of the others.
     let journal = lab.join("tpu-state/events.jsonl");
     chown(&journal, Some(alice.uid()), Some(alice.uid())).unwrap();
@@ -155,12 +160,12 @@ fn the_daemon_of_its_account_starts_a_job_and_others_are_told_whose_it_is() {
     drop(accounts.types(alice, "hosts set local --max-jobs 1").exits(0));
     let waits = "read -r -t 60 <> <(:)";
     drop(accounts.tpu(alice, &["run", "local", "-q", "--", "bash", "-c", waits]).exits(0));
-    drop(accounts.tpu(bob, &["submit", "local", "-q", "--", "true"]).exits(0));
+    drop(accounts.types(bob, "submit local -- true").exits(0));
     let said = format!("waits for {}'s daemon, which does not run", bob.name);
     drop(accounts.types(alice, "queue").exits(0).says(&[&said]));
     drop(accounts.types(alice, "kill w=1 -y").exits(0));
     // A pass of another account leaves it where it is.
     drop(accounts.types(alice, "queue").exits(0).says(&[&said]));
     drop(accounts.types(bob, "queue run").exits(0).says(&["Started"]));
-    drop(accounts.types(bob, "wait").exits(0));
+    drop(accounts.types(bob, "wait w=1").exits(0));
 }

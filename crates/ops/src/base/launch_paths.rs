@@ -52,8 +52,12 @@ impl Roots {
         for root in std::iter::once(&self.log).chain(copies.then_some(&self.stage)) {
             let dir = Path::new(root).join(user.as_str());
             if let Err(Unwritable { place, why }) = shared::may_write_below(&dir) {
-                let (dir, place) = (dir.display(), place.display());
-                return Err(Error::state(format!("cannot write in {dir}: {place}: {why}"))
+                let what = if place == dir {
+                    format!("cannot write in {}: {why}", dir.display())
+                } else {
+                    format!("cannot make {} in {}: {why}", dir.display(), place.display())
+                };
+                return Err(Error::state(what)
                     .hint("nothing was started; `tpu doctor` says whose it is and what to do"));
             }
         }

@@ -28,11 +28,15 @@ pub(in crate::cli) fn run(app: App, args: &Init) -> Outcome {
     match (&args.from, &args.shared) {
         (Some(path), _) => move_in(&app, &app.env.cwd.join(path), args.adopt),
         (None, None) => begin(&app, args),
-        (None, Some(_)) if app.global.data.is_some() => {
-            Err(Error::usage("--shared names the directory of the state file, and --data the file")
-                .hint("give one of both"))
+        (None, Some(dir)) => {
+            let named = app.global.data.as_ref().map(|data| app.env.cwd.join(data));
+            let app = app.in_directory(dir);
+            if named.is_some_and(|data| Some(&data) != app.global.data.as_ref()) {
+                let what = "--data or TPU_DATA names another state file than --shared";
+                return Err(Error::usage(what).hint("leave one of both away"));
+            }
+            begin(&app, args)
         }
-        (None, Some(dir)) => begin(&app.in_directory(dir), args),
     }
 }
 

@@ -1,7 +1,7 @@
 //! Whether this account can write what it has to, and whether the others of a shared directory can.
 
 use std::collections::BTreeSet;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use tpu_core::model::data::User;
 use tpu_system::sys::{accounts, shared};
@@ -32,16 +32,19 @@ pub(super) fn look(ctx: &Ctx, findings: &mut Vec<Finding>) {
     found.extend(users.iter().flat_map(|user| of_user(ctx, user)));
     found.sort();
     found.dedup();
-    findings.extend(found.into_iter().map(|(path, why)| {
-        let owner = disk.stat(&path).map_or(0, |stat| stat.uid);
-        Finding {
-            severity: Severity::Broken,
-            what: format!("this account cannot write {}: {why}", path.display()),
-            remedy: Some(share::remedy(ctx, &accounts::name(owner))),
-        }
+    let group = share::group_of(disk, dir);
+    let owner_of = |path: &Path| accounts::name(disk.stat(path).map_or(0, |stat| stat.uid));
+    let unset = format!("as {}: tpu init --shared {} --group GROUP", owner_of(dir), dir.display());
+    findings.extend(found.into_iter().map(|(path, why)| Finding {
+        severity: Severity::Broken,
+        what: format!("this account cannot write {}: {why}", path.display()),
+        remedy: Some(match group {
+            Some(_) => share::remedy(ctx, &owner_of(&path)),
+            None => unset.clone(),
+        }),
     }));
-    let Some(group) = share::group_of(disk, dir) else {
-        findings.extend(several(ctx));
+    let Some(group) = group else {
+        findings.extend(several(ctx).map(|what| warning(what, unset)));
         return;
     };
     let (name, left) = (accounts::group(group), share::unshared(disk, paths, group));
@@ -65,18 +68,13 @@ fn of_user(ctx: &Ctx, user: &User) -> Vec<(PathBuf, String)> {
 }
 
 /// Several accounts that have written here, where nobody has set that up.
-fn several(ctx: &Ctx) -> Option<Finding> {
+fn several(ctx: &Ctx) -> Option<String> {
     let (disk, paths) = (&**ctx.store.disk(), ctx.store.paths());
     let known = share::dirs(disk, paths).into_iter().chain([paths.data().to_owned(), paths.lock()]);
     let owners = known.filter_map(|path| Some(disk.stat(&path).ok()?.uid));
     // Root looks after the files of others.
     let owners: BTreeSet<u32> = owners.filter(|uid| *uid != 0).collect();
     let names: Vec<String> = owners.into_iter().map(accounts::name).collect();
-    let dir = paths.dir().display();
-    (names.len() > 1).then(|| {
-        warning(
-            format!("{dir} is used by several accounts and not shared: {}", names.join(", ")),
-            format!("as its owner or as root: tpu init --shared {dir} --group GROUP"),
-        )
-    })
+    let (dir, all) = (paths.dir().display(), names.join(", "));
+    (names.len() > 1).then(|| format!("{dir} is used by several accounts and not shared: {all}"))
 }

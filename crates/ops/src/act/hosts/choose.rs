@@ -136,11 +136,15 @@ fn asked(ctx: &Ctx, picks: &[Pick], ask: &Ask, lately: &Lately) -> Vec<Result<Bu
     let open: Vec<Target> =
         known.into_iter().filter(|target| !said.contains_key(&target.name)).collect();
     let answers = probe::preflight(ctx, &data, &open);
-    heard_lately::keep(ctx, &data, open.iter().zip(&answers));
-    said.extend(open.iter().zip(answers).map(|(target, answer)| {
-        let busy = answer.map_err(Unusable::into_words);
-        (target.name.clone(), busy.and_then(|busy| fits(&target.name, busy)))
-    }));
+    let fit = |(target, answer): (&Target, &Result<BusyGpus, Unusable>)| {
+        let busy = answer.clone().map_err(Unusable::into_words);
+        busy.and_then(|busy| fits(&target.name, busy))
+    };
+    let fitting: Vec<Result<BusyGpus, String>> = open.iter().zip(&answers).map(fit).collect();
+    let all = open.iter().zip(&answers).zip(&fitting);
+    // Where it can begin the machine is another one in a moment.
+    heard_lately::keep(ctx, &data, all.filter(|(_, fit)| fit.is_err()).map(|(one, _)| one));
+    said.extend(open.iter().map(|target| target.name.clone()).zip(fitting));
     let unknown = || Err("it is not known any more".to_owned());
     picks.iter().map(|pick| said.get(&pick.target).cloned().unwrap_or_else(unknown)).collect()
 }

@@ -50,7 +50,7 @@ fn asked(lab: &Lab) -> Vec<usize> {
 fn thirty_daemons_ask_six_machines_once_a_minute() {
     let Some(lab) = Lab::with(MACHINES, "--max-jobs 8 --gpus 4 --pool lab") else { return };
     (0..MACHINES).for_each(|index| occupied(&lab, index));
-    drop(lab.env.tpu("submit lab gpus=1 -q -- true").exits(0));
+    drop(lab.env.tpu("submit lab gpus=1 -- true").exits(0));
     let daemons: Vec<Ctx> = (0..ACCOUNTS).map(|n| daemon(&lab, n)).collect();
     lab.env.change(|data| {
         let queues = data.queues_mut();

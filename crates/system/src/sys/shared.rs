@@ -73,7 +73,7 @@ pub struct Unwritable {
 /// Whether this account may make files in a directory, or make the directory: then the next one above that exists counts.
 /// Where only a disk is missing, which may come back, nothing is said.
 pub fn may_write_below(dir: &Path) -> Result<(), Unwritable> {
-    let Some(place) = dir.ancestors().find(|place| place.exists()) else { return Ok(()) };
+    let Some(place) = dir.ancestors().find(|place| place.is_dir()) else { return Ok(()) };
     // Where nothing but the root of all exists, a disk is missing.
     if place.parent().is_none_or(|above| above.as_os_str().is_empty()) {
         return Ok(());
@@ -136,5 +136,7 @@ mod tests {
         drop(fs::File::create(own.join("file")).unwrap());
         assert!(make_dirs(&own.join("file/below")).is_err());
         assert!(make_dirs(&own.join("file")).is_err());
+        assert_eq!(may_write_below(&own.join("logs/bob/1")), Ok(()));
+        assert_eq!(may_write_below(Path::new("/no disk/logs/bob")), Ok(()), "it may come back");
     }
 }

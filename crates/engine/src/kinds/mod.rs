@@ -293,7 +293,7 @@ impl Destination<'_> {
                 || sockets(effects.env.non_empty("XDG_RUNTIME_DIR"), effects.env.uid),
                 Into::into,
             ),
-            known_hosts: effects.store.paths().state().join("known_hosts"),
+            known_hosts: effects.store.paths().known_hosts(),
             alias,
         }
     }

@@ -38,7 +38,7 @@ pub fn group_of(disk: &dyn Disk, dir: &Path) -> Option<u32> {
 /// What is to be shared with a group, and is not.
 pub fn unshared(disk: &dyn Disk, paths: &Paths, group: u32) -> Vec<Unshared> {
     let is_flawed = |stat: &Stat, wanted: u32| stat.gid != group || stat.mode & wanted != wanted;
-    let (files, dirs) = (files(disk, paths), dirs(disk, paths));
+    let (files, dirs) = (files(paths), dirs(disk, paths));
     let files = files.into_iter().map(|path| (path, GROUP_READS_AND_WRITES));
     let all = dirs.into_iter().map(|path| (path, SHARED)).chain(files);
     let one = |(path, wanted): (PathBuf, u32)| {
@@ -65,14 +65,8 @@ pub fn dirs(disk: &dyn Disk, paths: &Paths) -> Vec<PathBuf> {
 }
 
 /// The files that every account writes.
-fn files(disk: &dyn Disk, paths: &Paths) -> Vec<PathBuf> {
-    let state = paths.state();
-    let names = disk.list(&state).unwrap_or_default();
-    let of_state = names.iter().filter(|name| !Paths::is_of_one_account(name));
-    let mut files: Vec<PathBuf> = of_state.map(|name| state.join(name)).collect();
-    files.extend([paths.data().to_owned(), paths.lock()]);
-    files.retain(|path| path.is_file());
-    files
+fn files(paths: &Paths) -> Vec<PathBuf> {
+    paths.of_all_accounts().into_iter().filter(|path| path.is_file()).collect()
 }
 
 /// Names some of these, and says how many they are.

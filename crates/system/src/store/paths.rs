@@ -5,6 +5,9 @@ use std::path::{Path, PathBuf};
 
 use tpu_core::model::ids::{JobId, TargetName};
 
+/// So many older parts of the journal are kept.
+pub(super) const OLDER_PARTS: u32 = 3;
+
 /// The files and directories that belong to one data file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Paths {
@@ -215,10 +218,31 @@ impl Paths {
         self.state().join(format!("tokens-{uid}.json"))
     }
 
-    /// Whether a file of the state directory is one account's alone, by its name: the others make their own.
-    pub fn is_of_one_account(name: &str) -> bool {
-        let kinds = ["daemon-", "pass-", "asked-", "tokens-", "typed", "jobset", "."];
-        kinds.iter().any(|kind| name.starts_with(kind))
+    /// The host keys that OpenSSH has learned.
+    pub fn known_hosts(&self) -> PathBuf {
+        self.state().join("known_hosts")
+    }
+
+    /// The files that every account writes where several share the directory. What one account keeps for itself is not
+    /// among them.
+    pub fn of_all_accounts(&self) -> Vec<PathBuf> {
+        let parts = (1..=OLDER_PARTS).map(|n| self.older_events(n));
+        let rest = [
+            self.data.clone(),
+            self.lock(),
+            self.events(),
+            self.archive(),
+            self.heard(),
+            self.heard_lock(),
+            self.machines_heard(),
+            self.figures(),
+            self.figures_lock(),
+            self.outbox(),
+            self.outbox_lock(),
+            self.known_hosts(),
+            self.sim(),
+        ];
+        parts.chain(rest).collect()
     }
 
     /// The simulated fleet.

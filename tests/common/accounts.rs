@@ -159,6 +159,11 @@ impl Accounts {
 }
 
 impl Account {
+    /// Where it is at home.
+    pub(crate) fn home(&self) -> &Path {
+        &self.home
+    }
+
     /// The number of the account.
     pub(crate) fn uid(&self) -> u32 {
         self.uid

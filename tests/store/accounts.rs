@@ -146,6 +146,17 @@ fn a_directory_that_an_account_cannot_write_is_said_and_mended() {
     chown(&journal, Some(alice.uid()), Some(alice.uid())).unwrap();
     mode(&journal, 0o600);
     drop(accounts.types(bob, "doctor").exits(1).says(&["cannot write", "events.jsonl", &repair]));
+    // A link leads to nobody's own files.
+    let own = alice.home().join("diary");
+    drop(std::fs::File::create(&own).unwrap());
+    chown(&own, Some(alice.uid()), Some(alice.uid())).unwrap();
+    mode(&own, 0o600);
+    std::os::unix::fs::symlink(&own, lab.join("tpu-state/figures.json")).unwrap();
+    drop(accounts.types(alice, "doctor --fix").exits(0));
+    assert_eq!(std::fs::metadata(&own).unwrap().mode() & 0o777, 0o600);
+    std::fs::remove_file(lab.join("tpu-state/figures.json")).unwrap();
+    chown(&journal, Some(alice.uid()), Some(alice.uid())).unwrap();
+    mode(&journal, 0o600);
     let again = format!("init --no-input --shared {}", lab.display());
     drop(accounts.types(bob, &again).exits(0).says(&["not shared", "events.jsonl", &repair]));
     drop(accounts.types(alice, &again).exits(0).says(&["Shared 1 file"]));

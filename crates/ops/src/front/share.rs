@@ -2,12 +2,14 @@
 //! (`tpu doctor`).
 
 use std::collections::BTreeSet;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use tpu_core::text::counted;
 use tpu_system::store::disk::Stat;
 use tpu_system::store::{Disk, Paths};
 use tpu_system::sys::accounts;
+use tpu_system::sys::beneath::OpenDir;
 use tpu_system::sys::shared::{self, GROUP_READS_AND_WRITES, SHARED};
 
 use crate::base::account;
@@ -26,8 +28,8 @@ pub struct Unshared {
     pub path: PathBuf,
     /// Who owns it: nobody else but root can share it.
     pub owner: u32,
-    /// Its mode, once it is shared.
-    mode: u32,
+    /// What its group is to do with it.
+    more: u32,
 }
 
 /// The group with which a directory is shared; `None` where it is not.
@@ -43,7 +45,7 @@ pub fn unshared(disk: &dyn Disk, paths: &Paths, group: u32) -> Vec<Unshared> {
     let all = dirs.into_iter().map(|path| (path, SHARED)).chain(files);
     let one = |(path, wanted): (PathBuf, u32)| {
         let stat = disk.stat(&path).ok().filter(|stat| is_flawed(stat, wanted))?;
-        Some(Unshared { path, owner: stat.uid, mode: stat.mode | wanted })
+        Some(Unshared { path, owner: stat.uid, more: wanted })
     };
     all.filter_map(one).collect()
 }
@@ -119,10 +121,7 @@ pub fn mend(ctx: &Ctx) -> usize {
     let (disk, paths) = (&**ctx.store.disk(), ctx.store.paths());
     let Some(group) = group_of(disk, paths.dir()) else { return 0 };
     let all = unshared(disk, paths, group);
-    let share = |one: &&Unshared| {
-        let given = disk.set_owner(&one.path, one.owner, group);
-        given.and_then(|()| disk.set_mode(&one.path, one.mode)).is_ok()
-    };
+    let share = |one: &&Unshared| share_one(paths, one, group).is_ok();
     let (done, left): (Vec<&Unshared>, Vec<&Unshared>) = all.iter().partition(share);
     let left: Vec<Unshared> = left.into_iter().cloned().collect();
     if !left.is_empty() {
@@ -130,6 +129,17 @@ pub fn mend(ctx: &Ctx) -> usize {
         ctx.warn([format!("not shared: {names}; {}", remedy(ctx, &owners(&left)))]);
     }
     done.len()
+}
+
+/// Shares one of them. What lies behind a link is not ours, whoever has put it there.
+fn share_one(paths: &Paths, one: &Unshared, group: u32) -> io::Result<()> {
+    let below = one.path.strip_prefix(paths.dir()).map_err(io::Error::other)?;
+    let name = below.file_name().ok_or(io::ErrorKind::InvalidInput)?;
+    let mut dir = OpenDir::open(paths.dir())?;
+    for part in below.parent().into_iter().flat_map(Path::components) {
+        dir = dir.dir(part.as_os_str())?;
+    }
+    dir.share(name, one.owner, (group, one.more))
 }
 
 /// What their owners type to share what is theirs.

@@ -6,7 +6,7 @@ use std::io;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::Access;
+use rustix::fs::{Access, Mode, OFlags};
 use rustix::io::Errno;
 
 use super::accounts;
@@ -49,16 +49,20 @@ pub fn make_dirs(dir: &Path) -> io::Result<()> {
 /// and `doctor` says so.
 pub fn hand_down(made: &Path) {
     let above = made.parent().and_then(|above| fs::metadata(above).ok());
-    let (Some(above), Ok(meta)) = (above, fs::symlink_metadata(made)) else { return };
-    let more = match meta.file_type() {
+    if !above.is_some_and(|above| is_shared(above.permissions().mode())) {
+        return;
+    }
+    // Whoever shares the directory may have put a link in its place.
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let Ok(made) = rustix::fs::open(made, flags, Mode::empty()).map(fs::File::from) else { return };
+    let Ok(about) = made.metadata() else { return };
+    let more = match about.file_type() {
         kind if kind.is_dir() => SHARED,
         kind if kind.is_file() => GROUP_READS_AND_WRITES,
         _ => return,
     };
-    if is_shared(above.permissions().mode()) {
-        let mode = meta.permissions().mode() & 0o7777;
-        drop(fs::set_permissions(made, Permissions::from_mode(mode | more)));
-    }
+    let mode = about.permissions().mode() & 0o7777;
+    drop(made.set_permissions(Permissions::from_mode(mode | more)));
 }
 
 /// A place in which this account may not write.

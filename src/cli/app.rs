@@ -3,7 +3,7 @@
 
 use std::cell::OnceCell;
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
@@ -65,6 +65,12 @@ impl App {
     /// The same where nobody is asked: what is done is as its person has said.
     pub(super) fn agreeing(mut self) -> Self {
         self.global.yes = true;
+        self
+    }
+
+    /// The same with the state file in this directory.
+    pub(super) fn in_directory(mut self, dir: &Path) -> Self {
+        self.global.data = Some(self.env.cwd.join(dir).join("data.json"));
         self
     }
 

@@ -355,7 +355,9 @@ pub(super) fn verb(command: Command) -> Verb {
             callbacks::launcher(app, &args.step)
         })
         .on_terminal(),
-        Command::State(State::Init(args)) => changes(move |app| init::run(app, &args)),
+        Command::State(State::Init(args)) => {
+            Verb::new(Does::Change, move |app| init::run(app, &args))
+        }
         Command::State(State::Data(args)) => changes(move |app| data::run(app, &args.step)),
         Command::Classify(args) => looks(move |app| classify::classify(app, &args)),
         Command::Doctor(args) => {

@@ -39,6 +39,9 @@ const IN_LINE: Duration = Duration::from_secs(15);
 const AT_RISK_EVERY: Duration = Duration::from_secs(10);
 const OTHERS_EVERY: Duration = Duration::from_secs(30);
 
+/// The same where several daemons share what one was told.
+const SHARED_EVERY: Duration = Duration::from_secs(60);
+
 /// Between two looks while an engine has jobs, or a job goes on without its window: of their ends nothing tells by
 /// itself, and what has ended is to come back within five seconds.
 const WITHOUT_NEWS_EVERY: Duration = Duration::from_secs(4);
@@ -63,6 +66,15 @@ impl Cause {
         match self {
             Self::Timed => OTHERS_EVERY,
             Self::AtRisk | Self::Happened => snapshot::ASKED_AT_MOST,
+        }
+    }
+
+    /// The same for an answer that the daemon of another account has got: together they ask about as often as one.
+    fn shared_answer_serves(self) -> Duration {
+        match self {
+            Self::Timed => SHARED_EVERY,
+            Self::AtRisk => AT_RISK_EVERY,
+            Self::Happened => snapshot::ASKED_AT_MOST,
         }
     }
 }
@@ -113,6 +125,7 @@ impl Default for Turn {
 
 /// Looks once and does nothing: no record changes, and nobody who waits begins.
 pub(super) fn watch(ctx: &Ctx, memory: &mut LookMemory, cause: Cause) -> Result<Turn, Error> {
+    memory.share_for(cause.shared_answer_serves());
     let survey = outlook::survey(ctx, memory, cause.answer_serves())?;
     let is_at_risk = is_at_risk(&survey);
     Ok(Turn {
@@ -150,6 +163,7 @@ pub(super) fn turn(
     if is_begun {
         serves = serves.min(IN_FLIGHT);
     }
+    memory.share_for(cause.shared_answer_serves());
     let mut survey = outlook::survey(ctx, memory, serves)?;
     if record_facts::record_facts(ctx, &survey)? > 0 {
         survey = outlook::survey(ctx, memory, OTHERS_EVERY)?;

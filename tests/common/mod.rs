@@ -1,5 +1,6 @@
 //! What several tests need.
 
+pub(crate) mod accounts;
 pub(crate) mod boards;
 pub(crate) mod cables;
 pub(crate) mod dice;

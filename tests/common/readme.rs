@@ -22,6 +22,7 @@ pub(crate) const TYPED: &[&str] = &[
     "docs/queue.md",
     "docs/restarts.md",
     "docs/scripts.md",
+    "docs/shared.md",
     "docs/slurm.md",
     "docs/tpu.md",
 ];
@@ -57,6 +58,8 @@ pub(crate) struct Example {
     pub(crate) place: String,
     /// The command.
     pub(crate) command: String,
+    /// What is remarked behind it.
+    pub(crate) remark: String,
     /// The lines beneath it.
     pub(crate) printed: Vec<String>,
 }
@@ -81,9 +84,10 @@ impl Page {
             if let Some(fence) = line.strip_prefix("```") {
                 inside = fence == "console";
             } else if inside && let Some(command) = line.strip_prefix("$ ") {
-                let command = command.split("  # ").next().unwrap_or(command).trim().to_owned();
+                let (command, remark) = command.split_once("  # ").unwrap_or((command, ""));
+                let (command, remark) = (command.trim().to_owned(), remark.trim().to_owned());
                 let place = format!("{}:{}", self.path, number + 1);
-                examples.push(Example { place, command, printed: Vec::new() });
+                examples.push(Example { place, command, remark, printed: Vec::new() });
             } else if inside {
                 let last = examples.last_mut().expect("a block begins with a command");
                 last.printed.push(line.to_owned());

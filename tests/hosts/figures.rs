@@ -44,13 +44,14 @@ fn usual(lab: &Lab, index: usize) -> String {
     )
 }
 
-fn rounds(lab: &Lab, index: usize) -> usize {
+/// How often a machine was asked whose driver counts that.
+pub(super) fn rounds(lab: &Lab, index: usize) -> usize {
     let asked = std::fs::read_to_string(lab.hosts.home(index).join("rounds"));
     asked.map_or(0, |text| text.lines().count())
 }
 
 /// The doors of this place with the settings of its commands.
-fn ctx(env: &TestEnv) -> Ctx {
+pub(super) fn ctx(env: &TestEnv) -> Ctx {
     let vars = env.variables().clone();
     let ctx = env.ctx(Env { vars, ..Env::read() });
     let Ok(text) = std::fs::read_to_string(env.path("settings.json")) else { return ctx };

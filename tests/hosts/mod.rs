@@ -14,6 +14,7 @@ mod own_way;
 mod proof;
 mod pyenv;
 mod readme;
+mod shared;
 mod variables;
 
 use std::io::Write as _;

@@ -47,6 +47,8 @@ struct Around {
     intent_owner_alive: Option<bool>,
     /// Owner of the target's lease, and whether it is there.
     target_lease: Option<(String, bool)>,
+    /// The account that an engine has it of, where it is another one.
+    account: Option<String>,
 }
 
 /// What is expected. What is not named here must be absent.
@@ -116,6 +118,7 @@ fn decision(case: &Case) -> Decision {
             lease: around.lease_owner_alive,
             intent: around.intent_owner_alive,
             target: target_lease.as_ref().map(|(lease, alive)| (lease, Some(*alive))),
+            account: around.account.as_deref(),
         },
         jitter: 0.0,
         patience_s: around.patience.unwrap_or(PATIENCE_S),

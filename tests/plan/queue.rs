@@ -188,7 +188,7 @@ fn fate_of(reason: &WaitReason) -> Fate {
         WaitReason::Held(_) => Fate::Held,
         WaitReason::Paused(_) => Fate::Paused,
         WaitReason::After(_) => Fate::After,
-        WaitReason::Absent => Fate::Absent,
+        WaitReason::Absent(_) => Fate::Absent,
         WaitReason::Cap(cap) => match cap.of {
             CapOf::Queue(_) => Fate::QueueFull,
             CapOf::User(_) => Fate::UserFull,
@@ -302,7 +302,7 @@ impl World {
             let waiter = &self.waiters[at];
             Readiness {
                 after: waiter.is_unready.then(|| "another job runs".to_owned()),
-                is_absent: waiter.asked.is_awaited && waiter.is_left,
+                absent: (waiter.asked.is_awaited && waiter.is_left).then(String::new),
                 ..Readiness::default()
             }
         };

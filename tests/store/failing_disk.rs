@@ -328,6 +328,14 @@ fn mode_and_owner_stay_and_a_warning_says_where_they_cannot() {
     disk.set_account(10, 10);
     let warnings = mutate(&store(&disk), "z").unwrap().warnings;
     assert_eq!(warnings, ["the owner and group of the data file changed from 9:8 to 10:10"]);
+
+    // In a directory that accounts share, its group may do all with the file, whoever owns it.
+    let lab = paths().dir().to_owned();
+    tpu_system::store::Disk::set_owner(&*disk, &lab, 0, 10).unwrap();
+    tpu_system::store::Disk::set_mode(&*disk, &lab, 0o2770).unwrap();
+    disk.set_account(11, 10);
+    assert_eq!(mutate(&store(&disk), "shared").unwrap().warnings, Vec::<String>::new());
+    assert_eq!((stat(&disk).mode, stat(&disk).uid, stat(&disk).gid), (0o664, 11, 10));
 }
 
 #[test]

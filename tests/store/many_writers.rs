@@ -207,6 +207,28 @@ fn modes_stay_and_new_things_get_theirs() {
 }
 
 #[test]
+fn what_is_made_below_a_shared_directory_is_its_group_s() {
+    let dir = tempfile::tempdir().unwrap();
+    fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o2770)).unwrap();
+    let store = new(dir.path());
+    change(&store, 0, 0);
+    let mode = |path: &Path| fs::metadata(path).unwrap().mode() & 0o7777;
+    let job = JobId::new(UserName::from("alice"), tpu_core::model::ids::JobNumber(3));
+    let dir_of_job = store.job_dir(&job).unwrap();
+    let paths = store.paths();
+    for shared in [paths.state(), paths.backups(), dir_of_job.parent().unwrap().to_owned()] {
+        assert_eq!(mode(&shared), 0o2770, "{}", shared.display());
+    }
+    assert_eq!(mode(&dir_of_job), 0o2750, "the group goes on below it");
+    let log = paths.state().join("log");
+    store.disk().append(&log, b"x", 0o644, false).unwrap();
+    assert_eq!(mode(&log), 0o664, "whoever may read it may write it");
+    let own = paths.state().join("own");
+    store.disk().append(&own, b"x", 0o600, false).unwrap();
+    assert_eq!(mode(&own), 0o600);
+}
+
+#[test]
 fn a_lock_that_somebody_removes_is_taken_anew() {
     let dir = tempfile::tempdir().unwrap();
     let store = new(dir.path());

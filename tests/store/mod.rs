@@ -2,6 +2,7 @@
 //!
 //! slow: writers are killed at one step after the other, and each change reaches the disk.
 
+mod accounts;
 pub(super) mod document;
 mod failing_disk;
 pub(super) mod killed_writers;

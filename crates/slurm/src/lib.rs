@@ -191,6 +191,10 @@ impl KindOfTarget for Slurm {
     fn engine<'a>(&self, run: &EngineRun, effects: &'a Effects) -> Option<Box<dyn Runner + 'a>> {
         Some(Box::new(self.open(Cluster::parse(&run.cluster), None, effects)))
     }
+
+    fn account(&self, run: &EngineRun) -> Option<u32> {
+        Cluster::parse(&run.cluster).uid
+    }
 }
 
 /// Checks where code and logs go. What lies below our own state on this machine is nothing to a login node.

@@ -44,7 +44,7 @@ impl<'a> LoginWay<'a> {
             key: login.key.clone(),
             options: Vec::new(),
             sockets: sockets.clone(),
-            known_hosts: effects.store.paths().state().join("known_hosts"),
+            known_hosts: effects.store.paths().known_hosts(),
             alias: None,
         };
         let node = Worker { index: 0, address: login.address.clone() };

@@ -42,6 +42,12 @@ pub struct Init {
     /// Put the example scripts into that directory
     #[arg(long, conflicts_with = "from")]
     pub scripts: bool,
+    /// Keep the state file in DIR, which the accounts of a group share
+    #[arg(long, value_name = "DIR", conflicts_with = "from")]
+    pub shared: Option<PathBuf>,
+    /// With --shared: the group [default: that of DIR]
+    #[arg(long, value_name = "GROUP", requires = "shared")]
+    pub group: Option<String>,
 }
 
 /// `tpu data`.

@@ -18,15 +18,25 @@ use tpu_ops::base::account;
 use tpu_ops::front::import;
 use tpu_ops::front::init::{self, Beginning};
 use tpu_ops::front::settings;
+use tpu_ops::front::share;
 use tpu_ops::waiting::users::{self, NewUser};
 use tpu_ops::{Ctx, Error};
 use tpu_wire::data::{BegunDocument, FoundDocument};
 
 /// Begins.
-pub(in crate::cli) fn run(app: &App, args: &Init) -> Outcome {
-    match &args.from {
-        Some(path) => move_in(app, &app.env.cwd.join(path), args.adopt),
-        None => begin(app, args),
+pub(in crate::cli) fn run(app: App, args: &Init) -> Outcome {
+    match (&args.from, &args.shared) {
+        (Some(path), _) => move_in(&app, &app.env.cwd.join(path), args.adopt),
+        (None, None) => begin(&app, args),
+        (None, Some(dir)) => {
+            let named = app.global.data.as_ref().map(|data| app.env.cwd.join(data));
+            let app = app.in_directory(dir);
+            if named.is_some_and(|data| Some(&data) != app.global.data.as_ref()) {
+                let what = "--data or TPU_DATA names another state file than --shared";
+                return Err(Error::usage(what).hint("leave one of both away"));
+            }
+            begin(&app, args)
+        }
     }
 }
 
@@ -92,7 +102,14 @@ fn begin(app: &App, args: &Init) -> Outcome {
         scripts,
         settings: app.config_dir.as_ref().map(|dir| (dir.join("settings.json"), values)),
     };
-    let mut said = init::begin(app.ctx()?, &beginning)?;
+    let mut said = match &args.shared {
+        Some(dir) => share::set_up(app.ctx()?, &app.env.cwd.join(dir), args.group.as_deref())?,
+        None => Vec::new(),
+    };
+    said.extend(init::begin(app.ctx()?, &beginning)?);
+    said.extend(args.shared.as_ref().map(|dir| {
+        format!("Each of the others types: tpu init --shared {}", app.env.cwd.join(dir).display())
+    }));
     if style != ArgumentStyle::Flags {
         settings::set(app.ctx()?, &UserName::from(&*name), "arguments", style.as_str())?;
         said.push(format!(

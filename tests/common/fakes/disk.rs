@@ -512,7 +512,11 @@ impl Disk for FakeDisk {
             }
             platter.need_dir(dir)?;
             let (uid, gid) = platter.account;
-            platter.dirs.insert(dir.to_owned(), (mode, uid, gid));
+            let above = dir.parent().and_then(|above| platter.dirs.get(above));
+            // What the directory above hands down.
+            let shared = above.filter(|above| above.0 & 0o2000 != 0);
+            let (setgid, gid) = shared.map_or((0, gid), |above| (0o2000, above.2));
+            platter.dirs.insert(dir.to_owned(), (mode | setgid, uid, gid));
             Ok(true)
         })
     }

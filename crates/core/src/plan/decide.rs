@@ -56,6 +56,8 @@ pub struct Owners<'a> {
     pub intent: Option<bool>,
     /// The lease of the target, if somebody has it, and whether its owner is there.
     pub target: Option<(&'a Lease, Option<bool>)>,
+    /// The account that an engine has the job of, if it is another one than ours.
+    pub account: Option<&'a str>,
 }
 
 /// Why the successor of a job could not begin now.
@@ -279,6 +281,9 @@ fn is_ours(situation: &Situation<'_>) -> Result<(), Held> {
         | RunState::Running
         | RunState::Ended
         | RunState::Gone => {}
+    }
+    if let Some(account) = owners.account {
+        return Err(format!("only {account}'s daemon acts on it").into());
     }
     let age_s = facts.now.seconds_since(situation.looked_at);
     if age_s > LOOK_LIMIT_S {

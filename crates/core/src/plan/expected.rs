@@ -323,7 +323,7 @@ impl<P: Outlook> Future<'_, P> {
             let all = entry.spec.array.as_ref().map(Array::indexes).unwrap_or_default();
             (all.iter().filter(is_ready).copied().collect(), String::new())
         });
-        Readiness { after: waits.then(String::new), members, is_absent: false }
+        Readiness { after: waits.then(String::new), members, absent: None }
     }
 }
 

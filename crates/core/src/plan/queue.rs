@@ -122,8 +122,8 @@ pub struct Readiness {
     pub after: Option<String>,
     /// The members of a group that may begin, where not all may; and what the others wait for, in words.
     pub members: Option<(Vec<u32>, String)>,
-    /// That nobody is there who waits for it or would start it.
-    pub is_absent: bool,
+    /// Who would start it and is not there, in words.
+    pub absent: Option<String>,
 }
 
 /// Why an entry does not begin.
@@ -137,8 +137,8 @@ pub enum WaitReason {
     NoQueue(QueueName),
     /// Another job has to end first.
     After(String),
-    /// The process that waits for it is gone, or those who would start it are, and may come again.
-    Absent,
+    /// The process that waits for it is gone, or those who would start it are, and may come again: who, in words.
+    Absent(String),
     /// A limit is reached.
     Cap(Cap),
     /// In its queue nobody passes this one, who finds no place.
@@ -158,8 +158,7 @@ impl fmt::Display for WaitReason {
         match self {
             Self::Paused(queue) => write!(f, "queue {queue} is paused"),
             Self::NoQueue(queue) => write!(f, "there is no queue {queue} any more"),
-            Self::After(what) => f.write_str(what),
-            Self::Absent => f.write_str("nobody is there who waits for it or would start it"),
+            Self::After(what) | Self::Absent(what) => f.write_str(what),
             Self::Cap(cap) => cap.fmt(f),
             Self::Behind(job) => write!(f, "{job} is in front of it and finds no place"),
             Self::Held(why) | Self::NoPlace { why, kept: None } => f.write_str(why),
@@ -372,7 +371,7 @@ pub fn not_ready(entry: &QueueEntry, queue: &Queue, readiness: &Readiness) -> Op
     if let Some(after) = &readiness.after {
         return Some(WaitReason::After(after.clone()));
     }
-    readiness.is_absent.then_some(WaitReason::Absent)
+    readiness.absent.clone().map(WaitReason::Absent)
 }
 
 /// Whether an entry was passed for too long.

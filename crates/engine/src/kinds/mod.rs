@@ -148,6 +148,12 @@ pub trait KindOfTarget: Send + Sync {
         None
     }
 
+    /// The account of this machine that a run belongs to, where an engine of this kind tells accounts apart: the daemons of
+    /// others leave it alone.
+    fn account(&self, _run: &EngineRun) -> Option<u32> {
+        None
+    }
+
     /// A number that changes when an engine of this kind has said by itself that something has happened. Asked
     /// several times a second.
     fn wakes(&self) -> u64 {
@@ -287,7 +293,7 @@ impl Destination<'_> {
                 || sockets(effects.env.non_empty("XDG_RUNTIME_DIR"), effects.env.uid),
                 Into::into,
             ),
-            known_hosts: effects.store.paths().state().join("known_hosts"),
+            known_hosts: effects.store.paths().known_hosts(),
             alias,
         }
     }
@@ -411,6 +417,11 @@ impl Kinds {
         effects: &'a Effects,
     ) -> Option<Box<dyn Runner + 'a>> {
         self.named(&run.kind).ok()?.engine(run, effects)
+    }
+
+    /// The account of this machine that a run belongs to: see [`KindOfTarget::account`].
+    pub fn account(&self, run: &EngineRun) -> Option<u32> {
+        self.named(&run.kind).ok()?.account(run)
     }
 
     /// What is kept of what a person says of a job: see [`KindOfTarget::kept`]. Of which kind its target is may not be known

@@ -8,7 +8,7 @@ use std::path::{Component, Path, PathBuf};
 use std::{fs, io};
 
 use tpu_core::model::time::Timestamp;
-use tpu_system::sys::files;
+use tpu_system::sys::{files, shared};
 
 use super::tree::{self, COPIED, InTree};
 
@@ -163,7 +163,7 @@ impl Files for ThisDisk {
     }
 
     fn make_dir(&self, dir: &Path) -> io::Result<()> {
-        fs::create_dir_all(dir)
+        shared::make_dirs(dir)
     }
 
     fn tree(&self, dir: &Path) -> io::Result<Option<Vec<InTree>>> {
@@ -181,7 +181,7 @@ impl Files for ThisDisk {
         copied: &mut dyn FnMut(u64),
     ) -> io::Result<()> {
         let partial = partial(to);
-        fs::create_dir_all(&partial)?;
+        shared::make_dirs(&partial)?;
         let what = || what.iter().filter(|path| *path != Path::new(COPIED));
         for path in what() {
             let (source, copy) = (from.join(path), partial.join(path));

@@ -372,6 +372,9 @@ fn plan_with(
     let is_from_nothing = start.as_ref().is_some_and(ResumeFrom::is_from_nothing);
     let goes_on = mode == LaunchMode::Native && start.is_some() && !is_from_nothing;
     let roots = launch_paths::roots_at(ctx, &data, user, &target)?;
+    if mode == LaunchMode::Native && target.machines != Machines::Engine {
+        roots.may_be_used(&user.name, false)?;
+    }
     let settings = ctx.settings(Some(user))?;
     let attempt = lineage_attempts::before_successor(user, job);
     let lineage_args = start

@@ -1,9 +1,12 @@
 //! Where launches lay what they need: the copies of the code, the log directories, and the names of both.
 
+use std::path::Path;
+
 use tpu_core::model::data::{Data, User};
 use tpu_core::model::ids::{JobNumber, LaunchToken, UserName};
 use tpu_core::model::target::Target;
 use tpu_core::model::time::Timestamp;
+use tpu_system::sys::shared::{self, Unwritable};
 
 use crate::{Ctx, Error};
 
@@ -40,6 +43,26 @@ pub(crate) fn roots_at(
     };
     let own = kind.roots(registration);
     Ok(Roots { stage: own.stage.unwrap_or(usual.stage), log: own.log.unwrap_or(usual.log) })
+}
+
+impl Roots {
+    /// Refuses what could not log on this machine, or copy its code where it `copies`: its window would only say so to
+    /// itself.
+    pub(crate) fn may_be_used(&self, user: &UserName, copies: bool) -> Result<(), Error> {
+        for root in std::iter::once(&self.log).chain(copies.then_some(&self.stage)) {
+            let dir = Path::new(root).join(user.as_str());
+            if let Err(Unwritable { place, why }) = shared::may_write_below(&dir) {
+                let what = if place == dir {
+                    format!("cannot write in {}: {why}", dir.display())
+                } else {
+                    format!("cannot make {} in {}: {why}", dir.display(), place.display())
+                };
+                return Err(Error::state(what)
+                    .hint("nothing was started; `tpu doctor` says whose it is and what to do"));
+            }
+        }
+        Ok(())
+    }
 }
 
 /// Where code of a user is copied to.

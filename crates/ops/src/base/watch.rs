@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 use std::time::Duration;
 
 use serde::{Deserialize, Deserializer, Serialize};
@@ -17,6 +18,7 @@ use tpu_system::store::atomic;
 pub use tpu_system::store::Event;
 
 use tpu_core::text::fnv1a;
+use tpu_system::sys::accounts;
 use tpu_system::sys::procs::{self, Process, Signal};
 
 use super::lease;
@@ -199,17 +201,45 @@ pub fn acting(ctx: &Ctx) -> Option<Note> {
     running(ctx).filter(|note| note.watches.is_none())
 }
 
+/// A daemon that has not turned for longer, in seconds, says nothing.
+const LATELY_S: u64 = 180;
+
+/// Whether a daemon has turned lately that says of itself what stands in this file.
+fn has_turned(ctx: &Ctx, note: &Path) -> bool {
+    let read = ctx.store.disk().read(note).ok();
+    let note: Option<Note> = read.and_then(|read| serde_json::from_slice(&read.bytes).ok());
+    note.is_some_and(|note| ctx.clock.now().seconds_since(note.turned) < LATELY_S)
+}
+
 /// Whether something that waits at a place may begin there: this is it, or a daemon has turned there lately.
 pub(crate) fn is_attended(ctx: &Ctx, place: &str) -> bool {
-    /// A daemon that has not turned for longer says nothing.
-    const LATELY_S: u64 = 180;
-    if place == self::place(ctx) {
-        return true;
+    place == self::place(ctx) || has_turned(ctx, &ctx.store.paths().daemon_note(place))
+}
+
+/// Whether a daemon of another account, host or tmux server has turned lately.
+pub(crate) fn has_others(ctx: &Ctx) -> bool {
+    let (disk, paths) = (ctx.store.disk(), ctx.store.paths());
+    let own = paths.daemon_note(&place(ctx));
+    let names = disk.list(&paths.state()).unwrap_or_default();
+    let notes = names.iter().filter_map(|name| paths.daemon_note_named(name));
+    notes.filter(|note| *note != own).any(|note| has_turned(ctx, &note))
+}
+
+/// Whose daemon would start what was submitted at a place where none runs, in words.
+pub(crate) fn absence(ctx: &Ctx, place: &str) -> String {
+    let paths = ctx.store.paths();
+    // The account of the place has made them, at the latest when something was submitted there.
+    let locks = [paths.pass_lock(place), paths.daemon_lock(place)];
+    let owner = locks.iter().find_map(|path| ctx.store.disk().stat(path).ok()).map(|of| of.uid);
+    match owner {
+        Some(uid) if uid != ctx.env.uid => {
+            format!("waits for {}'s daemon, which does not run", accounts::name(uid))
+        }
+        Some(_) => {
+            "waits for your daemon of another host or tmux server, which does not run".to_owned()
+        }
+        None => "nobody is there who would start it".to_owned(),
     }
-    let path = ctx.store.paths().daemon_note(place);
-    let note = ctx.store.disk().read(&path).ok();
-    let note: Option<Note> = note.and_then(|read| serde_json::from_slice(&read.bytes).ok());
-    note.is_some_and(|note| ctx.clock.now().seconds_since(note.turned) < LATELY_S)
 }
 
 /// The same in short.

@@ -9,6 +9,7 @@ pub mod init;
 pub mod locks;
 pub mod open;
 pub mod settings;
+pub mod share;
 
 // Files of jobs.
 pub mod cloudmesh;

@@ -4,6 +4,8 @@
 //! all the same: unknown, and nothing follows. A provider that is silent says nothing about its own targets; those
 //! of the others are as they are.
 
+mod shared;
+
 use std::borrow::Cow;
 use std::cell::OnceCell;
 use std::collections::{BTreeMap, HashMap, HashSet};

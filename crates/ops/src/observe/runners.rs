@@ -19,7 +19,7 @@ use tpu_engine::runner::{
     Unreached, Want,
 };
 use tpu_system::sys::procs::Process;
-use tpu_system::sys::threads;
+use tpu_system::sys::{accounts, threads};
 use tpu_system::tmux::Look;
 
 use super::worker_processes;
@@ -56,6 +56,12 @@ pub fn at<'a>(ctx: &'a Ctx, job: &Job, tmux: &'a TmuxFact) -> Box<dyn Runner + '
 
 fn engine<'a>(ctx: &'a Ctx, job: &Job) -> Option<Box<dyn Runner + 'a>> {
     ctx.kinds.engine(job.engine.as_ref()?, &ctx.effects)
+}
+
+/// The account that an engine has a job of, if it is another one than that of this process.
+pub(super) fn other_account(ctx: &Ctx, job: &Job) -> Option<String> {
+    let uid = ctx.kinds.account(job.engine.as_ref()?)?;
+    (uid != ctx.env.uid).then(|| accounts::name(uid))
 }
 
 /// How runs are, each by the word of its own runner, who is asked once about all of its own; the result keeps

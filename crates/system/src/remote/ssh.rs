@@ -11,6 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::sys::proc::{self, Spawn};
+use crate::sys::shared;
 use tpu_core::model::variables;
 
 use super::each::Gate;
@@ -194,6 +195,8 @@ impl Way for Ssh {
         if output.status.shell_code() == 255 {
             return Err(Self::error(worker, self.reason(&output.stderr)));
         }
+        // What OpenSSH has learned of a machine, other accounts are to know as well.
+        shared::hand_down(&self.config.known_hosts);
         Ok(())
     }
 

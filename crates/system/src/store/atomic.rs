@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::disk::{Disk, Stat};
 use super::error::{At as _, StoreError};
+use crate::sys::shared;
 
 /// Owner, group and mode that a file is to keep.
 #[derive(Clone, Copy, Debug)]
@@ -39,6 +40,7 @@ pub(super) fn stage(
                     .or_else(|_| disk.set_owner(temporary, now.uid, gid));
                 if let Ok(now) = disk.stat(temporary)
                     && (kept.is_err() || now.uid != uid)
+                    && !is_of_group(disk, temporary, (&now, gid, keep.mode))
                 {
                     let changed = if now.gid == gid { "owner" } else { "owner and group" };
                     warnings.push(format!(
@@ -58,6 +60,14 @@ pub(super) fn stage(
         return Err(error);
     }
     Ok(warnings)
+}
+
+/// Whether it does not matter who owns a file: in a directory that accounts share, its group may do all with it.
+fn is_of_group(disk: &dyn Disk, path: &Path, (now, gid, mode): (&Stat, u32, u32)) -> bool {
+    let is_shared = |dir: &Stat| shared::is_shared(dir.mode) && dir.gid == gid;
+    let dir = path.parent().and_then(|dir| disk.stat(dir).ok());
+    let may = mode & shared::GROUP_READS_AND_WRITES == shared::GROUP_READS_AND_WRITES;
+    now.gid == gid && may && dir.is_some_and(|dir| is_shared(&dir))
 }
 
 /// Puts a staged file in the place of another one. Once that is done there is no way back: if the

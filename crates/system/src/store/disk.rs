@@ -9,7 +9,7 @@ use std::os::unix::fs::{
 };
 use std::path::{Path, PathBuf};
 
-use crate::sys::files;
+use crate::sys::{files, shared};
 
 use super::line::Line;
 
@@ -101,7 +101,8 @@ pub trait Disk: Send + Sync {
         Ok(true)
     }
 
-    /// Creates a directory whose parent is there. `false` if it was there already.
+    /// Creates a directory whose parent is there; below one with the setgid bit it has that bit as well. `false` if it was
+    /// there already.
     fn make_dir(&self, dir: &Path, mode: u32) -> io::Result<bool>;
 
     /// Removes a directory with everything in it; one that is not there is done.
@@ -238,8 +239,11 @@ impl Disk for OsDisk {
 
     fn make_dir(&self, dir: &Path, mode: u32) -> io::Result<bool> {
         match fs::DirBuilder::new().mode(mode).create(dir) {
-            // The umask may have taken away what the group needs.
-            Ok(()) => self.set_mode(dir, mode).map(|()| true),
+            // The umask may have taken away what the group needs. What the directory above hands down is kept.
+            Ok(()) => {
+                let handed_down = self.stat(dir)?.mode & shared::SETGID;
+                self.set_mode(dir, mode | handed_down).map(|()| true)
+            }
             Err(e) if e.kind() == io::ErrorKind::AlreadyExists => Ok(false),
             Err(e) => Err(e),
         }
@@ -348,7 +352,8 @@ fn write_note(file: &mut File, note: &[u8]) -> io::Result<()> {
     file.write_all(note)
 }
 
-/// Opens a file that several accounts write. A new one gets exactly `mode`, whatever the umask.
+/// Opens a file that several accounts write. A new one gets exactly `mode`, whatever the umask; in a shared directory
+/// whoever of the group may read it may write it as well.
 fn open_shared(path: &Path, mode: u32, append: bool) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.read(true).append(append).write(true);
@@ -366,6 +371,9 @@ fn open_shared(path: &Path, mode: u32, append: bool) -> io::Result<File> {
     match files::open_own(path, options.clone().create_new(true).mode(mode)) {
         Ok(file) => {
             file.set_permissions(fs::Permissions::from_mode(mode))?;
+            if mode & 0o040 != 0 {
+                shared::hand_down(path);
+            }
             Ok(file)
         }
         // Somebody else was faster.

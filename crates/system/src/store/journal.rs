@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::disk::Disk;
 use super::error::{At as _, StoreError};
-use super::paths::Paths;
+use super::paths::{OLDER_PARTS, Paths};
 use tpu_core::model::ids::{JobNumber, UserName};
 use tpu_core::model::outbox::Bookmark;
 use tpu_core::model::time::Timestamp;
@@ -17,8 +17,6 @@ use tpu_core::text::fnv1a;
 
 /// A journal of this size (bytes) is put aside and a new one begun.
 const ROTATE_AT: u64 = 16 << 20;
-/// So many older parts are kept.
-const OLDER_PARTS: u32 = 3;
 /// Reading goes back by blocks of this size (bytes).
 const BLOCK: u64 = 64 << 10;
 

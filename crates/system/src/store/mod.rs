@@ -37,6 +37,7 @@ pub use paths::Paths;
 pub use txn::{Committed, Tx};
 
 use crate::sys::clock::Clock;
+use crate::sys::shared;
 use disk::{Contents, Lock, Stat};
 use error::At as _;
 use tpu_core::model::data::{Data, ReadError, Unread};
@@ -48,8 +49,8 @@ use tpu_core::model::time::Timestamp;
 const DATA_MODE: u32 = 0o660;
 /// Mode of a lock that one account alone ever takes: nobody else can hold it and so keep that account waiting.
 const OWN_LOCK: u32 = 0o600;
-/// Mode of shared directories.
-const SHARED_DIR: u32 = 0o770;
+/// Mode of shared directories: what is made below them is of their group, whoever makes it.
+const SHARED_DIR: u32 = shared::SHARED;
 /// Mode of one job's directory: the environment of its launch lies there.
 const JOB_DIR: u32 = 0o750;
 /// How often a reader tries again when a network file system loses the file under it.
@@ -337,6 +338,17 @@ impl Store {
     ) -> Result<Result<T, Holder>, StoreError> {
         self.state_dir()?;
         self.alone((&self.paths.figures_lock(), &|| false), work)
+    }
+
+    /// Runs `work` as the only daemon that asks control planes. If there is one already, and it is not worth waiting for its
+    /// end, `work` does not run and the answer is who that is.
+    pub fn asking_providers<T>(
+        &self,
+        is_worth_waiting: &dyn Fn() -> bool,
+        work: impl FnOnce() -> T,
+    ) -> Result<Result<T, Holder>, StoreError> {
+        self.state_dir()?;
+        self.alone((&self.paths.heard_lock(), is_worth_waiting), work)
     }
 
     /// Runs `work` as the only one who holds this lock, waiting for another one who does.

@@ -5,6 +5,9 @@ use std::path::{Path, PathBuf};
 
 use tpu_core::model::ids::{JobId, TargetName};
 
+/// So many older parts of the journal are kept.
+pub(super) const OLDER_PARTS: u32 = 3;
+
 /// The files and directories that belong to one data file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Paths {
@@ -99,7 +102,7 @@ impl Paths {
     }
 
     /// Held by the one daemon of this data file and of one place, which `place` names in plain letters.
-    pub(crate) fn daemon_lock(&self, place: &str) -> PathBuf {
+    pub fn daemon_lock(&self, place: &str) -> PathBuf {
         self.state().join(format!("daemon-{place}.lock"))
     }
 
@@ -109,7 +112,7 @@ impl Paths {
     }
 
     /// Held by the process that passes over what waits at a place.
-    pub(crate) fn pass_lock(&self, place: &str) -> PathBuf {
+    pub fn pass_lock(&self, place: &str) -> PathBuf {
         self.state().join(format!("pass-{place}.lock"))
     }
 
@@ -121,6 +124,12 @@ impl Paths {
     /// What that daemon says about itself.
     pub fn daemon_note(&self, place: &str) -> PathBuf {
         self.state().join(format!("daemon-{place}.json"))
+    }
+
+    /// The same by the name of a file of the state directory, if it is one.
+    pub fn daemon_note_named(&self, name: &str) -> Option<PathBuf> {
+        let place = name.strip_prefix("daemon-")?.strip_suffix(".json")?;
+        Some(self.daemon_note(place))
     }
 
     /// Why the daemon that was started last could not begin, in its own words.
@@ -174,6 +183,16 @@ impl Paths {
         self.state().join("heard.json")
     }
 
+    /// Held by the daemon that asks them, where there are several.
+    pub(crate) fn heard_lock(&self) -> PathBuf {
+        self.state().join("heard.lock")
+    }
+
+    /// What machines last said to a daemon before it would have started something there.
+    pub fn machines_heard(&self) -> PathBuf {
+        self.state().join("machines.json")
+    }
+
     /// What an account of this machine has asked control planes, and may ask: others need rights of their own.
     pub fn asked(&self, uid: u32) -> PathBuf {
         self.state().join(format!("asked-{uid}.json"))
@@ -202,6 +221,33 @@ impl Paths {
     /// The tokens of the API that an account of this machine has made.
     pub fn tokens(&self, uid: u32) -> PathBuf {
         self.state().join(format!("tokens-{uid}.json"))
+    }
+
+    /// The host keys that OpenSSH has learned.
+    pub fn known_hosts(&self) -> PathBuf {
+        self.state().join("known_hosts")
+    }
+
+    /// The files that every account writes where several share the directory. What one account keeps for itself is not
+    /// among them.
+    pub fn of_all_accounts(&self) -> Vec<PathBuf> {
+        let parts = (1..=OLDER_PARTS).map(|n| self.older_events(n));
+        let rest = [
+            self.data.clone(),
+            self.lock(),
+            self.events(),
+            self.archive(),
+            self.heard(),
+            self.heard_lock(),
+            self.machines_heard(),
+            self.figures(),
+            self.figures_lock(),
+            self.outbox(),
+            self.outbox_lock(),
+            self.known_hosts(),
+            self.sim(),
+        ];
+        parts.chain(rest).collect()
     }
 
     /// The simulated fleet.

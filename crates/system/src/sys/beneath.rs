@@ -2,10 +2,11 @@
 //! a link meanwhile leads nowhere.
 
 use std::ffi::{OsStr, OsString};
-use std::fs::{File, Metadata};
+use std::fs::{File, Metadata, Permissions};
 use std::io::{self, Read as _, Write as _};
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, fchown};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{self as at, AtFlags, Dir, Mode, OFlags};
@@ -79,6 +80,21 @@ impl OpenDir {
         let replaced = written.and_then(|()| Ok(at::renameat(&self.0, new, &self.0, name)?));
         // A full disk is not filled with what could not be written.
         replaced.inspect_err(|_| drop(self.remove(new)))
+    }
+
+    /// Gives a file or a directory in it to a group, which may do with it what the bits `more` say, if `owner` owns it. A
+    /// link is refused, and a file that has another name, perhaps elsewhere.
+    pub fn share(&self, name: &OsStr, owner: u32, (group, more): (u32, u32)) -> io::Result<()> {
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let file = File::from(at::openat(&self.0, name, flags, Mode::empty())?);
+        let about = file.metadata()?;
+        let is_one = about.is_dir() || about.is_file() && about.nlink() == 1;
+        if !is_one || about.uid() != owner {
+            return Err(io::Error::other("it is another file by now, or has several names"));
+        }
+        fchown(&file, None, Some(group))?;
+        let mode = about.mode() & 0o7777;
+        file.set_permissions(Permissions::from_mode(mode | more))
     }
 
     /// Removes a file or a link in it.

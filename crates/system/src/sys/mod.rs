@@ -13,6 +13,7 @@ pub mod proc;
 pub mod procs;
 pub mod pty;
 pub mod random;
+pub mod shared;
 pub mod stop;
 pub mod talk;
 pub mod threads;

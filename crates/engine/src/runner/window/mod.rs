@@ -27,6 +27,7 @@ use tpu_core::model::facts::{PaneFact, TmuxFact};
 use tpu_core::model::ids::LaunchToken;
 use tpu_core::model::job::{Handle, Job, Status};
 use tpu_system::effects::Effects;
+use tpu_system::sys::accounts;
 use tpu_system::sys::procs::Process;
 use tpu_system::tmux::{Capture, Look, NewWindow, TmuxError};
 
@@ -150,13 +151,26 @@ impl<'a> WindowRunner<'a> {
             Window::Gone | Window::Lost(_) => Ok(None),
             Window::Elsewhere(reason) => Err(RunError::refused(
                 format!("{} is not watched from here: {reason}", job.id()),
-                "kill it there",
+                self.kill_there(job),
             )),
             Window::Unknown(reason) => Err(RunError::unreachable(
                 format!("{}: {reason}", job.id()),
                 "nothing was changed; try again when tmux answers",
             )),
         }
+    }
+
+    /// How a job is killed that has its window elsewhere.
+    fn kill_there(&self, job: &Job) -> String {
+        let here = &self.effects.env;
+        let other = job.place.as_ref().filter(|at| at.host == here.hostname && at.uid != here.uid);
+        other.map_or_else(
+            || "kill it there".to_owned(),
+            |at| {
+                let (account, window, user) = (accounts::name(at.uid), job.windows_id, &job.user);
+                format!("only {account} can: as {account}, tpu kill w={window} {user}")
+            },
+        )
     }
 
     /// Stops the processes of a job here and on its workers, and says how many there were.

@@ -25,6 +25,7 @@ use tpu_core::text::transcript::Transcript;
 use tpu_core::text::{self, counted};
 use tpu_system::sys::clock::Clock;
 use tpu_system::sys::pty::{Moment, Relay};
+use tpu_system::sys::shared;
 
 /// What is read at once (bytes); a terminal hands out no more.
 const PIECE: usize = 4096;
@@ -197,6 +198,9 @@ impl Log {
         }
         let mut options = OpenOptions::new();
         let opened = options.read(true).append(true).create(true).open(&self.path);
+        if there.is_none() && opened.is_ok() {
+            shared::hand_down(&self.path);
+        }
         let opened = opened.and_then(|file| Ok((id(&file.metadata()?), file)));
         match opened {
             Ok((id, file)) => {

@@ -14,7 +14,8 @@ use tpu_core::model::target::{Machines, Target};
 use tpu_core::plan::board::Pick;
 use tpu_core::plan::choice::{self, Candidate, Ranking};
 
-use super::probe;
+use super::heard_lately;
+use super::probe::{self, Unusable};
 
 /// Refuses an engine among machines of which one is to be chosen.
 pub(crate) fn refuse_engine(targets: &[Target]) -> Result<(), Error> {
@@ -109,28 +110,41 @@ pub(crate) fn usable<'a>(
     batches.flat_map(move |batch| batch.iter().zip(asked(ctx, batch, ask, lately)))
 }
 
-/// What the machines of some picks say, in their order.
+/// What the machines of some picks say, in their order. One that has just said to another daemon that the job cannot begin
+/// there is not asked again.
 fn asked(ctx: &Ctx, picks: &[Pick], ask: &Ask, lately: &Lately) -> Vec<Result<BusyGpus, String>> {
     let data = match ctx.data() {
         Ok(data) => data,
         Err(error) => return picks.iter().map(|_| Err(error.message.clone())).collect(),
     };
     let known: Vec<Target> = picks.iter().filter_map(|pick| data.target(&pick.target)).collect();
-    let mut said: HashMap<TargetName, _> = known
-        .iter()
-        .map(|target| target.name.clone())
-        .zip(probe::preflight(ctx, &data, &known))
-        .collect();
     let candidates = candidates(ctx, &data, &known, lately);
-    let one = |pick: &Pick| {
-        let unknown = || Err("it is not known any more".to_owned());
-        let busy = said.remove(&pick.target).unwrap_or_else(unknown)?;
-        let there = candidates.iter().find(|candidate| candidate.target == pick.target);
+    let fits = |target: &TargetName, busy: BusyGpus| {
+        let there = candidates.iter().find(|candidate| candidate.target == *target);
         let with_them = there.map(|there| Candidate { busy: busy.clone(), ..there.clone() });
         match with_them.map(|candidate| candidate.give(ask)) {
             None | Some(Ok(_)) => Ok(busy),
             Some(Err(why)) => Err(why.to_string()),
         }
     };
-    picks.iter().map(one).collect()
+    let heard = heard_lately::last(ctx, &data).into_iter();
+    let refused = heard.filter_map(|(name, said)| {
+        let why = said.and_then(|busy| fits(&name, busy)).err()?;
+        Some((name, Err(why)))
+    });
+    let mut said: HashMap<TargetName, Result<BusyGpus, String>> = refused.collect();
+    let open: Vec<Target> =
+        known.into_iter().filter(|target| !said.contains_key(&target.name)).collect();
+    let answers = probe::preflight(ctx, &data, &open);
+    let fit = |(target, answer): (&Target, &Result<BusyGpus, Unusable>)| {
+        let busy = answer.clone().map_err(Unusable::into_words);
+        busy.and_then(|busy| fits(&target.name, busy))
+    };
+    let fitting: Vec<Result<BusyGpus, String>> = open.iter().zip(&answers).map(fit).collect();
+    let all = open.iter().zip(&answers).zip(&fitting);
+    // Where it can begin the machine is another one in a moment.
+    heard_lately::keep(ctx, &data, all.filter(|(_, fit)| fit.is_err()).map(|(one, _)| one));
+    said.extend(open.iter().map(|target| target.name.clone()).zip(fitting));
+    let unknown = || Err("it is not known any more".to_owned());
+    picks.iter().map(|pick| said.get(&pick.target).cloned().unwrap_or_else(unknown)).collect()
 }

@@ -21,6 +21,7 @@ pub mod disk;
 pub mod edit;
 pub mod elsewhere;
 pub mod figures;
+mod heard_lately;
 pub mod probe;
 pub mod words;
 

@@ -189,12 +189,30 @@ fn there(remote: &dyn Remote, worker: &Worker, script: &str) -> Result<Answer, S
 
 /// Whether a machine is asked before a job begins there: one that somebody has added as a host, and one whose GPUs
 /// are given out, on which somebody else may be.
-fn is_asked(data: &Data, target: &Target) -> bool {
+pub(super) fn is_asked(data: &Data, target: &Target) -> bool {
     let is_host = data.registration(&target.name).is_some_and(|known| known.host.is_some());
     match target.machines {
         Machines::Fixed => is_host || target.capacity.gpus.is_some(),
         Machines::Here => target.capacity.gpus.is_some(),
         Machines::Provided | Machines::Engine => false,
+    }
+}
+
+/// Why nothing can begin on a machine.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Unusable {
+    /// By its own word, which it says to everybody.
+    Said(String),
+    /// It could not be asked; another account may have another way.
+    Unasked(String),
+}
+
+impl Unusable {
+    /// Why, in words.
+    pub(crate) fn into_words(self) -> String {
+        match self {
+            Self::Said(why) | Self::Unasked(why) => why,
+        }
     }
 }
 
@@ -204,7 +222,7 @@ pub(crate) fn preflight(
     ctx: &Ctx,
     data: &Data,
     targets: &[Target],
-) -> Vec<Result<BusyGpus, String>> {
+) -> Vec<Result<BusyGpus, Unusable>> {
     let asked: Vec<Target> =
         targets.iter().filter(|target| is_asked(data, target)).cloned().collect();
     let mut answers = machines(ctx, data, &asked, (Depth::State, PATIENCE)).into_iter();
@@ -213,7 +231,8 @@ pub(crate) fn preflight(
             return Ok(BTreeMap::new());
         }
         let answer = answers.next().unwrap_or_else(|| Err("nobody asked it".to_owned()));
-        answer.and_then(|fact| may_begin(target, &fact))
+        let fact = answer.map_err(Unusable::Unasked)?;
+        may_begin(target, &fact).map_err(Unusable::Said)
     };
     targets.iter().map(one).collect()
 }
@@ -241,7 +260,8 @@ fn may_begin(target: &Target, fact: &MachineFact) -> Result<BusyGpus, String> {
 pub(crate) fn before_start(ctx: &Ctx, data: &Data, target: &Target) -> Result<BusyGpus, Error> {
     let name = &target.name;
     let answer = preflight(ctx, data, std::slice::from_ref(target)).pop();
-    answer.unwrap_or_else(|| Err("nobody asked it".to_owned())).map_err(|why| {
+    let unasked = || Err(Unusable::Unasked("nobody asked it".to_owned()));
+    answer.unwrap_or_else(unasked).map_err(Unusable::into_words).map_err(|why| {
         Error::unreachable(format!("{name} cannot be used now: {why}")).hint(format!(
             "take another one, or look: tpu hosts probe {name}; nothing new begins there after: tpu hosts drain {name}"
         ))

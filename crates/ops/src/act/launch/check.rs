@@ -136,6 +136,10 @@ pub(super) fn check_lately(
     if !is_queued {
         spec.execution.submitted_by = submitter(ctx, &data, &user.name);
     }
+    if mode == LaunchMode::Native && target.machines != Machines::Engine {
+        let copies = spec.execution.workplace.is_none() && spec.staged.is_none();
+        roots.may_be_used(&user.name, copies)?;
+    }
     Ok(LaunchPlan {
         user: user.name.clone(),
         session: user.tmux_name.clone(),

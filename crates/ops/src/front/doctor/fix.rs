@@ -7,7 +7,7 @@ use super::board;
 use super::left::{self, Begun};
 use crate::act::{kill, orphan_windows, outlook, reconcile, record_facts};
 use crate::base::{lease, records};
-use crate::front::clean;
+use crate::front::{clean, share};
 use crate::observe::orphans::{self, Unmarked, Which};
 use crate::observe::snapshot::{self, LookMemory};
 use crate::waiting::queue::presence;
@@ -18,6 +18,7 @@ use tpu_core::model::data::{Data, ReadError};
 use tpu_core::model::facts::TmuxFact;
 use tpu_core::model::ids::JobId;
 use tpu_core::model::job::Job;
+use tpu_core::text::counted;
 use tpu_system::store::StoreError;
 
 /// Sets right what needs no judgement. Says what it did; what could not be done is a warning, and stays.
@@ -34,6 +35,10 @@ pub fn fix(ctx: &Ctx) -> Result<Vec<String>, Error> {
     }
     let before = ctx.data()?;
     if !ctx.store.is_dry_run() {
+        let shared = share::mend(ctx);
+        if shared > 0 {
+            done.push(format!("the rights of {} that all share", counted(shared, "file")));
+        }
         // First of all: who died while a window was opening is told apart by what is still written down.
         reconcile::reconcile(ctx)?;
     }

@@ -1,6 +1,7 @@
 //! `doctor`: looks over tmux, the data file, the records and what dead processes left; every finding names
 //! its remedy. What has the remedy [`FIX`] is gone after it.
 
+mod accounts;
 mod board;
 mod fix;
 mod left;
@@ -88,6 +89,7 @@ pub fn look(ctx: &Ctx) -> Vec<Finding> {
         TmuxFact::Unknown { reason } => machine::silent_tmux(reason),
     });
     machine::disks(ctx, &mut findings);
+    accounts::look(ctx, &mut findings);
     original(ctx, &mut findings);
     settings(ctx, &mut findings);
     in_vain(ctx, &mut findings);

@@ -363,6 +363,7 @@ impl Viewer<'_> {
         let facts = JobFacts { target: Some(&target), ..seen.facts(now) };
         let shown = diagnose(job, &facts);
         let ended = job.launch.as_ref().and_then(|launch| launch.ended);
+        let account = runners::other_account(ctx, job);
         let decision = decide(&Situation {
             job,
             lineage,
@@ -375,6 +376,7 @@ impl Viewer<'_> {
                 lease: job.lease.as_ref().and_then(|l| lease::is_alive(ctx, &l.owner)),
                 intent: job.intent.as_ref().and_then(|i| lease::is_alive(ctx, &i.by)),
                 target: None,
+                account: account.as_deref(),
             },
             // Only what has failed is brought back, and most has not.
             jitter: shown.status.failure().map_or(0.0, |_| backoff::jitter_of(job)),

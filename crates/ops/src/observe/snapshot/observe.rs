@@ -68,8 +68,13 @@ pub struct LookMemory {
     fleet: Option<(Duration, Arc<ProviderFacts>)>,
     /// What providers were asked and have not answered yet.
     questions: Vec<Question>,
+    /// How old an answer may be, in seconds, that another daemon has got.
+    shared_s: u64,
     pub(super) records: Records,
 }
+
+/// A daemon waits so long for another one that asks.
+const OTHER_ASKS: Duration = Duration::from_secs(10);
 
 impl LookMemory {
     /// Asks what [`Self::fleet`] is going to ask, and waits for nothing, so that others can be asked meanwhile. The
@@ -102,10 +107,44 @@ impl LookMemory {
             return fleet;
         }
         let now = ctx.clock.monotonic();
-        let is_monitor = ctx.actor == watch::ACTOR;
-        let fleet = if is_monitor { self.ask(ctx) } else { self.glance(ctx, since) };
-        self.fleet = Some((now, Arc::clone(&fleet)));
+        let (fleet, age) = if ctx.actor != watch::ACTOR {
+            (self.glance(ctx, since), Duration::ZERO)
+        } else if watch::has_others(ctx) {
+            self.ask_for_all(ctx)
+        } else {
+            (self.ask(ctx), Duration::ZERO)
+        };
+        self.fleet = Some((now.saturating_sub(age), Arc::clone(&fleet)));
         fleet
+    }
+
+    /// Lets answers that another daemon has got serve this one while they are younger than this.
+    pub fn share_for(&mut self, age: Duration) {
+        self.shared_s = age.as_secs();
+    }
+
+    /// What one of several daemons hears, which ask one at a time, and how old that is: what one was told serves all.
+    fn ask_for_all(&mut self, ctx: &Ctx) -> (Arc<ProviderFacts>, Duration) {
+        let young_s = self.shared_s;
+        let known = || {
+            let fleet = ProviderFacts::of_others(ctx, young_s)?;
+            let age = Duration::from_secs(ctx.clock.now().seconds_since(fleet.asked_at()));
+            Some((Arc::new(fleet), age))
+        };
+        if let Some(known) = known() {
+            return known;
+        }
+        let deadline = ctx.clock.monotonic() + OTHER_ASKS;
+        let is_patient = || ctx.clock.monotonic() < deadline;
+        let asked = ctx.store.asking_providers(&is_patient, || {
+            // Somebody may have asked since.
+            known().unwrap_or_else(|| (self.ask(ctx), Duration::ZERO))
+        });
+        match asked {
+            Ok(Ok(asked)) => asked,
+            // Whoever asks takes too long, or nobody can be kept from asking.
+            Ok(Err(_)) | Err(_) => (self.ask(ctx), Duration::ZERO),
+        }
     }
 
     /// Whether a provider that had not answered in time has done so since: what it said is as old as it ever will
@@ -120,7 +159,7 @@ impl LookMemory {
         let fleet =
             ProviderFacts::in_turn(ctx, &mut self.questions, known).after(|| self.before(ctx));
         if fleet.is_worth_keeping() {
-            fact_cache::keep(ctx, fleet.heard());
+            fact_cache::keep(ctx, fleet.heard(), fleet.whole());
         }
         Arc::new(fleet)
     }

@@ -55,6 +55,7 @@ use crate::base::watch;
 use crate::observe::{journal, stats};
 use crate::{Ctx, Error};
 use field::{Avoided, Field};
+use presence::Absences;
 use wish::Wish;
 
 /// How each entry stands, in the order of their turns.
@@ -128,6 +129,7 @@ fn stand(
     let limits = occupancy::of_users(ctx, data);
     let queues = data.queues();
     let ends = AwaitedEnds::of_file(data);
+    let absences = Absences::default();
     let readiness = |at: usize| {
         let Some(entry) = queues.entries.get(at) else { return Readiness::default() };
         let after = match ends.dependence(entry) {
@@ -135,7 +137,9 @@ fn stand(
             Dependence::Waits(why) | Dependence::Never(why) => Some(why),
         };
         let each = ends.each(entry).map(|each| (each.ready, each.waits));
-        Readiness { after, members: each, is_absent: !present.get(at).copied().unwrap_or_default() }
+        let is_present = present.get(at).copied().unwrap_or_default();
+        let absent = (!is_present).then(|| absences.of(ctx, entry));
+        Readiness { after, members: each, absent }
     };
     let at_work = occupancy::at_work(data, &limits::over(ctx, data));
     plan::stand(queues, (at_work, &limits), &readiness, field, ctx.clock.now())

@@ -1,6 +1,7 @@
 //! Whether somebody is there for an entry of the queue, who waits for it or would start it: only then it has its turn.
 //! One for which a process waits is cleared away when that will not come again.
 
+use std::cell::RefCell;
 use std::collections::HashMap;
 
 use crate::act::stage;
@@ -36,6 +37,21 @@ pub fn count_all(ctx: &Ctx, entries: &[QueueEntry]) -> Vec<bool> {
         }
     });
     each.collect()
+}
+
+/// Who is not there for entries that nobody would start now, in words; each place is looked at once.
+#[derive(Default)]
+pub(super) struct Absences(RefCell<HashMap<String, String>>);
+
+impl Absences {
+    pub(super) fn of(&self, ctx: &Ctx, entry: &QueueEntry) -> String {
+        if entry.keeper.is_some() {
+            return "nobody is there who waits for it".to_owned();
+        }
+        let mut known = self.0.borrow_mut();
+        let place = known.entry(entry.place.clone());
+        place.or_insert_with(|| watch::absence(ctx, &entry.place)).clone()
+    }
 }
 
 /// Whether a process of this boot waited there and is dead: nobody waits there any more.

@@ -29,7 +29,8 @@ use tpu_core::model::view::{self, InQueue, JobView, Shown, Snapshot, Whose};
 use tpu_core::plan::expected::ExpectedStart;
 use tpu_core::plan::queue::{self as plan, AtWork, Readiness, UserLimits};
 
-use super::{expected, presence, unbegun};
+use super::presence::{self, Absences};
+use super::{expected, unbegun};
 
 /// How the members of a group that wait are shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -166,6 +167,7 @@ struct Line<'a> {
     queues: HashMap<QueueName, Queue>,
     /// Whether somebody is at each place where entries were submitted.
     places: HashMap<&'a str, bool>,
+    absences: Absences,
     targets: HashMap<&'a str, Wanted>,
     at_work: OnceCell<AtWork>,
     /// How many jobs of each user may be at work.
@@ -192,6 +194,7 @@ impl<'a> Line<'a> {
             lengths: HashMap::new(),
             queues: queues.map(|queue| (queue.name.clone(), queue)).collect(),
             places: HashMap::new(),
+            absences: Absences::default(),
             targets: HashMap::new(),
             at_work: OnceCell::new(),
             limits: ctx.map(|ctx| occupancy::of_users(ctx, data)).unwrap_or_default(),
@@ -207,8 +210,8 @@ impl<'a> Line<'a> {
 
     /// How an entry waits.
     fn waits(&mut self, entry: &'a QueueEntry, position: usize) -> InQueue {
-        let (after, is_absent) = (self.after(entry), self.is_absent(entry));
-        let readiness = Readiness { after, is_absent, ..Readiness::default() };
+        let (after, absent) = (self.after(entry), self.absent(entry));
+        let readiness = Readiness { after, absent, ..Readiness::default() };
         let reason = match self.queues.get(&entry.queue) {
             None => Some(plan::WaitReason::NoQueue(entry.queue.clone()).to_string()),
             Some(queue) => plan::not_ready(entry, queue, &readiness)
@@ -254,13 +257,17 @@ impl<'a> Line<'a> {
         (!jobs.is_empty()).then(|| format!("after {}", jobs.join(", ")))
     }
 
-    fn is_absent(&mut self, entry: &'a QueueEntry) -> bool {
-        let Some(ctx) = self.ctx else { return false };
-        if entry.keeper.is_some() {
-            return !presence::counts(ctx, entry);
-        }
-        let place = entry.place.as_str();
-        !*self.places.entry(place).or_insert_with(|| watch::is_attended(ctx, place))
+    /// Who would start it and is not there.
+    fn absent(&mut self, entry: &'a QueueEntry) -> Option<String> {
+        let ctx = self.ctx?;
+        let is_present = match &entry.keeper {
+            Some(_) => presence::counts(ctx, entry),
+            None => {
+                let place = entry.place.as_str();
+                *self.places.entry(place).or_insert_with(|| watch::is_attended(ctx, place))
+            }
+        };
+        (!is_present).then(|| self.absences.of(ctx, entry))
     }
 
     fn wanted(&mut self, entry: &'a QueueEntry) -> Wanted {

@@ -10,7 +10,7 @@ use crate::act::launch::{self, RunRequest};
 use crate::act::reconcile;
 use crate::act::resume::{self, Again, AgainRequest};
 use crate::base::environment;
-use crate::base::{records, secrets};
+use crate::base::{launch_paths, records, secrets};
 use crate::{Ctx, Error, Kind};
 use tpu_core::model::data::Data;
 use tpu_core::model::entry::{AfterWhich, Awaited, QueueEntry, QueueHold};
@@ -185,7 +185,8 @@ impl Starter<'_> {
             };
             // A store that cannot be read as it is passes by nobody's waiting.
             let may_begin = environment::given_to(ctx, entry)
-                .and_then(|given| secrets::are_kept(ctx, &entry.spec.execution, &given));
+                .and_then(|given| secrets::are_kept(ctx, &entry.spec.execution, &given))
+                .and_then(|()| if is_engine { Ok(()) } else { self.may_log(entry) });
             if self.leaves_hauls
                 && let Some(haul) = self.haul_of(entry, &picks, &turn)?
             {
@@ -217,6 +218,13 @@ impl Starter<'_> {
             }
         }
         Ok(all)
+    }
+
+    /// Refuses what could not log on this machine; nor does the right to do so come by waiting.
+    fn may_log(&self, entry: &QueueEntry) -> Result<(), Error> {
+        let user = self.data.user(&entry.user).filter(|_| entry.spec.command.is_some());
+        let roots = user.and_then(|user| launch_paths::roots(self.ctx, user).ok());
+        roots.map_or(Ok(()), |roots| roots.may_be_used(&entry.user, false))
     }
 
     /// What has to be carried over before an entry begins at the first of its places, if anything has.

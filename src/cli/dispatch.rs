@@ -454,6 +454,10 @@ fn daemon(app: App, step: &DaemonStep) -> Outcome {
             monitor_cmds::start(&app, args)
         }
         DaemonStep::Stop => monitor_cmds::stop(&app),
+        DaemonStep::Restart => {
+            first::begin(&app, None)?;
+            monitor_cmds::restart(&app)
+        }
         DaemonStep::Install(args) => {
             first::begin(&app, None)?;
             daemon_unit::install(&app, args)

@@ -183,6 +183,8 @@ fn what_the_table_of_spellings_does_not_reach_prints_it_too() {
         ("run local alice --dry-run -- true", 0),
         ("daemon start", 0),
         ("daemon status", 0),
+        ("daemon restart --dry-run", 0),
+        ("daemon restart", 0),
         ("daemon plan", 0),
         ("check alice", 0),
         ("daemon stop --dry-run", 0),

@@ -10,4 +10,5 @@ mod frameworks;
 mod original;
 mod over_google;
 mod reapply;
+mod upgrade;
 mod woken;

@@ -215,9 +215,9 @@ table! {
     SweptDocument<'_>: "kill-remote";
     RecipeDocument<'_>: "solve", "mount-disk", "set-wandb", "check-env", "test";
     RecipePlanDocument<'_>: "solve", "mount-disk", "set-wandb", "check-env", "test";
-    MonitorStartedDocument<'_>: "daemon-start";
+    MonitorStartedDocument<'_>: "daemon-start", "daemon-restart";
     MonitorStoppedDocument: "daemon-stop";
-    MonitorStatusDocument: "daemon-status";
+    MonitorStatusDocument<'_>: "daemon-status";
     DaemonUnitDocument<'_>: "daemon-install", "daemon-uninstall";
     PlanDocument<'_>: "daemon-plan";
     AckDocument<'_>: "ack";
@@ -239,7 +239,7 @@ table! {
     DemoDocument: "demo";
     WelcomeDocument: "welcome";
     WouldDocument<'_>: "delete", "start", "stop", "restart", "ssh", "cp", "kill-remote", "daemon-start",
-        "daemon-stop", "daemon-run", "sim", "launcher", "cms", "jobman";
+        "daemon-stop", "daemon-restart", "daemon-run", "sim", "launcher", "cms", "jobman";
     ScreenDocument: "monitor";
     ServingDocument<'_>: "serve";
     SessionDocument<'_>: "serve";

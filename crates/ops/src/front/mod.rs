@@ -37,3 +37,4 @@ pub mod aliases;
 pub mod dirs;
 pub mod sessions;
 pub mod tokens;
+pub mod upgrade;

@@ -46,6 +46,7 @@ use super::launches::{
     KilledDocument, LaunchPlanDocument, LaunchedDocument, LaunchedGroupDocument, SuccessorDocument,
     SuccessorPlanDocument, SuccessorsDocument, WaitPlanDocument, WouldConcernDocument,
 };
+use super::leaving::{ExportDocument, UninstallDocument};
 use super::money::{BillingDocument, QuotaDocument};
 use super::notices::{NotifyDocument, NotifyTestDocument};
 use super::pages::{
@@ -228,6 +229,8 @@ table! {
     LockDocument: "doctor";
     BegunDocument<'_>: "init";
     FoundDocument<'_>: "init";
+    UninstallDocument<'_>: "uninstall";
+    ExportDocument<'_>: "export";
     DataDocument<'_>: "data-get";
     ChangedDataDocument<'_>: "data-set", "data-merge";
     JobmanJobsDocument<'_>: "jobman";

@@ -181,15 +181,7 @@ impl App {
 
     /// The global flags that a process which this one starts is to have: what is not in the environment.
     pub(super) fn flags(&self) -> Vec<String> {
-        let mut flags = Vec::new();
-        if let Some(settings) = &self.global.settings {
-            let path = self.env.cwd.join(settings);
-            flags.extend(["--settings".to_owned(), path.display().to_string()]);
-        }
-        if let Some(cloud) = &self.global.cloud {
-            flags.extend(["--cloud".to_owned(), cloud.clone()]);
-        }
-        flags
+        self.global.to_flags(&self.env.cwd)
     }
 
     /// Whoever typed the command.

@@ -65,7 +65,7 @@ pub use queue::{
     Dequeue, HoldJobs, OneQueue, QueueCommand, QueueStep, Requeue, RunQueue, SetPriority, SetQueue,
     SomeQueues, Submit,
 };
-pub use state::{DataStep, Init, State};
+pub use state::{DataStep, Export, Init, State};
 pub use sweep::SweepArgs;
 pub use targets::{
     Apply, CheckStatus, Import, Insist, OneTarget, Register, Sim, SimEvent, Targets, TargetsStep,

@@ -33,10 +33,10 @@ use super::commands::first::begins;
 use super::commands::jobman::JobmanDoes;
 use super::commands::{
     aliases, archive, attach, billing, board, callbacks, check, checkpoints, classify, clean,
-    cloud, cms, daemon as monitor_cmds, daemon_unit, data, dirs, disk, doctor, files, first, help,
-    history, hosts, import, init, inventory, jobfile, jobman, kill, logs, news, notify, queue,
-    quota, requeue, resume, rules, run, secrets, settings, show, stats, storage, sweep, targets,
-    tasks, tokens, users, wait, workers,
+    cloud, cms, daemon as monitor_cmds, daemon_unit, data, dirs, disk, doctor, export, files,
+    first, help, history, hosts, import, init, inventory, jobfile, jobman, kill, logs, news,
+    notify, queue, quota, requeue, resume, rules, run, secrets, settings, show, stats, storage,
+    sweep, targets, tasks, tokens, uninstall, users, wait, workers,
 };
 use super::print::{self, Output};
 use super::screen::{self, Nature};
@@ -359,6 +359,8 @@ pub(super) fn verb(command: Command) -> Verb {
             Verb::new(Does::Change, move |app| init::run(app, &args))
         }
         Command::State(State::Data(args)) => changes(move |app| data::run(app, &args.step)),
+        Command::State(State::Export(args)) => acts(move |app| export::run(app, &args)),
+        Command::State(State::Uninstall) => acts(uninstall::run).destroys(),
         Command::Classify(args) => looks(move |app| classify::classify(app, &args)),
         Command::Doctor(args) => {
             let destroys = args.fix || args.restore.is_some();
@@ -460,6 +462,10 @@ fn daemon(app: App, step: &DaemonStep) -> Outcome {
             monitor_cmds::start(&app, args)
         }
         DaemonStep::Stop => monitor_cmds::stop(&app),
+        DaemonStep::Restart => {
+            first::begin(&app, None)?;
+            monitor_cmds::restart(&app)
+        }
         DaemonStep::Install(args) => {
             first::begin(&app, None)?;
             daemon_unit::install(&app, args)

@@ -5,12 +5,14 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR2};
 
 use tpu_api::{ServeOptions, Server};
 use tpu_ops::act::service;
+use tpu_ops::base::another_tpu::ServerNote;
 use tpu_ops::base::watch;
 use tpu_ops::{Ctx, Error};
+use tpu_system::sys::proc::{self, Spawn};
 
 use super::Outcome;
 use super::app::{App, asked_to_end};
@@ -22,15 +24,41 @@ use super::print::{self, Output};
 /// The API and the page, until somebody ends it.
 pub(super) fn serve(app: App, args: &ServeCommand) -> Outcome {
     let stop = asked_to_end(&[SIGINT, SIGTERM, SIGHUP])?;
+    let anew = asked_to_start_anew(&stop)?;
     let serving = serving(&app, &args.how);
     let (global, env) = (app.global.clone(), app.env.clone());
-    let server = Server::bind(Arc::new(app.into_ctx()?), &serving, legacy::command_words())?;
+    let typed = app.typed.clone();
+    let ctx = Arc::new(app.into_ctx()?);
+    let server = Server::bind(Arc::clone(&ctx), &serving, legacy::command_words())?;
     let (address, link) = (server.address(), args.open.then(|| server.link()));
     let output = browser::answering(&address, link.as_deref());
     print::to_stdout(&print::printed(&output, &global), print::choice(global.color))
         .map_err(|e| Error::failed(format!("cannot print: {e}")))?;
-    let _gone_with_the_server = link.as_deref().and_then(|link| browser::open(&env, link));
-    server.serve(&stop).map(|()| Output::default())
+    let gone_with_the_server = link.as_deref().and_then(|link| browser::open(&env, link));
+    let note = ServerNote::of_this(&ctx, address);
+    // Without it nobody can tell this server to start anew, and it answers all the same.
+    drop(note.write(&ctx));
+    let served = server.serve(&stop);
+    let told = ServerNote::read(&ctx, &ctx.store.paths().server_note(note.pid));
+    note.forget(&ctx);
+    drop(gone_with_the_server);
+    served?;
+    match told.and_then(|told| told.next).filter(|_| anew.load(Ordering::Relaxed)) {
+        // The browser is open already.
+        Some(program) => {
+            let words = typed.into_iter().filter(|word| word != "--open");
+            Err(proc::become_program(&Spawn::new(program).args(words)).into())
+        }
+        None => Ok(Output::default()),
+    }
+}
+
+/// Set, as `stop` is, once this server is to become the program that its note names.
+fn asked_to_start_anew(stop: &Arc<AtomicBool>) -> Result<Arc<AtomicBool>, Error> {
+    let anew = asked_to_end(&[SIGUSR2])?;
+    signal_hook::flag::register(SIGUSR2, Arc::clone(stop))
+        .map_err(|e| Error::failed(format!("cannot listen for signals: {e}")))?;
+    Ok(anew)
 }
 
 /// The same beside the daemon, and no longer than that. Where it cannot go on, the daemon does.

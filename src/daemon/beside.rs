@@ -19,6 +19,8 @@ const LOOK_EVERY: Duration = Duration::from_secs(2);
 pub(super) enum Watches {
     /// It was started so.
     Ordered,
+    /// A later program wrote the state file.
+    Newer(u32),
     /// The original's monitor is at work.
     Beside(Original),
 }
@@ -28,6 +30,9 @@ impl Watches {
     pub(super) fn in_words(&self) -> String {
         match self {
             Self::Ordered => "it was started with --watch-only".to_owned(),
+            Self::Newer(format) => format!(
+                "a newer tpu wrote the state file (format {format}): with that one, tpu daemon restart"
+            ),
             Self::Beside(original) => original.in_words(),
         }
     }
@@ -85,6 +90,10 @@ impl Neighbour {
     pub(super) fn watches(&mut self, ctx: &Ctx, data: Option<&Data>) -> Option<Watches> {
         if self.role.watch_only {
             return Some(Watches::Ordered);
+        }
+        // Whatever it began could not be written down.
+        if let Some(data) = data.filter(|data| data.is_newer()) {
+            return Some(Watches::Newer(data.format()));
         }
         if self.role.acts_always() {
             return None;

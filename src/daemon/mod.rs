@@ -296,9 +296,10 @@ impl<'a> Monitor<'a> {
             (Some(now), before) if before.as_ref().is_none_or(|was| now.is_other_than(was)) => {
                 Some(format!("the daemon only watches, since {}", now.in_words()))
             }
-            (None, Some(_)) => {
+            (None, Some(Watches::Beside(_))) => {
                 Some("the original's monitor is gone: the daemon acts again".to_owned())
             }
+            (None, Some(_)) => Some("the daemon acts again".to_owned()),
             (Some(_) | None, _) => None,
         };
         self.watches = watches.cloned();

@@ -166,7 +166,8 @@ fn every_command_prints_what_the_schema_says() {
 
 #[test]
 fn what_the_table_of_spellings_does_not_reach_prints_it_too() {
-    let (env, mut schemas) = (lab(), Schemas::new());
+    let (mut env, mut schemas) = (lab(), Schemas::new());
+    drop(env.own_crontab());
     write_file(
         &env.path("board.csv"),
         "alias,status,user\nv2-1,reserved,bob\nv9,free,\nv2-1,lost,x\n",
@@ -183,6 +184,11 @@ fn what_the_table_of_spellings_does_not_reach_prints_it_too() {
         ("run local alice --dry-run -- true", 0),
         ("daemon start", 0),
         ("daemon status", 0),
+        ("daemon restart --dry-run", 0),
+        ("daemon restart", 0),
+        ("uninstall --dry-run", 0),
+        ("export out --dry-run", 0),
+        ("export out", 0),
         ("daemon plan", 0),
         ("check alice", 0),
         ("daemon stop --dry-run", 0),

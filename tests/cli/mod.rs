@@ -13,6 +13,7 @@ mod dry_run;
 mod first_contact;
 mod golden;
 pub(super) mod json_schema;
+mod leaving;
 mod names_of_jobs;
 mod original;
 mod original_commands;

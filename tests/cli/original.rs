@@ -166,6 +166,86 @@ fn the_data_file_keeps_the_original_s_shape() {
     assert_eq!(job["extra_configs"], "--config.training.lr=0.01");
 }
 
+/// Reads the data file as the original does, which takes each of its keys for granted, and writes it as Python does: the
+/// jobs of a user, each with its number and status.
+fn as_the_original(env: &TestEnv, user: &str) -> Vec<(u64, Value)> {
+    const KEYS: [&str; 15] = [
+        "user",
+        "windows_id",
+        "job_dir_id",
+        "job_dir",
+        "tpu",
+        "job_tags",
+        "log_dir",
+        "stage_dir",
+        "extra_configs",
+        "status",
+        "error",
+        "stage",
+        "monitor",
+        "rules",
+        "extra_msgs",
+    ];
+    let data = env.data();
+    for key in ["users", "user_list", "id_list", "id_user_dict", "user_id_dict", "tpu_aliases"] {
+        assert!(data.get(key).is_some(), "{key}");
+    }
+    assert!(data["user_list"].as_array().unwrap().contains(&json!(user)));
+    let id = data["user_id_dict"][user].as_u64().unwrap();
+    assert_eq!(data["id_user_dict"][id.to_string()], user);
+    assert!(data["all_tpus"].as_object().unwrap().values().all(Value::is_array));
+    assert!(data["monitor_config"]["checking_freq"].is_u64());
+    assert!(data["MONITOR_logs"].is_array() && data["ack_MONITOR"].is_boolean());
+    let user = &data["users"][user];
+    assert!(user["working_dir"].is_object() && user["config_aliases"].is_object());
+    assert!(user["settings"].is_object() && user["windows_offset"].is_u64());
+    let jobs = user["job_data"].as_array().unwrap().iter();
+    let read = |job: &Value| {
+        for key in KEYS {
+            let spelled =
+                if key == "stage_dir" && job.get(key).is_none() { "staage_dir" } else { key };
+            assert!(job.get(spelled).is_some(), "{key} of {job:#}");
+        }
+        assert!(job["rules"].is_object() && job["extra_msgs"].is_object(), "{job:#}");
+        assert!(job["customized_settings"].is_object() && job.get("start_time").is_some());
+        (job["windows_id"].as_u64().unwrap(), job["status"].clone())
+    };
+    let jobs = jobs.map(read).collect();
+    let mut text = Vec::new();
+    let indent = serde_json::ser::PrettyFormatter::with_indent(b"    ");
+    let mut writer = serde_json::Serializer::with_formatter(&mut text, indent);
+    serde::Serialize::serialize(&data, &mut writer).unwrap();
+    write_file(&env.data_path(), std::str::from_utf8(&text).unwrap());
+    jobs
+}
+
+#[test]
+fn back_to_the_original_its_reader_reads_the_file_again_and_so_do_we() {
+    let mut lab = Lab::new();
+    drop(lab.env.own_crontab());
+    let first = lab.run("");
+    lab.wait_end(first, "finished");
+    drop(lab.env.tpu("submit local username --hold -- sleep 1000").exits(0));
+    drop(lab.env.tpu("hosts set local --max-jobs 4").exits(0));
+    drop(lab.env.tpu("uninstall -y").exits(0).says(&["your data:"]));
+
+    let jobs = as_the_original(&lab.env, "username");
+    assert!(jobs.contains(&(first, json!("finished"))), "{jobs:?}");
+    assert!(lab.env.data().get("tpu_format").is_none(), "a file without a version gets none");
+    drop(lab.env.tpu("check username").exits(0).says(&["Status: finished"]));
+
+    // A file that tpu has begun says its version, which the original passes over and keeps.
+    std::fs::remove_file(lab.env.data_path()).unwrap();
+    let code = lab.env.path("code").display().to_string();
+    drop(lab.env.tpu(&format!("init --name username --dir {code}")).exits(0));
+    drop(lab.env.tpu("run local -q -- true").exits(0));
+    lab.wait_end(1, "finished");
+    assert_eq!(lab.env.data()["tpu_format"], 1);
+    assert_eq!(as_the_original(&lab.env, "username"), [(1, json!("finished"))]);
+    assert_eq!(lab.env.data()["tpu_format"], 1);
+    drop(lab.env.tpu("check username").exits(0));
+}
+
 #[test]
 fn a_crash_that_prints_a_wandb_summary_is_an_error_and_can_be_resumed() {
     let lab = Lab::new();

@@ -11,4 +11,5 @@ mod original;
 mod over_google;
 mod reapply;
 mod shared;
+mod upgrade;
 mod woken;

@@ -8,6 +8,7 @@ mod choose;
 mod elsewhere;
 mod figures;
 mod gpus;
+mod leaving;
 mod lost;
 mod meant;
 mod own_way;

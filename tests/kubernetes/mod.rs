@@ -13,6 +13,7 @@ mod keys;
 mod kjob;
 mod kubectl;
 mod lab;
+mod leaving;
 mod lists;
 mod logs;
 mod outlives;

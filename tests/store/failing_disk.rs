@@ -258,6 +258,35 @@ fn what_cannot_be_read_is_never_overwritten_and_can_be_restored() {
 }
 
 #[test]
+fn what_a_later_program_wrote_is_never_changed_even_where_it_cannot_be_read() {
+    let (readable, strange) =
+        ("{\"users\":{},\"tpu_format\":2}", "{\"users\":[7],\"tpu_format\":2}");
+    for (text, is_read) in [(readable, true), (strange, false)] {
+        let disk = disk();
+        drop(mutate(&store(&disk), "new").unwrap());
+        disk.put(paths().data(), text.as_bytes(), 0o640, (1000, 1000));
+        let store = store(&disk);
+        assert_eq!(store.read().is_ok(), is_read);
+        let tried = store.dry_run();
+        let mut errors = vec![
+            mutate(&store, "x").map(drop).unwrap_err(),
+            mutate(&tried, "x").map(drop).unwrap_err(),
+            store.may_write().unwrap_err(),
+        ];
+        let backup = store.newest_good_backup().unwrap();
+        errors.push(store.restore(&backup).map(drop).unwrap_err());
+        for error in errors {
+            assert!(matches!(error, StoreError::Newer { format: 2, .. }), "{error:?}");
+            assert!(error.hint().unwrap().contains("type -a tpu"));
+        }
+        assert_eq!(disk.bytes(paths().data()).unwrap(), text.as_bytes());
+    }
+    // Files of earlier versions, and of the original, say none.
+    assert!(!Data::parse(b"{\"users\":{}}").unwrap().is_newer());
+    assert!(Data::parse(b"{\"users\":{},\"tpu_format\":\"x\"}").is_err());
+}
+
+#[test]
 fn a_missing_file_is_an_error_of_its_own_and_creating_never_overwrites() {
     let disk = Arc::new(FakeDisk::new(Path::new("/lab")));
     let store = store(&disk);

@@ -465,6 +465,11 @@ impl Runner for Engine<'_> {
         stop::stop(&self.site, &jobs, order)
     }
 
+    fn left_behind(&self, runs: &[RunRef<'_>]) -> Result<Vec<(usize, String)>, RunError> {
+        let jobs: Vec<&Job> = runs.iter().map(|run| run.job).collect();
+        stop::left_behind(&self.site, &jobs)
+    }
+
     fn give_up(&self, runs: &[RunRef<'_>]) -> Vec<Result<bool, RunError>> {
         runs.iter().map(|run| stop::give_up(&self.site, run.job)).collect()
     }

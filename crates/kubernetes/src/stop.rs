@@ -53,6 +53,21 @@ pub(super) fn stop(
     told.into_iter().zip(jobs.iter().zip(&known)).map(outcome).collect()
 }
 
+/// The Jobs of some attempts that are there, by the places of these among them. One that has not ended by the server's word is
+/// none of them, whatever its record says.
+pub(super) fn left_behind(
+    site: &Site<'_>,
+    jobs: &[&Job],
+) -> Result<Vec<(usize, String)>, RunError> {
+    let listed = site.namespace().of_label(LAUNCH, PATIENCE).map_err(|t| site.error(&t))?.jobs;
+    let left = |(at, job): (usize, &&Job)| {
+        let known = JobRef::of(job);
+        let there = listed.iter().find(|listed| settle::is_ours(listed, &known));
+        there.filter(|there| !facts::is_open(there)).map(|_| (at, known.name))
+    };
+    Ok(jobs.iter().enumerate().filter_map(left).collect())
+}
+
 /// Keeps what is printed and has the Jobs deleted. Whether there was each.
 fn tell(site: &Site<'_>, jobs: &[&Job], known: &[JobRef]) -> Vec<Result<bool, RunError>> {
     // One question for all of them. Of what it does not tell, each is asked for by itself.

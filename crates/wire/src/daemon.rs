@@ -37,7 +37,7 @@ documents! {
     }
 
     /// Whether the daemon runs; where it does not, nothing else is said.
-    pub struct MonitorStatusDocument {
+    pub struct MonitorStatusDocument<'a> {
         /// Whether it does.
         running: bool,
         /// Its process.
@@ -64,6 +64,10 @@ documents! {
         #[serde(skip_serializing_if = "Option::is_none")]
         #[schemars(with = "bool")]
         ends_idle: Option<bool>,
+        /// The version of its program; absent where that is 0.2 or earlier.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        #[schemars(with = "String")]
+        version: Option<&'a str>,
     }
 
     /// What has the daemon begin with this machine, or no more.

@@ -26,6 +26,7 @@ pub mod jobfile;
 pub mod jobman;
 pub mod jobs;
 pub mod launches;
+pub mod leaving;
 pub mod money;
 pub mod notices;
 pub mod pages;

@@ -46,6 +46,7 @@ use super::launches::{
     KilledDocument, LaunchPlanDocument, LaunchedDocument, LaunchedGroupDocument, SuccessorDocument,
     SuccessorPlanDocument, SuccessorsDocument, WaitPlanDocument, WouldConcernDocument,
 };
+use super::leaving::{ExportDocument, UninstallDocument};
 use super::money::{BillingDocument, QuotaDocument};
 use super::notices::{NotifyDocument, NotifyTestDocument};
 use super::pages::{
@@ -215,9 +216,9 @@ table! {
     SweptDocument<'_>: "kill-remote";
     RecipeDocument<'_>: "solve", "mount-disk", "set-wandb", "check-env", "test";
     RecipePlanDocument<'_>: "solve", "mount-disk", "set-wandb", "check-env", "test";
-    MonitorStartedDocument<'_>: "daemon-start";
+    MonitorStartedDocument<'_>: "daemon-start", "daemon-restart";
     MonitorStoppedDocument: "daemon-stop";
-    MonitorStatusDocument: "daemon-status";
+    MonitorStatusDocument<'_>: "daemon-status";
     DaemonUnitDocument<'_>: "daemon-install", "daemon-uninstall";
     PlanDocument<'_>: "daemon-plan";
     AckDocument<'_>: "ack";
@@ -228,6 +229,8 @@ table! {
     LockDocument: "doctor";
     BegunDocument<'_>: "init";
     FoundDocument<'_>: "init";
+    UninstallDocument<'_>: "uninstall";
+    ExportDocument<'_>: "export";
     DataDocument<'_>: "data-get";
     ChangedDataDocument<'_>: "data-set", "data-merge";
     JobmanJobsDocument<'_>: "jobman";
@@ -239,7 +242,7 @@ table! {
     DemoDocument: "demo";
     WelcomeDocument: "welcome";
     WouldDocument<'_>: "delete", "start", "stop", "restart", "ssh", "cp", "kill-remote", "daemon-start",
-        "daemon-stop", "daemon-run", "sim", "launcher", "cms", "jobman";
+        "daemon-stop", "daemon-restart", "daemon-run", "sim", "launcher", "cms", "jobman";
     ScreenDocument: "monitor";
     ServingDocument<'_>: "serve";
     SessionDocument<'_>: "serve";

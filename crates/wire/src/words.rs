@@ -18,6 +18,7 @@ use tpu_core::plan::board::Standing;
 use tpu_ops::Kind;
 use tpu_ops::front::disk_use::FilePurpose;
 use tpu_ops::front::doctor::Severity;
+use tpu_ops::front::uninstall::LeftoverKind;
 
 /// An instant to the second.
 #[derive(Clone, Copy, Debug)]
@@ -108,6 +109,7 @@ worded! {
     LaunchMode: "Whether the users' own script does the work, or a command does";
     Occasion: "What people can be told of";
     FilePurpose: "What files are";
+    LeftoverKind: "What is removed when tpu is left";
     Severity: "Whether it is as it should be";
     TokenRole: "What the bearer of a token may do";
     Kind: "The kind of failure of a command; its exit code says the same";

@@ -25,6 +25,8 @@ pub enum DaemonStep {
     Start(StartDaemon),
     /// Stop it; jobs continue
     Stop,
+    /// Start it and servers anew after an upgrade; jobs continue
+    Restart,
     /// Say whether it runs (exit code 0) or not (1)
     Status,
     /// Show what it would do next for each job, and why

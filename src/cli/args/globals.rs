@@ -1,6 +1,6 @@
 //! What may be said beside any command.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::{ArgAction, Args, ValueEnum};
 
@@ -55,6 +55,21 @@ pub struct Globals {
     /// The job into whose window this process prints, if it is one of its callbacks
     #[arg(skip)]
     pub window_of: Option<JobId>,
+}
+
+impl Globals {
+    /// Those that a process which this one starts is to have: what is not in the environment. Paths begin in `dir`.
+    pub fn to_flags(&self, dir: &Path) -> Vec<String> {
+        let mut flags = Vec::new();
+        if let Some(settings) = &self.settings {
+            let path = dir.join(settings);
+            flags.extend(["--settings".to_owned(), path.display().to_string()]);
+        }
+        if let Some(cloud) = &self.cloud {
+            flags.extend(["--cloud".to_owned(), cloud.clone()]);
+        }
+        flags
+    }
 }
 
 /// When to colour the output.

@@ -14,6 +14,16 @@ pub enum State {
         after_help = "Examples:\n  tpu init\n  tpu init --from /shared/tpu_manager/data.json\n\nWithout a terminal nothing is asked: the flags say it, or the account and the directory do."
     )]
     Init(Deferred<Init>),
+    /// Write jobs, curves, events and logs into a directory
+    #[command(
+        after_help = "Examples:\n  tpu export ~/jobs\n  tpu export ~/jobs alice\n\nTables are CSV and JSON; logs, code and job files lie in jobs/USER/NUMBER."
+    )]
+    Export(Deferred<Export>),
+    /// Remove what tpu has installed; data and results stay
+    #[command(
+        after_help = "Examples:\n  tpu uninstall --dry-run\n  tpu uninstall -y\n\nRemoved are the daemon, its unit or crontab line, servers, files in ~/.tpu on\nhosts and workers, objects in clusters, tokens and completions. Jobs that run\ngo on. Exit code 6: somebody did not answer; the same again finishes it."
+    )]
+    Uninstall,
     /// Read or change values of the state file
     #[command(
         after_help = "Examples:\n  tpu data get users.alice.tmux_name\n  tpu data set conda_env_name NNX\n  tpu data merge more.json --dry-run"
@@ -48,6 +58,20 @@ pub struct Init {
     /// With --shared: the group [default: that of DIR]
     #[arg(long, value_name = "GROUP", requires = "shared")]
     pub group: Option<String>,
+}
+
+/// `tpu export`.
+#[derive(Debug, Args)]
+pub struct Export {
+    /// Directory to write into; it must be empty or not exist
+    #[arg(value_name = "DIR")]
+    pub dir: PathBuf,
+    /// Whose jobs [default: everybody's]
+    #[arg(value_name = "USER")]
+    pub words: Vec<String>,
+    /// Leave out the copies of code
+    #[arg(long)]
+    pub no_code: bool,
 }
 
 /// `tpu data`.

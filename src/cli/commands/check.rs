@@ -21,7 +21,7 @@ use tpu_core::text::escape;
 use tpu_ops::act::hosts::figures::{self, Figures};
 use tpu_ops::act::results::{self, Results};
 use tpu_ops::act::{missed, outlook, selection};
-use tpu_ops::base::code_dir;
+use tpu_ops::base::{another_tpu, code_dir, watch};
 use tpu_ops::observe::journal::{self, Event};
 use tpu_ops::observe::printed::{self, Ending};
 use tpu_ops::observe::{classify, log_files, snapshot, tracked_run};
@@ -41,7 +41,9 @@ const TRIES: u32 = 3;
 pub(in crate::cli) fn check(app: &App, args: &Check) -> Outcome {
     let (look, show) = look(app, args)?;
     let text = || block::all(&look, show);
-    printed_or_json(app, &look, text)
+    let daemon = watch::running(app.ctx()?);
+    let another = daemon.as_ref().and_then(another_tpu::of_daemon);
+    Ok(printed_or_json(app, &look, text)?.notes(another.into_iter().collect()))
 }
 
 /// The jobs as text, or with `--json` as the document of them, with what is known of their processes.

@@ -1,17 +1,22 @@
 //! What is printed about the daemon: how it is, what it plans, what it has done; and `ack`.
 
+use std::ffi::OsString;
+
 use crate::cli::Outcome;
 use crate::cli::app::App;
-use crate::cli::args::{MonitorLog, RunDaemon, StartDaemon};
+use crate::cli::args::{Cli, Command, DaemonStep, MonitorLog, RunDaemon, StartDaemon};
 use crate::cli::print::{Output, table};
 use tpu_core::model::time::{self, Zone};
 use tpu_core::model::view::{MonitorHealth, Next};
-use tpu_core::text::escape;
+use tpu_core::text::{counted, escape};
 use tpu_ops::Error;
-use tpu_ops::act::service;
-use tpu_ops::base::watch::{self, Hosting};
+use tpu_ops::act::service::{self, RunningDaemon};
+use tpu_ops::base::another_tpu;
+use tpu_ops::base::watch::{self, Hosting, Note};
+use tpu_ops::front::upgrade;
 use tpu_ops::waiting::ack;
 use tpu_ops::waiting::preview::{self, Entry};
+use tpu_system::sys::procs;
 use tpu_wire::daemon::{
     AckDocument, MonitorStartedDocument, MonitorStatusDocument, MonitorStoppedDocument,
     PlanDocument,
@@ -52,10 +57,16 @@ pub(in crate::cli) fn start(app: &App, args: &StartDaemon) -> Outcome {
         "a command started it, and it stops after an hour without work; to have one that stays: tpu daemon stop, then \
          tpu daemon start",
     );
+    let note = watch::running(ctx).filter(|_| runs.ran_before);
+    let another = note.as_ref().and_then(another_tpu::of_daemon);
+    let notes = ends.map(str::to_owned).into_iter().chain(another).collect();
+    Ok(Output::new(text, &started(&runs)).notes(notes))
+}
+
+fn started(runs: &RunningDaemon) -> MonitorStartedDocument<'static> {
     let session = (runs.hosting == Some(Hosting::Tmux)).then_some(service::SESSION);
     let (pid, ran_before) = (runs.pid, runs.ran_before);
-    let document = MonitorStartedDocument { running: true, pid, session, ran_before };
-    Ok(Output::new(text, &document).notes(ends.map(str::to_owned).into_iter().collect()))
+    MonitorStartedDocument { running: true, pid, session, ran_before }
 }
 
 /// What a dry run of `daemon start` says.
@@ -86,6 +97,79 @@ pub(in crate::cli) fn stop(app: &App) -> Outcome {
     Ok(Output::new(text, &MonitorStoppedDocument { running: false, pid }))
 }
 
+/// `daemon restart`.
+pub(in crate::cli) fn restart(app: &App) -> Outcome {
+    let ctx = app.ctx()?;
+    let running = watch::running(ctx);
+    upgrade::may_restart(running.as_ref())?;
+    let how = match &running {
+        Some(note) => as_before(app, note)?,
+        None => service::How { flags: app.flags(), ..service::How::default() },
+    };
+    if app.global.dry_run {
+        ctx.data()?;
+        let servers = another_tpu::servers(ctx).len();
+        let daemon = match &running {
+            Some(note) => format!("start the daemon anew (process {})", note.pid),
+            None => "start the daemon".to_owned(),
+        };
+        let more = if servers > 0 {
+            format!(", and {}", counted(servers, "server"))
+        } else {
+            String::new()
+        };
+        return Ok(Output::would(&format!("{daemon}{more}")));
+    }
+    let done = upgrade::restart(ctx, &how)?;
+    let mut text = match done.before {
+        Some(before) => {
+            format!(
+                "The daemon runs again: {} (before: process {before}).",
+                done.daemon.in_words(ctx)
+            )
+        }
+        None => format!("The daemon runs: {}.", done.daemon.in_words(ctx)),
+    };
+    for server in &done.servers {
+        text += &format!("\nThe server answers again on {}.", server.address);
+    }
+    if !done.relinked.is_empty() {
+        let ids: Vec<String> = done.relinked.iter().map(ToString::to_string).collect();
+        text += &format!("\nTheir launchers call this tpu now: {}.", ids.join(", "));
+    }
+    let document = started(&done.daemon);
+    Ok(Output::new(text, &document).notes(done.notes))
+}
+
+/// What the daemon that runs was started with.
+fn as_before(app: &App, note: &Note) -> Result<service::How, Error> {
+    let words: Vec<OsString> =
+        procs::words_of(note.pid).into_iter().skip(1).map(OsString::from).collect();
+    let usual = || service::How {
+        flags: app.flags(),
+        ends_idle: note.ends_idle,
+        ..service::How::default()
+    };
+    let Ok((Cli { global, command: Some(Command::Daemon(daemon)) }, _)) = Cli::parse_words(&words)
+    else {
+        return Ok(usual());
+    };
+    let DaemonStep::Run(RunDaemon { watch_only, ends_idle, how, .. }) = &daemon.step else {
+        return Ok(usual());
+    };
+    if *watch_only {
+        let what = format!("the daemon only watches, in a terminal (process {})", note.pid);
+        return Err(Error::refused(what).hint("end it there with Ctrl-C, and type the same again"));
+    }
+    let dir = &app.env.cwd;
+    let serving = how
+        .also
+        .wanted()
+        .map(|serving| [vec!["--serve".to_owned()], serving.to_flags(dir)].concat());
+    let flags = global.to_flags(dir);
+    Ok(service::How { flags, serving, beside_original: how.beside_original, ends_idle: *ends_idle })
+}
+
 /// `daemon status`: exit code 0 if it runs, 1 if not.
 pub(in crate::cli) fn status(app: &App) -> Outcome {
     let ctx = app.ctx()?;
@@ -99,6 +183,7 @@ pub(in crate::cli) fn status(app: &App) -> Outcome {
             watches: None,
             hosting: None,
             ends_idle: None,
+            version: None,
         };
         let output = Output::new(format!("{OFF}."), &document);
         return Ok(output.code(1));
@@ -121,11 +206,13 @@ pub(in crate::cli) fn status(app: &App) -> Outcome {
         pid: Some(note.pid),
         since: Some(TimePart(note.since)),
         turn_age_s: Some(turn),
-        watches: note.watches,
+        watches: note.watches.clone(),
         hosting: Some(note.hosting.as_str()),
         ends_idle: Some(note.ends_idle),
+        version: note.version.as_deref(),
     };
-    Ok(Output::new(text, &document))
+    let another = another_tpu::of_daemon(&note).into_iter().collect();
+    Ok(Output::new(text, &document).notes(another))
 }
 
 /// `daemon plan`: for every job the verdict, the rule that will fire, when, and what budget is left.

@@ -6,7 +6,7 @@ use crate::cli::args::Doctor;
 use crate::cli::print::Output;
 use tpu_ops::front::disk_use;
 use tpu_ops::front::doctor::{self, Severity};
-use tpu_ops::front::locks;
+use tpu_ops::front::{locks, upgrade};
 use tpu_wire::doctor::{FindingPart, FindingsDocument, LockDocument, RestoredDocument};
 
 /// Looks everything over, or puts a backup back.
@@ -28,6 +28,7 @@ pub(in crate::cli) fn doctor(app: &App, args: &Doctor) -> Outcome {
     }
     let done = if args.fix { doctor::fix(ctx)? } else { Vec::new() };
     let mut findings = doctor::look(ctx);
+    findings.extend(upgrade::look(ctx));
     findings.extend(locks::look(ctx));
     findings.push(disk_use::look(ctx));
     let mut text = String::new();

@@ -101,9 +101,9 @@ const GROUPS: &[(&str, &[&str])] = &[
     ),
     (
         "Job files, scripts, browser",
-        &["convert", "schema", "secrets", "notify", "serve", "token", "data", "classify"],
+        &["convert", "schema", "secrets", "notify", "serve", "token", "data", "export", "classify"],
     ),
-    ("Help", &["demo", "doctor", "tldr", "help", "completions", "man"]),
+    ("Help", &["demo", "doctor", "tldr", "help", "completions", "man", "uninstall"]),
     ("Callbacks of a lab's scripts", &["upd-log", "finish-job", "fail-job"]),
     (
         "Compatibility with earlier tools",

@@ -17,7 +17,7 @@ pub use super::user::{DEFAULT_ALIASES, User};
 
 use super::board::Board;
 use super::check::check;
-use super::head::Head;
+use super::head::{FORMAT_KEY, Head};
 use super::ids::{JobId, JobNumber, TargetName, UserName};
 use super::job::Job;
 use super::json::{Edits, Style};
@@ -48,6 +48,13 @@ pub enum ReadError {
     #[error(transparent)]
     Shape(#[from] DataError),
 }
+
+/// The format of the state file that this program writes. A file that does not say which has it is of the first, which is also
+/// the original's. It rises when an earlier program would lose or misread what this one writes.
+pub const FORMAT: u32 = 1;
+
+/// The format of a file that says none.
+const FIRST_FORMAT: u32 = 1;
 
 /// The members of a document by which it is known as a state file.
 pub const OUR_KEYS: [&str; 18] = [
@@ -99,11 +106,11 @@ impl Data {
             "users": {}, "user_list": [], "id_list": [], "id_user_dict": {}, "user_id_dict": {},
             "tpu_aliases": {}, "all_tpus": {}, "monitor_config": { "test_freq": 3600, "checking_freq": 30 },
             "wandb_api_key": null, "conda_env_name": null, "monitor_all_check_time": 20,
-            "MONITOR_logs": [], "ack_MONITOR": false,
+            "MONITOR_logs": [], "ack_MONITOR": false, FORMAT_KEY: FORMAT,
         });
         let source = Style::default().render(&value, 0) + "\n";
         let source = Source::new(Arc::new(source), Vec::new());
-        let head = Arc::new(Head::default());
+        let head = Arc::new(Head { format: Some(FORMAT), ..Head::default() });
         Self { source, users: Vec::new(), was: Arc::clone(&head), head }
     }
 
@@ -112,6 +119,26 @@ impl Data {
         let unread = Unread::new(bytes.to_vec())?;
         unread.check()?;
         unread.read()
+    }
+
+    /// The format of a document, also of one that cannot be read otherwise.
+    pub fn format_of(bytes: &[u8]) -> u32 {
+        #[derive(serde::Deserialize)]
+        struct Said {
+            tpu_format: Option<u32>,
+        }
+        let said: Option<Said> = serde_json::from_slice(bytes).ok();
+        said.and_then(|said| said.tpu_format).unwrap_or(FIRST_FORMAT)
+    }
+
+    /// Its format.
+    pub fn format(&self) -> u32 {
+        self.head.format.unwrap_or(FIRST_FORMAT)
+    }
+
+    /// Whether a later program wrote it, which alone may change it.
+    pub fn is_newer(&self) -> bool {
+        self.format() > FORMAT
     }
 
     /// Whether it was read from exactly these bytes and, if nothing was changed, still is them.
@@ -166,7 +193,16 @@ impl Data {
         let style = Style::detect(&text);
         let document = text.trim_ascii();
         let after = text.trim_ascii_start().get(document.len()..).unwrap_or("");
-        Self::parse(format!("{}{after}", style.patch(document, value, 0)).as_bytes())
+        let new = Self::parse(format!("{}{after}", style.patch(document, value, 0)).as_bytes())?;
+        if new.head.format != self.head.format {
+            let path = Path::Key(&Path::Root, FORMAT_KEY);
+            let found = new.head.format.map(|format| format.to_string());
+            let found = found.as_deref().map(Json::new);
+            return Err(path
+                .error("the format that the file has, since tpu alone writes it", found)
+                .into());
+        }
+        Ok(new)
     }
 
     /// All users, in the order of the file.

@@ -13,6 +13,9 @@ use super::queues::Queues;
 use super::read::{self, DataError, Fields, Json};
 use super::registry::Registry;
 
+/// The key of the format. The original passes over it, as over every key that it does not know.
+pub(super) const FORMAT_KEY: &str = "tpu_format";
+
 /// A value that must not be seen by chance: it has no `Display`, and `Debug` does not show it.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret(String);
@@ -38,6 +41,8 @@ impl fmt::Debug for Secret {
 /// The typed top level, apart from `users`.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Head {
+    /// Only read: it changes with the program.
+    pub(super) format: Option<u32>,
     pub(super) user_list: Vec<String>,
     pub(super) id_list: Vec<u32>,
     pub(super) id_user: Vec<(u32, String)>,
@@ -60,6 +65,7 @@ pub(super) struct Head {
 impl Default for Head {
     fn default() -> Self {
         Self {
+            format: None,
             user_list: Vec::new(),
             id_list: Vec::new(),
             id_user: Vec::new(),
@@ -84,6 +90,7 @@ impl Head {
         let word = |key: &str| Some(key.to_owned());
         let id = |key: &str| key.trim().parse().ok();
         Ok(Self {
+            format: fields.with(FORMAT_KEY, read::number)?,
             user_list: fields
                 .with("user_list", |value, path| read::list(value, path, read::text))?
                 .unwrap_or_default(),

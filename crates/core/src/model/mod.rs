@@ -82,6 +82,7 @@ pub mod token;
 pub mod unbegun;
 mod user;
 pub mod variables;
+pub mod version;
 pub mod view;
 pub mod waited;
 mod walk;

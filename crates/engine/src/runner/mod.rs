@@ -126,6 +126,12 @@ pub trait Runner: Send + Sync {
         runs.iter().map(|_| Ok(true)).collect()
     }
 
+    /// What runs that are over have left with what runs them: each by its place among them, with its name there. Asked with as
+    /// few questions as it takes; [`Runner::stop_all`] removes it.
+    fn left_behind(&self, _runs: &[RunRef<'_>]) -> Result<Vec<(usize, String)>, RunError> {
+        Ok(Vec::new())
+    }
+
     /// The disk that its runs see: where their code is staged, and their logs and checkpoints lie.
     fn files(&self) -> Box<dyn Files + '_>;
 

@@ -99,6 +99,29 @@ pub fn ask(
     }))
 }
 
+/// Runs a script of ours on all workers, side by side, which reads `input`; how each ended, and what it printed.
+pub(crate) fn answers(
+    ctx: &Ctx,
+    name: &TargetName,
+    script: &str,
+    input: Vec<u8>,
+) -> Result<Vec<(Ended, String)>, Error> {
+    let (workers, door) = chosen(ctx, name, Which::All)?;
+    let ask = Ask { command: script.to_owned(), input: Some(input.into()), is_ours: false };
+    let mut said: BTreeMap<u32, Vec<u8>> = BTreeMap::new();
+    let ended = hear_all(&*door.remote, &workers, &ask, &mut |worker, spoken| {
+        if let Spoken::Out(line) = spoken {
+            said.entry(worker).or_default().extend(line);
+        }
+        ControlFlow::Continue(())
+    });
+    let with_text = |ended: Ended| {
+        let said = said.remove(&ended.worker).unwrap_or_default();
+        (ended, String::from_utf8_lossy(&said).into_owned())
+    };
+    Ok(ended.into_iter().map(with_text).collect())
+}
+
 /// Until `hear` has heard enough: what still runs there is ended then.
 fn hear_all(
     door: &dyn Remote,

@@ -3,6 +3,7 @@
 //! Nothing here asks a provider, an engine or tmux how something is.
 
 // What every verb gets and gives.
+pub mod another_tpu;
 pub mod ctx;
 pub mod disk;
 pub mod error;

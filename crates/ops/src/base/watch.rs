@@ -12,6 +12,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 
 use tpu_core::model::time::Timestamp;
+use tpu_core::model::version::VERSION;
 use tpu_core::model::view::MonitorHealth;
 use tpu_system::store::atomic;
 
@@ -61,6 +62,9 @@ pub struct Note {
     /// Whether it ends by itself after an hour without anything to do.
     #[serde(default)]
     pub ends_idle: bool,
+    /// The version of its program.
+    #[serde(default)]
+    pub version: Option<String>,
 }
 
 /// How a daemon runs.
@@ -163,6 +167,7 @@ pub fn note_turn(
         troubles,
         hosting,
         ends_idle,
+        version: Some(VERSION.to_owned()),
     };
     let bytes = serde_json::to_vec(&note).unwrap_or_default();
     let path = ctx.store.paths().daemon_note(&place(ctx));

@@ -15,7 +15,7 @@ use tpu_core::model::variables;
 
 use crate::Ctx;
 use crate::act::service::{self, How, RunningDaemon};
-use crate::base::watch;
+use crate::base::{another_tpu, watch};
 use crate::waiting::words::nobody_starts;
 
 /// How long a command waits for the daemon that it starts. It begins in a fraction of that, and does so all the same if
@@ -65,10 +65,12 @@ impl Need {
 /// Starts the daemon where something depends on it of what has begun since then, and what waits. `flags` are the global
 /// flags that it is to have.
 pub fn attend(ctx: &Ctx, since: Timestamp, flags: &[String]) -> Autostart {
-    let not_now = ctx.store.is_dry_run() || watch::running(ctx).is_some();
-    let Some(data) = (!not_now).then(|| ctx.data().ok()).flatten() else {
-        return Autostart::default();
-    };
+    let runs = watch::running(ctx);
+    if ctx.store.is_dry_run() || runs.is_some() {
+        let notes = runs.as_ref().and_then(another_tpu::of_daemon).into_iter().collect();
+        return Autostart { notes, ..Autostart::default() };
+    }
+    let Ok(data) = ctx.data() else { return Autostart::default() };
     let wants = |need: &Need| {
         let settings = ctx.settings(data.user(&need.job.user));
         settings.is_ok_and(|settings| settings.daemon_autostart)

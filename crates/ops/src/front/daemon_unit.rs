@@ -145,6 +145,21 @@ fn begins(ctx: &Ctx) -> Option<watch::Note> {
     }
 }
 
+/// Has systemd start its daemon anew. What to do where its unit names another program than this one.
+pub fn restart(ctx: &Ctx) -> Result<Option<String>, Error> {
+    systemctl(&["restart", UNIT])?;
+    let unit = ctx.store.disk().read(&unit_file(ctx)).map(|read| read.bytes).unwrap_or_default();
+    let is_named = ctx.tpu.to_str().is_some_and(|program| {
+        String::from_utf8_lossy(&unit).contains(&for_systemd(program, true))
+    });
+    Ok((!is_named).then(|| {
+        format!(
+            "{UNIT} starts another program than this one; to have it start {}: tpu daemon install -y",
+            ctx.tpu.display()
+        )
+    }))
+}
+
 /// Takes away what was installed; what that was. A daemon that runs goes on.
 pub fn uninstall(ctx: &Ctx) -> Result<Vec<Unit>, Error> {
     let found = installed(ctx)?;

@@ -4,6 +4,7 @@
 pub mod autostart;
 pub mod daemon_unit;
 pub mod doctor;
+pub mod export;
 pub mod import;
 pub mod init;
 pub mod locks;
@@ -38,3 +39,5 @@ pub mod aliases;
 pub mod dirs;
 pub mod sessions;
 pub mod tokens;
+pub mod uninstall;
+pub mod upgrade;

@@ -323,6 +323,21 @@ pub fn revoke(ctx: &Ctx, name: &str) -> Result<(), Error> {
     })
 }
 
+/// Takes all tokens back, and their file away. The key of the account stays: tokens beside other data files are signed by it.
+pub(super) fn remove_all(ctx: &Ctx) -> Result<(), Error> {
+    change(ctx, |file| {
+        *file = TokenFile::default();
+        Ok(((), "took all tokens back".to_owned()))
+    })?;
+    let path = path(ctx);
+    ctx.store.disk().remove(&path).map_err(|e| {
+        Error::state(format!("cannot remove {}: {e}", path.display()))
+            .hint("it holds no token any more")
+    })?;
+    drop(ctx.store.disk().remove(&path.with_extension("lock")));
+    Ok(())
+}
+
 /// Whether a text looks like a token, whatever it opens: what it begins with, and 32 bytes in base64.
 pub fn is_like(text: &str) -> bool {
     text.strip_prefix(PREFIX)

@@ -58,6 +58,11 @@ pub fn of(ctx: &Ctx, memory: &mut CurveMemory, id: &JobId) -> Result<Curves, Err
     Ok(curves)
 }
 
+/// What one attempt measured; nothing where its output cannot be read.
+pub fn of_record(ctx: &Ctx, memory: &mut CurveMemory, job: &Job) -> Vec<Measured> {
+    of_attempt(ctx, memory, job).unwrap_or_default()
+}
+
 fn attempts(user: &User, window: JobNumber) -> Vec<JobNumber> {
     Lineage::of(user, window).map(|lineage| lineage.windows).unwrap_or_default()
 }

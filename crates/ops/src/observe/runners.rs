@@ -54,6 +54,11 @@ pub fn at<'a>(ctx: &'a Ctx, job: &Job, tmux: &'a TmuxFact) -> Box<dyn Runner + '
     engine(ctx, job).unwrap_or_else(|| Box::new(windows(ctx).seeing(tmux)))
 }
 
+/// The engine that has an attempt; `None` where it ran in a window, or where nobody here knows its kind.
+pub(crate) fn engine_of<'a>(ctx: &'a Ctx, job: &Job) -> Option<Box<dyn Runner + 'a>> {
+    engine(ctx, job)
+}
+
 fn engine<'a>(ctx: &'a Ctx, job: &Job) -> Option<Box<dyn Runner + 'a>> {
     ctx.kinds.engine(job.engine.as_ref()?, &ctx.effects)
 }

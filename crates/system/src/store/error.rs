@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 
 use super::flag::{Flag, STALE_S};
 use crate::sys::files::NoFile;
-use tpu_core::model::data::ReadError;
+use tpu_core::model::data::{FORMAT, ReadError};
+use tpu_core::model::version::VERSION;
 
 /// A failure of the state file or of the files beside it. The state itself is then as it was before.
 #[derive(Debug, thiserror::Error)]
@@ -32,6 +33,14 @@ pub enum StoreError {
         reason: ReadError,
         /// The newest backup that can be read.
         backup: Option<PathBuf>,
+    },
+    /// A later program wrote the data file. Nothing here changes it.
+    #[error("{} is of format {format}, and this tpu ({}) writes format {}: it changes nothing there", path.display(), VERSION, FORMAT)]
+    Newer {
+        /// The data file.
+        path: PathBuf,
+        /// Its format.
+        format: u32,
     },
     /// Somebody held the lock for longer than we wait.
     #[error("{} is locked by {holder}", path.display())]
@@ -70,6 +79,10 @@ impl StoreError {
                     .to_owned(),
             ),
             Self::Exists { .. } => None,
+            Self::Newer { .. } => Some(
+                "use the newer tpu that wrote it: 'type -a tpu' lists those that you have"
+                    .to_owned(),
+            ),
             Self::Unreadable { backup: Some(backup), .. } => Some(format!(
                 "the newest good backup is {}; 'tpu doctor --restore' brings it back",
                 backup.display()

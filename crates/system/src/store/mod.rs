@@ -40,7 +40,7 @@ use crate::sys::clock::Clock;
 use crate::sys::shared;
 use disk::{Contents, Lock, Stat};
 use error::At as _;
-use tpu_core::model::data::{Data, ReadError, Unread};
+use tpu_core::model::data::{Data, FORMAT, ReadError, Unread};
 use tpu_core::model::ids::{JobId, TargetName};
 use tpu_core::model::outbox::Bookmark;
 use tpu_core::model::time::Timestamp;
@@ -187,11 +187,32 @@ impl Store {
     }
 
     fn parsed(&self, read: Result<Data, ReadError>) -> Result<Data, StoreError> {
-        read.map_err(|reason| StoreError::Unreadable {
-            path: self.paths.data().to_owned(),
-            reason,
-            backup: backup::newest_good(&*self.disk, &self.paths),
+        read.map_err(|reason| {
+            self.newer_than_us().err().unwrap_or_else(|| StoreError::Unreadable {
+                path: self.paths.data().to_owned(),
+                reason,
+                backup: backup::newest_good(&*self.disk, &self.paths),
+            })
         })
+    }
+
+    /// Refuses where what is in the file was written by a later program, whether or not the rest can be read.
+    fn newer_than_us(&self) -> Result<(), StoreError> {
+        let format = self.disk.read(self.paths.data()).map(|now| Data::format_of(&now.bytes));
+        self.may_change(format.unwrap_or_default())
+    }
+
+    /// Refuses to change a file of this format if a later program wrote it.
+    fn may_change(&self, format: u32) -> Result<(), StoreError> {
+        if format <= FORMAT {
+            return Ok(());
+        }
+        Err(StoreError::Newer { path: self.paths.data().to_owned(), format })
+    }
+
+    /// Refuses where a later program wrote the file.
+    pub fn may_write(&self) -> Result<(), StoreError> {
+        self.may_change(self.read()?.format())
     }
 
     fn cache(&self) -> std::sync::MutexGuard<'_, Option<Cached>> {

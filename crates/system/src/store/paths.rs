@@ -147,6 +147,11 @@ impl Paths {
         self.state().join(format!("daemon-{place}.autostarted"))
     }
 
+    /// What a server says about itself, by the number of its process.
+    pub fn server_note(&self, pid: u32) -> PathBuf {
+        self.state().join(format!("server-{pid}.json"))
+    }
+
     /// When a user last asked what is new.
     pub fn seen(&self, user: &str) -> PathBuf {
         self.state().join(format!("seen-{}", plain(user)))

@@ -143,6 +143,7 @@ impl Store {
                 Some(data) => data,
                 None => self.parse(&contents.bytes)?,
             };
+            self.may_change(data.format())?;
             let mut tx =
                 Tx { data, now: self.clock.now(), actor, events: Vec::new(), archived: Vec::new() };
             fail::fail_point!("txn-read");
@@ -165,6 +166,7 @@ impl Store {
             Err(StoreError::Missing { .. }) => Data::empty(),
             Err(error) => return Err(error),
         };
+        self.may_change(data.format())?;
         let before = data.to_bytes();
         let mut tx =
             Tx { data, now: self.clock.now(), actor, events: Vec::new(), archived: Vec::new() };
@@ -226,6 +228,9 @@ impl Store {
         backup: &std::path::Path,
         now: io::Result<Contents>,
     ) -> Result<Vec<String>, StoreError> {
+        if let Ok(now) = &now {
+            self.may_change(Data::format_of(&now.bytes))?;
+        }
         let good = self.disk.read(backup).at("read", backup)?;
         if let Err(reason) = Data::parse(&good.bytes) {
             let path = backup.to_owned();

@@ -106,6 +106,20 @@ fn started_with(ends: &[&str]) -> io::Result<Vec<StartedWith>> {
     Err(io::Error::new(io::ErrorKind::Unsupported, "/proc lists no processes"))
 }
 
+/// The words that a process was started with, its program first; none where nobody says.
+pub fn words_of(pid: u32) -> Vec<String> {
+    let bytes = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+    let Some(words) = bytes.strip_suffix(b"\0") else { return Vec::new() };
+    let words = words.split(|byte| *byte == 0);
+    words.map(|word| String::from_utf8_lossy(word).into_owned()).collect()
+}
+
+/// Whether another file has the name by now of the program that a process runs, or none.
+pub fn is_program_replaced(pid: u32) -> bool {
+    let program = std::fs::read_link(format!("/proc/{pid}/exe"));
+    program.is_ok_and(|path| path.to_string_lossy().ends_with(" (deleted)"))
+}
+
 /// Whether the process with this id is a tmux server. `false` also for one of another container, whose ids mean nothing here.
 pub(crate) fn is_tmux_server(pid: u32) -> bool {
     Process::read(pid).is_some_and(|process| process.is_tmux_server())

@@ -2,12 +2,14 @@
 //! a word can hold arrives as it was. No shell text is put together anywhere.
 
 use std::ffi::{OsStr, OsString};
+use std::io::ErrorKind;
 use std::os::unix::ffi::OsStrExt as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::runner::environment::{Variables, fresh_directory, keep, of_job, pairs, set};
 use crate::runner::{Attempt, RunError};
 use tpu_core::model::execution::Execution;
+use tpu_core::model::ids::JobId;
 use tpu_core::model::job::{Job, Launch, LaunchMode};
 use tpu_system::effects::Effects;
 use tpu_system::store::atomic;
@@ -134,6 +136,31 @@ pub(super) fn renew(effects: &Effects, dir: &Path) -> Result<(), RunError> {
     drop(effects.store.disk().remove(&link));
     link_program(effects, &link)?;
     write(effects, &dir.join(SCRIPT), LAUNCHER.as_bytes())
+}
+
+/// Whether the launcher of a job that runs is another program's; `None` where it has none.
+pub fn is_of_another_program(effects: &Effects, id: &JobId) -> Option<bool> {
+    let script = effects.store.paths().job(id).join(SCRIPT);
+    let script = effects.store.disk().read(&script).ok()?;
+    Some(script.bytes != LAUNCHER.as_bytes())
+}
+
+/// Whether the program is gone that the launcher of a job calls.
+pub fn calls_nobody(effects: &Effects, id: &JobId) -> bool {
+    let link = link_of(effects, id);
+    std::fs::symlink_metadata(&link).is_ok_and(|meta| meta.is_symlink())
+        && effects.store.disk().stat(&link).is_err_and(|e| e.kind() == ErrorKind::NotFound)
+}
+
+/// Has the launcher of a job call this program from now on, and leaves the launcher itself as it is.
+pub fn relink(effects: &Effects, id: &JobId) -> Result<(), RunError> {
+    let link = link_of(effects, id);
+    drop(effects.store.disk().remove(&link));
+    link_program(effects, &link)
+}
+
+fn link_of(effects: &Effects, id: &JobId) -> PathBuf {
+    effects.store.paths().job(id).join("bin").join("tpu")
 }
 
 /// What the job sees: the kept environment, and who it is.

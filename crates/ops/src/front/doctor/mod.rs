@@ -102,6 +102,9 @@ pub fn look(ctx: &Ctx) -> Vec<Finding> {
                 counted(data.users().len(), "user"),
                 counted(data.jobs().count(), "job")
             )));
+            if let Err(error) = ctx.store.may_write() {
+                findings.push(broken(&error));
+            }
             let lost = left::lost_fathers(ctx, &data);
             let flaws = audit::audit(&data, &|id| lost.contains(id));
             findings.extend(flaws.iter().map(|flaw| warning(flaw.to_string(), FIX)));
@@ -127,13 +130,14 @@ pub fn look(ctx: &Ctx) -> Vec<Finding> {
             findings
                 .push(warning(error.to_string(), "begin in the directory of your code: tpu init"));
         }
-        Err(error) => findings.push(Finding {
-            severity: Severity::Broken,
-            what: error.to_string(),
-            remedy: error.hint(),
-        }),
+        Err(error) => findings.push(broken(&error)),
     }
     findings
+}
+
+/// That the data file cannot be read or written.
+fn broken(error: &StoreError) -> Finding {
+    Finding { severity: Severity::Broken, what: error.to_string(), remedy: error.hint() }
 }
 
 /// The lock of the original beside the file.

@@ -13,8 +13,9 @@ use super::called::WaitingCalled;
 
 /// What the command of a job runs, with the configs that it was given; `None` where it is a script form's.
 pub(crate) fn runs(job: &Job) -> Option<Runs> {
+    let command = job.command.as_deref()?;
     let configs = shlex::split(&job.extra_configs).unwrap_or_default();
-    runs_with(job.command.as_deref()?, &configs)
+    runs_with(command, &configs)
 }
 
 /// The same of what waits to become a job.

@@ -47,7 +47,8 @@ use tpu_wire::queue::{
 
 use super::submit::submit;
 use super::waiting::{
-    agree_to_change, in_words, needs_question, never_began, of_several, priority, refuse_hopeless, still_waiting,
+    agree_to_change, in_words, needs_question, never_began, of_several, priority, refuse_hopeless,
+    still_waiting,
 };
 
 /// `explain` of what waits: the entry that the words call, if they call one.

@@ -186,7 +186,7 @@ impl ProviderFacts {
         let facts = self.after(|| all.clone());
         if facts.is_worth_keeping() {
             all.extend(facts.heard());
-            fact_cache::keep(ctx, all);
+            fact_cache::keep(ctx, all, BTreeMap::new());
         }
         facts
     }

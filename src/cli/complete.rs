@@ -448,9 +448,10 @@ mod tests {
     }
 
     /// Commands of whose words nothing is known beforehand: new names, files, and what scripts say.
-    const WITHOUT_OFFERS: [&str; 15] = [
+    const WITHOUT_OFFERS: [&str; 16] = [
         "add-user",
         "add-tpu-alias",
+        "export",
         "applyy",
         "cp",
         "monitor-log",

@@ -150,7 +150,7 @@ fn what_the_account_that_serves_would_carry_out_takes_an_admins_token() {
             json!([{"name": "s", "run": "true", "files": [{"from": secret, "to": "~/x"}]}]),
         ),
         with("setup", json!([{"ssh_keys": {"identities": [{"private_key": "~/.ssh/id"}]}}])),
-        json!({"defaults": with("stdin", json!("/etc/passwd")), "jobs": {"a": {}}}),
+        json!({"defaults": with("stdin", json!("/etc/passwd")), "jobs": {"a": {"tag": "x"}}}),
     ];
     let operator = api.token("alices", TokenRole::Operator, &["alice"]);
     let before = api.env.data_bytes();

@@ -57,7 +57,7 @@ const ROWS: &[Row<'static>] = &[
     (World::Fresh, "run local alice --gpus", 2, &["--gpus"], &["gpus=VALUE"]),
     (World::Fresh, "run local alice python t.py --lr 1", 2, &["--lr"], &["put -- before the command: tpu", "run local alice -- python t.py --lr 1"]),
     (World::Fresh, "logs 2 --tail 3", 2, &["--tail"], &["'-n'"]),
-    (World::Fresh, "daemon", 2, &["which? run, start, stop, status, plan"], &["tpu help daemon"]),
+    (World::Fresh, "daemon", 2, &["which? run, start, stop, restart, status, plan"], &["tpu help daemon"]),
     (World::Fresh, "board", 2, &["which? export, import"], &["tpu help board"]),
     (World::Fresh, "sim", 2, &["which? ", "preempt"], &["tpu help sim"]),
     (World::Fresh, "data", 2, &["which? get, set, merge"], &["tpu help data"]),

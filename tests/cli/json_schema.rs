@@ -186,7 +186,7 @@ fn what_the_table_of_spellings_does_not_reach_prints_it_too() {
         ("daemon status", 0),
         ("daemon restart --dry-run", 0),
         ("daemon restart", 0),
-        ("uninstall --dry-run", 0),
+        ("uninstall --dry-run --user alice", 0),
         ("export out --dry-run", 0),
         ("export out", 0),
         ("daemon plan", 0),

@@ -239,9 +239,11 @@ fn back_to_the_original_its_reader_reads_the_file_again_and_so_do_we() {
     let code = lab.env.path("code").display().to_string();
     drop(lab.env.tpu(&format!("init --name username --dir {code}")).exits(0));
     drop(lab.env.tpu("run local -q -- true").exits(0));
-    lab.wait_end(1, "finished");
+    let [job] = &lab.env.jobs("username")[..] else { panic!("{}", lab.env.data()) };
+    let second = job["windows_id"].as_u64().unwrap();
+    lab.wait_end(second, "finished");
     assert_eq!(lab.env.data()["tpu_format"], 1);
-    assert_eq!(as_the_original(&lab.env, "username"), [(1, json!("finished"))]);
+    assert_eq!(as_the_original(&lab.env, "username"), [(second, json!("finished"))]);
     assert_eq!(lab.env.data()["tpu_format"], 1);
     drop(lab.env.tpu("check username").exits(0));
 }

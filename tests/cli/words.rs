@@ -363,7 +363,7 @@ fn a_share_is_rounded_down_and_is_whole_only_at_the_end() {
 fn a_command_of_several_words_says_which_there_are() {
     let mut env = TestEnv::new();
     let rows = [
-        ("daemon", "which? run, start, stop, status, plan"),
+        ("daemon", "which? run, start, stop, restart, status, plan"),
         ("board", "which? export, import"),
         ("sim", "which? list, "),
         ("data", "which? get, set, merge"),

@@ -22,7 +22,7 @@ use tpu_system::sys::proc::{self, Spawn};
 use tpu_system::sys::procs::{self, Process, Signal};
 
 use super::output::CommandOutput;
-use super::tmux::{PrivateTmux, write_file, write_script};
+use super::tmux::{PrivateTmux, write_file};
 use super::wait::{wait_for, wait_until};
 
 /// The program under test.
@@ -88,22 +88,6 @@ impl TestEnv {
     /// The opposite.
     pub(crate) fn unset(&mut self, name: &str) {
         self.vars.remove(OsStr::new(name));
-    }
-
-    /// Puts a crontab of the test's own in the place of the machine's, and no systemd beside it; its file.
-    pub(crate) fn own_crontab(&mut self) -> PathBuf {
-        let (bin, table) = (self.path("own-bin"), self.path("crontab"));
-        std::fs::create_dir(&bin).unwrap();
-        let script = format!(
-            "case $1 in -l) cat '{0}' ;; -) cat >'{0}.new' && mv '{0}.new' '{0}' ;; esac",
-            table.display()
-        );
-        write_script(&bin.join("crontab"), &script);
-        write_script(&bin.join("systemctl"), "exit 1");
-        let path = self.vars[OsStr::new("PATH")].to_str().unwrap().to_owned();
-        self.set("PATH", format!("{}:{path}", bin.display()));
-        write_file(&table, "# mine\n0 5 * * * true\n");
-        table
     }
 
     /// Runs all later commands through a program that these words name.

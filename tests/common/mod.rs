@@ -3,6 +3,7 @@
 pub(crate) mod accounts;
 pub(crate) mod boards;
 pub(crate) mod cables;
+pub(crate) mod crontab;
 pub(crate) mod dice;
 pub(crate) mod env;
 pub(crate) mod fakes;

@@ -61,6 +61,8 @@ struct Lab {
 impl Lab {
     fn new(accounts: usize) -> Self {
         let env = TestEnv::new();
+        // A daemon makes it with its lock.
+        std::fs::create_dir_all(env.path("tpu-state")).unwrap();
         let clock = Arc::new(ManualClock::new(Timestamp::from_second(1_795_183_200)));
         let (asked, is_silent) = (AtomicUsize::new(0), AtomicBool::new(false));
         let counts = Arc::new(Counts { asked, is_silent, clock: Arc::clone(&clock) });

@@ -43,6 +43,8 @@ fn what_jobs_left_on_machines_goes_and_what_is_somebody_else_s_stays() {
     let stays = format!("until [ -e '{}' ]; do sleep 0.1; done; exit 7", end.display());
     drop(lab.env.tpu_words(&["run", "h1", "-q", "--", "bash", "-c", &stays]).exits(0));
     lab.env.wait_status(4, "running");
+    let own = format!("{}.0", token(&lab, 4));
+    wait_until("it has begun there", || names(&runs(&lab, 0)).contains(&own));
     // A command of another lab of the same account, and the account's own files.
     let other = runs(&lab, 0).join("another-lab.0");
     std::fs::create_dir_all(&other).unwrap();

@@ -242,7 +242,7 @@ table! {
     DemoDocument: "demo";
     WelcomeDocument: "welcome";
     WouldDocument<'_>: "delete", "start", "stop", "restart", "ssh", "cp", "kill-remote", "daemon-start",
-        "daemon-stop", "daemon-restart", "daemon-run", "sim", "launcher", "cms", "jobman";
+        "daemon-stop", "daemon-restart", "daemon-run", "export", "sim", "launcher", "cms", "jobman";
     ScreenDocument: "monitor";
     ServingDocument<'_>: "serve";
     SessionDocument<'_>: "serve";

@@ -171,7 +171,7 @@ mod tests {
         let known = "clean clear-all clear-error clear-finished clear-monitor-log clear-zombie-jobs \
                      clear-zombie-windows daemon-stop del-registered del-user delete dequeue hosts-remove jobman-cancel \
                      jobman-clean jobman-delete jobman-reboot jobman-requeue jobman-stop kill kill-remote \
-                     kill-window reapply requeue reset-settings restart secrets-remove solve stop token-revoke";
+                     kill-window reapply requeue reset-settings restart secrets-remove solve stop token-revoke uninstall";
         let found: Vec<String> = destroying.iter().map(|name| name.replace(' ', "-")).collect();
         assert_eq!(found.join(" "), known);
         for line in [

@@ -293,11 +293,6 @@ impl Phase {
     pub fn is_warning(self) -> bool {
         matches!(self, Self::Diverged | Self::Stalled | Self::StartedOver)
     }
-
-    /// The same, and where its window only waits for a person to type.
-    pub fn wants_a_look(self) -> bool {
-        self.is_warning() || self == Self::IdlePrompt
-    }
 }
 
 /// The newest progress that the text shows. Absent fields were not printed.

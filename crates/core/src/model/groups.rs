@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
+use super::facts::Phase;
 use super::ids::{JobId, JobNumber, UserName};
 use super::status::Status;
 use super::view::JobView;
@@ -13,7 +14,7 @@ pub fn urgency(view: &JobView) -> u8 {
         (status, _) if shown.unknown.is_some() && status.is_live() => 1,
         _ if shown.pending.is_some() || shown.queued.is_some() => 5,
         (Status::Error(_), _) => 0,
-        (Status::Running, Some(phase)) if phase.wants_a_look() => 2,
+        (Status::Running, Some(phase)) if wants_a_look(phase) => 2,
         (Status::Running, _) => 3,
         (Status::Unset | Status::Starting, _) => 4,
         (Status::Finished, _) => 6,
@@ -46,9 +47,14 @@ pub fn amiss(view: &JobView) -> Option<&'static str> {
     }
     match (&shown.status, shown.phase) {
         (Status::Error(_), _) => view.needs_person.then_some(NEEDS_YOU),
-        (Status::Running, Some(phase)) => phase.wants_a_look().then(|| phase.as_str()),
+        (Status::Running, Some(phase)) => wants_a_look(phase).then(|| phase.as_str()),
         _ => None,
     }
+}
+
+/// Whether something is wrong with what is at work, or its window only waits for a person to type.
+fn wants_a_look(phase: Phase) -> bool {
+    phase.is_warning() || phase == Phase::IdlePrompt
 }
 
 /// How jobs stand, counted, the worst first: `1 error, 7 running, 2 pending`.

@@ -342,39 +342,12 @@ impl Job {
         Exit::of(self.launch.as_ref().map(|launch| launch.mode), code)
     }
 
-    /// Whether a person has ended it: at work, or what a rule would have brought back.
-    pub fn is_killed(&self) -> bool {
-        matches!(self.status, Status::Killed(_))
-            || self.recovery.as_ref().is_some_and(|recovery| recovery.killed)
-    }
-
-    /// Whether a kill has begun and is not complete: no rule fires on it, and nothing starts it again.
-    pub fn is_being_killed(&self) -> bool {
-        self.intent.as_ref().is_some_and(|intent| intent.action == KILLING)
-    }
-
-    /// Whether somebody is bringing it back by its rule.
-    pub fn is_being_brought_back(&self) -> bool {
-        self.intent.as_ref().and_then(Intent::by_rule).is_some()
-    }
-
-    /// Whether somebody acts on it: what ends meanwhile may have been told to.
-    pub fn is_acted_on(&self, now: Timestamp) -> bool {
-        self.intent.is_some() || self.lease.as_ref().is_some_and(|lease| lease.runs(now))
-    }
-
     /// Whether its launch failed before anything ran: it has no window and no process, and gets none any more, since a
     /// launcher of what is not live is refused. An engine may have what was sent to it.
     pub fn never_began(&self) -> bool {
         let is_open = |launch: &Launch| !launch.confirmed && launch.exit.is_none();
         let is_failed = |kind| kind == ErrorKind::Launch || self.engine.is_none();
         self.status.error().is_some_and(is_failed) && self.launch.as_ref().is_some_and(is_open)
-    }
-
-    /// Whether its rules would bring it back, and a person has to do something first: log in, or what its plan says.
-    pub fn needs_person(&self) -> bool {
-        let needs = |of: &Recovery| !of.is_over() && (of.blocked || of.login.is_some());
-        self.status.error().is_some() && self.recovery.as_deref().is_some_and(needs)
     }
 
     /// How often its engine has begun it anew by itself, as far as that is counted.

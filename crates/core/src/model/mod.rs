@@ -6,6 +6,7 @@
 #![warn(clippy::indexing_slicing, clippy::string_slice, clippy::wildcard_enum_match_arm)]
 
 pub mod accelerators;
+mod acted_on;
 pub mod answered;
 pub mod archived;
 pub mod arguments;
@@ -87,3 +88,4 @@ pub mod view;
 pub mod waited;
 mod walk;
 pub mod words;
+mod worked;

@@ -18,6 +18,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use super::unwritten::{LASTS, OVER, UNWRITTEN};
 use crate::runner::RunError;
 use tpu_core::classify::own_line;
 use tpu_core::model::ids::LaunchToken;
@@ -29,16 +30,6 @@ use tpu_system::sys::shared;
 
 /// What is read at once (bytes); a terminal hands out no more.
 const PIECE: usize = 4096;
-
-/// The file beside the launcher that says what of the output is not in the log: the token of the launch, whether that
-/// [lasts](LASTS), how many bytes, and why.
-pub const UNWRITTEN: &str = "unwritten";
-
-/// The word for a log that takes nothing more.
-pub const LASTS: &str = "lasts";
-
-/// The word for one that does again.
-const OVER: &str = "over";
 
 /// What a relay relays.
 #[derive(Debug)]

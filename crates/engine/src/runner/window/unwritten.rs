@@ -11,7 +11,17 @@ use tpu_core::text::counted;
 use tpu_system::effects::Effects;
 use tpu_system::store::atomic;
 
-use super::{beside, relay};
+use super::beside;
+
+/// The file beside the launcher that says what of the output is not in the log: the token of the launch, whether that
+/// [lasts](LASTS), how many bytes, and why.
+pub(super) const UNWRITTEN: &str = "unwritten";
+
+/// The word for a log that takes nothing more.
+pub(super) const LASTS: &str = "lasts";
+
+/// The word for one that does again.
+pub(super) const OVER: &str = "over";
 
 /// Readable for everybody who looks at the job.
 const MODE: u32 = 0o664;
@@ -74,12 +84,12 @@ impl LogLoss {
     /// What lies beside the launcher of a job; `None` where nothing is missing.
     pub fn of(effects: &Effects, job: &Job) -> Option<Self> {
         let token = job.launch.as_ref()?.token.as_str();
-        let bytes = beside::file(effects, &job.id(), relay::UNWRITTEN)?;
+        let bytes = beside::file(effects, &job.id(), UNWRITTEN)?;
         let text = String::from_utf8_lossy(&bytes);
         let mut lines = text.lines();
         match lines.next() {
             Some(of) if of == token => Some(Self {
-                lasts: lines.next()? == relay::LASTS,
+                lasts: lines.next()? == LASTS,
                 bytes: lines.next()?.parse().ok()?,
                 why: lines.next().unwrap_or_default().to_owned(),
             }),

@@ -47,6 +47,7 @@ fn begin(all: &mut Vec<Stretch>, from: Timestamp) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::launch::LaunchMode;
 
     fn at(second: i64) -> Timestamp {
         Timestamp::from_second(second)

@@ -218,7 +218,7 @@ const ROWS: &[Row<'static>] = &[
     (World::Jobs, "upd-log alice:99 l s t 1", 3, &["99"], &["2, 1"]),
     (World::Jobs, "upd-log alice:1 l", 2, &["SESSION:WINDOW LOG_DIR"], &["unset variable"]),
     // tmux.
-    (World::JobsNoTmux, "run local alice -- true", 6, &["tmux"], &["install tmux"]),
+    (World::JobsNoTmux, "run local alice -- true", 6, &["tmux is not installed"], &["sudo apt-get install tmux", "conda install"]),
     (World::JobsNoTmux, "kill 2 alice", 6, &["tmux"], &["nothing was changed"]),
     (World::JobsNoTmux, "clean alice", 6, &["tmux"], &["tmux"]),
     (World::JobsNoTmux, "-czw alice", 6, &["tmux"], &["tmux"]),
@@ -228,7 +228,7 @@ const ROWS: &[Row<'static>] = &[
     (World::JobsNoTmux, "attach 2 alice", 6, &["tmux"], &["tmux"]),
     (World::JobsDeadTmux, "-czw alice", 6, &["tmux server"], &["tmux"]),
     (World::JobsDeadTmux, "attach 2 alice", 3, &["tmux server has ended"], &["tpu logs w=2"]),
-    (World::OldTmux, "run local alice -- true", 6, &["2.9"], &["3.2"]),
+    (World::OldTmux, "run local alice -- true", 6, &["2.9", "3.2"], &["conda install -c conda-forge tmux"]),
     (World::OldTmux, "-czw alice", 6, &["2.9"], &["tmux"]),
     // The state file. What is wrong, where, and how to get it back.
     (World::NoFile, "check", 5, &["data.json"], &["tpu init", "--data"]),

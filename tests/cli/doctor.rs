@@ -436,6 +436,20 @@ fn a_tmux_server_that_stands_still_is_named_with_what_makes_it_go_on() {
 }
 
 #[test]
+fn a_tmux_that_is_missing_or_too_old_is_named_with_what_to_type() {
+    let mut env = lab();
+    std::fs::create_dir(env.path("bin")).unwrap();
+    env.set("PATH", env.path("bin").into_os_string());
+    let need = "only jobs on this machine and over ssh need it";
+    let missing = ["warn  tmux is not installed", need, "sudo apt-get install tmux"];
+    drop(env.tpu("doctor").exits(0).says(&missing));
+    // It says so before it starts a server, which the first job would.
+    write_script(&env.path("bin/tmux"), "[ \"$*\" = -V ] || exit 1; echo tmux 2.9");
+    let old = ["warn  tmux 2.9 is too old", need, "conda install -c conda-forge tmux"];
+    drop(env.tpu("doctor").exits(0).says(&old));
+}
+
+#[test]
 fn a_disk_that_takes_nothing_more_is_found() {
     let env = lab();
     let run = format!("ulimit -f 0; trap '' XFSZ; exec {TPU} doctor");

@@ -206,6 +206,16 @@ fn without_tmux_it_is_a_process_that_holds_nothing_of_whoever_started_it() {
     drop(env.tpu("daemon stop").exits(0));
 }
 
+#[test]
+fn beside_a_tmux_that_is_too_old_it_is_a_process_too() {
+    let mut env = home();
+    stand_ins(&mut env, &[("tmux", "echo tmux 2.9")]);
+    let started = env.tpu("daemon start --json").exits(0).json();
+    assert_eq!(started.get("session"), None);
+    drop(env.tpu("daemon status").exits(0).says(&["Hosted: without a terminal"]));
+    drop(env.tpu("daemon stop").exits(0));
+}
+
 /// Puts programs in the place of the machine's own; each notes its words in `calls`.
 fn stand_ins(env: &mut TestEnv, programs: &[(&str, &str)]) {
     let bin = env.path("bin");

@@ -6,6 +6,7 @@ use proptest::prelude::*;
 use tpu_core::model::facts::{ErrorKind, Phase, Progress};
 use tpu_core::model::job::Status;
 use tpu_core::model::rules::Action;
+use tpu_core::model::target::Machines;
 use tpu_core::model::view::{JobView, MonitorHealth, Next, Pending, Snapshot, TmuxHealth};
 use tpu_core::plan::changes::{LookChange, changes, father, remembering};
 
@@ -184,6 +185,22 @@ fn only_another_tenth_of_the_way_is_a_change() {
     assert_eq!(told(62.0, 39.0), 0, "what goes back is no progress");
     assert_eq!(told(28.9, 29.0), 0);
     assert_eq!(told(99.9, 100.0), 1);
+}
+
+#[test]
+fn a_tmux_that_does_not_answer_matters_where_jobs_run_in_windows() {
+    let told = |machines: Machines, tmux: TmuxHealth| {
+        let before = look(vec![JobView { machines, ..job(7) }]);
+        let after = Snapshot { tmux, ..before.clone() };
+        let told: Vec<_> = changes(&before, &after);
+        assert_eq!(after.misses_tmux(), !told.is_empty());
+        told.len()
+    };
+    for tmux in [TmuxHealth::Down, TmuxHealth::Unknown("tmux is not installed".to_owned())] {
+        assert_eq!(told(Machines::Here, tmux.clone()), 1);
+        assert_eq!(told(Machines::Fixed, tmux.clone()), 1);
+        assert_eq!(told(Machines::Engine, tmux), 0, "an engine needs none");
+    }
 }
 
 #[test]

@@ -45,8 +45,10 @@ pub(in crate::cli) fn all(snapshot: &Snapshot, show: Show) -> String {
     let mut text = String::new();
     match &snapshot.tmux {
         TmuxHealth::Down if snapshot.misses_tmux() => text += "tmux: no server is running\n",
-        TmuxHealth::Up | TmuxHealth::Down => {}
-        TmuxHealth::Unknown(reason) => text += &format!("tmux: {reason}\n"),
+        TmuxHealth::Unknown(reason) if snapshot.misses_tmux() => {
+            text += &format!("tmux: {reason}\n");
+        }
+        TmuxHealth::Up | TmuxHealth::Down | TmuxHealth::Unknown(_) => {}
     }
     let everybody = snapshot.whose.only().is_none();
     for row in rows(snapshot, show) {

@@ -479,9 +479,9 @@ pub struct Snapshot {
 }
 
 impl Snapshot {
-    /// Whether it matters that no tmux server runs: not to those whose jobs are all at engines, which need none.
+    /// Whether it matters that tmux does not answer: not to those whose jobs are all at engines, which need none.
     pub fn misses_tmux(&self) -> bool {
-        self.tmux == TmuxHealth::Down
+        self.tmux != TmuxHealth::Up
             && (self.jobs.is_empty()
                 || self.jobs.iter().any(|job| job.machines != Machines::Engine))
     }

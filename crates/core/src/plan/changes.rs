@@ -155,11 +155,7 @@ fn at_large<'a>(before: &'a Snapshot, after: &'a Snapshot) -> Vec<LookChange<'a>
 
 /// Why windows cannot be seen, where that matters.
 fn windows_unseen(look: &Snapshot) -> Option<&TmuxHealth> {
-    match &look.tmux {
-        TmuxHealth::Up => None,
-        TmuxHealth::Down => look.misses_tmux().then_some(&look.tmux),
-        TmuxHealth::Unknown(_) => Some(&look.tmux),
-    }
+    look.misses_tmux().then_some(&look.tmux)
 }
 
 /// Jobs on targets of which nobody knows how they are.

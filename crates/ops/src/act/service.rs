@@ -14,6 +14,7 @@ use tpu_engine::runner::window::HISTORY;
 use tpu_system::store::disk::{Disk as _, OsDisk};
 use tpu_system::sys::proc::{self, Spawn};
 use tpu_system::sys::procs;
+use tpu_system::tmux::TmuxError;
 
 use crate::base::watch::{self, Hosting, Note};
 use crate::base::{environment, original};
@@ -244,12 +245,14 @@ pub fn note_failure(path: &Path, why: &Error) {
     drop(OsDisk.create(path, why.message.as_bytes(), 0o660));
 }
 
-/// Starts it in a window, or as a process where there is no tmux.
+/// Starts it in a window, or as a process where there is no tmux that can be used.
 fn open(ctx: &Ctx, how: &How) -> Result<Started, Error> {
-    if !ctx.env.has_program("tmux") {
-        return Ok(Started::Process(open_process(ctx, how)?));
+    match ctx.tmux.ensure_session(SESSION, HISTORY) {
+        Err(TmuxError::Missing | TmuxError::TooOld { .. }) => {
+            return Ok(Started::Process(open_process(ctx, how)?));
+        }
+        opened => opened?,
     }
-    ctx.tmux.ensure_session(SESSION, HISTORY)?;
     let index = free_index(&ctx.tmux.look());
     let mut argv = vec!["env".to_owned()];
     for (name, value) in own_variables(ctx) {

@@ -222,11 +222,13 @@ impl From<TmuxError> for Error {
     fn from(error: TmuxError) -> Self {
         let message = error.to_string();
         match error {
-            TmuxError::Missing => Self::unreachable(message)
-                .hint("install tmux 3.2 or later, for example: sudo apt-get install tmux"),
-            TmuxError::TooOld { .. } => {
-                Self::unreachable(message).hint("tmux 3.2 or later is needed")
-            }
+            TmuxError::Missing => Self::unreachable(message).hint(
+                "install tmux 3.2 or later: sudo apt-get install tmux, or without root \
+                 conda install -c conda-forge tmux",
+            ),
+            TmuxError::TooOld { .. } => Self::unreachable(message).hint(
+                "install a newer one, which needs no root: conda install -c conda-forge tmux",
+            ),
             TmuxError::NoServer { .. } => Self::unreachable(message)
                 .hint("`tpu run` starts one; a job of another server is seen with --tmux-socket"),
             TmuxError::TimedOut { .. } => {

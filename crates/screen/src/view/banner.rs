@@ -20,12 +20,15 @@ pub(super) fn problem(model: &Model) -> Option<Problem> {
         return Some(problem.clone());
     }
     let snapshot = model.snapshot.as_ref()?;
+    if !snapshot.misses_tmux() {
+        return None;
+    }
     match &snapshot.tmux {
-        TmuxHealth::Down if snapshot.misses_tmux() => Some(Problem::new(
+        TmuxHealth::Up => None,
+        TmuxHealth::Down => Some(Problem::new(
             "No tmux server is running: what became of jobs in it cannot be told from here.",
             "tpu run, resume and rerun start one.",
         )),
-        TmuxHealth::Up | TmuxHealth::Down => None,
         TmuxHealth::Unknown(reason) => Some(Problem::new(
             format!("tmux does not answer ({}).", reason.trim_end_matches('.')),
             "What is shown about windows is old; it is asked again every second.",

@@ -136,6 +136,11 @@ pub struct NewWindow {
 
 /// The door to one tmux server.
 pub trait Tmux: Send + Sync {
+    /// Says whether there is a tmux, and one that is new enough. Needs no server, and starts none.
+    fn usable(&self) -> Result<(), TmuxError> {
+        Ok(())
+    }
+
     /// Looks at everything: one query, all panes of all sessions. Never an error: a server that is down
     /// and a question that failed are facts of their own.
     fn look(&self) -> TmuxFact;

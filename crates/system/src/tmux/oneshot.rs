@@ -197,6 +197,10 @@ impl OneShot {
 }
 
 impl Tmux for OneShot {
+    fn usable(&self) -> Result<(), TmuxError> {
+        self.check_version()
+    }
+
     fn look(&self) -> TmuxFact {
         let chain = commands::look();
         let name = chain.name();

@@ -8,8 +8,9 @@ use rustix::fs::{Mode, OFlags, statvfs};
 
 use tpu_core::text;
 use tpu_system::sys::procs;
+use tpu_system::tmux::TmuxError;
 
-use super::{Ctx, Finding, Severity, warning};
+use super::{Ctx, Error, Finding, Severity, warning};
 
 /// Less room than this will soon be none: a checkpoint is larger.
 const LITTLE: u64 = 100 << 20;
@@ -20,12 +21,21 @@ const ENOUGH: u64 = 1_000_000_000;
 /// A change needs so much beside the data file itself, for the journal and the archive.
 const MARGIN: usize = 4 << 10;
 
+/// Says that tmux is missing or too old, and what to type.
+pub(super) fn unusable_tmux(ctx: &Ctx) -> Option<Finding> {
+    let problem = ctx.tmux.usable().err()?;
+    let is_absent = matches!(problem, TmuxError::Missing | TmuxError::TooOld { .. });
+    let error = is_absent.then(|| Error::from(problem))?;
+    let what = format!("{error}; only jobs on this machine and over ssh need it");
+    Some(warning(what, error.advice()))
+}
+
 /// Why tmux cannot be asked, and what to do.
 pub(super) fn silent_tmux(reason: &str) -> Finding {
     let what = format!("tmux cannot be asked: {reason}");
     let stopped: Vec<String> = procs::stopped_tmux_servers().iter().map(u32::to_string).collect();
     let (what, remedy) = if stopped.is_empty() {
-        (what, "install tmux 3.2 or later, and look at the rights of its socket".to_owned())
+        (what, "look at the rights of its socket: `tmux ls` shows what tmux says".to_owned())
     } else {
         let pids = stopped.join(" ");
         let what = format!("{what}; a tmux server was stopped and stands still: process {pids}");

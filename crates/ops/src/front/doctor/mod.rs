@@ -78,7 +78,8 @@ pub(super) fn warning(what: impl Into<String>, remedy: impl Into<String>) -> Fin
 pub fn look(ctx: &Ctx) -> Vec<Finding> {
     let mut findings = Vec::new();
     let tmux = ctx.tmux.look();
-    findings.push(match &tmux {
+    let unusable = machine::unusable_tmux(ctx);
+    findings.push(unusable.unwrap_or_else(|| match &tmux {
         TmuxFact::Up { place, panes } => {
             fine(format!("tmux answers on {} ({})", place.socket, counted(panes.len(), "pane")))
         }
@@ -86,7 +87,7 @@ pub fn look(ctx: &Ctx) -> Vec<Finding> {
             fine(format!("no tmux server on {}; `tpu run` starts one", place.socket))
         }
         TmuxFact::Unknown { reason } => machine::silent_tmux(reason),
-    });
+    }));
     machine::disks(ctx, &mut findings);
     original(ctx, &mut findings);
     settings(ctx, &mut findings);

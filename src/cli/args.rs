@@ -85,7 +85,8 @@ pub struct Cli {
 
 /// Runs jobs here and elsewhere, shows how they are and why, and restarts them.
 #[derive(Debug, Parser)]
-#[command(name = "tpu", version, disable_help_subcommand = true, max_term_width = 100)]
+#[command(name = "tpu", version, long_version = overview::VERSION, disable_help_subcommand = true)]
+#[command(max_term_width = 100)]
 #[command(override_usage = "tpu [OPTIONS] COMMAND [ARGS]...", disable_help_flag = true)]
 #[command(help_template = "{about}\n\nUsage: {usage}{after-help}")]
 #[command(after_help = overview::OVERVIEW)]

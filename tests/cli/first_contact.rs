@@ -102,6 +102,22 @@ fn whoever_was_added_begins_with_init_and_takes_over_nobody_s_account() {
 }
 
 #[test]
+fn the_version_says_what_the_program_was_built_from() {
+    let env = nothing_yet();
+    let said = env.tpu("--version").exits(0).stdout;
+    let [name, commit, features] = said.lines().collect::<Vec<_>>()[..] else { panic!("{said}") };
+    assert_eq!(name, format!("tpu {}", env!("CARGO_PKG_VERSION")));
+    let (key, commit) = commit.split_once(": ").unwrap();
+    let is_hash = commit.trim_end_matches("-dirty").chars().all(|c| c.is_ascii_hexdigit());
+    assert!(key == "commit" && (is_hash || commit == "unknown"), "{said}");
+    for feature in ["kubernetes", "lab", "mail", "page", "slurm"] {
+        assert!(features.starts_with("features: ") && features.contains(feature), "{said}");
+    }
+    assert!(!features.contains("default"), "{said}");
+    assert_eq!(env.tpu("-V").exits(0).stdout, format!("{name}\n"));
+}
+
+#[test]
 fn a_short_name_is_none_that_means_something() {
     let env = TestEnv::new();
     env.write_data(&env.two_users());

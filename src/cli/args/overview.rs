@@ -1,4 +1,4 @@
-//! The text below `tpu --help`.
+//! The text below `tpu --help`, and that of `tpu --version`.
 
 /// The commands of a first day, at most 14 and on one screen of 80 × 24: `tpu help --all` lists the rest.
 pub(super) const OVERVIEW: &str = "\
@@ -20,3 +20,13 @@ More:     help --all, help COMMAND  all commands; one of them; `tldr`: examples
 Anywhere: --user NAME, --data FILE, --settings FILE, --tmux-socket NAME, --json,
           --yes, --no-input, --dry-run, --cloud NAME, --color WHEN, --help,
           --verbose, --version";
+
+/// What `tpu --version` prints behind the name: the version, the commit, and the features of `Cargo.toml`. `-V` prints the
+/// version alone.
+pub(super) const VERSION: &str = concat!(
+    env!("CARGO_PKG_VERSION"),
+    "\ncommit: ",
+    env!("BUILT_COMMIT"),
+    "\nfeatures: ",
+    env!("BUILT_FEATURES"),
+);

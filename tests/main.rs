@@ -21,6 +21,7 @@ mod jobs;
 mod kinds;
 mod kubernetes;
 mod notices;
+mod packages;
 mod page;
 mod plan;
 mod providers;

@@ -156,7 +156,7 @@ fn machine(out: &mut impl io::Write) -> io::Result<()> {
         cpu.lines().next().unwrap_or("of unknown make"),
         said("uname", "-sr"),
         said("tmux", "-V"),
-        said(TPU, "--version"),
+        said(TPU, "-V"),
         said("git", "rev-parse --short HEAD"),
         said("date", "-u +%Y-%m-%dT%H:%MZ"),
         said("cut", "-d. -f1-2 /proc/loadavg"),

@@ -1,6 +1,7 @@
 //! What `./x dist` makes: packages that are whole, that start in a new home, and on old systems. `./x prove packages` tries
 //! the packages themselves; how they are made and checked is tried always.
 
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use regex::Regex;
@@ -10,6 +11,11 @@ use tpu_system::sys::proc;
 use crate::common::env::{TPU, TestEnv};
 use crate::common::output::CommandOutput;
 use crate::common::tmux::write_script;
+
+/// Says why a test does nothing.
+fn skip(why: &str) {
+    drop(writeln!(std::io::stderr(), "skipped: {why}"));
+}
 
 /// A version of glibc.
 type Glibc = (u32, u32);
@@ -45,7 +51,7 @@ fn oldest() -> Glibc {
 fn needed(env: &TestEnv, program: &Path) -> Option<Glibc> {
     let found = run(env, &tool("glibc.sh"), &[program]);
     if found.stderr.contains("readelf: command not found") {
-        eprintln!("skipped: there is no readelf");
+        skip("there is no readelf");
         return None;
     }
     Some(glibc(&found.exits(0).stdout))
@@ -123,7 +129,7 @@ impl Packages {
     fn asked() -> Option<Self> {
         let dir = std::env::var_os("TPU_PROVE_PACKAGES").map(PathBuf::from);
         if dir.is_none() {
-            eprintln!("skipped: `./x prove packages` tries the packages of `./x dist`");
+            skip("`./x prove packages` tries the packages of `./x dist`");
         }
         let mut env = TestEnv::new();
         env.set("PATH", "/usr/bin:/bin:/usr/sbin:/sbin");
@@ -145,7 +151,7 @@ impl Packages {
     fn has(&self, program: &str) -> bool {
         let is_there = proc::run(&self.env.spawn_program(program, &["--version"])).is_ok();
         if !is_there {
-            eprintln!("skipped: there is no {program}");
+            skip(&format!("there is no {program}"));
         }
         is_there
     }
@@ -215,7 +221,7 @@ fn a_wheel_is_installed_without_an_index() {
     }
     let venv = packages.place("venv");
     if packages.run("python3", &["-m", "venv", &venv]).code != 0 {
-        eprintln!("skipped: there is no python3 with venv");
+        skip("there is no python3 with venv");
         return;
     }
     let wheel = packages.one(".whl");
@@ -243,7 +249,7 @@ fn debian_11_installs_it_starts_it_and_removes_it() {
     let Some(packages) = Packages::asked() else { return };
     let tree = std::env::var("TPU_PROVE_OLD_ROOT").unwrap_or_default();
     if !Path::new(&tree).join("usr/bin/dpkg").exists() {
-        eprintln!("skipped: `./x prove --install packages` as root makes a tree of Debian 11");
+        skip("`./x prove --install packages` as root makes a tree of Debian 11");
         return;
     }
     let deb = packages.one(".deb");

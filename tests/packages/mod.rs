@@ -259,7 +259,8 @@ fn debian_11_installs_it_starts_it_and_removes_it() {
     drop(inside("dpkg --purge tpu; dpkg --install /tpu.deb").exits(0));
     std::fs::remove_file(copy).unwrap();
     drop(inside("tpu --version").exits(0).says(&["tpu ", "commit: ", "features: "]));
-    let home = "mkdir /tmp/home && HOME=/tmp/home TPU_DATA=/tmp/home/data.json TPU_USER=new";
+    let home =
+        "mkdir /tmp/home && cd /tmp/home && env -i HOME=/tmp/home USER=new PATH=/usr/bin:/bin";
     let job = inside(&format!("{home} tpu run local -q -- true"));
     drop(inside("rm -r /tmp/home").exits(0));
     drop(job.exits(6).says(&["tmux is not installed", "conda install -c conda-forge tmux"]));

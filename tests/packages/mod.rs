@@ -254,7 +254,7 @@ fn debian_11_installs_it_starts_it_and_removes_it() {
     }
     let deb = packages.one(".deb");
     let copy = Path::new(&tree).join("tpu.deb");
-    drop(std::fs::copy(&deb, &copy).unwrap());
+    std::fs::copy(&deb, &copy).unwrap();
     let inside = |line: &str| packages.run("chroot", &[&tree, "/bin/sh", "-c", line]);
     drop(inside("dpkg --purge tpu; dpkg --install /tpu.deb").exits(0));
     std::fs::remove_file(copy).unwrap();

@@ -88,8 +88,6 @@ struct Wish {
     /// Its place among those that are killed together.
     place: usize,
     id: JobId,
-    /// Whether its record said that it had failed when its end was wished for.
-    had_failed: bool,
 }
 
 /// A job that is being stopped.
@@ -191,7 +189,7 @@ fn begin(ctx: &Ctx, jobs: &[JobId], unreached: Unreached) -> (Results, Vec<Wish>
     let mut wishes = Vec::new();
     for (place, (id, may)) in jobs.iter().zip(may_begin(ctx, jobs, unreached)).enumerate() {
         match may {
-            Ok(()) => wishes.push(Wish { place, id: id.clone(), had_failed: false }),
+            Ok(()) => wishes.push(Wish { place, id: id.clone() }),
             Err(error) => drop(results.insert(place, Err(error))),
         }
     }
@@ -204,11 +202,8 @@ fn begin(ctx: &Ctx, jobs: &[JobId], unreached: Unreached) -> (Results, Vec<Wish>
     };
     let intended = ctx.transact(intend).unwrap_or_else(|error| all(&wishes, &error));
     let mut intended = intended.into_iter();
-    wishes.retain_mut(|wish| match intended.next() {
-        Some(Ok(had_failed)) => {
-            wish.had_failed = had_failed;
-            true
-        }
+    wishes.retain(|wish| match intended.next() {
+        Some(Ok(())) => true,
         Some(Err(error)) => {
             results.insert(wish.place, Err(error));
             false
@@ -330,14 +325,11 @@ fn write_end(
     // An end that the launcher reported since the kill began is the kill's; one before it is the job's own.
     let began = job.intent.as_ref().map_or(now, |intent| intent.at);
     let ended = job.launch.as_ref().and_then(|launch| launch.ended);
-    let had_failed = wish.had_failed || ended.is_none_or(|ended| ended < began);
+    let had_failed = job.is_killed() || ended.is_none_or(|ended| ended < began);
     if let Status::Error(failed) = job.status
         && had_failed
     {
-        let recovery = job.counts_mut();
-        recovery.killed = true;
-        // A daemon of an earlier version knows only this word.
-        recovery.stopped.get_or_insert_with(|| "somebody has killed it".to_owned());
+        note_killed(job);
         job.intent = None;
         // Whoever is bringing it back has lost it.
         if let Some(lease) = job.lease.as_mut() {
@@ -474,18 +466,28 @@ fn superseded(data: &Data, job: &Job, refused: Refused) -> Error {
     }
 }
 
-/// In the record of a job that it is to end; gives whether it had failed by then.
-fn intend(ctx: &Ctx, tx: &mut Tx<'_>, id: &JobId, now: Timestamp) -> Result<bool, Error> {
+/// In the record of what had failed before it was killed.
+fn note_killed(job: &mut Job) {
+    let recovery = job.counts_mut();
+    recovery.killed = true;
+    // A daemon of an earlier version knows only this word.
+    recovery.stopped.get_or_insert_with(|| "somebody has killed it".to_owned());
+}
+
+/// In the record of a job that it is to end, and that it had failed by then.
+fn intend(ctx: &Ctx, tx: &mut Tx<'_>, id: &JobId, now: Timestamp) -> Result<(), Error> {
     let job = job_mut(&mut tx.data, id)?;
-    // What a kill has begun on may owe its failure to that kill.
-    let had_failed = matches!(job.status, Status::Error(_)) && !job.is_being_killed();
     let mut trial = job.clone();
     trial.apply(&Event::Killed)?;
+    // What a kill has begun on may owe its failure to that kill.
+    if matches!(job.status, Status::Error(_)) && !job.is_being_killed() {
+        note_killed(job);
+    }
     // Whatever was being done about it: a kill is above a rule. Whoever repeats a kill takes it over.
     let at = match &job.intent {
         Some(intent) if intent.action == KILLING => intent.at,
         Some(_) | None => now,
     };
     job.intent = Some(Intent { action: KILLING.to_owned(), at, by: lease::me(&ctx.env) });
-    Ok(had_failed)
+    Ok(())
 }

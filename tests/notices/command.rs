@@ -88,7 +88,7 @@ fn what_a_setting_says_wrong_is_told_and_changes_nothing() {
     for (key, value, says) in [
         ("notify", "eror=me@lab.org", "no address"),
         ("notify", "[{\"on\": [\"eror\"], \"mail\": \"a@b.c\"}]", "did you mean 'error'?"),
-        ("notify", "{\"mail\": \"a@b.c\\r\\nBcc: x@y.z\"}", "no address"),
+        ("notify", "{\"mail\": \"a@b.c\\r\\nBcc: x@y.z\"}", "line break"),
         ("smtp", "{\"host\": \"h\"}", "from"),
         ("notify_merge", "0", "from 1 up"),
     ] {

@@ -20,7 +20,6 @@ fn what_only_a_job_that_has_begun_has_is_refused_with_its_place() {
         format!("resume {waits}"),
         format!("rerun {waits} --force"),
         format!("clean {waits}"),
-        format!("show {waits}"),
         format!("kill-window {waits} -y"),
         format!("ignore-error {waits}"),
         format!("get-stage-dir {waits}"),

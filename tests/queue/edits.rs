@@ -130,7 +130,11 @@ fn each_of_several_has_its_line_and_the_worst_decides_the_code() {
     for (verb, done) in [("hold", "is held"), ("priority --first", "comes before")] {
         let said = lab.env.tpu(&format!("{verb} {runs} {waits}")).exits(4);
         let refused = format!("alice/{runs} does not wait");
-        drop(said.says(&[&format!("alice/{waits} {done}"), &refused, "hint"]));
+        drop(said.says(&[
+            &format!("alice/{waits} {done}"),
+            &refused,
+            "`tpu queue` lists what waits",
+        ]));
     }
     // What nobody has is an error before anything is changed.
     drop(lab.env.tpu(&format!("unhold {waits} 99")).exits(3));

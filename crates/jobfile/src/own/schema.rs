@@ -401,14 +401,22 @@ pub(super) fn notify() -> Value {
         ("to", text()),
         ("public_only", truth()),
     ];
-    let receiver = json!({ "anyOf": [
-        text(),
-        object(&webhook, &["webhook"]),
-        object(&[("mail", text()), ("on", on.clone())], &["mail"]),
-        object(&[("command", command), ("on", on.clone()), ("secret", secret)], &["command"]),
-        object(&[("message", choice(&screens)), ("on", on)], &["message"]),
-    ]});
-    json!({ "anyOf": [receiver, { "type": "array", "items": receiver }] })
+    // In one line, and no option.
+    let short = matching("[^-\\x00-\\x1f\\x7f][^\\x00-\\x1f\\x7f]*");
+    let receiver = |of_text: Value| {
+        json!({ "anyOf": [
+            of_text,
+            object(&webhook, &["webhook"]),
+            object(&[("mail", text()), ("on", on.clone())], &["mail"]),
+            object(
+                &[("command", command.clone()), ("on", on.clone()), ("secret", secret.clone())],
+                &["command"],
+            ),
+            object(&[("message", choice(&screens)), ("on", on.clone())], &["message"]),
+        ]})
+    };
+    let all = json!({ "type": "array", "prefixItems": [receiver(short.clone())], "items": receiver(text()) });
+    json!({ "anyOf": [receiver(short), all] })
 }
 
 pub(super) fn retry() -> Value {

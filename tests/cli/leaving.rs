@@ -230,9 +230,9 @@ fn an_export_has_every_attempt_with_its_arguments_curve_events_log_code_and_job_
 #[test]
 fn a_copy_that_cannot_be_exported_whole_is_named_and_the_rest_is_written() {
     let env = TestEnv::alice();
-    env.code("alice", "train.py", "print('code')\n");
     env.code("alice", "pkg/part.py", "print('part')\n");
     for window in 1..=2 {
+        env.code("alice", "train.py", &format!("print('code {window}')\n"));
         drop(env.tpu("run local alice -q -- true").exits(0));
         env.wait_status(window, "finished");
     }

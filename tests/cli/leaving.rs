@@ -2,7 +2,10 @@
 
 use std::path::Path;
 
-use serde_json::Value;
+use serde_json::{Value, json};
+use tpu_system::store::Paths;
+use tpu_system::sys::env::Env;
+use tpu_system::sys::procs;
 
 use crate::common::env::{TestEnv, lives};
 use crate::common::tmux::write_file;
@@ -32,7 +35,9 @@ fn what_was_installed_on_this_machine_is_listed_first_and_removed_with_a_yes() {
     let table = env.own_crontab();
     drop(env.tpu("daemon install -y").exits(0));
     wait_until("the daemon's first turn", || env.tpu("daemon status").code == 0);
-    drop(env.tpu("token create phone --role viewer").exits(0));
+    drop(env.tpu("token create phone --role viewer --user alice").exits(0));
+    let tokens = Paths::new(env.data_path()).tokens(Env::read().uid);
+    let copy_of_tokens = std::fs::read_to_string(&tokens).unwrap();
     let fish = env.path("config/fish/completions/tpu.fish");
     let zsh = env.path("share/zsh/site-functions/_tpu");
     for dir in [&fish, &zsh] {
@@ -61,6 +66,8 @@ fn what_was_installed_on_this_machine_is_listed_first_and_removed_with_a_yes() {
     assert_eq!(std::fs::read_to_string(&table).unwrap(), "# mine\n0 5 * * * true\n");
     assert!(!fish.exists());
     assert_eq!(std::fs::read_to_string(&zsh).unwrap(), "# mine, for another tpu\n");
+    assert!(!tokens.exists());
+    write_file(&tokens, &copy_of_tokens);
     drop(env.tpu("token list").exits(0).says(&["there are none"]));
     assert!(lives(&job), "a job that runs goes on");
     env.touch("end");
@@ -73,6 +80,74 @@ fn what_was_installed_on_this_machine_is_listed_first_and_removed_with_a_yes() {
     let document = env.tpu("uninstall --json").exits(0).json();
     assert_eq!(document["removed"], serde_json::json!([]));
     assert_eq!(document["listed_only"], true);
+}
+
+#[test]
+fn what_other_users_need_stays_until_their_jobs_are_over() {
+    let mut env = TestEnv::alice();
+    let table = env.own_crontab();
+    drop(env.tpu("daemon install -y").exits(0));
+    wait_until("the daemon's first turn", || env.tpu("daemon status").code == 0);
+    for of in ["phone --role viewer", "both --role operator --user alice,bob"] {
+        drop(env.tpu(&format!("token create {of}")).exits(0));
+    }
+    drop(env.tpu("token create mine --role operator --user alice").exits(0));
+    let window = env.start_for("bob", "exec sleep 1000", &[""; 0]);
+    let installed = std::fs::read_to_string(&table).unwrap();
+
+    let needed = format!("since bob/{window}, a job of somebody else, may be at work");
+    let stays = [
+        "the daemon (process",
+        "the crontab: @reboot",
+        needed.as_str(),
+        "2 tokens not of this user alone: phone, both",
+        "Removed:",
+        "1 token",
+    ];
+    drop(env.tpu("uninstall -y").exits(0).says(&stays));
+    assert_eq!(std::fs::read_to_string(&table).unwrap(), installed);
+    drop(env.tpu("daemon status").exits(0));
+    let left = env.tpu("token list").exits(0).says(&["phone", "both"]).to_string();
+    assert!(!left.contains("mine"), "{left}");
+
+    drop(env.tpu(&format!("kill {window} bob -y")).exits(0));
+    drop(env.tpu("uninstall -y").exits(0).says(&["Removed:", "the daemon"]));
+    drop(env.tpu("daemon status").exits(1));
+    assert_eq!(std::fs::read_to_string(&table).unwrap(), "# mine\n0 5 * * * true\n");
+}
+
+#[test]
+fn a_line_that_starts_the_daemon_of_another_data_file_stays() {
+    let mut env = TestEnv::alice();
+    let table = env.own_crontab();
+    let line = "@reboot env tpu --data /elsewhere/data.json daemon start # tpu-daemon\n";
+    write_file(&table, line);
+    let stays = ["nothing to remove", "the crontab", "another data file than"];
+    drop(env.tpu("uninstall -y").exits(0).says(&stays));
+    assert_eq!(std::fs::read_to_string(&table).unwrap(), line);
+}
+
+#[test]
+fn a_server_counts_only_by_a_note_about_itself() {
+    let mut env = TestEnv::alice();
+    drop(env.own_crontab());
+    let stands_in = env.start_program("sleep", "1000", &[]);
+    let (pid, here) = (stands_in.pid(), Env::read());
+    let own = procs::start_time(here.pid).unwrap();
+    let mut note = json!({
+        "owner": format!("{}:{}:{}:{own}", here.hostname, here.boot_id, here.pid), "pid": pid,
+        "since": "2026-01-01T00:00:00Z", "address": "http://127.0.0.1:1", "version": "0.2.0",
+    });
+    let file = Paths::new(env.data_path()).server_note(pid);
+    std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+    write_file(&file, &note.to_string());
+    drop(env.tpu("uninstall -y").exits(0).says(&["nothing to remove"]));
+    assert!(lives(&stands_in.process()));
+
+    let start = procs::start_time(pid).unwrap();
+    note["owner"] = json!(format!("{}:{}:{pid}:{start}", here.hostname, here.boot_id));
+    write_file(&file, &note.to_string());
+    drop(env.tpu("uninstall --dry-run").exits(0).says(&["the server on http://127.0.0.1:1"]));
 }
 
 #[test]
@@ -150,6 +225,38 @@ fn an_export_has_every_attempt_with_its_arguments_curve_events_log_code_and_job_
         assert!(!text.contains("a-secret-key"), "{path}");
     }
     drop(env.tpu("kill 3").exits(0));
+}
+
+#[test]
+fn a_copy_that_cannot_be_exported_whole_is_named_and_the_rest_is_written() {
+    let env = TestEnv::alice();
+    env.code("alice", "pkg/part.py", "print('part')\n");
+    for window in 1..=2 {
+        env.code("alice", "train.py", &format!("print('code {window}')\n"));
+        drop(env.tpu("run local alice -q -- true").exits(0));
+        env.wait_status(window, "finished");
+    }
+    let copy = |window| env.path("").join(env.job("alice", window)["stage_dir"].as_str().unwrap());
+    // A program has moved a directory elsewhere, and left a link there.
+    std::fs::rename(copy(1).join("pkg"), env.path("pkg")).unwrap();
+    std::os::unix::fs::symlink(env.path("pkg"), copy(1).join("pkg")).unwrap();
+    write_file(&env.path("private.txt"), "private\n");
+    let list = copy(2).join(".tpu-copied");
+    let outside = env.path("private.txt");
+    let more = format!("f 8 1.0 {}\0\0", outside.display());
+    let bytes = [std::fs::read(&list).unwrap(), more.into_bytes()].concat();
+    std::fs::write(&list, bytes).unwrap();
+
+    let done = env.tpu("export out").exits(0);
+    drop(done.says(&["not exported:", "a link stands in", "private.txt", "outside the copy"]));
+    let names: Vec<String> = all(&env.path("out/code")).into_iter().map(|(name, _)| name).collect();
+    assert!(names.iter().any(|name| name.ends_with("pkg/part.py")), "{names:?}");
+    assert!(!names.iter().any(|name| name.contains(".partial")), "{names:?}");
+    assert!(!names.iter().any(|name| name.contains("private")), "{names:?}");
+    assert_eq!(std::fs::read_to_string(env.path("pkg/part.py")).unwrap(), "print('part')\n");
+    let attempts = rows(&env.path("out/attempts.csv"));
+    assert!(attempts[0]["code"].is_empty() && !attempts[1]["code"].is_empty());
+    drop(env.tpu("export out").exits(4).says(&["is not empty", "remove the directory first"]));
 }
 
 #[test]

@@ -79,6 +79,70 @@ fn a_daemon_of_a_later_version_is_left_alone() {
 }
 
 #[test]
+fn a_daemon_is_not_ended_where_no_other_may_begin() {
+    let env = TestEnv::alice();
+    let old = noted(&env, None);
+    write_file(&env.data_path(), "{ broken");
+    for line in ["daemon restart --dry-run", "daemon restart"] {
+        drop(env.tpu(line).exits(5));
+        assert!(lives(&old.process()), "{line}");
+    }
+}
+
+#[test]
+fn a_restart_finds_what_the_daemon_was_told_where_it_was_started() {
+    let env = TestEnv::alice();
+    let foreground = env.start_tpu("daemon run --serve --socket api.sock", &[]);
+    wait_until("its first turn", || env.tpu("daemon status").code == 0);
+    let before = foreground.process();
+    let elsewhere = env.spawn(&["daemon", "restart"]).cwd(env.path("code-bob"));
+    drop(env.output(&elsewhere).exits(0).says(&["it ran in a terminal"]));
+    wait_gone(&before);
+    let status = wait_for("its first turn", || {
+        Some(env.tpu("daemon status --json")).filter(|status| status.code == 0)
+    });
+    let pid = status.json()["pid"].as_u64().and_then(|pid| u32::try_from(pid).ok()).unwrap();
+    let words = procs::words_of(pid);
+    let socket = env.path("api.sock").display().to_string();
+    assert!(words.contains(&socket), "{words:?}");
+    drop(env.tpu("daemon stop").exits(0));
+}
+
+#[test]
+fn a_launcher_without_a_link_calls_this_program_again() {
+    let env = TestEnv::alice();
+    assert_eq!(env.start("exec sleep 1000", &[""; 0]), 1);
+    env.wait_status(1, "running");
+    let link = env.path("tpu-state/jobs/alice/1/bin/tpu");
+    std::fs::remove_file(&link).unwrap();
+    drop(env.tpu("doctor").exits(0).says(&["the launcher of alice/1 calls a tpu that is gone"]));
+    let done = env.tpu("daemon restart").exits(0);
+    drop(done.says(&["Their launchers call this tpu now: alice/1"]));
+    assert!(link.is_symlink() && !link.with_extension("new").is_symlink());
+    drop(env.tpu("kill 1").exits(0));
+    drop(env.tpu("daemon stop").exits(0));
+}
+
+#[test]
+fn a_server_of_a_later_version_is_named_and_goes_on() {
+    let env = TestEnv::alice();
+    let newer = env.start_program("sleep", "1000", &[]);
+    let (process, here) = (newer.process(), Env::read());
+    let owner = format!("{}:{}:{}:{}", here.hostname, here.boot_id, process.pid, process.start);
+    let note = json!({
+        "owner": owner, "pid": process.pid, "since": "2026-01-01T00:00:00Z",
+        "address": "http://127.0.0.1:1", "version": "99.0.0",
+    });
+    let file = env.path(&format!("tpu-state/server-{}.json", process.pid));
+    std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+    write_file(&file, &note.to_string());
+    let done = env.tpu("daemon restart").exits(0);
+    drop(done.says(&["the server on http://127.0.0.1:1", "99.0.0", "and goes on"]));
+    assert!(lives(&process));
+    drop(env.tpu("daemon stop").exits(0));
+}
+
+#[test]
 fn a_restart_keeps_what_the_daemon_was_started_with_and_starts_one_where_none_runs() {
     let env = TestEnv::alice();
     drop(env.tpu("daemon restart").exits(0).says(&["The daemon runs: process"]));

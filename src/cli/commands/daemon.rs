@@ -101,14 +101,13 @@ pub(in crate::cli) fn stop(app: &App) -> Outcome {
 pub(in crate::cli) fn restart(app: &App) -> Outcome {
     let ctx = app.ctx()?;
     let running = watch::running(ctx);
-    upgrade::may_restart(running.as_ref())?;
     let how = match &running {
         Some(note) => as_before(app, note)?,
         None => service::How { flags: app.flags(), ..service::How::default() },
     };
     if app.global.dry_run {
-        ctx.data()?;
-        let servers = another_tpu::servers(ctx).len();
+        upgrade::may_restart(ctx, running.as_ref(), &how)?;
+        let servers = another_tpu::servers(ctx).iter().filter(|note| !note.is_newer()).count();
         let daemon = match &running {
             Some(note) => format!("start the daemon anew (process {})", note.pid),
             None => "start the daemon".to_owned(),
@@ -161,7 +160,8 @@ fn as_before(app: &App, note: &Note) -> Result<service::How, Error> {
         let what = format!("the daemon only watches, in a terminal (process {})", note.pid);
         return Err(Error::refused(what).hint("end it there with Ctrl-C, and type the same again"));
     }
-    let dir = &app.env.cwd;
+    // What it was told lies where it was started.
+    let dir = &procs::working_dir(note.pid).unwrap_or_else(|| app.env.cwd.clone());
     let serving = how
         .also
         .wanted()

@@ -48,7 +48,7 @@ pub(in crate::cli) fn run(app: &App) -> Outcome {
     let items = std::mem::take(&mut found.items);
     let done = {
         let _line = Progress::new(app, "removing");
-        uninstall::remove(ctx, items, &users)
+        uninstall::remove(ctx, items)
     };
     let document = document(false, &done.gone, &done.failed, &found);
     let text = told(&done, &found);

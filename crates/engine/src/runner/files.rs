@@ -203,7 +203,7 @@ pub(super) fn part(mut file: fs::File, from: u64, most: u64) -> io::Result<Vec<u
 }
 
 /// Where a copy lies that is not whole yet.
-fn partial(copy: &Path) -> PathBuf {
+pub fn partial(copy: &Path) -> PathBuf {
     let mut partial = copy.as_os_str().to_owned();
     partial.push(".partial");
     PathBuf::from(partial)

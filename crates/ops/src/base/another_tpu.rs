@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use tpu_core::model::time::Timestamp;
 use tpu_core::model::version::{VERSION, to_ours};
 use tpu_system::store::atomic;
-use tpu_system::sys::procs;
+use tpu_system::sys::procs::{self, Process};
 
 use super::lease;
 use super::watch::Note;
@@ -108,11 +108,33 @@ impl ServerNote {
         drop(ctx.store.disk().remove(&ctx.store.paths().server_note(self.pid)));
     }
 
-    /// The one of a process, while that lives.
+    /// The one of a process of this account, while that lives.
     pub fn read(ctx: &Ctx, path: &Path) -> Option<Self> {
-        let bytes = ctx.store.disk().read(path).ok()?.bytes;
-        let note: Self = serde_json::from_slice(&bytes).ok()?;
-        (lease::is_alive(ctx, &note.owner) == Some(true)).then_some(note)
+        let disk = ctx.store.disk();
+        // In a directory of several accounts, another one could name any process of ours.
+        if disk.stat(path).ok()?.uid != ctx.env.uid {
+            return None;
+        }
+        let note: Self = serde_json::from_slice(&disk.read(path).ok()?.bytes).ok()?;
+        let is_itself = lease::process_of(&note.owner).is_some_and(|(pid, _)| pid == note.pid);
+        (is_itself && lease::is_alive(ctx, &note.owner) == Some(true)).then_some(note)
+    }
+
+    /// Its process, and never a later one of the same id.
+    pub fn process(&self) -> Option<Process> {
+        let (pid, start) = lease::process_of(&self.owner)?;
+        Process::read(pid).filter(|found| found.start == start)
+    }
+
+    /// What to say of it, and what to type, if it runs another `tpu`.
+    pub fn in_words(&self) -> Option<(String, String)> {
+        let what = format!("the server on {} (process {})", self.address, self.pid);
+        in_words(&what, Some(&self.version), self.pid)
+    }
+
+    /// Whether it is of a later version than this program.
+    pub fn is_newer(&self) -> bool {
+        compared(Some(&self.version), self.pid) == RunsTpu::Later
     }
 }
 

@@ -78,6 +78,11 @@ pub(crate) fn has_rebooted(ctx: &Ctx, owner: &str) -> bool {
     parts.is_some_and(|p| p.host == env.hostname && p.start != 0 && p.boot != env.boot_id)
 }
 
+/// The process that an owner is, by its id and start time, on whatever machine.
+pub(crate) fn process_of(owner: &str) -> Option<(u32, u64)> {
+    Parts::of(owner).map(|parts| (parts.pid, parts.start))
+}
+
 struct Parts<'a> {
     host: &'a str,
     boot: &'a str,

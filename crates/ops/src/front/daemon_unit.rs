@@ -69,6 +69,20 @@ impl Unit {
         }
     }
 
+    /// Whether it starts the daemon of this data file: its words name that, as [`plan`] writes them.
+    pub fn starts_daemon_of(&self, data: &Path) -> bool {
+        let Some(data) = data.to_str() else { return false };
+        let words = ["--data", data];
+        match self {
+            Self::Systemd { text, .. } => {
+                let words = words.map(|word| for_systemd(word, true)).join(" ");
+                text.lines().any(|line| line.starts_with("ExecStart=") && line.contains(&words))
+            }
+            Self::Crontab { line } => shlex::try_join(words)
+                .is_ok_and(|words| line.contains(&format!(" {} ", for_crontab(&words)))),
+        }
+    }
+
     /// All that installing it does, for a person to read first.
     pub fn in_words(&self) -> String {
         match self {
@@ -110,7 +124,7 @@ pub fn install(ctx: &Ctx, how: &How, unit: &Unit) -> Result<String, Error> {
             systemctl(&["enable", "--now", UNIT])?;
         }
         Unit::Crontab { line } => {
-            let others = crontab_without_ours()?;
+            let others = crontab_without(is_ours)?;
             write_crontab(&format!("{others}{line}\n"))?;
             if runs.is_none() {
                 let RunningDaemon { pid, .. } = service::start(ctx, how)?;
@@ -164,24 +178,30 @@ pub fn restart(ctx: &Ctx) -> Result<Option<String>, Error> {
 pub fn uninstall(ctx: &Ctx) -> Result<Vec<Unit>, Error> {
     let found = installed(ctx)?;
     for unit in &found {
-        match unit {
-            Unit::Systemd { file, .. } => {
-                // Without a session of systemd nothing else is to be undone.
-                if has_systemd(ctx) {
-                    systemctl(&["disable", UNIT])?;
-                }
-                ctx.store.disk().remove(file).map_err(|e| {
-                    Error::state(format!("cannot remove {}: {e}", file.display()))
-                        .hint("check the rights there")
-                })?;
-                if has_systemd(ctx) {
-                    systemctl(&["daemon-reload"])?;
-                }
-            }
-            Unit::Crontab { .. } => write_crontab(&crontab_without_ours()?)?,
-        }
+        take_away(ctx, unit)?;
     }
     Ok(found)
+}
+
+/// Takes one of what was installed away.
+pub(super) fn take_away(ctx: &Ctx, unit: &Unit) -> Result<(), Error> {
+    match unit {
+        Unit::Systemd { file, .. } => {
+            // Without a session of systemd nothing else is to be undone.
+            if has_systemd(ctx) {
+                systemctl(&["disable", UNIT])?;
+            }
+            ctx.store.disk().remove(file).map_err(|e| {
+                Error::state(format!("cannot remove {}: {e}", file.display()))
+                    .hint("check the rights there")
+            })?;
+            if has_systemd(ctx) {
+                systemctl(&["daemon-reload"])?;
+            }
+            Ok(())
+        }
+        Unit::Crontab { line } => write_crontab(&crontab_without(|of| of == line)?),
+    }
 }
 
 /// What is installed. An error where nothing is.
@@ -275,9 +295,12 @@ fn crontab_line(ctx: &Ctx, how: &How) -> Result<String, Error> {
         Error::state("a path or a variable holds a line break, which no crontab can hold")
             .hint("`tpu daemon start` starts the daemon; it ends with the machine")
     })?;
-    // An unescaped % ends the command (crontab(5)).
-    let command = command.replace('%', "\\%");
-    Ok(format!("@reboot {command} >/dev/null 2>&1 {MARK}"))
+    Ok(format!("@reboot {} >/dev/null 2>&1 {MARK}", for_crontab(&command)))
+}
+
+/// A command as a crontab has it: an unescaped % would end it (crontab(5)).
+fn for_crontab(command: &str) -> String {
+    command.replace('%', "\\%")
 }
 
 fn is_ours(line: &str) -> bool {
@@ -302,10 +325,11 @@ fn crontab() -> Result<String, Error> {
     }
 }
 
-/// The crontab without our line, each line with its end.
-fn crontab_without_ours() -> Result<String, Error> {
+/// The crontab without some lines, each line with its end.
+fn crontab_without(is_meant: impl Fn(&str) -> bool) -> Result<String, Error> {
     let all = crontab()?;
-    let mut others: String = all.split_inclusive('\n').filter(|line| !is_ours(line)).collect();
+    let stays = |line: &&str| !is_meant(line.trim_end_matches(['\r', '\n']));
+    let mut others: String = all.split_inclusive('\n').filter(stays).collect();
     if !others.is_empty() && !others.ends_with('\n') {
         others.push('\n');
     }
@@ -345,6 +369,20 @@ mod tests {
     fn a_word_in_a_unit_means_itself() {
         assert_eq!(for_systemd("/a b/50%/$x\"\\", true), "\"/a b/50%%/$$x\\\"\\\\\"");
         assert_eq!(for_systemd("A=$x", false), "\"A=$x\"");
+    }
+
+    #[test]
+    fn a_unit_is_known_by_the_data_file_in_its_words() {
+        let data = "/a b/50%/$x/data.json";
+        let words = ["--data", data].map(|word| for_systemd(word, true)).join(" ");
+        let text = format!("[Service]\nExecStart=\"/bin/tpu\" {words} \"daemon\" \"run\"\n");
+        let words = for_crontab(&shlex::try_join(["env", "tpu", "--data", data]).unwrap());
+        let line = format!("@reboot {words} daemon start >/dev/null 2>&1 {MARK}");
+        for unit in [Unit::Systemd { file: "/unit".into(), text }, Unit::Crontab { line }] {
+            assert!(unit.starts_daemon_of(Path::new(data)), "{unit:?}");
+            assert!(!unit.starts_daemon_of(Path::new("/a b/50%/$x/data")), "{unit:?}");
+            assert!(!unit.starts_daemon_of(Path::new("/data.json")), "{unit:?}");
+        }
     }
 
     #[test]

@@ -22,6 +22,7 @@ use serde_json::Value;
 
 use tpu_core::model::time::Timestamp;
 use tpu_core::model::token::{Rights, Token, TokenRole, is_name};
+use tpu_core::text::counted;
 use tpu_system::store::{Event, atomic};
 
 use crate::base::ctx::user_of;
@@ -149,6 +150,20 @@ pub(super) fn change<T>(
     ctx: &Ctx,
     change: impl FnOnce(&mut TokenFile) -> Result<(T, String), Error>,
 ) -> Result<T, Error> {
+    change_and(ctx, change, write)
+}
+
+fn write(ctx: &Ctx, path: &Path, file: &TokenFile) -> Result<(), Error> {
+    let bytes = serde_json::to_vec_pretty(file).unwrap_or_default();
+    Ok(atomic::write_file(&**ctx.store.disk(), path, &bytes, MODE)?)
+}
+
+/// The same; `keep` puts the changed file in its place, while nobody else changes it.
+fn change_and<T>(
+    ctx: &Ctx,
+    change: impl FnOnce(&mut TokenFile) -> Result<(T, String), Error>,
+    keep: impl FnOnce(&Ctx, &Path, &TokenFile) -> Result<(), Error>,
+) -> Result<T, Error> {
     let path = path(ctx);
     let guard = path.with_extension("lock");
     ctx.store.state_dir()?;
@@ -156,8 +171,7 @@ pub(super) fn change<T>(
         let mut file = read(ctx)?;
         let (value, text) = change(&mut file)?;
         if !ctx.store.is_dry_run() {
-            let bytes = serde_json::to_vec_pretty(&file).unwrap_or_default();
-            atomic::write_file(&**ctx.store.disk(), &path, &bytes, MODE)?;
+            keep(ctx, &path, &file)?;
         }
         ctx.store.note(&[Event {
             at: ctx.clock.now(),
@@ -323,19 +337,25 @@ pub fn revoke(ctx: &Ctx, name: &str) -> Result<(), Error> {
     })
 }
 
-/// Takes all tokens back, and their file away. The key of the account stays: tokens beside other data files are signed by it.
-pub(super) fn remove_all(ctx: &Ctx) -> Result<(), Error> {
-    change(ctx, |file| {
-        *file = TokenFile::default();
-        Ok(((), "took all tokens back".to_owned()))
-    })?;
-    let path = path(ctx);
-    ctx.store.disk().remove(&path).map_err(|e| {
-        Error::state(format!("cannot remove {}: {e}", path.display()))
-            .hint("it holds no token any more")
-    })?;
-    drop(ctx.store.disk().remove(&path.with_extension("lock")));
-    Ok(())
+/// Takes these tokens back, known by their hashes, and the file away if no other is left in it. The key of the account
+/// stays: tokens beside other data files are signed by it.
+pub(super) fn remove(ctx: &Ctx, hashes: &[String]) -> Result<(), Error> {
+    let take = |file: &mut TokenFile| {
+        let gone = take_back(ctx, file, |token| hashes.contains(&token.hash), None)?;
+        Ok(((), format!("took {} back", counted(gone, "token"))))
+    };
+    change_and(ctx, take, |ctx, path, file| {
+        if !file.tokens.is_empty() {
+            return write(ctx, path, file);
+        }
+        match ctx.store.disk().remove(path) {
+            Err(e) if e.kind() != ErrorKind::NotFound => {
+                Err(Error::state(format!("cannot remove {}: {e}", path.display()))
+                    .hint("what it holds is worth nothing any more; check the rights there"))
+            }
+            _ => Ok(()),
+        }
+    })
 }
 
 /// Whether a text looks like a token, whatever it opens: what it begins with, and 32 bytes in base64.

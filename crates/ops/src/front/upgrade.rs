@@ -8,14 +8,15 @@ use tpu_core::model::job::Job;
 use tpu_core::model::version::VERSION;
 use tpu_core::text::counted;
 use tpu_engine::runner::window::launcher;
-use tpu_system::sys::procs::{self, Process, Signal};
+use tpu_system::sys::procs::{self, Signal};
 
 use super::daemon_unit;
 use super::doctor::{Finding, fine, warning};
 use crate::act::service::{self, How, RunningDaemon};
 use crate::base::another_tpu::{self, RESTART, RunsTpu, ServerNote};
+use crate::base::records::may_be_at_work;
 use crate::base::watch::{self, Hosting, Note};
-use crate::{Ctx, Error};
+use crate::{Ctx, Error, Kind};
 
 /// How long a server may take until it answers again.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -38,21 +39,24 @@ pub struct Upgraded {
     pub notes: Vec<String>,
 }
 
-/// Refuses to replace a daemon of a later version by this one.
-pub fn may_restart(running: Option<&Note>) -> Result<(), Error> {
+/// Refuses to replace a daemon of a later version by this one, and to end one where no other may begin.
+pub fn may_restart(ctx: &Ctx, running: Option<&Note>, how: &How) -> Result<(), Error> {
     let newer = running
         .filter(|note| another_tpu::compared(note.version.as_deref(), note.pid) == RunsTpu::Later);
     match newer.and_then(another_tpu::of_daemon) {
         Some(why) => Err(Error::refused(why)
             .hint("nothing was done; type the same with that tpu, or end it: tpu daemon stop")),
-        None => Ok(()),
+        None => {
+            ctx.data()?;
+            service::may_start(ctx, how)
+        }
     }
 }
 
 /// Starts the daemon of this place anew, or for the first time, and the servers that this account has started.
 pub fn restart(ctx: &Ctx, how: &How) -> Result<Upgraded, Error> {
     let running = watch::running(ctx);
-    may_restart(running.as_ref())?;
+    may_restart(ctx, running.as_ref(), how)?;
     let mut notes = Vec::new();
     let relinked = relink(ctx);
     let before = running.as_ref().map(|note| note.pid);
@@ -62,8 +66,7 @@ pub fn restart(ctx: &Ctx, how: &How) -> Result<Upgraded, Error> {
             next_daemon(ctx, *pid)?
         }
         Some(note) => {
-            service::stop(ctx)?;
-            let daemon = service::start(ctx, how)?;
+            let daemon = replace(ctx, note, how)?;
             if note.hosting == Hosting::Foreground {
                 notes.push(format!(
                     "it ran in a terminal; now it runs in the background: {}",
@@ -76,12 +79,35 @@ pub fn restart(ctx: &Ctx, how: &How) -> Result<Upgraded, Error> {
     };
     let mut servers = Vec::new();
     for note in another_tpu::servers(ctx) {
+        if note.is_newer() {
+            notes
+                .extend(note.in_words().map(|(what, then)| format!("{what}, and goes on: {then}")));
+            continue;
+        }
         match start_anew(ctx, &note) {
             Ok(server) => servers.push(server),
             Err(error) => notes.push(format!("{}: {}", error.message, error.advice())),
         }
     }
     Ok(Upgraded { daemon, before, servers, relinked, notes })
+}
+
+/// Ends the daemon and starts another one. One that ends late is followed all the same, once it has let go of its lock.
+fn replace(ctx: &Ctx, note: &Note, how: &How) -> Result<RunningDaemon, Error> {
+    let is_late = || {
+        Error::failed(format!("process {} was told to end and has not ended yet", note.pid)).hint(
+            format!("type it again in a while: {RESTART}; `tpu daemon status` shows the daemon"),
+        )
+    };
+    match service::stop(ctx) {
+        Err(error) if error.kind == Kind::Refused && watch::running(ctx).is_some() => {
+            return Err(error);
+        }
+        Err(_) if watch::running(ctx).is_some() => return Err(is_late()),
+        _ => {}
+    }
+    let daemon = service::start(ctx, how)?;
+    if daemon.pid == note.pid { Err(is_late()) } else { Ok(daemon) }
 }
 
 /// The daemon that follows on the one of this process.
@@ -108,7 +134,7 @@ fn start_anew(ctx: &Ctx, note: &ServerNote) -> Result<ServerNote, Error> {
     };
     let told = ServerNote { next: Some(ctx.tpu.clone()), ..note.clone() };
     told.write(ctx)?;
-    let process = Process::read(note.pid);
+    let process = note.process();
     let process = process.ok_or_else(|| failed(format!("the server {} is gone", note.pid)))?;
     procs::signal(&process, Signal::User2)
         .map_err(|e| failed(format!("the server {} cannot be told anything: {e}", note.pid)))?;
@@ -140,7 +166,7 @@ fn relink(ctx: &Ctx) -> Vec<JobId> {
 fn at_work_here(ctx: &Ctx) -> Vec<JobId> {
     let is_here = |job: &&Job| {
         let place = job.place.as_ref();
-        job.status.is_live()
+        (job.status.is_live() || may_be_at_work(job))
             && place.is_some_and(|at| at.host == ctx.env.hostname && at.uid == ctx.env.uid)
     };
     ctx.data().map_or(Vec::new(), |data| data.jobs().filter(is_here).map(Job::id).collect())
@@ -152,10 +178,8 @@ pub fn look(ctx: &Ctx) -> Vec<Finding> {
     let daemon = daemon
         .as_ref()
         .and_then(|note| another_tpu::in_words("the daemon", note.version.as_deref(), note.pid));
-    let servers = another_tpu::servers(ctx).into_iter().filter_map(|note| {
-        let what = format!("the server on {} (process {})", note.address, note.pid);
-        another_tpu::in_words(&what, Some(&note.version), note.pid)
-    });
+    let servers = another_tpu::servers(ctx);
+    let servers = servers.iter().filter_map(ServerNote::in_words);
     let processes = daemon.into_iter().chain(servers);
     let mut findings: Vec<Finding> = processes.map(|(what, then)| warning(what, then)).collect();
     let jobs = at_work_here(ctx);

@@ -6,7 +6,7 @@
 
 use std::io;
 use std::os::unix::fs::MetadataExt as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use rustix::process::{Pid, Resource, Rlimit, getrlimit, setrlimit};
 
@@ -112,6 +112,11 @@ pub fn words_of(pid: u32) -> Vec<String> {
     let Some(words) = bytes.strip_suffix(b"\0") else { return Vec::new() };
     let words = words.split(|byte| *byte == 0);
     words.map(|word| String::from_utf8_lossy(word).into_owned()).collect()
+}
+
+/// The directory in which a process works; `None` where nobody says, or it is gone.
+pub fn working_dir(pid: u32) -> Option<PathBuf> {
+    std::fs::read_link(format!("/proc/{pid}/cwd")).ok().filter(|dir| dir.is_dir())
 }
 
 /// Whether another file has the name by now of the program that a process runs, or none.

@@ -132,9 +132,7 @@ fn link_program(effects: &Effects, link: &Path) -> Result<(), RunError> {
 
 /// The launcher of a job that goes on, as this program knows it: it may be older than this program, or that be gone.
 pub(super) fn renew(effects: &Effects, dir: &Path) -> Result<(), RunError> {
-    let link = dir.join("bin").join("tpu");
-    drop(effects.store.disk().remove(&link));
-    link_program(effects, &link)?;
+    link_anew(effects, &dir.join("bin").join("tpu"))?;
     write(effects, &dir.join(SCRIPT), LAUNCHER.as_bytes())
 }
 
@@ -147,16 +145,28 @@ pub fn is_of_another_program(effects: &Effects, id: &JobId) -> Option<bool> {
 
 /// Whether the program is gone that the launcher of a job calls.
 pub fn calls_nobody(effects: &Effects, id: &JobId) -> bool {
-    let link = link_of(effects, id);
-    std::fs::symlink_metadata(&link).is_ok_and(|meta| meta.is_symlink())
-        && effects.store.disk().stat(&link).is_err_and(|e| e.kind() == ErrorKind::NotFound)
+    let disk = effects.store.disk();
+    disk.stat(&effects.store.paths().job(id).join(SCRIPT)).is_ok()
+        && disk.stat(&link_of(effects, id)).is_err_and(|e| e.kind() == ErrorKind::NotFound)
 }
 
 /// Has the launcher of a job call this program from now on, and leaves the launcher itself as it is.
 pub fn relink(effects: &Effects, id: &JobId) -> Result<(), RunError> {
-    let link = link_of(effects, id);
-    drop(effects.store.disk().remove(&link));
-    link_program(effects, &link)
+    link_anew(effects, &link_of(effects, id))
+}
+
+/// Has a link lead to this program. At no moment is it missing that was there before.
+fn link_anew(effects: &Effects, link: &Path) -> Result<(), RunError> {
+    let (disk, new) = (effects.store.disk(), link.with_extension("new"));
+    drop(disk.remove(&new));
+    link_program(effects, &new)?;
+    disk.rename(&new, link).map_err(|e| {
+        drop(disk.remove(&new));
+        RunError::state(
+            format!("cannot replace {}: {e}", link.display()),
+            "check free space and permissions there, then type the same again",
+        )
+    })
 }
 
 fn link_of(effects: &Effects, id: &JobId) -> PathBuf {

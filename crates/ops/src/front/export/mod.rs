@@ -8,14 +8,14 @@ mod tables;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::fs::{self, File};
 use std::io::{self, Write as _};
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use tpu_core::model::data::Data;
 use tpu_core::model::ids::{JobId, UserName};
 use tpu_core::model::job::Job;
 use tpu_core::model::time::Timestamp;
 use tpu_engine::runner::Want;
-use tpu_engine::runner::files::{Files as _, ThisDisk};
+use tpu_engine::runner::files::{Files as _, ThisDisk, partial};
 use tpu_engine::runner::tree::{self, COPIED};
 use tpu_system::store::{AttemptId, atomic};
 use tpu_system::sys::files;
@@ -70,7 +70,9 @@ impl ExportReport {
 pub fn may_begin(request: &ExportRequest) -> Result<(), Error> {
     let dir = &request.dir;
     let refused = |what: String| {
-        Error::refused(what).hint("name a directory that is empty or does not exist")
+        Error::refused(what).hint(
+            "name a directory that is empty or does not exist; of an export that broke off, remove the directory first",
+        )
     };
     match fs::read_dir(dir).map(|mut entries| entries.next().is_some()) {
         Ok(true) => Err(refused(format!("{} is not empty", dir.display()))),
@@ -101,11 +103,15 @@ pub fn export(ctx: &Ctx, request: &ExportRequest) -> Result<ExportReport, Error>
         let code = job.stage_dir.as_ref().and_then(|copy| code.get(Path::new(copy)).cloned());
         all.push(Exported { job, archived, files, code, measured });
     }
-    let mut events = Vec::new();
+    let mut events: Vec<Event> = Vec::new();
     for event in ctx.store.events() {
-        let event: Event = event?;
-        if request.user.is_none() || event.user == request.user {
-            events.push(event);
+        match event {
+            Ok(event) if request.user.is_none() || event.user == request.user => events.push(event),
+            Ok(_) => {}
+            Err(error) => {
+                report.missing.push(Error::from(error));
+                break;
+            }
         }
     }
     events.reverse();
@@ -218,30 +224,54 @@ fn copies(
         records.iter().filter_map(|(job, _)| job.stage_dir.as_ref().map(PathBuf::from)).collect();
     let mut written = BTreeMap::new();
     for copy in copies {
-        // Of a copy on another machine, or of one whose code was removed, nothing lies here.
-        let Ok(list) = files::read(&copy.join(COPIED)) else { continue };
         let Some(name) = copy.file_name().and_then(|name| name.to_str()) else { continue };
-        let Ok(copied) = tree::read(&list) else { continue };
-        let mut what = BTreeSet::new();
-        for one in copied {
-            if copy.join(&one.path).symlink_metadata().is_ok() {
-                what.extend(one.path.ancestors().skip(1).map(Path::to_owned));
-                what.insert(one.path);
+        let what = match copied(&copy, report) {
+            Ok(what) if what.is_empty() => continue,
+            Ok(what) => what,
+            Err(e) => {
+                report.missing.push(unread(&copy.join(COPIED), &e));
+                continue;
             }
-        }
-        what.remove(Path::new(""));
-        if what.is_empty() {
-            continue;
-        }
+        };
         let place = format!("code/{name}");
         let to = report.dir.join(&place);
         make_dirs(ctx, &report.dir.join("code"))?;
-        let what: Vec<PathBuf> = what.into_iter().collect();
-        ThisDisk.put(&copy, &what, &to, &mut |_| {}).map_err(|e| unwritten(&to, &e))?;
+        if let Err(e) = ThisDisk.put(&copy, &what, &to, &mut |_| {}) {
+            drop(ctx.store.disk().remove_tree(&partial(&to)));
+            report.missing.push(unread(&copy, &e));
+            continue;
+        }
         report.code += 1;
         written.insert(copy, place);
     }
     Ok(written)
+}
+
+/// What of a copy was copied and is still there, with the directories above it. Nothing of a copy on another machine, or
+/// of one whose code was removed. What is not below the copy is named and left out.
+fn copied(copy: &Path, report: &mut ExportReport) -> io::Result<Vec<PathBuf>> {
+    let list = match files::read(&copy.join(COPIED)) {
+        Err(e) if matches!(e.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
+            return Ok(Vec::new());
+        }
+        list => list?,
+    };
+    let mut what = BTreeSet::new();
+    for one in tree::read(&list)? {
+        if !one.path.components().all(|part| matches!(part, Component::Normal(_))) {
+            let e = io::Error::other("the list of the copy names it, and it lies outside the copy");
+            report.missing.push(unread(&one.path, &e));
+        } else if copy.join(&one.path).symlink_metadata().is_ok() {
+            what.extend(one.path.ancestors().skip(1).map(Path::to_owned));
+            what.insert(one.path);
+        }
+    }
+    what.remove(Path::new(""));
+    Ok(what.into_iter().collect())
+}
+
+fn unread(path: &Path, error: &io::Error) -> Error {
+    Error::state(format!("{}: {error}", path.display())).hint("look at the file and its rights")
 }
 
 fn write(ctx: &Ctx, path: &Path, bytes: &[u8]) -> Result<(), Error> {

@@ -7,18 +7,20 @@
 mod clusters;
 mod workers;
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::path::PathBuf;
 
 use tpu_core::model::data::Data;
 use tpu_core::model::ids::{TargetName, UserName};
 use tpu_core::model::job::Job;
+use tpu_core::model::token::Token;
 use tpu_core::model::words::words;
 use tpu_core::text::counted;
 use tpu_system::store::{AttemptId, StoreError};
 use tpu_system::sys::procs::{self, Process, Signal};
 
-use super::{daemon_unit, tokens};
+use super::daemon_unit::{self, Unit};
+use super::tokens;
 use crate::act::{outlook, reconcile, record_facts, service};
 use crate::base::another_tpu;
 use crate::base::records::may_be_at_work;
@@ -73,12 +75,12 @@ pub struct Leftover {
 
 #[derive(Clone, Debug)]
 enum Removal {
-    Unit,
+    Unit(Unit),
     Daemon,
-    Server(u32),
-    Files(TargetName),
+    Server(Process),
+    Files(TargetName, BTreeSet<String>),
     Objects(Vec<Job>),
-    Tokens,
+    Tokens(Vec<String>),
     Completions(PathBuf),
 }
 
@@ -140,13 +142,14 @@ pub fn find(
         Err(error) => return Err(error.into()),
     };
     let mut found = Leftovers::default();
-    on_this_machine(ctx, &mut found);
+    let needed = data.as_ref().and_then(|data| needed_by_others(data, users));
+    on_this_machine(ctx, needed.as_deref(), &mut found);
     if let Some(data) = &data {
         let records = Records::of(ctx, data, users)?;
         workers::find(ctx, data, &records, &mut found);
         clusters::find(ctx, data, &records, &mut found);
         jobs_that_run(&records, &mut found);
-        found_tokens(ctx, &mut found);
+        found_tokens(ctx, (data, users), &mut found);
     }
     find_completions(ctx, completions, &mut found);
     Ok(found)
@@ -163,7 +166,18 @@ pub fn record_ends(ctx: &Ctx) {
     }
 }
 
-/// The records of some users: of what is over, and of what may be at work.
+/// Why the daemon and what belongs to it stay: others than these users have jobs that may be at work, or that wait.
+fn needed_by_others(data: &Data, users: &[UserName]) -> Option<String> {
+    let at_work = data.jobs().filter(|job| job.status.is_live() || may_be_at_work(job));
+    let at_work = at_work.map(|job| (&job.user, job.id(), "may be at work"));
+    let waiting = data.queues().entries.iter();
+    let waiting = waiting.map(|entry| (&entry.user, entry.id(), "waits"));
+    let mut all = at_work.chain(waiting);
+    let (_, id, how) = all.find(|(user, ..)| !users.contains(user))?;
+    Some(format!("{id}, a job of somebody else, {how}"))
+}
+
+/// The records of what is over of some users, and of what may be at work of everybody.
 struct Records {
     over: Vec<Job>,
     at_work: Vec<Job>,
@@ -172,9 +186,9 @@ struct Records {
 impl Records {
     fn of(ctx: &Ctx, data: &Data, users: &[UserName]) -> Result<Self, Error> {
         let is_theirs = |job: &Job| users.contains(&job.user);
-        let jobs = data.jobs().filter(|job| is_theirs(job)).cloned();
         let is_over = |job: &Job| !job.status.is_live() && !may_be_at_work(job);
-        let (mut over, at_work): (Vec<Job>, Vec<Job>) = jobs.partition(is_over);
+        let (mut over, at_work): (Vec<Job>, Vec<Job>) = data.jobs().cloned().partition(is_over);
+        over.retain(is_theirs);
         let there: HashSet<AttemptId> = data.jobs().map(AttemptId::of).collect();
         for archived in ctx.store.archived_beside(there, |archived| archived.job) {
             over.extend(Some(archived?).filter(is_theirs));
@@ -183,7 +197,8 @@ impl Records {
     }
 }
 
-fn on_this_machine(ctx: &Ctx, found: &mut Leftovers) {
+fn on_this_machine(ctx: &Ctx, needed: Option<&str>, found: &mut Leftovers) {
+    let stays = |what: &str| needed.map(|why| format!("{what}, since {why}"));
     match daemon_unit::installed(ctx) {
         Ok(units) => {
             for unit in units {
@@ -193,20 +208,38 @@ fn on_this_machine(ctx: &Ctx, found: &mut Leftovers) {
                     Some(_) => "the systemd unit of the daemon".to_owned(),
                     None => unit.text().to_owned(),
                 };
-                found.add(LeftoverKind::Unit, (place, what), Removal::Unit);
+                let data = ctx.store.paths().data();
+                if !unit.starts_daemon_of(data) {
+                    let data = data.display();
+                    found.stays.push(format!(
+                        "{place}: {what}: it starts the daemon of another data file than {data}"
+                    ));
+                } else if let Some(line) = stays(&format!("{place}: {what}")) {
+                    found.stays.push(line);
+                } else {
+                    found.add(LeftoverKind::Unit, (place, what), Removal::Unit(unit));
+                }
             }
         }
         Err(error) if error.kind == Kind::NotFound => {}
         Err(error) => found.is_silent("the crontab", error.message),
     }
     if let Some(note) = watch::running(ctx) {
+        let place = format!("process {}", note.pid);
         let what = "the daemon: nothing is restarted or started automatically any more".to_owned();
-        found.add(LeftoverKind::Daemon, (format!("process {}", note.pid), what), Removal::Daemon);
+        match stays(&format!("the daemon ({place})")) {
+            Some(line) => found.stays.push(line),
+            None => found.add(LeftoverKind::Daemon, (place, what), Removal::Daemon),
+        }
     }
     for note in another_tpu::servers(ctx) {
         let what = format!("the server on {}", note.address);
         let place = format!("process {}", note.pid);
-        found.add(LeftoverKind::Server, (place, what), Removal::Server(note.pid));
+        let Some(process) = note.process() else { continue };
+        match stays(&format!("{what} ({place})")) {
+            Some(line) => found.stays.push(line),
+            None => found.add(LeftoverKind::Server, (place, what), Removal::Server(process)),
+        }
     }
 }
 
@@ -222,16 +255,30 @@ fn jobs_that_run(records: &Records, found: &mut Leftovers) {
     }
 }
 
-fn found_tokens(ctx: &Ctx, found: &mut Leftovers) {
-    let path = ctx.store.paths().tokens(ctx.env.uid);
-    match tokens::list(ctx) {
-        Ok(tokens) if tokens.is_empty() => {}
-        Ok(tokens) => {
-            let what = counted(tokens.len(), "token");
-            let place = path.display().to_string();
-            found.add(LeftoverKind::Tokens, (place, what), Removal::Tokens);
-        }
-        Err(error) => found.stays.push(format!("tokens: {}", error.message)),
+/// Those whose rights are about nobody else than these users; all of them where there is nobody else.
+fn found_tokens(ctx: &Ctx, (data, users): (&Data, &[UserName]), found: &mut Leftovers) {
+    let tokens = match tokens::list(ctx) {
+        Ok(tokens) => tokens,
+        Err(error) => return found.stays.push(format!("tokens: {}", error.message)),
+    };
+    let are_all = data.users().iter().all(|user| users.contains(&user.name));
+    let is_theirs = |token: &Token| {
+        let of = &token.rights.users;
+        are_all || !of.is_empty() && of.iter().all(|user| users.contains(user))
+    };
+    let (theirs, others): (Vec<Token>, Vec<Token>) = tokens.into_iter().partition(is_theirs);
+    if !theirs.is_empty() {
+        let place = ctx.store.paths().tokens(ctx.env.uid).display().to_string();
+        let what = counted(theirs.len(), "token");
+        let hashes = theirs.into_iter().map(|token| token.hash).collect();
+        found.add(LeftoverKind::Tokens, (place, what), Removal::Tokens(hashes));
+    }
+    if !others.is_empty() {
+        let names: Vec<&str> = others.iter().map(|token| token.name.as_str()).collect();
+        let (count, names) = (counted(others.len(), "token"), names.join(", "));
+        found.stays.push(format!(
+            "{count} not of this user alone: {names} (tpu token revoke NAME takes one back)"
+        ));
     }
 }
 
@@ -261,10 +308,24 @@ impl Leftovers {
 }
 
 /// Removes what was found, each by itself.
-pub fn remove(ctx: &Ctx, found: Vec<Leftover>, users: &[UserName]) -> Uninstalled {
+pub fn remove(ctx: &Ctx, found: Vec<Leftover>) -> Uninstalled {
     let mut removed = Uninstalled::default();
+    let with_files = |item: &Leftover| {
+        let Removal::Files(target, tokens) = &item.removal else { return None };
+        Some((target.clone(), tokens.clone()))
+    };
+    let asked: BTreeMap<TargetName, BTreeSet<String>> =
+        found.iter().filter_map(with_files).collect();
+    let mut on_workers: Option<BTreeMap<TargetName, Result<(), Error>>> = None;
     for item in found {
-        match remove_one(ctx, &item, users) {
+        let done = match with_files(&item) {
+            Some((target, _)) => {
+                let all = on_workers.get_or_insert_with(|| workers::remove(ctx, &asked));
+                all.remove(&target).unwrap_or_else(|| Err(workers::late()))
+            }
+            None => remove_one(ctx, &item),
+        };
+        match done {
             Ok(()) => removed.gone.push(item),
             Err(error) => removed.failed.push((item, error)),
         }
@@ -272,21 +333,18 @@ pub fn remove(ctx: &Ctx, found: Vec<Leftover>, users: &[UserName]) -> Uninstalle
     removed
 }
 
-fn remove_one(ctx: &Ctx, item: &Leftover, users: &[UserName]) -> Result<(), Error> {
+fn remove_one(ctx: &Ctx, item: &Leftover) -> Result<(), Error> {
     match &item.removal {
-        // All of them go at once.
-        Removal::Unit => match daemon_unit::uninstall(ctx) {
-            Err(error) if error.kind == Kind::NotFound => Ok(()),
-            done => done.map(drop),
-        },
+        Removal::Unit(unit) => daemon_unit::take_away(ctx, unit),
         Removal::Daemon => match service::stop(ctx) {
             Err(error) if error.kind == Kind::Refused && watch::running(ctx).is_none() => Ok(()),
             done => done.map(drop),
         },
-        Removal::Server(pid) => end_server(*pid),
-        Removal::Files(target) => workers::remove(ctx, target, users),
+        Removal::Server(process) => end_server(process),
+        // They are removed on all targets at once.
+        Removal::Files(..) => Ok(()),
         Removal::Objects(jobs) => clusters::remove(ctx, jobs),
-        Removal::Tokens => tokens::remove_all(ctx),
+        Removal::Tokens(hashes) => tokens::remove(ctx, hashes),
         Removal::Completions(path) => ctx.store.disk().remove(path).map_err(|e| {
             Error::state(format!("cannot remove {}: {e}", path.display()))
                 .hint("check the rights there")
@@ -294,10 +352,9 @@ fn remove_one(ctx: &Ctx, item: &Leftover, users: &[UserName]) -> Result<(), Erro
     }
 }
 
-fn end_server(pid: u32) -> Result<(), Error> {
-    let Some(process) = Process::read(pid) else { return Ok(()) };
-    procs::signal(&process, Signal::Terminate).map(drop).map_err(|e| {
-        Error::refused(format!("cannot end process {pid}: {e}"))
+fn end_server(process: &Process) -> Result<(), Error> {
+    procs::signal(process, Signal::Terminate).map(drop).map_err(|e| {
+        Error::refused(format!("cannot end process {}: {e}", process.pid))
             .hint("end it where it runs, with Ctrl-C")
     })
 }

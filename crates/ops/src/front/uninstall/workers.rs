@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use tpu_core::model::data::Data;
 use tpu_core::model::facts::TargetState;
-use tpu_core::model::ids::{TargetName, UserName};
+use tpu_core::model::ids::TargetName;
 use tpu_core::model::job::Job;
 use tpu_core::text::{counted, escape};
 use tpu_system::sys::threads::next_of;
@@ -71,33 +71,40 @@ pub(super) fn find(ctx: &Ctx, data: &Data, records: &Records, found: &mut Leftov
     // Where nothing is over yet, nothing is to be removed.
     asked.retain(|name, _| is_elsewhere(ctx, data, name, found));
     results_stay(ctx, records, &asked.keys().cloned().collect(), found);
-    let (say, answers) = channel();
-    let mut late: BTreeSet<TargetName> = asked.keys().cloned().collect();
+    let mut answers = answers(ctx, &asked, "list");
     for (name, tokens) in asked {
-        let (ctx, say) = (ctx.clone(), say.clone());
+        match answers.remove(&name).unwrap_or_else(|| Err(late())) {
+            Ok(said) => tell((&name, tokens), &said, found),
+            Err(error) => found.is_silent(name.as_str(), error.message),
+        }
+    }
+}
+
+/// What all these targets answer, asked side by side. Who is late is not among them.
+fn answers(
+    ctx: &Ctx,
+    asked: &BTreeMap<TargetName, BTreeSet<String>>,
+    how: &'static str,
+) -> BTreeMap<TargetName, Result<Said, Error>> {
+    let (say, said) = channel();
+    for (name, tokens) in asked {
+        let (ctx, say, name, tokens) = (ctx.clone(), say.clone(), name.clone(), tokens.clone());
         ctx.threads.clone().spawn(Box::new(move || {
-            let said = ask(&ctx, &name, "list", &tokens);
+            let answer = ask(&ctx, &name, how, &tokens);
             // Nobody hears it any more where the time is over.
-            drop(say.send((name, said)));
+            drop(say.send((name, answer)));
         }));
     }
     drop(say);
     let deadline = ctx.clock.monotonic() + PATIENCE;
     let left = || deadline.saturating_sub(ctx.clock.monotonic());
-    let mut said = BTreeMap::new();
-    while let Ok((name, answer)) = next_of(&*ctx.threads, &answers, left()) {
-        late.remove(&name);
-        said.insert(name, answer);
-    }
-    for (name, answer) in said {
-        match answer {
-            Ok(said) => tell(&name, &said, found),
-            Err(error) => found.is_silent(name.as_str(), error.message),
-        }
-    }
-    for name in late {
-        found.is_silent(name.as_str(), format!("no answer within {} s", PATIENCE.as_secs()));
-    }
+    std::iter::from_fn(|| next_of(&*ctx.threads, &said, left()).ok()).collect()
+}
+
+/// Says that a target has not answered in time.
+pub(super) fn late() -> Error {
+    Error::unreachable(format!("no answer within {} s", PATIENCE.as_secs()))
+        .hint("the same again, later, finishes")
 }
 
 /// Names the directories of other machines and of login nodes in which jobs logged and worked.
@@ -129,10 +136,10 @@ fn results_stay(
     }
 }
 
-fn tell(name: &TargetName, said: &Said, found: &mut Leftovers) {
+fn tell((name, tokens): (&TargetName, BTreeSet<String>), said: &Said, found: &mut Leftovers) {
     if said.over > 0 {
         let what = format!("{} in ~/.tpu of jobs that are over", counted(said.over, "directory"));
-        let removal = Removal::Files(name.clone());
+        let removal = Removal::Files(name.clone(), tokens);
         found.add(LeftoverKind::Files, (name.to_string(), what), removal);
     }
     if said.kept > 0 {
@@ -173,17 +180,26 @@ fn is_elsewhere(ctx: &Ctx, data: &Data, name: &TargetName, found: &mut Leftovers
     }
 }
 
-/// Removes what there is of these users' jobs that are over.
-pub(super) fn remove(ctx: &Ctx, name: &TargetName, users: &[UserName]) -> Result<(), Error> {
-    let records = Records::of(ctx, &*ctx.data()?, users)?;
-    let tokens = by_target(&records.over).remove(name).unwrap_or_default();
-    let said = ask(ctx, name, "remove", &tokens)?;
-    if said.stuck > 0 {
-        let left = counted(said.stuck, "directory");
-        return Err(Error::failed(format!("{name}: {left} in ~/.tpu/runs cannot be removed"))
-            .hint(format!("look why: tpu ssh {name} all --command 'ls -lA ~/.tpu/runs'")));
+/// Removes on these targets, side by side, what there is of the runs of these tokens. Who is late is not among the answers.
+pub(super) fn remove(
+    ctx: &Ctx,
+    asked: &BTreeMap<TargetName, BTreeSet<String>>,
+) -> BTreeMap<TargetName, Result<(), Error>> {
+    let ends = |(name, said): (TargetName, Result<Said, Error>)| {
+        let end = said.and_then(|said| is_gone(&name, &said));
+        (name, end)
+    };
+    answers(ctx, asked, "remove").into_iter().map(ends).collect()
+}
+
+/// Refuses where something could not be removed.
+fn is_gone(name: &TargetName, said: &Said) -> Result<(), Error> {
+    if said.stuck == 0 {
+        return Ok(());
     }
-    Ok(())
+    let left = counted(said.stuck, "directory");
+    Err(Error::failed(format!("{name}: {left} in ~/.tpu/runs cannot be removed"))
+        .hint(format!("look why: tpu ssh {name} all --command 'ls -lA ~/.tpu/runs'")))
 }
 
 fn ask(ctx: &Ctx, name: &TargetName, how: &str, tokens: &BTreeSet<String>) -> Result<Said, Error> {

@@ -173,6 +173,8 @@ fn what_the_account_that_serves_would_carry_out_takes_an_admins_token() {
             json!([{"name": "s", "run": "true", "files": [{"from": secret, "to": "~/x"}]}]),
         ),
         with("setup", json!([{"ssh_keys": {"identities": [{"private_key": "~/.ssh/id"}]}}])),
+        with("code", json!({"repo": "https://localhost/train.git"})),
+        with("code", json!({"repo": "git@127.0.0.1:train.git"})),
         json!({"defaults": with("stdin", json!("/etc/passwd")), "jobs": {"a": {}}}),
     ];
     let operator = api.token("alices", TokenRole::Operator, &["alice"]);

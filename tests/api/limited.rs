@@ -101,6 +101,29 @@ fn a_limited_token_starts_and_moves_nothing_elsewhere_by_any_route() {
 }
 
 #[test]
+fn a_limited_token_reaches_no_attempt_elsewhere_by_naming_an_older_one() {
+    let api = lab();
+    let token = limited(&api, "limited", "v4-*");
+    let mut data = api.env.data();
+    let attempt = |window, on: &str, links| {
+        let mut record = api.env.record("alice", window, "error");
+        (record["tpu"], record["extra_msgs"]) = (json!(on), links);
+        record
+    };
+    let all = data["users"]["alice"]["job_data"].as_array_mut().unwrap();
+    all.push(attempt(11, "one", json!({"child": 12})));
+    all.push(attempt(12, "local", json!({"father": 11})));
+    api.env.write_data(&data);
+    let before = api.env.data_bytes();
+    for verb in ["resume", "rerun", "kill", "requeue", "pause", "clean", "ignore"] {
+        let line = format!("POST /api/v1/jobs/alice/11/{verb}");
+        let said = api.ask(&token, &line, JSON, "");
+        assert_eq!(said.status, 403, "{verb}: {said:?}");
+    }
+    assert_eq!(api.env.data_bytes(), before);
+}
+
+#[test]
 fn what_a_limited_token_has_submitted_keeps_to_its_targets_whoever_starts_it() {
     let api = lab();
     let token = limited(&api, "limited", "one");
@@ -150,6 +173,8 @@ fn what_the_account_that_serves_would_carry_out_takes_an_admins_token() {
             json!([{"name": "s", "run": "true", "files": [{"from": secret, "to": "~/x"}]}]),
         ),
         with("setup", json!([{"ssh_keys": {"identities": [{"private_key": "~/.ssh/id"}]}}])),
+        with("code", json!({"repo": "https://localhost/train.git"})),
+        with("code", json!({"repo": "git@127.0.0.1:train.git"})),
         json!({"defaults": with("stdin", json!("/etc/passwd")), "jobs": {"a": {"tag": "x"}}}),
     ];
     let operator = api.token("alices", TokenRole::Operator, &["alice"]);

@@ -169,6 +169,29 @@ fn a_real_virtual_environment_is_made_once_and_anew_when_its_file_changes() {
     assert!(env.log(3).contains("set-up: venv: set up"), "{}", env.log(3));
 }
 
+#[test]
+fn a_link_in_the_code_takes_no_file_from_elsewhere() {
+    let env = TestEnv::alice();
+    write_file(&env.path("secret"), "mine alone\n");
+    env.code("alice", "words.txt", "in the code\n");
+    let code = env.path("code-alice");
+    std::os::unix::fs::symlink("words.txt", code.join("inside.txt")).unwrap();
+    std::os::unix::fs::symlink(env.path("secret"), code.join("outside.txt")).unwrap();
+    let job = |name: &str| {
+        format!(
+            "target: local\nsetup:\n  - {{name: words, files: [{{from: {name}, to: ~/taken}}]}}\n\
+             command: cat ~/taken\n"
+        )
+    };
+    env.run_file(&job("inside.txt"));
+    env.wait_status(1, "finished");
+    assert!(env.log(1).contains("in the code"), "{}", env.log(1));
+    env.run_file(&job("outside.txt"));
+    let job = env.wait_status(2, "error");
+    assert_eq!(job["error"], "setup");
+    assert!(!env.log(2).contains("mine alone"), "{}", env.log(2));
+}
+
 /// Real hosts as the workers of one target.
 pub(super) struct Lab {
     pub(super) env: TestEnv,

@@ -290,6 +290,12 @@ impl Stage {
         self.own().observe(&runs).into_iter().map(|seen| seen.run).collect()
     }
 
+    /// The same as whoever stops them then.
+    pub(super) fn look_patiently(&self, jobs: &[&Job]) -> Vec<RunFact> {
+        let runs: Vec<RunRef<'_>> = jobs.iter().map(|job| run(job)).collect();
+        self.own().observe_patiently(&runs).into_iter().map(|seen| seen.run).collect()
+    }
+
     pub(super) fn stop(&self, job: &Job, unreached: Unreached) -> Result<StopOutcome, RunError> {
         self.own().stop(run(job), StopOrder { part: StopPart::Whole, unreached })
     }

@@ -44,6 +44,22 @@ fn an_end_that_was_seen_stands_while_the_server_does_not_answer() {
     assert!(!reason(&facts[2]).contains("has ended"), "{facts:?}");
 }
 
+/// A kill asks so, before it stops what has not ended.
+#[test]
+fn a_server_that_takes_longer_than_a_look_is_heard_by_whoever_waits_as_for_a_stop() {
+    let stage = Stage::new();
+    let job = stage.begun(1);
+    let pod = stage.pod(&job, &ended("Failed", "Error", 3));
+    stage.play(|play| play.table.logs.insert(pod, String::new()));
+    let is_too_soon = |limit: Duration| limit < Duration::from_secs(5);
+    stage.hear(move |call, _| {
+        is_too_soon(call.limit).then(|| refused(504, "Timeout", "it takes five seconds"))
+    });
+    assert_eq!(stage.look(&[&job])[0].state, RunState::Unknown);
+    let fact = stage.look_patiently(&[&job]).remove(0);
+    assert_eq!(fact.exit.map(Exit::code), Some(3), "{fact:?}");
+}
+
 /// First its container has ended by a signal; then the cluster says that it was for the time it had.
 #[test]
 fn the_cause_that_was_told_last_is_the_one_that_stands() {

@@ -57,3 +57,27 @@ fn the_file_of_a_lab_has_all_told() {
     assert!(all.got().iter().all(|got| got.body["events"].as_array().unwrap().len() == 1));
     drop(monitor);
 }
+
+#[test]
+fn a_daemon_sends_nothing_of_the_jobs_of_another_account() {
+    let lab = Lab::new();
+    let (alice, bob) = (Hook::good(), Hook::good());
+    lab.tell("alice", &webhook(&alice.url()));
+    lab.tell("bob", &webhook(&bob.url()));
+    let mut data = lab.env.data();
+    let mut job = lab.env.record("alice", 7, "finished");
+    job["extra_msgs"]["place"] = json!({
+        "host": "lab", "boot": "b", "uid": 4_000_000_001_u32, "socket": "/tmp/s", "server_pid": 1,
+        "server_start": 1,
+    });
+    data["users"]["alice"]["job_data"].as_array_mut().unwrap().push(job);
+    lab.env.write_data(&data);
+    let monitor = lab.env.daemon(&[]);
+    lab.fail("alice", "of another account");
+    lab.fail("bob", "of bob");
+    wait_until("bob's", || !bob.got().is_empty());
+    let outbox = std::fs::read_to_string(lab.env.path("tpu-state/outbox.json")).unwrap();
+    assert!(outbox.contains("of another account"), "it waits for that account's: {outbox}");
+    assert!(alice.got().is_empty());
+    drop(monitor);
+}

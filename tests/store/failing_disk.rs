@@ -1,6 +1,7 @@
 //! The state file under a disk that fails: whatever happens at whatever moment, the file is the old
 //! version or the new one, nothing else is lost, and the next writer clears up.
 
+use std::cell::Cell;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -451,4 +452,26 @@ fn a_cached_version_is_never_mistaken_for_another() {
     assert_eq!(tag(&theirs.read().unwrap()).as_deref(), Some("ours"));
     disk.put(paths().data(), EXAMPLE.as_bytes(), 0o640, (1000, 1000));
     assert_eq!(tag(&ours.read().unwrap()), None, "an editor replaced it");
+}
+
+#[test]
+fn a_daemon_tries_seldom_while_another_one_asks() {
+    let disk = disk();
+    let (ours, theirs) = (store(&disk), store(&disk));
+    let tries = Cell::new(0);
+    let is_patient = || {
+        tries.set(tries.get() + 1);
+        tries.get() < 60
+    };
+    let waiting = clock();
+    let other = Store::open(
+        paths(),
+        Arc::<FakeDisk>::clone(&disk),
+        Arc::<ManualClock>::clone(&waiting),
+        who(),
+    );
+    let asked = theirs.asking_providers(&|| false, || other.asking_providers(&is_patient, || ()));
+    assert!(asked.unwrap().unwrap().unwrap().is_err(), "it asks nobody beside the other one");
+    assert!(waiting.monotonic() > Duration::from_secs(2), "{:?}", waiting.monotonic());
+    assert!(ours.asking_providers(&|| false, || ()).unwrap().is_ok());
 }

@@ -5,6 +5,7 @@ use axum::http::Method;
 
 use tpu_core::model::data::Data;
 use tpu_core::model::ids::{JobId, TargetName};
+use tpu_core::model::lineage::Lineage;
 use tpu_core::model::spec::TargetRequest;
 use tpu_core::model::target_limit::TargetLimit;
 
@@ -29,7 +30,7 @@ pub(super) fn within(asked: &Asked<'_>, route: &Route) -> Result<(), Failure> {
     }
     if asked.text("number").is_some() {
         let job = asked.job();
-        allowed(asked, is_job_within(limit, &data, &job), &job.to_string())?;
+        allowed(asked, is_lineage_within(limit, &data, &job), &job.to_string())?;
     }
     Ok(())
 }
@@ -45,6 +46,16 @@ pub(super) fn may_become(
     let was = data.target(name).and_then(|target| target.accelerator);
     let is_within = was.as_deref() == Some(accelerator) || limit.allows_name(accelerator);
     allowed(asked, limit.is_none() || is_within, accelerator)
+}
+
+/// Whether every attempt of the lineage of a job is within the limit: what is done to one is done to another, too. What
+/// waits to go on from a job is of its lineage.
+fn is_lineage_within(limit: &TargetLimit, data: &Data, id: &JobId) -> bool {
+    let parent = data.queues().entry(id).and_then(|entry| entry.succeeds.as_ref()).map(|of| of.job);
+    let of = |window| data.user(&id.user).and_then(|user| Lineage::of(user, window));
+    let attempts = of(parent.unwrap_or(id.window)).map_or_else(Vec::new, |of| of.windows);
+    let attempts = attempts.into_iter().map(|window| JobId::new(id.user.clone(), window));
+    std::iter::once(id.clone()).chain(attempts).all(|job| is_job_within(limit, data, &job))
 }
 
 /// Whether a job is on a target within the limit, or waits for nothing else. What there is not has no target.

@@ -50,7 +50,7 @@ fn submit(asked: &Asked<'_>) -> Result<Answer, Failure> {
     }
     let mut jobs = body.understood(asked.ctx, &user)?;
     if !asked.who.rights.may_administer() {
-        jobs = jobs.for_an_operator()?;
+        jobs = jobs.for_an_operator(&asked.ctx.env.hostname)?;
     }
     if jobs.make_targets() || jobs.take_targets_down() {
         asked.who.uses_targets()?;

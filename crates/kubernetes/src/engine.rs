@@ -136,15 +136,31 @@ impl Engine<'_> {
         Ok(listing)
     }
 
+    /// How runs are, and what marks what they have printed, by answers that take no longer than this.
+    fn observed(&self, runs: &[RunRef<'_>], patience: Duration) -> Vec<Observed> {
+        let effects = self.site.effects;
+        let observed = |(run, fact): (&RunRef<'_>, RunFact)| {
+            let grown = logs::grown(effects, &JobRef::of(run.job).token);
+            let last_output = grown.map(|(_, at)| at);
+            // Of a run that nobody tells of, nothing new is read.
+            let printed = grown.map(|(mark, _)| mark).filter(|_| fact.state != RunState::Unknown);
+            Observed { run: RunFact { last_output, ..fact }, pane: None, printed }
+        };
+        if runs.is_empty() {
+            return Vec::new();
+        }
+        runs.iter().zip(self.facts(runs, patience)).map(observed).collect()
+    }
+
     /// How runs are.
-    fn facts(&self, runs: &[RunRef<'_>]) -> Vec<RunFact> {
+    fn facts(&self, runs: &[RunRef<'_>], patience: Duration) -> Vec<RunFact> {
         let asked_at = self.site.effects.clock.now();
         let known: Vec<JobRef> = runs.iter().map(|run| JobRef::of(run.job)).collect();
         if runs.iter().all(|run| run.job.is_past()) {
             return runs.iter().map(|run| self.past(run.job)).collect();
         }
         let only = known.first().filter(|_| known.len() == 1);
-        let until = self.site.effects.clock.monotonic() + LOOK;
+        let until = self.site.effects.clock.monotonic() + patience;
         let listing = match self.listing(only, until) {
             Ok(listing) => listing,
             Err(trouble) => {
@@ -418,25 +434,18 @@ impl Runner for Engine<'_> {
     }
 
     fn observe(&self, runs: &[RunRef<'_>]) -> Vec<Observed> {
-        let effects = self.site.effects;
-        let observed = |(run, fact): (&RunRef<'_>, RunFact)| {
-            let grown = logs::grown(effects, &JobRef::of(run.job).token);
-            let last_output = grown.map(|(_, at)| at);
-            // Of a run that nobody tells of, nothing new is read.
-            let printed = grown.map(|(mark, _)| mark).filter(|_| fact.state != RunState::Unknown);
-            Observed { run: RunFact { last_output, ..fact }, pane: None, printed }
-        };
-        if runs.is_empty() {
-            return Vec::new();
-        }
-        runs.iter().zip(self.facts(runs)).map(observed).collect()
+        self.observed(runs, LOOK)
+    }
+
+    fn observe_patiently(&self, runs: &[RunRef<'_>]) -> Vec<Observed> {
+        self.observed(runs, PATIENCE)
     }
 
     fn output(&self, wanted: &[OutputWanted<'_>]) -> Result<Vec<Option<Chunk>>, RunError> {
         let unseen: Vec<RunRef<'_>> =
             wanted.iter().filter(|one| one.seen.is_none()).map(|one| one.run).collect();
         // Whoever has just looked has what there is.
-        drop(self.facts(&unseen));
+        drop(self.facts(&unseen, LOOK));
         let chunk = |one: &OutputWanted<'_>| {
             let token = JobRef::of(one.run.job).token;
             logs::chunk(self.site.effects, &token, one.want).map_err(|e| {

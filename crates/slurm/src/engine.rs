@@ -84,10 +84,22 @@ impl Engine<'_> {
         Ok(known.map(|known| known.options.clone()).unwrap_or_default())
     }
 
-    /// How runs are, without what they print; the result keeps their order.
-    fn facts(&self, runs: &[RunRef<'_>]) -> Vec<RunFact> {
+    /// How runs are, by answers that take no longer than this; the result keeps their order.
+    fn observed(&self, runs: &[RunRef<'_>], patience: Duration) -> Vec<Observed> {
+        if runs.is_empty() {
+            return Vec::new();
+        }
+        let asked_at = self.clock().now();
+        let mut facts = self.facts(runs, patience);
+        let printed = self.printed(runs, &mut facts, asked_at);
+        let observed = |(run, printed)| Observed { run, pane: None, printed };
+        facts.into_iter().zip(printed).map(observed).collect()
+    }
+
+    /// The same without what they print.
+    fn facts(&self, runs: &[RunRef<'_>], patience: Duration) -> Vec<RunFact> {
         let controller = &self.controller;
-        let budget = TimeLeft::new(self.clock(), ask::LOOK);
+        let budget = TimeLeft::new(self.clock(), patience);
         let known: Vec<JobRef> = runs.iter().map(|run| JobRef::of(run.job)).collect();
         let asked_at = self.clock().now();
         // One job alone is asked for by its name, which is less for the controller to say.
@@ -488,14 +500,11 @@ impl Runner for Engine<'_> {
     }
 
     fn observe(&self, runs: &[RunRef<'_>]) -> Vec<Observed> {
-        if runs.is_empty() {
-            return Vec::new();
-        }
-        let asked_at = self.clock().now();
-        let mut facts = self.facts(runs);
-        let printed = self.printed(runs, &mut facts, asked_at);
-        let observed = |(run, printed)| Observed { run, pane: None, printed };
-        facts.into_iter().zip(printed).map(observed).collect()
+        self.observed(runs, ask::LOOK)
+    }
+
+    fn observe_patiently(&self, runs: &[RunRef<'_>]) -> Vec<Observed> {
+        self.observed(runs, ask::PATIENCE)
     }
 
     fn output(&self, wanted: &[OutputWanted<'_>]) -> Result<Vec<Option<Chunk>>, RunError> {

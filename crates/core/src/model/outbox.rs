@@ -63,6 +63,10 @@ pub struct OutboxSeen {
 pub struct OutboxLine {
     /// Whose affairs they are.
     pub user: UserName,
+    /// The account of the jobs (its Unix user id), which sends: as itself, with its own secrets. Whoever comes first sends
+    /// what earlier versions put here without.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub uid: Option<u32>,
     /// Who is told, as it was said when the newest came in.
     pub to: Receiver,
     /// Seconds that are gathered.

@@ -89,18 +89,19 @@ pub fn receivers_of(settings: &[Receiver], own: Option<&[Receiver]>) -> Vec<Rece
     all
 }
 
-/// Puts a notice where it waits for each of those who want to know.
+/// Puts a notice where it waits for each of those who want to know, until the account `uid` sends it.
 pub fn put(
     outbox: &mut Outbox,
-    (receivers, merge_s): (&[Receiver], u32),
+    (receivers, merge_s, uid): (&[Receiver], u32, u32),
     notice: &Notice,
     now: Timestamp,
 ) {
     for receiver in receivers.iter().filter(|receiver| receiver.wants(notice.event)) {
-        let is_its =
-            |line: &OutboxLine| line.user == notice.user && line.to.is_same_place(receiver);
+        let is_its = |line: &OutboxLine| {
+            line.user == notice.user && line.uid == Some(uid) && line.to.is_same_place(receiver)
+        };
         if !outbox.lines.iter().any(is_its) {
-            outbox.lines.push(line_of(&notice.user, receiver));
+            outbox.lines.push(line_of((&notice.user, uid), receiver));
         }
         let Some(line) = outbox.lines.iter_mut().find(|line| is_its(line)) else { continue };
         (line.to, line.merge_s) = (receiver.clone(), merge_s);
@@ -110,12 +111,19 @@ pub fn put(
             continue;
         }
         line.waiting.push(Awaiting { notice: notice.clone(), since: now });
+        // Of an account without a daemon nobody tries, and gives up what is too many.
+        let too_many = line.waiting.len().saturating_sub(MOST);
+        if too_many > 0 && line.tried.is_none() {
+            line.waiting.drain(..too_many);
+            line.lost = line.lost.saturating_add(u64::try_from(too_many).unwrap_or(u64::MAX));
+        }
     }
 }
 
-fn line_of(user: &UserName, receiver: &Receiver) -> OutboxLine {
+fn line_of((user, uid): (&UserName, u32), receiver: &Receiver) -> OutboxLine {
     OutboxLine {
         user: user.clone(),
+        uid: Some(uid),
         to: receiver.clone(),
         merge_s: 0,
         waiting: Vec::new(),
@@ -162,20 +170,31 @@ fn due(line: &OutboxLine, is_dead: &dyn Fn(&str) -> bool, now: Timestamp) -> Opt
     }
 }
 
-/// The first instant at which there is something to be sent.
-pub fn next(outbox: &Outbox, is_dead: &dyn Fn(&str) -> bool, now: Timestamp) -> Option<Timestamp> {
-    outbox.lines.iter().filter_map(|line| due(line, is_dead, now)).min()
+/// Whether the account `uid` sends what waits in a line.
+pub fn is_for(line: &OutboxLine, uid: u32) -> bool {
+    line.uid.is_none_or(|of| of == uid)
 }
 
-/// Takes what is due, and notes that `me` sends it.
+/// The first instant at which there is something to be sent by the account `uid`.
+pub fn next(
+    outbox: &Outbox,
+    uid: u32,
+    is_dead: &dyn Fn(&str) -> bool,
+    now: Timestamp,
+) -> Option<Timestamp> {
+    let own = outbox.lines.iter().filter(|line| is_for(line, uid));
+    own.filter_map(|line| due(line, is_dead, now)).min()
+}
+
+/// Takes what is due of the account `uid`, and notes that `me` sends it.
 pub fn take(
     outbox: &mut Outbox,
-    me: &str,
+    (me, uid): (&str, u32),
     is_dead: &dyn Fn(&str) -> bool,
     now: Timestamp,
 ) -> Vec<Delivery> {
     let mut deliveries = Vec::new();
-    for line in &mut outbox.lines {
+    for line in outbox.lines.iter_mut().filter(|line| is_for(line, uid)) {
         if due(line, is_dead, now).is_none_or(|due| due > now) {
             continue;
         }

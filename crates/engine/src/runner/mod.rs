@@ -83,6 +83,12 @@ pub trait Runner: Send + Sync {
     /// takes longer than three seconds: a question should give up by itself before.
     fn observe(&self, runs: &[RunRef<'_>]) -> Vec<Observed>;
 
+    /// The same for whoever stops runs then, and waits eight seconds for an answer: what has ended is not to be taken for
+    /// what was stopped.
+    fn observe_patiently(&self, runs: &[RunRef<'_>]) -> Vec<Observed> {
+        self.observe(runs)
+    }
+
     /// How the command of a run has ended, as far as a supervisor of ours has written it down beside the record.
     /// Nobody is asked.
     fn recorded_exit(&self, _run: RunRef<'_>) -> Option<Exit> {

@@ -16,7 +16,8 @@ use crate::base::ctx::{job_mut, job_of};
 use crate::base::queue_entries::back::{self, Back};
 use crate::base::records;
 use crate::observe::printed::Printed;
-use crate::{Ctx, Error};
+use crate::observe::runners;
+use crate::{Ctx, Error, Kind};
 
 /// A target that could not be reached is given to a job that waits again only after so long.
 const SHUNNED: Duration = Duration::from_secs(300);
@@ -62,6 +63,38 @@ pub(crate) fn record_end(ctx: &Ctx, id: &JobId, code: i32) -> Result<Vacated, Er
     ctx.transact(|tx| {
         record(tx, id, code, &facts, &printed)?;
         Ok(Vacated::of(&tx.data, id))
+    })
+}
+
+/// The same of several jobs: what they have printed is read together, and written down at once.
+pub(crate) fn record_all(ctx: &Ctx, ended: &[(JobId, i32)]) -> Result<(), Error> {
+    if ended.is_empty() {
+        return Ok(());
+    }
+    let (now, data) = (ctx.clock.now(), ctx.data()?);
+    let known = |(id, code): &(JobId, i32)| Some((data.job(id)?, *code));
+    let jobs: Vec<(&Job, i32)> = ended.iter().filter_map(known).collect();
+    let mut seen = Vec::new();
+    for (_, places) in runners::by_engine(jobs.iter().map(|(job, _)| *job)) {
+        let theirs: Vec<(&Job, i32)> =
+            places.iter().filter_map(|index| jobs.get(*index)).copied().collect();
+        let ending = theirs.iter().map(|(job, code)| (*job, Some(job.exit(*code))));
+        let printed = Printed::all_before(ctx, &data, &ending.collect::<Vec<_>>());
+        for ((job, code), printed) in theirs.into_iter().zip(printed) {
+            let run = beside::with_cause(ctx, job, RunFact::ended(job.exit(code)));
+            seen.push((job.id(), code, run, printed));
+        }
+    }
+    ctx.transact(|tx| {
+        for (id, code, run, printed) in &seen {
+            let facts = JobFacts { run, verdict: printed.telling(), target: None, now };
+            match record(tx, id, *code, &facts, printed) {
+                // Somebody else has written it since.
+                Err(error) if matches!(error.kind, Kind::NotFound | Kind::Refused) => {}
+                other => other?,
+            }
+        }
+        Ok(())
     })
 }
 

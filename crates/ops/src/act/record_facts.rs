@@ -346,6 +346,7 @@ pub fn record_ends(ctx: &Ctx, ids: &[JobId]) -> Result<(), Error> {
     if jobs.is_empty() {
         return Ok(());
     }
+    let mut ended = Vec::new();
     for ((_, job), (view, decision)) in
         jobs.iter().zip(snapshot::look_at_engines(ctx, &data, &jobs))
     {
@@ -357,6 +358,10 @@ pub fn record_ends(ctx: &Ctx, ids: &[JobId]) -> Result<(), Error> {
         };
         let is_over = view.window_alive == Some(false);
         for change in changes(job, &view, &decision).iter().filter(|it| is_over && is_end(it)) {
+            if let Change::Exited(exit) = change {
+                ended.push((view.id.clone(), exit.code()));
+                continue;
+            }
             match write(ctx, job, (&view, &decision), change) {
                 // Somebody else has written it since.
                 Err(error) if matches!(error.kind, Kind::NotFound | Kind::Refused) => {}
@@ -364,7 +369,7 @@ pub fn record_ends(ctx: &Ctx, ids: &[JobId]) -> Result<(), Error> {
             }
         }
     }
-    Ok(())
+    ends::record_all(ctx, &ended)
 }
 
 /// The same for all that engines have.

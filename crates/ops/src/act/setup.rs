@@ -15,7 +15,7 @@ mod here;
 use std::ffi::OsString;
 use std::io;
 use std::os::unix::fs::OpenOptionsExt as _;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use tpu_core::model::data::Data;
 use tpu_core::model::ids::LaunchToken;
@@ -53,6 +53,8 @@ pub struct SetUp {
     is_forced: bool,
     /// Where what is relative lies.
     code: PathBuf,
+    /// The directories of the code: its copy, and those of which that was made, to which the copy may have links.
+    roots: Vec<PathBuf>,
 }
 
 impl SetUp {
@@ -82,12 +84,19 @@ impl SetUp {
         let own = own.chain(&execution.secrets).cloned();
         let ours = variables::of_jobs().chain(["PYTHONUNBUFFERED", "FORCE_COLOR"]);
         let names: Vec<String> = own.chain(ours.map(str::to_owned)).collect();
+        let root = job.stage_dir.as_deref().unwrap_or(&job.job_dir);
+        let slot = data.user(&job.user).and_then(|user| user.dir(job.job_dir_id?));
         Ok(Some(Self {
             steps,
             around: modules::around(&execution.setup, &names),
             is_forced: execution.setup_how == SetUpHow::Force,
             token: launch.token.clone(),
-            code: job.within(job.stage_dir.as_deref().unwrap_or(&job.job_dir)).into(),
+            code: job.within(root).into(),
+            roots: [Some(root), Some(&*job.job_dir), slot]
+                .into_iter()
+                .flatten()
+                .map(PathBuf::from)
+                .collect(),
         }))
     }
 
@@ -215,14 +224,34 @@ impl SetUp {
             _ => self.code.join(path),
         };
         let is_beside_code = !path.starts_with("~/") && Path::new(path).is_relative();
-        if let Some(files) = files.filter(|_| is_beside_code) {
+        let is_far = |files: &&dyn Files| is_beside_code && !files.is_seen_from_here();
+        if let Some(files) = files.filter(is_far) {
             let found = files.read(&whole, 0, u64::MAX).and_then(|found| {
                 found.ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, "it is not there"))
             });
             return found.map_err(|e| missing(path, &whole, &e));
         }
-        Ok(ctx.store.disk().read(&whole).map_err(|e| missing(path, &whole, &e))?.bytes)
+        let disk = ctx.store.disk();
+        let found = disk.resolve(&whole).map_err(|e| missing(path, &whole, &e))?;
+        // Whoever wrote the code need not be whoever may read what its links lead to.
+        if is_in_code(path) {
+            let mut roots = self.roots.iter().filter_map(|root| disk.resolve(root).ok());
+            if !roots.any(|root| found.starts_with(root)) {
+                return Err(Error::refused(format!(
+                    "what the set-up takes from here is a link that leads out of the code: {path}"
+                ))
+                .hint("name the file itself, or copy it into the code"));
+            }
+        }
+        Ok(disk.read(&found).map_err(|e| missing(path, &whole, &e))?.bytes)
     }
+}
+
+/// Whether a path names what lies in the code, as far as its words say.
+pub(crate) fn is_in_code(path: &str) -> bool {
+    let mut parts = Path::new(path).components();
+    !path.starts_with('~')
+        && parts.all(|part| matches!(part, Component::Normal(_) | Component::CurDir))
 }
 
 fn missing(path: &str, whole: &Path, error: &io::Error) -> Error {

@@ -39,7 +39,8 @@ impl Printed {
         Self::all_before(ctx, data, &ending.collect::<Vec<_>>())
     }
 
-    fn all_before(ctx: &Ctx, data: &Data, ending: &[(&Job, Option<Exit>)]) -> Vec<Self> {
+    /// The same as [`Printed::before`] for jobs that one runner has; the result keeps their order.
+    pub(crate) fn all_before(ctx: &Ctx, data: &Data, ending: &[(&Job, Option<Exit>)]) -> Vec<Self> {
         let users: BTreeSet<&UserName> = ending.iter().map(|(job, _)| &job.user).collect();
         let reach = |user| data.user(user).map_or(0, |user| snapshot::reach(ctx, user));
         let reaches: BTreeMap<&UserName, u32> =

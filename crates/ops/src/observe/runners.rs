@@ -30,6 +30,9 @@ use crate::{Ctx, Error, Kind};
 /// How long a look waits for engines.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(3);
 
+/// How long whoever stops runs waits for them: as long as for the answer to that, and for its way here.
+const LONGER_PATIENCE: Duration = Duration::from_secs(9);
+
 /// The runner of what is to be started on a target.
 pub fn of_target<'a>(
     ctx: &'a Ctx,
@@ -72,18 +75,32 @@ pub(super) fn other_account(ctx: &Ctx, job: &Job) -> Option<String> {
 /// How runs are, each by the word of its own runner, who is asked once about all of its own; the result keeps
 /// their order. Engines are asked side by side, and one that is late holds up neither the others nor the look.
 pub fn observe(ctx: &Ctx, runs: &[RunRef<'_>], tmux: &TmuxFact) -> Vec<Observed> {
+    observe_within(ctx, runs, tmux, PATIENCE)
+}
+
+/// The same for whoever stops what has not ended by then.
+pub(crate) fn observe_patiently(ctx: &Ctx, runs: &[RunRef<'_>], tmux: &TmuxFact) -> Vec<Observed> {
+    observe_within(ctx, runs, tmux, LONGER_PATIENCE)
+}
+
+fn observe_within(
+    ctx: &Ctx,
+    runs: &[RunRef<'_>],
+    tmux: &TmuxFact,
+    patience: Duration,
+) -> Vec<Observed> {
     if runs.iter().all(|run| run.job.engine.is_none()) {
         return windows(ctx).seeing(tmux).observe(runs);
     }
-    let deadline = ctx.clock.monotonic() + PATIENCE;
-    let mut seen: Vec<Observed> = runs.iter().map(|_| late()).collect();
+    let deadline = ctx.clock.monotonic() + patience;
+    let mut seen: Vec<Observed> = runs.iter().map(|_| late(patience)).collect();
     let (say, answers) = channel();
     let mut here = Vec::new();
     for (first, places) in by_engine(runs.iter().map(|run| run.job)) {
         let asked: Vec<RunRef<'_>> =
             places.iter().filter_map(|index| runs.get(*index)).copied().collect();
         match first.engine.as_deref().filter(|_| engine(ctx, first).is_some()) {
-            Some(run) => ask(ctx, run.clone(), &asked, places, say.clone()),
+            Some(run) => ask(ctx, (run.clone(), patience), &asked, places, say.clone()),
             None => here.push((places, asked)),
         }
     }
@@ -122,9 +139,9 @@ impl<T> Answer<T> {
 }
 
 /// What is known of a run whose engine has not answered in time.
-fn late() -> Observed {
+fn late(patience: Duration) -> Observed {
     let mut late = Observed::unknown();
-    let why = format!("its engine has not answered within {} s", PATIENCE.as_secs());
+    let why = format!("its engine has not answered within {} s", patience.as_secs());
     late.run.reason = Some(why.into());
     late
 }
@@ -132,7 +149,7 @@ fn late() -> Observed {
 /// Asks an engine about its runs on another thread, which sends the answer to `say`.
 fn ask(
     ctx: &Ctx,
-    run: EngineRun,
+    (run, patience): (EngineRun, Duration),
     asked: &[RunRef<'_>],
     places: Vec<usize>,
     say: Sender<Answer<Observed>>,
@@ -143,7 +160,10 @@ fn ask(
     ctx.threads.spawn(Box::new(move || {
         let runs: Vec<RunRef<'_>> =
             asked.iter().map(|(job, session)| RunRef { job, session }).collect();
-        let said = kinds.engine(&run, &effects).map(|engine| engine.observe(&runs));
+        let said = kinds.engine(&run, &effects).map(|engine| match patience {
+            LONGER_PATIENCE => engine.observe_patiently(&runs),
+            _ => engine.observe(&runs),
+        });
         // Nobody hears it any more where the look is over.
         drop(say.send(Answer { places, said: said.unwrap_or_default() }));
     }));
@@ -214,7 +234,7 @@ fn read(
 type Engine<'a> = (&'a TargetKind, &'a String);
 
 /// Groups jobs by the engine that has them; with the first of each, the indexes of all.
-fn by_engine<'a>(
+pub(crate) fn by_engine<'a>(
     jobs: impl Iterator<Item = &'a Job>,
 ) -> impl Iterator<Item = (&'a Job, Vec<usize>)> {
     let engine_of = |job: &'a Job| job.engine.as_ref().map(|run| (&run.kind, &run.cluster));

@@ -17,7 +17,7 @@ pub(super) const PATIENCE: Duration = Duration::from_secs(10);
 const WAIT: Duration = Duration::from_millis(1);
 /// The pause once `SOON` has passed: a hundred that ask every millisecond would leave no processor for the one that
 /// works. After half the patience it is `WAIT` again, so that newcomers do not overtake for ever.
-const LONGER_WAIT: Duration = Duration::from_millis(8);
+pub(super) const LONGER_WAIT: Duration = Duration::from_millis(8);
 const SOON: Duration = Duration::from_millis(16);
 /// After a lock that others wait for. Who comes back at once would otherwise always be first.
 const COURTESY: Duration = Duration::from_millis(2);
@@ -68,18 +68,21 @@ pub(super) fn in_turn<T>(
     with(disk, clock, who, lock, work)
 }
 
-/// Runs `work` under the lock, if nobody else holds it, or no longer while it `is_worth_waiting`.
+/// Runs `work` under the lock, if nobody else holds it, or no longer while it `is_worth_waiting`. Once `SOON` has passed it
+/// is tried after each `pause`.
 pub(super) fn attempt<T>(
     disk: &dyn Disk,
     clock: &dyn Clock,
     who: &Who,
-    (lock, is_worth_waiting): (Lock<'_>, &dyn Fn() -> bool),
+    (lock, is_worth_waiting, pause): (Lock<'_>, &dyn Fn() -> bool, Duration),
     work: impl FnOnce() -> T,
 ) -> Result<Option<T>, StoreError> {
     let (mut work, mut result) = (Some(work), None);
     let mut once = || result = work.take().map(|work| work());
+    let began = clock.monotonic();
     while !try_once(disk, clock, who, lock, &mut once)? && is_worth_waiting() {
-        clock.sleep(WAIT);
+        let waited = clock.monotonic().saturating_sub(began);
+        clock.sleep(if waited > SOON { pause } else { WAIT });
     }
     Ok(result)
 }

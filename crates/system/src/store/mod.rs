@@ -26,6 +26,7 @@ use std::collections::HashSet;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 pub use archive::{Archived, AttemptId};
 pub use backup::KEPT as BACKUPS_KEPT;
@@ -309,7 +310,8 @@ impl Store {
         work: impl FnOnce() -> T,
     ) -> Result<Result<T, Holder>, StoreError> {
         self.state_dir()?;
-        self.alone_with((&self.paths.daemon_lock(place), OWN_LOCK), is_worth_waiting, work)
+        let lock = self.paths.daemon_lock(place);
+        self.alone_with((&lock, OWN_LOCK), (is_worth_waiting, lock::LONGER_WAIT), work)
     }
 
     /// Who runs as the daemon of this data file and place. It is to be asked by whoever starts one alone: the question
@@ -337,7 +339,8 @@ impl Store {
         work: impl FnOnce() -> T,
     ) -> Result<Result<T, Holder>, StoreError> {
         self.state_dir()?;
-        self.alone_with((&self.paths.pass_lock(place), OWN_LOCK), is_worth_waiting, work)
+        let lock = self.paths.pass_lock(place);
+        self.alone_with((&lock, OWN_LOCK), (is_worth_waiting, lock::LONGER_WAIT), work)
     }
 
     /// Runs `work` as the only one who works on a target. If somebody does already, `work` does not run and
@@ -348,7 +351,7 @@ impl Store {
         work: impl FnOnce() -> T,
     ) -> Result<Result<T, Holder>, StoreError> {
         self.state_dir()?;
-        self.alone((&self.paths.target_lock(target), &|| false), work)
+        self.alone(&self.paths.target_lock(target), work)
     }
 
     /// Runs `work` as the only one who asks machines for figures. If somebody does already, `work` does not run and
@@ -358,7 +361,7 @@ impl Store {
         work: impl FnOnce() -> T,
     ) -> Result<Result<T, Holder>, StoreError> {
         self.state_dir()?;
-        self.alone((&self.paths.figures_lock(), &|| false), work)
+        self.alone(&self.paths.figures_lock(), work)
     }
 
     /// Runs `work` as the only daemon that asks control planes. If there is one already, and it is not worth waiting for its
@@ -368,8 +371,11 @@ impl Store {
         is_worth_waiting: &dyn Fn() -> bool,
         work: impl FnOnce() -> T,
     ) -> Result<Result<T, Holder>, StoreError> {
+        /// A question takes seconds, and there may be as many daemons as accounts.
+        const PAUSE: Duration = Duration::from_millis(50);
         self.state_dir()?;
-        self.alone((&self.paths.heard_lock(), is_worth_waiting), work)
+        let lock = self.paths.heard_lock();
+        self.alone_with((&lock, DATA_MODE), (is_worth_waiting, PAUSE), work)
     }
 
     /// Runs `work` as the only one who holds this lock, waiting for another one who does.
@@ -391,24 +397,24 @@ impl Store {
         lock::with(&*self.disk, &*self.clock, &self.who, lock, work)
     }
 
-    /// Runs `work` under a lock of its own, if nobody else holds it, or no longer while that is worth waiting for.
+    /// Runs `work` under a lock of its own, if nobody else holds it.
     fn alone<T>(
         &self,
-        (path, is_worth_waiting): (&Path, &dyn Fn() -> bool),
+        path: &Path,
         work: impl FnOnce() -> T,
     ) -> Result<Result<T, Holder>, StoreError> {
-        self.alone_with((path, DATA_MODE), is_worth_waiting, work)
+        self.alone_with((path, DATA_MODE), (&|| false, Duration::ZERO), work)
     }
 
+    /// The same, or no longer while that is worth waiting for; tried after each pause.
     fn alone_with<T>(
         &self,
         (path, mode): (&Path, u32),
-        is_worth_waiting: &dyn Fn() -> bool,
+        (is_worth_waiting, pause): (&dyn Fn() -> bool, Duration),
         work: impl FnOnce() -> T,
     ) -> Result<Result<T, Holder>, StoreError> {
-        let lock = Lock { path, mode, guarded: None };
-        let done =
-            lock::attempt(&*self.disk, &*self.clock, &self.who, (lock, is_worth_waiting), work)?;
+        let waits = (Lock { path, mode, guarded: None }, is_worth_waiting, pause);
+        let done = lock::attempt(&*self.disk, &*self.clock, &self.who, waits, work)?;
         Ok(done.ok_or_else(|| lock::holder(&*self.disk, path, self.clock.now())))
     }
 

@@ -25,12 +25,15 @@ fn ids(delivery: &Delivery) -> Vec<&str> {
     delivery.notices.iter().map(|notice| notice.id.as_str()).collect()
 }
 
+/// The account that sends.
+const MINE: u32 = 1_000;
+
 const ALIVE: &dyn Fn(&str) -> bool = &|_| false;
 const DEAD: &dyn Fn(&str) -> bool = &|_| true;
 
 /// Takes what is due; nobody else sends.
 fn take_at(outbox: &mut Outbox, second: i64) -> Vec<Delivery> {
-    take(outbox, "me", ALIVE, at(second))
+    take(outbox, ("me", MINE), ALIVE, at(second))
 }
 
 #[test]
@@ -39,7 +42,7 @@ fn the_first_goes_at_once_and_what_follows_within_a_minute_goes_together() {
     let all = to("tmux");
     let put_at = |outbox: &mut Outbox, second: i64| {
         let notice = notice(second, Occasion::Error, "");
-        put(outbox, (&all, 60), &notice, at(second));
+        put(outbox, (&all, 60, MINE), &notice, at(second));
         notice.id
     };
     let first = put_at(&mut outbox, 0);
@@ -50,27 +53,45 @@ fn the_first_goes_at_once_and_what_follows_within_a_minute_goes_together() {
     assert_eq!(settle(&mut outbox, &sent[0], None, at(2)), 0);
     let third = put_at(&mut outbox, 30);
     assert!(take_at(&mut outbox, 61).is_empty());
-    assert_eq!(next(&outbox, ALIVE, at(61)), Some(at(62)));
+    assert_eq!(next(&outbox, MINE, ALIVE, at(61)), Some(at(62)));
     let sent = take_at(&mut outbox, 62);
     assert_eq!(ids(&sent[0]), [second.as_str(), third.as_str()]);
     settle(&mut outbox, &sent[0], None, at(63));
-    assert_eq!(next(&outbox, ALIVE, at(64)), None);
+    assert_eq!(next(&outbox, MINE, ALIVE, at(64)), None);
     // Long after that one is the first again.
     put_at(&mut outbox, 200);
     assert_eq!(take_at(&mut outbox, 200).len(), 1);
 }
 
 #[test]
+fn an_account_sends_what_is_of_its_own_jobs_and_what_nobody_is_named_for() {
+    let mut outbox = Outbox::default();
+    let all = to("tmux");
+    put(&mut outbox, (&all, 60, 2_000), &notice(0, Occasion::Error, "theirs"), at(0));
+    assert!(take_at(&mut outbox, 0).is_empty());
+    assert_eq!(next(&outbox, MINE, ALIVE, at(0)), None);
+    put(&mut outbox, (&all, 60, MINE), &notice(0, Occasion::Error, "mine"), at(0));
+    let sent = take_at(&mut outbox, 0);
+    assert_eq!(sent.len(), 1);
+    settle(&mut outbox, &sent[0], None, at(1));
+    assert_eq!(outbox.lines[0].waiting.len(), 1, "theirs still waits");
+    assert_eq!(next(&outbox, 2_000, ALIVE, at(1)), Some(at(1)));
+    // As an earlier version has written it.
+    outbox.lines[0].uid = None;
+    assert_eq!(take_at(&mut outbox, 1).len(), 1);
+}
+
+#[test]
 fn what_failed_is_tried_again_as_it_was_ever_more_rarely() {
     let mut outbox = Outbox::default();
     let all = to("https://h");
-    put(&mut outbox, (&all, 60), &notice(0, Occasion::Error, ""), at(0));
+    put(&mut outbox, (&all, 60, MINE), &notice(0, Occasion::Error, ""), at(0));
     let first = take_at(&mut outbox, 0).remove(0);
     let (mut now, mut pauses) = (0, Vec::new());
     for _ in 0..10 {
-        put(&mut outbox, (&all, 60), &notice(now, Occasion::Error, "later"), at(now));
+        put(&mut outbox, (&all, 60, MINE), &notice(now, Occasion::Error, "later"), at(now));
         assert_eq!(settle(&mut outbox, &first, Some("500"), at(now)), 0);
-        let due = next(&outbox, ALIVE, at(now)).unwrap();
+        let due = next(&outbox, MINE, ALIVE, at(now)).unwrap();
         pauses.push(due.seconds_since(at(now)));
         now = due.as_second() - NOW;
         assert!(take_at(&mut outbox, now - 1).is_empty());
@@ -91,9 +112,9 @@ fn what_failed_is_tried_again_as_it_was_ever_more_rarely() {
 fn what_could_not_be_told_for_a_day_is_given_up() {
     let mut outbox = Outbox::default();
     let all = to("https://h");
-    put(&mut outbox, (&all, 60), &notice(0, Occasion::Error, "old"), at(0));
+    put(&mut outbox, (&all, 60, MINE), &notice(0, Occasion::Error, "old"), at(0));
     let old = take_at(&mut outbox, 0).remove(0);
-    put(&mut outbox, (&all, 60), &notice(80_000, Occasion::Error, "new"), at(80_000));
+    put(&mut outbox, (&all, 60, MINE), &notice(80_000, Occasion::Error, "new"), at(80_000));
     assert_eq!(settle(&mut outbox, &old, Some("gone"), at(86_399)), 0);
     let again = take_at(&mut outbox, 90_000).remove(0);
     assert_eq!(again.id, old.id);
@@ -112,8 +133,8 @@ fn only_who_wants_to_know_is_told_and_each_once() {
     let all = receivers_of(&settings, Some(&own));
     assert_eq!(all.len(), 3, "one place is one receiver");
     for occasion in [Occasion::Error, Occasion::Resumed, Occasion::Stalled] {
-        put(&mut outbox, (&all, 60), &notice(0, occasion, ""), at(0));
-        put(&mut outbox, (&all, 60), &notice(0, occasion, ""), at(0));
+        put(&mut outbox, (&all, 60, MINE), &notice(0, occasion, ""), at(0));
+        put(&mut outbox, (&all, 60, MINE), &notice(0, occasion, ""), at(0));
     }
     let mut told: Vec<(String, usize)> = take_at(&mut outbox, 0)
         .iter()
@@ -128,11 +149,15 @@ fn only_who_wants_to_know_is_told_and_each_once() {
 #[test]
 fn what_a_dead_sender_had_is_sent_by_the_next_one() {
     let mut outbox = Outbox::default();
-    put(&mut outbox, (&to("tmux"), 60), &notice(0, Occasion::Error, ""), at(0));
-    let lost = take(&mut outbox, "dead", ALIVE, at(0));
-    assert!(take(&mut outbox, "me", ALIVE, at(599)).is_empty(), "it may be at it");
-    assert_eq!(take(&mut outbox.clone(), "me", ALIVE, at(600)), lost, "nobody takes that long");
-    assert_eq!(take(&mut outbox, "me", DEAD, at(1)), lost);
+    put(&mut outbox, (&to("tmux"), 60, MINE), &notice(0, Occasion::Error, ""), at(0));
+    let lost = take(&mut outbox, ("dead", MINE), ALIVE, at(0));
+    assert!(take(&mut outbox, ("me", MINE), ALIVE, at(599)).is_empty(), "it may be at it");
+    assert_eq!(
+        take(&mut outbox.clone(), ("me", MINE), ALIVE, at(600)),
+        lost,
+        "nobody takes that long"
+    );
+    assert_eq!(take(&mut outbox, ("me", MINE), DEAD, at(1)), lost);
 }
 
 #[test]
@@ -196,7 +221,7 @@ fn through_failures_and_crashes_each_notice_arrives_in_order_and_once() {
             if put_in.len() < 250 {
                 for _ in 0..dice.below(4) {
                     let notice = notice(now, Occasion::Error, &put_in.len().to_string());
-                    put(&mut outbox, (&all, 60), &notice, at(now));
+                    put(&mut outbox, (&all, 60, MINE), &notice, at(now));
                     put_in.push(notice.id);
                 }
             } else if outbox.lines.iter().all(|line| line.waiting.is_empty()) {
@@ -207,7 +232,7 @@ fn through_failures_and_crashes_each_notice_arrives_in_order_and_once() {
             outbox = serde_json::from_slice(&bytes).unwrap();
             let me = sender.to_string();
             let is_dead = |by: &str| by != me;
-            for delivery in take(&mut outbox, &me, &is_dead, at(now)) {
+            for delivery in take(&mut outbox, (&me, MINE), &is_dead, at(now)) {
                 let (_, known, got) = had.iter_mut().find(|(to, ..)| *to == delivery.to).unwrap();
                 let fate = dice.below(4);
                 if fate != 0 && !known.contains(&delivery.id) {

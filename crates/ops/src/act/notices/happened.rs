@@ -18,7 +18,7 @@ use tpu_core::plan::answer;
 use tpu_core::plan::notices::{self, GIVEN_UP_S};
 use tpu_system::store::Event;
 
-use super::{Told, job_anywhere};
+use super::{Told, job_anywhere, teller};
 
 /// A target that is waited for this long (seconds) is worth a word.
 const NO_CAPACITY_S: u64 = 3600;
@@ -160,7 +160,8 @@ pub(super) fn take_in(ctx: &Ctx, outbox: &mut Outbox, phases: &[PhaseSeen]) -> R
         if !outbox.seen.states.contains(&key(job, of.occasion)) {
             let error = of.error.map(ErrorKind::as_str);
             let facts = facts_of(Some(job), error, of.evidence.as_deref());
-            put(&mut told, outbox, (of.occasion, now), (&of.job.user, own(job), &facts))?;
+            let about = (&of.job.user, Some(&of.job));
+            put(&mut told, outbox, (of.occasion, now), (about, own(job), &facts))?;
         }
     }
     for wait in waits(data) {
@@ -178,7 +179,8 @@ pub(super) fn take_in(ctx: &Ctx, outbox: &mut Outbox, phases: &[PhaseSeen]) -> R
             evidence: Some(&line),
             ..NoticeFacts::default()
         };
-        put(&mut told, outbox, (Occasion::NoCapacity, now), (&wait.job.user, wait.notify, &of))?;
+        let about = (&wait.job.user, Some(&wait.job));
+        put(&mut told, outbox, (Occasion::NoCapacity, now), (about, wait.notify, &of))?;
         after.states.insert(wait.state);
     }
     for user in outbox.seen.waiting.difference(&after.waiting).cloned().collect::<Vec<_>>() {
@@ -186,7 +188,9 @@ pub(super) fn take_in(ctx: &Ctx, outbox: &mut Outbox, phases: &[PhaseSeen]) -> R
         let of = NoticeFacts { evidence: line, ..NoticeFacts::default() };
         let last = outbox.seen.last.get(&user).and_then(|last| began_as(&mut told, &user, *last));
         let own = last.as_ref().and_then(own);
-        put(&mut told, outbox, (Occasion::QueueEmpty, now), (&user, own, &of))?;
+        let id = last.as_ref().map(Job::id);
+        let about = (&user, id.as_ref());
+        put(&mut told, outbox, (Occasion::QueueEmpty, now), (about, own, &of))?;
     }
     if after != outbox.seen {
         (outbox.seen, is_changed) = (after, true);
@@ -260,7 +264,8 @@ fn of_event(
             return Ok(());
         }
     }
-    receive(told, outbox, (job.as_ref().and_then(own), &notice), now)
+    let uid = teller(told.ctx, told.data, id.as_ref(), job.as_ref());
+    receive(told, outbox, (job.as_ref().and_then(own), uid, &notice), now)
 }
 
 /// Whether the control plane may yet say that a job which has just failed was taken its target.
@@ -283,7 +288,8 @@ fn release(told: &mut Told<'_>, outbox: &mut Outbox, now: Timestamp) -> Result<b
         let job = job_anywhere(told.ctx, told.data, &one.job);
         let verdict = job.as_ref().and_then(|job| job.verdict.as_ref());
         if verdict.is_none_or(|verdict| verdict.kind != ErrorKind::Preempted) {
-            receive(told, outbox, (job.as_ref().and_then(own), &one.notice), now)?;
+            let uid = teller(told.ctx, told.data, Some(&one.job), job.as_ref());
+            receive(told, outbox, (job.as_ref().and_then(own), uid, &one.notice), now)?;
         }
     }
     Ok(outbox.held.len() != before)
@@ -294,21 +300,23 @@ fn put(
     told: &mut Told<'_>,
     outbox: &mut Outbox,
     (occasion, now): (Occasion, Timestamp),
-    (user, own, facts): (&UserName, Option<&[Receiver]>, &NoticeFacts<'_>),
+    ((user, id), own, facts): ((&UserName, Option<&JobId>), Option<&[Receiver]>, &NoticeFacts<'_>),
 ) -> Result<(), Error> {
     let mark = format!("{now:?} {:?} {:?}", facts.job, facts.target);
     let notice = Notice::new((occasion, now), user, facts, &mark);
-    receive(told, outbox, (own, &notice), now)
+    let job = id.and_then(|id| told.data.job(id));
+    let uid = teller(told.ctx, told.data, id, job);
+    receive(told, outbox, (own, uid, &notice), now)
 }
 
 fn receive(
     told: &mut Told<'_>,
     outbox: &mut Outbox,
-    (own, notice): (Option<&[Receiver]>, &Notice),
+    (own, uid, notice): (Option<&[Receiver]>, u32, &Notice),
     now: Timestamp,
 ) -> Result<(), Error> {
     let (settings, merge_s) = told.of(&notice.user)?;
     let all = notices::receivers_of(&settings, own);
-    notices::put(outbox, (&all, merge_s), notice, now);
+    notices::put(outbox, (&all, merge_s, uid), notice, now);
     Ok(())
 }

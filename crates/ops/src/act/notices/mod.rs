@@ -8,7 +8,7 @@
 //! ```
 //! Bookmark and what waits stand in one file, which is replaced whole under a lock of its own: whoever dies at whatever
 //! moment, nothing is lost, and nothing is sent twice but what was on its way. That has the id that it had before.
-//! There is no file while nobody wants to be told.
+//! There is no file while nobody wants to be told. Whatever daemon reads the journal, each account sends what is of its jobs.
 
 mod happened;
 mod send;
@@ -21,6 +21,7 @@ use serde_json::Value;
 
 use tpu_core::model::data::{Data, User};
 use tpu_core::model::ids::{JobId, UserName};
+use tpu_core::model::job::Job;
 use tpu_core::model::notice::Notice;
 use tpu_core::model::notify::{Occasion, Receiver};
 use tpu_core::model::outbox::{Bookmark, Outbox, OutboxSeen};
@@ -95,12 +96,12 @@ pub fn round(ctx: &Ctx, follower: &mut Follower, phases: &[PhaseSeen]) -> Result
         }
         let me = lease::me(&ctx.env);
         let is_dead = |by: &str| lease::is_alive(ctx, by) == Some(false);
-        let deliveries = notices::take(&mut outbox, &me, &is_dead, now);
+        let deliveries = notices::take(&mut outbox, (&me, ctx.env.uid), &is_dead, now);
         if is_changed || !deliveries.is_empty() {
             notices::sweep(&mut outbox, now);
             write(ctx, &outbox)?;
         }
-        Ok(Round { deliveries, next: notices::next(&outbox, &is_dead, now) })
+        Ok(Round { deliveries, next: notices::next(&outbox, ctx.env.uid, &is_dead, now) })
     })
 }
 
@@ -154,11 +155,12 @@ pub(crate) fn begin_for(ctx: &Ctx, spec: &JobSpec) -> Result<(), Error> {
     }
 }
 
-/// Whether something is still to be told. Where nobody can tell, something is.
+/// Whether this account has still something to tell. Where nobody can tell, it has.
 pub fn is_waiting(ctx: &Ctx) -> bool {
     read(ctx).map_or(true, |outbox| {
         outbox.is_some_and(|outbox| {
-            !outbox.held.is_empty() || outbox.lines.iter().any(|line| !line.waiting.is_empty())
+            let mut own = outbox.lines.iter().filter(|line| notices::is_for(line, ctx.env.uid));
+            !outbox.held.is_empty() || own.any(|line| !line.waiting.is_empty())
         })
     })
 }
@@ -271,6 +273,19 @@ impl<'a> Told<'a> {
     }
 }
 
+/// The account that tells what happens to a job, or to what waits: whose it is, as far as that is known, else this one.
+fn teller(ctx: &Ctx, data: &Data, id: Option<&JobId>, job: Option<&Job>) -> u32 {
+    if let Some(place) = job.and_then(|job| job.place.as_ref()) {
+        return place.uid;
+    }
+    // What waits names the place of its account by a mark: whose that is, its locks there show.
+    let paths = ctx.store.paths();
+    let entry = id.and_then(|id| data.queues().entry(id));
+    let locks = entry.map(|of| [paths.daemon_lock(&of.place), paths.pass_lock(&of.place)]);
+    let stats = locks.into_iter().flatten().map(|path| ctx.store.disk().stat(&path));
+    stats.flatten().next().map_or(ctx.env.uid, |stat| stat.uid)
+}
+
 /// What a receiver that is tried out is told.
 fn test_notice(user: &UserName, now: Timestamp) -> Notice {
     let of = tpu_core::model::notice::NoticeFacts {
@@ -281,7 +296,7 @@ fn test_notice(user: &UserName, now: Timestamp) -> Notice {
 }
 
 /// A job by its id: its record, wherever it is.
-fn job_anywhere(ctx: &Ctx, data: &Data, id: &JobId) -> Option<tpu_core::model::job::Job> {
+fn job_anywhere(ctx: &Ctx, data: &Data, id: &JobId) -> Option<Job> {
     /// No more of the archive is read: what was cleaned away since the last round is among the newest.
     const MOST: usize = 500;
     if let Some(job) = data.job(id) {

@@ -103,9 +103,11 @@ impl UnderstoodJobs {
 
     /// Refuses what only an admin's token may ask for. Webhooks of all others go to public addresses, whatever their names
     /// stand for when they are told.
-    pub fn for_an_operator(mut self) -> Result<Self, Error> {
+    pub fn for_an_operator(mut self, hostname: &str) -> Result<Self, Error> {
         for job in &mut self.jobs {
-            if let Some(Privileged { place: (line, column), what }) = privileged::first_of(job) {
+            if let Some(Privileged { place: (line, column), what }) =
+                privileged::first_of(job, hostname)
+            {
                 let what = format!("{BODY}:{line}:{column}: {what} takes an admin's token");
                 let hint =
                     "the account that serves would carry it out, and not the machine of the job";

@@ -1,13 +1,13 @@
 //! What of a job file that was sent is carried out by the account that serves, on its own machine and not where the job
 //! runs, or reaches what strangers do not: only an admin's token may ask for it.
 
-use std::path::{Component, Path};
-
 use tpu_core::model::notify::{Receiver, WayTo};
 use tpu_core::model::order::STARTUP_SCRIPT;
 use tpu_jobfile::modules::{self, TakenFrom};
 use tpu_jobfile::own::{OwnCode, OwnJob, Place};
 use tpu_system::post::reach;
+
+use crate::act::setup;
 
 /// What stands where that an operator may not ask for.
 pub(super) struct Privileged {
@@ -17,8 +17,8 @@ pub(super) struct Privileged {
     pub(super) what: String,
 }
 
-/// The first of it in a job.
-pub(super) fn first_of(job: &OwnJob) -> Option<Privileged> {
+/// The first of it in a job. `hostname`: what this machine calls itself.
+pub(super) fn first_of(job: &OwnJob, hostname: &str) -> Option<Privileged> {
     let at = |key: &str| job.places.of(&[key]).unwrap_or(job.place);
     let is_said = |key: &&str| job.places.of(&[*key]).is_some();
     let key = ["script", "stdin"].into_iter().find(is_said).map(|key| (key, format!("{key}:")));
@@ -28,7 +28,7 @@ pub(super) fn first_of(job: &OwnJob) -> Option<Privileged> {
         scripts.then(|| ("tpu", "startup_script:, a file of this machine,".to_owned()))
     });
     let code = match &job.code {
-        Some(OwnCode::Repository(of)) if is_here(&of.url) => {
+        Some(OwnCode::Repository(of)) if is_here(&of.url, hostname) => {
             Some(("code", format!("{}, a repository on this machine,", of.url)))
         }
         _ => None,
@@ -59,20 +59,71 @@ fn taken_from_here(job: &OwnJob) -> Option<String> {
         TakenFrom::Path(path) => Some(path),
         TakenFrom::Text(_) | TakenFrom::Read(_) => None,
     });
-    let is_in_code = |path: &str| {
-        let mut parts = Path::new(path).components();
-        !path.starts_with('~')
-            && parts.all(|part| matches!(part, Component::Normal(_) | Component::CurDir))
-    };
-    let mut outside = paths.filter(|path| !is_in_code(path));
+    let mut outside = paths.filter(|path| !setup::is_in_code(path));
     outside.next().map(|path| format!("{path}, a file of this machine,"))
 }
 
-/// Whether git would clone from this machine.
-fn is_here(url: &str) -> bool {
-    let is_scp = url.split_once(':').is_some_and(|(host, _)| !host.contains('/'));
-    match url.split_once("://") {
-        Some((scheme, _)) => scheme.eq_ignore_ascii_case("file"),
-        None => !is_scp,
+/// Whether git would clone from this machine or its network, or by a program that the URL names (`gitremote-helpers`,
+/// `<transport>::<address>`).
+fn is_here(url: &str, hostname: &str) -> bool {
+    let is_word = |text: &str| text.chars().all(|c| c.is_alphanumeric() || "+-._".contains(c));
+    if url.split_once("::").is_some_and(|(helper, _)| is_word(helper)) {
+        return true;
+    }
+    let authority = match url.split_once("://") {
+        Some((scheme, _)) if scheme.eq_ignore_ascii_case("file") => return true,
+        Some((_, rest)) => rest.split('/').next().unwrap_or_default().to_owned(),
+        // As git tells them apart: `host:path` and `[host]:path` have a colon before their first slash.
+        None => match url.split_once("]:").or_else(|| url.split_once(':')) {
+            Some((host, _)) if host.contains('/') => return true,
+            Some((host, _)) => format!("{host}{}", if host.contains('[') { "]" } else { "" }),
+            None => return true,
+        },
+    };
+    let host = authority.rsplit('@').next().unwrap_or_default().to_ascii_lowercase();
+    let own = hostname.to_ascii_lowercase();
+    let after = host.strip_prefix(&own).filter(|_| !own.is_empty());
+    let is_own = after.is_some_and(|after| after.is_empty() || after.starts_with(['.', ':']));
+    is_own || !reach::may_be_public(&format!("ssh://{authority}/"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_here;
+
+    #[test]
+    fn a_repository_on_this_machine_is_known_in_every_spelling() {
+        for here in [
+            "/srv/train.git",
+            "train",
+            "a/b:c",
+            "file:///srv/train.git",
+            "FILE:///srv/train.git",
+            "https://localhost/train.git",
+            "http://127.0.0.1:3000/lab/train",
+            "ssh://git@[::1]/srv/train.git",
+            "git@localhost:train.git",
+            "localhost:/srv/train.git",
+            "git@[::1]:train.git",
+            "127.1:/srv/train.git",
+            "ssh://node7/srv/train.git",
+            "me@NODE7.example.org:train.git",
+            "https://node7.example.org:8443/train.git",
+            "ext::sh -c id",
+            "fd::17",
+            "git://10.1.2.3/train.git",
+        ] {
+            assert!(is_here(here, "node7"), "{here}");
+        }
+        for far in [
+            "https://github.com/lab/train.git",
+            "git@github.com:lab/train.git",
+            "ssh://git@git.example.org:2222/lab/train.git",
+            "git@[2606:4700::1111]:lab/train.git",
+            "https://node70.example.org/train.git",
+            "https://git.example.org/a::b",
+        ] {
+            assert!(!is_here(far, "node7"), "{far}");
+        }
     }
 }

@@ -186,13 +186,13 @@ pub(crate) fn look_once_at(
     Ok(LookedAt { view, decision, known, has_ended })
 }
 
-/// One look at jobs that engines have. No provider is asked.
+/// One look at jobs that engines have, before they are stopped. No provider is asked.
 pub(crate) fn look_at_engines(
     ctx: &Ctx,
     data: &Data,
     jobs: &[(&User, &Job)],
 ) -> Vec<(JobView, Decision)> {
-    let seen = observe(ctx, &mut LookMemory::default(), jobs, &ctx.tmux.look_to_read());
+    let seen = observe(ctx, &mut LookMemory::patient(), jobs, &ctx.tmux.look_to_read());
     let prices = PricesOf::users(ctx, jobs.iter().map(|(user, _)| *user));
     let (fleet, now) = (ProviderFacts::unasked(ctx), ctx.clock.now());
     let viewer = Viewer { ctx, data, now, fleet: &fleet, prices };

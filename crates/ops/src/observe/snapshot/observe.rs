@@ -71,12 +71,19 @@ pub struct LookMemory {
     /// How old an answer may be, in seconds, that another daemon has got.
     shared_s: u64,
     pub(super) records: Records,
+    /// Whether engines are waited for as long as whoever stops runs waits for them.
+    is_patient: bool,
 }
 
 /// A daemon waits so long for another one that asks.
-const OTHER_ASKS: Duration = Duration::from_secs(10);
+const OTHER_ASKS: Duration = Duration::from_secs(3);
 
 impl LookMemory {
+    /// That of a single look, after which runs are stopped.
+    pub(super) fn patient() -> Self {
+        Self { is_patient: true, ..Self::default() }
+    }
+
     /// Asks what [`Self::fleet`] is going to ask, and waits for nothing, so that others can be asked meanwhile. The
     /// time from which on the answers are waited for.
     pub(super) fn ask_ahead(&mut self, ctx: &Ctx, age: Duration) -> Duration {
@@ -234,7 +241,13 @@ pub(super) fn observe(
     jobs: &[(&User, &Job)],
     tmux: &Look<'_>,
 ) -> Vec<Seen> {
-    let mut seen = runs_and_exits(ctx, jobs, &tmux.fact);
+    let mut seen = if memory.is_patient {
+        let runs: Vec<RunRef<'_>> = runs(jobs).collect();
+        let observed = runners::observe_patiently(ctx, &runs, &tmux.fact);
+        with_exits(ctx, jobs, observed)
+    } else {
+        runs_and_exits(ctx, jobs, &tmux.fact)
+    };
     let changed = changed(ctx, memory, jobs, &mut seen);
     read((ctx, tmux), memory, jobs, &mut seen, &changed);
     let undecided = further_back(memory, jobs, &seen);
@@ -269,7 +282,10 @@ fn mark(memory: &LookMemory, job: &Job, seen: &mut Seen, now: Timestamp) {
 /// The facts about `jobs` that need no text; the result keeps their order.
 pub(super) fn runs_and_exits(ctx: &Ctx, jobs: &[(&User, &Job)], tmux: &TmuxFact) -> Vec<Seen> {
     let runs: Vec<RunRef<'_>> = runs(jobs).collect();
-    let observed = runners::observe(ctx, &runs, tmux);
+    with_exits(ctx, jobs, runners::observe(ctx, &runs, tmux))
+}
+
+fn with_exits(ctx: &Ctx, jobs: &[(&User, &Job)], observed: Vec<Observed>) -> Vec<Seen> {
     let seen = |(at, (_, job)): (Observed, &(&User, &Job))| {
         let at = Observed { run: beside::with_copying(ctx, job, at.run), ..at };
         Seen { at, verdict: None, tail: Arc::default() }

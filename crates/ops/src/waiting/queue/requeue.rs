@@ -53,6 +53,9 @@ pub fn dry_run(ctx: &Ctx, id: &JobId) -> Result<(), Error> {
 
 /// How a job would go on, if it can be begun again: what could not be is not stopped.
 fn checked(ctx: &Ctx, data: &Data, job: &Job) -> Result<Succession, Error> {
+    if let Some(target) = data.target(&job.tpu) {
+        confined::may_run_on(&ctx.only_on, &target)?;
+    }
     let way = if job.status == Status::Finished { Succession::Rerun } else { Succession::Resume };
     drop(successor::of(ctx, user_of(data, &job.user)?, job, way)?);
     if let Some(execution) = job.execution() {

@@ -21,7 +21,8 @@ use tpu_wire::words::Word;
 pub(in crate::cli) fn run(app: &App) -> Outcome {
     let ctx = app.ctx()?;
     let users = users(app)?;
-    if !app.global.dry_run && !users.is_empty() {
+    // A dry run writes nothing, and lists what would be removed once they are recorded.
+    if !users.is_empty() {
         uninstall::record_ends(ctx);
     }
     let mut found = {

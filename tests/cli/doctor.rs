@@ -444,10 +444,8 @@ fn a_tmux_that_is_missing_or_too_old_is_named_with_what_to_type() {
     let missing = ["warn  tmux is not installed", need, "sudo apt-get install tmux"];
     drop(env.tpu("doctor").exits(0).says(&missing));
     // It says so before it starts a server, which the first job would.
-    write_script(
-        &env.path("bin/tmux"),
-        "[ \"$*\" = -V ] && echo tmux 2.9 && exit; echo no server running on here >&2; exit 1",
-    );
+    let tmux = "case \"$*\" in *-V) echo tmux 2.9 ;; *) echo no server running on here >&2; exit 1 ;; esac";
+    write_script(&env.path("bin/tmux"), tmux);
     let old = ["warn  tmux 2.9 is too old", need, "conda install -c conda-forge tmux"];
     drop(env.tpu("doctor").exits(0).says(&old));
 }

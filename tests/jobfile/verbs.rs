@@ -237,7 +237,7 @@ fn a_stop_ends_also_what_a_rule_would_bring_back() {
     drop(env.tpu("sim capacity mine --off").exits(0));
     let _monitor = env.daemon(&[]);
     drop(env.tpu("sim preempt mine").exits(0));
-    wait_until("it has failed", || env.job("alice", 1)["status"] == "error");
+    wait_until("its preemption is known", || env.job("alice", 1)["error"] == "preempted");
     wait_until("it is stopped", || jobman.run("stop 1").code == 0);
     let stopped = env.job("alice", 1);
     assert_eq!((&stopped["status"], &stopped["error"]), (&json!("error"), &json!("preempted")));

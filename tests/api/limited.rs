@@ -128,6 +128,7 @@ fn what_a_limited_token_has_submitted_keeps_to_its_targets_whoever_starts_it() {
     let api = lab();
     let token = limited(&api, "limited", "one");
     drop(api.env.tpu("apply two").exits(0));
+    drop(api.env.tpu("delete one -y").exits(0));
     let any = json!({"target": {"type": "v4-8"}, "dir": 1, "command": "sleep 1000"});
     let said = submit(&api, &token, "", &any).is(200).json();
     assert_eq!(said["started"], json!([]), "two is free, and beyond its limit: {said}");
@@ -158,6 +159,8 @@ fn what_the_account_that_serves_would_carry_out_takes_an_admins_token() {
         job[key] = value;
         job
     };
+    let cloned =
+        |repo| json!({"target": "local", "command": "true", "hold": true, "code": {"repo": repo}});
     let mut script = with("script", json!("staging.sh"));
     script.as_object_mut().unwrap().remove("command");
     let jobs = [
@@ -173,8 +176,8 @@ fn what_the_account_that_serves_would_carry_out_takes_an_admins_token() {
             json!([{"name": "s", "run": "true", "files": [{"from": secret, "to": "~/x"}]}]),
         ),
         with("setup", json!([{"ssh_keys": {"identities": [{"private_key": "~/.ssh/id"}]}}])),
-        with("code", json!({"repo": "https://localhost/train.git"})),
-        with("code", json!({"repo": "git@127.0.0.1:train.git"})),
+        cloned("https://localhost/train.git"),
+        cloned("git@127.0.0.1:train.git"),
         json!({"defaults": with("stdin", json!("/etc/passwd")), "jobs": {"a": {"tag": "x"}}}),
     ];
     let operator = api.token("alices", TokenRole::Operator, &["alice"]);

@@ -489,15 +489,15 @@ impl TestEnv {
         self.path(&format!("tpu-state/jobs/{user}/{window}"))
     }
 
-    /// Every live process that works with this test's data file, except the test itself.
+    /// Every live process in whose environment this test's directory stands, except the test itself. One with a home of its
+    /// own names no state file.
     fn processes(&self) -> Vec<Process> {
-        let mut wanted = b"TPU_DATA=".to_vec();
-        wanted.extend_from_slice(self.data_path().as_os_str().as_bytes());
+        let wanted = memchr::memmem::Finder::new(self.path("").as_os_str().as_bytes()).into_owned();
         let Ok(entries) = std::fs::read_dir("/proc") else { return Vec::new() };
         let pids = entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok());
         pids.filter(|pid| {
             std::fs::read(format!("/proc/{pid}/environ"))
-                .is_ok_and(|environ| environ.split(|byte| *byte == 0).any(|var| var == wanted))
+                .is_ok_and(|environ| wanted.find(&environ).is_some())
         })
         .filter_map(Process::read)
         .filter(|process| !process.zombie)

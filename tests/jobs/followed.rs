@@ -7,15 +7,16 @@ use crate::common::wait::wait_until;
 const NONE: [&str; 0] = [];
 
 /// Waits within a job for a file of the test.
-const UNTIL: &str = "until() { while [ ! -e \"$HOME/$1\" ]; do read -r -t 0.1 <> <(:); done; }; ";
+const UNTIL: &str =
+    "waits_for() { while [ ! -e \"$HOME/$1\" ]; do read -r -t 0.1 <> <(:); done; }; ";
 
 #[test]
 fn a_log_that_is_emptied_or_replaced_is_followed_to_its_end() {
     let env = TestEnv::new();
     let log = "\"$TPU_LOG_DIR/output.log\"";
     let script = format!(
-        "{UNTIL} echo the-first; until emptied; : >{log}; echo the-second; until moved; \
-         mv {log} {log}.1; echo the-third; until over; echo the-last"
+        "{UNTIL} echo the-first; waits_for emptied; : >{log}; echo the-second; waits_for moved; \
+         mv {log} {log}.1; echo the-third; waits_for over; echo the-last"
     );
     env.start(&script, &NONE);
     let terminal = Terminal::new(&env);
@@ -33,7 +34,7 @@ fn a_log_that_is_emptied_or_replaced_is_followed_to_its_end() {
 #[test]
 fn a_question_that_waits_for_an_answer_is_shown() {
     let env = TestEnv::new();
-    let script = format!("{UNTIL} echo the-first; printf 'Go on? [y/N] '; until over; echo no");
+    let script = format!("{UNTIL} echo the-first; printf 'Go on? [y/N] '; waits_for over; echo no");
     env.start(&script, &NONE);
     wait_until("it asks", || env.tpu("logs 1 alice").stdout == "the-first\nGo on? [y/N] \n");
     let terminal = Terminal::new(&env);

@@ -402,7 +402,11 @@ pub(super) fn notify() -> Value {
         ("public_only", truth()),
     ];
     // In one line, and no option.
-    let short = matching("[^-\\s\\x00-\\x1f\\x7f][^\\x00-\\x1f\\x7f]*");
+    let short = json!({ "anyOf": [
+        matching("[^-\\s\\x00-\\x1f\\x7f][^\\x00-\\x1f\\x7f]*"),
+        { "type": "number", "minimum": 0 },
+        { "type": "boolean" },
+    ]});
     let receiver = |of_text: Value| {
         json!({ "anyOf": [
             of_text,

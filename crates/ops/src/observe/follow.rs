@@ -2,7 +2,7 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read as _, Seek as _, SeekFrom};
-use std::os::unix::fs::MetadataExt as _;
+use std::os::unix::fs::{FileExt as _, MetadataExt as _};
 use std::path::Path;
 
 use rustix::io::Errno;
@@ -13,6 +13,9 @@ use tpu_system::sys::files;
 use super::logs;
 use crate::base::ctx::job_of;
 use crate::{Ctx, Error};
+
+/// So many bytes tell whether a log is still the one that was read.
+const REMEMBERED: usize = 256;
 
 /// Reads what a job prints, piece by piece.
 #[derive(Debug)]
@@ -56,6 +59,8 @@ struct Log {
     id: Option<(u64, u64)>,
     /// Byte of that file at which the next piece begins.
     next: u64,
+    /// The last bytes before it: a file that was emptied and has grown past it since has others there.
+    last: Vec<u8>,
     /// Whether the last piece ended within a line.
     is_line_open: bool,
 }
@@ -75,12 +80,32 @@ impl Log {
         if self.id.is_some_and(|known| known != id) {
             self.read_rest(&mut new)?;
             self.begin_anew(&mut new);
-        } else if meta.len() < self.next {
+        } else if meta.len() < self.next || !self.goes_on_in(&opened)? {
             self.begin_anew(&mut new);
         }
         (self.file, self.id) = (Some(opened), Some(id));
         self.read_rest(&mut new)?;
         Ok(new)
+    }
+
+    /// Whether what was read last still stands in the file. What was read before the first look is taken as it stands there.
+    fn goes_on_in(&mut self, file: &File) -> io::Result<bool> {
+        let is_first = self.id.is_none();
+        let length = if is_first {
+            usize::try_from(self.next).unwrap_or(REMEMBERED).min(REMEMBERED)
+        } else {
+            self.last.len()
+        };
+        let mut there = vec![0; length];
+        match file.read_exact_at(&mut there, self.next.saturating_sub(length as u64)) {
+            Ok(()) if is_first => {
+                self.last = there;
+                Ok(true)
+            }
+            Ok(()) => Ok(there == self.last),
+            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(false),
+            Err(error) => is_passing(error).map(|_: Option<()>| true),
+        }
     }
 
     /// Reads to the end of the open file. What an error keeps from being read is read at the next call.
@@ -91,6 +116,8 @@ impl Log {
         // What was read before an error is there.
         let all = new.get(before..).unwrap_or_default();
         self.next += all.len() as u64;
+        self.last.extend_from_slice(all);
+        drop(self.last.drain(..self.last.len().saturating_sub(REMEMBERED)));
         self.is_line_open = all.last().map_or(self.is_line_open, |last| *last != b'\n');
         read.map(|_| ()).or_else(|error| is_passing(error).map(|_: Option<()>| ()))
     }
@@ -101,6 +128,7 @@ impl Log {
             new.push(b'\n');
         }
         self.next = 0;
+        self.last.clear();
     }
 }
 
@@ -164,6 +192,16 @@ mod tests {
         assert_eq!(read(&mut log, &path), "");
         append(&path, "last\n");
         assert_eq!(read(&mut log, &path), "last\n");
+        for later in ["this is longer\n".to_owned(), "and longer still\n".repeat(1000)] {
+            replace_contents(&path, &later);
+            assert_eq!(read(&mut log, &path), later, "it has grown past what was read");
+        }
+        // One that begins behind what somebody else has read knows it as well.
+        let mut log = Log { next: 4, ..Log::default() };
+        replace_contents(&path, "one\ntwo\n");
+        assert_eq!(read(&mut log, &path), "two\n");
+        replace_contents(&path, "another one\n");
+        assert_eq!(read(&mut log, &path), "another one\n");
     }
 
     #[test]

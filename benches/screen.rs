@@ -232,6 +232,7 @@ fn events() -> Vec<Event> {
     let event = |n: u32| Event {
         at: Timestamp::from_second(NOW - i64::from(n)),
         actor: "daemon".to_owned(),
+        account: None,
         user: Some(UserName::from("alice")),
         job: Some(JobNumber(n)),
         kind: "status".to_owned(),

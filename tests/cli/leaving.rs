@@ -243,9 +243,8 @@ fn a_copy_that_cannot_be_exported_whole_is_named_and_the_rest_is_written() {
     write_file(&env.path("private.txt"), "private\n");
     let list = copy(2).join(".tpu-copied");
     let outside = env.path("private.txt");
-    let more = format!("f 8 1.0 {}\0\0", outside.display());
-    let bytes = [std::fs::read(&list).unwrap(), more.into_bytes()].concat();
-    std::fs::write(&list, bytes).unwrap();
+    let listed = std::fs::read_to_string(&list).unwrap();
+    write_file(&list, &format!("{listed}f 8 1.0 {}\0\0", outside.display()));
 
     let done = env.tpu("export out").exits(0);
     drop(done.says(&["not exported:", "a link stands in", "private.txt", "outside the copy"]));

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use tpu_core::model::exit::Exit;
 use tpu_core::model::facts::{ErrorKind, RunFact, RunState};
 use tpu_core::model::job::Job;
+use tpu_core::model::time::Timestamp;
 
 use super::stage::{JOBS, Stage, container, ended, name, running, said};
 
@@ -73,7 +74,7 @@ fn it_has_begun_when_its_command_has() {
     let began = |status: &Value| {
         stage.pod(&job, status);
         let fact = stage.look(&[&job]).remove(0);
-        fact.began.map(|at| at.to_rfc3339())
+        fact.began.map(Timestamp::to_rfc3339)
     };
     let refused = json!({"phase": "Pending", "conditions": [{
         "type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "0/4 nodes",

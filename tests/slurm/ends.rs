@@ -31,7 +31,11 @@ fn a_kill_takes_no_end_for_its_own() {
     let well = lab.run("true", "");
     lab.wait_shown(failed, "error");
     lab.wait_shown(well, "finished");
-    drop(lab.tpu(&format!("kill {failed} {well} -y")).exits(4).says(&["has ended", "is finished"]));
+    drop(
+        lab.tpu(&format!("kill {failed} {well} -y"))
+            .exits(4)
+            .says(&["it has already ended", "is finished"]),
+    );
     let records = lab.env.jobs("alice");
     let of = |number: u64| records.iter().find(|job| job["windows_id"] == number).unwrap();
     assert_eq!((&of(failed)["status"], &of(well)["status"]), (&json!("error"), &json!("finished")));

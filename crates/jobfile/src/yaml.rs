@@ -385,8 +385,7 @@ mod tests {
         }
         assert!(read(&bomb).is_err());
         // Few aliases of a long text, and many of a short one.
-        let long =
-            format!("a: &a {}\nb: [{}]\n", "x".repeat(LARGEST / 8), vec!["*a"; 8].join(", "));
+        let long = format!("a: &a {}\nb: [{}]\n", "x".repeat(LARGEST / 8), ["*a"; 8].join(", "));
         assert!(read(&long).is_err());
         let often = |times: usize| format!("a: &a [x, y]\nb: [{}]\n", vec!["*a"; times].join(", "));
         assert!(read(&often(MOST_REPEATED)).is_err());

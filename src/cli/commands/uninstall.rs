@@ -157,8 +157,8 @@ fn silent(silent: &[Silent]) -> String {
 }
 
 fn stays(stays: &[String]) -> String {
-    let lines: String = stays.iter().map(|line| format!("  {line}\n")).collect();
-    format!("Stays:\n{lines}")
+    let lines: Vec<String> = stays.iter().map(|line| format!("  {line}\n")).collect();
+    format!("Stays:\n{}", lines.concat())
 }
 
 fn told(done: &Uninstalled, found: &Leftovers) -> String {

@@ -91,7 +91,7 @@ impl Execution {
         let Self { copying, copies_each, .. } = *self;
         let (outputs, checkpoint_dir) = (self.outputs.clone(), self.checkpoint_dir.clone());
         let (only_on, submitted_by) = (self.only_on.clone(), self.submitted_by.clone());
-        let beside = Self { only_on, submitted_by, ..Self::default() };
+        let beside = Self { submitted_by, only_on, ..Self::default() };
         *self != Self { copying, outputs, copies_each, checkpoint_dir, ..beside }
     }
 

@@ -378,7 +378,8 @@ mod tests {
         let filled = format!("target: local\nnotes: {long}\ncommand: [run, '{many}']\n");
         let error = with(&filled, &[]).unwrap_err();
         assert!(error.what.contains("filled in"), "{error:?}");
-        let jobs: String = (0..1_000).map(|n| format!("  j{n}: {{command: x}}\n")).collect();
+        let mut jobs = String::new();
+        (0..1_000).for_each(|n| jobs += &format!("  j{n}: {{command: x}}\n"));
         let shared = format!("defaults: {{target: local, notes: {long}}}\njobs:\n{jobs}");
         let error = with(&shared, &[]).unwrap_err();
         assert!(error.what.contains("holds for all jobs"), "{error:?}");

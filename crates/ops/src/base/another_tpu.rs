@@ -142,7 +142,10 @@ impl ServerNote {
 pub fn servers(ctx: &Ctx) -> Vec<ServerNote> {
     let state = ctx.store.paths().state();
     let names = ctx.store.disk().list(&state).unwrap_or_default();
-    let notes = names.iter().filter(|name| name.starts_with("server-") && name.ends_with(".json"));
+    let is_note = |name: &&String| {
+        name.strip_prefix("server-").is_some_and(|rest| rest.strip_suffix(".json").is_some())
+    };
+    let notes = names.iter().filter(is_note);
     // One of another account can be neither read nor told anything.
     notes.filter_map(|name| ServerNote::read(ctx, &state.join(name))).collect()
 }

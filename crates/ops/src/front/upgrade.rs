@@ -43,14 +43,12 @@ pub struct Upgraded {
 pub fn may_restart(ctx: &Ctx, running: Option<&Note>, how: &How) -> Result<(), Error> {
     let newer = running
         .filter(|note| another_tpu::compared(note.version.as_deref(), note.pid) == RunsTpu::Later);
-    match newer.and_then(another_tpu::of_daemon) {
-        Some(why) => Err(Error::refused(why)
-            .hint("nothing was done; type the same with that tpu, or end it: tpu daemon stop")),
-        None => {
-            ctx.data()?;
-            service::may_start(ctx, how)
-        }
+    if let Some(why) = newer.and_then(another_tpu::of_daemon) {
+        return Err(Error::refused(why)
+            .hint("nothing was done; type the same with that tpu, or end it: tpu daemon stop"));
     }
+    ctx.data()?;
+    service::may_start(ctx, how)
 }
 
 /// Starts the daemon of this place anew, or for the first time, and the servers that this account has started.

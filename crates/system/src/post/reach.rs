@@ -39,15 +39,14 @@ fn is_public_host(host: &str) -> bool {
 pub fn is_public(address: IpAddr) -> bool {
     match address {
         IpAddr::V4(address) => is_public_v4(address),
-        IpAddr::V6(address) => match within_v6(address) {
-            Some(within) => is_public_v4(within),
-            // What is given out to everybody (RFC 4291), but for what documents and tunnels use.
-            None => {
-                let [first, second, ..] = address.segments();
-                first & 0xe000 == 0x2000
-                    && !(first == 0x2001 && (second < 0x200 || second == 0xdb8))
+        IpAddr::V6(address) => {
+            if let Some(within) = within_v6(address) {
+                return is_public_v4(within);
             }
-        },
+            // What is given out to everybody (RFC 4291), but for what documents and tunnels use.
+            let [first, second, ..] = address.segments();
+            first & 0xe000 == 0x2000 && !(first == 0x2001 && (second < 0x200 || second == 0xdb8))
+        }
     }
 }
 

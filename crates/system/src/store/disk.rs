@@ -360,7 +360,8 @@ fn open_shared(path: &Path, mode: u32, append: bool) -> io::Result<File> {
     match files::open_own(path, &options) {
         Ok(file) => {
             // One that an earlier version made for several.
-            if mode & 0o077 == 0 && file.metadata()?.mode() & 0o077 != 0 {
+            let others = 0o077;
+            if mode & others == 0 && file.metadata()?.mode() & others != 0 {
                 drop(file.set_permissions(fs::Permissions::from_mode(mode)));
             }
             return Ok(file);

@@ -93,12 +93,11 @@ impl LogLoss {
                 bytes: lines.next()?.parse().ok()?,
                 why: lines.next().unwrap_or_default().to_owned(),
             }),
-            Some(_) => None,
             // The disk that is full took the name alone.
             None if beside::is_of_launch(effects, &job.id(), token) => {
                 Some(Self { lasts: true, bytes: 0, why: "its disk is full".to_owned() })
             }
-            None => None,
+            Some(_) | None => None,
         }
     }
 

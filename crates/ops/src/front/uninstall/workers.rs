@@ -116,12 +116,11 @@ fn results_stay(
 ) {
     let mut dirs: BTreeMap<&TargetName, BTreeSet<&Path>> = BTreeMap::new();
     for job in records.over.iter().chain(&records.at_work) {
-        let is_elsewhere = match &job.engine {
-            None => elsewhere.contains(&job.tpu),
-            Some(_) => {
-                let runner = runners::of(ctx, job);
-                runner.works_in_copy() && !runner.files().is_seen_from_here()
-            }
+        let is_elsewhere = if job.engine.is_none() {
+            elsewhere.contains(&job.tpu)
+        } else {
+            let runner = runners::of(ctx, job);
+            runner.works_in_copy() && !runner.files().is_seen_from_here()
         };
         let of_job = [&job.log_dir, &job.stage_dir].into_iter().flatten();
         let above = of_job.filter_map(|dir| Path::new(dir).parent());

@@ -260,12 +260,11 @@ impl<'a> Line<'a> {
     /// Who would start it and is not there.
     fn absent(&mut self, entry: &'a QueueEntry) -> Option<String> {
         let ctx = self.ctx?;
-        let is_present = match &entry.keeper {
-            Some(_) => presence::counts(ctx, entry),
-            None => {
-                let place = entry.place.as_str();
-                *self.places.entry(place).or_insert_with(|| watch::is_attended(ctx, place))
-            }
+        let is_present = if entry.keeper.is_some() {
+            presence::counts(ctx, entry)
+        } else {
+            let place = entry.place.as_str();
+            *self.places.entry(place).or_insert_with(|| watch::is_attended(ctx, place))
         };
         (!is_present).then(|| self.absences.of(ctx, entry))
     }

@@ -111,8 +111,9 @@ fn a_restart_finds_what_the_daemon_was_told_where_it_was_started() {
 #[test]
 fn a_launcher_without_a_link_calls_this_program_again() {
     let env = TestEnv::alice();
-    assert_eq!(env.start("exec sleep 1000", &[""; 0]), 1);
-    env.wait_status(1, "running");
+    assert_eq!(env.start("echo begun; exec sleep 1000", &[""; 0]), 1);
+    // Its launcher has called what shows its words, and calls this program again at its end.
+    wait_until("it speaks", || env.tpu("logs 1 alice").stdout.contains("begun"));
     let link = env.path("tpu-state/jobs/alice/1/bin/tpu");
     std::fs::remove_file(&link).unwrap();
     drop(env.tpu("doctor").exits(0).says(&["the launcher of alice/1 calls a tpu that is gone"]));

@@ -94,6 +94,17 @@ impl Accounts {
         number_of("/etc/group", &self.group)
     }
 
+    /// Gives the first of them another login shell; `false`, which is said, where this machine has none such.
+    pub(crate) fn take_shell(&self, shell: &str) -> bool {
+        let is_there = Path::new(shell).exists();
+        if is_there {
+            root("usermod", &["--shell", shell, &self.all[0].name]);
+        } else {
+            drop(writeln!(std::io::stderr(), "skipped: there is no {shell}"));
+        }
+        is_there
+    }
+
     /// A directory for what they share, which everybody reaches.
     pub(crate) fn place(&self) -> PathBuf {
         let place = self.env.path("srv");

@@ -16,6 +16,7 @@ mod proof;
 mod pyenv;
 mod readme;
 mod shared;
+mod shells;
 mod variables;
 
 use std::io::Write as _;

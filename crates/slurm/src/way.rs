@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use tpu_system::effects::Effects;
 use tpu_system::remote::ssh::{self, SshConfig, sockets};
-use tpu_system::remote::{Remote, Worker};
+use tpu_system::remote::{Remote, Worker, for_any_shell};
 use tpu_system::sys::proc::{self, Feed, Spawn};
 
 use super::client::Silence;
@@ -72,7 +72,7 @@ impl<'a> LoginWay<'a> {
         let connect = limit.as_secs().clamp(2, 10);
         let first = ["-T", "-o", "BatchMode=yes", "-o", &format!("ConnectTimeout={connect}")];
         spawn.args.splice(0..0, first.map(OsString::from));
-        let mut spawn = spawn.arg(command).timeout(limit).own_group();
+        let mut spawn = spawn.arg(for_any_shell(&command)).timeout(limit).own_group();
         spawn.stdin = stdin;
         let output = match proc::run(&spawn) {
             Ok(output) => output,

@@ -1,7 +1,11 @@
-//! The shell commands by which a worker is entered, over a connection that may run a command again.
+//! The shell commands by which a worker is entered, over a connection that may run a command again. The login shell of the
+//! account reads one line, which all shells read alike ([`for_any_shell`]); what it stands for is read by `sh` and `bash`.
 //!
 //! A second run reads what the first one has left of the input: that is never taken for a script. And the
 //! exit code of a connection is its own affair: what a command ended with, the worker says in words.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 
 use crate::sys::random::{OsRandom, Random as _};
 
@@ -15,7 +19,24 @@ pub(super) const ANSWER: &str = "tpu: ";
 /// The worker's first word, on standard error: the connection stands.
 const BEGUN: &str = "begun";
 
-/// A word for the login shell of the worker, whichever that is.
+/// The command line by which any login shell runs a script of ours in `sh`: bash, dash, zsh, fish and tcsh read its words
+/// alike, whatever the script holds.
+pub fn for_any_shell(script: &str) -> String {
+    format!("exec sh -c 'eval \"$(printf %s {} | base64 -d)\"'", STANDARD.encode(script))
+}
+
+/// The command line by which any login shell hands somebody's command to bash. One that all shells read alike stays as a
+/// person would type it.
+pub(super) fn for_bash(command: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || " -_./:,+@=".contains(c);
+    let assigns = command.split(' ').next().is_some_and(|first| first.contains('='));
+    if command.chars().all(is_plain) && !assigns {
+        return command.to_owned();
+    }
+    for_any_shell(&format!("exec bash -c {}", quoted(command)))
+}
+
+/// A word of a script of ours.
 fn quoted(word: &str) -> String {
     format!("'{}'", word.replace('\'', r"'\''"))
 }
@@ -40,7 +61,7 @@ pub(super) fn door(
     let words: Vec<String> =
         fixed.into_iter().chain(args.iter().map(String::as_str)).map(quoted).collect();
     let command = format!("exec bash -c {} bash {}", quoted(&script), words.join(" "));
-    (command, [nonce.as_bytes(), b"\n", door.as_bytes(), payload].concat())
+    (for_any_shell(&command), [nonce.as_bytes(), b"\n", door.as_bytes(), payload].concat())
 }
 
 /// Whether the door has said that it is open.
@@ -77,7 +98,7 @@ pub(super) struct Told {
 }
 
 impl Told {
-    /// The command for the worker's login shell, and the ear for what it says of itself.
+    /// The command line for the worker, and the ear for what it says of itself.
     pub(super) fn of(worker: &Worker, ask: &Ask) -> (String, Self) {
         let mark = format!("{ANSWER}{} ", OsRandom.hex(8));
         let begun = format!("export TPU_WORKER={}; echo '{mark}{BEGUN}' >&2;", worker.index);
@@ -92,7 +113,7 @@ impl Told {
             let script = format!("{begun} (eval \"$0\"); {ends}");
             format!("exec bash -c {} {}", quoted(&script), quoted(&ask.command))
         };
-        (command, Self { mark, has_begun: false, exit: None })
+        (for_any_shell(&command), Self { mark, has_begun: false, exit: None })
     }
 
     /// Takes our words out of a line of its standard error; what is left is the command's.
@@ -111,6 +132,7 @@ impl Told {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::sys::proc::{self, Spawn};
 
     #[test]
     fn only_the_doors_own_last_words_are_an_end() {
@@ -131,6 +153,24 @@ mod tests {
         assert_eq!((told.hear(begun), told.has_begun, told.exit), (Vec::new(), true, None));
         let end = format!("no line end{}255\n", told.mark).into_bytes();
         assert_eq!((told.hear(end), told.exit), (b"no line end".to_vec(), Some(255)));
+    }
+
+    #[test]
+    fn every_shell_reads_a_script_alike() {
+        let hostile =
+            "printf '%s|' \"it's\" back\\\\slash 'hi!there' '$HOME' '`x`'\necho 'a\nb' ünï";
+        let expected = "it's|back\\slash|hi!there|$HOME|`x`|a\nb ünï\n";
+        // Those that this machine has.
+        for shell in ["sh", "bash", "dash", "zsh", "fish", "tcsh"] {
+            let run = |line: String| proc::run(&Spawn::new(shell).args(["-c", &line]));
+            let Ok(output) = run(for_any_shell(hostile)) else { continue };
+            assert_eq!(output.text(), expected, "{shell}: {}", output.complaint());
+            assert_eq!(run(for_bash(hostile)).unwrap().text(), expected, "{shell}");
+            let long = format!("x={}; echo ${{#x}}", "y".repeat(60_000));
+            assert_eq!(run(for_any_shell(&long)).unwrap().text(), "60000\n", "{shell}");
+        }
+        assert_eq!(for_bash("env A=1 tmux attach -t alice:7"), "env A=1 tmux attach -t alice:7");
+        assert!(for_bash("A=1 tmux").starts_with("exec sh -c"), "tcsh knows no such words");
     }
 
     #[test]

@@ -331,7 +331,8 @@ impl<W: Way> Remote for FarRemote<W> {
     }
 
     fn terminal(&self, worker: &Worker, command: Option<&str>) -> Option<Spawn> {
-        Some(self.way.terminal(worker, command))
+        let command = command.map(command::for_bash);
+        Some(self.way.terminal(worker, command.as_deref()))
     }
 }
 

@@ -20,6 +20,7 @@ use std::fmt;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::PathBuf;
 
+pub use command::for_any_shell;
 pub use error::RemoteError;
 
 use crate::sys::proc::{Feed, Spawn};

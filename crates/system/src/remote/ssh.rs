@@ -122,6 +122,9 @@ impl Ssh {
             "ServerAliveInterval=5",
             "ServerAliveCountMax=3",
             "LogLevel=ERROR",
+            // What somebody has written for typing there is not for us.
+            "RemoteCommand=none",
+            "PermitLocalCommand=no",
         ];
         for option in fixed.iter().map(OsString::from) {
             spawn = spawn.arg("-o").arg(option);

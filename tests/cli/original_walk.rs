@@ -340,7 +340,7 @@ fn killing_and_cleaning_up() {
         let job = data.job_mut(&JobId::new("xibo".into(), JobNumber(6))).unwrap();
         job.extra_configs = "--config.mode=busy".to_owned();
     });
-    walk.types("tpu resume windows=6 xibo", 0, &["Resumed xibo/6 as window 7"]);
+    walk.types("tpu resume windows=6 xibo", 0, &["Resumed xibo/6 as xibo/7"]);
     walk.types("tpu clean xibo", 0, &["Archived 0 jobs"]);
     walk.types("tpu clean xibo -re", 0, &["Archived 1 job"]);
 
@@ -428,7 +428,7 @@ fn resuming_and_rerunning() {
     walk.types("tpu run v2-32-6 xibo mode=fail --log-stage -q", 0, &["Started xibo/1"]);
     walk.is("xibo", 1, "error");
     assert_eq!(walk.env.job("xibo", 1)["error"], "grpc");
-    walk.types("tpu resume windows=1 xibo", 0, &["Resumed xibo/1 as window 2"]);
+    walk.types("tpu resume windows=1 xibo", 0, &["Resumed xibo/1 as xibo/2"]);
     walk.is("xibo", 2, "error");
     let words = walk.arguments("xibo", 2);
     assert!(

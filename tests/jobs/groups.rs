@@ -48,7 +48,7 @@ fn its_members_run_side_by_side_and_are_stopped_one_by_one_or_all() {
     drop(env.tpu("kill 1_2 -y").exits(0).says(&["alice/3"]));
     assert!(!env.has_window("alice", 3) && env.has_window("alice", 4));
     // Brought back it is the same member, under its next number.
-    drop(env.tpu("rerun 1_2 --force").exits(0).says(&["window 5"]));
+    drop(env.tpu("rerun 1_2 --force").exits(0).says(&["as alice/5"]));
     let told = wait_for("it says who it is", || said(&env, 5).filter(|text| text.ends_with('\n')));
     assert_eq!(told, "1 2\n");
     let shown = env.tpu("check 1_2 --json").exits(0).json();

@@ -114,7 +114,7 @@ fn refusals_change_nothing() {
     env.wait_status(2, "running");
     let before = env.data_bytes();
     env.tpu("kill w=1 alice").exits(4).says(&["alice/1", "finished", "hint:"]);
-    env.tpu("kill w=99 alice").exits(3).says(&["no job in window 99", "hint:"]);
+    env.tpu("kill w=99 alice").exits(3).says(&["no job 99", "hint:"]);
     env.tpu("kill 2,99 alice").exits(3);
     env.tpu("kill alice").exits(2).says(&["which jobs?"]);
     env.tpu("kill tag:none alice").exits(3);

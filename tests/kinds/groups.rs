@@ -18,7 +18,7 @@ fn member(lab: &Lab, member: u64) -> Value {
 
 fn run(lab: &Lab, words: &str) {
     let ran = lab.tpu(&format!("run cave --array 0-3 rule=pre -q {words} -- ./train")).exits(0);
-    drop(ran.says(&["group alice/1", "1_0 is 2", "1_3 is 5"]));
+    drop(ran.says(&["group alice/1", "members 1_0 to 1_3 are jobs 2 to 5"]));
 }
 
 #[test]

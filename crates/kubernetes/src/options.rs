@@ -19,6 +19,11 @@ const fn in_file(name: &'static str, option: KindOption) -> KindOption {
     KindOption { in_file: Some(name), ..option }
 }
 
+/// One that `kjob submit` says, and nobody has to type.
+const fn hidden(option: KindOption) -> KindOption {
+    KindOption { is_hidden: true, ..option }
+}
+
 /// One that is a map in a file of jobs, or text.
 const fn map(option: KindOption) -> KindOption {
     KindOption { takes_map: true, ..option }
@@ -134,21 +139,21 @@ pub(super) const OF_JOB: &[KindOption] = &[
         "Pods that belong together: the command runs once in each, and has its rank",
     ),
     short('j', option(JOB_NAME, "NAME", "Name of its Job in the cluster, as it is")),
-    option(
+    hidden(option(
         WORDS_ARE,
         "command|args|none",
-        "Whether the words are the command of the container, or arguments of what its image begins with (args)",
-    ),
+        "Whether the words are the command of the container, arguments of the command of its image (args), or not used",
+    )),
     option(
         CODE,
         "staged|none",
         "Whether the code goes with it (staged), or its image has all (none)",
     ),
-    option(
+    hidden(option(
         SETTINGS_ARE,
         "ours|said",
-        "Whether what kubernetes.json says holds for it (ours), or only what is said of it (said)",
-    ),
+        "Whether the values of kubernetes.json are used (ours), or only those of the job itself (said)",
+    )),
     OF_BOTH[7],
     short('e', many(option(VARIABLE, "NAME=VALUE", "A variable that stands in its Job"))),
     many(option(ENV, "NAME=VALUE", "The same, as earlier versions called it")),

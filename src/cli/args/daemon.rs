@@ -31,9 +31,9 @@ pub enum DaemonStep {
     Status,
     /// Show what it would do next for each job, and why
     Plan,
-    /// Have it begin with this machine (systemd or crontab); asks first
+    /// Start it automatically (systemd or crontab); asks first
     Install(StartDaemon),
-    /// Undo `install`; a daemon that runs goes on
+    /// Undo `install`; a running daemon continues
     Uninstall,
 }
 

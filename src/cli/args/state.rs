@@ -98,7 +98,7 @@ pub enum DataStep {
         #[arg(allow_hyphen_values = true)]
         value: String,
     },
-    /// Lay a JSON file over it: maps are merged, everything else is replaced
+    /// Merge a JSON file into it: maps are merged, everything else is replaced
     Merge {
         /// File, or - for standard input
         file: PathBuf,

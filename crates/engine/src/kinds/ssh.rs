@@ -11,7 +11,7 @@ const OPTIONS: [KindOption; 2] = [
     KindOption::new(
         "identity",
         "any",
-        "Whatever machine answers at its address is it; else it is known by its host key",
+        "any: accept whatever machine answers at its address; by default its host key must match",
     ),
 ];
 

@@ -175,7 +175,7 @@ fn source(
         }
     }
     let lost =
-        attempts.lost.map(|window| format!("the record of window {window}, before it, is gone"));
+        attempts.lost.map(|window| format!("the record of job {window}, before it, is gone"));
     match silent.or(lost) {
         None => Ok(ResumeFrom::Nothing(looked)),
         Some(why) => {

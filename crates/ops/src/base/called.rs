@@ -297,10 +297,9 @@ impl JobWord {
                 .hint("`tpu check` lists the jobs");
         }
         let near = did_you_mean(&word, users.chain(jobs));
-        let hint = near.unwrap_or_else(|| {
-            "`tpu list-users` lists the users, `tpu check` the windows".to_owned()
-        });
-        Error::not_found(format!("'{word}' is no user, window, name of a job or selector"))
+        let hint = near
+            .unwrap_or_else(|| "`tpu list-users` lists the users, `tpu check` the jobs".to_owned());
+        Error::not_found(format!("'{word}' is no user, number or name of a job, or selector"))
             .hint(hint)
     }
 

@@ -216,7 +216,7 @@ fn no_job(data: &Data, user: &User, id: &JobId) -> Error {
     } else if windows.is_empty() {
         format!("{} has no jobs; start one: tpu run TARGET {}", user.name, user.name)
     } else {
-        format!("newest windows of {}: {}", user.name, windows.join(", "))
+        format!("newest jobs of {}: {}", user.name, windows.join(", "))
     };
-    Error::not_found(format!("{} has no job in window {}", id.user, id.window)).hint(hint)
+    Error::not_found(format!("{} has no job {}", id.user, id.window)).hint(hint)
 }

@@ -589,8 +589,10 @@ fn goes_on_nowhere(data: &Data, job: &Job) -> Result<(), Error> {
     }
     let owner = user_of(data, &job.user)?;
     match job.child.filter(|child| owner.job(*child).is_some()) {
-        Some(child) => Err(Error::refused(format!("{} goes on in window {child}", job.id()))
-            .hint(format!("kill that one, then: tpu clean {}", job.user))),
+        Some(child) => {
+            Err(Error::refused(format!("{} continues as {}/{child}", job.id(), job.user))
+                .hint(format!("kill that one, then: tpu clean {}", job.user)))
+        }
         None => Ok(()),
     }
 }

@@ -373,8 +373,9 @@ impl Requester<'_> {
             }
         }
         if jobs.is_empty() && waiting.is_empty() {
-            return Err(Error::usage("which jobs?")
-                .hint("windows (w=7, 7,9-12), names, tag:NAME, tpu:NAME, status:NAME, or --all"));
+            return Err(Error::usage("which jobs?").hint(
+                "numbers (7, w=7, 7,9-12), names, tag:NAME, tpu:NAME, status:NAME, or --all",
+            ));
         }
         Ok(Meant { jobs, waiting })
     }

@@ -91,8 +91,8 @@ const CORRUPTIONS: [Corruption; 11] = [
             let jobs = data["users"]["alice"]["job_data"].as_array_mut().unwrap();
             jobs.retain(|job| job["windows_id"] != 2);
         },
-        found: "alice/1 says that another attempt goes on with it, and none does",
-        done: "archived alice/1: nothing goes on with it",
+        found: "alice/1 says that another attempt continues it, and none does",
+        done: "archived alice/1: nothing continues it",
         left: &[3],
     },
     Corruption {

@@ -117,7 +117,7 @@ fn a_place_in_a_queue_and_a_notice_start_it_too() {
     };
     drop(no_start(submit(&[])));
     let waits = submit(&[]).says(&["started the daemon", "it starts alice/2 when there is room"]);
-    assert!(!waits.stderr.contains("nothing begins by itself"), "{}", waits.report());
+    assert!(!waits.stderr.contains("nothing starts automatically"), "{}", waits.report());
     wait_turned(&env);
     env.touch("end");
     wait_until("the one that waited", || env.jobs("alice").len() == 2);

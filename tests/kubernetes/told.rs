@@ -109,7 +109,7 @@ fn one_that_is_suspended_waits_in_its_queue() {
     });
     let fact = stage.look(&[&job]).remove(0);
     assert_eq!(&*fact.raw, "Suspended", "{fact:?}");
-    assert!(why(&fact).contains("has it go on"), "{fact:?}");
+    assert!(why(&fact).contains("once it is resumed"), "{fact:?}");
 }
 
 /// A Job with a TTL that is at work, and then gone.

@@ -144,7 +144,7 @@ fn each_of_several_has_its_line_and_the_worst_decides_the_code() {
     drop(lab.env.tpu(&format!("hold {waits}")).exits(0));
     let said = lab.env.tpu(&format!("requeue {ended} {waits} {runs} -y")).exits(4);
     drop(said.says(&[
-        &format!("alice/{runs} goes on as"),
+        &format!("alice/{runs} continues as"),
         &format!("alice/{waits} waits"),
         &format!("alice/{ended} is finished"),
         &format!("tpu requeue {ended} alice"),

@@ -61,7 +61,7 @@ impl Submission {
             KubernetesSettings::built_in()
         } else {
             KubernetesSettings::read()
-                .map_err(|why| RunError::usage(why, "mend the file, or move it away"))?
+                .map_err(|why| RunError::usage(why, "correct the file, or move it away"))?
         };
         let parts = Parts {
             target,

@@ -76,7 +76,7 @@ pub(super) fn absence(
         Some(Afterwards::Ended(_)) => return Presence::Over,
         Some(Afterwards::Odd(word)) => {
             return Presence::Unknown(format!(
-                "its accounting says {word}, and the controller has not got it"
+                "its accounting says {word}, and the controller does not know it"
             ));
         }
         Some(Afterwards::Unanswered(why)) => return Presence::Unknown(why),

@@ -10,7 +10,7 @@ pub struct CheckpointsArgs {
     #[command(subcommand)]
     pub step: Option<CheckpointsStep>,
     /// Jobs, user [default: all of yours]
-    #[arg(value_name = "W|USER")]
+    #[arg(value_name = "JOB|USER")]
     pub words: Vec<String>,
 }
 
@@ -44,7 +44,7 @@ pub enum CheckpointsStep {
     )]
     Prune {
         /// Jobs, user [default: all of yours]
-        #[arg(value_name = "W|USER")]
+        #[arg(value_name = "JOB|USER")]
         words: Vec<String>,
         /// newest, best (the lowest loss), or every N (500, 10k)
         #[arg(long, value_name = "RULE", num_args = 1..=2, required = true)]

@@ -14,7 +14,7 @@ pub enum Insight {
     Stats(Deferred<StatsArgs>),
     /// Show the quota of TPUs and how much of it is used
     #[command(
-        after_help = "Examples:\n  tpu quota\n  tpu quota v4 v6e us-central2\n  tpu quota --all --csv > quota.csv\n\nAddresses, instances and disks come behind. TPUs count as the names of\ntypes do (v4-32: 32). Answers are shown again for five minutes, with\ntheir age."
+        after_help = "Examples:\n  tpu quota\n  tpu quota v4 v6e us-central2\n  tpu quota --all --csv > quota.csv\n\nAddresses, instances and disks follow after the TPUs. TPUs count as the names of\ntypes do (v4-32: 32). Answers are shown again for five minutes, with\ntheir age."
     )]
     Quota(Deferred<QuotaArgs>),
     /// Show the cost of a month by day and category

@@ -7,7 +7,7 @@ use tpu_system::sys::env::Env;
 
 /// What a person may say of such a machine alone.
 const OPTIONS: [KindOption; 2] = [
-    KindOption::new("jump", "[USER@]HOST", "The machine through which it is reached, as ssh -J"),
+    KindOption::new("jump", "[USER@]HOST", "Machine through which ssh reaches it, as ssh -J"),
     KindOption::new(
         "identity",
         "any",

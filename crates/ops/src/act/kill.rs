@@ -168,8 +168,8 @@ fn outlasted(ctx: &Ctx, id: &JobId, error: Error) -> Error {
         return error;
     }
     let by_whom = match watch::acting(ctx) {
-        Some(_) => "the daemon goes on with it".to_owned(),
-        None => "repeat the command, or let the daemon go on with it: tpu daemon start".to_owned(),
+        Some(_) => "the daemon continues it".to_owned(),
+        None => "repeat the command, or let the daemon continue it: tpu daemon start".to_owned(),
     };
     error.hint(format!("{id} counts as being killed; {by_whom}"))
 }

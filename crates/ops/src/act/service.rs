@@ -364,8 +364,9 @@ pub fn stop(ctx: &Ctx) -> Result<u32, Error> {
     let deadline = ctx.clock.monotonic() + PATIENCE;
     while procs::is_alive(process.pid, process.start) {
         if ctx.clock.monotonic() >= deadline {
-            return Err(Error::failed(format!("process {} does not end", process.pid))
-                .hint(format!("`kill -9 {}` does no harm: the next daemon goes on", process.pid)));
+            return Err(Error::failed(format!("process {} does not end", process.pid)).hint(
+                format!("`kill -9 {}` does no harm: the next daemon continues", process.pid),
+            ));
         }
         ctx.clock.sleep(POLL);
     }

@@ -45,11 +45,11 @@ pub fn in_words(what: &str, version: Option<&str>, pid: u32) -> Option<(String, 
         RunsTpu::This => None,
         RunsTpu::Earlier if version == Some(VERSION) => {
             let what = format!("{what} runs a tpu {VERSION} that has been replaced since");
-            Some((what, format!("{RESTART} (jobs go on)")))
+            Some((what, format!("{RESTART} (jobs continue)")))
         }
         RunsTpu::Earlier => Some((
             format!("{what} runs {said}, and this is tpu {VERSION}"),
-            format!("{RESTART} (jobs go on)"),
+            format!("{RESTART} (jobs continue)"),
         )),
         RunsTpu::Later => Some((
             format!("{what} runs {said}, which is newer than this tpu ({VERSION})"),

@@ -143,7 +143,7 @@ impl JobWord {
         let whole = |entry: &QueueEntry| WaitingCalled { id: entry.id(), members: None };
         match self {
             Self::Number(number) => {
-                // What waits to go on from an attempt is that job, and a member that was put back is one of its group.
+                // What waits to continue from an attempt is that job, and a member that was put back is one of its group.
                 let is_meant = |entry: &&QueueEntry| {
                     let goes_on = entry.succeeds.is_some_and(|of| of.job == *number);
                     let is_member = entry.spec.member.is_some_and(|of| of.group == *number);

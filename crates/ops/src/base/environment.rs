@@ -136,7 +136,7 @@ pub(crate) fn of_successor(
     if which == WhichEnvironment::Kept {
         if before.is_none() && job.launch.is_some() {
             ctx.warn([format!(
-                "nothing is stored of the environment of {}: it goes on without what a shell exported",
+                "the environment of {} is not stored: it continues without the variables of a shell",
                 job.id()
             )]);
         }

@@ -584,7 +584,7 @@ pub fn dry_run_kill_window(ctx: &Ctx, id: &JobId) -> Result<(), Error> {
 fn goes_on_nowhere(data: &Data, job: &Job) -> Result<(), Error> {
     if let Some(entry) = data.queues().successor_of(&job.id()) {
         let (id, waits) = (job.id(), entry.number);
-        return Err(Error::refused(format!("{} waits to go on from {id}", entry.id()))
+        return Err(Error::refused(format!("{} waits to continue from {id}", entry.id()))
             .hint(format!("take that out first: tpu dequeue {waits} {}", job.user)));
     }
     let owner = user_of(data, &job.user)?;

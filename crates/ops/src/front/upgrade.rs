@@ -80,8 +80,9 @@ pub fn restart(ctx: &Ctx, how: &How) -> Result<Upgraded, Error> {
     let mut servers = Vec::new();
     for note in another_tpu::servers(ctx) {
         if note.is_newer() {
-            notes
-                .extend(note.in_words().map(|(what, then)| format!("{what}, and goes on: {then}")));
+            notes.extend(
+                note.in_words().map(|(what, then)| format!("{what}, and continues: {then}")),
+            );
             continue;
         }
         match start_anew(ctx, &note) {

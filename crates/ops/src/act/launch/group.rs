@@ -156,7 +156,7 @@ pub fn start(ctx: &Ctx, plan: &LaunchPlan) -> Result<LaunchedGroup, Error> {
         let hint = match error.kind {
             // There is no record that could be run again.
             Kind::Usage => error.advice().to_owned(),
-            _ => format!("once that is mended: tpu rerun {group}"),
+            _ => format!("once that is repaired: tpu rerun {group}"),
         };
         let error = Error::new(error.kind, format!("no member of {group} was started: {why}"));
         return Err(error.hint(hint));

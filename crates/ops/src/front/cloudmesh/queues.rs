@@ -152,7 +152,7 @@ pub fn schedule(by: &Requester<'_>, how: &CmsSchedule<'_>) -> Result<CmsChanged,
     }
     let mut notes = Vec::new();
     if how.has_timeout {
-        notes.push("--timeout says nothing here: a job whose host is silent is unknown, and lost after proof".to_owned());
+        notes.push("--timeout has no effect here: a job whose host is silent is unknown, and lost after proof".to_owned());
     }
     if !ctx.store.is_dry_run() {
         let queue = edit::set(ctx, &name, &edit)?;

@@ -243,7 +243,7 @@ fn forget(tx: &mut Tx<'_>, name: &QueueName) -> Result<(), Error> {
     find(&tx.data, name)?;
     if !tx.data.queues_mut().remove(name) {
         return Err(Error::refused(format!("{name} is always there"))
-            .hint("its settings are as usual: nothing to remove"));
+            .hint("its settings are the defaults: nothing to remove"));
     }
     tx.edited(None, format!("queue {name} is forgotten"));
     Ok(())

@@ -47,7 +47,7 @@ pub(super) fn can_be_made(data: &Data, wish: &Wish) -> Result<(), Error> {
         return Ok(());
     }
     if wish.is_of_machines() {
-        let what = format!("--apply: {} are machines, which nobody makes", wish.what());
+        let what = format!("--apply: {} are machines, which tpu cannot create", wish.what());
         return Err(Error::refused(what).hint(hint));
     }
     Ok(())

@@ -67,8 +67,8 @@ mod tests {
             );
             has_nothing(&Data::parse(text.as_bytes()).unwrap())
         };
-        let failed = r#""status":"error","error":"oom""#;
-        let resumes = r#""rules":{"oom":"resume"}"#;
+        let failed = r#""status":"error","error":"grpc""#;
+        let resumes = r#""rules":{"grpc":"resume"}"#;
         assert!(is_idle(r#""status":"finished""#, "") && is_idle(failed, ""));
         assert!(!is_idle(r#""status":"running""#, ""));
         assert!(!is_idle(&format!("{failed},{resumes}"), ""), "it comes back");

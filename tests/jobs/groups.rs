@@ -100,7 +100,7 @@ fn a_kill_between_claim_and_submissions_leaves_failed_launches_that_can_be_run_a
     env.a_minute_later("alice");
     drop(env.tpu("clear-finished bob").exits(0));
     assert!(statuses(&env).iter().all(|told| *told == (json!("error"), json!("launch"))));
-    drop(env.tpu("rerun 1").exits(0).says(&["window 6", "window 9"]));
+    drop(env.tpu("rerun 1").exits(0).says(&["as alice/6", "as alice/9"]));
     for (window, member) in (6..=9).zip(0..) {
         let told = wait_for("it runs", || said(&env, window).filter(|text| text.ends_with('\n')));
         assert_eq!(told, format!("1 {member}\n"), "once");
@@ -124,7 +124,7 @@ fn a_kill_among_the_submissions_keeps_what_has_begun_and_gives_up_the_rest() {
     let told = statuses(&env);
     assert!(told[..2].iter().all(|(status, _)| *status == "running"), "{told:?}");
     assert_eq!(told[2..], [lost.clone(), lost]);
-    drop(env.tpu("rerun 1").exits(0).says(&["window 6", "window 7"]));
+    drop(env.tpu("rerun 1").exits(0).says(&["as alice/6", "as alice/7"]));
     for (window, member) in [(2, 0), (3, 1), (6, 2), (7, 3)] {
         let told = wait_for("it runs", || said(&env, window).filter(|text| text.ends_with('\n')));
         assert_eq!(told, format!("1 {member}\n"), "once");

@@ -140,7 +140,7 @@ fn each_of_several_has_its_line_and_the_worst_decides_the_code() {
     drop(lab.env.tpu(&format!("unhold {waits} 99")).exits(3));
     assert_eq!(lab.why(waits), "held by alice");
     let said = lab.env.tpu(&format!("unhold {waits} {runs}")).exits(4);
-    drop(said.says(&["begins when its turn comes", &format!("alice/{runs} does not wait")]));
+    drop(said.says(&["starts when its turn comes", &format!("alice/{runs} does not wait")]));
     drop(lab.env.tpu(&format!("hold {waits}")).exits(0));
     let said = lab.env.tpu(&format!("requeue {ended} {waits} {runs} -y")).exits(4);
     drop(said.says(&[

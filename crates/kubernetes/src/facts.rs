@@ -262,7 +262,7 @@ impl<'s> Seen<'s> {
         let Some(message) = self.preempted_before().filter(|_| is_ahead) else { return fact };
         let now = fact.reason.as_deref().unwrap_or_default();
         let why = format!(
-            "a pod of higher rank has its place ({message}); Kubernetes begins it anew there: {now}"
+            "a pod of higher rank has its place ({message}); Kubernetes restarts it there: {now}"
         );
         RunFact { reason: Some(Cow::Owned(why)), raw: Cow::Borrowed("Preempted"), ..fact }
     }

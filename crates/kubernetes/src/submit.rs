@@ -231,7 +231,7 @@ fn place_is_taken(by: Option<&BatchJob>, known: &JobRef) -> RunError {
     if by.is_some_and(|job| settle::is_given_up(job, known)) {
         return given_up();
     }
-    let what = format!("there is a Job {} already, which is none of this", known.name);
+    let what = format!("a Job {} exists already, which does not belong to this start", known.name);
     RunError::refused(what, "take another name, or delete that Job first")
 }
 

@@ -190,7 +190,7 @@ fn passed_on(entry: &str) -> Result<(String, Option<String>), OptionProblem> {
             "array" => "members are: --array 0-9",
             "partition" => "another partition is another target",
             "chdir" | "output" | "error" | "input" | "open-mode" => {
-                "where it runs and logs is this program's own affair"
+                "tpu itself decides where it runs and logs"
             }
             "requeue" | "no-requeue" => "what is brought back say the rules: rule=…",
             _ => "leave it out",

@@ -97,7 +97,7 @@ pub(super) fn absence(
             Err(why) => Presence::Unknown(why),
         },
         Ok(Memory::Empty) => Presence::Unknown(
-            "the controller was started anew since and lists no job at all: what it had may be lost".to_owned(),
+            "the controller was restarted and lists no job: its jobs may be lost".to_owned(),
         ),
         Err(why) => Presence::Unknown(why),
     }

@@ -94,7 +94,7 @@ pub struct Check {
     /// Show the members of groups one by one
     #[arg(long)]
     pub members: bool,
-    /// Columns of the original's table (col=N); here each job is one row
+    /// Accepted without effect (columns, col=N): here each job is one row
     #[arg(long, hide = true, value_name = "N")]
     pub columns: Option<u32>,
 }
@@ -207,7 +207,7 @@ pub struct CloseWindows {
     /// User
     #[arg(value_name = "USER")]
     pub words: Vec<String>,
-    /// Also windows that a person or the original has opened, after asking; none that somebody looks at
+    /// Also windows that a person or the Python tool before tpu has opened, after a question; none that somebody looks at
     #[arg(short, long)]
     pub force: bool,
 }

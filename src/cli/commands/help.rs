@@ -143,7 +143,7 @@ pub(in crate::cli) fn welcome() -> Output {
         tpu monitor                       watch it; ? lists the keys\n  \
         tpu demo                          practise with real jobs; leaves nothing\n  \
         tpu init                          choose a name, get example scripts\n  \
-        tpu init --from PATH              look at the data.json of the original\n  \
+        tpu init --from PATH              look at a data.json of the Python tool\n  \
         tpu tldr                          a page of useful commands\n  \
         tpu help                          the commands on one screen\n";
     Output::new(text, &WelcomeDocument { begin: ["demo", "init", "tldr", "help"] })

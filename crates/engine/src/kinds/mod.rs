@@ -128,7 +128,7 @@ pub trait KindOfTarget: Send + Sync {
     ) -> Result<Vec<(TargetName, Registration)>, RunError> {
         Err(RunError::refused(
             format!("{} are in no list that could be imported", self.in_words()),
-            format!("make each known: tpu register NAME --kind {}", self.word()),
+            format!("register each: tpu register NAME --kind {}", self.word()),
         ))
     }
 

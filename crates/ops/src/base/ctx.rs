@@ -180,7 +180,7 @@ pub fn user_of<'a>(data: &'a Data, name: &UserName) -> Result<&'a User, Error> {
         let near = did_you_mean(name.as_str(), known.iter().copied());
         let hint = match (near, known.is_empty()) {
             (Some(near), _) => near,
-            (None, true) => "begin in the directory of your code: tpu init".to_owned(),
+            (None, true) => "type this in the directory of your code: tpu init".to_owned(),
             (None, false) => format!("known users: {}", known.join(", ")),
         };
         Error::not_found(format!("no user '{name}'")).hint(hint)

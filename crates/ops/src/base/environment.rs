@@ -191,7 +191,7 @@ pub fn of_command(
 ) -> Result<Variables, Error> {
     let gone = |why: String| {
         Error::state(format!("the variables of its shell cannot be read: {why}"))
-            .hint("give it those of now: tpu rerun --env-now")
+            .hint("give it the current ones: tpu rerun --env-now")
     };
     let (of_launch, shell) = match environment::read(&OsDisk, state) {
         Ok(Some(Environment { kept, shell: Some(shell), .. })) => (kept, shell),

@@ -107,7 +107,7 @@ fn may_begin(data: &Data, target: &Target) -> Result<(), Error> {
         None => Ok(()),
         Some(why) => {
             Err(Error::refused(format!("{} takes no new jobs: {why}", target.name)).hint(format!(
-                "take another one, or open it: tpu hosts undrain {}; --force passes over it",
+                "take another one, or open it: tpu hosts undrain {}; --force ignores it",
                 target.name
             )))
         }

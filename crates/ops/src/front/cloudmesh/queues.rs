@@ -183,7 +183,7 @@ fn places(data: &Data, how: &CmsSchedule<'_>) -> Result<Vec<String>, Error> {
     for word in expanded(hosts)? {
         let host = word.rsplit_once('@').map_or(word.as_str(), |(_, host)| host);
         let Some(target) = known(data, host) else {
-            return Err(Error::not_found(format!("{host} is no host that is known here")).hint(
+            return Err(Error::not_found(format!("{host} is not a registered host")).hint(
                 format!("tpu cms cluster add --id={host}, with --user NAME for the account"),
             ));
         };

@@ -128,8 +128,10 @@ pub fn look(ctx: &Ctx) -> Vec<Finding> {
             starts_twice(&data, &mut findings);
         }
         Err(error @ StoreError::Missing { .. }) => {
-            findings
-                .push(warning(error.to_string(), "begin in the directory of your code: tpu init"));
+            findings.push(warning(
+                error.to_string(),
+                "type this in the directory of your code: tpu init",
+            ));
         }
         Err(error) => findings.push(broken(&error)),
     }

@@ -102,7 +102,7 @@ pub fn hold(ctx: &Ctx, ids: &[JobId], why: Option<&str>) -> Result<(), Error> {
 pub fn unhold(ctx: &Ctx, ids: &[JobId]) -> Result<(), Error> {
     each(ctx, ids, |tx, id| {
         entry(tx, id)?.held = None;
-        records::note(tx, id, "unhold", "it begins when its turn comes");
+        records::note(tx, id, "unhold", "it starts when its turn comes");
         Ok(())
     })
 }

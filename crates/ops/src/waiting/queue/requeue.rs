@@ -109,7 +109,7 @@ fn undone(ctx: &Ctx, (job, entry): (&JobId, &JobId), error: Error) -> Error {
         Ok(false)
     });
     let hint = match left {
-        Ok(false) => "it runs on, and nothing of it waits".to_owned(),
+        Ok(false) => "it continues to run, and nothing of it is queued".to_owned(),
         Ok(true) | Err(_) => format!(
             "{entry} waits to continue from it; to prevent that: tpu dequeue {} {}",
             entry.window, entry.user

@@ -354,7 +354,8 @@ fn in_vain(
             making.target = first.clone();
         }
     })?;
-    let text = format!("{target} could not be made for {job}: {why}; asked again in {rest_s:.0} s");
+    let text =
+        format!("{target} could not be created for {job}: {why}; tried again in {rest_s:.0} s");
     if is_new {
         watch::note(ctx, &ctx.actor, "queue", &text)?;
     }

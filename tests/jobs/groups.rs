@@ -61,23 +61,21 @@ fn its_members_run_side_by_side_and_are_stopped_one_by_one_or_all() {
 #[test]
 fn what_a_person_has_killed_of_a_group_is_started_again_only_where_it_is_named() {
     let env = lab();
-    env.code("alice", "half.sh", "[ \"$TPU_MEMBER\" = 1 ] || exit 3; exec sleep 1000\n");
-    drop(env.tpu("run local --array 0-2 -q -- bash half.sh").exits(0));
-    for failed in [2, 4] {
-        env.wait_status(failed, "error");
+    let rule = "rule=killed-by-signal:rerun";
+    let words = ["run", "local", rule, "--array", "0-2", "-q", "--", "bash", "-c", "kill -9 $$"];
+    drop(env.tpu_words(&words).exits(0));
+    for member in 2..=4 {
+        env.wait_status(member, "error");
     }
-    env.wait_status(3, "running");
-    drop(env.tpu("kill 1_1 -y").exits(0).says(&["alice/3"]));
+    drop(env.tpu("kill 1_1 -y").exits(0).says(&["alice/3 had ended already"]));
     let again = env.tpu("rerun 1 -y").exits(0).says(&["alice/2", "alice/4"]).to_string();
     assert!(!again.contains("alice/3"), "{again}");
     assert_eq!(env.jobs("alice").len(), 5);
-    assert_eq!(env.job("alice", 3)["status"], "killed");
-    for failed in [5, 6] {
-        env.wait_status(failed, "error");
-    }
     drop(env.tpu("rerun 1_1 -y").exits(0).says(&["alice/3"]));
-    env.wait_status(7, "running");
-    drop(env.tpu("kill 7 -y").exits(0));
+    assert_eq!(env.jobs("alice").len(), 6);
+    for successor in 5..=7 {
+        env.wait_status(successor, "error");
+    }
 }
 
 #[test]

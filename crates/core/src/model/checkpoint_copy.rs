@@ -125,7 +125,8 @@ mod tests {
     #[test]
     fn a_zone_may_name_a_place_itself() {
         let table = json!({
-            "us-central1-a": "gs://a/logs", "us-central1-b": "gs://b/logs", "europe-west4-a": "gs://eu/logs",
+            "us-central1-a": "gs://lab-a/logs", "us-central1-b": "gs://lab-b/logs",
+            "europe-west4-a": "gs://lab-eu/logs",
         });
         let table = read(Json::new(&table.to_string()), &Path::Root).unwrap();
         let all = places(&table);

@@ -165,8 +165,8 @@ impl Cli {
 /// Words of which each may be a user, a window, a `key=value`, …; sorted out by `ops::act::selection`.
 #[derive(Debug, Clone, Default, Args)]
 pub struct Words {
-    /// What it is about, in any order; most commands take a user too
-    #[arg(value_name = "ARG")]
+    /// Jobs, targets, users or values, in any order; see the examples
+    #[arg(value_name = "WORD")]
     pub words: Vec<String>,
 }
 
@@ -371,13 +371,13 @@ pub enum Command {
     GetSettings(Deferred<GetSettings>),
     /// Change a setting
     #[command(
-        after_help = "Examples:\n  tpu set-settings monitor_after_run False\n  tpu set-settings time_zone Europe/Berlin alice\n\n`tpu get-settings` lists the keys and what they are now."
+        after_help = "Examples:\n  tpu set-settings monitor_after_run False\n  tpu set-settings time_zone Europe/Berlin alice\n\n`tpu help settings` says what each key means, `tpu get-settings` shows the values."
     )]
     SetSettings(Deferred<SetSettings>),
     /// Reset one setting, or all, to the defaults
     #[command(after_help = "Examples:\n  tpu reset-settings\n  tpu reset-settings time_zone alice")]
     ResetSettings(Deferred<Words>),
-    /// Set the number of the next window
+    /// Set the number of the next job
     #[command(after_help = "Examples:\n  tpu reset-window-num 30\n  tpu reset-window-num 30 alice")]
     ResetWindowNum(Deferred<Words>),
 
@@ -508,7 +508,7 @@ pub enum Command {
     /// The state file.
     #[command(flatten)]
     State(State),
-    /// Find the error in a text, as in the output of a job
+    /// Find the error in a text, such as the output of a job
     #[command(
         after_help = "Examples:\n  tpu classify output.log --exit-code 1\n  tail -n 50 output.log | tpu classify - --json"
     )]
@@ -525,9 +525,11 @@ pub enum Command {
     #[command(after_help = "Examples:\n  tpu tldr\n  tpu tldr --json")]
     Tldr,
     /// Show the help of a command
-    #[command(after_help = "Examples:\n  tpu help run\n  tpu -h kill-job\n  tpu help --all")]
+    #[command(
+        after_help = "Examples:\n  tpu help run\n  tpu -h kill-job\n  tpu help settings\n  tpu help --all"
+    )]
     Help {
-        /// Which one
+        /// The command, or `settings` for the list of settings
         command: Option<String>,
         /// List every command
         #[arg(long)]
@@ -544,7 +546,7 @@ pub enum Command {
     /// Print a manual page
     #[command(after_help = "Examples:\n  tpu man | man -l -\n  tpu man run | man -l -")]
     Man {
-        /// Of this command; of tpu as a whole if none
+        /// The command [default: tpu itself]
         command: Option<String>,
     },
 

@@ -425,7 +425,7 @@ fn run_then_watch(
     };
     Ok(monitor(app, &scope).unwrap_or_else(|error| {
         let note =
-            format!("the monitor did not open: {}; once that is mended: {again}", error.message);
+            format!("the monitor did not open: {}; once that is repaired: {again}", error.message);
         Output::default().notes(vec![note])
     }))
 }

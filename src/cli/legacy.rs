@@ -79,7 +79,7 @@ pub const GONE: &[(&str, &str)] = &[
     ("rm-lock", "a reservation ends by itself; before that: tpu release TARGET"),
     (
         "dqr",
-        "let it begin before others: tpu priority W --first; on one target now: tpu dequeue W, tpu run TARGET",
+        "move it before the others: tpu priority JOB --first; on one target now: tpu dequeue JOB, tpu run TARGET",
     ),
     ("upd-staging-info", STAGING),
     ("just_staging.sh", STAGING),
@@ -99,7 +99,7 @@ pub const GONE: &[(&str, &str)] = &[
 ];
 
 const STAGING: &str =
-    "tpu copies the code itself, and what waits begins by itself: tpu queue USER TYPE";
+    "tpu copies the code itself, and queued jobs start automatically: tpu queue USER TYPE";
 
 const LOCKS: &str = "locks here die with whoever holds them; `tpu doctor` shows who holds one";
 

@@ -76,7 +76,7 @@ pub(super) fn options(app: &App, scope: &Scope, nature: TellNature) -> Result<Op
     let columns = match scope.show.as_deref() {
         Some(letters) => Columns::from_flags(letters).ok_or_else(|| {
             Error::usage(format!("-{letters}: not all of these are columns"))
-                .hint("w window, d directory, t target, s status, v output")
+                .hint("w number, d directory, t target, s status, v output")
         })?,
         None => Columns {
             dir: settings.monitor_dir,

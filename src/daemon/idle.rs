@@ -57,4 +57,31 @@ mod tests {
         idle.turned(second(3_611), false);
         assert!(!idle.is_over(second(9_999)));
     }
+
+    #[test]
+    fn a_job_that_a_rule_brings_back_is_something_to_do_and_one_that_stays_failed_is_not() {
+        let is_idle = |of_job: &str, queue: &str| {
+            let text = format!(
+                r#"{{"users":{{"alice":{{"id":0,"name":"alice","tmux_name":"alice","job_data":[
+                    {{"windows_id":1,"job_dir":"/d","tpu":"local",{of_job}}}]}}}}{queue}}}"#
+            );
+            has_nothing(&Data::parse(text.as_bytes()).unwrap())
+        };
+        let failed = r#""status":"error","error":"grpc""#;
+        let resumes = r#""rules":{"grpc":"resume"}"#;
+        assert!(is_idle(r#""status":"finished""#, "") && is_idle(failed, ""));
+        assert!(!is_idle(r#""status":"running""#, ""));
+        assert!(!is_idle(&format!("{failed},{resumes}"), ""), "it comes back");
+        assert!(is_idle(&format!("{failed},{resumes},\"monitor\":false"), ""), "nobody acts on it");
+        let killed = r#""extra_msgs":{"recovery":{"killed":true}}"#;
+        assert!(is_idle(&format!("{failed},{resumes},{killed}"), ""), "a person has killed it");
+        let blocked = r#""extra_msgs":{"recovery":{"blocked":true}}"#;
+        assert!(
+            !is_idle(&format!("{failed},{resumes},{blocked}"), ""),
+            "once a person has done it"
+        );
+        let waits = r#","queue":{"entries":[{"user":"alice","number":2,"target":"local",
+            "since":"2026-11-20T14:00:00Z"}]}"#;
+        assert!(!is_idle(r#""status":"finished""#, waits));
+    }
 }

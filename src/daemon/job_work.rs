@@ -107,7 +107,7 @@ fn carry_out(ctx: &Ctx, id: &JobId, task: Task) -> Result<String, Error> {
 /// What was done, on one line.
 fn brought_back(id: &JobId, verb: &str, reaction: &Reaction, again: Again) -> String {
     let child = again.launched.job.window;
-    let mut line = format!("{id}: {verb} after {}, in window {child}", reaction.event);
+    let mut line = format!("{id}: {verb} after {}, as {}/{child}", reaction.event, id.user);
     for warning in again.warnings {
         line += &format!("; {warning}");
     }

@@ -53,7 +53,7 @@ fn a_queue_is_made_filled_run_and_removed() {
     );
     ask(&viewer, "GET /cloudmesh/queue/exp/job/a").is(404);
     let said = ask(&alices, "DELETE /cloudmesh/queue/exp/job/a3?name=a3").is(200).body;
-    assert!(said.contains("taken away"), "{said}");
+    assert!(said.contains("is removed"), "{said}");
     // Two users are there: whose jobs begin has to be said.
     ask(&admin, "PUT /cloudmesh/queue/exp/run_fifo?max_parallel=1").is(400);
     let run = "PUT /cloudmesh/queue/exp/run_fifo?max_parallel=1&timeout=10&for_user=alice";

@@ -91,8 +91,8 @@ const CORRUPTIONS: [Corruption; 11] = [
             let jobs = data["users"]["alice"]["job_data"].as_array_mut().unwrap();
             jobs.retain(|job| job["windows_id"] != 2);
         },
-        found: "alice/1 says that another attempt goes on with it, and none does",
-        done: "archived alice/1: nothing goes on with it",
+        found: "alice/1 says that another attempt continues it, and none does",
+        done: "archived alice/1: nothing continues it",
         left: &[3],
     },
     Corruption {
@@ -101,35 +101,35 @@ const CORRUPTIONS: [Corruption; 11] = [
             let jobs = data["users"]["alice"]["job_data"].as_array_mut().unwrap();
             jobs.retain(|job| job["windows_id"] != 1);
         },
-        found: "alice/2 continues window 1, which has no record",
-        done: "alice/2 is not said to continue window 1",
+        found: "alice/2 continues job 1, which has no record",
+        done: "alice/2 is not said to continue job 1",
         left: &[2, 3],
     },
     Corruption {
         name: "two children of one parent",
         corrupt: |data| job(data, 3)["extra_msgs"]["father"] = json!(1),
-        found: "alice/3 continues window 1, which has another child or is at work",
+        found: "alice/3 continues job 1, which has another child or is at work",
         done: "alice/3 is a run of its own",
         left: &[1, 2, 3],
     },
     Corruption {
         name: "a parent that does not know its child",
         corrupt: |data| drop(job(data, 1)["extra_msgs"].as_object_mut().unwrap().remove("child")),
-        found: "alice/1 goes on in window 2 and does not say so",
-        done: "alice/1 is said to go on in 2",
+        found: "alice/1 continues as job 2 and does not say so",
+        done: "alice/1 is said to continue as job 2",
         left: &[1, 2, 3],
     },
     Corruption {
         name: "a child that does not know its parent",
         corrupt: |data| drop(job(data, 2)["extra_msgs"].as_object_mut().unwrap().remove("father")),
-        found: "alice/2 is the child of window 1 and does not say so",
-        done: "alice/2 is said to continue window 1",
+        found: "alice/2 continues job 1 and does not say so",
+        done: "alice/2 is said to continue job 1",
         left: &[1, 2, 3],
     },
     Corruption {
         name: "a child that is nowhere, of an attempt that says nothing of it",
         corrupt: |data| job(data, 3)["extra_msgs"]["child"] = json!(9),
-        found: "alice/3 says that it goes on in window 9, which is no record of its",
+        found: "alice/3 says that it continues as job 9, which is no record of its",
         done: "alice/3 has no child any more; no rule acts on it",
         left: &[1, 2, 3],
     },
@@ -148,7 +148,7 @@ const CORRUPTIONS: [Corruption; 11] = [
         name: "a number that would be given out twice",
         corrupt: |data| data["users"]["alice"]["windows_offset"] = json!(2),
         found: "the next free one is 4",
-        done: "the next window of alice is 4",
+        done: "the next job of alice gets number 4",
         left: &[1, 2, 3],
     },
     Corruption {

@@ -96,7 +96,7 @@ fn whoever_was_added_begins_with_init_and_takes_over_nobody_s_account() {
         assert!(said.contains(next), "{line}: {said}");
         assert!(!said.contains("set-cur"), "{line}: {said}");
     }
-    drop(begin("zoe").exits(0).says(&["User zoe is there already; made ", "go on meaning alice"]));
+    drop(begin("zoe").exits(0).says(&["User zoe is there already; made ", "still mean alice"]));
     drop(env.tpu("run local zoe -q -- true").exits(0).says(&["Started zoe/1"]));
     drop(env.tpu("run local -q -- true").exits(0).says(&["Started alice/1"]));
 }

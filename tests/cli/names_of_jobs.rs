@@ -39,7 +39,7 @@ fn it_is_found_by_its_name_and_its_successor_is_too() {
     env.wait_status(1, "running");
     drop(env.tpu("explain llama").exits(0).says(&["alice/1"]));
     drop(env.tpu("kill llama -y").exits(0).says(&["alice/1"]));
-    drop(env.tpu("rerun llama --force").exits(0).says(&["window 2"]));
+    drop(env.tpu("rerun llama --force").exits(0).says(&["alice/2 on"]));
     let shown = env.tpu("check llama --json").exits(0).json();
     let jobs = shown["jobs"].as_array().unwrap();
     assert_eq!(jobs.len(), 1, "the newest attempt alone: {jobs:?}");

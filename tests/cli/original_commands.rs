@@ -145,9 +145,9 @@ fn every_spelling_of_the_table_is_tried_and_ends_as_the_table_says() {
 /// docs/commands.md, from the table.
 fn page(cases: &Cases) -> String {
     let mut page = String::from(
-        "# Commands of the original\n\nEvery spelling of the original's README and sources, and what it \
-         does here. Each is tried by a test\n(`tests/cases/original_commands.toml`, from which this page \
-         is made).\n\n| typed behind `tpu` | known from | here | |\n|---|---|---|---|\n",
+        "# Commands of the original\n\nThe original is the Python tool whose data file and commands `tpu` takes \
+         over. This page has every spelling of\nits README and sources, and what it does here. Each is tried \
+         by a test (`tests/cases/original_commands.toml`, from\nwhich this page is made).\n\n| typed behind `tpu` | known from | here | |\n|---|---|---|---|\n",
     );
     for [spelling, place, verdict, note] in &cases.spellings.rows {
         let here = match verdict.as_str() {

@@ -340,7 +340,7 @@ fn killing_and_cleaning_up() {
         let job = data.job_mut(&JobId::new("xibo".into(), JobNumber(6))).unwrap();
         job.extra_configs = "--config.mode=busy".to_owned();
     });
-    walk.types("tpu resume windows=6 xibo", 0, &["Resumed xibo/6 as window 7"]);
+    walk.types("tpu resume windows=6 xibo", 0, &["Resumed xibo/6 as xibo/7"]);
     walk.types("tpu clean xibo", 0, &["Archived 0 jobs"]);
     walk.types("tpu clean xibo -re", 0, &["Archived 1 job"]);
 
@@ -428,21 +428,21 @@ fn resuming_and_rerunning() {
     walk.types("tpu run v2-32-6 xibo mode=fail --log-stage -q", 0, &["Started xibo/1"]);
     walk.is("xibo", 1, "error");
     assert_eq!(walk.env.job("xibo", 1)["error"], "grpc");
-    walk.types("tpu resume windows=1 xibo", 0, &["Resumed xibo/1 as window 2"]);
+    walk.types("tpu resume windows=1 xibo", 0, &["Resumed xibo/1 as xibo/2"]);
     walk.is("xibo", 2, "error");
     let words = walk.arguments("xibo", 2);
     assert!(
         words.contains("--config.stage=1\n") && words.contains("--config.load_from="),
         "{words}"
     );
-    walk.types("tpu resume windows=2 tpu=v2-32-2 xibo", 0, &["window 3 on kmh-tpuvm-v2-32-2"]);
+    walk.types("tpu resume windows=2 tpu=v2-32-2 xibo", 0, &["xibo/3 on kmh-tpuvm-v2-32-2"]);
     walk.is("xibo", 3, "error");
     assert!(walk.arguments("xibo", 3).contains("--config.stage=2\n"));
     assert!(walk.arguments("xibo", 3).starts_with("ka=kmh-tpuvm-v2-32-2\n"));
-    walk.types("tpu rerun windows=3 xibo", 0, &["window 4"]);
+    walk.types("tpu rerun windows=3 xibo", 0, &["xibo/4"]);
     walk.is("xibo", 4, "error");
     assert!(!walk.arguments("xibo", 4).contains("load_from"));
-    walk.types("tpu rerun windows=4 tpu=v2-32-1 xibo", 0, &["window 5"]);
+    walk.types("tpu rerun windows=4 tpu=v2-32-1 xibo", 0, &["xibo/5"]);
     walk.types("tpu run v2-32-p2 lyy rule=rerun -q", 0, &["Started lyy/1"]);
     walk.types("tpu run v2-32-2 lyy rule=resume -q", 0, &["Started lyy/2"]);
     assert_eq!(walk.env.job("lyy", 1)["rules"]["grpc"], "rerun");
@@ -518,7 +518,7 @@ fn doctor_on_what_the_original_s_unit_tests_look_for() {
     let walk = Walk::new();
     walk.types("tpu run v2-32-6 xibo -q mode=fail", 0, &["Started xibo/1"]);
     walk.is("xibo", 1, "error");
-    walk.types("tpu resume windows=1 xibo", 0, &["window 2"]);
+    walk.types("tpu resume windows=1 xibo", 0, &["xibo/2"]);
     walk.is("xibo", 2, "error");
 
     // Two records of one window.

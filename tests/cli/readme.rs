@@ -248,7 +248,7 @@ fn the_training_of_the_tour_goes_on_from_its_checkpoint() {
     let checkpoint = PathBuf::from(log_dir).join("checkpoint_10");
     wait_for("its first checkpoint", || std::fs::read(&checkpoint).ok());
     drop(env.tpu("kill 1 alice").exits(0));
-    drop(env.tpu("resume 1 alice --force").exits(0).says(&["as window 2"]));
+    drop(env.tpu("resume 1 alice --force").exits(0).says(&["as alice/2"]));
     let log_dir = env.wait_status(2, "running")["log_dir"].as_str().unwrap().to_owned();
     let output = PathBuf::from(log_dir).join("output.log");
     let printed = wait_for("its first steps", || {

@@ -101,7 +101,7 @@ fn the_name_typed_comes_first_then_the_variable_the_setting_and_the_account() {
     let output = env.tpu("check").exits(0).says(&["bob-3"]);
     assert!(!output.stdout.contains("alice-1"), "{}", output.stdout);
     // Whose window it can be is not asked where it is said who is meant; who has it is.
-    drop(env.tpu("explain 1").exits(3).says(&["bob has no job in window 1", "--user alice"]));
+    drop(env.tpu("explain 1").exits(3).says(&["bob has no job 1", "--user alice"]));
 }
 
 #[test]

@@ -59,7 +59,7 @@ const REFUSED: [(&str, i32, &str); 16] = [
     ("job delete", 2, "which jobs?"),
     ("job kill", 2, "which jobs?"),
     ("queue run fifo", 2, "how many jobs at a time?"),
-    ("queue run fifo_multi --hosts=u@a,u@b", 3, "a is no host that is known here"),
+    ("queue run fifo_multi --hosts=u@a,u@b", 3, "a is not a registered host"),
     ("queue add --queue=night --name=a --command=ls", 3, "there is no queue 'night'"),
 ];
 

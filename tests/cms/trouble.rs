@@ -67,7 +67,7 @@ fn names_that_collide_are_told_one_by_one_and_the_others_are_taken_over() {
 fn a_job_whose_host_nobody_knows_waits_until_somebody_does() {
     let env = lab();
     let said = env.tpu("cms job add --name=far --ip=10.9.9.9 --executable=true").exits(0);
-    assert!(said.stderr.contains("10.9.9.9 is no host that is known here"), "{}", said.report());
+    assert!(said.stderr.contains("10.9.9.9 is not a registered host"), "{}", said.report());
     assert!(said.stderr.contains("cms job hosts add --hostname=10.9.9.9"), "{}", said.report());
     let said = env.tpu("cms job run --name=far").exits(0);
     drop(said.says(&["far waits until 10.9.9.9 is a host", "alice/1 waits for its turn"]));

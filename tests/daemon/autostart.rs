@@ -117,7 +117,7 @@ fn a_place_in_a_queue_and_a_notice_start_it_too() {
     };
     drop(no_start(submit(&[])));
     let waits = submit(&[]).says(&["started the daemon", "it starts alice/2 when there is room"]);
-    assert!(!waits.stderr.contains("nothing begins by itself"), "{}", waits.report());
+    assert!(!waits.stderr.contains("nothing starts automatically"), "{}", waits.report());
     wait_turned(&env);
     env.touch("end");
     wait_until("the one that waited", || env.jobs("alice").len() == 2);
@@ -274,14 +274,56 @@ fn without_systemd_it_is_a_line_of_the_crontab_and_the_others_stay() {
     drop(env.tpu("daemon install").exits(2).says(&["@reboot env ", "daemon start", "-y"]));
     let lines = || std::fs::read_to_string(&table).unwrap();
     assert_eq!(lines(), "# mine\n0 5 * * * true\n");
-    for _ in 0..2 {
-        drop(env.tpu("daemon install -y").exits(0));
+    for said in ["The daemon runs now", "A daemon runs already"] {
+        drop(env.tpu("daemon install -y").exits(0).says(&[said]));
+        wait_turned(&env);
         let all = lines();
         let ours: Vec<&str> = all.lines().filter(|line| line.ends_with("# tpu-daemon")).collect();
         assert_eq!((ours.len(), all.lines().count()), (1, 3), "{all}");
     }
-    wait_turned(&env);
+    assert_eq!(begun(&env), 1, "the one that ran goes on");
     drop(env.tpu("daemon stop").exits(0));
     drop(env.tpu("daemon uninstall").exits(0));
     assert_eq!(lines(), "# mine\n0 5 * * * true\n");
+}
+
+#[test]
+fn a_unit_that_is_installed_beside_a_daemon_leaves_that_one_alone() {
+    let mut env = home();
+    stand_ins(&mut env, &[("systemctl", ""), ("crontab", "exit 1")]);
+    drop(env.tpu("daemon start").exits(0));
+    wait_turned(&env);
+    let done = env.tpu("daemon install -y").exits(0);
+    drop(done.says(&["A daemon runs already (process ", "the installed one follows it"]));
+    drop(env.tpu("daemon status").exits(0));
+    assert_eq!(begun(&env), 1);
+    // The unit can be removed although the crontab cannot be read.
+    drop(env.tpu("daemon uninstall").exits(0).says(&["Removed "]));
+    drop(env.tpu("daemon stop").exits(0));
+}
+
+#[test]
+fn where_the_account_may_have_no_crontab_that_is_said_before_anything_is_asked() {
+    let mut env = home();
+    let forbids = "echo 'You (alice) are not allowed to use this program (crontab)' >&2; exit 1";
+    stand_ins(&mut env, &[("systemctl", "exit 1"), ("crontab", forbids)]);
+    for line in ["daemon install", "daemon install -y"] {
+        drop(env.tpu(line).exits(6).says(&["neither a systemd", "tpu daemon start"]));
+    }
+    drop(env.tpu("daemon uninstall").exits(3).says(&["daemon install"]));
+    drop(env.tpu("uninstall -y").exits(0).says(&["nothing to remove"]));
+}
+
+#[test]
+fn lines_of_a_crontab_that_are_no_text_stay_as_they_are() {
+    let mut env = home();
+    let table = env.own_crontab();
+    let mine: &[u8] = b"# caf\xe9\n0 5 * * * true\n";
+    std::fs::write(&table, mine).unwrap();
+    drop(env.tpu("daemon install -y").exits(0));
+    assert!(std::fs::read(&table).unwrap().starts_with(mine));
+    wait_turned(&env);
+    drop(env.tpu("daemon stop").exits(0));
+    drop(env.tpu("daemon uninstall").exits(0));
+    assert_eq!(std::fs::read(&table).unwrap(), mine);
 }

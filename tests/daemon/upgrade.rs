@@ -138,7 +138,7 @@ fn a_server_of_a_later_version_is_named_and_goes_on() {
     std::fs::create_dir_all(file.parent().unwrap()).unwrap();
     write_file(&file, &note.to_string());
     let done = env.tpu("daemon restart").exits(0);
-    drop(done.says(&["the server on http://127.0.0.1:1", "99.0.0", "and goes on"]));
+    drop(done.says(&["the server on http://127.0.0.1:1", "99.0.0", "and continues"]));
     assert!(lives(&process));
     drop(env.tpu("daemon stop").exits(0));
 }

@@ -185,7 +185,7 @@ fn the_newest_may_be_a_half_one_and_the_one_before_it_stays() {
     // Nothing tells that it is being written: no other name, no mark that comes last.
     lab.file("logs/second/checkpoint_40/w", 1);
     let said = lab.env.tpu("checkpoints prune --keep newest -y").exits(0);
-    said.says(&["a run goes on from it if the newest was never written to its end"]);
+    said.says(&["a run continues from it if the newest one is not complete"]);
     assert_eq!(left(&lab, "logs/second"), ["checkpoint_30", "checkpoint_40"]);
     assert_eq!(left(&lab, "logs/over"), ["checkpoint_30"], "nothing goes on from what is over");
 }

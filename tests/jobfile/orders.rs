@@ -378,5 +378,9 @@ fn who_waits_for_a_target_that_is_made_is_told_so_in_plain_words() {
     write_file(&env.path("job.yaml"), text);
     let why = "third-1 is not there; the daemon makes it";
     let said = env.tpu("submit job.yaml").exits(0);
-    drop(said.says(&[why, "no target is made and nothing begins by itself", "tpu daemon start"]));
+    drop(said.says(&[
+        why,
+        "no target is created and nothing starts automatically",
+        "tpu daemon start",
+    ]));
 }

@@ -404,7 +404,7 @@ fn a_number_that_a_task_has_had_is_nobody_elses() {
     });
     drop(env.tpu("clear-finished -y").exits(0));
     drop(first);
-    drop(env.tpu("reset-window-num 1").exits(4).says(&["windows up to"]));
+    drop(env.tpu("reset-window-num 1").exits(4).says(&["numbers up to"]));
     // A group that has nothing to do with it keeps all its members.
     drop(env.tpu("submit v4-8 --array 0-3 --hold -- true").exits(0));
     let _monitor = env.daemon(&[]);

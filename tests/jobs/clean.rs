@@ -292,7 +292,7 @@ fn what_a_rule_is_about_to_bring_back_is_named_and_kept() {
     let why = "Kept alice/1: resume is planned (";
     let words = [why, "the rule for grpc is resume", "--force archives it too"];
     let dry = env.tpu("clean alice --dry-run").exits(0).says(&words);
-    dry.says(&["Would archive window 2 of alice.", "the daemon does not run"]);
+    dry.says(&["Would archive job 2 of alice.", "the daemon does not run"]);
     env.tpu("clean alice").exits(0).says(&words).says(&["Archived 1 job, closed 1 window."]);
     for command in ["clear-error alice", "clear-all alice", "clean alice -re"] {
         env.tpu(command).exits(0).says(&words).says(&["Archived 0 jobs"]);
@@ -321,7 +321,7 @@ fn what_a_rule_is_about_to_bring_back_goes_by_force() {
         if command.starts_with("-czj") {
             env.tmux().run(&["kill-window", "-t", &env.pane_id("alice", window).unwrap()]);
         }
-        env.tpu(&format!("{command} --dry-run")).exits(0).says(&["Would archive window 1 of"]);
+        env.tpu(&format!("{command} --dry-run")).exits(0).says(&["Would archive job 1 of"]);
         env.tpu(command).exits(0).says(&["Archived 1 job"]);
         assert_eq!(archived(&env), [("alice".to_owned(), window)]);
     }

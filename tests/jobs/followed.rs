@@ -66,8 +66,8 @@ fn what_a_job_printed_that_was_cleaned_away_is_found_by_its_number_and_name() {
     drop(env.tpu("history qwen").exits(3));
     assert_eq!(env.tpu("logs 1 -n 1").exits(0).stdout, "b\n");
     assert_eq!(env.tpu("logs 1 --json").exits(0).json()["lines"][0], "seen-it");
-    drop(env.tpu("logs 2").exits(3).says(&["no job in window 2"]));
-    drop(env.tpu("logs 1 bob").exits(3).says(&["no job in window 1"]));
+    drop(env.tpu("logs 2").exits(3).says(&["no job 2"]));
+    drop(env.tpu("logs 1 bob").exits(3).says(&["no job 1"]));
     std::fs::remove_file(&log).unwrap();
     let gone = "nothing that alice/1 has printed is left";
     drop(env.tpu("logs 1").exits(3).says(&[gone, "hint: its log directory: "]));

@@ -48,7 +48,7 @@ fn its_members_run_side_by_side_and_are_stopped_one_by_one_or_all() {
     drop(env.tpu("kill 1_2 -y").exits(0).says(&["alice/3"]));
     assert!(!env.has_window("alice", 3) && env.has_window("alice", 4));
     // Brought back it is the same member, under its next number.
-    drop(env.tpu("rerun 1_2 --force").exits(0).says(&["window 5"]));
+    drop(env.tpu("rerun 1_2 --force").exits(0).says(&["as alice/5"]));
     let told = wait_for("it says who it is", || said(&env, 5).filter(|text| text.ends_with('\n')));
     assert_eq!(told, "1 2\n");
     let shown = env.tpu("check 1_2 --json").exits(0).json();
@@ -56,6 +56,26 @@ fn its_members_run_side_by_side_and_are_stopped_one_by_one_or_all() {
     drop(env.tpu("kill 1 -y").exits(0).says(&["alice/2", "alice/5", "alice/4"]));
     assert!([2, 4, 5].iter().all(|window| !env.has_window("alice", *window)));
     drop(env.tpu("reset-window-num 1 alice").exits(4));
+}
+
+#[test]
+fn what_a_person_has_killed_of_a_group_is_started_again_only_where_it_is_named() {
+    let env = lab();
+    let rule = "rule=killed-by-signal:rerun";
+    let words = ["run", "local", rule, "--array", "0-2", "-q", "--", "bash", "-c", "kill -9 $$"];
+    drop(env.tpu_words(&words).exits(0));
+    for member in 2..=4 {
+        env.wait_status(member, "error");
+    }
+    drop(env.tpu("kill 1_1 -y").exits(0).says(&["alice/3 had ended already"]));
+    let again = env.tpu("rerun 1 -y").exits(0).says(&["alice/2", "alice/4"]).to_string();
+    assert!(!again.contains("alice/3"), "{again}");
+    assert_eq!(env.jobs("alice").len(), 5);
+    drop(env.tpu("rerun 1_1 -y").exits(0).says(&["alice/3"]));
+    assert_eq!(env.jobs("alice").len(), 6);
+    for successor in 5..=7 {
+        env.wait_status(successor, "error");
+    }
 }
 
 #[test]
@@ -78,7 +98,7 @@ fn a_kill_between_claim_and_submissions_leaves_failed_launches_that_can_be_run_a
     env.a_minute_later("alice");
     drop(env.tpu("clear-finished bob").exits(0));
     assert!(statuses(&env).iter().all(|told| *told == (json!("error"), json!("launch"))));
-    drop(env.tpu("rerun 1").exits(0).says(&["window 6", "window 9"]));
+    drop(env.tpu("rerun 1").exits(0).says(&["as alice/6", "as alice/9"]));
     for (window, member) in (6..=9).zip(0..) {
         let told = wait_for("it runs", || said(&env, window).filter(|text| text.ends_with('\n')));
         assert_eq!(told, format!("1 {member}\n"), "once");
@@ -102,7 +122,7 @@ fn a_kill_among_the_submissions_keeps_what_has_begun_and_gives_up_the_rest() {
     let told = statuses(&env);
     assert!(told[..2].iter().all(|(status, _)| *status == "running"), "{told:?}");
     assert_eq!(told[2..], [lost.clone(), lost]);
-    drop(env.tpu("rerun 1").exits(0).says(&["window 6", "window 7"]));
+    drop(env.tpu("rerun 1").exits(0).says(&["as alice/6", "as alice/7"]));
     for (window, member) in [(2, 0), (3, 1), (6, 2), (7, 3)] {
         let told = wait_for("it runs", || said(&env, window).filter(|text| text.ends_with('\n')));
         assert_eq!(told, format!("1 {member}\n"), "once");

@@ -114,7 +114,7 @@ fn refusals_change_nothing() {
     env.wait_status(2, "running");
     let before = env.data_bytes();
     env.tpu("kill w=1 alice").exits(4).says(&["alice/1", "finished", "hint:"]);
-    env.tpu("kill w=99 alice").exits(3).says(&["no job in window 99", "hint:"]);
+    env.tpu("kill w=99 alice").exits(3).says(&["no job 99", "hint:"]);
     env.tpu("kill 2,99 alice").exits(3);
     env.tpu("kill alice").exits(2).says(&["which jobs?"]);
     env.tpu("kill tag:none alice").exits(3);
@@ -271,6 +271,7 @@ fn a_kill_never_changes_how_a_job_has_ended() {
         (&after["status"], &after["error"]),
         (&Value::from("error"), &Value::from("killed-by-signal"))
     );
+    assert_eq!(after["monitor"], false, "the original's monitor leaves it alone");
     let plan = env.tpu("daemon plan --json").exits(0).json();
     let own = plan["jobs"].as_array().unwrap().iter().find(|job| job["window"] == 2).unwrap();
     assert_eq!(own["next"]["action"], "pass", "{plan}");
@@ -281,4 +282,5 @@ fn a_kill_never_changes_how_a_job_has_ended() {
     assert_eq!(env.jobs("alice").len(), 2, "no rule brings it back");
     drop(env.tpu("kill 2 -y").exits(4));
     drop(env.tpu("resume 2 -y").exits(0));
+    assert_eq!(env.job("alice", 3)["monitor"], true, "what was started anew is watched");
 }

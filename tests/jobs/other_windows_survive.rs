@@ -101,7 +101,7 @@ fn windows_and_panes_of_a_person_outlive_all_that_clears_away() {
         own_pane(&env, &second, &[], "below"),
     ];
     let dry = env.tpu("clean alice --dry-run").exits(0).says(&[
-        "Would archive windows 1, 2 of alice.",
+        "Would archive jobs 1, 2 of alice.",
         "Would close our pane alone of window 1 of alice (alice/1).",
         "Would close our pane alone of window 2 of alice (alice/2).",
     ]);
@@ -325,7 +325,7 @@ fn the_window_of_an_original_s_record_stays_when_the_record_goes() {
     data["users"]["alice"]["job_data"] = json!([env.record("alice", 5, "finished")]);
     env.write_data(&data);
     let stays = "Left open: window 5 of alice (sleep)";
-    drop(env.tpu("clean alice --dry-run").exits(0).says(&["Would archive window 5", stays]));
+    drop(env.tpu("clean alice --dry-run").exits(0).says(&["Would archive job 5", stays]));
     drop(env.tpu("clean alice").exits(0).says(&["Archived 1 job, closed 0 windows.", stays]));
     assert_eq!(env.jobs("alice"), [json!(null); 0]);
     assert_eq!(env.windows("alice"), [0, 5]);

@@ -319,7 +319,7 @@ fn its_wait_is_cut_and_a_shell_opened_where_it_runs_by_its_own_engine_alone() {
     drop(lab.tpu("ssh 1 --command df").exits(2));
     // What runs in a window waits for nothing, and its target has no other machines.
     drop(lab.tpu("run local -q -- sleep 100").exits(0));
-    drop(lab.tpu("unhold 2").exits(4).says(&["holds no job back", "tpu explain 2 alice"]));
+    drop(lab.tpu("unhold 2").exits(4).says(&["cannot hold a job back", "tpu explain 2 alice"]));
     drop(lab.tpu("ssh 2").exits(4).says(&["this machine"]));
 }
 

@@ -174,7 +174,7 @@ fn a_wish_to_end_it_outlasts_the_silence_of_its_engine() {
     lab.env.wait_status(1, "running");
     let hidden = lab.env.path("hidden");
     std::fs::rename(&lab.spool, &hidden).unwrap();
-    drop(lab.tpu("kill 1").exits(6).says(&["the daemon goes on with it"]));
+    drop(lab.tpu("kill 1").exits(6).says(&["the daemon continues it"]));
     assert_eq!(lab.env.job("alice", 1)["status"], "running");
     assert_eq!(lab.shown(1)["intent"], "killing");
     std::fs::rename(&hidden, &lab.spool).unwrap();

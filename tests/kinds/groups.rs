@@ -18,7 +18,7 @@ fn member(lab: &Lab, member: u64) -> Value {
 
 fn run(lab: &Lab, words: &str) {
     let ran = lab.tpu(&format!("run cave --array 0-3 rule=pre -q {words} -- ./train")).exits(0);
-    drop(ran.says(&["group alice/1", "1_0 is 2", "1_3 is 5"]));
+    drop(ran.says(&["group alice/1", "members 1_0 to 1_3 are jobs 2 to 5"]));
 }
 
 #[test]
@@ -150,9 +150,9 @@ fn its_number_means_all_of_them_wherever_several_are_meant() {
     lab.says(5, "ended 0");
     // A resume is of those that failed, and so are the others left alone.
     drop(lab.tpu("resume 1 --yes --dry-run").exits(0).says(&["alice/3 (llama), alice/4 (llama)"]));
-    drop(lab.tpu("rerun 1 --yes").exits(0).says(&["window 6", "window 7"]));
+    drop(lab.tpu("rerun 1 --yes").exits(0).says(&["as alice/6", "as alice/7"]));
     assert_eq!(member(&lab, 1)["window"], 6);
-    drop(lab.tpu("clean 1 --dry-run").exits(0).says(&["window 5"]));
+    drop(lab.tpu("clean 1 --dry-run").exits(0).says(&["job 5"]));
     drop(lab.tpu("clean 1 -y").exits(0).says(&["Archived 1 job", "Kept alice/2"]));
     // Its number stays its own while a member has it, and nobody gets it afterwards.
     drop(lab.tpu("kill llama -y").exits(0).says(&["alice/2", "alice/6", "alice/7"]));

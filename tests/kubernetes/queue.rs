@@ -90,7 +90,9 @@ fn the_queue_of_a_cluster_is_asked_for_by_its_name() {
         rows(&lab.tpu("queue --cluster two --json").exits(0).json()),
         [json!([null, 1, 0, 0])]
     );
-    drop(lab.tpu("queue --cluster local").exits(3).says(&["no namespace", "one, two"]));
+    drop(
+        lab.tpu("queue --cluster local").exits(3).says(&["not a registered namespace", "one, two"]),
+    );
     settings(&lab, r#"{"target": "two"}"#);
     drop(lab.tpu("queue --cluster").exits(0).says(&["Jobs total"]));
 }

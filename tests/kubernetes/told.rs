@@ -110,7 +110,7 @@ fn one_that_is_suspended_waits_in_its_queue() {
     });
     let fact = stage.look(&[&job]).remove(0);
     assert_eq!(&*fact.raw, "Suspended", "{fact:?}");
-    assert!(why(&fact).contains("has it go on"), "{fact:?}");
+    assert!(why(&fact).contains("once it is resumed"), "{fact:?}");
 }
 
 /// A Job with a TTL that is at work, and then gone.
@@ -179,7 +179,7 @@ fn a_pod_in_the_place_of_one_that_was_preempted_says_so() {
     });
     let fact = stage.look(&[&job]).remove(0);
     assert_eq!((fact.state, &*fact.raw), (RunState::Pending, "Preempted"), "{fact:?}");
-    for says in ["Preempted by lab/high on node n1", "begins it anew", "no node takes it"] {
+    for says in ["Preempted by lab/high on node n1", "restarts it there", "no node takes it"] {
         assert!(why(&fact).contains(says), "{fact:?}");
     }
     // Where it runs again that is over.

@@ -127,7 +127,7 @@ fn what_was_submitted_elsewhere_takes_nobodys_turn() {
     let elsewhere = lab.submit("local");
     let here = lab.submit("local");
     lab.env.change(|data| data.queues_mut().entries[0].place = "elsewhere".to_owned());
-    assert!(lab.why(elsewhere).contains("nobody is there"), "{}", lab.why(elsewhere));
+    assert!(lab.why(elsewhere).contains("no daemon runs"), "{}", lab.why(elsewhere));
     lab.kill(first);
     lab.wait_running(&[here]);
     assert_eq!(lab.waiting(), [elsewhere], "it is there when its place is");

@@ -140,11 +140,11 @@ fn each_of_several_has_its_line_and_the_worst_decides_the_code() {
     drop(lab.env.tpu(&format!("unhold {waits} 99")).exits(3));
     assert_eq!(lab.why(waits), "held by alice");
     let said = lab.env.tpu(&format!("unhold {waits} {runs}")).exits(4);
-    drop(said.says(&["begins when its turn comes", &format!("alice/{runs} does not wait")]));
+    drop(said.says(&["starts when its turn comes", &format!("alice/{runs} does not wait")]));
     drop(lab.env.tpu(&format!("hold {waits}")).exits(0));
     let said = lab.env.tpu(&format!("requeue {ended} {waits} {runs} -y")).exits(4);
     drop(said.says(&[
-        &format!("alice/{runs} goes on as"),
+        &format!("alice/{runs} continues as"),
         &format!("alice/{waits} waits"),
         &format!("alice/{ended} is finished"),
         &format!("tpu requeue {ended} alice"),

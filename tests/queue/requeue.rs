@@ -34,12 +34,12 @@ fn a_running_one_saves_a_checkpoint_and_goes_on_from_it_when_its_turn_comes() {
     lab.env.wait_file("ready");
     let urgent = lab.submit("local priority=90");
     let follows = lab.submit(&format!("local after={first}"));
-    drop(lab.env.tpu(&format!("requeue {first} -y")).exits(0).says(&["goes on as alice/4"]));
+    drop(lab.env.tpu(&format!("requeue {first} -y")).exits(0).says(&["continues as alice/4"]));
     assert!(!lab.env.path("child-told").exists(), "its program alone is told");
     assert_eq!(lab.running(), [urgent], "what is more urgent has its place");
     assert_eq!(lab.waiting().len(), 2);
     // It has not ended for those who wait for it, and its record stays as long as it is to go on.
-    assert!(lab.why(follows).contains("waits to go on as 4"), "{}", lab.why(follows));
+    assert!(lab.why(follows).contains("waits to continue as 4"), "{}", lab.why(follows));
     drop(lab.env.tpu("clean alice"));
     assert!(lab.env.jobs("alice").iter().any(|job| job["windows_id"] == first));
     lab.kill(urgent);
@@ -59,7 +59,12 @@ fn one_that_ended_waits_in_line_again_and_no_rule_brings_it_back_beside() {
     lab.env.wait_status(first, "error");
     let blocks = lab.submit("local");
     drop(lab.env.tpu(&format!("requeue {first} -y")).exits(0));
-    drop(lab.env.tpu(&format!("requeue {first} -y")).exits(4).says(&["waits to go on as alice/3"]));
+    drop(
+        lab.env
+            .tpu(&format!("requeue {first} -y"))
+            .exits(4)
+            .says(&["waits to continue as alice/3"]),
+    );
     let monitor = lab.env.start_tpu("daemon run", &[]);
     wait_until("the daemon runs", || lab.env.tpu("daemon status").code == 0);
     lab.env.turn();
@@ -79,7 +84,7 @@ fn what_is_taken_out_again_leaves_the_attempt_as_it_was() {
     lab.env.wait_status(first, "error");
     drop(lab.env.tpu(&format!("requeue {first} -y --hold")).exits(0));
     let stopped = || lab.env.job("alice", first)["extra_msgs"]["recovery"]["stopped"].clone();
-    assert!(stopped().as_str().unwrap().contains("go on as alice/2"), "{}", stopped());
+    assert!(stopped().as_str().unwrap().contains("continue as alice/2"), "{}", stopped());
     drop(lab.env.tpu("dequeue 2 -y").exits(0));
     assert!(stopped().is_null(), "{}", stopped());
     assert_eq!(lab.env.queued(), 0);
@@ -218,7 +223,7 @@ fn one_that_finds_its_place_at_once_goes_on() {
     let first = lab.submit_what("local", "bash train.sh");
     lab.env.wait_file("ready");
     let output = lab.env.tpu(&format!("requeue {first} -y")).exits(0);
-    drop(output.says(&["goes on as alice/2"]));
+    drop(output.says(&["continues as alice/2"]));
     lab.wait_running(&[2]);
     assert_eq!(lab.env.job("alice", first)["extra_msgs"]["child"], 2);
 }

@@ -107,7 +107,7 @@ fn without_capacity_it_is_asked_for_again_and_says_so() {
     drop(lab.env.tpu("ack").exits(0));
     wait_until("it runs", || lab.running() == 1);
     let journal = lab.env.journal();
-    let told = journal.iter().filter(|event| event.text.contains("could not be made")).count();
+    let told = journal.iter().filter(|event| event.text.contains("could not be created")).count();
     assert_eq!(told, 1, "{journal:#?}");
 }
 

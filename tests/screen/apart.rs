@@ -135,7 +135,7 @@ fn a_typed_command_is_about_the_user_on_the_screen_and_fails_with_its_remedy() {
     terminal.shows("tpu kill");
     terminal.press("Escape");
     types(&terminal, "kill w=9");
-    terminal.shows("alice has no job in window 9");
+    terminal.shows("alice has no job 9");
     terminal.shows("→ ");
     types(&terminal, "kil 7");
     terminal.shows("there is no command 'kil'");

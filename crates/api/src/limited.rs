@@ -49,7 +49,7 @@ pub(super) fn may_become(
 }
 
 /// Whether every attempt of the lineage of a job is within the limit: what is done to one is done to another, too. What
-/// waits to go on from a job is of its lineage.
+/// waits to continue from a job is of its lineage.
 fn is_lineage_within(limit: &TargetLimit, data: &Data, id: &JobId) -> bool {
     let parent = data.queues().entry(id).and_then(|entry| entry.succeeds.as_ref()).map(|of| of.job);
     let of = |window| data.user(&id.user).and_then(|user| Lineage::of(user, window));

@@ -168,7 +168,7 @@ fn unread(error: &serde_saphyr::Error) -> BadFile {
     BadFile {
         line,
         column,
-        ..whole(said.to_owned(), "mend that place; a file is read whole or not at all")
+        ..whole(said.to_owned(), "correct that place; a file is read whole or not at all")
     }
 }
 

@@ -24,7 +24,7 @@ pub(super) fn afterwards(job: &Job, seen: Option<&LastSeen>, ttl_s: Option<u64>)
     let nodes = seen.nodes.clone();
     if !seen.is_over {
         let deleted = match ttl_s {
-            None => gone(None, "Deleted", "its Job was deleted: by whom Kubernetes does not say"),
+            None => gone(None, "Deleted", "its Job was deleted; Kubernetes does not say by whom"),
             // It may have ended well: nothing of ours begins it again.
             Some(ttl_s) => {
                 let why = format!(

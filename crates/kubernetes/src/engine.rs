@@ -398,7 +398,7 @@ impl Engine<'_> {
 
 /// A run that is over, as long as its log is not kept whole.
 fn waits_for_log(fact: &RunFact) -> RunFact {
-    let why = "it has ended, and the rest of what it printed is being fetched".to_owned();
+    let why = "it has ended, and the rest of its output is being fetched".to_owned();
     RunFact {
         text_waits: true,
         nodes: fact.nodes.clone(),

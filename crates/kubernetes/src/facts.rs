@@ -210,7 +210,7 @@ impl<'s> Seen<'s> {
             let labels = self.job.metadata.labels.as_ref();
             let why = match labels.and_then(|labels| labels.get(QUEUE)) {
                 Some(queue) => format!("it waits in the queue {queue} of Kueue for its turn"),
-                None => "it is suspended: its pods are made when somebody has it go on".to_owned(),
+                None => "it is suspended: its pods are created once it is resumed".to_owned(),
             };
             return RunFact::of_engine(RunState::Pending, "Suspended", Some(why));
         }
@@ -262,7 +262,7 @@ impl<'s> Seen<'s> {
         let Some(message) = self.preempted_before().filter(|_| is_ahead) else { return fact };
         let now = fact.reason.as_deref().unwrap_or_default();
         let why = format!(
-            "a pod of higher rank has its place ({message}); Kubernetes begins it anew there: {now}"
+            "a pod of higher rank has its place ({message}); Kubernetes restarts it there: {now}"
         );
         RunFact { reason: Some(Cow::Owned(why)), raw: Cow::Borrowed("Preempted"), ..fact }
     }
@@ -351,7 +351,7 @@ impl<'s> Seen<'s> {
             None => RunFact::of_engine(
                 RunState::Starting,
                 "Pending",
-                Some("its node is making it ready".to_owned()),
+                Some("its node is preparing it".to_owned()),
             ),
         }
     }

@@ -172,7 +172,7 @@ impl KindOfTarget for Kubernetes {
 
     fn workers(&self, asked: &Destination<'_>, _: Within<'_>) -> Result<Door, Refusal> {
         let what = format!("the nodes of {} are Kubernetes', which runs jobs there", asked.name);
-        Err(Refusal::new(what, "to get to a job: tpu attach WINDOW"))
+        Err(Refusal::new(what, "to get to a job: tpu attach JOB"))
     }
 
     fn roots(&self, registration: &Registration) -> OwnRoots {

@@ -19,6 +19,11 @@ const fn in_file(name: &'static str, option: KindOption) -> KindOption {
     KindOption { in_file: Some(name), ..option }
 }
 
+/// One that `kjob submit` says, and nobody has to type.
+const fn hidden(option: KindOption) -> KindOption {
+    KindOption { is_hidden: true, ..option }
+}
+
 /// One that is a map in a file of jobs, or text.
 const fn map(option: KindOption) -> KindOption {
     KindOption { takes_map: true, ..option }
@@ -91,24 +96,24 @@ const OF_BOTH: [KindOption; 8] = [
             map(many(option(
                 VOLUME,
                 "VOLUME",
-                "A volume: CLAIM:/PATH, nfs/HOST:/DIR:/PATH, host/DIR:/PATH, configmap/NAME:/PATH, secret/NAME:/PATH; :ro behind it",
+                "A volume: CLAIM:/PATH, nfs/HOST:/DIR:/PATH, host/DIR:/PATH, configmap/NAME:/PATH, secret/NAME:/PATH; with :ro at the end it is read-only",
             ))),
         ),
     ),
-    option(SERVICE_ACCOUNT, "NAME", "Account of the cluster under which it runs"),
-    many(option(PULL_SECRET, "NAME", "Secret by which its image is pulled")),
+    option(SERVICE_ACCOUNT, "NAME", "Service account under which the pod runs"),
+    many(option(PULL_SECRET, "NAME", "Secret for pulling its image")),
     option(PRIORITY_CLASS, "NAME", "Priority class"),
     option(QUEUE_LABEL, "NAME", "Local queue of Kueue"),
-    option(TTL, "SECONDS", "How long a Job stays in the cluster when it is over"),
+    option(TTL, "SECONDS", "How long an ended Job stays in the cluster"),
 ];
 
 /// Options of `tpu register`.
 pub(super) const OF_TARGET: &[KindOption] = &[
-    option("context", "NAME", "Context of the kubeconfig; the current one without"),
-    option("namespace", "NAME", "Namespace; that of the context without"),
-    option("kubeconfig", "FILE", "Kubeconfig; that of KUBECONFIG or ~/.kube/config without"),
+    option("context", "NAME", "Context of the kubeconfig [default: the current one]"),
+    option("namespace", "NAME", "Namespace [default: that of the context]"),
+    option("kubeconfig", "FILE", "Kubeconfig [default: KUBECONFIG or ~/.kube/config]"),
     option(LOG_VOLUME, "VOLUME", "Volume on which logs and checkpoints lie, as in CLAIM:/data"),
-    option(LOG_ROOT, "DIR", "Where on it they go"),
+    option(LOG_ROOT, "DIR", "Directory on that volume"),
     OF_BOTH[7],
     OF_BOTH[0],
     OF_BOTH[1],
@@ -128,29 +133,25 @@ pub(super) const OF_JOB: &[KindOption] = &[
     OF_BOTH[4],
     OF_BOTH[5],
     OF_BOTH[6],
-    option(
-        NODES,
-        "N",
-        "Pods that belong together: the command runs once in each, and has its rank",
-    ),
-    short('j', option(JOB_NAME, "NAME", "Name of its Job in the cluster, as it is")),
-    option(
+    option(NODES, "N", "Number of pods; the command runs once in each, with its rank"),
+    short('j', option(JOB_NAME, "NAME", "Exact name of its Job in the cluster")),
+    hidden(option(
         WORDS_ARE,
         "command|args|none",
-        "Whether the words are the command of the container, or arguments of what its image begins with (args)",
-    ),
+        "Whether the words are the command of the container, arguments of the command of its image (args), or not used",
+    )),
     option(
         CODE,
         "staged|none",
-        "Whether the code goes with it (staged), or its image has all (none)",
+        "Whether the code is sent along (staged), or the image has it (none)",
     ),
-    option(
+    hidden(option(
         SETTINGS_ARE,
         "ours|said",
-        "Whether what kubernetes.json says holds for it (ours), or only what is said of it (said)",
-    ),
+        "Whether the values of kubernetes.json are used (ours), or only those of the job itself (said)",
+    )),
     OF_BOTH[7],
-    short('e', many(option(VARIABLE, "NAME=VALUE", "A variable that stands in its Job"))),
+    short('e', many(option(VARIABLE, "NAME=VALUE", "A variable that is part of its Job"))),
     many(option(ENV, "NAME=VALUE", "The same, as earlier versions called it")),
     map(option(SECURITY_CONTEXT, "JSON", "Who its processes are, in Kubernetes' words")),
     map(many(option(ANNOTATIONS, "JSON", "Annotations of its Job: names and values"))),

@@ -61,7 +61,7 @@ impl Submission {
             KubernetesSettings::built_in()
         } else {
             KubernetesSettings::read()
-                .map_err(|why| RunError::usage(why, "mend the file, or move it away"))?
+                .map_err(|why| RunError::usage(why, "correct the file, or move it away"))?
         };
         let parts = Parts {
             target,
@@ -231,7 +231,7 @@ fn place_is_taken(by: Option<&BatchJob>, known: &JobRef) -> RunError {
     if by.is_some_and(|job| settle::is_given_up(job, known)) {
         return given_up();
     }
-    let what = format!("there is a Job {} already, which is none of this", known.name);
+    let what = format!("a Job {} exists already, which does not belong to this start", known.name);
     RunError::refused(what, "take another name, or delete that Job first")
 }
 

@@ -121,7 +121,7 @@ pub(super) fn shell(
         return Err(RunError::refused(what, format!("its nodes: {}", nodes.join(", "))));
     }
     into(controller, &row, node).map_err(|why| {
-        let what = format!("Slurm lets nobody in beside {}: {why}", job.id());
+        let what = format!("Slurm allows no shell beside {}: {why}", job.id());
         RunError::refused(what, "`tpu logs -f` follows what it prints")
     })
 }

@@ -105,7 +105,7 @@ fn at_work(state: &str) -> Option<&'static str> {
     match states::bare(state) {
         "COMPLETING" => Some("it is coming to its end"),
         "SUSPENDED" => Some("Slurm has suspended it"),
-        "STOPPED" => Some("Slurm has stopped it for a while"),
+        "STOPPED" => Some("Slurm has suspended it"),
         _ => None,
     }
 }

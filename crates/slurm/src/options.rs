@@ -15,7 +15,7 @@ const GRES: KindOption = option("gres", "GRES", "Devices for each node, such as 
 const TIME: KindOption =
     option("time", "TIME", "Limit on the time that a job runs, such as 12:00:00");
 const SIGNAL: KindOption =
-    option("signal", "SIG@SECONDS", "Signal for its programs, so long before its time is over");
+    option("signal", "SIG@SECONDS", "Signal that its programs get this long before the time limit");
 const SBATCH: KindOption = KindOption {
     is_many: true,
     ..option("sbatch", "NAME=VALUE", "Any other long option of sbatch, such as constraint=a100")
@@ -33,15 +33,15 @@ pub(super) const GONE_AFTER: &str = "gone-after";
 /// Options of `tpu register`.
 pub(super) const OF_TARGET: &[KindOption] = &[
     option("partition", "NAME", "Partition of the cluster"),
-    option("cluster", "FILE", "Its slurm.conf; that of SLURM_CONF without"),
-    option("login", "[USER@]HOST[:PORT]", "Login node on which the cluster's programs are"),
+    option("cluster", "FILE", "Its slurm.conf [default: SLURM_CONF]"),
+    option("login", "[USER@]HOST[:PORT]", "Login node with the programs of Slurm"),
     option("login-key", "FILE", "Key for the login node"),
-    option(STAGE_ROOT, "DIR", "Where code is staged, on a disk that its nodes share"),
-    option(LOG_ROOT, "DIR", "Where logs and checkpoints go, on a disk that its nodes share"),
+    option(STAGE_ROOT, "DIR", "Directory for copies of code, on a disk that the nodes share"),
+    option(LOG_ROOT, "DIR", "Directory for logs and checkpoints, on a disk that the nodes share"),
     option(
         GONE_AFTER,
         "SECONDS",
-        "A job counts as gone when Slurm has not known it for so long [60]",
+        "A job counts as gone when Slurm has not known it for this many seconds [default: 60]",
     ),
     ACCOUNT,
     QOS,
@@ -53,8 +53,12 @@ pub(super) const OF_TARGET: &[KindOption] = &[
 
 /// Options of `tpu run`.
 pub(super) const OF_JOB: &[KindOption] = &[
-    option("nodes", "N", "Nodes; the command runs once on each, unless tasks are asked for"),
-    option("ntasks", "N", "Tasks: so often the command runs"),
+    option(
+        "nodes",
+        "N",
+        "Number of nodes; the command runs once on each, unless --ntasks is given",
+    ),
+    option("ntasks", "N", "Number of tasks: how many times the command runs"),
     ACCOUNT,
     QOS,
     GRES,
@@ -186,7 +190,7 @@ fn passed_on(entry: &str) -> Result<(String, Option<String>), OptionProblem> {
             "array" => "members are: --array 0-9",
             "partition" => "another partition is another target",
             "chdir" | "output" | "error" | "input" | "open-mode" => {
-                "where it runs and logs is this program's own affair"
+                "tpu itself decides where it runs and logs"
             }
             "requeue" | "no-requeue" => "what is brought back say the rules: rule=…",
             _ => "leave it out",

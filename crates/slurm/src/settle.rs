@@ -76,7 +76,7 @@ pub(super) fn absence(
         Some(Afterwards::Ended(_)) => return Presence::Over,
         Some(Afterwards::Odd(word)) => {
             return Presence::Unknown(format!(
-                "its accounting says {word}, and the controller has not got it"
+                "its accounting says {word}, and the controller does not know it"
             ));
         }
         Some(Afterwards::Unanswered(why)) => return Presence::Unknown(why),
@@ -97,7 +97,7 @@ pub(super) fn absence(
             Err(why) => Presence::Unknown(why),
         },
         Ok(Memory::Empty) => Presence::Unknown(
-            "the controller was started anew since and lists no job at all: what it had may be lost".to_owned(),
+            "the controller was restarted and lists no job: its jobs may be lost".to_owned(),
         ),
         Err(why) => Presence::Unknown(why),
     }

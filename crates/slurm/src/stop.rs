@@ -480,7 +480,7 @@ pub(super) fn unhold(controller: &Controller<'_>, job: &Job) -> Result<(), RunEr
         }
         reason => {
             let what =
-                format!("Slurm holds {} back for no time: {}", job.id(), reasons::sentence(reason));
+                format!("Slurm cannot hold {} back: {}", job.id(), reasons::sentence(reason));
             return Err(RunError::refused(what, "it begins as soon as that is over"));
         }
     };

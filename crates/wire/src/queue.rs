@@ -76,7 +76,7 @@ documents! {
         priority: u8 = listed.entry.priority.number(),
         /// Whether somebody holds it.
         held: bool = listed.entry.held.is_some(),
-        /// Why it waits; null where it begins at the next look.
+        /// Why it waits; null where it starts at the next look.
         reason: Option<String> = listed.standing.waits.as_ref().map(ToString::to_string),
         /// On what it is to begin.
         wants: String = wants(&listed.entry.spec.target),

@@ -98,7 +98,7 @@ pub enum SheetStep {
         #[arg(default_value = "csv")]
         format: SheetFormat,
     },
-    /// Read what people wrote; rows are known by the name of their target, never by their number
+    /// Import notes and reservations; a row belongs to the target that it names
     Import {
         /// How it is written
         format: SheetFormat,

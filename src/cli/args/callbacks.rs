@@ -11,7 +11,7 @@ pub struct Finish {
     /// SESSION:WINDOW
     #[arg(value_name = "SESSION:WINDOW")]
     pub window: String,
-    /// Believe it although the text says otherwise
+    /// Accept it although the output says otherwise
     #[arg(long)]
     pub force: bool,
     /// Exit code of the job

@@ -89,20 +89,20 @@ pub enum CmsJobStep {
         /// A jobset
         file: String,
     },
-    /// Say where the jobset is, and what is in it
+    /// Show the path of the jobset and its content
     Info,
-    /// Write a jobset to begin with; never over a file that is there
+    /// Write an example jobset; an existing file is never overwritten
     Template {
         /// Where [default: the jobset]
         file: Option<String>,
-        /// Over a file that is there, too
+        /// Overwrite an existing file
         #[arg(long)]
         force: bool,
         /// Its jobs.
         #[command(flatten)]
         fields: CmsJobFields,
     },
-    /// Add jobs, which are ready then: `run` starts them
+    /// Add jobs in the state ready; `run` starts them
     Add {
         /// A file of jobs
         file: Option<String>,
@@ -115,10 +115,10 @@ pub enum CmsJobStep {
         /// `hosts`
         #[arg(value_parser = ["hosts"])]
         what: Option<String>,
-        /// Those with this in their name
+        /// Jobs with this text in their name
         #[arg(long, value_name = "TEXT")]
         name: Option<String>,
-        /// Those of this status, in Cloudmesh's words or ours
+        /// Jobs with this status, in Cloudmesh's terms or in those of tpu
         #[arg(long, value_name = "STATUS")]
         status: Option<String>,
     },
@@ -130,7 +130,7 @@ pub enum CmsJobStep {
     Kill(CmsNames),
     /// Make jobs ready again
     Reset(CmsNames),
-    /// Take jobs away; those at work are stopped first
+    /// Delete jobs; running ones are stopped first
     Delete(CmsNames),
     /// Add hosts
     Hosts {
@@ -197,12 +197,12 @@ pub struct CmsJobFields {
 /// `cms job hosts`.
 #[derive(Debug, Subcommand)]
 pub enum CmsHostsStep {
-    /// Make hosts known; --user NAME is the account there
+    /// Register hosts; --user NAME is the account there
     Add {
         /// Names, or patterns of names
         #[arg(long, value_name = "NAME")]
         hostname: String,
-        /// Where they are, as many as names [default: the names]
+        /// Addresses, as many as names [default: the names]
         #[arg(long, value_name = "IP")]
         ip: Option<String>,
         /// CPUs to give out
@@ -211,7 +211,7 @@ pub enum CmsHostsStep {
         /// free or active
         #[arg(long, value_name = "STATUS")]
         status: Option<String>,
-        /// Nothing: tpu counts what runs
+        /// Accepted without effect: tpu counts what runs
         #[arg(long = "job_counter", value_name = "N")]
         job_counter: Option<String>,
         /// Jobs at a time [default: 1]
@@ -246,11 +246,11 @@ pub enum CmsQueueStep {
     /// List jobs
     #[command(alias = "list")]
     Info(CmsQueueWords),
-    /// Look at jobs anew, which every list does
+    /// Accepted: every list looks at the jobs anyway
     Refresh(CmsQueueWords),
-    /// Add jobs, which are ready then: `run` starts them
+    /// Add jobs in the state ready; `run` starts them
     Add(CmsQueueJobs),
-    /// Take jobs away; those at work are stopped first
+    /// Delete jobs; running ones are stopped first
     Delete(CmsQueueWords),
     /// Start the jobs of a queue: `fifo` where they say, `fifo_multi` on any of some hosts
     Run(CmsQueueRun),
@@ -311,7 +311,7 @@ pub struct CmsQueueJobs {
     /// Input: nothing, as there
     #[arg(long, value_name = "PATH")]
     pub input: Option<String>,
-    /// Log: nothing, every job has one here
+    /// Accepted without effect: every job has a log here
     #[arg(long, value_name = "FILE")]
     pub log: Option<String>,
 }
@@ -334,7 +334,7 @@ pub struct CmsQueueRun {
     /// A cluster of hosts, of `fifo_multi`
     #[arg(long, value_name = "CLUSTER", conflicts_with = "hosts")]
     pub hostfile: Option<String>,
-    /// Minutes until a silent host counts as gone: nothing here
+    /// Minutes until a silent host counts as gone (accepted without effect)
     #[arg(long, value_name = "MINUTES")]
     pub timeout: Option<String>,
     /// The directory of a queue, which has none here
@@ -353,17 +353,17 @@ pub struct CmsCluster {
 /// What can be done with clusters.
 #[derive(Debug, Subcommand)]
 pub enum CmsClusterStep {
-    /// Nothing: a cluster is there as soon as a host is in it
+    /// Accepted without effect: a cluster exists as soon as it has a host
     Create(CmsClusterName),
     /// List clusters, or the hosts of one
     #[command(alias = "info")]
     List(CmsClusterName),
-    /// Make hosts known and put them into a cluster; --user NAME is the account there
+    /// Register hosts and put them into a cluster; --user NAME is the account there
     Add {
-        /// What they are called: names, or patterns of names
+        /// Names, or patterns of names
         #[arg(long, value_name = "NAME")]
         id: String,
-        /// Where they are [default: what they are called]
+        /// Addresses [default: the names]
         #[arg(long, value_name = "HOST")]
         name: Option<String>,
         /// The same, which outranks it
@@ -372,7 +372,7 @@ pub enum CmsClusterStep {
         /// active
         #[arg(long, value_name = "STATUS")]
         status: Option<String>,
-        /// Nothing: tpu hosts set --gpus N
+        /// Accepted without effect; use: tpu hosts set --gpus N
         #[arg(long, value_name = "GPU")]
         gpu: Option<String>,
         /// The `activate` of a Python environment that is read there before a job begins
@@ -387,9 +387,9 @@ pub enum CmsClusterStep {
     },
     /// Forget hosts on which nothing runs
     Delete(CmsIds),
-    /// Let jobs begin on hosts again
+    /// Start jobs on hosts again
     Activate(CmsIds),
-    /// Let nothing new begin on hosts
+    /// Start no new jobs on hosts
     Deactivate(CmsIds),
     /// Set a value of hosts
     Set {

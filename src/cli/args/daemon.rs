@@ -31,9 +31,9 @@ pub enum DaemonStep {
     Status,
     /// Show what it would do next for each job, and why
     Plan,
-    /// Have it begin with this machine (systemd or crontab); asks first
+    /// Start it automatically (systemd or crontab); asks first
     Install(StartDaemon),
-    /// Undo `install`; a daemon that runs goes on
+    /// Undo `install`; a running daemon continues
     Uninstall,
 }
 
@@ -57,7 +57,8 @@ pub struct RunDaemon {
 /// `tpu daemon start`.
 #[derive(Debug, Clone, Default, Args)]
 pub struct StartDaemon {
-    /// Act also while the original's MONITOR.py runs, which acts on the same jobs (or set `TPU_BESIDE_ORIGINAL=1`)
+    /// Act also while MONITOR.py of the Python tool before tpu runs, which acts on the same jobs (or set
+    /// `TPU_BESIDE_ORIGINAL=1`)
     #[arg(long)]
     pub beside_original: bool,
     /// Whether it answers over HTTP

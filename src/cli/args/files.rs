@@ -32,7 +32,7 @@ pub enum JobFiles {
 /// `tpu notify`.
 #[derive(Debug, Args)]
 pub struct Notify {
-    /// What to do; list them without a word
+    /// What to do [default: list them]
     #[command(subcommand)]
     pub step: Option<NotifyStep>,
 }
@@ -48,7 +48,7 @@ pub enum NotifyStep {
     },
     /// Send a test to all of them, or to one
     Test {
-        /// Number, way or place as in the list; whose
+        /// Number, kind or address of a receiver as in the list; and its user
         #[arg(value_name = "RECEIVER|USER")]
         words: Vec<String>,
     },
@@ -93,7 +93,7 @@ pub enum FormatName {
 /// `tpu secrets`.
 #[derive(Debug, Args)]
 pub struct SecretStore {
-    /// What to do; list them without a word
+    /// What to do [default: list them]
     #[command(subcommand)]
     pub step: Option<SecretsStep>,
 }

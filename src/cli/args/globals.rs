@@ -37,7 +37,7 @@ pub struct Globals {
     /// Print what would be done and stop
     #[arg(long, global = true)]
     pub dry_run: bool,
-    /// Say on stderr which data file, tmux server, user and cloud hold
+    /// Print on stderr which data file, tmux server, user and cloud are used
     #[arg(long, global = true)]
     pub verbose: bool,
     /// Colours

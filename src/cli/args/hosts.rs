@@ -85,10 +85,10 @@ pub struct AddHosts {
     /// Names of the machines, or patterns of names
     #[arg(value_name = "HOST", required = true)]
     pub targets: Vec<String>,
-    /// Where they are: hosts, with ports if need be, or patterns; as many as names [default: the names]
+    /// Addresses: hosts, HOST:PORT or patterns; as many as names [default: the names]
     #[arg(long, value_name = "ADDRESS")]
     pub address: Vec<String>,
-    /// The account there; --user NAME says the same here
+    /// The account there (also: --user NAME)
     #[arg(long, value_name = "NAME")]
     pub ssh_user: Option<String>,
     /// The key for it
@@ -97,10 +97,10 @@ pub struct AddHosts {
     /// What they have for jobs.
     #[command(flatten)]
     pub limits: HostLimits,
-    /// Pools that they are in, by which jobs may ask for one of them
+    /// Their pools; a job can ask for a pool instead of a machine
     #[arg(long, value_name = "NAME")]
     pub pool: Vec<String>,
-    /// Words by which they are found
+    /// Their tags
     #[arg(long, value_name = "WORD")]
     pub tag: Vec<String>,
     /// The `activate` of a Python environment there: it is read before a job begins
@@ -126,10 +126,10 @@ pub struct SetHosts {
     /// What they have for jobs.
     #[command(flatten)]
     pub limits: HostLimits,
-    /// Pools that they are in from now on, or `none`
+    /// New list of their pools, or `none`
     #[arg(long, value_name = "NAME")]
     pub pool: Vec<String>,
-    /// Words by which they are found from now on, or `none`
+    /// New list of their tags, or `none`
     #[arg(long, value_name = "WORD")]
     pub tag: Vec<String>,
     /// The `activate` of a Python environment there, read before a job begins, or `none`
@@ -143,7 +143,7 @@ pub struct DrainHosts {
     /// Machines, patterns of names, pools, tags
     #[arg(value_name = "HOST", required = true)]
     pub targets: Vec<String>,
-    /// What for, in words: whoever is refused a machine reads it
+    /// Purpose; shown to others who are refused the machine
     #[arg(long, value_name = "TEXT")]
     pub why: Option<String>,
 }

@@ -51,10 +51,10 @@ pub struct ServeArgs {
     /// Its key, PEM
     #[arg(long, value_name = "FILE", requires = "cert")]
     pub key: Option<PathBuf>,
-    /// Something in front of it speaks TLS
+    /// A proxy in front of the server speaks TLS
     #[arg(long)]
     pub behind_proxy: bool,
-    /// A name under which it is called, beside those of this machine
+    /// Another host name under which the server is called
     #[arg(long, value_name = "NAME")]
     pub host: Vec<String>,
 }
@@ -82,7 +82,7 @@ impl ServeArgs {
 /// `tpu token`.
 #[derive(Debug, Args)]
 pub struct TokenArgs {
-    /// What to do; list them without a word
+    /// What to do [default: list them]
     #[command(subcommand)]
     pub step: Option<TokenStep>,
 }
@@ -90,9 +90,9 @@ pub struct TokenArgs {
 /// What can be done with tokens.
 #[derive(Clone, Debug, Subcommand)]
 pub enum TokenStep {
-    /// Make one, and print it: the jobs that it starts can do what the account that serves can
+    /// Create a token and print it; jobs that it starts have the rights of the account that runs the server
     Create(TokenCreateArgs),
-    /// List them, without what they are
+    /// List the names of the secrets
     List,
     /// Take one back
     Revoke {
@@ -104,16 +104,16 @@ pub enum TokenStep {
 /// `tpu token create`.
 #[derive(Clone, Debug, Args)]
 pub struct TokenCreateArgs {
-    /// What it is called; the journal names it
+    /// Name of the token; the journal shows it
     pub name: String,
     /// What it may do: viewer, operator or admin
     #[arg(long, value_name = "ROLE", value_parser = role)]
     pub role: TokenRole,
-    /// Let it create, reserve and release targets, too. With patterns of names or types, as in 'v4-*', only these, and its
-    /// jobs run on no others
+    /// Also let it create, reserve and release targets. With patterns of names or types, as in 'v4-*': only these targets,
+    /// and its jobs run on no others
     #[arg(long, value_name = "PATTERNS", num_args = 0..=1, value_parser = targets)]
     pub targets: Option<Option<TargetLimit>>,
-    /// How long it is worth something, as in 30d; for ever without
+    /// How long it is valid, as in 30d [default: for ever]
     #[arg(long, value_name = "SPAN")]
     pub expires: Option<String>,
 }

@@ -14,7 +14,7 @@ pub enum Insight {
     Stats(Deferred<StatsArgs>),
     /// Show the quota of TPUs and how much of it is used
     #[command(
-        after_help = "Examples:\n  tpu quota\n  tpu quota v4 v6e us-central2\n  tpu quota --all --csv > quota.csv\n\nAddresses, instances and disks come behind. TPUs count as the names of\ntypes do (v4-32: 32). Answers are shown again for five minutes, with\ntheir age."
+        after_help = "Examples:\n  tpu quota\n  tpu quota v4 v6e us-central2\n  tpu quota --all --csv > quota.csv\n\nAddresses, instances and disks follow after the TPUs. TPUs count as the names of\ntypes do (v4-32: 32). Answers are shown again for five minutes, with\ntheir age."
     )]
     Quota(Deferred<QuotaArgs>),
     /// Show the cost of a month by day and category
@@ -45,7 +45,7 @@ pub enum Insight {
 /// `tpu disk`.
 #[derive(Debug, Args)]
 pub struct DiskArgs {
-    /// Whose copies and logs [default: all there is]
+    /// Users whose copies and logs are shown [default: all]
     #[arg(value_name = "USER")]
     pub words: Vec<String>,
 }
@@ -59,10 +59,10 @@ pub struct StatsArgs {
     /// One row for each user, target, type, zone, tag, week or kind
     #[arg(long, value_name = "WHAT", default_value = "user")]
     pub by: String,
-    /// From so long ago, or from a day on: 30d, 2026-11-01
+    /// From this time on: 30d (ago), 2026-11-01
     #[arg(long, value_name = "WHEN")]
     pub since: Option<String>,
-    /// Up to so long ago, or up to a day
+    /// Up to this time: 30d (ago), 2026-11-01
     #[arg(long, value_name = "WHEN")]
     pub until: Option<String>,
     /// Print the rows as a table for other programs
@@ -73,13 +73,13 @@ pub struct StatsArgs {
 /// `tpu quota`.
 #[derive(Debug, Args)]
 pub struct QuotaArgs {
-    /// Zones, regions and types, or how they begin [default: all]
+    /// Zones, regions and types, or their first letters [default: all]
     #[arg(value_name = "ZONE|TYPE")]
     pub words: Vec<String>,
-    /// Also what is neither granted nor in use
+    /// Also quotas that are neither granted nor used
     #[arg(long)]
     pub all: bool,
-    /// Ask again, however young the last answer is
+    /// Ask now, whatever the age of the last answer
     #[arg(long)]
     pub fresh: bool,
     /// Print the rows as a table for other programs
@@ -96,7 +96,7 @@ pub struct BillingArgs {
     /// One row for each service, sku or project of a day
     #[arg(long, value_name = "WHAT", default_value = "service")]
     pub by: String,
-    /// Ask again, however young the last answer is
+    /// Ask now, whatever the age of the last answer
     #[arg(long)]
     pub fresh: bool,
     /// Print the rows as a table for other programs
@@ -120,7 +120,7 @@ pub enum ArchiveStep {
         /// User; the rest is a filter
         #[arg(value_name = "USER|FILTER")]
         words: Vec<String>,
-        /// No more than so many, the newest
+        /// At most this many, the newest
         #[arg(short = 'n', long, value_name = "N", default_value_t = 50)]
         lines: usize,
     },
@@ -129,11 +129,11 @@ pub enum ArchiveStep {
         /// Number, user
         #[arg(value_name = "N|USER", required = true)]
         words: Vec<String>,
-        /// Of several that had this number, the one so many before the newest
+        /// If several jobs had this number: the N-th before the newest
         #[arg(long, value_name = "N", default_value_t = 0)]
         older: usize,
     },
-    /// Print what it has printed, if that is still there
+    /// Print its output, if that is still stored
     Logs {
         /// Number, user
         #[arg(value_name = "N|USER", required = true)]
@@ -141,16 +141,16 @@ pub enum ArchiveStep {
         /// The last lines only
         #[arg(short = 'n', long, value_name = "N")]
         lines: Option<usize>,
-        /// Of several that had this number, the one so many before the newest
+        /// If several jobs had this number: the N-th before the newest
         #[arg(long, value_name = "N", default_value_t = 0)]
         older: usize,
     },
-    /// Bring records back among the jobs; nothing begins by it
+    /// Restore records to the list of jobs; nothing is started
     Restore {
         /// Numbers, user
         #[arg(value_name = "N|USER", required = true)]
         words: Vec<String>,
-        /// Of several that had a number, the one so many before the newest
+        /// If several jobs had the number: the N-th before the newest
         #[arg(long, value_name = "N", default_value_t = 0)]
         older: usize,
     },

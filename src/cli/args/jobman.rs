@@ -30,7 +30,7 @@ pub enum JobmanStep {
         #[arg(long, value_name = "CONFIG", conflicts_with = "file")]
         config: Option<String>,
     },
-    /// Begin jobs again that have been stopped or have ended
+    /// Start jobs again that were stopped or have ended
     Start(JobmanIds),
     /// The same
     Resume(JobmanIds),
@@ -38,7 +38,7 @@ pub enum JobmanStep {
     Stop(JobmanIds),
     /// The same; what waits is taken out of the queue
     Cancel(JobmanIds),
-    /// Stop jobs, and begin them again
+    /// Stop jobs and start them again
     Reboot {
         /// Which
         #[command(flatten)]
@@ -50,9 +50,9 @@ pub enum JobmanStep {
         #[arg(long)]
         force_prefix: bool,
     },
-    /// Stop jobs, and let them wait for their turn
+    /// Stop jobs and queue them again
     Requeue(JobmanIds),
-    /// Take jobs away, and delete their TPUs; asks before
+    /// Delete jobs and their TPUs, after a question
     Delete(JobmanIds),
     /// The same; --all: every job of the user that has ended
     Clean {
@@ -71,7 +71,7 @@ pub enum JobmanStep {
         #[arg(value_name = "ID")]
         id: Option<String>,
     },
-    /// Begin a job again, and show what it prints until it ends
+    /// Start a job again, and show its output until it ends
     Run {
         /// Which
         id: String,
@@ -109,28 +109,28 @@ pub struct JobmanQueue {
     /// The file [default: `queue_machines/tasks.yaml`]
     #[arg(value_name = "TASKS.yaml")]
     pub file: Option<String>,
-    /// Let a task begin anew that has ended
+    /// Start a task again that has ended
     #[arg(long, value_name = "ID", group = "does")]
     pub reset: Option<String>,
-    /// The same with all that have ended
+    /// The same, with all jobs that have ended
     #[arg(long, group = "does")]
     pub reset_all: bool,
-    /// The same with those that have failed
+    /// The same, with failed jobs
     #[arg(long, group = "does")]
     pub reset_failed: bool,
-    /// The same with those whose ids are like this: train-*
+    /// The same, with jobs whose id matches: train-*
     #[arg(long, value_name = "PATTERN", group = "does")]
     pub reset_pattern: Option<String>,
-    /// Let a task that waits begin before the others
+    /// Move a waiting task to the front
     #[arg(long, value_name = "ID", group = "does")]
     pub prioritize: Option<String>,
     /// Show one task with all its attempts
     #[arg(long, value_name = "ID", group = "does")]
     pub task: Option<String>,
-    /// Nothing: what JobMan had to clean up does not come about
+    /// Accepted without effect: here is nothing to clean up
     #[arg(long, group = "does")]
     pub cleanup: bool,
-    /// Those alone that have ended well
+    /// Only jobs that finished well
     #[arg(long)]
     pub done: bool,
     /// Hidden ones, too

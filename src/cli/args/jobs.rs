@@ -52,9 +52,9 @@ pub struct Run {
 #[derive(Debug, Args)]
 pub struct ShowJob {
     /// The job: 7, w=7; and its user
-    #[arg(value_name = "ARG")]
+    #[arg(value_name = "JOB|USER")]
     pub words: Vec<String>,
-    /// Only what runs it says of it, in its own words
+    /// Only what the engine says about it, in its own words
     #[arg(long)]
     pub raw: bool,
 }
@@ -63,9 +63,9 @@ pub struct ShowJob {
 #[derive(Debug, Args)]
 pub struct ScriptOfJob {
     /// The job: 7, w=7; and its user
-    #[arg(value_name = "ARG")]
+    #[arg(value_name = "JOB|USER")]
     pub words: Vec<String>,
-    /// As a job file, which can be submitted again
+    /// Print a job file, which can be submitted again
     #[arg(long)]
     pub yaml: bool,
 }
@@ -73,10 +73,10 @@ pub struct ScriptOfJob {
 /// `tpu check`, `check-simp`.
 #[derive(Debug, Args)]
 pub struct Check {
-    /// Users; of a list also windows (7, w=7, 7,9-12), names, tag:NAME, tpu:NAME, status:NAME
-    #[arg(value_name = "ARG")]
+    /// Users; of a list also jobs (7, w=7, 7,9-12), names, tag:NAME, tpu:NAME, status:NAME
+    #[arg(value_name = "USER|JOB")]
     pub words: Vec<String>,
-    /// What to show: w window, d directory, t target, s status, v output
+    /// What to show: w number, d directory, t target, s status, v output
     #[arg(long, value_name = "LETTERS")]
     pub show: Option<String>,
     /// Everybody's jobs
@@ -94,7 +94,7 @@ pub struct Check {
     /// Show the members of groups one by one
     #[arg(long)]
     pub members: bool,
-    /// Columns of the original's table (col=N); here each job is one row
+    /// Accepted without effect (columns, col=N): here each job is one row
     #[arg(long, hide = true, value_name = "N")]
     pub columns: Option<u32>,
 }
@@ -124,10 +124,10 @@ pub struct Maj {
 /// `tpu resume`, `rerun`.
 #[derive(Debug, Default, Args)]
 pub struct Again {
-    /// Window (w=7 or 7) or name, tpu=TARGET, user
-    #[arg(value_name = "ARG")]
+    /// Job (7 or w=7, or its name), tpu=TARGET, user
+    #[arg(value_name = "JOB|TARGET|USER")]
     pub words: Vec<String>,
-    /// Also where a check would refuse: an attempt that was killed or finished, another accelerator
+    /// Also what a check would refuse: an attempt that was killed or finished, another accelerator
     #[arg(short, long)]
     pub force: bool,
     /// Also one that has finished or was killed, and nothing else that a check refuses
@@ -140,10 +140,10 @@ pub struct Again {
     /// (skip)
     #[arg(long, value_name = "HOW")]
     pub setup: Option<String>,
-    /// With what this shell exports now, instead of what it was first given
+    /// With the variables that this shell exports now, not those of the first start
     #[arg(long, conflicts_with = "clean_env")]
     pub env_now: bool,
-    /// With nothing of what a shell exported
+    /// With no variable of a shell
     #[arg(long)]
     pub clean_env: bool,
 }
@@ -153,8 +153,8 @@ pub struct Again {
 pub struct Many {
     /// Which jobs.
     #[arg(
-        value_name = "ARG",
-        help = "Windows (7, w=7, 7,9-12), names (llama, job[0-5], 12_3), tag:NAME, tpu:NAME, status:NAME, user"
+        value_name = "JOB|USER",
+        help = "Jobs: numbers (7, w=7, 7,9-12), names (llama, job[0-5], 12_3), tag:NAME, tpu:NAME, status:NAME, user"
     )]
     pub words: Vec<String>,
     /// Every job of the user that this command applies to
@@ -168,7 +168,7 @@ pub struct Kill {
     /// Which
     #[command(flatten)]
     pub jobs: Many,
-    /// Also past workers that never answer again: it may still run there
+    /// Also if workers never answer again: it may still run there
     #[arg(short, long)]
     pub force: bool,
 }
@@ -176,7 +176,7 @@ pub struct Kill {
 /// `tpu clean`.
 #[derive(Debug, Args)]
 pub struct Clean {
-    /// User; windows or names, for no other jobs than these
+    /// User; numbers or names of jobs, for no others than these
     #[arg(value_name = "USER|JOB")]
     pub words: Vec<String>,
     /// Also the ancestors of attempts that are still alive (-re)
@@ -207,7 +207,7 @@ pub struct CloseWindows {
     /// User
     #[arg(value_name = "USER")]
     pub words: Vec<String>,
-    /// Also windows that a person or the original has opened, after asking; none that somebody looks at
+    /// Also windows that a person or the Python tool before tpu has opened, after a question; none that somebody looks at
     #[arg(short, long)]
     pub force: bool,
 }
@@ -215,8 +215,8 @@ pub struct CloseWindows {
 /// `tpu logs`.
 #[derive(Debug, Args)]
 pub struct Logs {
-    /// Window or name, user
-    #[arg(value_name = "ARG")]
+    /// Job (number or name), user
+    #[arg(value_name = "JOB|USER")]
     pub words: Vec<String>,
     /// Go on printing what comes
     #[arg(short, long)]
@@ -235,8 +235,8 @@ pub struct Logs {
 /// `tpu files`.
 #[derive(Debug, Args)]
 pub struct JobFilesArgs {
-    /// Window or name, user
-    #[arg(value_name = "ARG")]
+    /// Job (number or name), user
+    #[arg(value_name = "JOB|USER")]
     pub words: Vec<String>,
     /// Copy these files or directories here
     #[arg(long, value_name = "PATH", num_args = 1..)]
@@ -249,13 +249,13 @@ pub struct JobFilesArgs {
 /// `tpu history`.
 #[derive(Debug, Args)]
 pub struct History {
-    /// Window or name, user
-    #[arg(value_name = "ARG")]
+    /// Job (number or name), user
+    #[arg(value_name = "JOB|USER")]
     pub words: Vec<String>,
     /// The last N events
     #[arg(short = 'n', long, value_name = "N", default_value_t = 50)]
     pub lines: usize,
-    /// Only what happened since you last asked so
+    /// Only what happened since you last used this option
     #[arg(long)]
     pub since_last: bool,
 }
@@ -263,8 +263,8 @@ pub struct History {
 /// `tpu wait`.
 #[derive(Debug, Args)]
 pub struct Wait {
-    /// Windows, names, selectors, user
-    #[arg(value_name = "ARG")]
+    /// Jobs (numbers, names, selectors), user
+    #[arg(value_name = "JOB|USER")]
     pub words: Vec<String>,
     /// What to wait for
     #[arg(long = "for", value_name = "WHAT", default_value = "end")]

@@ -120,7 +120,7 @@ fn args<O: OptionsOfKind>() -> Vec<Arg> {
         let help = format!("{} ({})", option.help, kinds.join(", "));
         let arg = Arg::new(option.name).long(option.name).value_name(option.value);
         let arg = option.short.map_or(arg.clone(), |letter| arg.short(letter));
-        arg.action(action).help(help)
+        arg.action(action).help(help).hide(option.is_hidden)
     };
     by_name.into_values().map(arg).collect()
 }

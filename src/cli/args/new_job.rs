@@ -36,34 +36,34 @@ pub struct TypeOptions {
 /// Options about the job.
 #[derive(Clone, Debug, Default, Args)]
 pub struct JobOptions {
-    /// Of several machines the first, any, that with most or with least room:
+    /// How to choose among several machines: the first, any, most room or least room:
     /// sequential, random, smart, frugal [default: the setting]
     #[arg(long, value_name = "POLICY")]
     pub policy: Option<String>,
     /// Pass the number of resumes to the program as --config.stage
     #[arg(long)]
     pub log_stage: bool,
-    /// A name by which it and its successors are called wherever a job is
+    /// Name of the job; its restarts keep it
     #[arg(long, value_name = "NAME")]
     pub name: Option<String>,
-    /// Take the code of this directory, as if the command were typed there
+    /// Use the code of this directory, as if you typed the command there
     #[arg(short = 'C', long, value_name = "PATH")]
     pub directory: Option<PathBuf>,
     /// Run the command where it is typed, in no copy of the code
     #[arg(long)]
     pub in_place: bool,
-    /// Give each member of an array or a sweep its own copy of the code, and not one to all
+    /// Make a copy of the code for each member of an array or sweep, not one for all
     #[arg(long)]
     pub copy_each: bool,
     /// Give the command this variable, with the value that it has here or with this one, wherever
     /// the job runs
     #[arg(long, value_name = "NAME[=VALUE]")]
     pub env: Vec<String>,
-    /// Give the command nothing of what this shell exports
+    /// Give the command no variable of this shell
     #[arg(long)]
     pub clean_env: bool,
-    /// Tell somebody of it, beside the setting: [EVENT,…=]WHERE, as in
-    /// error,finished=me@example.org, a URL, tmux, or a command; none: nobody
+    /// Notify this receiver too, beside those of the setting: [EVENT,…=]WHERE, as in
+    /// error,finished=me@example.org, a URL, tmux, or a command; `none` notifies nobody
     #[arg(long, value_name = "RECEIVER")]
     pub notify: Vec<String>,
 }

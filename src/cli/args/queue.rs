@@ -139,7 +139,7 @@ pub struct SetQueue {
     /// How many of its jobs run at once, or `none`
     #[arg(long, value_name = "N")]
     pub max_parallel: Option<String>,
-    /// Its jobs begin on one of these targets, types or pools, whatever they name; or `none`
+    /// Start its jobs on one of these targets, types or pools only; or `none`
     #[arg(long, value_name = "TARGETS", value_delimiter = ',')]
     pub on: Vec<String>,
 }
@@ -156,7 +156,7 @@ pub struct RunQueue {
 #[derive(Debug, Args)]
 pub struct Dequeue {
     /// Queued jobs (12 or a name), user
-    #[arg(value_name = "ARG")]
+    #[arg(value_name = "JOB|USER")]
     pub words: Vec<String>,
     /// All queued jobs of the user
     #[arg(long)]
@@ -167,7 +167,7 @@ pub struct Dequeue {
 #[derive(Debug, Args)]
 pub struct Requeue {
     /// Jobs, their user, priority=0-100, queue=NAME
-    #[arg(value_name = "ARG", required = true)]
+    #[arg(value_name = "JOB|USER|KEY=VALUE", required = true)]
     pub words: Vec<String>,
     /// Stop without waiting for a checkpoint
     #[arg(long)]
@@ -181,7 +181,7 @@ pub struct Requeue {
 #[derive(Debug, Args)]
 pub struct HoldJobs {
     /// Queued jobs (12 or a name), user
-    #[arg(value_name = "ARG", required = true)]
+    #[arg(value_name = "JOB|USER", required = true)]
     pub words: Vec<String>,
     /// Why, in words
     #[arg(long, value_name = "TEXT")]
@@ -191,10 +191,10 @@ pub struct HoldJobs {
 /// `tpu priority`.
 #[derive(Debug, Args)]
 pub struct SetPriority {
-    /// What waits: 12, its name; its user; and the priority, from 0 to 100
-    #[arg(value_name = "ARG", required = true)]
+    /// Queued jobs (12 or a name), user, and the priority, from 0 to 100
+    #[arg(value_name = "JOB|USER|N", required = true)]
     pub words: Vec<String>,
-    /// Before all others of its priority
+    /// Move it before all others of its priority
     #[arg(long)]
     pub first: bool,
 }

@@ -34,7 +34,7 @@ pub enum State {
 /// `tpu init`.
 #[derive(Debug, Args)]
 pub struct Init {
-    /// Look at a data.json of the original (or its directory) and say what moving in means
+    /// Look at the data.json of the Python tool before tpu (or its directory), and say what using it means
     #[arg(long, value_name = "PATH")]
     pub from: Option<PathBuf>,
     /// With --from: use that file from now on (it stays where it is)
@@ -98,7 +98,7 @@ pub enum DataStep {
         #[arg(allow_hyphen_values = true)]
         value: String,
     },
-    /// Lay a JSON file over it: maps are merged, everything else is replaced
+    /// Merge a JSON file into it: maps are merged, everything else is replaced
     Merge {
         /// File, or - for standard input
         file: PathBuf,

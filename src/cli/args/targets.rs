@@ -75,7 +75,7 @@ pub struct Apply {
     /// On demand (-norm)
     #[arg(long)]
     pub norm: bool,
-    /// Queue for it: it waits for capacity in its place, and so does this command
+    /// Queue the job, and wait here until it starts
     #[arg(long)]
     pub queued: bool,
 }
@@ -135,7 +135,7 @@ pub struct Import {
     /// Alias for those without one, from {type} {family} {zone} {pricing} {name} {n}
     #[arg(long, value_name = "TEMPLATE")]
     pub alias: Option<String>,
-    /// Only what this provider has [default: each that a target has, and that of the settings]
+    /// Only this provider's targets [default: every provider that a target or the settings name]
     #[arg(long, value_name = "NAME")]
     pub provider: Option<String>,
     /// Its project [default: that of the settings]
@@ -165,17 +165,17 @@ pub struct Sim {
 pub enum SimEvent {
     /// List the simulated targets
     List,
-    /// Take a target away, with everything that runs on it
+    /// Preempt a target, with everything that runs on it
     Preempt(OneTarget),
-    /// Make a target READY, whatever it was
+    /// Make a target READY, whatever state it has
     Ready(OneTarget),
-    /// Let programs on a target lose their connection to each other
+    /// Break the connection between the programs on a target
     Grpc(OneTarget),
-    /// Break the way to the workers of a target; what runs there goes on
+    /// Break the connection to the workers of a target; what runs there continues
     Cut(OneTarget),
-    /// Mend the way to the workers of a target
+    /// Repair the connection to the workers of a target
     Mend(OneTarget),
-    /// Play a story: what happens to which target, and when
+    /// Run a scenario: what happens to which target, and when
     Play {
         /// A scenario, in TOML; - is standard input
         #[arg(value_name = "FILE")]
@@ -189,14 +189,14 @@ pub enum SimEvent {
         /// Port; any free one if 0
         #[arg(long, value_name = "N", default_value_t = 0)]
         port: u16,
-        /// A scenario that begins with it, in TOML
+        /// Scenario that starts with the server, in TOML
         #[arg(long, value_name = "FILE")]
         scenario: Option<PathBuf>,
-        /// Write every request down: a line of JSON each
+        /// Write a line of JSON for each request
         #[arg(long, value_name = "FILE")]
         log: Option<PathBuf>,
     },
-    /// Let any event of a scenario happen now
+    /// Trigger any event of a scenario now
     #[command(
         after_help = "Examples:\n  tpu sim event error class=auth call=list times=5\n  tpu sim event lose-answer call=create times=1\n  tpu sim event calm"
     )]
@@ -208,7 +208,7 @@ pub enum SimEvent {
         #[arg(value_name = "KEY=VALUE")]
         words: Vec<String>,
     },
-    /// Let somebody else hold the accelerators of a target
+    /// Lock the accelerators of a target, as another program would
     Lock {
         /// Target, alias or full name
         #[arg(value_name = "TARGET")]
@@ -225,7 +225,7 @@ pub enum SimEvent {
         /// Creations fail from now on
         #[arg(long)]
         off: bool,
-        /// Only so many creations fail
+        /// Only the next N creations fail
         #[arg(long, value_name = "N", requires = "off")]
         times: Option<u32>,
     },

@@ -15,7 +15,7 @@ pub struct Classify {
     /// Exit code of the job
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     pub exit_code: Option<i32>,
-    /// The exit code is a script's, which may have hidden the program's: 0 says only that it is over
+    /// The exit code is that of a script, which may hide the program's: 0 then only means that it has ended
     #[arg(long, requires = "exit_code")]
     pub script: bool,
     /// State of the target
@@ -32,7 +32,7 @@ pub struct Doctor {
     /// Put back a backup of data.json: the newest, or the N-th newest
     #[arg(long, value_name = "N", num_args = 0..=1, default_missing_value = "1")]
     pub restore: Option<usize>,
-    /// Do what can be done without a person's judgement
+    /// Repair what needs no decision of yours
     #[arg(long, conflicts_with = "restore")]
     pub fix: bool,
     /// Whether this lock is to be had: what `doctor` asks a second process
@@ -43,10 +43,10 @@ pub struct Doctor {
 /// `tpu demo`.
 #[derive(Debug, Args)]
 pub struct Demo {
-    /// Tell the story as text, check that it came true, clean up
+    /// Run the demo as text, check each step, clean up
     #[arg(long)]
     pub headless: bool,
-    /// Write the screen as it is drawn to a file for asciinema, and end by itself
+    /// Record the screen to a file for asciinema, and end automatically
     #[arg(long, value_name = "FILE", conflicts_with_all = ["headless", "sabotage"])]
     pub record: Option<PathBuf>,
     /// Columns and rows of what is written

@@ -24,7 +24,7 @@ pub struct GetSettings {
     /// User
     #[arg(value_name = "USER")]
     pub words: Vec<String>,
-    /// Where each value comes from
+    /// Show where each value comes from
     #[arg(long)]
     pub origin: bool,
 }
@@ -39,6 +39,6 @@ pub struct SetSettings {
     #[arg(value_name = "VALUE", allow_hyphen_values = true)]
     pub value: Option<String>,
     /// A user
-    #[arg(value_name = "ARG")]
+    #[arg(value_name = "USER")]
     pub words: Vec<String>,
 }

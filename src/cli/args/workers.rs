@@ -52,7 +52,7 @@ pub struct OfRecipe {
     /// Target, alias or full name
     #[arg(value_name = "TARGET")]
     pub target: String,
-    /// Also where it is so already
+    /// Also where it is done already
     #[arg(long)]
     pub force: bool,
 }
@@ -88,7 +88,7 @@ pub struct KillRemote {
     /// Target, alias or full name
     #[arg(value_name = "TARGET")]
     pub target: String,
-    /// Also what others run there; asks
+    /// Also processes of other users there, after a question
     #[arg(long)]
     pub all_users: bool,
     /// Also where a live job is at work
@@ -105,7 +105,7 @@ pub struct Copy {
     /// A directory here, or TARGET:PATH of one
     #[arg(value_name = "TO")]
     pub to: String,
-    /// The zone, where a run is copied from one to another
+    /// The destination zone, when a run is copied between zones
     #[arg(value_name = "ZONE", hide = true)]
     pub zone: Option<String>,
     /// Worker, from 0, or all

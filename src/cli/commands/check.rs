@@ -143,7 +143,7 @@ fn look(app: &App, args: &Check) -> Result<(Snapshot, Show), Error> {
             "--show={}: '{odd}' is none of w, d, t, s, v",
             chosen.unwrap_or_default()
         ))
-        .hint("w window, d directory, t target, s status, v output"));
+        .hint("w number, d directory, t target, s status, v output"));
     }
     let shown =
         |letter: char, default: bool| chosen.map_or(default, |letters| letters.contains(letter));

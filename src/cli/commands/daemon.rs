@@ -284,6 +284,6 @@ pub(in crate::cli) fn log(app: &App, args: &MonitorLog) -> Outcome {
 /// `-Mc`.
 pub(in crate::cli) fn clear_log(app: &App) -> Outcome {
     watch::clear_log(app.ctx()?)?;
-    let text = "The daemon's log begins anew; `tpu history` keeps what was in it.";
+    let text = "The daemon's log was cleared; `tpu history` keeps its events.";
     Ok(Output::new(text, &ClearedLogDocument { cleared: true }))
 }

@@ -55,7 +55,7 @@ pub(in crate::cli) fn uninstall(app: &App) -> Outcome {
     }
     daemon_unit::uninstall(ctx)?;
     let text = format!(
-        "Removed {}\nA daemon that runs goes on; `tpu daemon stop` ends it.",
+        "Removed {}\nA running daemon continues; `tpu daemon stop` ends it.",
         shown.join("\n")
     );
     Ok(Output::new(text, &document(first, false)))

@@ -31,7 +31,8 @@ pub(in crate::cli) fn run(app: &App, step: &DataStep) -> Outcome {
         }
         DataStep::Merge { file } => {
             let value: Value = serde_json::from_slice(&read(file)?).map_err(|e| {
-                Error::usage(format!("{} is no JSON: {e}", file.display())).hint("mend that place")
+                Error::usage(format!("{} is no JSON: {e}", file.display()))
+                    .hint("correct that place")
             })?;
             Ok(told(&data::merge(ctx, &value)?))
         }

@@ -25,7 +25,7 @@ pub(in crate::cli) fn files(app: &App, args: &JobFilesArgs) -> Outcome {
         return get(ctx, &id, (args, app.global.yes));
     }
     if args.to.is_some() {
-        return Err(Error::usage("--to says where files go that --get names")
+        return Err(Error::usage("--to needs --get: it says where the copied files go")
             .hint(format!("tpu files {} --get PATH --to DIR", id.window)));
     }
     let results = results::of(ctx, &id)?;

@@ -5,6 +5,7 @@ use crate::cli::args::Cli;
 use crate::cli::complete;
 use crate::cli::legacy;
 use crate::cli::print::Output;
+use tpu_core::model::settings::MEANINGS;
 use tpu_ops::Error;
 use tpu_ops::base::error::did_you_mean;
 use tpu_wire::pages::{ManualDocument, ScriptDocument, TextDocument, WelcomeDocument};
@@ -131,6 +132,9 @@ const GROUPS: &[(&str, &[&str])] = &[
     ),
 ];
 
+/// The word behind `help` for the list of settings; no command has this name.
+const SETTINGS: &str = "settings";
+
 /// What `tpu` alone says to somebody who has not begun yet.
 pub(in crate::cli) fn welcome() -> Output {
     // Nobody has said yet how wide the terminal is: no line is longer than 80.
@@ -139,7 +143,7 @@ pub(in crate::cli) fn welcome() -> Output {
         tpu monitor                       watch it; ? lists the keys\n  \
         tpu demo                          practise with real jobs; leaves nothing\n  \
         tpu init                          choose a name, get example scripts\n  \
-        tpu init --from PATH              look at the data.json of the original\n  \
+        tpu init --from PATH              look at a data.json of the Python tool\n  \
         tpu tldr                          a page of useful commands\n  \
         tpu help                          the commands on one screen\n";
     Output::new(text, &WelcomeDocument { begin: ["demo", "init", "tldr", "help"] })
@@ -157,6 +161,7 @@ pub(in crate::cli) fn help(command: Option<&str>, all: bool) -> Outcome {
     let text = match command {
         None if all => every_command(&cli),
         None => cli.render_help().ansi().to_string(),
+        Some(SETTINGS) => every_setting(),
         Some(typed) => subcommand(&mut cli, typed)?.render_help().ansi().to_string(),
     };
     let plain = anstream::adapter::strip_str(&text).to_string();
@@ -204,6 +209,15 @@ fn every_command(cli: &clap::Command) -> String {
     text
 }
 
+/// The settings, with what each means.
+fn every_setting() -> String {
+    let rows = MEANINGS.iter().map(|(key, means)| format!("{key}\n    {}\n", means.trim()));
+    let rows: String = rows.collect();
+    format!(
+        "Settings: `tpu set-settings KEY VALUE` changes one, `tpu get-settings --origin` shows their values.\n\n{rows}"
+    )
+}
+
 /// Whether a group names the command.
 fn has_group(command: &str) -> bool {
     GROUPS.iter().any(|(_, names)| names.contains(&command))
@@ -236,8 +250,21 @@ pub(in crate::cli) fn man(command: Option<&str>) -> Outcome {
 mod tests {
     use std::collections::BTreeSet;
 
+    use tpu_core::model::settings::KEYS;
+
     use super::*;
     use crate::cli::args::kind_commands;
+
+    #[test]
+    fn the_help_of_settings_names_each_with_what_it_means() {
+        let text = help(Some(SETTINGS), false).unwrap().text;
+        for key in KEYS {
+            let says = text.split_once(&format!("\n{key}\n    ")).map(|(_, says)| says);
+            assert!(says.is_some_and(|says| says.starts_with(char::is_uppercase)), "{key}");
+        }
+        assert_eq!(MEANINGS.len(), KEYS.len());
+        assert!(Cli::definitions().find_subcommand(SETTINGS).is_none(), "it is no command");
+    }
 
     #[test]
     fn each_command_is_in_one_group_and_each_help_fits_a_line() {

@@ -119,7 +119,7 @@ fn begin(app: &App, args: &Init) -> Outcome {
         ));
     }
     said.extend(acts_for.map(|user| {
-        format!("Commands of this account that name nobody go on meaning {user}: name {name}, or export TPU_USER={name}.")
+        format!("Commands of this account that name no user still mean {user}: name {name}, or export TPU_USER={name}.")
     }));
     let text = format!(
         "{}\nNext: tpu run local -- python3 main.py, then tpu monitor. `tpu tldr` shows more.",

@@ -62,7 +62,7 @@ pub(in crate::cli) fn run_file(app: &App, args: &Run, file: &str) -> Result<Ran,
         return Err(of_file.at(job.place, later("it says how it waits in the queue")));
     }
     if job.order.is_some() {
-        return Err(of_file.at(job.place, later("a target is made for it, which takes its time")));
+        return Err(of_file.at(job.place, later("a target is created for it, which takes a while")));
     }
     if job.sweep.is_some() {
         return Err(of_file.at(job.place, later("members of its array differ")));

@@ -151,7 +151,7 @@ fn way_back_of_array(ctx: &Ctx, killed: &[Killed]) -> Result<String, Error> {
             if !rest.is_empty() && rest.iter().all(|other| other.as_ref() == Some(first)) =>
         {
             let (user, array) = first;
-            format!("They go on with: tpu resume {array} {user}\n")
+            format!("To resume them: tpu resume {array} {user}\n")
         }
         _ => String::new(),
     })

@@ -39,10 +39,8 @@ pub(in crate::cli) fn requeue(app: &App, args: &Requeue) -> Outcome {
     if jobs.len() > 1 {
         let finished = |id: &mut JobId| data.job(id).is_some_and(|job| has_finished(&job.status));
         problems.extend(jobs.extract_if(.., finished).map(|id| {
-            Error::refused(format!(
-                "{id} is finished: it is begun again only where it is named alone"
-            ))
-            .hint(format!("tpu requeue {} {}", id.window, id.user))
+            Error::refused(format!("{id} is finished: name it alone to start it again"))
+                .hint(format!("tpu requeue {} {}", id.window, id.user))
         }));
     }
     if jobs.is_empty() {
@@ -69,7 +67,7 @@ pub(in crate::cli) fn requeue(app: &App, args: &Requeue) -> Outcome {
     for job in &jobs {
         match requeue::requeue(ctx, job, &how) {
             Ok((waits, remark)) => {
-                lines.push(format!("{job} goes on as {waits} when its turn comes."));
+                lines.push(format!("{job} continues as {waits} when its turn comes."));
                 notes.extend(remark);
                 waiting.push(waits);
             }

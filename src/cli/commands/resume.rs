@@ -115,8 +115,7 @@ fn start(app: &App, args: &Again, request: &AgainRequest) -> Result<(String, Aga
         Succession::Resume => "Resumed",
         Succession::Rerun => "Started again",
     };
-    let text =
-        format!("{done} {} as window {} on {}.", request.job, launched.job.window, launched.target);
+    let text = format!("{done} {} as {} on {}.", request.job, launched.job, launched.target);
     Ok((text, again))
 }
 

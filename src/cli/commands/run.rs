@@ -239,7 +239,7 @@ pub(super) fn give(app: &App, request: &mut RunRequest, said: &JobOptions) -> Re
         })?;
         let value = value.ok_or_else(|| {
             Error::usage(format!("--env {name}: this shell does not export it"))
-                .hint(format!("export it, or say it: --env {name}=VALUE"))
+                .hint(format!("export it, or give it: --env {name}=VALUE"))
         })?;
         let names = &mut request.spec.execution.secrets;
         if names.iter().all(|known| known != name) {

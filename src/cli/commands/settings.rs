@@ -103,7 +103,7 @@ pub(in crate::cli) fn reset_window_number(app: &App, words: &[String]) -> Outcom
     let user = app.user(&data, sorted.user)?;
     settings::reset_window_number(app.ctx()?, &user, number)?;
     Ok(Output::new(
-        format!("The next window of {user} is {number}."),
+        format!("The next job of {user} gets number {number}."),
         &NextNumberDocument { user: &user, next: number },
     ))
 }

@@ -67,7 +67,7 @@ pub(in crate::cli) fn run(app: &App, args: &StatsArgs) -> Outcome {
 /// Reads so long ago, a day, or an instant.
 fn instant(flag: &str, word: &str, now: Timestamp, zone: &Zone) -> Result<Timestamp, Error> {
     zone.moment(word, now).ok_or_else(|| {
-        Error::usage(format!("{flag} {word}: neither a span nor a day"))
+        Error::usage(format!("{flag} {word}: neither a time span nor a day"))
             .hint("as in 90m, 12h, 30d, 2026-11-01 or 2026-11-01T14:00:00Z")
     })
 }

@@ -181,7 +181,7 @@ pub(super) fn submit_tasks(
     }
     notes.extend(file.gone(&data).into_iter().map(|gone| {
         let SubmittedTask { id, job, .. } = gone;
-        format!("task {id} ({job}) is no longer in {}; it goes on as it was", file.shown)
+        format!("task {id} ({job}) is no longer in {}; it continues unchanged", file.shown)
     }));
     let known = places.len() - all.len();
     if all.is_empty() {
@@ -263,7 +263,7 @@ fn changed(shown: &str, known: &SubmittedTask, task: &JobmanTask) -> Option<Stri
     keys.retain(|key| value(&before, key) != value(&now, key));
     let SubmittedTask { id, job, .. } = known;
     Some(format!(
-        "task {id} is not as when it became {job} ({}), which goes on as it was; anew: tpu jobman queue {shown} --reset {id}",
+        "task {id} is not as when it became {job} ({}), which continues unchanged; to start it again: tpu jobman queue {shown} --reset {id}",
         keys.join(", ")
     ))
 }

@@ -35,7 +35,7 @@ pub(super) fn refuse_hopeless(ctx: &Ctx, waiting: usize) -> Result<(), Error> {
     }
     let named = hopeless.iter().take(MOST_NAMED);
     let mut lines: Vec<String> =
-        named.map(|(id, why)| format!("{id} can never begin as things are: {why}")).collect();
+        named.map(|(id, why)| format!("{id} can never start as things are: {why}")).collect();
     let more = hopeless.len().saturating_sub(lines.len());
     lines.extend((more > 0).then(|| format!("{more} more: tpu queue")));
     let hint = hopeless.into_iter().find_map(|(_, why)| why.hint).unwrap_or_default();

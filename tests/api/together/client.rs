@@ -238,7 +238,7 @@ impl<'a> Client<'a> {
         let patch = |body: Value| (format!("PATCH {path}"), body.to_string());
         let ((line, body), text) = match verb {
             Verb::Hold => (post("hold"), String::new()),
-            Verb::Unhold => (post("unhold"), "it begins when its turn comes".to_owned()),
+            Verb::Unhold => (post("unhold"), "it starts when its turn comes".to_owned()),
             Verb::Kill => (post("kill"), String::new()),
             Verb::Requeue => (post("requeue"), String::new()),
             Verb::Priority => {

@@ -166,7 +166,7 @@ impl<'a> Replay<'a> {
                 self.excused += 1;
                 self.stands(&id, Stand::Over("error"));
             }
-            // What waits to go on from another takes over what is said of that: it is said of both.
+            // What waits to continue from another takes over what is said of that: it is said of both.
             ("tag", Stand::Waits(..) | Stand::Live | Stand::Over(_)) => {
                 let tag = Some(event.text.clone()).filter(|tag| !tag.is_empty());
                 for known in self.both(&id, &stand, from) {
@@ -209,7 +209,7 @@ impl<'a> Replay<'a> {
         (known.tag, known.rule) = (tag, rule);
     }
 
-    /// A job, and the one that it waits to go on from.
+    /// A job, and the one that it waits to continue from.
     fn both(&self, id: &JobId, stand: &Stand, from: Option<JobId>) -> Vec<JobId> {
         let from =
             from.filter(|from| matches!(stand, Stand::Waits(..)) && self.jobs.contains_key(from));

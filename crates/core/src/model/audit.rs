@@ -87,19 +87,19 @@ impl fmt::Display for DataFlaw {
         match self {
             Self::SameNumber { job } => write!(f, "{job} stands in the file more than once"),
             Self::LostChild { job, child } => {
-                write!(f, "{job} says that it goes on in window {child}, which is no record of its")
+                write!(f, "{job} says that it continues as job {child}, which is no record of its")
             }
             Self::UntoldChild { job, father } => {
-                write!(f, "{job} is the child of window {father} and does not say so")
+                write!(f, "{job} continues job {father} and does not say so")
             }
             Self::UntoldFather { job, child } => {
-                write!(f, "{job} goes on in window {child} and does not say so")
+                write!(f, "{job} continues as job {child} and does not say so")
             }
             Self::LostFather { job, father } => {
-                write!(f, "{job} continues window {father}, which has no record")
+                write!(f, "{job} continues job {father}, which has no record")
             }
             Self::SecondChild { job, father } => {
-                write!(f, "{job} continues window {father}, which has another child or is at work")
+                write!(f, "{job} continues job {father}, which has another child or is at work")
             }
             Self::Circle { job } => write!(f, "{job} continues itself"),
             Self::LowOffset { user, next } => {
@@ -128,16 +128,18 @@ impl DataFlaw {
             }
             Self::UntoldChild { job, father } | Self::LostFather { job, father } => {
                 let verb = if matches!(self, Self::UntoldChild { .. }) { "is" } else { "is not" };
-                format!("{job} {verb} said to continue window {father}")
+                format!("{job} {verb} said to continue job {father}")
             }
-            Self::UntoldFather { job, child } => format!("{job} is said to go on in {child}"),
+            Self::UntoldFather { job, child } => {
+                format!("{job} is said to continue as job {child}")
+            }
             Self::SecondChild { job, father } => format!(
                 "{job} is a run of its own, no child of {father}; no rule acts on either (look at both, \
                  then: tpu kill w={})",
                 job.window
             ),
             Self::Circle { job } => format!("{job} is the first of its lineage"),
-            Self::LowOffset { user, next } => format!("the next window of {user} is {next}"),
+            Self::LowOffset { user, next } => format!("the next job of {user} gets number {next}"),
             Self::AliasToNothing { alias, full } => {
                 format!("the alias {alias} is gone (it stood for {full})")
             }

@@ -69,6 +69,7 @@ pub(super) fn read_job(record: &Fields<'_>, owner: &UserName) -> Result<Job, Dat
         job.intent = extra.with("intent", extras::read_intent)?;
         job.lease = extra.with("lease", extras::read_lease)?;
         job.recovery = extra.with("recovery", extras::read_recovery)?.map(Box::new);
+        job.monitor |= job.recovery.as_ref().is_some_and(|recovery| recovery.unwatched);
         job.verdict = extra.with("verdict", extras::read_verdict)?;
         job.reached = extra.with("reached", extras::read_reached)?.map(Box::new);
         job.spec = extra.with("spec", spec::read_stored)?.map(Box::new);
@@ -169,7 +170,11 @@ fn written(job: &Job, was: Option<&Job>) -> Map<String, Value> {
     field!("status", status, json!(job.status.word()));
     field!("error", status, json!(job.status.error().map(ErrorKind::as_str)));
     field!("stage", stage, json!(job.stage));
-    field!("monitor", monitor, json!(job.monitor));
+    set(
+        "monitor",
+        was.is_none_or(|was| is_watched(was) != is_watched(job)),
+        json!(is_watched(job)),
+    );
     field!("rules", rules, rules_value(&job.rules, raw.get("rules")));
     if was.is_none_or(|was| !same_extras(was, job)) {
         set("extra_msgs", true, extras_value(job, was, raw.get("extra_msgs")));
@@ -180,6 +185,11 @@ fn written(job: &Job, was: Option<&Job>) -> Map<String, Value> {
         set("customized_settings", true, custom_value(job, was, raw.get("customized_settings")));
     }
     map
+}
+
+/// What its record says of whether it is watched, which the original's monitor reads as well.
+fn is_watched(job: &Job) -> bool {
+    job.monitor && !job.recovery.as_ref().is_some_and(|recovery| recovery.unwatched)
 }
 
 fn start_value(start: &StartTime) -> Value {

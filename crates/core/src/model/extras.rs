@@ -180,6 +180,7 @@ pub(super) fn read_recovery(value: Json<'_>, path: &Path<'_>) -> Result<Recovery
         avoid: fields.with("avoid", read_avoid)?.unwrap_or_default(),
         stopped: fields.with("stopped", read::text)?,
         killed: fields.with_or("killed", false, read::flag)?,
+        unwatched: fields.with_or("unwatched", false, read::flag)?,
         blocked: fields.with_or("blocked", false, read::flag)?,
     })
 }
@@ -190,7 +191,7 @@ fn read_avoid(value: Json<'_>, path: &Path<'_>) -> Result<Vec<(String, Timestamp
 }
 
 /// Fields that most lineages never have: they are written only where they say something.
-pub(super) const RARE_OF_RECOVERY: [&str; 3] = ["patient_since", "roused", "login"];
+pub(super) const RARE_OF_RECOVERY: [&str; 4] = ["patient_since", "roused", "login", "unwatched"];
 
 /// Attempts and progress of a lineage, for the file.
 pub(super) fn write_recovery(recovery: &Recovery) -> Value {
@@ -221,6 +222,7 @@ pub(super) fn write_recovery(recovery: &Recovery) -> Value {
         instant(recovery.patient_since).map(Value::from),
         recovery.roused.then_some(Value::Bool(true)),
         recovery.login.as_deref().map(Value::from),
+        recovery.unwatched.then_some(Value::Bool(true)),
     ];
     if let Some(fields) = written.as_object_mut() {
         for (field, value) in RARE_OF_RECOVERY.into_iter().zip(rare) {
@@ -361,6 +363,7 @@ mod tests {
             avoid: vec![("n7".to_owned(), Timestamp::from_second(1_795_161_733))],
             stopped: Some("stopped after grpc: enough".to_owned()),
             killed: true,
+            unwatched: true,
             blocked: true,
         };
         job.keep_counts(recovery.clone());
@@ -370,14 +373,35 @@ mod tests {
         assert_eq!(read.counts(), recovery);
         // What most lineages never have is in no record of theirs, also not any more.
         let mut job = read;
-        let (patient_since, roused, login) = (None, false, None);
-        job.keep_counts(Recovery { patient_since, roused, login, ..recovery });
+        let (patient_since, roused, login, unwatched) = (None, false, None, false);
+        job.keep_counts(Recovery { patient_since, roused, login, unwatched, ..recovery });
         let written = job.to_value();
         let kept = written["extra_msgs"]["recovery"].as_object().unwrap();
         assert!(RARE_OF_RECOVERY.iter().all(|field| !kept.contains_key(*field)), "{kept:?}");
         assert_eq!(written["extra_msgs"]["recovery"]["ours_later"], json!([1]));
         job.recovery = None;
         assert_eq!(job.to_value()["extra_msgs"], json!({ "father": 3 }));
+    }
+
+    #[test]
+    fn the_original_reads_that_nobody_watches_a_job_that_was_killed_after_it_had_failed() {
+        let owner = UserName::from("alice");
+        let failed = |monitor: bool| {
+            let record =
+                json!({ "windows_id": 7, "status": "error", "error": "grpc", "monitor": monitor });
+            Job::from_value(&record, &owner).unwrap()
+        };
+        let mut job = failed(true);
+        (job.counts_mut().killed, job.counts_mut().unwatched) = (true, true);
+        let written = job.to_value();
+        assert_eq!((&written["monitor"], &written["error"]), (&json!(false), &json!("grpc")));
+        let read = Job::from_value(&written, &owner).unwrap();
+        assert!(read.monitor && read.is_killed(), "its successor is watched again");
+        assert_eq!(read.to_value(), written, "reading is not changing");
+
+        let mut job = failed(false);
+        job.counts_mut().killed = true;
+        assert!(!Job::from_value(&job.to_value(), &owner).unwrap().monitor);
     }
 
     #[test]

@@ -32,7 +32,7 @@ pub struct Queues {
 }
 
 impl Queues {
-    /// What waits to go on from this attempt.
+    /// What waits to continue from this attempt.
     pub fn successor_of(&self, job: &JobId) -> Option<&QueueEntry> {
         let goes_on = |entry: &&QueueEntry| {
             entry.user == job.user && entry.succeeds.is_some_and(|of| of.job == job.window)

@@ -47,6 +47,9 @@ pub struct Recovery {
     pub stopped: Option<String>,
     /// Whether a person has killed what had failed: no rule brings this attempt back.
     pub killed: bool,
+    /// Whether the record says `monitor: false` for that: the original's monitor knows no other sign of such a kill. Whether
+    /// somebody watches the lineage is unchanged.
+    pub unwatched: bool,
     /// Whether nothing is done until a person does something: it is brought back no more than what is stopped, and may
     /// be yet.
     pub blocked: bool,

@@ -126,13 +126,16 @@ pub enum Problem {
 
 /// Declares the settings once: key, type, built-in value, and how a JSON value is read.
 macro_rules! settings {
-    ($($(#[$doc:meta])* $key:ident: $type:ty = $default:expr, $read:expr;)+) => {
+    ($($(#[doc = $doc:literal])+ $key:ident: $type:ty = $default:expr, $read:expr;)+) => {
         /// All settings with the values that hold.
         #[derive(Clone, Debug, PartialEq)]
         pub struct Settings {
-            $($(#[$doc])* pub $key: $type,)+
+            $($(#[doc = $doc])+ pub $key: $type,)+
             origins: Vec<(&'static str, SettingOrigin)>,
         }
+
+        /// What each key means, for the help: the text above its field.
+        pub const MEANINGS: &[(&str, &str)] = &[$((stringify!($key), concat!($($doc),+))),+];
 
         /// Every key, in the order in which `get-settings` shows them.
         pub const KEYS: &[&str] = &[$(stringify!($key)),+];
@@ -168,107 +171,107 @@ macro_rules! settings {
 }
 
 settings! {
-    /// Whether `run` opens the monitor afterwards.
+    /// Whether `run` opens the screen afterwards.
     monitor_after_run: bool = true, read::flag;
-    /// Seconds between two refreshes of the monitor.
+    /// Seconds between two refreshes of the screen.
     monitor_upd_time: u32 = 5, positive;
-    /// Characters of output that decide a status, where they reach further back than what is read anyway.
+    /// Characters at the end of the output that are read for the status, at least.
     monitor_length: u32 = 800, read::number;
-    /// Whether output is shown although the status is known.
+    /// Whether output is shown even if the status is known.
     monitor_verbose: bool = false, read::flag;
     /// Whether the working directory is shown.
     monitor_dir: bool = true, read::flag;
     /// Whether the target is shown.
     monitor_tpu: bool = true, read::flag;
-    /// The columns of the monitor's list, by name; else those for which there is room.
+    /// Columns of the screen's list, by name; by default those that fit.
     monitor_columns: Option<Vec<String>> = None, words;
     /// Characters of output that are shown.
     show_length: u32 = 200, read::number;
-    /// `local` for the machine's own, `us`, `cn` or an IANA name, for display.
+    /// Time zone for display: `local` (this machine's), `us`, `cn` or a name such as `Europe/Berlin`.
     time_zone: String = LOCAL.to_owned(), zone;
-    /// Whatever others keep here.
+    /// Values of other programs; `tpu` does not read them.
     extra_settings: Map<String, Value> = Map::new(), map;
-    /// The user on whose behalf commands act.
+    /// User for whom commands act.
     user: Option<String> = None, maybe_text;
-    /// The data file.
+    /// Path of the data file.
     data: Option<String> = None, maybe_text;
-    /// The provider of targets whose registration names none.
+    /// Provider of targets whose registration names none: `none`, `sim` or `google`.
     cloud: ProviderName = ProviderName::NONE, provider;
-    /// The cloud project.
+    /// Project of the cloud.
     project: Option<String> = None, maybe_text;
     /// Address of the cloud's API, for the emulator.
     cloud_endpoint: Option<String> = None, maybe_text;
-    /// How the cloud's API is told who we are; `none` for the emulator.
+    /// How `tpu` logs in to the cloud's API; `none` for the emulator.
     cloud_auth: CloudAuth = CloudAuth::Google, cloud_auth;
-    /// What every new target gets beside what is asked for, in the words of the cloud's API.
+    /// Fields that every new target gets in addition, in the terms of the cloud's API.
     cloud_node: Map<String, Value> = Map::new(), map;
-    /// What an hour costs: for a type or a family, and one way to pay or all.
+    /// Prices of an hour: by type or family, for one pricing or all.
     prices: Map<String, Value> = Map::new(), prices::read;
     /// The table of `BigQuery` that Cloud Billing exports to, as `PROJECT.DATASET.TABLE` (`tpu billing`).
     billing_table: Option<BillingTable> = None, BillingTable::read;
     /// Colours of the screen.
     theme: String = "default".to_owned(), read::text;
-    /// Keys of the screen: action and the keys that cause it.
+    /// Keys of the screen: each action with its keys.
     keys: Vec<(String, Vec<String>)> = Vec::new(), key_map;
-    /// The command of native mode, word by word, where none is given.
+    /// Command of a job that names none, word by word.
     command: Option<Vec<String>> = None, words;
-    /// How commands take `lr=0.05`: `flags` as `--lr=0.05`, `hydra` as it stands, `config` as `--config.…=0.05` by the aliases.
+    /// How commands get `lr=0.05`: `flags` as `--lr=0.05`, `hydra` unchanged, `config` as `--config.…=0.05` by the aliases.
     arguments: ArgumentStyle = ArgumentStyle::Config, ArgumentStyle::read;
-    /// What a resume adds to the arguments, as in `--resume {checkpoint}`; `{checkpoint_dir}`, `{step}` and `{attempt}` as well.
+    /// Arguments that a resume adds, as in `--resume {checkpoint}`; also `{checkpoint_dir}`, `{step}` and `{attempt}`.
     resume_args: Option<String> = None, arguments::read_template;
-    /// The variables of a shell that a command has on other machines as well.
+    /// Variables of your shell that a command also gets on other machines.
     forward_env: Vec<String> = forwarded(), some_words;
-    /// How many megabytes of code are copied for a job without a question.
+    /// Megabytes of code that are copied for a job without a question.
     copy_limit: u32 = 500, positive;
-    /// How many files are.
+    /// Number of files that are copied for a job without a question.
     copy_files: u32 = 50_000, positive;
-    /// Directories below the code of a job for what it writes: they lie beside the code, and a copy has links to them.
+    /// Directories below the code for results: they stay beside the code, and a copy links to them.
     outputs: Vec<String> = Vec::new(), outputs;
-    /// How long the code of a copy is kept after its job was moved into the archive, as in `7d`; with `0` it goes at once. What the
-    /// job created or changed there stays.
+    /// How long the copy of the code is kept after its job was archived, as in `7d`; `0` removes it at once. Files that
+    /// the job created or changed stay.
     keep_code: String = "7d".to_owned(), span;
-    /// Where code is copied to; else below the state directory.
+    /// Directory for copies of code; by default below the state directory.
     stage_root: Option<String> = None, maybe_text;
-    /// Where jobs log; else below the state directory.
+    /// Directory for logs; by default below the state directory.
     log_root: Option<String> = None, maybe_text;
-    /// How one of several machines with room is chosen for a job.
+    /// How `tpu` chooses among several machines with room: `sequential`, `random`, `smart` or `frugal`.
     policy: Policy = Policy::Sequential, Policy::read;
-    /// For how long a job is tried again after failures of infrastructure, as in `7d`, once its quick tries are used up;
-    /// `0` for not at all.
+    /// How long a job is tried again after failures of infrastructure once its quick tries are used up, as in `7d`; `0` stops
+    /// then.
     patience: String = "7d".to_owned(), span;
-    /// Whether commands start the daemon where something depends on it: a rule that acts, a place in a queue, a notice.
+    /// Whether commands start the daemon if something depends on it: a rule that acts, a queued job, a notice.
     daemon_autostart: bool = true, read::flag;
-    /// Who is told of what happens to jobs.
+    /// Receivers of notices about jobs.
     notify: Option<Vec<Receiver>> = None, notify::read;
-    /// How many seconds what happens is gathered that goes to one receiver together.
+    /// Seconds for which events are collected that go to one receiver together.
     notify_merge: u32 = 60, positive;
-    /// The server that takes mails.
+    /// Mail server for notices.
     smtp: Option<Smtp> = None, notify::read_smtp;
-    /// The directory in which commands keep checkpoints: relative to where they begin, or whole; else it is looked for.
+    /// Directory in which programs save checkpoints, absolute or below their working directory; by default `tpu` looks for it.
     checkpoint_dir: Option<String> = None, maybe_directory;
-    /// A regular expression for the names of checkpoints, where the usual ones do not fit.
+    /// Regular expression for the names of checkpoints, if the usual ones do not fit.
     checkpoint_pattern: Option<String> = None, maybe_text;
-    /// What a program is told before it is stopped to wait in the queue again, so that it saves a checkpoint.
+    /// Signal that a program gets before it is requeued, so that it saves a checkpoint.
     checkpoint_signal: Option<CheckpointSignal> = None, CheckpointSignal::read;
-    /// How many seconds it is given for that.
+    /// Seconds that the program has after that signal.
     checkpoint_grace: u32 = 60, positive;
-    /// Where checkpoints lie, region by region: a job that goes on in another one takes its newest along.
+    /// Where checkpoints are stored in each region: a job that continues in another region copies its newest one there.
     checkpoint_copy: Map<String, Value> = Map::new(), checkpoint_copy::read;
-    /// How many jobs of a user may be at work at once; what is above that waits in the queue.
+    /// Number of a user's jobs that may run at once; the others wait in the queue.
     max_parallel: Option<u32> = None, maybe_positive;
-    /// How many targets may be there when one is made for what waits in the queue (`submit --apply`).
+    /// Number of targets that may exist when one is created for a queued job (`submit --apply`).
     max_targets: Option<u32> = None, maybe_positive;
-    /// How workers are reached whose addresses a control plane knows.
+    /// How workers are reached whose addresses the cloud knows: `ssh` or `gcloud`.
     workers: WorkersBy = WorkersBy::Ssh, workers_by;
-    /// The account on workers, where their registration names none.
+    /// Account on workers whose registration names none.
     ssh_user: Option<String> = None, maybe_text;
-    /// The key for it.
+    /// Key file for that account.
     ssh_key: Option<String> = None, maybe_text;
-    /// Further words for ssh, as `-J HOST`; they win over ours.
+    /// More options for ssh, as in `-J HOST`; they win over those of `tpu`.
     ssh_options: Option<Vec<String>> = None, words;
-    /// Devices by which a stranger's program on a worker is known, as shell patterns.
+    /// Devices by which a program of others is recognized on a worker, as shell patterns.
     worker_devices: Vec<String> = devices(), device_list;
-    /// The file with the lab's recipes (`tpu help solve`).
+    /// File with the lab's recipes (`tpu help solve`).
     recipes: Option<String> = None, maybe_text;
 }
 

@@ -54,7 +54,7 @@ impl JobView {
         if let (Status::Resumed(_) | Status::Rerunned(_), Some(child)) =
             (&shown.status, self.lineage.get(at + 1))
         {
-            parts.push(format!("in window {child}"));
+            parts.push(format!("as job {child}"));
         }
         let members = shown.queued.as_ref().and_then(|queued| queued.members.as_ref());
         parts.extend(members.map(|members| counted(members.len(), "member")));

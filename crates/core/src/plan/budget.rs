@@ -416,7 +416,7 @@ pub fn inherited(job: &Job, kind: ErrorKind) -> Recovery {
     let quick = quick(job, kind, counts.quick);
     let (restarts, progressed) = (0, false);
     let (judged, waits_since, stopped, killed, blocked) = (None, None, None, false, false);
-    let (roused, login) = (false, None);
+    let (roused, login, unwatched) = (false, None, false);
     Recovery {
         quick,
         restarts,
@@ -427,6 +427,7 @@ pub fn inherited(job: &Job, kind: ErrorKind) -> Recovery {
         waits_since,
         stopped,
         killed,
+        unwatched,
         blocked,
         ..counts
     }

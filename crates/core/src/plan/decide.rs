@@ -220,7 +220,7 @@ fn failure(situation: &Situation<'_>) -> Result<ErrorKind, Held> {
     let job = situation.job;
     let leaf = situation.lineage.last().copied().filter(|leaf| *leaf != job.windows_id);
     if let Some(child) = job.child.or(leaf) {
-        return Err(format!("it goes on in window {child}").into());
+        return Err(format!("it continues as job {child}").into());
     }
     if let Some(unknown) = &situation.shown.unknown {
         return Err(format!("nothing while this is unknown: {unknown}").into());

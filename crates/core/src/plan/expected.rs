@@ -90,7 +90,7 @@ impl ExpectedStart {
         }
     }
 
-    /// For people; `None` where there is nothing to say, since it begins at the next look.
+    /// For people; `None` where there is nothing to say, since it starts at the next look.
     pub fn in_words(&self, now: Timestamp) -> Option<String> {
         self.told(now, &Timestamp::to_rfc3339)
     }

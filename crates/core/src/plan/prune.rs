@@ -143,10 +143,10 @@ pub fn plan(dirs: &[PruneDir], needs: &[LineageNeed], keep: KeepRule) -> Vec<Vec
                             PruneFate::Keep("a run names its directory")
                         }
                         () if is_newest && !needed.is_empty() => {
-                            PruneFate::Keep("a run may go on from it")
+                            PruneFate::Keep("a run may continue from it")
                         }
                         () if is_of_newest && !needed.is_empty() => PruneFate::Keep(
-                            "a run goes on from it if the newest was never written to its end",
+                            "a run continues from it if the newest one is not complete",
                         ),
                         () => by_rule(*one, is_newest, best, keep),
                     }

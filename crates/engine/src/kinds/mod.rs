@@ -128,7 +128,7 @@ pub trait KindOfTarget: Send + Sync {
     ) -> Result<Vec<(TargetName, Registration)>, RunError> {
         Err(RunError::refused(
             format!("{} are in no list that could be imported", self.in_words()),
-            format!("make each known: tpu register NAME --kind {}", self.word()),
+            format!("register each: tpu register NAME --kind {}", self.word()),
         ))
     }
 
@@ -203,12 +203,15 @@ pub struct KindOption {
     pub in_file: Option<&'static str>,
     /// Whether its value may be a map in a file of jobs. What was said is the JSON of it then.
     pub takes_map: bool,
+    /// Whether the help leaves it out: another command says it.
+    pub is_hidden: bool,
 }
 
 impl KindOption {
     /// One that is said once, and by its name alone.
     pub const fn new(name: &'static str, value: &'static str, help: &'static str) -> Self {
-        Self { name, value, help, is_many: false, short: None, in_file: None, takes_map: false }
+        let (is_many, takes_map, is_hidden) = (false, false, false);
+        Self { name, value, help, is_many, short: None, in_file: None, takes_map, is_hidden }
     }
 }
 

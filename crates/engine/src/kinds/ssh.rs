@@ -7,11 +7,11 @@ use tpu_system::sys::env::Env;
 
 /// What a person may say of such a machine alone.
 const OPTIONS: [KindOption; 2] = [
-    KindOption::new("jump", "[USER@]HOST", "The machine through which it is reached, as ssh -J"),
+    KindOption::new("jump", "[USER@]HOST", "Machine through which ssh reaches it, as ssh -J"),
     KindOption::new(
         "identity",
         "any",
-        "Whatever machine answers at its address is it; else it is known by its host key",
+        "any: accept whatever machine answers at its address; by default its host key must match",
     ),
 ];
 

@@ -124,7 +124,7 @@ impl ProviderError {
                  tpu set-settings project NAME; the simulated one is for practice: \
                  tpu set-settings cloud sim, or --cloud sim"
             }
-            Trouble::State => "mend or remove the simulator's file; it holds no real target",
+            Trouble::State => "correct or remove the simulator's file; it holds no real target",
         };
         Some(hint.to_owned())
     }

@@ -164,7 +164,7 @@ pub trait Runner: Send + Sync {
     /// Cuts a wait that what runs it has ordered: from now on the run begins as soon as there is room.
     fn unhold(&self, run: RunRef<'_>) -> Result<(), RunError> {
         let id = run.job.id();
-        let what = format!("what runs {id} holds no job back for a time");
+        let what = format!("what runs {id} cannot hold a job back for a time");
         Err(RunError::refused(
             what,
             format!("`tpu explain {} {}` says how it is", id.window, id.user),

@@ -83,7 +83,7 @@ pub(super) fn read(
         match keys::key(key).map(|key| key.state) {
             Some(KeyState::Built) => {}
             Some(KeyState::Later(instead)) => {
-                return Err(bad_key(value, key, "not built yet", instead));
+                return Err(bad_key(value, key, "not supported yet", instead));
             }
             None => return Err(unknown(value, (key, key), keys::names())),
         }
@@ -124,7 +124,7 @@ pub(super) fn read(
     }
     job.order = ordered(&values, (on, is_order), name)?;
     if job.order.is_some() {
-        let what = "an array on a TPU that is made for it is not built yet";
+        let what = "an array on a TPU that is made for it is not supported yet";
         values.refuse("array", what, "write a job for each, parted by ---")?;
     }
     job.waits.after = after(&values, name, above)?;
@@ -366,7 +366,7 @@ fn command(values: &Values) -> Result<Option<Vec<OsString>>, BadFile> {
     values.refuse("script", "there is a command: already", "leave one of them away")?;
     let is_bash = |value: &Yaml, field: &str| match text(value, field, "shell: bash")? {
         "bash" => Ok(()),
-        other => Err(bad(value, field, format!("{other}: not built yet"), "shell: bash")),
+        other => Err(bad(value, field, format!("{other}: not supported yet"), "shell: bash")),
     };
     values.with("shell", is_bash)?;
     match &command.value {

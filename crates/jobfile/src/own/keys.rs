@@ -363,7 +363,7 @@ pub fn page() -> String {
         page +=
             &format!("\n## `{}`\n\n{}\n\n```yaml\n{}\n```\n", key.name, key.meaning, key.example);
     }
-    page += "\n## Not built yet\n\nThese are refused by name, with what to do instead.\n\n";
+    page += "\n## Not supported yet\n\nThese are refused by name, with what to do instead.\n\n";
     for key in KEYS {
         if let KeyState::Later(instead) = key.state {
             page += &format!("* `{}`: {} Instead: {instead}.\n", key.name, key.meaning);

@@ -413,7 +413,7 @@ mod tests {
         for (text, place, says) in [
             ("", (1, 1), "no job"),
             ("target: local\ncomand: x\n", (2, 1), "no such key"),
-            ("target: local\nkeep: 2h\n", (2, 1), "not built yet"),
+            ("target: local\nkeep: 2h\n", (2, 1), "not supported yet"),
             ("target: local\nnotify: {on: eror, mail: a@b.c}\n", (2, 9), "no event"),
             ("target: local\nnotify: [tmux, {mail: a b}]\n", (2, 16), "no address"),
             ("target: local\ncommand: a {{nope}}\n", (2, 10), "nothing is called nope"),

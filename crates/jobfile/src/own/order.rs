@@ -95,7 +95,12 @@ pub(super) fn read(
     if order.is_queued && order.candidates.len() > 1 {
         let hint = "name one type and one zone, or mode: tpu-vm, which goes from one to the next";
         let at = target.get("mode").unwrap_or(target);
-        return Err(bad(at, "target.mode", "of several types or zones it is not built yet", hint));
+        return Err(bad(
+            at,
+            "target.mode",
+            "of several types or zones it is not supported yet",
+            hint,
+        ));
     }
     let Some(named) = said.as_deref().or(name) else {
         let hint = format!("name: of the job is one too, or: {REQUEST}");

@@ -78,7 +78,7 @@ pub(super) fn read(
             None if Ask::KEYS.contains(&key.as_str()) => asks.push(ask(key, of, &field)?),
             None if key == "nodes" => {
                 let hint = "leave it away: one of the machines is taken";
-                return Err(bad_key(of, &field, "not built yet", hint));
+                return Err(bad_key(of, &field, "not supported yet", hint));
             }
             None => {
                 let known = options_of.iter().map(KindKey::key).chain(Ask::KEYS);

@@ -27,5 +27,6 @@ pub(super) fn listed(list: KindList<'_>, effects: &Effects) -> Result<KindAnswer
 }
 
 fn settings() -> Result<KubernetesSettings, RunError> {
-    KubernetesSettings::read().map_err(|why| RunError::usage(why, "mend the file, or move it away"))
+    KubernetesSettings::read()
+        .map_err(|why| RunError::usage(why, "correct the file, or move it away"))
 }

@@ -166,7 +166,7 @@ fn may_be_told(job: &Job) -> Result<(), Error> {
         return Ok(());
     }
     Err(Error::refused(format!("{id} was killed, and stays so: nothing was changed"))
-        .hint(format!("to go on with it: tpu resume w={} {user} --force", job.windows_id)))
+        .hint(format!("to continue it: tpu resume w={} {user} --force", job.windows_id)))
 }
 
 /// Refuses a claim of success where somebody acts on a proven preemption already: he may have told the program to end.

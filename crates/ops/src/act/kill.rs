@@ -168,8 +168,8 @@ fn outlasted(ctx: &Ctx, id: &JobId, error: Error) -> Error {
         return error;
     }
     let by_whom = match watch::acting(ctx) {
-        Some(_) => "the daemon goes on with it".to_owned(),
-        None => "repeat the command, or let the daemon go on with it: tpu daemon start".to_owned(),
+        Some(_) => "the daemon continues it".to_owned(),
+        None => "repeat the command, or let the daemon continue it: tpu daemon start".to_owned(),
     };
     error.hint(format!("{id} counts as being killed; {by_whom}"))
 }
@@ -468,8 +468,10 @@ fn superseded(data: &Data, job: &Job, refused: Refused) -> Error {
 
 /// In the record of what had failed before it was killed.
 fn note_killed(job: &mut Job) {
+    let unwatched = job.monitor;
     let recovery = job.counts_mut();
     recovery.killed = true;
+    recovery.unwatched = unwatched;
     // A daemon of an earlier version knows only this word.
     recovery.stopped.get_or_insert_with(|| "somebody has killed it".to_owned());
 }
@@ -490,4 +492,23 @@ fn intend(ctx: &Ctx, tx: &mut Tx<'_>, id: &JobId, now: Timestamp) -> Result<(), 
     };
     job.intent = Some(Intent { action: KILLING.to_owned(), at, by: lease::me(&ctx.env) });
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use tpu_core::model::ids::JobNumber;
+
+    use super::*;
+
+    #[test]
+    fn the_originals_monitor_watches_no_job_whose_plan_was_killed() {
+        for monitor in [true, false] {
+            let id = JobId::new("alice".into(), JobNumber(1));
+            let mut job = Job { monitor, ..Job::new(&id, "local".into(), "/d".to_owned()) };
+            note_killed(&mut job);
+            assert!(job.is_killed());
+            assert_eq!((job.monitor, job.counts().unwatched), (monitor, monitor));
+            assert_eq!(job.to_value()["monitor"], false);
+        }
+    }
 }

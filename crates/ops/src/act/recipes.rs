@@ -95,7 +95,7 @@ pub fn read(ctx: &Ctx) -> Result<Recipes, Error> {
 
 fn mistaken(mistakes: &[RecipeError]) -> Error {
     let lines: Vec<String> = mistakes.iter().map(ToString::to_string).collect();
-    Error::usage(lines.join("\n")).hint("nothing was done; mend the file and repeat the command")
+    Error::usage(lines.join("\n")).hint("nothing was done; correct the file and repeat the command")
 }
 
 /// A path of this machine, `~/` being our home.

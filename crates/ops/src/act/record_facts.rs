@@ -280,7 +280,7 @@ fn write(
             }
             Change::Progressed => {
                 job.counts_mut().progressed = true;
-                ("progress", "further than before: failures are counted anew".to_owned())
+                ("progress", "further than before: the count of failures starts again".to_owned())
             }
             Change::Judged(at) => {
                 job.counts_mut().judged = Some(*at);
@@ -295,7 +295,11 @@ fn write(
                 let Some(launch) = job.launch.as_mut() else { return Ok(()) };
                 launch.at = launch.at.min(*at);
                 launch.ended = launch.ended.map(|ended| ended.min(*at));
-                ("clock", "its launch or its end stood ahead of the clock here".to_owned())
+                (
+                    "clock",
+                    "its start or its end lies in the future by the clock of this machine"
+                        .to_owned(),
+                )
             }
             Change::Blocked(is_blocked) => {
                 job.counts_mut().blocked = *is_blocked;

@@ -86,7 +86,7 @@ pub fn again(ctx: &Ctx, request: &AgainRequest) -> Result<Again, Error> {
     let launched = under_lease(ctx, request, &plan, &lease)?;
     if request.job != typed.job {
         let (parent, child) = (&typed.job, &request.job);
-        warnings.push(format!("{child}, which was to go on for {parent}, never began"));
+        warnings.push(format!("{child}, which was to continue {parent}, never began"));
     }
     Ok(Again { launched, from_step: plan.from.as_ref().and_then(|from| from.step), warnings })
 }
@@ -537,7 +537,7 @@ fn sees(ctx: &Ctx, data: &Data, (target, job): (&Target, &Job), source: &str) ->
     if seen {
         return Ok(());
     }
-    let what = format!("{name} does not see {source}, with which {id} would go on");
+    let what = format!("{name} does not see {source}, from which {id} would continue");
     Err(Error::refused(what).hint(format!(
         "resume it where that is; or copy it there, under the same name; or begin anew: \
          tpu rerun w={} {} tpu={name}",

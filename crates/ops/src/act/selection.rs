@@ -107,7 +107,7 @@ fn user_by_id(data: &Data, value: &str) -> Result<UserName, Error> {
 }
 
 fn bad_windows(word: &str) -> Error {
-    Error::usage(format!("'{word}': windows are numbers")).hint("as in w=7 or w=7,9-12")
+    Error::usage(format!("'{word}': jobs are numbers here")).hint("as in w=7 or w=7,9-12")
 }
 
 /// `7`, `7,9-12`; `None` if the word is nothing of the kind.
@@ -161,9 +161,9 @@ impl Sorted {
             // A bare word that is nothing known is most likely a name.
             Some(word) => {
                 let near = did_you_mean(word, self.users.iter().map(UserName::as_str));
-                Err(Error::not_found(format!("'{word}' is no user, window or selector")).hint(
+                Err(Error::not_found(format!("'{word}' is no user, job or selector")).hint(
                     near.unwrap_or_else(|| {
-                        "`tpu list-users` lists the users, `tpu check` the windows".to_owned()
+                        "`tpu list-users` lists the users, `tpu check` the jobs".to_owned()
                     }),
                 ))
             }
@@ -207,7 +207,7 @@ impl Sorted {
     pub fn no_window(&self) -> Result<(), Error> {
         match self.windows.first() {
             Some(window) => Err(Error::usage(format!("'w={window}' means nothing here"))
-                .hint("it takes no window; `tpu help COMMAND` shows what it takes")),
+                .hint("it takes no job; `tpu help COMMAND` shows what it takes")),
             None => Ok(()),
         }
     }
@@ -320,10 +320,8 @@ pub fn choose_called(
         let owners: Vec<&User> = data.users().iter().filter(is_meant).collect();
         if owners.is_empty() {
             return Err(match word {
-                JobWord::Number(window) => {
-                    Error::not_found(format!("nobody has a job in window {window}"))
-                        .hint("`tpu check-simp` lists the windows")
-                }
+                JobWord::Number(window) => Error::not_found(format!("nobody has a job {window}"))
+                    .hint("`tpu check-simp` lists the jobs"),
                 _ => word.unknown(data, None),
             });
         }

@@ -364,10 +364,91 @@ pub fn stop(ctx: &Ctx) -> Result<u32, Error> {
     let deadline = ctx.clock.monotonic() + PATIENCE;
     while procs::is_alive(process.pid, process.start) {
         if ctx.clock.monotonic() >= deadline {
-            return Err(Error::failed(format!("process {} does not end", process.pid))
-                .hint(format!("`kill -9 {}` does no harm: the next daemon goes on", process.pid)));
+            return Err(Error::failed(format!("process {} does not end", process.pid)).hint(
+                format!("`kill -9 {}` does no harm: the next daemon continues", process.pid),
+            ));
         }
         ctx.clock.sleep(POLL);
     }
     Ok(process.pid)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+    use std::sync::mpsc::channel;
+    use std::sync::{Arc, Mutex};
+
+    use tpu_core::model::time::Timestamp;
+    use tpu_system::sys::clock::{Clock, ManualClock};
+
+    use super::*;
+    use crate::front::open::for_test;
+
+    /// A clock on which something happens at the first sleep.
+    struct Until {
+        clock: ManualClock,
+        happens: Mutex<Option<Box<dyn FnOnce() + Send>>>,
+    }
+
+    impl Clock for Until {
+        fn now(&self) -> Timestamp {
+            self.clock.now()
+        }
+
+        fn monotonic(&self) -> Duration {
+            self.clock.monotonic()
+        }
+
+        fn sleep(&self, duration: Duration) {
+            self.clock.advance(duration);
+            let happens = self.happens.lock().unwrap().take();
+            happens.into_iter().for_each(|happens| happens());
+        }
+    }
+
+    /// The daemon that stays, where something happens while it is waited for.
+    fn seen(ctx: &Ctx, happens: impl FnOnce() + Send + 'static) -> Option<u32> {
+        let mut ctx = ctx.clone();
+        let clock = ManualClock::new(Timestamp::from_second(1_000));
+        let happens: Box<dyn FnOnce() + Send> = Box::new(happens);
+        ctx.effects.clock = Arc::new(Until { clock, happens: Mutex::new(Some(happens)) });
+        stays(&ctx).unwrap()
+    }
+
+    #[test]
+    fn a_daemon_that_is_ending_is_waited_for_and_one_that_begins_is_found() {
+        let dir = tempfile::tempdir().unwrap();
+        let ctx = for_test(dir.path());
+        let own = Some(ctx.env.pid);
+        assert_eq!(seen(&ctx, || panic!("nobody is waited for")), None);
+        let (release, released) = channel::<()>();
+        let (hold, held) = channel::<()>();
+        let (end, ended) = channel::<()>();
+        let of_holder = ctx.clone();
+        let holder = std::thread::spawn(move || {
+            let (place, store) = (watch::place(&of_holder), &of_holder.store);
+            let work = || {
+                hold.send(()).unwrap();
+                released.recv().unwrap();
+            };
+            store.as_monitor(&place, &|| false, work).unwrap().unwrap();
+            end.send(()).unwrap();
+        });
+        held.recv().unwrap();
+        assert_eq!(seen(&ctx, || ()), own, "it says nothing of itself for long, and is one");
+        let begins = ctx.clone();
+        let note = move || {
+            let how = (begins.clock.now(), Hosting::Tmux, false);
+            watch::note_turn(&begins, how, None, BTreeMap::new()).unwrap();
+        };
+        assert_eq!(seen(&ctx, note), own);
+        watch::forget(&ctx);
+        let ends = move || {
+            release.send(()).unwrap();
+            ended.recv().unwrap();
+        };
+        assert_eq!(seen(&ctx, ends), None, "it was ending");
+        holder.join().unwrap();
+    }
 }

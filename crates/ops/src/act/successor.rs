@@ -175,7 +175,7 @@ fn source(
         }
     }
     let lost =
-        attempts.lost.map(|window| format!("the record of window {window}, before it, is gone"));
+        attempts.lost.map(|window| format!("the record of job {window}, before it, is gone"));
     match silent.or(lost) {
         None => Ok(ResumeFrom::Nothing(looked)),
         Some(why) => {
@@ -283,7 +283,7 @@ fn silent_disk(job: &Job, why: &str) -> Error {
 /// Nobody begins where a copy is not whole: the program would take it for the newest.
 fn half_copied(log: &str, name: &str) -> Error {
     Error::refused(format!("{log}/{name} is a copy that is not whole"))
-        .hint("complete it by the same copy again (tpu checkpoints copy …), or take it away")
+        .hint("complete it by the same copy again (tpu checkpoints copy …), or delete it")
 }
 
 /// Whether an attempt may have a checkpoint on a disk that only its machine sees.

@@ -101,7 +101,7 @@ pub fn register(
         |data: &Data| doors::are_fixed(data, &full) == registration.addresses.is_empty();
     let checked = |job: Option<&Job>| match job {
         Some(job) if !force => {
-            let or = "or leave it its addresses; --force goes on without a way to it";
+            let or = "or keep its addresses; --force continues without a connection to it";
             Err(in_use(job, &full, or))
         }
         job => Ok(job.map(Job::id)),

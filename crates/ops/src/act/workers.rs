@@ -230,7 +230,7 @@ fn chosen(job: &Job, all: Vec<Worker>, sets_up: bool) -> Result<Vec<Worker>, Err
 /// Reads the script that it is given first, without a word of the command's, and becomes the command.
 const BEHIND: &str = r#"f=$0; case $f in "~/"*) f=$HOME/${f#"~/"} ;; esac
 if [ ! -r "$f" ]; then
-    echo "tpu: $f, which is to be read before a job begins here, cannot be read" >&2
+    echo "tpu: $f, which is read before a job starts here, cannot be read" >&2
     echo "tpu: another one: tpu hosts set HOST --pyenv FILE" >&2
     exit 126
 fi

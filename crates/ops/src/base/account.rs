@@ -23,7 +23,7 @@ pub fn user_at_work(ctx: &Ctx, data: &Data) -> Result<Option<UserName>, Error> {
     }
     match data.users() {
         [] => Err(Error::not_found("there is no user yet")
-            .hint("begin in the directory of your code: tpu init")),
+            .hint("type this in the directory of your code: tpu init")),
         [only] => Ok(Some(only.name.clone())),
         _ => Ok(None),
     }

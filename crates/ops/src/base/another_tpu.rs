@@ -45,11 +45,11 @@ pub fn in_words(what: &str, version: Option<&str>, pid: u32) -> Option<(String, 
         RunsTpu::This => None,
         RunsTpu::Earlier if version == Some(VERSION) => {
             let what = format!("{what} runs a tpu {VERSION} that has been replaced since");
-            Some((what, format!("{RESTART} (jobs go on)")))
+            Some((what, format!("{RESTART} (jobs continue)")))
         }
         RunsTpu::Earlier => Some((
             format!("{what} runs {said}, and this is tpu {VERSION}"),
-            format!("{RESTART} (jobs go on)"),
+            format!("{RESTART} (jobs continue)"),
         )),
         RunsTpu::Later => Some((
             format!("{what} runs {said}, which is newer than this tpu ({VERSION})"),
@@ -148,4 +148,29 @@ pub fn servers(ctx: &Ctx) -> Vec<ServerNote> {
     let notes = names.iter().filter(is_note);
     // One of another account can be neither read nor told anything.
     notes.filter_map(|name| ServerNote::read(ctx, &state.join(name))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::front::open::for_test;
+
+    #[test]
+    fn a_server_counts_by_a_note_that_its_own_account_has_written_and_no_other() {
+        let dir = tempfile::tempdir().unwrap();
+        let ctx = for_test(dir.path());
+        let note = ServerNote::of_this(&ctx, "http://127.0.0.1:1".to_owned());
+        note.write(&ctx).unwrap();
+        let path = ctx.store.paths().server_note(note.pid);
+        assert_eq!(ServerNote::read(&ctx, &path), Some(note.clone()));
+        let mut other = ctx.clone();
+        other.effects.env.uid += 1;
+        assert_eq!(ServerNote::read(&other, &path), None, "the file is of another account");
+        assert_eq!(servers(&other), []);
+        // Its words are about another process than its writer.
+        let about_another = ServerNote { pid: 1, ..note.clone() };
+        about_another.write(&ctx).unwrap();
+        assert_eq!(ServerNote::read(&ctx, &ctx.store.paths().server_note(1)), None);
+        assert_eq!(servers(&ctx), [note]);
+    }
 }

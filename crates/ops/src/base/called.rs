@@ -143,7 +143,7 @@ impl JobWord {
         let whole = |entry: &QueueEntry| WaitingCalled { id: entry.id(), members: None };
         match self {
             Self::Number(number) => {
-                // What waits to go on from an attempt is that job, and a member that was put back is one of its group.
+                // What waits to continue from an attempt is that job, and a member that was put back is one of its group.
                 let is_meant = |entry: &&QueueEntry| {
                     let goes_on = entry.succeeds.is_some_and(|of| of.job == *number);
                     let is_member = entry.spec.member.is_some_and(|of| of.group == *number);
@@ -297,10 +297,9 @@ impl JobWord {
                 .hint("`tpu check` lists the jobs");
         }
         let near = did_you_mean(&word, users.chain(jobs));
-        let hint = near.unwrap_or_else(|| {
-            "`tpu list-users` lists the users, `tpu check` the windows".to_owned()
-        });
-        Error::not_found(format!("'{word}' is no user, window, name of a job or selector"))
+        let hint = near
+            .unwrap_or_else(|| "`tpu list-users` lists the users, `tpu check` the jobs".to_owned());
+        Error::not_found(format!("'{word}' is no user, number or name of a job, or selector"))
             .hint(hint)
     }
 

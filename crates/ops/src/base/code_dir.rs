@@ -12,7 +12,9 @@ pub fn stand_in(ctx: &Ctx, spec: &mut JobSpec, dir: &Path) -> Result<(), Error> 
     let there = dir.canonicalize().ok().filter(|there| dir.is_absolute() && there.is_dir());
     let Some(there) = there else {
         let what = format!("the directory of its code is not there: {}", dir.display());
-        return Err(Error::not_found(what).hint("go to one that is there, or name it: -C PATH"));
+        return Err(
+            Error::not_found(what).hint("change to a directory that exists, or name one: -C PATH")
+        );
     };
     if there.to_str().is_none() {
         let what = format!("the name of the directory is no UTF-8: {}", there.display());

@@ -180,7 +180,7 @@ pub fn user_of<'a>(data: &'a Data, name: &UserName) -> Result<&'a User, Error> {
         let near = did_you_mean(name.as_str(), known.iter().copied());
         let hint = match (near, known.is_empty()) {
             (Some(near), _) => near,
-            (None, true) => "begin in the directory of your code: tpu init".to_owned(),
+            (None, true) => "type this in the directory of your code: tpu init".to_owned(),
             (None, false) => format!("known users: {}", known.join(", ")),
         };
         Error::not_found(format!("no user '{name}'")).hint(hint)
@@ -216,7 +216,7 @@ fn no_job(data: &Data, user: &User, id: &JobId) -> Error {
     } else if windows.is_empty() {
         format!("{} has no jobs; start one: tpu run TARGET {}", user.name, user.name)
     } else {
-        format!("newest windows of {}: {}", user.name, windows.join(", "))
+        format!("newest jobs of {}: {}", user.name, windows.join(", "))
     };
-    Error::not_found(format!("{} has no job in window {}", id.user, id.window)).hint(hint)
+    Error::not_found(format!("{} has no job {}", id.user, id.window)).hint(hint)
 }

@@ -136,7 +136,7 @@ pub(crate) fn of_successor(
     if which == WhichEnvironment::Kept {
         if before.is_none() && job.launch.is_some() {
             ctx.warn([format!(
-                "nothing is stored of the environment of {}: it goes on without what a shell exported",
+                "the environment of {} is not stored: it continues without the variables of a shell",
                 job.id()
             )]);
         }
@@ -191,7 +191,7 @@ pub fn of_command(
 ) -> Result<Variables, Error> {
     let gone = |why: String| {
         Error::state(format!("the variables of its shell cannot be read: {why}"))
-            .hint("give it those of now: tpu rerun --env-now")
+            .hint("give it the current ones: tpu rerun --env-now")
     };
     let (of_launch, shell) = match environment::read(&OsDisk, state) {
         Ok(Some(Environment { kept, shell: Some(shell), .. })) => (kept, shell),

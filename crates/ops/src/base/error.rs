@@ -294,9 +294,9 @@ impl From<SettingsError> for Error {
         let hint = match &error.problem {
             Problem::Unknown { nearest: Some(near), .. } => format!("did you mean '{near}'?"),
             Problem::Unknown { nearest: None, .. } => "`tpu get-settings` lists them".to_owned(),
-            Problem::Value(_) => "`tpu get-settings` shows the values that hold".to_owned(),
+            Problem::Value(_) => "`tpu get-settings` shows the current values".to_owned(),
             Problem::Syntax { .. } => {
-                "mend the file, or move it away to use the defaults".to_owned()
+                "correct the file, or move it away to use the defaults".to_owned()
             }
         };
         Self::usage(error.to_string()).hint(hint)

@@ -58,7 +58,7 @@ pub fn refuse_as_job(name: &str) -> Result<(), Error> {
     match meaning_in_grammar(name, &[]) {
         Some(THIS_MACHINE) | None if !is_numbers => Ok(()),
         Some(meaning) => Err(means_already(name, meaning)),
-        None => Err(means_already(name, "numbers are windows")),
+        None => Err(means_already(name, "numbers are jobs")),
     }
 }
 
@@ -148,7 +148,7 @@ pub(crate) fn meaning_in_grammar(name: &str, commands: &[String]) -> Option<&'st
     } else if is_type(name) {
         Some("it is a type of accelerator")
     } else if is_number(name) {
-        Some("it is a number, which is a window")
+        Some("it is a number, which is a job")
     } else {
         None
     }

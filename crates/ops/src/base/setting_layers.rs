@@ -58,7 +58,7 @@ impl Layers {
             }
             *self.now.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(layers);
             if let Some(gone) = first {
-                return Err(Error::state(format!("{gone} is gone, and holds as it was read last"))
+                return Err(Error::state(format!("{gone} is gone; its last values are used"))
                     .hint("write {} into it to set nothing"));
             }
         }

@@ -243,7 +243,7 @@ pub(crate) fn absence(ctx: &Ctx, place: &str) -> String {
         Some(_) => {
             "waits for your daemon of another host or tmux server, which does not run".to_owned()
         }
-        None => "nobody is there who would start it".to_owned(),
+        None => "no daemon runs that would start it".to_owned(),
     }
 }
 

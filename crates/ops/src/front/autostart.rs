@@ -75,12 +75,12 @@ pub fn attend(ctx: &Ctx, since: Timestamp, flags: &[String]) -> Autostart {
         let settings = ctx.settings(data.user(&need.job.user));
         settings.is_ok_and(|settings| settings.daemon_autostart)
     };
-    let needs: Vec<Need> = needs(ctx, &data, since).into_iter().filter(wants).collect();
-    // On a login node the daemon is started for what runs elsewhere.
-    let is_elsewhere = |need: &&Need| !is_at_login_node(ctx, &data, need);
-    let Some(need) = needs.iter().find(is_elsewhere).or(needs.first()) else {
+    let Some(need) =
+        first_of(needs(ctx, &data, since), wants, |need| is_at_login_node(ctx, &data, need))
+    else {
         return Autostart::default();
     };
+    let need = &need;
     let outdated = nobody_starts(ctx);
     let how = How { flags: flags.to_vec(), ends_idle: true, ..How::default() };
     let note = match why_not(ctx, &data, need) {
@@ -91,6 +91,18 @@ pub fn attend(ctx: &Ctx, since: Timestamp, flags: &[String]) -> Autostart {
         },
     };
     Autostart { notes: note.into_iter().collect(), outdated }
+}
+
+/// The need for which the daemon is started: the first one of a user who wants that. On a login node it is started for what
+/// runs elsewhere, if anything does.
+fn first_of(
+    needs: Vec<Need>,
+    wants: impl Fn(&Need) -> bool,
+    is_at_login_node: impl Fn(&Need) -> bool,
+) -> Option<Need> {
+    let mut needs: Vec<Need> = needs.into_iter().filter(wants).collect();
+    let elsewhere = needs.iter().position(|need| !is_at_login_node(need));
+    (!needs.is_empty()).then(|| needs.swap_remove(elsewhere.unwrap_or_default()))
 }
 
 /// What to type where it is not started.
@@ -189,4 +201,28 @@ fn is_at_login_node(ctx: &Ctx, data: &Data, need: &Need) -> bool {
     let kind = kind.as_ref().and_then(|target| ctx.kinds.of(target).ok());
     let registration = target.and_then(|name| data.registration(name));
     kind.is_some_and(|kind| kind.is_at_login_node(registration, &ctx.env))
+}
+
+#[cfg(test)]
+mod tests {
+    use tpu_core::model::ids::JobNumber;
+
+    use super::*;
+
+    fn need(user: &str, number: u32, target: &str) -> Need {
+        let job = JobId::new(user.into(), JobNumber(number));
+        Need { job, what: What::ComesBack, target: Some(target.into()) }
+    }
+
+    #[test]
+    fn it_is_started_for_the_first_who_wants_it_and_on_a_login_node_for_what_runs_elsewhere() {
+        let all = || vec![need("alice", 1, "slurm"), need("bob", 1, "slurm"), need("bob", 2, "h1")];
+        let is_slurm = |need: &Need| need.target == Some("slurm".into());
+        let of = |name: &'static str| move |need: &Need| need.job.user.as_str() == name;
+        assert_eq!(first_of(all(), |_| true, |_| false), Some(need("alice", 1, "slurm")));
+        assert_eq!(first_of(all(), of("bob"), |_| false), Some(need("bob", 1, "slurm")));
+        assert_eq!(first_of(all(), |_| true, is_slurm), Some(need("bob", 2, "h1")));
+        assert_eq!(first_of(all(), of("alice"), is_slurm), Some(need("alice", 1, "slurm")));
+        assert_eq!(first_of(all(), |_| false, |_| false), None, "nobody wants it");
+    }
 }

@@ -584,13 +584,15 @@ pub fn dry_run_kill_window(ctx: &Ctx, id: &JobId) -> Result<(), Error> {
 fn goes_on_nowhere(data: &Data, job: &Job) -> Result<(), Error> {
     if let Some(entry) = data.queues().successor_of(&job.id()) {
         let (id, waits) = (job.id(), entry.number);
-        return Err(Error::refused(format!("{} waits to go on from {id}", entry.id()))
+        return Err(Error::refused(format!("{} waits to continue from {id}", entry.id()))
             .hint(format!("take that out first: tpu dequeue {waits} {}", job.user)));
     }
     let owner = user_of(data, &job.user)?;
     match job.child.filter(|child| owner.job(*child).is_some()) {
-        Some(child) => Err(Error::refused(format!("{} goes on in window {child}", job.id()))
-            .hint(format!("kill that one, then: tpu clean {}", job.user))),
+        Some(child) => {
+            Err(Error::refused(format!("{} continues as {}/{child}", job.id(), job.user))
+                .hint(format!("kill that one, then: tpu clean {}", job.user)))
+        }
         None => Ok(()),
     }
 }

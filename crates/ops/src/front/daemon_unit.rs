@@ -100,14 +100,14 @@ pub fn plan(ctx: &Ctx, how: &How) -> Result<Unit, Error> {
     if has_systemd(ctx) {
         return Ok(Unit::Systemd { file: unit_file(ctx), text: unit_text(ctx, how)? });
     }
-    if ctx.env.has_program("crontab") {
+    if crontab(ctx)?.is_some() {
         return Ok(Unit::Crontab { line: crontab_line(ctx, how)? });
     }
     Err(Error::unreachable("this account has neither a systemd of its own nor a crontab")
         .hint("`tpu daemon start` starts the daemon; it ends with the machine"))
 }
 
-/// Writes it, and has the daemon begin now unless one runs. What is to be said.
+/// Writes it, and has the daemon begin now unless one runs: that one goes on. What is to be said.
 pub fn install(ctx: &Ctx, how: &How, unit: &Unit) -> Result<String, Error> {
     let runs = watch::running(ctx);
     match unit {
@@ -124,8 +124,8 @@ pub fn install(ctx: &Ctx, how: &How, unit: &Unit) -> Result<String, Error> {
             systemctl(&["enable", "--now", UNIT])?;
         }
         Unit::Crontab { line } => {
-            let others = crontab_without(is_ours)?;
-            write_crontab(&format!("{others}{line}\n"))?;
+            let others = without(&crontab(ctx)?.unwrap_or_default(), is_ours);
+            write_crontab([&others, line.as_bytes(), b"\n"].concat())?;
             if runs.is_none() {
                 let RunningDaemon { pid, .. } = service::start(ctx, how)?;
                 return Ok(format!("The daemon runs now: process {pid}."));
@@ -200,7 +200,9 @@ pub(super) fn take_away(ctx: &Ctx, unit: &Unit) -> Result<(), Error> {
             }
             Ok(())
         }
-        Unit::Crontab { line } => write_crontab(&crontab_without(|of| of == line)?),
+        Unit::Crontab { line } => {
+            write_crontab(without(&crontab(ctx)?.unwrap_or_default(), |of| of == line))
+        }
     }
 }
 
@@ -212,16 +214,15 @@ pub fn installed(ctx: &Ctx) -> Result<Vec<Unit>, Error> {
         let text = String::from_utf8_lossy(&read.bytes).into_owned();
         found.push(Unit::Systemd { file, text });
     }
-    if ctx.env.has_program("crontab") {
-        match crontab() {
-            Ok(lines) => {
-                let ours = lines.lines().filter(|line| is_ours(line));
-                found.extend(ours.map(|line| Unit::Crontab { line: line.to_owned() }));
-            }
-            // Where the account may have no crontab, the unit can be removed all the same.
-            Err(error) if found.is_empty() => return Err(error),
-            Err(_) => {}
+    match crontab(ctx) {
+        Ok(table) => {
+            let table = table.unwrap_or_default();
+            let ours = lines(&table).filter_map(text_of).filter(|line| is_ours(line));
+            found.extend(ours.map(|line| Unit::Crontab { line: line.to_owned() }));
         }
+        // Where nobody can say what the crontab holds, the unit can be removed all the same.
+        Err(error) if found.is_empty() => return Err(error),
+        Err(_) => {}
     }
     if found.is_empty() {
         return Err(Error::not_found("the daemon is not installed")
@@ -307,37 +308,52 @@ fn is_ours(line: &str) -> bool {
     line.starts_with("@reboot ") && line.trim_end().ends_with(MARK)
 }
 
-/// The crontab as it is; empty where there is none.
-fn crontab() -> Result<String, Error> {
-    let said = proc::run(&Spawn::new("crontab").arg("-l").timeout(PATIENCE))?;
-    if said.status.success() {
-        // Other people's lines are written back as they are.
-        return String::from_utf8(said.stdout).map_err(|_| {
-            Error::state("the crontab of this account holds bytes that are no UTF-8")
-                .hint("mend it: crontab -e; or start the daemon by hand: tpu daemon start")
-        });
+/// The crontab of this account, byte for byte; `None` where it can have none.
+fn crontab(ctx: &Ctx) -> Result<Option<Vec<u8>>, Error> {
+    if !ctx.env.has_program("crontab") {
+        return Ok(None);
     }
-    let why = said.complaint();
-    if why.to_ascii_lowercase().contains("no crontab") {
-        Ok(String::new())
+    table_of(proc::run(&Spawn::new("crontab").arg("-l").timeout(PATIENCE))?)
+}
+
+/// The table in what `crontab -l` answers: empty where there is none yet, `None` for an account that may have none
+/// (crontab(1), cron.deny).
+fn table_of(said: Output) -> Result<Option<Vec<u8>>, Error> {
+    if said.status.success() {
+        return Ok(Some(said.stdout));
+    }
+    let why = said.complaint().to_ascii_lowercase();
+    if why.contains("no crontab") {
+        Ok(Some(Vec::new()))
+    } else if why.contains("not allowed") {
+        Ok(None)
     } else {
         Err(refused(&said, "crontab -l"))
     }
 }
 
-/// The crontab without some lines, each line with its end.
-fn crontab_without(is_meant: impl Fn(&str) -> bool) -> Result<String, Error> {
-    let all = crontab()?;
-    let stays = |line: &&str| !is_meant(line.trim_end_matches(['\r', '\n']));
-    let mut others: String = all.split_inclusive('\n').filter(stays).collect();
-    if !others.is_empty() && !others.ends_with('\n') {
-        others.push('\n');
-    }
-    Ok(others)
+/// The lines of a table, each with its end.
+fn lines(table: &[u8]) -> impl Iterator<Item = &[u8]> {
+    table.split_inclusive(|byte| *byte == b'\n')
 }
 
-fn write_crontab(text: &str) -> Result<(), Error> {
-    let spawn = Spawn::new("crontab").arg("-").stdin(text).timeout(PATIENCE);
+/// A line without its end, where it is text: people's own lines may be none.
+fn text_of(line: &[u8]) -> Option<&str> {
+    std::str::from_utf8(line).ok().map(|line| line.trim_end_matches(['\r', '\n']))
+}
+
+/// A table without some lines; all others stay byte for byte.
+fn without(table: &[u8], is_meant: impl Fn(&str) -> bool) -> Vec<u8> {
+    let stays = |line: &&[u8]| !text_of(line).is_some_and(&is_meant);
+    let mut others: Vec<u8> = lines(table).filter(stays).flatten().copied().collect();
+    if others.last().is_some_and(|last| *last != b'\n') {
+        others.push(b'\n');
+    }
+    others
+}
+
+fn write_crontab(table: Vec<u8>) -> Result<(), Error> {
+    let spawn = Spawn::new("crontab").arg("-").stdin(table).timeout(PATIENCE);
     let said = proc::run(&spawn)?;
     if said.status.success() { Ok(()) } else { Err(refused(&said, "crontab -")) }
 }
@@ -363,6 +379,8 @@ fn refused(said: &Output, command: &str) -> Error {
 
 #[cfg(test)]
 mod tests {
+    use tpu_system::sys::proc::ProcessStatus;
+
     use super::*;
 
     #[test]
@@ -389,5 +407,28 @@ mod tests {
     fn only_our_line_of_a_crontab_is_ours() {
         assert!(is_ours("@reboot env tpu daemon start >/dev/null 2>&1 # tpu-daemon"));
         assert!(!is_ours("@reboot tpu daemon start") && !is_ours("# tpu-daemon"));
+    }
+
+    #[test]
+    fn other_lines_of_a_crontab_stay_byte_for_byte_also_where_they_are_no_text() {
+        let table = b"# caf\xe9\r\n@reboot env tpu daemon start # tpu-daemon\n0 5 * * * true";
+        assert_eq!(without(table, is_ours), b"# caf\xe9\r\n0 5 * * * true\n");
+        let ours: Vec<&str> = lines(table).filter_map(text_of).filter(|l| is_ours(l)).collect();
+        assert_eq!(ours, ["@reboot env tpu daemon start # tpu-daemon"]);
+        assert_eq!(without(b"", is_ours), b"");
+    }
+
+    #[test]
+    fn an_account_that_may_have_no_crontab_has_none() {
+        let says = |code, stdout: &[u8], stderr: &[u8]| {
+            let status = ProcessStatus::Code(code);
+            table_of(Output { status, stdout: stdout.into(), stderr: stderr.into() })
+        };
+        assert_eq!(says(0, b"# caf\xe9\n", b"").unwrap(), Some(b"# caf\xe9\n".to_vec()));
+        assert_eq!(says(1, b"", b"no crontab for alice\n").unwrap(), Some(Vec::new()));
+        let forbidden = b"You (alice) are not allowed to use this program (crontab)\n";
+        assert_eq!(says(1, b"", forbidden).unwrap(), None);
+        let error = says(1, b"", b"crontab: cannot chdir(/var/spool/cron)\n").unwrap_err();
+        assert!(error.message.contains("cannot chdir"), "{error:?}");
     }
 }

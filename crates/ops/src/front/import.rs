@@ -64,7 +64,7 @@ pub fn look(ctx: &Ctx, path: &Path, commands: &[String]) -> Result<Report, Error
     })?;
     let data = Data::parse(&bytes).map_err(|e| {
         Error::state(format!("{} cannot be read as data: {e}", path.display()))
-            .hint("mend that place; the original cannot read it either, if it is no JSON")
+            .hint("correct that place; the original cannot read it either, if it is no JSON")
     })?;
     let raw = data.to_value();
     let paths = Paths::new(path.clone());
@@ -123,7 +123,7 @@ fn beside(ctx: &Ctx, disk: &dyn Disk, paths: &Paths) -> Vec<String> {
             "legacy.json: {}; it stays the original's, tpu archives into tpu-state/archive.jsonl",
             counted(n, "archived job")
         )),
-        Some(Err(why)) => said.push(format!("legacy.json {why}; nobody needs it to go on")),
+        Some(Err(why)) => said.push(format!("legacy.json {why}; nothing depends on it")),
         None => {}
     }
     match list("queue.json") {

@@ -92,7 +92,7 @@ pub fn write_settings(ctx: &Ctx, path: &Path, values: &[(String, Value)]) -> Res
     let mut map: Map<String, Value> = match disk.read(path) {
         Ok(contents) => serde_json::from_slice(&contents.bytes).map_err(|e| {
             Error::usage(format!("{}: {e}", path.display()))
-                .hint("mend the file, or move it away to begin anew")
+                .hint("correct the file, or move it away to begin anew")
         })?,
         Err(_) => Map::new(),
     };

@@ -77,3 +77,26 @@ pub fn open(opening: Opening) -> Ctx {
         only_on: TargetLimit::default(),
     }
 }
+
+/// The effects of a test: a data file without users in a directory of its own, no tmux server, this machine as the only target.
+#[cfg(test)]
+pub(crate) fn for_test(dir: &std::path::Path) -> Ctx {
+    use tpu_core::model::data::Data;
+    use tpu_engine::kinds::local::Local;
+    use tpu_system::sys::procs;
+
+    let env = Env::fixed([("HOME", dir)]);
+    let ctx = open(Opening {
+        data: dir.join("data.json"),
+        tmux_socket: Some("none".to_owned()),
+        env: Env { start: procs::start_time(std::process::id()), ..env },
+        actor: "test".to_owned(),
+        tpu: "/nonexistent/tpu".into(),
+        layers: Vec::new(),
+        patterns: None,
+        secrets: None,
+        kinds: Kinds::new(vec![Arc::new(Local)]),
+    });
+    ctx.store.create(&Data::empty()).unwrap();
+    ctx
+}

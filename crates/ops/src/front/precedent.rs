@@ -132,7 +132,7 @@ pub fn of_file(ctx: &Ctx, user: &UserName, file: &str) -> Result<Precedent, Erro
         (job.waits.is_held, "holds its job"),
     ];
     if let Some((_, what)) = has_no_field.iter().find(|(is_so, _)| *is_so) {
-        return Err(as_it_is(format!("{file} {what}, and no field of the form says that")));
+        return Err(as_it_is(format!("{file} {what}, and the form has no field for that")));
     }
     let spec = read.request(job, (true, Begins::InTurn)).map_err(|e| read.at(job.place, e))?.spec;
     // As `tpu submit` reads it, any of several targets may be meant: it waits for one.

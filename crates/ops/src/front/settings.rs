@@ -84,7 +84,7 @@ pub fn unset(ctx: &Ctx, user: &UserName, keys: &[&str]) -> Result<Vec<(String, V
 /// Sets the number of the next window. Refused where a window of that number could be met again.
 pub fn reset_window_number(ctx: &Ctx, user: &UserName, number: u32) -> Result<(), Error> {
     if number == 0 {
-        return Err(Error::usage("window 0 is the session's home and never a job's")
+        return Err(Error::usage("no job has the number 0: window 0 is the home of the session")
             .hint("as in: tpu reset-window-num 1"));
     }
     let session = {
@@ -106,11 +106,11 @@ pub fn reset_window_number(ctx: &Ctx, user: &UserName, number: u32) -> Result<()
         let highest_waiting = tx.data.queues().highest_number(user);
         let highest = highest_record.max(highest_window).max(highest_waiting).unwrap_or(0);
         if number <= highest {
-            return Err(Error::refused(format!("windows up to {highest} of {user} are in use"))
+            return Err(Error::refused(format!("numbers up to {highest} of {user} are in use"))
                 .hint(format!("`tpu clean {user}` first, or a number above {highest}")));
         }
         tx.data.user_mut(user).expect("found above").windows_offset = number;
-        tx.edited(Some(user), format!("the next window is {number}"));
+        tx.edited(Some(user), format!("the next job gets number {number}"));
         Ok(())
     })
 }

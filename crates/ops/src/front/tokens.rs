@@ -286,8 +286,7 @@ pub fn create(ctx: &Ctx, request: &TokenRequest) -> Result<(Token, String), Erro
             .hint("a viewer starts nothing, and an admin acts on everything: --role operator"));
     }
     if expires.is_some_and(|end| end <= ctx.clock.now()) {
-        return Err(Error::usage("it would be worth nothing from the beginning")
-            .hint("as in --expires 30d"));
+        return Err(Error::usage("it would never be valid").hint("as in --expires 30d"));
     }
     change(ctx, |file| {
         let now = ctx.clock.now();

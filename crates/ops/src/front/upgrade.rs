@@ -78,8 +78,9 @@ pub fn restart(ctx: &Ctx, how: &How) -> Result<Upgraded, Error> {
     let mut servers = Vec::new();
     for note in another_tpu::servers(ctx) {
         if note.is_newer() {
-            notes
-                .extend(note.in_words().map(|(what, then)| format!("{what}, and goes on: {then}")));
+            notes.extend(
+                note.in_words().map(|(what, then)| format!("{what}, and continues: {then}")),
+            );
             continue;
         }
         match start_anew(ctx, &note) {
@@ -97,15 +98,21 @@ fn replace(ctx: &Ctx, note: &Note, how: &How) -> Result<RunningDaemon, Error> {
             format!("type it again in a while: {RESTART}; `tpu daemon status` shows the daemon"),
         )
     };
-    match service::stop(ctx) {
-        Err(error) if error.kind == Kind::Refused && watch::running(ctx).is_some() => {
-            return Err(error);
-        }
-        Err(_) if watch::running(ctx).is_some() => return Err(is_late()),
-        _ => {}
-    }
+    may_follow(service::stop(ctx), || watch::running(ctx).is_some(), is_late)?;
     let daemon = service::start(ctx, how)?;
     if daemon.pid == note.pid { Err(is_late()) } else { Ok(daemon) }
+}
+
+/// Refuses to start another daemon while the former one is there, whatever came of its end.
+fn may_follow(
+    stopped: Result<u32, Error>,
+    runs: impl Fn() -> bool,
+    is_late: impl Fn() -> Error,
+) -> Result<(), Error> {
+    match stopped {
+        Err(error) if runs() => Err(if error.kind == Kind::Refused { error } else { is_late() }),
+        Ok(_) | Err(_) => Ok(()),
+    }
 }
 
 /// The daemon that follows on the one of this process.
@@ -194,4 +201,24 @@ pub fn look(ctx: &Ctx) -> Vec<Finding> {
         )));
     }
     findings
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_daemon_that_ends_late_is_followed_once_it_is_gone() {
+        let follow = |stopped: Result<u32, Error>, runs: bool| {
+            let followed = may_follow(stopped, || runs, || Error::failed("late"));
+            followed.map_err(|error| error.message)
+        };
+        let (refused, failed) =
+            (|| Err(Error::refused("no right")), || Err(Error::failed("lives")));
+        assert_eq!(follow(Ok(7), false), Ok(()));
+        assert_eq!(follow(failed(), false), Ok(()), "it has ended behind the deadline");
+        assert_eq!(follow(refused(), false), Ok(()), "it was gone before");
+        assert_eq!(follow(failed(), true), Err("late".to_owned()));
+        assert_eq!(follow(refused(), true), Err("no right".to_owned()));
+    }
 }

@@ -47,5 +47,5 @@ pub fn check_patterns(text: &str, file: &str) -> Result<usize, Error> {
     }
     let messages: Vec<String> = errors.iter().map(PatternError::to_string).collect();
     Err(Error::usage(messages.join("\n"))
-        .hint("until they are mended, only the built-in patterns are used"))
+        .hint("until they are corrected, only the built-in patterns are used"))
 }

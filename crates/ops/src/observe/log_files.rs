@@ -50,7 +50,7 @@ pub fn as_file(data: &Data, job: &Job) -> Result<(String, Vec<String>), Error> {
 pub fn documented(said: SaidAgain) -> Result<(Yaml, Vec<String>), Error> {
     let SaidAgain { job, mut left_out } = said;
     let document = own::document(&job).map_err(|word| {
-        Error::refused(format!("a word of its command is no text: {}", word.display()))
+        Error::refused(format!("its command has a word that is not text: {}", word.display()))
             .hint("no file can say it; `tpu script` prints what started it")
     })?;
     left_out.sort_unstable();

@@ -67,7 +67,7 @@ fn let_begin(tx: &mut Tx<'_>) -> Vec<JobId> {
         if let Some(entry) = tx.data.queues_mut().entry_mut(id) {
             entry.held.take_if(|held| needs_login(held));
             entry.shunned.clear();
-            records::note(tx, id, "unhold", "it begins when its turn comes (tpu ack)");
+            records::note(tx, id, "unhold", "it starts when its turn comes (tpu ack)");
         }
     }
     meant

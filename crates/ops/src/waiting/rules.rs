@@ -87,7 +87,7 @@ pub fn may_ignore_error(ctx: &Ctx, id: &JobId) -> Result<(JobView, ErrorKind), E
     if let Some(why) = why {
         let of = format!("w={} {}", id.window, id.user);
         return Err(Error::refused(format!("{id} cannot count as running: {why}")).hint(format!(
-            "go on from its checkpoint, or begin anew: tpu resume {of}, tpu rerun {of}"
+            "resume it from its checkpoint, or start it from scratch: tpu resume {of}, tpu rerun {of}"
         )));
     }
     Ok((view, kind))

@@ -373,8 +373,9 @@ impl Requester<'_> {
             }
         }
         if jobs.is_empty() && waiting.is_empty() {
-            return Err(Error::usage("which jobs?")
-                .hint("windows (w=7, 7,9-12), names, tag:NAME, tpu:NAME, status:NAME, or --all"));
+            return Err(Error::usage("which jobs?").hint(
+                "numbers (7, w=7, 7,9-12), names, tag:NAME, tpu:NAME, status:NAME, or --all",
+            ));
         }
         Ok(Meant { jobs, waiting })
     }
@@ -464,14 +465,8 @@ fn attempts(
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
-    use tpu_engine::kinds::Kinds;
-    use tpu_engine::kinds::local::Local;
-    use tpu_system::sys::env::Env;
-
     use super::*;
-    use crate::front::open::{Opening, open};
+    use crate::front::open::for_test;
 
     /// A request from far away, for which nobody can be asked.
     fn requester<'a>(ctx: &'a Ctx, named: Option<&str>) -> Requester<'a> {
@@ -485,18 +480,7 @@ mod tests {
     #[test]
     fn a_request_needs_no_command_line_to_know_whose_it_is() {
         let dir = tempfile::tempdir().unwrap();
-        let ctx = open(Opening {
-            data: dir.path().join("data.json"),
-            tmux_socket: Some("none".to_owned()),
-            env: Env::fixed([("HOME", "/nonexistent")]),
-            actor: "request".to_owned(),
-            tpu: "/nonexistent/tpu".into(),
-            layers: Vec::new(),
-            patterns: None,
-            secrets: None,
-            kinds: Kinds::new(vec![Arc::new(Local)]),
-        });
-        ctx.store.create(&Data::empty()).unwrap();
+        let ctx = for_test(dir.path());
         ctx.transact(|tx| {
             for name in ["alice", "bob"] {
                 tx.data.add_user(&UserName::from(name));

@@ -17,14 +17,14 @@ pub fn wants(target: &TargetRequest) -> String {
 pub fn nobody_starts(ctx: &Ctx) -> Vec<String> {
     if let Some(note) = watch::running(ctx) {
         let watches =
-            |why| format!("nothing begins by itself while the daemon only watches: {why}");
+            |why| format!("nothing starts automatically while the daemon only watches: {why}");
         return note.watches.map(watches).into_iter().collect();
     }
     let is_made = |entry: &QueueEntry| entry.applies && entry.held.is_none();
     let said = if ctx.data().is_ok_and(|data| data.queues().entries.iter().any(is_made)) {
-        "no target is made and nothing begins by itself while the daemon does not run: tpu daemon start"
+        "no target is created and nothing starts automatically while the daemon does not run: tpu daemon start"
     } else {
-        "nothing begins by itself while the daemon does not run: tpu daemon start, or tpu queue run"
+        "nothing starts automatically while the daemon does not run: tpu daemon start, or tpu queue run"
     };
     vec![said.to_owned()]
 }

@@ -357,7 +357,7 @@ pub const TABLE: &[Binding] = &[
     line((C::Measure, "usage-measure"), &[Usage], &["c"], ("cost/hours", "let bars stand for cost, or for hours"), Needs::Cost),
     line((C::Filter, "filter"), TABS, &["/"], ("filter", "show only what matches"), Needs::Nothing),
     line((C::AllUsers, "all-users"), TABS, &["0"], ("users", "everybody's jobs, or one user's again"), Needs::Others),
-    line((C::Explain, "explain"), JOBS, &["e"], ("explain", "say why it is as it is"), Needs::Job),
+    line((C::Explain, "explain"), JOBS, &["e"], ("explain", "explain its status"), Needs::Job),
     line((C::Attach, "attach"), JOBS, &["a"], ("attach", "go to its tmux window; back: Ctrl-b d, in the same tmux Ctrl-b L"), Needs::Job),
     line((C::Tag, "tag"), JOBS, &["t"], ("tag", "give it a tag"), Needs::Job),
     line((C::CommandLine, "command"), TABS, &[":"], ("command", "type any command of tpu"), Needs::Nothing),

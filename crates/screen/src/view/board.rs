@@ -130,7 +130,7 @@ pub(super) fn footnote(model: &Model) -> Option<Line<'static>> {
         }
         Tab::Queue => {
             let job = model.jobs().get(row.at)?;
-            let why = model.boards.why_waits(job).unwrap_or("it begins when its turn comes");
+            let why = model.boards.why_waits(job).unwrap_or("it starts when its turn comes");
             let starts = words::starts(model, job);
             dotted([
                 outside(&job.id.to_string()),

@@ -1,10 +1,10 @@
 //! Replacing a file whole: readers see the old version or the new one, also after a power failure.
 
-use std::io;
 use std::path::{Path, PathBuf};
 
 use super::disk::{Disk, Stat};
 use super::error::{At as _, StoreError};
+use crate::sys::random::{OsRandom, Random as _};
 use crate::sys::shared;
 
 /// Owner, group and mode that a file is to keep.
@@ -98,7 +98,7 @@ pub(super) fn sweep(disk: &dyn Disk, dir: &Path, prefix: &str) {
 
 /// Replaces the contents of a file that is ours alone (a launcher, `sim.json`), or creates it.
 pub fn write_file(disk: &dyn Disk, path: &Path, bytes: &[u8], mode: u32) -> Result<(), StoreError> {
-    let (temporary, dir) = fresh(disk, path)?;
+    let (temporary, dir) = fresh(path);
     stage(disk, &temporary, bytes, Keep { mode, owner: None })?;
     replace(disk, &temporary, path, &dir).map(drop)
 }
@@ -110,7 +110,7 @@ pub fn write_passing(
     bytes: &[u8],
     mode: u32,
 ) -> Result<(), StoreError> {
-    let (temporary, _) = fresh(disk, path)?;
+    let (temporary, _) = fresh(path);
     let written = disk
         .append(&temporary, bytes, mode, false)
         .at("write", &temporary)
@@ -121,13 +121,41 @@ pub fn write_passing(
     written
 }
 
-/// A temporary file of this process beside a file, which is not there, and their directory.
-fn fresh(disk: &dyn Disk, path: &Path) -> Result<(PathBuf, PathBuf), StoreError> {
+/// A temporary file beside a file that no other writer names so, neither another thread nor a process of another machine, and
+/// their directory.
+pub(super) fn fresh(path: &Path) -> (PathBuf, PathBuf) {
     let name = path.file_name().map_or_else(String::new, |name| name.to_string_lossy().into());
     let dir = path.parent().map_or_else(|| PathBuf::from("."), Path::to_owned);
-    let temporary = dir.join(format!(".{name}.tmp-{}", std::process::id()));
-    match disk.remove(&temporary) {
-        Err(e) if e.kind() != io::ErrorKind::NotFound => Err(e).at("remove", &temporary),
-        Ok(()) | Err(_) => Ok((temporary, dir)),
+    let unique = format!("{}-{}", std::process::id(), OsRandom.hex(8));
+    (dir.join(format!(".{name}.tmp-{unique}")), dir)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::disk::OsDisk;
+    use super::*;
+
+    #[test]
+    fn who_writes_in_between_takes_no_temporary_file_of_another_writer() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("note.json");
+        let (first, of_first) = fresh(&path);
+        let keep = Keep { mode: 0o600, owner: None };
+        assert!(stage(&OsDisk, &first, b"first", keep).unwrap().is_empty());
+        write_file(&OsDisk, &path, b"second", 0o600).unwrap();
+        write_passing(&OsDisk, &path, b"third", 0o600).unwrap();
+        assert_eq!(std::fs::read(&path).unwrap(), b"third");
+        assert_eq!(replace(&OsDisk, &first, &path, &of_first).unwrap(), None);
+        assert_eq!(std::fs::read(&path).unwrap(), b"first");
+        assert_eq!(OsDisk.list(dir.path()).unwrap(), ["note.json"], "nothing is left");
+    }
+
+    #[test]
+    fn a_temporary_file_of_the_data_file_is_known_by_its_name() {
+        let data = Path::new("/lab/data.json");
+        let (temporary, dir) = fresh(data);
+        let name = temporary.file_name().unwrap().to_string_lossy().into_owned();
+        assert!(name.starts_with(&super::super::Paths::new(data.into()).temporary_prefix()));
+        assert_eq!(dir, Path::new("/lab"));
     }
 }

@@ -2,7 +2,6 @@
 
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use serde_json::Value;
 
@@ -99,9 +98,6 @@ struct Written {
     changed: bool,
     warnings: Vec<String>,
 }
-
-/// Tells the temporary files of two threads of one process apart.
-static SEQUENCE: AtomicU64 = AtomicU64::new(0);
 
 impl Store {
     /// Applies `change` to what is in the file now and writes the result, as one step. An error of
@@ -320,10 +316,8 @@ impl Store {
         keep: Keep,
         old: Option<&Contents>,
     ) -> Result<Vec<String>, StoreError> {
-        let prefix = self.paths.temporary_prefix();
-        atomic::sweep(&*self.disk, self.paths.dir(), &prefix);
-        let number = SEQUENCE.fetch_add(1, Ordering::Relaxed);
-        let temporary = self.paths.dir().join(format!("{prefix}{}-{number}", self.who.pid));
+        atomic::sweep(&*self.disk, self.paths.dir(), &self.paths.temporary_prefix());
+        let (temporary, _) = atomic::fresh(self.paths.data());
         // What may fail for want of space or rights comes first, the rename last.
         let mut warnings = atomic::stage(&*self.disk, &temporary, bytes, keep)?;
         if let Some(old) = old

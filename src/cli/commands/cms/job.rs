@@ -106,7 +106,7 @@ fn set(app: &App, file: &str) -> Outcome {
     let is_there = jobset::remember(ctx, whose(app)?.as_ref(), &path)?;
     let shown = escape(&path.display().to_string()).into_owned();
     let next = if is_there {
-        format!("take its hosts and its jobs over: tpu import cloudmesh {shown}")
+        format!("import its hosts and jobs: tpu import cloudmesh {shown}")
     } else {
         "it is not there yet: tpu cms job template writes it".to_owned()
     };

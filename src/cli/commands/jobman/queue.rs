@@ -288,7 +288,7 @@ fn list(app: &App, args: &JobmanQueue, file: &TaskFile<'_>, all: &[Task<'_>]) ->
         text += &format!("{} hidden: --show-all\n", counted(hidden, "task"));
     }
     if all.iter().any(|task| task.state == NEW) {
-        text += &format!("NEW ones are queued by: tpu submit {}\n", file.shown);
+        text += &format!("to queue NEW tasks: tpu submit {}\n", file.shown);
     }
     Ok(Output::new(text, &document(file, &accelerators, all)))
 }

@@ -146,7 +146,7 @@ enum Complaint {
 const GAP: &str = "the log was interrupted here; at most 4096 bytes are missing";
 
 /// What is said at the beginning of a log whose predecessor somebody has taken away.
-const ANEW: &str = "the log was moved or deleted; it goes on here";
+const ANEW: &str = "the log was moved or deleted; it continues here";
 
 impl Log {
     /// Goes on where an earlier relay was killed, if one was.
@@ -571,7 +571,7 @@ mod tests {
             "half a lin",
             "tpu: alice/7 · 25 bytes could not be written here",
             "tpu: alice/7 · the log was interrupted here; at most 4096 bytes are missing",
-            "tpu: alice/7 · the log was moved or deleted; it goes on here",
+            "tpu: alice/7 · the log was moved or deleted; it continues here",
             "kept",
         ];
         assert_eq!(text.lines().collect::<Vec<_>>(), said);

@@ -268,7 +268,7 @@ fn origin(url: &str) -> Result<String, RunError> {
     match scheme {
         "https" => Ok(origin),
         "http" if is_loopback(&origin) => Ok(origin),
-        "http" => Err(bad("would send a password in the open: it must be https")),
+        "http" => Err(bad("would send a password unencrypted: it must be https")),
         _ => Err(bad("is no https")),
     }
 }

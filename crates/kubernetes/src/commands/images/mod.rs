@@ -45,7 +45,7 @@ const WHERE: &str = "in ~/.config/tpu/kubernetes.json: \"harbor\": {\"url\": \"h
 
 /// A command that lists images.
 pub(super) fn of_images(name: &'static str) -> Command {
-    let filter = Arg::new(FILTER).value_name("FILTER").help("Those with this in their names");
+    let filter = Arg::new(FILTER).value_name("FILTER").help("Images with this text in their names");
     Command::new(name).arg(filter).after_help(
         "Examples:\n  tpu images\n  tpu images python\n\nThe registry is that of kubernetes.json; the password of \
          its `user` is kept\nby: tpu secrets set HARBOR_PASSWORD (or REGISTRY_PASSWORD)",
@@ -56,7 +56,7 @@ pub(super) fn of_images(name: &'static str) -> Command {
 pub(super) fn of_details(name: &'static str) -> Command {
     let image = Arg::new(IMAGE).short('i').long(IMAGE).value_name("NAME").required(true);
     Command::new(name)
-        .arg(image.help("The image; a tag behind it says nothing"))
+        .arg(image.help("The image; a tag is ignored"))
         .after_help("Examples:\n  tpu image-details -i ubuntu_python_tensorflow\n  tpu image-details -i train --json")
 }
 

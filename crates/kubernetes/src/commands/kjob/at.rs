@@ -44,10 +44,10 @@ impl<'a> At<'a> {
         let known = found.copied().ok_or_else(|| {
             let names: Vec<&str> = all.iter().map(|(name, _)| name.as_str()).collect();
             let hint = match names.as_slice() {
-                [] => format!("make one known: tpu register {name} --kind {WORD}"),
+                [] => format!("register one: tpu register {name} --kind {WORD}"),
                 names => format!("these are: {}", names.join(", ")),
             };
-            let what = format!("{name} is no namespace of a Kubernetes cluster that is known here");
+            let what = format!("{name} is not a registered namespace of a Kubernetes cluster");
             RunError::not_found(what, hint)
         })?;
         Ok(Self::open(effects, known))
@@ -76,7 +76,7 @@ impl<'a> At<'a> {
 /// The target that is meant where an image is named and no target.
 pub(in super::super::super) fn usual_target(effects: &Effects) -> Result<TargetName, RunError> {
     let settings = KubernetesSettings::read()
-        .map_err(|why| RunError::usage(why, "mend the file, or move it away"))?;
+        .map_err(|why| RunError::usage(why, "correct the file, or move it away"))?;
     let data = effects.data()?;
     target(&data, effects, &settings).map(|(name, _)| name.clone())
 }
@@ -106,10 +106,10 @@ fn target<'d>(
     if let [only] = all.as_slice() {
         return Ok(*only);
     }
-    let register = format!("make one known: tpu register lab --kind {WORD} --context NAME");
+    let register = format!("register one: tpu register lab --kind {WORD} --context NAME");
     if all.is_empty() {
         return Err(RunError::not_found(
-            "no namespace of a Kubernetes cluster is known here",
+            "no namespace of a Kubernetes cluster is registered",
             register,
         ));
     }
@@ -138,7 +138,7 @@ pub(super) fn settings(
     let bad = |why| {
         RunError::usage(
             why,
-            "mend the file; JSON has a comma between two members and none behind the last",
+            "correct the file; JSON has a comma between two members and none behind the last",
         )
     };
     if let Some(file) = named {

@@ -16,7 +16,7 @@ use crate::settings::KubernetesSettings;
 pub(super) fn import(effects: &Effects, named: Option<&String>) -> Result<KindAnswer, RunError> {
     let home = Path::new(effects.env.non_empty("HOME").unwrap_or_default());
     let from = named.map_or_else(|| home.join(at::FILE), |file| effects.env.cwd.join(file));
-    let bad = |why| RunError::usage(why, "mend the file, and import it again");
+    let bad = |why| RunError::usage(why, "correct the file, and import it again");
     let its = KubernetesSettings::of_file(&from).map_err(bad)?.ok_or_else(|| at::none(&from))?;
     let own = KubernetesSettings::own_file().ok_or_else(|| {
         RunError::state(

@@ -116,7 +116,7 @@ fn summarized(map: &Value, of: &JobsQueue, now: Timestamp) -> Result<Queued, Run
     let bad = |why: String| {
         RunError::failed(
             format!("the {place} holds no summary of the queue: {why}"),
-            "whoever looks after the cluster mends what writes it",
+            "the administrators of the cluster can correct what writes it",
         )
     };
     let data = map.get("data").and_then(Value::as_object);

@@ -28,7 +28,7 @@ pub(super) const ALL: &str = "all";
 pub(super) const FILE: &str = "file";
 /// The target of whose cluster is told.
 pub(super) const CLUSTER: &str = "cluster";
-/// What the container is told.
+/// Words for the container.
 pub(super) const WORDS: &str = "words";
 
 /// How to begin.
@@ -47,15 +47,14 @@ pub(super) fn command() -> Command {
 
 /// Adds what may be said.
 fn define(command: Command) -> Command {
-    let settings =
-        Arg::new(SETTINGS).short('s').value_name("FILE").global(true).help(
-            "Settings of that job manager, alone; without it ~/.jobman/settings.json over ours",
-        );
+    let settings = Arg::new(SETTINGS).short('s').value_name("FILE").global(true).help(
+        "Read only this settings file [default: ~/.jobman/settings.json, and the settings of tpu]",
+    );
     let version = Arg::new(VERSION)
         .short('v')
         .long("version")
         .action(ArgAction::SetTrue)
-        .help("Say the version");
+        .help("Print the version");
     command.after_help(EXAMPLES.trim()).args([settings, version]).subcommands([
         images::of_images("images").about("List the images with their tags"),
         images::of_details("image-details").about("Show the description of an image"),
@@ -65,7 +64,7 @@ fn define(command: Command) -> Command {
                 .value_name("TARGET")
                 .num_args(0..=1)
                 .default_missing_value("")
-                .help("Of the cluster of this target, and not of the usual one"),
+                .help("Target whose cluster is shown [default: the usual one]"),
         ),
         Command::new("submit").about("Submit a Job").args(of_submit()),
         Command::new("list").about("List the Jobs, the newest first"),
@@ -77,7 +76,7 @@ fn define(command: Command) -> Command {
             .arg(job().required_unless_present(ALL).conflicts_with(ALL))
             .arg(Arg::new(ALL).long(ALL).action(ArgAction::SetTrue).help("All of them")),
         Command::new("resources-flavors").about("List the flavors"),
-        Command::new("import").about("Take its settings over into ours").arg(
+        Command::new("import").about("Import its settings").arg(
             Arg::new(FILE)
                 .value_name("FILE")
                 .help("Its settings [default: ~/.jobman/settings.json]"),
@@ -95,7 +94,7 @@ fn of_submit() -> [Arg; 7] {
     };
     [
         option(IMAGE, 'i', "IMAGE[:TAG]", "The image; without it the default"),
-        job().help("The name of the Job; without it one is made up"),
+        job().help("Name of the Job [default: a generated one]"),
         option(
             FLAVOR,
             'r',
@@ -108,13 +107,13 @@ fn of_submit() -> [Arg; 7] {
             .short('c')
             .long(COMMAND)
             .action(ArgAction::SetTrue)
-            .help("The words are the command, and not arguments of what the image begins with"),
+            .help("The words are the command, not arguments of the command of the image"),
         Arg::new(WORDS)
             .value_name("WORD")
             .last(true)
             .num_args(0..)
             .value_parser(value_parser!(OsString))
-            .help("What the container is told"),
+            .help("Words for the container"),
     ]
 }
 

@@ -251,7 +251,7 @@ fn read(data: &Data, row: &SheetRow) -> Result<(TargetName, Entry), String> {
             entry.reservation = Some(Reservation { user: UserName::from(user), until });
             entry.user = None;
         }
-        (Some(_), _) => return Err("it is reserved, and nobody says for whom".to_owned()),
+        (Some(_), _) => return Err("it is reserved, but its user is missing".to_owned()),
         (None, user) => {
             if row.cell("reserved_until").is_some() {
                 entry.reservation = None;

@@ -341,7 +341,7 @@ impl Copying<'_> {
             let name = at.join(&part.path).name;
             if sizes.get(name.as_str()) != Some(&part.size) {
                 return Err(Error::failed(format!("{name} was taken away while it was copied"))
-                    .hint("the same command goes on where it was"));
+                    .hint("type the same command again: it continues from there"));
             }
         }
         Ok(())

@@ -70,7 +70,8 @@ impl<'a> Patience<'a> {
         self.failures += 1;
         if self.failures >= retry::TRIES {
             let error = Error::from(error);
-            let hint = "the same command goes on where it was; nobody begins from a half copy";
+            let hint =
+                "type the same command again: it continues from there; a half copy is never used";
             return Err(error.hint(hint));
         }
         let wait = FIRST_WAIT * 2_u32.pow(self.failures - 1);
@@ -84,7 +85,7 @@ impl<'a> Patience<'a> {
 /// A failure of this machine's disk.
 pub(super) fn disk(path: &Path, what: &str, error: &io::Error) -> Error {
     Error::state(format!("cannot {what} {}: {error}", path.display()))
-        .hint("make room or mend it; the same command then goes on where it was")
+        .hint("make room or repair it; then type the same command again: it continues from there")
 }
 
 /// The checksum of a file.

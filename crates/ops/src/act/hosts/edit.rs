@@ -170,7 +170,7 @@ fn may_be_set(target: &Target, edit: &HostEdit) -> Result<(), Error> {
     let name = &target.name;
     if target.machines == Machines::Engine {
         let what = format!("{name} gives out what it has by itself");
-        return Err(Error::refused(what).hint("its engine knows limits of its own"));
+        return Err(Error::refused(what).hint("its engine has limits of its own"));
     }
     if target.is_here() && edit.pyenv.iter().any(Option::is_some) {
         let what =

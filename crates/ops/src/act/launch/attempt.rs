@@ -478,7 +478,7 @@ fn succeed(
     let id = JobId::new(child.user.clone(), parent.window);
     if let Some(waits) = tx.data.queues().successor_of(&id) {
         let (waits, number) = (waits.id(), waits.number);
-        return Err(Error::refused(format!("{waits} waits to go on from {id}")).hint(format!(
+        return Err(Error::refused(format!("{waits} waits to continue from {id}")).hint(format!(
             "let that begin: tpu unhold {number}, or take it out: tpu dequeue {number}"
         )));
     }

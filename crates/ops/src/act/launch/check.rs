@@ -429,11 +429,11 @@ fn carried_out(
     let name = &target.name;
     if mode == LaunchMode::Script && execution.is_limited() {
         return Err(Error::refused("timeout and idle_timeout are about a command")
-            .hint("staging.sh begins it by itself; write command: into the file"));
+            .hint("staging.sh starts it; write command: into the file"));
     }
     if mode == LaunchMode::Script && (execution.output.is_some() || execution.repeat.is_some()) {
         return Err(Error::refused("output and repeat are about a command")
-            .hint("staging.sh begins it by itself; write command: into the file"));
+            .hint("staging.sh starts it; write command: into the file"));
     }
     let said = [
         (!execution.setup.is_empty(), "setup"),
@@ -446,7 +446,7 @@ fn carried_out(
         let runner = runners::of_target(ctx, data, target)?;
         return match said.find(|key| !runner.carries_out(key)) {
             None => Ok(()),
-            Some(key) => Err(Error::refused(format!("{key}: is not built yet for {name}"))
+            Some(key) => Err(Error::refused(format!("{key}: is not supported yet for {name}"))
                 .hint("leave it away, and do it in the command")),
         };
     }
@@ -513,7 +513,7 @@ fn hands_on_secrets(
     {
         return Ok(());
     }
-    Err(Error::refused(format!("secrets: is not built yet for {}", target.name))
+    Err(Error::refused(format!("secrets: is not supported yet for {}", target.name))
         .hint("let the program read its key from a file of yours"))
 }
 
@@ -574,8 +574,7 @@ pub fn usable(
     }
     match (target.machines, mode) {
         (Machines::Engine, LaunchMode::Script) => {
-            let what =
-                format!("staging.sh cannot run on {name}: nothing of ours is on its machines");
+            let what = format!("staging.sh cannot run on {name}: tpu has no files on its machines");
             return Err(
                 Error::refused(what).hint(format!("give a command: tpu run {name} -- COMMAND"))
             );

@@ -47,10 +47,13 @@ const MOST_NAMED: usize = 10;
 impl LaunchedGroup {
     /// In words: how many have started, on what, and under which numbers.
     pub fn in_words(&self) -> String {
-        let number = |(member, job): &(Member, Launched)| format!("{member} is {}", job.job.window);
+        let number = |of: &(Member, Launched)| of.1.job.window;
         let which = match self.members.as_slice() {
-            [only] => format!(": {}", number(only)),
-            [first, .., last] => format!(": {} to {}", number(first), number(last)),
+            [only] => format!(": member {} is job {}", only.0, number(only)),
+            [first, .., last] => {
+                let (from, to) = (number(first), number(last));
+                format!(": members {} to {} are jobs {from} to {to}", first.0, last.0)
+            }
             [] => String::new(),
         };
         let jobs = counted(self.members.len(), "job");
@@ -153,7 +156,7 @@ pub fn start(ctx: &Ctx, plan: &LaunchPlan) -> Result<LaunchedGroup, Error> {
         let hint = match error.kind {
             // There is no record that could be run again.
             Kind::Usage => error.advice().to_owned(),
-            _ => format!("once that is mended: tpu rerun {group}"),
+            _ => format!("once that is repaired: tpu rerun {group}"),
         };
         let error = Error::new(error.kind, format!("no member of {group} was started: {why}"));
         return Err(error.hint(hint));

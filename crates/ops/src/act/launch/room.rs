@@ -35,6 +35,11 @@ impl Applicant<'_> {
     fn is_unbound(&self, capacity: &Capacity) -> bool {
         capacity.is_unlimited() && !(self.is_queued && capacity.of_queue().is_some())
     }
+
+    /// Whether it is written down what it takes there: also of what is started by hand, since the queue counts that.
+    fn is_counted(&self, capacity: &Capacity) -> bool {
+        !self.is_unbound(capacity) || capacity.of_queue().is_some()
+    }
 }
 
 /// Refuses a job that a target has no room for. Returns who is there by the facts.
@@ -78,8 +83,7 @@ pub(super) fn claim(data: &Data, plan: &LaunchPlan) -> Result<Option<Share>, Err
     let capacity = data.target(name).map_or(plan.target.capacity, |target| target.capacity);
     let (ask, is_queued) = (&plan.spec.ask, plan.turn.is_some());
     let applicant = Applicant { target: &plan.target, ask, busy: &plan.busy, but: None, is_queued };
-    // What it takes is written down wherever the queue counts it.
-    if applicant.is_unbound(&capacity) && capacity.of_queue().is_none() {
+    if !applicant.is_counted(&capacity) {
         return Ok(None);
     }
     let parent = plan.parent.as_ref().map(|p| JobId::new(plan.user.clone(), p.window));
@@ -103,7 +107,7 @@ fn may_begin(data: &Data, target: &Target) -> Result<(), Error> {
         None => Ok(()),
         Some(why) => {
             Err(Error::refused(format!("{} takes no new jobs: {why}", target.name)).hint(format!(
-                "take another one, or open it: tpu hosts undrain {}; --force passes over it",
+                "take another one, or open it: tpu hosts undrain {}; --force ignores it",
                 target.name
             )))
         }
@@ -181,5 +185,54 @@ fn refusal(target: &Target, short: Short) -> Error {
         }
         Short::Lacks { what } => Error::usage(format!("{name} cannot run it: {what}"))
             .hint(format!("ask for less; `tpu show-target {name}` says what it has")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tpu_core::model::capacity::GpuAsk;
+    use tpu_core::model::ids::JobNumber;
+
+    use super::*;
+
+    /// A target of eight cores for which nobody has set how many jobs it takes.
+    const BY_CORES: Capacity =
+        Capacity { jobs: None, gpus: None, cpus: None, memory: None, queue_cpus: Some(8) };
+
+    /// What an applicant for `cpus` is given beside jobs that were given so many.
+    fn given(cpus: u32, is_queued: bool, others: &[u32]) -> Result<Share, Error> {
+        let (target, busy) = (Target::local(), BusyGpus::default());
+        let ask = Ask { cpus: Some(cpus), ..Ask::default() };
+        let applicant = Applicant { target: &target, ask: &ask, busy: &busy, but: None, is_queued };
+        let share = |cpus: &u32| Share { cpus: Some(*cpus), ..Share::default() };
+        let shares: Vec<Share> = others.iter().map(share).collect();
+        let tenants = shares.iter().zip(1..).map(|(share, number)| Tenant {
+            job: JobId::new("alice".into(), JobNumber(number)),
+            share: Some(share),
+        });
+        give(&applicant, &BY_CORES, &tenants.collect::<Vec<_>>(), false)
+    }
+
+    #[test]
+    fn without_a_limit_the_queue_starts_as_many_jobs_as_their_cores_allow() {
+        assert_eq!(given(4, true, &[4]).unwrap().cpus, Some(4));
+        assert_eq!(given(1, true, &[4, 3]).unwrap().cpus, Some(1));
+        let refused = given(2, true, &[4, 3]).unwrap_err();
+        assert!(refused.passes && refused.message.contains("has no room"), "{refused:?}");
+        assert!(given(9, true, &[]).is_ok(), "one may always run");
+        assert_eq!(given(8, false, &[4, 4]).unwrap().cpus, Some(8), "by hand it begins");
+    }
+
+    #[test]
+    fn what_is_started_by_hand_is_counted_where_the_queue_counts_cores() {
+        let (target, busy) = (Target::local(), BusyGpus::default());
+        let ask = Ask { cpus: Some(4), gpus: GpuAsk::Unsaid, memory: None };
+        let by_hand =
+            Applicant { target: &target, ask: &ask, busy: &busy, but: None, is_queued: false };
+        assert!(by_hand.is_unbound(&BY_CORES) && by_hand.is_counted(&BY_CORES));
+        let free = Capacity::default();
+        assert!(by_hand.is_unbound(&free) && !by_hand.is_counted(&free));
+        let one = Capacity { jobs: Some(1), ..BY_CORES };
+        assert!(!by_hand.is_unbound(&one) && by_hand.is_counted(&one));
     }
 }

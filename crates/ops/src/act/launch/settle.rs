@@ -289,5 +289,5 @@ fn given_up(
     };
     // What the error itself says to do is about a world in which nothing was changed.
     Error::new(kind, format!("{id} could not be started: {error}\n{stands}{of_parent}"))
-        .hint(format!("once that is mended: {next} (it goes on from there)"))
+        .hint(format!("once that is repaired: {next} (it continues from there)"))
 }

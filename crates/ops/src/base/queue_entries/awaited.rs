@@ -180,7 +180,7 @@ impl<'d> AwaitedEnds<'d> {
                 }
                 Some(before) => {
                     if let Some(child) = before.child {
-                        return Dependence::Never(format!("{job} goes on as {child} already"));
+                        return Dependence::Never(format!("{job} continues as {child} already"));
                     }
                     if before.status == Status::Finished
                         && of.how == Succession::Resume
@@ -324,7 +324,7 @@ impl<'d> AwaitedEnds<'d> {
                 let end = successor.map_or_else(
                     || end_of(user, leaf),
                     |successor| {
-                        let how = format!("waits to go on as {successor}");
+                        let how = format!("waits to continue as {successor}");
                         End::Open(how, vec![(JobId::new(user.name.clone(), *successor), None)])
                     },
                 );

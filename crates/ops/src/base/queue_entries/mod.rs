@@ -45,7 +45,7 @@ pub fn follow(tx: &mut Tx<'_>, from: &JobId, to: &JobId) {
 pub fn renumber(tx: &mut Tx<'_>, from: &JobId, to: &JobId) {
     follow(tx, from, to);
     answers_follow(tx, from, to);
-    let text = format!("{BECOME}{to}: a window stood in its place");
+    let text = format!("{BECOME}{to}: a tmux window stood in its place");
     records::note(tx, from, RENUMBERED, text);
 }
 

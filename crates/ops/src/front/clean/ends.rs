@@ -83,7 +83,7 @@ pub(super) fn why_kept(ctx: &Ctx, data: &Data, view: &JobView, force: bool) -> O
         return Some(Kept { job: view.id.clone(), reason });
     }
     if let Some(entry) = data.queues().successor_of(&view.id) {
-        let reason = format!("{} waits to go on from it", entry.id());
+        let reason = format!("{} waits to continue from it", entry.id());
         return Some(Kept { job: view.id.clone(), reason });
     }
     let reason = match (&view.intent, &view.next) {

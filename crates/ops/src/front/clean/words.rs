@@ -51,8 +51,8 @@ impl Cleaned {
         let names: Vec<String> = self.archived.iter().map(|id| id.window.to_string()).collect();
         let mut text = match names.as_slice() {
             [] => "Would archive nothing.\n".to_owned(),
-            [one] => format!("Would archive window {one} of {user}.\n"),
-            several => format!("Would archive windows {} of {user}.\n", several.join(", ")),
+            [one] => format!("Would archive job {one} of {user}.\n"),
+            several => format!("Would archive jobs {} of {user}.\n", several.join(", ")),
         };
         if self.whole.copies > 0 {
             text += &format!("Would remove {}.\n", self.whole_in_words());

@@ -56,7 +56,7 @@ pub fn reset(
     let fates = ready::add(ctx, &data, (&[job], &mut Vec::new()), to)?;
     match fates.first() {
         Some(JobFate::Refused(why)) => Err(Error::refused(format!("{name}: {why}"))
-            .hint("mend it in the file, or add it by words: tpu cms job add --name=NAME")),
+            .hint("correct it in the file, or add it by options: tpu cms job add --name=NAME")),
         _ => Ok(format!("{name} is ready, as its file says")),
     }
 }

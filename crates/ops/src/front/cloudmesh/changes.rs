@@ -205,7 +205,7 @@ pub fn take_away(ctx: &Ctx, doomed: &Doomed) -> Result<CmsChanged, Error> {
     };
     let gone = doomed.all().filter(is_gone);
     let mut lines: Vec<String> =
-        gone.map(|id| format!("{id} is taken away; the archive keeps it.")).collect();
+        gone.map(|id| format!("{id} is removed; the archive keeps it.")).collect();
     let nothing = lines.is_empty();
     lines.extend(passage.in_words());
     CmsChanged::of(lines, passage.begun(), Vec::new()).but(nothing, problems)

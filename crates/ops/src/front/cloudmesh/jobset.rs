@@ -44,7 +44,7 @@ pub fn remember(ctx: &Ctx, user: Option<&UserName>, path: &Path) -> Result<bool,
         if file.kind != CloudmeshKind::Jobset {
             let what = format!("{} is {}, and no jobset", path.display(), file.kind.in_words());
             return Err(Error::usage(what)
-                .hint(format!("take it over: tpu import cloudmesh {}", path.display())));
+                .hint(format!("import it: tpu import cloudmesh {}", path.display())));
         }
     }
     if !ctx.store.is_dry_run() {

@@ -152,7 +152,7 @@ pub fn schedule(by: &Requester<'_>, how: &CmsSchedule<'_>) -> Result<CmsChanged,
     }
     let mut notes = Vec::new();
     if how.has_timeout {
-        notes.push("--timeout says nothing here: a job whose host is silent is unknown, and lost after proof".to_owned());
+        notes.push("--timeout has no effect here: a job whose host is silent is unknown, and lost after proof".to_owned());
     }
     if !ctx.store.is_dry_run() {
         let queue = edit::set(ctx, &name, &edit)?;
@@ -183,7 +183,7 @@ fn places(data: &Data, how: &CmsSchedule<'_>) -> Result<Vec<String>, Error> {
     for word in expanded(hosts)? {
         let host = word.rsplit_once('@').map_or(word.as_str(), |(_, host)| host);
         let Some(target) = known(data, host) else {
-            return Err(Error::not_found(format!("{host} is no host that is known here")).hint(
+            return Err(Error::not_found(format!("{host} is not a registered host")).hint(
                 format!("tpu cms cluster add --id={host}, with --user NAME for the account"),
             ));
         };

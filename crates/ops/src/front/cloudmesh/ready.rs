@@ -62,7 +62,7 @@ impl JobFate {
     /// What became of it, for people.
     pub fn in_words(&self, name: &str) -> String {
         match self {
-            Self::Added(_) => format!("held; it begins with: tpu cms job run --name={name}"),
+            Self::Added(_) => format!("held; to start it: tpu cms job run --name={name}"),
             Self::Known(id) => format!("waits already as {id}"),
             Self::Differs(id, how) => format!(
                 "waits already as {id} with other values, and left as it is: {}; take this one: \
@@ -270,9 +270,7 @@ pub fn run(
             let own = match &entry.spec.target {
                 TargetRequest::Named(host) => match translate::known(&data, host) {
                     None => {
-                        done.said.push(format!(
-                            "{name} waits until {host} is a host that is known here"
-                        ));
+                        done.said.push(format!("{name} waits until {host} is a registered host"));
                         None
                     }
                     known => known,
@@ -288,7 +286,7 @@ pub fn run(
                     let among = others.to_vec();
                     let host = own.map(|own| own.name.to_string()).unwrap_or_default();
                     done.said.push(format!(
-                        "{name}: {host} is full, so it begins on one of {}",
+                        "{name}: {host} is full, so it starts on one of {}",
                         among.join(", ")
                     ));
                     entry.spec.target = TargetRequest::Any(AnyOf { among, ..AnyOf::default() });
@@ -296,7 +294,7 @@ pub fn run(
                     *left -= 1;
                 }
             }
-            records::note(tx, id, "unhold", "it begins when its turn comes");
+            records::note(tx, id, "unhold", "it starts when its turn comes");
             done.released.push(id.clone());
         }
         Ok(())

@@ -70,5 +70,5 @@ pub fn write(ctx: &Ctx, path: &Path, template: &Template, force: bool) -> Result
 
 fn there_already(path: &Path) -> Error {
     Error::refused(format!("{} is there already", path.display()))
-        .hint("name another file, or say --force to write it anew")
+        .hint("name another file, or use --force to overwrite it")
 }

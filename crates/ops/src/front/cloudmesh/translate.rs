@@ -45,7 +45,7 @@ pub fn translate(data: &Data, job: &ImportedJob, among: &[String]) -> Option<Tra
         (Some(_), Some(target)) => TargetRequest::Named(target.name.as_str().to_owned()),
         (Some(host), None) => {
             notes.push(format!(
-                "{host} is no host that is known here, so it cannot begin yet: \
+                "{host} is not a registered host, so it cannot begin yet: \
                  tpu cms job hosts add --hostname={host} --ip={host}"
             ));
             TargetRequest::Named(host.to_owned())

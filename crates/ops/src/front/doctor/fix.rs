@@ -54,11 +54,11 @@ pub fn fix(ctx: &Ctx) -> Result<Vec<String>, Error> {
     for user in ctx.data()?.users() {
         each(
             ctx,
-            "archive what goes on nowhere",
+            "archive what nothing continues",
             clean::archive_dead_ends(ctx, &user.name),
             |cleaned| {
                 let archived = cleaned.archived.iter();
-                done.extend(archived.map(|id| format!("archived {id}: nothing goes on with it")));
+                done.extend(archived.map(|id| format!("archived {id}: nothing continues it")));
             },
         );
         if matches!(ctx.tmux.look(), TmuxFact::Up { .. }) {
@@ -80,7 +80,7 @@ pub fn fix(ctx: &Ctx) -> Result<Vec<String>, Error> {
 }
 
 fn nothing_goes_on(id: &JobId) -> String {
-    format!("archived {id}: nothing goes on with it")
+    format!("archived {id}: nothing continues it")
 }
 
 /// Tells of what was done, or warns that it was not.

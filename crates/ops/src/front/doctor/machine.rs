@@ -44,7 +44,7 @@ pub(super) fn silent_tmux(reason: &str) -> Finding {
     } else {
         let pids = stopped.join(" ");
         let what = format!("{what}; a tmux server was stopped and stands still: process {pids}");
-        (what, format!("let it go on, nothing is lost: kill -CONT {pids}"))
+        (what, format!("continue it, nothing is lost: kill -CONT {pids}"))
     };
     Finding { severity: Severity::Broken, what, remedy: Some(remedy) }
 }

@@ -110,7 +110,7 @@ pub fn look(ctx: &Ctx) -> Vec<Finding> {
             let flaws = audit::audit(&data, &|id| lost.contains(id));
             findings.extend(flaws.iter().map(|flaw| warning(flaw.to_string(), FIX)));
             findings.extend(audit::dead_ends(&data).iter().map(|id| {
-                let what = format!("{id} says that another attempt goes on with it, and none does");
+                let what = format!("{id} says that another attempt continues it, and none does");
                 warning(what, FIX)
             }));
             sessions(&data, &mut findings);
@@ -128,8 +128,10 @@ pub fn look(ctx: &Ctx) -> Vec<Finding> {
             starts_twice(&data, &mut findings);
         }
         Err(error @ StoreError::Missing { .. }) => {
-            findings
-                .push(warning(error.to_string(), "begin in the directory of your code: tpu init"));
+            findings.push(warning(
+                error.to_string(),
+                "type this in the directory of your code: tpu init",
+            ));
         }
         Err(error) => findings.push(broken(&error)),
     }
@@ -185,7 +187,7 @@ fn in_vain(ctx: &Ctx, findings: &mut Vec<Finding>) {
     let troubles = watch::running(ctx).map(|note| note.troubles).unwrap_or_default();
     findings.extend(troubles.iter().map(|(job, trouble)| {
         let what = format!("the daemon tries to bring {job} back, in vain: {}", trouble.why);
-        warning(what, "tpu daemon plan; once that is mended: tpu ack")
+        warning(what, "tpu daemon plan; once that is repaired: tpu ack")
     }));
 }
 
@@ -211,7 +213,8 @@ fn logins(data: &Data, findings: &mut Vec<Finding>) {
 /// Whom it cannot tell.
 fn untold(ctx: &Ctx, findings: &mut Vec<Finding>) {
     findings.extend(notices::troubles(ctx).into_iter().map(|(user, what)| {
-        let remedy = format!("tpu notify list {user}; once that is mended: tpu notify test {user}");
+        let remedy =
+            format!("tpu notify list {user}; once that is repaired: tpu notify test {user}");
         warning(format!("of {user}: {what}"), remedy)
     }));
 }
@@ -385,7 +388,7 @@ pub fn restore(ctx: &Ctx, n: usize) -> Result<PathBuf, Error> {
             "there is no {n}. good backup in {}",
             ctx.store.paths().backups().display()
         ))
-        .hint("mend the file by hand; the error of `tpu ls` names the place"));
+        .hint("correct the file by hand; the error of `tpu ls` names the place"));
     };
     if !ctx.store.is_dry_run() {
         ctx.warn(ctx.store.restore(&backup)?);

@@ -231,7 +231,54 @@ fn ask(ctx: &Ctx, name: &TargetName, how: &str, tokens: &BTreeSet<String>) -> Re
 
 #[cfg(test)]
 mod tests {
+    use std::sync::{Arc, Mutex};
+
+    use tpu_core::model::time::Timestamp;
+    use tpu_system::sys::clock::Clock;
+    use tpu_system::sys::threads::Threads;
+
     use super::*;
+    use crate::front::open::for_test;
+
+    /// Threads of which none comes to an end.
+    #[derive(Default)]
+    struct Stuck(Mutex<Vec<Box<dyn FnOnce() + Send>>>);
+
+    impl Threads for Stuck {
+        fn spawn(&self, work: Box<dyn FnOnce() + Send>) {
+            self.0.lock().unwrap().push(work);
+        }
+    }
+
+    /// A clock that is a minute later at each look.
+    #[derive(Default)]
+    struct Minutes(Mutex<u64>);
+
+    impl Clock for Minutes {
+        fn now(&self) -> Timestamp {
+            Timestamp::from_second(1_000)
+        }
+
+        fn monotonic(&self) -> Duration {
+            let mut looks = self.0.lock().unwrap();
+            *looks += 1;
+            Duration::from_secs(*looks * 60)
+        }
+
+        fn sleep(&self, _: Duration) {}
+    }
+
+    #[test]
+    fn a_target_that_does_not_answer_in_time_holds_up_nobody() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut ctx = for_test(dir.path());
+        ctx.effects.threads = Arc::new(Stuck::default());
+        ctx.effects.clock = Arc::new(Minutes::default());
+        let asked =
+            BTreeMap::from([("h1".into(), BTreeSet::new()), ("h2".into(), BTreeSet::new())]);
+        assert!(remove(&ctx, &asked).is_empty());
+        assert_eq!(late().kind, crate::Kind::Unreachable, "the same command again finishes it");
+    }
 
     #[test]
     fn only_a_whole_answer_counts() {

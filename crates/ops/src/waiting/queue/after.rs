@@ -63,7 +63,7 @@ fn named(data: &Data, user: &User, name: &str) -> Vec<JobId> {
         leaves.iter().filter_map(|leaf| user.job(*leaf)).map(number_of).collect();
     let entries = data.queues().entries.iter().filter(|entry| entry.user == user.name);
     for entry in entries.filter(|entry| entry.spec.name.as_deref() == Some(name)) {
-        // What waits to go on from an attempt is that job, which is among them.
+        // What waits to continue from an attempt is that job, which is among them.
         let is_known = entry.succeeds.is_some_and(|of| links.lineage(of.job).is_some());
         let group = entry.spec.member.map(|member| member.group);
         numbers.extend((!is_known).then(|| group.unwrap_or(entry.number)));

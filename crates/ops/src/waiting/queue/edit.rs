@@ -102,7 +102,7 @@ pub fn hold(ctx: &Ctx, ids: &[JobId], why: Option<&str>) -> Result<(), Error> {
 pub fn unhold(ctx: &Ctx, ids: &[JobId]) -> Result<(), Error> {
     each(ctx, ids, |tx, id| {
         entry(tx, id)?.held = None;
-        records::note(tx, id, "unhold", "it begins when its turn comes");
+        records::note(tx, id, "unhold", "it starts when its turn comes");
         Ok(())
     })
 }
@@ -243,7 +243,7 @@ fn forget(tx: &mut Tx<'_>, name: &QueueName) -> Result<(), Error> {
     find(&tx.data, name)?;
     if !tx.data.queues_mut().remove(name) {
         return Err(Error::refused(format!("{name} is always there"))
-            .hint("its settings are as usual: nothing to remove"));
+            .hint("its settings are the defaults: nothing to remove"));
     }
     tx.edited(None, format!("queue {name} is forgotten"));
     Ok(())

@@ -149,7 +149,7 @@ fn may_go(ctx: &Ctx, target: &TargetName) -> Result<(), Error> {
     }
     if let Some(job) = snapshot::users_of_target(ctx, &data, target).live.first() {
         return Err(Error::refused(format!("{target} is in use by {job}"))
-            .hint("it goes when nobody uses it any more"));
+            .hint("it is deleted when nobody uses it any more"));
     }
     Ok(())
 }

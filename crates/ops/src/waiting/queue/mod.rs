@@ -183,7 +183,7 @@ fn begins(looked: Option<u64>) -> String {
     const RECENT_S: u64 = 10;
     match looked {
         None => "nothing is in its way".to_owned(),
-        Some(ago) if ago < RECENT_S => "it begins at the next look".to_owned(),
+        Some(ago) if ago < RECENT_S => "it starts at the next look".to_owned(),
         Some(ago) => {
             format!("it begins at the daemon's next look; its last was {} ago", time::age(ago))
         }
@@ -203,7 +203,7 @@ mod tests {
     #[test]
     fn an_old_look_is_said_with_its_age() {
         assert_eq!(begins(None), "nothing is in its way");
-        assert_eq!(begins(Some(9)), "it begins at the next look");
+        assert_eq!(begins(Some(9)), "it starts at the next look");
         assert_eq!(begins(Some(40)), "it begins at the daemon's next look; its last was 40s ago");
     }
 }

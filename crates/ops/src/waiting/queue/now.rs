@@ -67,7 +67,7 @@ pub fn nothing(ctx: &Ctx, wish: &Wish) -> Error {
     let what = wish.what();
     if is_of_machines(wish) {
         return Error::refused(format!("none of {what} has room{}", holders(ctx, wish)))
-            .hint("wait until one has: the same with --wait; `tpu hosts` says who has what");
+            .hint("to wait until one has: the same with --wait; `tpu hosts` says who has what");
     }
     let waiting = presence::waiting(ctx);
     let line = if waiting > 0 { format!("; {waiting} waiting in line") } else { String::new() };

@@ -69,7 +69,7 @@ fn checked(ctx: &Ctx, data: &Data, job: &Job) -> Result<Succession, Error> {
 fn may_enter(data: &Data, job: &Job) -> Result<(), Error> {
     let id = job.id();
     if let Some(waits) = data.queues().successor_of(&id) {
-        return Err(Error::refused(format!("{id} waits to go on as {} already", waits.id()))
+        return Err(Error::refused(format!("{id} already waits to continue as {}", waits.id()))
             .hint(format!("`tpu explain {} {}` says why", waits.number, id.user)));
     }
     if let Some(intent) = &job.intent {
@@ -109,9 +109,9 @@ fn undone(ctx: &Ctx, (job, entry): (&JobId, &JobId), error: Error) -> Error {
         Ok(false)
     });
     let hint = match left {
-        Ok(false) => "it runs on, and nothing of it waits".to_owned(),
+        Ok(false) => "it continues to run, and nothing of it is queued".to_owned(),
         Ok(true) | Err(_) => format!(
-            "{entry} waits to go on from it; if that is not to be: tpu dequeue {} {}",
+            "{entry} waits to continue from it; to prevent that: tpu dequeue {} {}",
             entry.window, entry.user
         ),
     };
@@ -148,7 +148,7 @@ fn enter(ctx: &Ctx, job: &Job, way: Succession, how: &Requeued) -> Result<JobId,
         let tpu = job.tpu.clone();
         // No rule brings it back beside that.
         let recovery = job.counts_mut();
-        recovery.stopped = Some(format!("it waits in the queue to go on as {waits}"));
+        recovery.stopped = Some(format!("it waits in the queue to continue as {waits}"));
         let applies = !how.keeps_targets && order::was_made_for(&tx.data, &tpu);
         tx.data.queues_mut().entries.push(QueueEntry {
             user: id.user.clone(),

@@ -47,7 +47,7 @@ pub(super) fn can_be_made(data: &Data, wish: &Wish) -> Result<(), Error> {
         return Ok(());
     }
     if wish.is_of_machines() {
-        let what = format!("--apply: {} are machines, which nobody makes", wish.what());
+        let what = format!("--apply: {} are machines, which tpu cannot create", wish.what());
         return Err(Error::refused(what).hint(hint));
     }
     Ok(())
@@ -354,7 +354,8 @@ fn in_vain(
             making.target = first.clone();
         }
     })?;
-    let text = format!("{target} could not be made for {job}: {why}; asked again in {rest_s:.0} s");
+    let text =
+        format!("{target} could not be created for {job}: {why}; tried again in {rest_s:.0} s");
     if is_new {
         watch::note(ctx, &ctx.actor, "queue", &text)?;
     }

@@ -36,7 +36,7 @@ pub(super) fn note(tx: &mut Tx<'_>, task: &TaskOf, id: &JobId) -> Result<Option<
     if let Some(known) = &known {
         if is_open(&tx.data, &known.job) || !task.is_anew {
             let what = format!("task {} is {} already", task.id, known.job);
-            let hint = "nothing was submitted; the same again submits what is new";
+            let hint = "nothing was submitted; the same command again submits what is new";
             return Err(Error::refused(what).passing().hint(hint));
         }
         let why = format!("task {} has begun anew as {id}", task.id);

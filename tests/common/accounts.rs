@@ -98,7 +98,8 @@ impl Accounts {
     pub(crate) fn take_shell(&self, shell: &str) -> bool {
         let is_there = Path::new(shell).exists();
         if is_there {
-            root("usermod", &["--shell", shell, &self.all[0].name]);
+            // Without a password an account is locked, also for a key.
+            root("usermod", &["--shell", shell, "--password", "*", &self.all[0].name]);
         } else {
             drop(writeln!(std::io::stderr(), "skipped: there is no {shell}"));
         }

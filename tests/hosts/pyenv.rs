@@ -36,7 +36,7 @@ fn it_is_read_before_a_job_begins_and_a_missing_one_is_told() {
     std::fs::remove_file(&file).unwrap();
     drop(lab.env.tpu_words(&job).exits(0));
     let said = says(2, "error");
-    assert!(said.contains("v/bin/activate, which is to be read"), "{said}");
+    assert!(said.contains("v/bin/activate, which is read before a job starts here"), "{said}");
     assert!(said.contains("tpu hosts set HOST --pyenv FILE"), "{said}");
     drop(lab.env.tpu("hosts set h1 --pyenv none").exits(0));
     drop(lab.env.tpu_words(&job).exits(0));

@@ -49,8 +49,8 @@ fn who_waits_already_is_told_why_and_nobody_waits_for_ever() {
     let said = env.tpu("queue run").exits(4);
     drop(said.says(&[
         "Started alice/3",
-        "alice/1 can never begin as things are: no way",
-        "alice/2 can never begin as things are: it waits for alice/1",
+        "alice/1 can never start as things are: no way",
+        "alice/2 can never start as things are: it waits for alice/1",
         DO,
         "tpu dequeue",
     ]));

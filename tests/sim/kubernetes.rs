@@ -463,7 +463,7 @@ impl Door {
             state.violation(format!("11: it goes on from {}, where nothing is", dir.display()));
         }
         let chance = state.faults.tmux * 8;
-        if !state.chance(chance) {
+        if !state.chance(chance) && !lies::is_wanted_lost() {
             return None;
         }
         let loss = match state.between(0, 3).as_millis() {

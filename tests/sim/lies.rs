@@ -129,7 +129,7 @@ pub(crate) fn told_of_slurm(
     }
 }
 
-/// Whether every submission to Slurm is to be lost, so that a mistake about those is met.
+/// Whether every submission to a cluster is to be lost, so that a mistake about those is met.
 pub(crate) fn is_wanted_lost() -> bool {
     is_planted("bug-unheard")
 }

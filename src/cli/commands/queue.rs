@@ -475,7 +475,7 @@ pub(super) fn unhold(app: &App, words: &[String]) -> Result<Option<Output>, Erro
         let would = Output::would(&format!("let {} begin", names.join(", ")));
         return of_several(would, names.is_empty(), chosen.problems).map(Some);
     }
-    chosen.change(app, |ids| edit::unhold(ctx, ids), "begins when its turn comes").map(Some)
+    chosen.change(app, |ids| edit::unhold(ctx, ids), "starts when its turn comes").map(Some)
 }
 
 /// `dequeue`.

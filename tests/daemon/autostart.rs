@@ -1,6 +1,8 @@
 //! A command starts the daemon where something depends on it, says so in one line, and never where nobody wants that. A
 //! daemon that was started so ends when there has been nothing to do for long; one that a person starts does not.
 
+use std::fs::File;
+use std::io::Write as _;
 use std::path::PathBuf;
 
 use serde_json::json;
@@ -319,7 +321,7 @@ fn lines_of_a_crontab_that_are_no_text_stay_as_they_are() {
     let mut env = home();
     let table = env.own_crontab();
     let mine: &[u8] = b"# caf\xe9\n0 5 * * * true\n";
-    std::fs::write(&table, mine).unwrap();
+    File::create(&table).unwrap().write_all(mine).unwrap();
     drop(env.tpu("daemon install -y").exits(0));
     assert!(std::fs::read(&table).unwrap().starts_with(mine));
     wait_turned(&env);

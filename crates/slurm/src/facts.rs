@@ -104,8 +104,7 @@ fn waiting(row: &JobRow) -> String {
 fn at_work(state: &str) -> Option<&'static str> {
     match states::bare(state) {
         "COMPLETING" => Some("it is coming to its end"),
-        "SUSPENDED" => Some("Slurm has suspended it"),
-        "STOPPED" => Some("Slurm has suspended it"),
+        "SUSPENDED" | "STOPPED" => Some("Slurm has suspended it"),
         _ => None,
     }
 }

@@ -148,7 +148,7 @@ fn jobs_are_taken_away_whatever_they_do() {
             .says(&["take alice/2, alice/1, alice/3 away"]),
     );
     assert_eq!(env.jobs("alice").len(), 2);
-    drop(job(&env, "delete --name=d[1-3] -y").exits(0).says(&["alice/1 is taken away"]));
+    drop(job(&env, "delete --name=d[1-3] -y").exits(0).says(&["alice/1 is removed"]));
     assert!(env.jobs("alice").is_empty() && env.queued() == 0);
     assert!(!env.has_window("alice", 1), "its window is closed");
     drop(job(&env, "delete --name=d1 -y").exits(3).says(&["no job of alice is called 'd1'"]));

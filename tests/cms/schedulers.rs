@@ -137,7 +137,7 @@ fn a_job_whose_own_host_is_full_begins_on_another_of_the_jobset() {
     drop(lab.env.tpu("cms set jobset=spec.yaml").exits(0));
     drop(lab.env.tpu("cms job add spec.yaml").exits(0));
     let said = lab.env.tpu("cms job run").exits(0);
-    drop(said.says(&["g2: h1 is full, so it begins on one of h1, h2"]));
+    drop(said.says(&["g2: h1 is full, so it starts on one of h1, h2"]));
     wait(&lab.env, &["g1", "g2"]);
     let targets: Vec<_> = lab.env.jobs("alice").iter().map(|job| job["tpu"].clone()).collect();
     assert_eq!(targets, ["h1", "h2"], "and on no host that is not in the jobset");

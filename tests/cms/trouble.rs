@@ -70,7 +70,9 @@ fn a_job_whose_host_nobody_knows_waits_until_somebody_does() {
     assert!(said.stderr.contains("10.9.9.9 is not a registered host"), "{}", said.report());
     assert!(said.stderr.contains("cms job hosts add --hostname=10.9.9.9"), "{}", said.report());
     let said = env.tpu("cms job run --name=far").exits(0);
-    drop(said.says(&["far waits until 10.9.9.9 is a host", "alice/1 waits for its turn"]));
+    drop(
+        said.says(&["far waits until 10.9.9.9 is a registered host", "alice/1 waits for its turn"]),
+    );
     let why = env.tpu("queue --json").exits(0).json()["entries"][0]["reason"].clone();
     assert_eq!(why, "no target '10.9.9.9'");
     assert!(env.jobs("alice").is_empty());

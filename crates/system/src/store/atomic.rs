@@ -21,18 +21,19 @@ impl Keep {
     }
 }
 
-/// Writes a temporary file, on the disk and with the right owner. Warns where the owner cannot be kept.
+/// Writes the temporary file that is to replace `path`, on the disk and with the right owner. Warns where the owner cannot
+/// be kept.
 pub(super) fn stage(
     disk: &dyn Disk,
-    temporary: &Path,
+    (temporary, path): (&Path, &Path),
     bytes: &[u8],
     keep: Keep,
 ) -> Result<Vec<String>, StoreError> {
     let mut warnings = Vec::new();
     let mut staged = || {
-        disk.create(temporary, bytes, keep.mode).at("write", temporary)?;
+        disk.create(temporary, bytes, keep.mode).at("write", path)?;
         if let Some((uid, gid)) = keep.owner {
-            let now = disk.stat(temporary).at("look at", temporary)?;
+            let now = disk.stat(temporary).at("look at", path)?;
             if (now.uid, now.gid) != (uid, gid) {
                 let kept = disk
                     .set_owner(temporary, uid, gid)
@@ -49,7 +50,7 @@ pub(super) fn stage(
                     ));
                 }
                 // Changing the owner may have taken special bits away.
-                disk.set_mode(temporary, keep.mode).at("set the mode of", temporary)?;
+                disk.set_mode(temporary, keep.mode).at("set the mode of", path)?;
             }
         }
         Ok(())
@@ -99,7 +100,7 @@ pub(super) fn sweep(disk: &dyn Disk, dir: &Path, prefix: &str) {
 /// Replaces the contents of a file that is ours alone (a launcher, `sim.json`), or creates it.
 pub fn write_file(disk: &dyn Disk, path: &Path, bytes: &[u8], mode: u32) -> Result<(), StoreError> {
     let (temporary, dir) = fresh(path);
-    stage(disk, &temporary, bytes, Keep { mode, owner: None })?;
+    stage(disk, (&temporary, path), bytes, Keep { mode, owner: None })?;
     replace(disk, &temporary, path, &dir).map(drop)
 }
 
@@ -113,7 +114,7 @@ pub fn write_passing(
     let (temporary, _) = fresh(path);
     let written = disk
         .append(&temporary, bytes, mode, false)
-        .at("write", &temporary)
+        .at("write", path)
         .and_then(|()| disk.rename(&temporary, path).at("replace", path));
     if written.is_err() {
         drop(disk.remove(&temporary));
@@ -141,7 +142,7 @@ mod tests {
         let path = dir.path().join("note.json");
         let (first, of_first) = fresh(&path);
         let keep = Keep { mode: 0o600, owner: None };
-        assert!(stage(&OsDisk, &first, b"first", keep).unwrap().is_empty());
+        assert!(stage(&OsDisk, (&first, &path), b"first", keep).unwrap().is_empty());
         write_file(&OsDisk, &path, b"second", 0o600).unwrap();
         write_passing(&OsDisk, &path, b"third", 0o600).unwrap();
         assert_eq!(std::fs::read(&path).unwrap(), b"third");

@@ -319,7 +319,8 @@ impl Store {
         atomic::sweep(&*self.disk, self.paths.dir(), &self.paths.temporary_prefix());
         let (temporary, _) = atomic::fresh(self.paths.data());
         // What may fail for want of space or rights comes first, the rename last.
-        let mut warnings = atomic::stage(&*self.disk, &temporary, bytes, keep)?;
+        let mut warnings =
+            atomic::stage(&*self.disk, (&temporary, self.paths.data()), bytes, keep)?;
         if let Some(old) = old
             && let Err(error) = self.keep_backup(old)
         {
